@@ -1,0 +1,64 @@
+# Compiler settings and the three functions every folder's CMakeLists.txt is written with.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON) # recvmmsg, GSO and the like are GNU/Linux interfaces
+set(CMAKE_POSITION_INDEPENDENT_CODE ON) # every static library also ends up inside libibverbs.so.1
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "build type" FORCE)
+endif()
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g") # no -DNDEBUG: assertions stay in release builds (DESIGN: our bug - assert)
+
+option(ALBEDO_WERROR "treat warnings as errors" OFF)
+set(ALBEDO_SANITIZE "" CACHE STRING "sanitizers to build with, e.g. address,undefined or thread")
+
+add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla
+                    -Wno-unused-parameter -fno-strict-aliasing)
+if(ALBEDO_WERROR)
+    add_compile_options(-Werror)
+endif()
+if(ALBEDO_SANITIZE)
+    add_compile_options(-fsanitize=${ALBEDO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    add_link_options(-fsanitize=${ALBEDO_SANITIZE})
+endif()
+
+# alb_library(base SOURCES ... [LINK ...]): the static library alb_<name> of this folder. LINK names what it may use: the
+# folders below it, and system libraries. Includes are written "folder/file.h", from the top of the tree.
+function(alb_library name)
+    cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+    add_library(alb_${name} STATIC ${arg_SOURCES})
+    target_include_directories(alb_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+    target_link_libraries(alb_${name} PUBLIC ${arg_LINK})
+endfunction()
+
+# alb_test(base ring [SOURCES ...] [LINK ...]): tests/ring_test.c of this folder as the cmocka program and ctest case
+# base/ring. It links its own folder's library only (and what that links), so that an upward call is a link error.
+function(alb_test folder name)
+    cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+    if(NOT BUILD_TESTING)
+        return()
+    endif()
+    string(REPLACE "/" "_" flat ${folder})
+    set(target test_${flat}_${name})
+    add_executable(${target} tests/${name}_test.c ${arg_SOURCES})
+    target_link_libraries(${target} PRIVATE alb_${flat} ${arg_LINK} cmocka)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+    add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 60)
+    endif()
+    set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# alb_program(albedo SOURCES ... [LINK ...]): an installed program in build/bin.
+function(alb_program name)
+    cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE ${arg_LINK})
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
