@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine: the whole protocol of one device as a state machine without clock, socket, thread, file or allocator. A driver
+// (device/ with sockets, sim/ with a virtual network) feeds it datagrams and time and takes datagrams and deadlines from it:
+//
+//     alb_engine_rx(engine, datagrams, count, now);     what came in
+//     alb_engine_bells(engine, now);                    what was posted
+//     alb_engine_tick(engine, now);                     what is due
+//     while (alb_engine_tx(engine, tx, now) > 0) ...    what goes out
+//     while (alb_engine_event(engine, &event)) ...      what the owner must hear
+//     alb_engine_deadline(engine)                       when to come back
+//
+// One thread at a time holds the engine; calls that may run beside it are marked [ring] or [any thread]. The only symbols it takes
+// from outside are memcpy, memmove, memset, memcmp, strcmp and those of base/ and wire/; tests/walls checks that.
+#pragma once
+
+#include "base/types.h"
+#include "engine/stats.h"
+#include "engine/verbs.h"
+#include "wire/datagram.h"
+
+// Where an engine's memory comes from. get returns zeroed memory aligned to 64 bytes, or NULL; neither is called on the data path.
+struct alb_memory {
+    void *(*get)(void *context, size_t bytes);
+    void (*put)(void *context, void *memory, size_t bytes);
+    void *context;
+};
+
+// Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
+struct alb_engine_config {
+    struct alb_memory memory;
+    uint8_t seed[32]; // of all randomness: QPNs, PSNs, keys
+    uint8_t slot;     // process slot: the high 8 bits of every QPN
+    uint32_t pd_max, region_max, cq_max, srq_max, ah_max, qp_max;
+    uint32_t cqe_max, send_wr_max, recv_wr_max, srq_wr_max, sge_max, inline_max_bytes;
+    uint32_t rd_atomic_max; // outstanding READs and atomics per queue pair, each way
+    uint32_t peer_max;      // distinct remote endpoints with connected queue pairs
+    uint32_t mtu_max_bytes; // largest path_mtu accepted
+    uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
+    const char *loss;       // "go-back-n"
+    const char *congestion; // "window", "fixed", "none"
+    const char *path;       // "single"
+    struct alb_device_stats *stats; // required
+    struct alb_qp_stats *qp_stats;  // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
+    uint32_t trace_records;         // 0: no trace
+};
+
+void alb_engine_config_default(struct alb_engine_config *config);
+
+// EINVAL: a limit out of range or a policy of unknown name; ENOMEM.
+int alb_engine_create(const struct alb_engine_config *config, struct alb_engine **engine);
+// Every object must have been destroyed before.
+void alb_engine_destroy(struct alb_engine *engine);
+const struct alb_engine_config *alb_engine_configuration(const struct alb_engine *engine);
+
+// Takes received datagrams, ICRC checked and cut off. The bytes are used during the call only.
+void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
+
+// Fills tx with what may leave now and returns the number of bursts; 0: nothing more. Payload references stay valid until
+// the engine is entered again.
+uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time now);
+
+// True if alb_engine_tx would find something to send.
+bool alb_engine_wants_tx(const struct alb_engine *engine);
+
+// Fires the timers that are due.
+void alb_engine_tick(struct alb_engine *engine, alb_time now);
+
+// When alb_engine_tick is due next, or ALB_TIME_NEVER.
+alb_time alb_engine_deadline(struct alb_engine *engine);
+
+// [any thread] Notes that the queue pair has new work; the next alb_engine_bells finds it.
+void alb_engine_bell_ring(struct alb_qp *qp);
+// [any thread] True if a bell has rung that alb_engine_bells has not answered.
+bool alb_engine_bell_is_rung(const struct alb_engine *engine);
+// Looks after every queue pair whose bell has rung.
+void alb_engine_bells(struct alb_engine *engine, alb_time now);
+
+// Counts a drop that the driver decided (a bad ICRC, a relay without a taker).
+void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
+
+// Forgets the state of a peer that is known to be gone (its slot was taken over), so that a window is not held by the dead.
+bool alb_engine_is_quiet(const struct alb_engine *engine);
+
+// ---- what the engine has to say ----------------------------------------------------------------------------------------
+
+enum alb_event_type {
+    ALB_EVENT_CQ_NOTIFY,        // an armed completion queue has a completion
+    ALB_EVENT_CQ_ERR,           // a completion queue has overrun
+    ALB_EVENT_QP_FATAL,         // local work queue error
+    ALB_EVENT_QP_REQ_ERR,       // invalid request
+    ALB_EVENT_QP_ACCESS_ERR,    // local access violation
+    ALB_EVENT_COMM_EST,         // first packet while in RTR
+    ALB_EVENT_SQ_DRAINED,       // SQD: all that was started is done
+    ALB_EVENT_QP_LAST_WQE_REACHED, // with a shared receive queue: in error, no more receives will be used
+    ALB_EVENT_SRQ_LIMIT_REACHED,
+    ALB_EVENT_SRQ_ERR,
+    ALB_EVENT_QP_FAILED, // a queue pair went into error by itself: failure says why, for a log line
+};
+
+// Why a queue pair went into error.
+struct alb_qp_failure {
+    enum alb_wc_status status;
+    uint8_t syndrome;           // of the NAK, if one decided
+    bool at_responder;          // it was the peer's request that failed here
+    struct alb_endpoint peer;
+    alb_qpn dest_qpn;
+    uint32_t last_psn;          // last one sent
+    uint32_t awaited_psn;       // oldest one unacknowledged (at the responder: the one expected)
+    uint32_t retries;           // how often it was tried again
+    uint32_t retry_limit;
+    enum alb_wr_opcode opcode;  // of the request that failed
+    const char *reason;         // one short phrase: "no acknowledgement", "remote key not valid", ...
+};
+
+struct alb_event {
+    enum alb_event_type type;
+    void *user; // of the completion queue, queue pair or shared receive queue
+    struct alb_cq *cq;
+    struct alb_qp *qp;
+    struct alb_srq *srq;
+    struct alb_qp_failure failure; // ALB_EVENT_QP_FAILED
+};
+
+// The next event, oldest first. Events of an object end with it.
+bool alb_engine_event(struct alb_engine *engine, struct alb_event *event);
