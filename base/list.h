@@ -60,6 +60,6 @@ static inline struct alb_list *alb_list_pop(struct alb_list *head)
 #define ALB_LIST_ENTRY(node, type, member) ALB_CONTAINER_OF(node, type, member)
 
 // The current node may be removed in the body.
-#define ALB_LIST_FOR_EACH(head, node)                                                                                  \
-    for (struct alb_list *node = (head)->next, *node##_next_ = node->next; node != (head);                             \
+#define ALB_LIST_FOR_EACH(head, node)                                                      \
+    for (struct alb_list *node = (head)->next, *node##_next_ = node->next; node != (head); \
          node = node##_next_, node##_next_ = node->next)
