@@ -32,7 +32,7 @@ struct alb_datagram {
 
 // One datagram to send: tx->iov[iov_first ... iov_first + iov_count - 1]. The first entry is the header, the last one the
 // trailer: pad bytes and then four bytes of room for the ICRC, which the edge seals. Both lie in tx->bytes. Between them
-// stands the payload, in memory that stays valid and unchanged until the driver has called alb_engine_tx_done() or the engine again.
+// stands the payload, in memory that stays valid and unchanged until the driver enters the engine again.
 struct alb_segment {
     uint32_t iov_first;
     uint16_t iov_count;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine's own struct: the tables of its objects and the parts that are one per engine.
+#pragma once
+
+#include "base/chacha.h"
+#include "base/list.h"
+#include "base/wheel.h"
+#include "engine/deadline.h"
+#include "engine/delivery.h"
+#include "engine/engine.h"
+#include "engine/peer.h"
+#include "engine/policy.h"
+#include "engine/scheduler.h"
+#include "engine/trace.h"
+
+#define ALB_QPN_RESERVED 16 // indexes 0 to 15 of each slot: 0 and 1 as in the specification, 2 the CSA engine
+
+struct alb_pd {
+    struct alb_engine *engine;
+    uint32_t refs;
+};
+
+struct alb_ah {
+    struct alb_pd *pd;
+    struct alb_av av;
+};
+
+struct alb_engine {
+    struct alb_engine_config config;
+    struct alb_rng rng;
+    struct alb_wheel wheel;
+    struct alb_region **regions; // by key index
+    struct alb_qp **qps;         // by QPN index
+    uint32_t pd_count, ah_count, cq_count, srq_count, region_count, qp_count;
+    struct alb_scheduler scheduler;
+    struct alb_list unsent;  // queue pairs of UC and UD whose last packets the driver may still refer to
+    struct alb_peers peers;
+    struct alb_pacer pacer;  // of unreliable traffic
+    struct alb_list events;
+    struct alb_qp *_Atomic bells; // stack of queue pairs whose bell has rung
+    const struct alb_loss_ops *loss;
+    const struct alb_congestion_ops *congestion;
+    const struct alb_path_ops *path;
+    struct alb_trace trace;
+    struct alb_device_stats *stats;
+};
+
+static inline void *alb_engine_get_memory(struct alb_engine *engine, size_t bytes)
+{
+    return engine->config.memory.get(engine->config.memory.context, bytes);
+}
+
+static inline void alb_engine_put_memory(struct alb_engine *engine, void *memory, size_t bytes)
+{
+    if (memory)
+        engine->config.memory.put(engine->config.memory.context, memory, bytes);
+}
+
+// Counts for the queue pair and for the device.
+static inline void alb_qp_count(struct alb_qp *qp, enum alb_stat stat, uint64_t n)
+{
+    qp->stats->stats.counter[stat] += n;
+    qp->engine->stats->sum.counter[stat] += n;
+}
+
+// The queue pair with that number, or NULL.
+struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the verbs layer does with messages that come in: access checks, placement, atomics, receives. Delivery layers call it with
+// messages and offsets, never with packets.
+#pragma once
+
+#include "engine/qp.h"
+
+enum alb_outcome {
+    ALB_OUTCOME_OK,
+    ALB_OUTCOME_RNR,             // no receive posted
+    ALB_OUTCOME_INVALID_REQUEST, // what is asked is never allowed here
+    ALB_OUTCOME_ACCESS,          // the key, the bounds or the rights are wrong
+    ALB_OUTCOME_OPERATIONAL,     // our own receive is broken
+    ALB_OUTCOME_TOO_LONG,        // longer than the receive posted
+};
+
+// Where the bytes of one message go.
+enum alb_target_kind {
+    ALB_TARGET_NONE,
+    ALB_TARGET_RECEIVE, // the receive that the queue pair has taken
+    ALB_TARGET_REGION,  // (rkey, va, length)
+};
+
+struct alb_target {
+    enum alb_target_kind kind;
+    uint32_t rkey;
+    uint64_t va;
+    uint64_t length; // REGION: of the whole message
+};
+
+// A SEND begins: takes a receive. RNR if there is none.
+enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target);
+// A WRITE begins: checks the whole range.
+enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, struct alb_target *target);
+
+// Puts length bytes at offset of the target's message. This is the one place where payload reaches the program's memory. Keys are checked
+// each time, so that memory deregistered in the middle of a message is not touched. The last bytes are stored last, and an aligned
+// 8-byte unit never tears (docs/ARCHITECTURE.md, "Order").
+enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
+                           uint32_t length);
+
+// The memory that a READ answers from.
+enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, const uint8_t **bytes);
+
+enum alb_atomic {
+    ALB_ATOMIC_CMP_SWAP,
+    ALB_ATOMIC_FETCH_ADD,
+    ALB_ATOMIC_WRITE,
+};
+
+// Executes an atomic operation on the 8 bytes at va (host byte order), also against this host's processors. original: what they held.
+enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va, uint64_t operand,
+                                    uint64_t compare, uint64_t *original);
+
+// What ends a SEND or a WRITE with immediate.
+struct alb_inbound_end {
+    uint32_t opcode; // enum alb_wc_opcode
+    uint32_t byte_len;
+    uint32_t imm_data;
+    uint32_t invalidate_rkey;
+    uint16_t wc_flags;
+    bool solicited;
+    alb_qpn src_qpn;
+    uint8_t sl;
+};
+
+// Completes the receive; with ALB_WC_WITH_INV it first invalidates the key (ACCESS if it may not).
+enum alb_outcome alb_inbound_complete(struct alb_qp *qp, const struct alb_inbound_end *end, alb_time now);
+
+// The message in progress failed: its receive, if one is taken, completes with an error.
+void alb_inbound_fail(struct alb_qp *qp, enum alb_outcome outcome, alb_time now);
+
+// Copies n bytes to memory that another thread may be polling: in order, the last up to 8 bytes by one store with release order.
+void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n);

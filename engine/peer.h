@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Permit: what may be in flight. Toward a peer endpoint all reliable queue pairs share one window; unreliable traffic, which nobody
+// acknowledges, is held to a rate.
+#pragma once
+
+#include "base/addr.h"
+#include "base/list.h"
+#include "engine/deadline.h"
+#include "engine/policy.h"
+
+struct alb_engine;
+struct alb_qp;
+
+struct alb_peer {
+    struct alb_endpoint endpoint;
+    uint32_t refs; // queue pairs connected to it
+    uint64_t inflight_bytes;
+    struct alb_congestion congestion;
+    struct alb_list waiting; // sources that the window holds back
+    struct alb_list link;    // in its bucket
+};
+
+struct alb_peers {
+    struct alb_peer *pool;
+    struct alb_list *buckets;
+    struct alb_list free;
+    uint32_t bucket_count;
+    uint64_t hash_key;
+};
+
+int alb_peers_init(struct alb_engine *engine);
+void alb_peers_fini(struct alb_engine *engine);
+// The peer at that endpoint, made if need be; NULL when the table is full.
+struct alb_peer *alb_peer_get(struct alb_engine *engine, const struct alb_endpoint *endpoint);
+void alb_peer_put(struct alb_engine *engine, struct alb_peer *peer);
+
+// True if bytes more may be put in flight; the first packet always may.
+bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes);
+void alb_peer_charge(struct alb_peer *peer, uint32_t bytes);
+// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited.
+void alb_peer_release(struct alb_engine *engine, struct alb_peer *peer, uint64_t bytes);
+
+// A rate limit: a bucket of bytes that fills with time.
+struct alb_pacer {
+    uint64_t bytes_per_s; // 0: no limit
+    int64_t credit_bytes;
+    alb_time last;
+    struct alb_deadline deadline;
+    struct alb_list waiting;
+};
+
+void alb_pacer_init(struct alb_engine *engine);
+bool alb_pacer_permits(struct alb_engine *engine, alb_time now);
+void alb_pacer_charge(struct alb_engine *engine, uint32_t bytes);
+// Puts the source to sleep until the bucket has filled again.
+void alb_pacer_wait(struct alb_engine *engine, struct alb_list *source_link, alb_time now);

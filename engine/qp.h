@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A queue pair inside the engine: what the verbs layer knows of it. What a delivery layer knows is behind delivery_state.
+#pragma once
+
+#include "engine/cq.h"
+#include "engine/event.h"
+#include "engine/recv_queue.h"
+#include "engine/region.h"
+#include "engine/scheduler.h"
+#include "engine/send_queue.h"
+
+struct alb_delivery_ops;
+struct alb_peer;
+
+struct alb_qp {
+    struct alb_engine *engine;
+    struct alb_pd *pd;
+    void *user;
+    enum alb_qp_type type;
+    alb_qpn number;
+    _Atomic uint32_t state; // enum alb_qp_state; written by alb_qp_set_state only
+    struct alb_qp_attr attr;
+    struct alb_qp_cap cap;
+    bool sq_sig_all;
+    struct alb_cq *send_cq, *recv_cq;
+    struct alb_srq *srq;
+    struct alb_send_queue sq;
+    struct alb_recv_queue rq;       // unused with an srq
+    struct alb_recv_wqe *recv;      // the receive that the message coming in uses
+    bool recv_is_taken;
+    bool is_established;            // the first packet has come, or RTS was set
+    bool last_wqe_raised;
+    bool drain_raised;
+    struct alb_flow flow;           // RC, UC: where its packets go
+    struct alb_peer *peer;          // RC: what it shares with others to the same endpoint
+    const struct alb_delivery_ops *delivery;
+    void *delivery_state;
+    struct alb_source source;       // its place in the scheduler
+    struct alb_event_node event;
+    struct alb_qp_failure failure;
+    struct alb_list windows;        // memory windows of type 2 bound on it
+    struct alb_qp_stats *stats;
+    struct alb_qp_stats own_stats;  // where the driver supplies none
+    struct alb_qp *_Atomic bell_next;
+    _Atomic bool bell_is_rung;
+};
+
+// The only writer of state. Enters ERR: flushes; leaves the sending states: stops delivery.
+void alb_qp_set_state(struct alb_qp *qp, enum alb_qp_state state, alb_time now);
+
+// The queue pair fails by itself: completes the request in trouble, remembers why, raises ALB_EVENT_QP_FAILED and enters ERR
+// (SQE for a sending error of UC and UD). wqe may be NULL (trouble at the responder); else it must be the oldest one.
+void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_qp_failure *failure, alb_time now);
+
+// Completes the oldest request of the send queue with the given status and retires it.
+void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time now);
+
+// Takes a receive for a message that comes in, unless one is taken; false if none is posted.
+bool alb_qp_take_receive(struct alb_qp *qp);
+// Completes the receive taken. wc carries opcode, status, byte_len, imm_data, flags, src_qpn; the rest is filled in.
+void alb_qp_complete_receive(struct alb_qp *qp, struct alb_wc *wc, bool solicited, alb_time now);
+
+// Completes everything that stands in the queues with WR_FLUSH_ERR.
+void alb_qp_flush_send(struct alb_qp *qp, alb_time now);
+void alb_qp_flush_receive(struct alb_qp *qp, alb_time now);
+
+const char *alb_qp_state_name(enum alb_qp_state state);

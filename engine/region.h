@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory regions and windows inside the engine: the key table, and the checks that stand between a key and memory.
+#pragma once
+
+#include "base/list.h"
+#include "engine/verbs.h"
+
+enum alb_region_kind {
+    ALB_REGION_MR,
+    ALB_REGION_MW,
+};
+
+struct alb_region {
+    struct alb_engine *engine;
+    struct alb_pd *pd;
+    enum alb_region_kind kind;
+    enum alb_mw_type mw_type;
+    uint32_t key;
+    uint32_t access;
+    bool is_valid; // false: a window not bound, or a key invalidated
+    uint64_t iova;
+    uint64_t length;
+    uint8_t *host;             // the byte at iova
+    struct alb_region *parent; // window: the region it is bound to
+    uint32_t window_count;     // region: windows bound to it
+    struct alb_qp *qp;         // window of type 2: the queue pair it is bound on
+    struct alb_list of_qp;     // link in that queue pair's windows
+};
+
+enum alb_access_result {
+    ALB_ACCESS_OK,
+    ALB_ACCESS_BAD_KEY,    // no such key, not valid now, another protection domain or queue pair
+    ALB_ACCESS_BAD_BOUNDS, // beyond the region
+    ALB_ACCESS_BAD_RIGHTS, // the region does not allow it
+};
+
+// Finds the memory behind (key, va, length) for local use by a queue pair: access is 0 to read, ALB_ACCESS_LOCAL_WRITE to write.
+enum alb_access_result alb_region_local(struct alb_engine *engine, const struct alb_pd *pd, uint32_t lkey, uint64_t va,
+                                        uint64_t length, uint32_t access, uint8_t **host);
+
+// The same for a peer's use through queue pair qp: access is one of ALB_ACCESS_REMOTE_*. What the queue pair itself allows is the
+// caller's to check. A length of 0 needs no valid key.
+enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
+                                         uint8_t **host);
+
+// A phrase for a log line: "key not valid", "beyond the region", "access not allowed".
+const char *alb_access_result_text(enum alb_access_result result);
+
+// The work requests that change keys; qp is the one they were posted to. Each returns the completion's status.
+enum alb_wc_status alb_mw_bind(struct alb_qp *qp, const struct alb_mw_bind *bind);
+// LOCAL_INV: of a window of type 2 bound on qp (or of the same protection domain).
+enum alb_wc_status alb_region_invalidate_local(struct alb_qp *qp, uint32_t rkey);
+// What a SEND with invalidate asks for; false if it may not (the responder answers with a remote access error).
+bool alb_region_invalidate_remote(struct alb_qp *qp, uint32_t rkey);
+// Unbinds the type 2 windows of a queue pair that ends.
+void alb_region_release_qp(struct alb_qp *qp);
+
+int alb_region_table_init(struct alb_engine *engine);
+void alb_region_table_fini(struct alb_engine *engine);

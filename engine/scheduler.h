@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Choose: which source of packets is next. Sources (queue pairs; later associations) take turns, one burst each.
+#pragma once
+
+#include "base/list.h"
+#include "engine/tx.h"
+
+struct alb_source;
+
+enum alb_build_result {
+    ALB_BUILD_IDLE, // nothing to send now; something will make it ready again
+    ALB_BUILD_MORE, // has more to send: at the end of the line again
+    ALB_BUILD_FULL, // the tx batch is full: it keeps its place at the front
+};
+
+struct alb_source {
+    struct alb_list link;
+    // Adds packets to tx, a burst's worth at the most.
+    enum alb_build_result (*build)(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
+};
+
+struct alb_scheduler {
+    struct alb_list ready;
+};
+
+void alb_scheduler_init(struct alb_scheduler *scheduler);
+void alb_source_init(struct alb_source *source,
+                     enum alb_build_result (*build)(struct alb_source *, struct alb_tx_builder *, alb_time));
+// The source has something to send.
+void alb_scheduler_wake(struct alb_scheduler *scheduler, struct alb_source *source);
+void alb_scheduler_remove(struct alb_source *source);
+bool alb_scheduler_is_idle(const struct alb_scheduler *scheduler);
+// Lets sources build until the batch is full or none is ready.
+void alb_scheduler_run(struct alb_scheduler *scheduler, struct alb_tx_builder *builder, alb_time now);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Send queue: the ring of posted work requests of one queue pair, with what the requester notes about each.
+#pragma once
+
+#include "engine/verbs.h"
+#include "wire/psn.h"
+
+#include <stdatomic.h>
+
+struct alb_send_wqe {
+    uint64_t wr_id;
+    uint8_t opcode; // enum alb_wr_opcode
+    uint8_t flags;  // enum alb_send_flags; ALB_SEND_SIGNALED is resolved with sq_sig_all
+    uint8_t status; // enum alb_wc_status, of a request that failed before it was sent
+    bool is_done;   // executed here: a local operation, or one that failed before it was sent
+    uint16_t sge_count;
+    uint32_t length; // bytes of the message
+    uint32_t imm_data;
+    uint32_t invalidate_rkey;
+    alb_psn first_psn; // set when it is first sent
+    uint32_t packets;  // PSNs it takes: request packets, or response packets of a READ
+    union {
+        struct {
+            uint64_t remote_addr;
+            uint64_t compare_add;
+            uint64_t swap;
+            uint32_t rkey;
+        };
+        struct {
+            struct alb_av av;
+            alb_qpn remote_qpn;
+            uint32_t remote_qkey;
+        };
+        struct alb_mw_bind bind;
+    };
+    union {
+        struct alb_sge sge[0];
+        uint8_t inline_data[0];
+    };
+};
+
+struct alb_send_queue {
+    uint8_t *slots;
+    uint32_t stride;
+    uint32_t capacity; // a power of two
+    uint32_t sge_max;
+    uint32_t inline_max_bytes;
+    _Alignas(64) uint32_t staged;        // one past the last request staged; the program's
+    _Atomic uint32_t tail;               // one past the last request handed over; written by the program
+    _Alignas(64) _Atomic uint32_t head;  // the oldest request not completed; written by the engine
+};
+
+static inline struct alb_send_wqe *alb_send_queue_at(const struct alb_send_queue *queue, uint32_t index)
+{
+    return (struct alb_send_wqe *)(queue->slots + (size_t)(index & (queue->capacity - 1)) * queue->stride);
+}
+
+int alb_send_queue_init(struct alb_engine *engine, struct alb_send_queue *queue, const struct alb_qp_cap *cap);
+void alb_send_queue_fini(struct alb_engine *engine, struct alb_send_queue *queue);
+void alb_send_queue_clear(struct alb_send_queue *queue);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Build: puts segments into the driver's batch and joins those that can leave in one burst.
+#pragma once
+
+#include "wire/datagram.h"
+#include "wire/roce.h"
+
+// Where packets go and how they are marked: what all segments of a burst share.
+struct alb_flow {
+    struct alb_endpoint peer;
+    struct alb_endpoint local;
+    uint16_t path;
+    uint8_t traffic_class;
+    uint8_t hop_limit;
+};
+
+struct alb_tx_builder {
+    struct alb_tx *tx;
+    struct alb_burst *burst;     // the one that may grow, or NULL
+    struct alb_segment *segment; // the one being built
+    uint32_t payload_bytes;
+};
+
+void alb_tx_builder_init(struct alb_tx_builder *builder, struct alb_tx *tx);
+
+// True if a segment with that many payload references fits into the batch.
+bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count);
+
+// Begins a segment: encodes its headers (pad follows from payload_bytes). The caller has asked alb_tx_has_room and adds exactly
+// payload_bytes of payload before alb_tx_end.
+void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, struct alb_roce *roce,
+                  uint32_t payload_bytes);
+void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t length);
+void alb_tx_end(struct alb_tx_builder *builder);
