@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The small codes of the transport: what an acknowledgement's syndrome says, and the encoded times and sizes of queue pair
-// attributes (InfiniBand specification, volume 1: 9.7.5.1 AETH, table 45 RNR timer, 9.7.6.1.3 local ACK timeout).
+// The small codes of the transport: what an acknowledgement's syndrome says, and the encoded times and sizes of queue
+// pair attributes (InfiniBand specification, volume 1: 9.7.5.1 AETH, table 45 RNR timer, 9.7.6.1.3 local ACK timeout).
 #pragma once
 
 #include "base/types.h"
@@ -49,7 +49,8 @@ alb_time alb_rnr_timer_ns(uint8_t code);
 // The code of the shortest time that is not below ns; the longest one (code 0, 655.36 ms) if there is none.
 uint8_t alb_rnr_timer_code(alb_time ns);
 
-// The time of a local ACK timeout code: 4.096 us * 2^code, and ALB_TIME_NEVER for 0. Bits above the low five are ignored.
+// The time of a local ACK timeout code: 4.096 us * 2^code, and ALB_TIME_NEVER for 0. Bits above the low five are
+// ignored.
 alb_time alb_ack_timeout_ns(uint8_t code);
 
 // The path MTU of a code of enum ibv_mtu (1 ... 5): 256 ... 4096 bytes; 0 if the code is none.

@@ -26,15 +26,15 @@ enum alb_drop {
     ALB_DROP_HOP_LIMIT,
 
     // What it asks of that queue pair.
-    ALB_DROP_OUT_OF_SEQUENCE,  // a gap in the packet sequence numbers before it
-    ALB_DROP_DUPLICATE,        // seen before, and no answer is due
-    ALB_DROP_BAD_SEQUENCE,     // first, middle, last in an order that no message has
-    ALB_DROP_NO_RECEIVE,       // no receive posted, on a service that does not say so to its peer
+    ALB_DROP_OUT_OF_SEQUENCE,   // a gap in the packet sequence numbers before it
+    ALB_DROP_DUPLICATE,         // seen before, and no answer is due
+    ALB_DROP_BAD_SEQUENCE,      // first, middle, last in an order that no message has
+    ALB_DROP_NO_RECEIVE,        // no receive posted, on a service that does not say so to its peer
     ALB_DROP_RECEIVE_TOO_SHORT, // the posted receive is shorter than the message
-    ALB_DROP_ACCESS,           // the memory it names is not there, or not for it, on a service that does not say so
-    ALB_DROP_BAD_REQUEST,      // an operation that this queue pair does not take
-    ALB_DROP_STALE_RESPONSE,   // acknowledges or answers what is not in flight
-    ALB_DROP_BAD_RESPONSE,     // an answer that does not fit its request
+    ALB_DROP_ACCESS,            // the memory it names is not there, or not for it, on a service that does not say so
+    ALB_DROP_BAD_REQUEST,       // an operation that this queue pair does not take
+    ALB_DROP_STALE_RESPONSE,    // acknowledges or answers what is not in flight
+    ALB_DROP_BAD_RESPONSE,      // an answer that does not fit its request
 
     // Ourselves.
     ALB_DROP_NO_RESOURCES, // a bounded pool of the engine is empty

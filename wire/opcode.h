@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The opcodes of the base transport header and what each of them means: which service it belongs to, which extended
-// headers follow, what kind of packet it is. (InfiniBand specification, volume 1, chapter 9.2, annexes A14 XRC, A17 RoCEv2
-// and A19 memory placement extensions.)
+// headers follow, what kind of packet it is. (InfiniBand specification, volume 1, chapter 9.2, annexes A14 XRC, A17
+// RoCEv2 and A19 memory placement extensions.)
 #pragma once
 
 #include "base/types.h"
@@ -106,15 +106,15 @@ enum alb_opcode_flag {
     ALB_OPCODE_PAYLOAD = 1 << 5, // may carry payload
     ALB_OPCODE_SEND = 1 << 6,
     ALB_OPCODE_WRITE = 1 << 7,
-    ALB_OPCODE_READ = 1 << 8,         // request or response
-    ALB_OPCODE_ATOMIC = 1 << 9,       // compare-and-swap, fetch-and-add and their acknowledgement; not atomic write
+    ALB_OPCODE_READ = 1 << 8,   // request or response
+    ALB_OPCODE_ATOMIC = 1 << 9, // compare-and-swap, fetch-and-add and their acknowledgement; not atomic write
     ALB_OPCODE_ATOMIC_WRITE = 1 << 10,
-    ALB_OPCODE_ACK = 1 << 11,             // the plain acknowledgement (ACK, NAK, RNR NAK)
-    ALB_OPCODE_IMM = 1 << 12,             // hands immediate data to the target's completion
-    ALB_OPCODE_INVALIDATE = 1 << 13,      // send with invalidate
-    ALB_OPCODE_TAKES_RECEIVE = 1 << 14,   // a posted receive is taken at this packet: the first of a send, the last of a
-                                          // write with immediate
-    ALB_OPCODE_ENDS_RECEIVE = 1 << 15,    // and completed at this one: the last of a send or of a write with immediate
+    ALB_OPCODE_ACK = 1 << 11,           // the plain acknowledgement (ACK, NAK, RNR NAK)
+    ALB_OPCODE_IMM = 1 << 12,           // hands immediate data to the target's completion
+    ALB_OPCODE_INVALIDATE = 1 << 13,    // send with invalidate
+    ALB_OPCODE_TAKES_RECEIVE = 1 << 14, // a posted receive is taken at this packet: the first of a send, the last of a
+                                        // write with immediate
+    ALB_OPCODE_ENDS_RECEIVE = 1 << 15,  // and completed at this one: the last of a send or of a write with immediate
     ALB_OPCODE_ONLY = ALB_OPCODE_FIRST | ALB_OPCODE_LAST,
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// RoCEv2 headers: bytes <-> one flat struct. This runs for every packet, so decoding fills only what the opcode has and the
-// rest of the struct keeps what it held before.
+// RoCEv2 headers: bytes <-> one flat struct. This runs for every packet, so decoding fills only what the opcode has and
+// the rest of the struct keeps what it held before.
 #pragma once
 
 #include "wire/aeth.h"
@@ -12,12 +12,12 @@ typedef uint32_t alb_qpn; // always below 2^24
 
 #define ALB_QPN_MASK         0xffffffu
 #define ALB_BTH_BYTES        12
-#define ALB_ROCE_HEADER_MAX  52 // the longest of all: BTH, XRCETH and AtomicETH are 44, rounded up for what may come
+#define ALB_ROCE_HEADER_MAX  44 // BTH, XRCETH and AtomicETH
 #define ALB_ROCE_PAYLOAD_MAX 4096
 #define ALB_PKEY_DEFAULT     0xffffu
 
-// The decoded headers of one packet, in host byte order but for imm_be. Which of the extended fields hold anything is said by
-// alb_opcode_info(opcode)->headers.
+// The decoded headers of one packet, in host byte order but for imm_be. Which of the extended fields hold anything is
+// said by alb_opcode_info(opcode)->headers.
 struct alb_roce {
     // BTH
     uint8_t opcode;
@@ -50,10 +50,10 @@ struct alb_roce {
     uint32_t xrc_srqn;        // XRCETH, 24 bits
 };
 
-// Decodes the headers of a packet: length bytes of UDP payload without the ICRC. On success payload_offset is also the number
-// of header bytes, and the payload (pad not counted) lies within the packet. Returns ALB_DROP_NONE, or why the packet is to
-// be dropped: truncated, bad_version, unknown_opcode or bad_length. *out then holds the BTH unless it is truncated.
-// What depends on a queue pair (keys, PMTU, sequence) is not looked at.
+// Decodes the headers of a packet: length bytes of UDP payload without the ICRC. On success payload_offset is also the
+// number of header bytes, and the payload (pad not counted) lies within the packet. Returns ALB_DROP_NONE, or why the
+// packet is to be dropped: truncated, bad_version, unknown_opcode or bad_length. *out then holds the BTH unless it is
+// truncated. What depends on a queue pair (keys, PMTU, sequence) is not looked at.
 enum alb_drop alb_roce_decode(const uint8_t *bytes, uint32_t length, struct alb_roce *out, uint32_t *payload_offset,
                               uint32_t *payload_bytes);
 
