@@ -1,0 +1,70 @@
+# The short way in: CMake and Ninja do the work. `make help` lists the targets.
+BUILD ?= build
+TYPE  ?= RelWithDebInfo
+JOBS  ?= $(shell nproc)
+
+.PHONY: all configure demo check check-all bench interop fuzz install format lint clean help
+
+all: configure
+	@cmake --build $(BUILD) -j $(JOBS)
+
+configure:
+	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
+
+demo:
+	@scripts/setup.sh build demo
+	@$(MAKE) --no-print-directory all
+	@scripts/demo.sh $(BUILD)
+
+# Unit tests, virtual network, walls, and the short half of the end-to-end table.
+check:
+	@scripts/setup.sh build check
+	@$(MAKE) --no-print-directory all
+	@scripts/check.sh $(BUILD) quick
+
+# Everything that runs on one machine without a guest: the whole table, the kill and crowd tests, pyverbs.
+check-all:
+	@scripts/setup.sh build check
+	@$(MAKE) --no-print-directory all
+	@scripts/check.sh $(BUILD) all
+
+bench:
+	@scripts/setup.sh build bench
+	@$(MAKE) --no-print-directory all
+	@python3 bench/bench.py --build $(BUILD) $(BENCH_FLAGS)
+
+interop:
+	@scripts/setup.sh build interop
+	@$(MAKE) --no-print-directory all
+	@interop/run.sh $(INTEROP_FLAGS)
+
+fuzz:
+	@scripts/setup.sh build fuzz
+	@fuzz/run.sh $(FUZZ_FLAGS)
+
+install: all
+	@cmake --install $(BUILD)
+
+format:
+	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
+
+lint: configure
+	@git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror
+	@git ls-files '*.c' | grep -v '^fuzz/' | xargs -r -P $(JOBS) -n 8 clang-tidy -p $(BUILD) --quiet
+
+clean:
+	@rm -rf $(BUILD)
+
+help:
+	@echo 'make            release build: programs in build/bin, libraries in build/lib'
+	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
+	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
+	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, pyverbs'
+	@echo 'make bench      speed beside the raw limit of this machine: JSON lines and a table'
+	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
+	@echo 'make fuzz       fuzzers, for a bounded time'
+	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo all install'
+	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
+	@echo 'make clean      removes build/'
+	@echo 'Variables: BUILD (folder), TYPE (CMake build type), CMAKE_FLAGS, JOBS,'
+	@echo '           BENCH_FLAGS, INTEROP_FLAGS, FUZZ_FLAGS (passed on)'
