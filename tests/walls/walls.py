@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The walls of the house (docs/ARCHITECTURE.md): checks on the sources themselves.
+
+walls.py CHECK [--build DIR] runs one check, prints every violation as "file:line: what", and fails if there is one.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+# Each folder, and the folders it may include from besides its own. tests/, bench/, fuzz/ and interop/ stand outside the house.
+MAY_INCLUDE = {
+    "base": [],
+    "wire": ["base"],
+    "engine": ["base", "wire"],
+    "device": ["base", "wire", "engine"],
+    "sim": ["base", "wire", "engine"],
+    "plugins/verbs": ["base", "wire", "engine", "device"],
+    "tools": ["base", "wire", "engine", "device"],
+}
+
+# System headers the protocol may see: types, memory, and the vector of references a segment is made of.
+PURE_HEADERS = {
+    "stdalign.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "string.h", "limits.h", "endian.h", "sys/uio.h",
+}
+
+# What the engine's archive may take from outside; engine/engine.h says the same in words.
+ENGINE_SYMBOLS = {"memcpy", "memmove", "memset", "memcmp", "strcmp"}
+
+# Symbols a compiler inserts by itself: position-independent code, stack protection, sanitizers, coverage.
+COMPILER_SYMBOLS = re.compile(
+    r"^(_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__asan_.*|__ubsan_.*|__tsan_.*|__sanitizer_.*|__gcov_.*|__cpu_model|__cpu_indicator_init)$"
+)
+
+# Even the folders below the engine reach no clock, thread, socket, file or allocator.
+FORBIDDEN_BELOW = re.compile(
+    r"^(clock_.*|time|gettimeofday|nanosleep|usleep|pthread_.*|thrd_.*|socket|bind|connect|send(to|msg|mmsg)?"
+    r"|recv(from|msg|mmsg)?|poll|epoll_.*|open(at)?(64)?|fopen(64)?|read|write|mmap(64)?|malloc|calloc|realloc|free|posix_memalign"
+    r"|aligned_alloc|getrandom|rand|random|getenv|syscall)$"
+)
+
+
+def tracked(*patterns):
+    """Files of the project that match, whether committed yet or not; what .gitignore names is left out."""
+    command = ["git", "-C", TOP, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    try:
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        names = out.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError):  # an unpacked archive has no .git
+        suffixes = tuple(p.lstrip("*") for p in patterns)
+        names = []
+        for folder, folders, files in os.walk(TOP):
+            folders[:] = [f for f in folders if not f.startswith((".git", "build"))]
+            names += [os.path.relpath(os.path.join(folder, f), TOP) for f in files]
+        names = [n for n in names if not patterns or n.endswith(suffixes)]
+    return sorted(n for n in set(names) if n and os.path.isfile(os.path.join(TOP, n)))
+
+
+def text_of(name):
+    with open(os.path.join(TOP, name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def folder_of(path):
+    """The folder of the house a path belongs to, or None."""
+    for folder in MAY_INCLUDE:
+        if path.startswith(folder + "/"):
+            return folder
+    return None
+
+
+def without_comments(text):
+    """C text with comments and strings blanked, line numbers kept."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
+
+
+def check_includes(build):
+    """A file includes only from its own folder or from folders below it."""
+    found = []
+    for name in tracked("*.c", "*.h"):
+        folder = folder_of(name)
+        if not folder:
+            continue
+        for number, line in enumerate(text_of(name).splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s*([<"])([^">]+)[>"]', line)
+            if not match:
+                continue
+            quoted, target = match.group(1) == '"', match.group(2)
+            where = "%s:%d" % (name, number)
+            if not quoted:
+                if folder in ("wire", "engine") and "/tests/" not in name and target not in PURE_HEADERS:
+                    found.append("%s: <%s> in %s/: only %s" % (where, target, folder, ", ".join(sorted(PURE_HEADERS))))
+                continue
+            other = folder_of(target)
+            if target.startswith("albedo/"):
+                continue  # public headers, include/albedo
+            if other is None:
+                local = os.path.join(TOP, os.path.dirname(name), target)
+                if not ("/tests/" in name and os.path.isfile(local)):
+                    found.append('%s: "%s": write the path from the top of the tree' % (where, target))
+            elif other != folder and other not in MAY_INCLUDE[folder]:
+                found.append('%s: "%s": %s/ may include from %s' % (
+                    where, target, folder, ", ".join(f + "/" for f in [folder] + MAY_INCLUDE[folder])))
+    return found
+
+
+def nm(archive):
+    """(defined, {undefined: object}) of an archive."""
+    out = subprocess.run(["nm", "-A", "-P", archive], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+    defined, undefined = set(), {}
+    for line in out.splitlines():
+        where, _, rest = line.partition("]: ")
+        fields = rest.split()
+        if len(fields) < 2:
+            continue
+        if fields[1] in ("U", "w"):
+            undefined.setdefault(fields[0], where.split("[")[-1])
+        else:
+            defined.add(fields[0])
+    return defined, undefined
+
+
+def archive_of(build, folder):
+    path = os.path.join(build, folder, "libalb_%s.a" % folder)
+    if not os.path.exists(path):
+        sys.exit("walls: %s is not there; build first" % path)
+    return path
+
+
+def check_symbols(build):
+    """The engine's archive takes only what engine/engine.h agrees to; base/ and wire/ hold no back door."""
+    found = []
+    below = set()
+    for folder in ("base", "wire"):
+        defined, undefined = nm(archive_of(build, folder))
+        below |= defined
+        for symbol, where in sorted(undefined.items()):
+            if FORBIDDEN_BELOW.match(symbol) and symbol not in defined:
+                found.append("libalb_%s.a(%s): takes %s" % (folder, where, symbol))
+    defined, undefined = nm(archive_of(build, "engine"))
+    for symbol, where in sorted(undefined.items()):
+        if symbol not in defined | below | ENGINE_SYMBOLS and not COMPILER_SYMBOLS.match(symbol):
+            found.append("libalb_engine.a(%s): takes %s, which engine/engine.h does not list" % (where, symbol))
+    header = text_of("engine/engine.h")
+    for symbol in sorted(ENGINE_SYMBOLS):
+        if symbol not in header:
+            found.append("engine/engine.h: does not name %s among the symbols it takes" % symbol)
+    return found
+
+
+def check_numbers(build):
+    """No floating point in engine/."""
+    found = []
+    for name in tracked("engine/*.c", "engine/*.h"):
+        if "/tests/" in name:
+            continue
+        for number, line in enumerate(without_comments(text_of(name)).splitlines(), 1):
+            if re.search(r"\b(float|double|long double)\b", line):
+                found.append("%s:%d: floating point in the engine" % (name, number))
+    return found
+
+
+def check_licence(build):
+    """Every source file names its licence first."""
+    found = []
+    for name in tracked("*.c", "*.h", "*.py", "*.sh", ".ci/run"):
+        lines = text_of(name).splitlines()
+        if lines and lines[0].startswith("#!"):
+            lines = lines[1:]
+        if not lines or "SPDX-License-Identifier: BSD-2-Clause" not in lines[0]:
+            found.append("%s:1: the first line must hold SPDX-License-Identifier: BSD-2-Clause" % name)
+    return found
+
+
+def check_size(build):
+    """No file over 700 lines: two mechanisms would share it."""
+    found = []
+    for name in tracked("*.c", "*.h"):
+        count = text_of(name).count("\n")
+        if folder_of(name) and count > 700:
+            found.append("%s: %d lines, more than 700" % (name, count))
+    return found
+
+
+def check_leftovers(build):
+    """Nothing unfinished, and nothing that points outside the repository."""
+    found = []
+    words = re.compile(r"\b(TODO|FIXME|XXX)\b")
+    # Written so that this line does not find itself.
+    outside = re.compile(r"\.\./shared\b|/work" + r"/(main|shared)")
+    for name in tracked():
+        if name.endswith((".pcap", ".png", ".svg")) or name.startswith(("fuzz/corpus", "tests/vectors")):
+            continue
+        if name == "tests/walls/walls.py":
+            continue
+        for number, line in enumerate(text_of(name).splitlines(), 1):
+            if outside.search(line):
+                found.append("%s:%d: refers to a place outside the repository" % (name, number))
+            if name.endswith((".c", ".h", ".py", ".sh")) and words.search(line):
+                found.append("%s:%d: unfinished" % (name, number))
+    return found
+
+
+def check_man(build):
+    """Manual pages are well-formed and each has its program or subject."""
+    found = []
+    if not shutil.which("mandoc"):
+        sys.exit("walls: mandoc is missing (scripts/setup.sh check)")
+    for name in tracked("man/*.1", "man/*.3", "man/*.7"):
+        out = subprocess.run(["mandoc", "-Tlint", "-Wwarning", os.path.join(TOP, name)], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, universal_newlines=True).stdout
+        # A page of ours that is not installed yet is no mistake of the page.
+        found += [line for line in out.splitlines() if "referenced manual not found" not in line]
+    return found
+
+
+def check_scripts(build):
+    """Shell scripts pass shellcheck, Python programs compile."""
+    found = []
+    if not shutil.which("shellcheck"):
+        sys.exit("walls: shellcheck is missing (scripts/setup.sh check)")
+    shell = [n for n in tracked("*.sh", ".ci/run") if re.match(r"#!.*\b(ba|da)?sh\b", text_of(n))]
+    if shell:
+        out = subprocess.run(["shellcheck", "-f", "gcc", "-S", "warning", *shell], cwd=TOP, stdout=subprocess.PIPE,
+                             universal_newlines=True).stdout
+        found += out.splitlines()
+    for name in tracked("*.py"):
+        try:
+            compile(text_of(name), name, "exec")
+        except SyntaxError as error:
+            found.append("%s:%s: %s" % (name, error.lineno, error.msg))
+    return found
+
+
+def main():
+    checks = {name[6:]: function for name, function in globals().items() if name.startswith("check_")}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("check", choices=sorted(checks))
+    parser.add_argument("--build", default=os.path.join(TOP, "build"), help="build folder (default: build)")
+    arguments = parser.parse_args()
+    found = checks[arguments.check](arguments.build)
+    for line in found:
+        print(line)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
