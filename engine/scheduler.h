@@ -14,7 +14,8 @@ enum alb_build_result {
 };
 
 struct alb_source {
-    struct alb_list link;
+    struct alb_list link; // in the line of those that are ready, or where it waits for leave to send (peer, pacer)
+    bool is_ready;
     // Adds packets to tx, a burst's worth at the most.
     enum alb_build_result (*build)(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
 };
@@ -26,8 +27,10 @@ struct alb_scheduler {
 void alb_scheduler_init(struct alb_scheduler *scheduler);
 void alb_source_init(struct alb_source *source,
                      enum alb_build_result (*build)(struct alb_source *, struct alb_tx_builder *, alb_time));
-// The source has something to send.
+// The source has something to send, or may try again. One that waits for leave to send comes back into the line: what it has now may not
+// need any.
 void alb_scheduler_wake(struct alb_scheduler *scheduler, struct alb_source *source);
+// Takes the source out of whatever line it stands in.
 void alb_scheduler_remove(struct alb_source *source);
 bool alb_scheduler_is_idle(const struct alb_scheduler *scheduler);
 // Lets sources build until the batch is full or none is ready.

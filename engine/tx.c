@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Builds segments straight into the driver's arrays. A segment is written behind the counted ones and counted only when it is complete,
+// so that one given up half-way costs nothing and leaves no trace.
+#include "engine/tx.h"
+
+#include <string.h>
+
+enum {
+    TRAILER_ROOM_BYTES = 8, // pad and ICRC, rounded up so that headers stay aligned
+};
+
+_Static_assert(TRAILER_ROOM_BYTES >= 3 + ALB_ICRC_BYTES, "the longest trailer fits");
+
+void alb_tx_builder_init(struct alb_tx_builder *builder, struct alb_tx *tx)
+{
+    *builder = (struct alb_tx_builder){.tx = tx};
+}
+
+bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count)
+{
+    const struct alb_tx *tx = builder->tx;
+    return tx->segment_count < tx->segment_capacity && tx->burst_count < tx->burst_capacity &&
+           tx->iov_capacity - tx->iov_count >= iov_count + 2 &&
+           tx->bytes_capacity - tx->bytes_count >= ALB_ROCE_HEADER_MAX + TRAILER_ROOM_BYTES;
+}
+
+static bool is_same_flow(const struct alb_burst *burst, const struct alb_flow *flow)
+{
+    return burst->path == flow->path && burst->traffic_class == flow->traffic_class &&
+           burst->hop_limit == flow->hop_limit && alb_endpoint_equals(&burst->peer, &flow->peer) &&
+           alb_endpoint_equals(&burst->local, &flow->local);
+}
+
+static bool can_join(const struct alb_tx *tx, const struct alb_burst *burst, const struct alb_flow *flow,
+                     uint32_t length)
+{
+    return burst && burst->segment_count > 0 && length <= burst->segment_bytes &&
+           burst->segment_count < tx->burst_segments_max &&
+           burst->segment_count * burst->segment_bytes + length <= tx->burst_bytes_max && is_same_flow(burst, flow);
+}
+
+static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *flow, uint32_t length)
+{
+    struct alb_burst *burst = &tx->bursts[tx->burst_count];
+    burst->peer = flow->peer;
+    burst->local = flow->local;
+    burst->path = flow->path;
+    burst->traffic_class = flow->traffic_class;
+    burst->hop_limit = flow->hop_limit;
+    burst->segment_first = tx->segment_count;
+    burst->segment_count = 0;
+    burst->segment_bytes = length;
+    return burst;
+}
+
+void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, struct alb_roce *roce,
+                  uint32_t payload_bytes)
+{
+    struct alb_tx *tx = builder->tx;
+    roce->pad = alb_roce_pad(payload_bytes);
+    uint8_t *header = tx->bytes + tx->bytes_count;
+    uint32_t header_bytes = alb_roce_encode(roce, header);
+    uint32_t trailer_bytes = roce->pad + ALB_ICRC_BYTES;
+    memset(header + header_bytes, 0, TRAILER_ROOM_BYTES);
+
+    struct alb_segment *segment = &tx->segments[tx->segment_count];
+    segment->iov_first = tx->iov_count;
+    segment->iov_count = 1;
+    segment->length = header_bytes + payload_bytes + trailer_bytes;
+    tx->iov[tx->iov_count] = (struct iovec){.iov_base = header, .iov_len = header_bytes};
+    builder->segment = segment;
+    builder->payload_bytes = payload_bytes;
+    builder->trailer_bytes = trailer_bytes;
+    if (!can_join(tx, builder->burst, flow, segment->length))
+        builder->burst = open_burst(tx, flow, segment->length);
+}
+
+void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t length)
+{
+    if (length == 0)
+        return;
+    struct alb_segment *segment = builder->segment;
+    alb_assert(length <= builder->payload_bytes);
+    builder->payload_bytes -= length;
+    builder->tx->iov[segment->iov_first + segment->iov_count++] =
+        (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
+}
+
+void alb_tx_end(struct alb_tx_builder *builder)
+{
+    struct alb_tx *tx = builder->tx;
+    struct alb_segment *segment = builder->segment;
+    struct alb_burst *burst = builder->burst;
+    struct iovec *header = &tx->iov[segment->iov_first];
+    alb_assert(builder->payload_bytes == 0);
+    tx->iov[segment->iov_first + segment->iov_count++] =
+        (struct iovec){.iov_base = (uint8_t *)header->iov_base + header->iov_len, .iov_len = builder->trailer_bytes};
+    tx->iov_count += segment->iov_count;
+    tx->bytes_count += (uint32_t)header->iov_len + TRAILER_ROOM_BYTES;
+    tx->segment_count++;
+    if (burst->segment_count++ == 0)
+        tx->burst_count++;
+    if (segment->length < burst->segment_bytes)
+        builder->burst = NULL; // only the last one of a burst may be shorter
+}
