@@ -5,11 +5,12 @@
 
 #include "base/addr.h"
 #include "base/list.h"
+#include "base/siphash.h"
 #include "engine/deadline.h"
 #include "engine/policy.h"
 
 struct alb_engine;
-struct alb_qp;
+struct alb_source;
 
 struct alb_peer {
     struct alb_endpoint endpoint;
@@ -25,19 +26,22 @@ struct alb_peers {
     struct alb_list *buckets;
     struct alb_list free;
     uint32_t bucket_count;
-    uint64_t hash_key;
+    struct alb_siphash_key hash_key; // peers choose their addresses
 };
 
 int alb_peers_init(struct alb_engine *engine);
 void alb_peers_fini(struct alb_engine *engine);
 // The peer at that endpoint, made if need be; NULL when the table is full.
 struct alb_peer *alb_peer_get(struct alb_engine *engine, const struct alb_endpoint *endpoint);
+// The last one ends the peer: nothing of it may be in flight.
 void alb_peer_put(struct alb_engine *engine, struct alb_peer *peer);
 
 // True if bytes more may be put in flight; the first packet always may.
 bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes);
 void alb_peer_charge(struct alb_peer *peer, uint32_t bytes);
-// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited.
+// Puts the source to sleep until the window may let it send. Only while something is in flight.
+void alb_peer_wait(struct alb_peer *peer, struct alb_source *source);
+// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited; so the congestion policy is told before.
 void alb_peer_release(struct alb_engine *engine, struct alb_peer *peer, uint64_t bytes);
 
 // A rate limit: a bucket of bytes that fills with time.
@@ -53,4 +57,4 @@ void alb_pacer_init(struct alb_engine *engine);
 bool alb_pacer_permits(struct alb_engine *engine, alb_time now);
 void alb_pacer_charge(struct alb_engine *engine, uint32_t bytes);
 // Puts the source to sleep until the bucket has filled again.
-void alb_pacer_wait(struct alb_engine *engine, struct alb_list *source_link, alb_time now);
+void alb_pacer_wait(struct alb_engine *engine, struct alb_source *source, alb_time now);
