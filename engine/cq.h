@@ -11,11 +11,11 @@ struct alb_cq {
     struct alb_engine *engine;
     void *user;
     uint32_t refs; // queue pairs that use it, each use counted
-    bool overrun;
+    _Atomic bool overrun;
     struct alb_event_node event;
     struct alb_wc *entries;
     uint32_t capacity; // a power of two
-    uint32_t limit;    // what the program asked for, rounded as told
+    uint32_t limit;    // how many it takes: the capacity, or the configured limit
     _Alignas(64) _Atomic uint32_t tail; // written by the engine
     _Atomic uint32_t arm;               // enum alb_cq_arm
     _Alignas(64) _Atomic uint32_t head; // written by the program
