@@ -29,7 +29,10 @@ struct alb_engine {
     struct alb_engine_config config;
     struct alb_rng rng;
     struct alb_wheel wheel;
+    alb_time now; // the last one given, for calls without a time of their own
     struct alb_region **regions; // by key index
+    uint8_t *region_tags;        // by key index: low byte of the last key that stood there
+    uint32_t region_table_size;  // a power of two
     struct alb_qp **qps;         // by QPN index
     uint32_t pd_count, ah_count, cq_count, srq_count, region_count, qp_count;
     struct alb_scheduler scheduler;

@@ -48,7 +48,7 @@ const char *alb_access_result_text(enum alb_access_result result);
 
 // The work requests that change keys; qp is the one they were posted to. Each returns the completion's status.
 enum alb_wc_status alb_mw_bind(struct alb_qp *qp, const struct alb_mw_bind *bind);
-// LOCAL_INV: of a window of type 2 bound on qp (or of the same protection domain).
+// LOCAL_INV: of a window of type 2 bound on qp.
 enum alb_wc_status alb_region_invalidate_local(struct alb_qp *qp, uint32_t rkey);
 // What a SEND with invalidate asks for; false if it may not (the responder answers with a remote access error).
 bool alb_region_invalidate_remote(struct alb_qp *qp, uint32_t rkey);

@@ -52,16 +52,20 @@ enum alb_mw_type {
 };
 
 // Registers length bytes at address. iova is the address that work requests and peers use for the first byte. The memory must stay
-// mapped until the region is destroyed. EINVAL: remote write or atomic without local write, unknown access, wrap-around.
+// mapped until the region is destroyed. With ALB_ACCESS_ZERO_BASED iova is taken as 0. EINVAL: remote write or atomic without local write,
+// unknown access, wrap-around, no address; ENOMEM at the configured limit.
 int alb_mr_create(struct alb_pd *pd, void *address, uint64_t length, uint64_t iova, uint32_t access,
                   struct alb_region **mr);
-// ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys change.
+// ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys change. EINVAL as
+// above; EBUSY while memory windows are bound to it.
 int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint64_t length, uint64_t iova,
                   uint32_t access);
 // EBUSY while memory windows are bound to it.
 int alb_mr_destroy(struct alb_region *mr);
 
+// EINVAL: no such type; ENOMEM at the configured limit, which windows and regions share.
 int alb_mw_create(struct alb_pd *pd, enum alb_mw_type type, struct alb_region **mw);
+// A window that is bound is unbound before.
 int alb_mw_destroy(struct alb_region *mw);
 
 // Local and remote key of a region are one number. That of a window changes with every bind of type 1; of type 2 its low byte
@@ -317,9 +321,9 @@ struct alb_mw_bind {
     struct alb_region *mw;
     struct alb_region *mr;
     uint64_t addr;
-    uint64_t length; // 0 unbinds
+    uint64_t length; // 0 unbinds a window of type 1
     uint32_t access;
-    uint32_t rkey; // type 2: the key it shall have
+    uint32_t rkey; // the key it shall have, of which the low byte is free; type 1: or 0, then the low byte goes up by one
 };
 
 struct alb_send_wr {
