@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the end-to-end tests share: places to run in, processes that never outlive the test, and counting.
+
+A place is a network: the host's loopback, or one of two network namespaces joined by a veth pair. Programs run in a place
+through `albedo run`; they are found again by process id only.
+"""
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+
+class Place:
+    """Where one side runs: the command that enters it, and its addresses there."""
+
+    def __init__(self, name, enter=(), ipv4="127.0.0.1", ipv6="::1", net=None):
+        self.name, self.enter, self.ipv4, self.ipv6, self.net = name, list(enter), ipv4, ipv6, net
+
+
+class Process:
+    """A program running in a place, its output in a file, itself in a process group of its own."""
+
+    everyone = set()
+
+    def __init__(self, argv, environment=None):
+        self.argv = argv
+        self.output_file = tempfile.TemporaryFile()
+        self.started = time.monotonic()
+        self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.output_file, stderr=subprocess.STDOUT,
+                                      start_new_session=True, env=environment)
+        self.pid = self.popen.pid
+        Process.everyone.add(self)
+
+    def poll(self):
+        return self.popen.poll()
+
+    def wait(self, deadline):
+        """Exit status (negative: signal), or None when the deadline passes first."""
+        try:
+            return self.popen.wait(max(0.01, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def signal(self, number):
+        """To this one process."""
+        if self.popen.poll() is None:
+            os.kill(self.pid, number)
+
+    def end(self):
+        """Kills whatever is left of the process group."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.popen.wait()
+        Process.everyone.discard(self)
+
+    def output(self):
+        self.output_file.seek(0)
+        return self.output_file.read().decode(errors="replace")
+
+    def is_listening(self, port):
+        """Whether a TCP socket listens on that port in the network the process lives in."""
+        wanted = ":%04X" % port
+        for table in ("tcp", "tcp6"):
+            try:
+                with open("/proc/%d/net/%s" % (self.pid, table)) as file:
+                    for line in file:
+                        fields = line.split()
+                        if fields[3] == "0A" and fields[1].endswith(wanted):
+                            return True
+            except OSError:
+                return False
+        return False
+
+    def wait_listening(self, port, deadline):
+        while time.monotonic() < deadline:
+            if self.is_listening(port):
+                return True
+            if self.poll() is not None:
+                return False
+            time.sleep(0.005)
+        return False
+
+
+@atexit.register
+def end_everyone():
+    for process in list(Process.everyone):
+        process.end()
+
+
+def on_signal(number, frame):
+    sys.exit(128 + number)
+
+
+signal.signal(signal.SIGTERM, on_signal)
+
+next_port = 20000 + os.getpid() % 8000
+
+
+def free_port():
+    """A TCP port that nothing on this host listens on."""
+    global next_port
+    while True:
+        next_port += 1
+        if next_port >= 32000:
+            next_port = 20000
+        with socket.socket(socket.AF_INET6) as probe:
+            try:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("::", next_port))
+                return next_port
+            except OSError:
+                continue
+
+
+class Albedo:
+    """The build under test: makes command lines of `albedo run`."""
+
+    def __init__(self, build, options=()):
+        self.build = os.path.abspath(build)
+        self.program = os.path.join(self.build, "bin", "albedo")
+        self.options = list(options)
+        if not os.path.exists(self.program):
+            sys.exit("%s is not there: run make first, or give --build" % self.program)
+
+    def command(self, place, argv, options=()):
+        net = ["--net", place.net] if place.net else []
+        return place.enter + [self.program, "run", *net, *self.options, *options, "--", *argv]
+
+    def start(self, place, argv, options=(), environment=None):
+        return Process(self.command(place, argv, options), environment)
+
+
+def namespaces():
+    """Two places joined by a veth pair, or (None, reason). They end with the two processes that hold them."""
+    for tool in ("unshare", "nsenter", "ip"):
+        if not shutil.which(tool):
+            return None, "%s is missing (scripts/setup.sh check)" % tool
+    rootless = os.geteuid() != 0
+    first = Process(["unshare", *(["-Ur"] if rootless else []), "-n", "sleep", "infinity"])
+    enter = ["nsenter", "-t", str(first.pid), *(["-U", "--preserve-credentials"] if rootless else []), "-n", "--"]
+    own = os.readlink("/proc/self/ns/net")
+    if not wait_for(lambda: in_other_network(first, own), 5):
+        return None, "unshare: " + (first.output().strip() or "no namespace after 5 s")
+    second = Process(enter + ["unshare", "-n", "sleep", "infinity"])
+    between = os.readlink("/proc/%d/ns/net" % first.pid)
+    if not wait_for(lambda: in_other_network(second, own) and in_other_network(second, between), 5):
+        return None, "unshare: " + (second.output().strip() or "no namespace after 5 s")
+    enter2 = ["nsenter", "-t", str(second.pid), *(["-U", "--preserve-credentials"] if rootless else []), "-n", "--"]
+    commands = [enter + ["ip", "link", "add", "alb0", "type", "veth", "peer", "name", "alb0", "netns", str(second.pid)]]
+    for way, number in ((enter, 1), (enter2, 2)):
+        commands += [
+            way + ["ip", "address", "add", "10.77.0.%d/24" % number, "dev", "alb0"],
+            way + ["ip", "-6", "address", "add", "fd77::%d/64" % number, "dev", "alb0", "nodad"],
+            way + ["ip", "link", "set", "alb0", "mtu", "9000", "up"],
+            way + ["ip", "link", "set", "lo", "up"],
+        ]
+    for command in commands:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            return None, "%s: %s" % (" ".join(command), done.stdout.decode().strip())
+    places = [Place("veth", way, "10.77.0.%d" % n, "fd77::%d" % n, "10.77.0.%d,fd77::%d" % (n, n))
+              for way, n in ((enter, 1), (enter2, 2))]
+    return places, None
+
+
+def in_other_network(process, link):
+    try:
+        return process.poll() is None and os.readlink("/proc/%d/ns/net" % process.pid) != link
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+class Count:
+    """Counts results; finish() prints the line that scripts/check.sh reads and ends the program."""
+
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, 0, 0
+        self.failures = []
+
+    def result(self, name, ok, detail="", text=""):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed += 1
+            self.failures.append(name)
+        print("%-4s  %-66s %s" % ("ok" if ok else "FAIL", name, detail), flush=True)
+        if not ok and text:
+            print("".join("      | %s\n" % line for line in text.rstrip().splitlines()[-60:]), end="", flush=True)
+
+    def skip(self, name, reason):
+        self.skipped += 1
+        print("%-4s  %-66s %s" % ("skip", name, reason), flush=True)
+
+    def finish(self):
+        for name in self.failures:
+            print("failed: %s" % name)
+        if self.skipped:
+            print("%d skipped" % self.skipped)
+        print("%d passed, %d failed" % (self.passed, self.failed), flush=True)
+        sys.exit(1 if self.failed or not self.passed else 0)
+
+
+def describe(*processes):
+    """Command lines, ends and output of processes, for the report of a failure."""
+    lines = []
+    for process in processes:
+        status = process.poll()
+        end = "still running" if status is None else "exit %d" % status if status >= 0 else "signal %d" % -status
+        lines += ["$ " + " ".join(process.argv), "  (%s)" % end]
+        lines += ["  " + line for line in process.output().splitlines()[-25:]]
+    return "\n".join(lines)

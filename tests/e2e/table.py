@@ -1,0 +1,202 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs unmodified verbs programs over a device, two processes on this host and in two network namespaces, and prints a table.
+
+The last line is "N passed, N failed"; the exit status is 0 only if nothing failed.
+"""
+
+import argparse
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cases import table  # noqa: E402
+from harness import Albedo, Count, Place, Process, describe, free_port, namespaces  # noqa: E402
+
+
+def iterations(case, arguments):
+    """-n for a program that has none in its options: few where messages are large or much is lost."""
+    if "-n" in case.options:
+        return []
+    if case.kind() == "pingpong":
+        return ["-n", "100" if arguments.faults else "500"]
+    if case.rows:
+        count = 10 if arguments.faults or arguments.quick else 40
+    else:
+        count = 100 if arguments.faults else 500
+    return ["-n", str(count)]
+
+
+def sides(case, here, there, port, arguments):
+    """Command lines of server and client."""
+    options = case.options + ["-d", arguments.device, "-p", str(port)]
+    index = "1" if case.ipv6 else "0"
+    if case.kind() == "pingpong":
+        options += ["-g", index]
+    else:
+        options += ["-F", "-x", index]
+    options += iterations(case, arguments)
+    return [case.program, *options], [case.program, *options, here.ipv4]
+
+
+def figure(case, output):
+    """What the program measured, in its own words, short."""
+    if case.kind() == "pingpong":
+        match = re.search(r"= ([\d.]+) usec/iter", output)
+        return "%s us/iteration" % match.group(1) if match else ""
+    rows = re.findall(r"^ *(\d+) +(\d+)((?: +[\d.]+)+) *$", output, re.M)
+    if not rows:
+        return ""
+    size, _, rest = rows[-1]
+    numbers = rest.split()
+    if case.program.endswith("_lat"):
+        return "%s B: %s us" % (size, numbers[2] if len(numbers) > 2 else numbers[0])
+    return "%s B: %s MiB/s" % (size, numbers[1] if len(numbers) > 1 else numbers[0])
+
+
+def missing_rows(case, output):
+    rows = {int(size) for size in re.findall(r"^ *(\d+) +\d+ +[\d.]+", output, re.M)}
+    return [size for size in case.rows if size not in rows]
+
+
+def run_single(case, albedo, place, arguments):
+    """A program without a peer. ibv_asyncwatch runs for ever: it must say that it watches, and bear being ended."""
+    process = albedo.start(place, ["stdbuf", "-oL", case.program, *case.options])
+    try:
+        deadline = time.monotonic() + 20
+        if case.program == "ibv_asyncwatch":
+            while "async event FD" not in process.output() and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            ok = "%s: async event FD" % arguments.device in process.output() and process.poll() is None
+            process.signal(signal.SIGTERM)
+            ended = process.wait(deadline)
+            return ok and ended == -signal.SIGTERM, "", describe(process)
+        status = process.wait(deadline)
+        return status == 0 and arguments.device in process.output(), "", describe(process)
+    finally:
+        process.end()
+
+
+def run_refused(case, albedo, here, there, arguments):
+    """Both sides, started as usual, must end by themselves with a message and a status other than 0."""
+    port = free_port()
+    server_argv, client_argv = sides(case, here, there, port, arguments)
+    server = albedo.start(here, server_argv)
+    client = None
+    try:
+        deadline = time.monotonic() + 15
+        if server.wait_listening(port, deadline):
+            client = albedo.start(there, client_argv)
+        ended = [side.wait(deadline) for side in (server, client) if side]
+        spoke = all(side.output().strip() for side in (server, client) if side)
+        ok = spoke and all(status is not None and status > 0 for status in ended)
+        return ok, "", describe(*(side for side in (server, client) if side))
+    finally:
+        for side in (server, client):
+            if side:
+                side.end()
+
+
+def run_pair(case, albedo, here, there, arguments):
+    """Server and client; both must end with status 0, and the client must have printed what it measured."""
+    port = free_port()
+    server_argv, client_argv = sides(case, here, there, port, arguments)
+    deadline = time.monotonic() + case.seconds * (arguments.patience if arguments.faults else 1)
+    server = albedo.start(here, server_argv)
+    client = None
+    try:
+        if not server.wait_listening(port, deadline):
+            return False, "the server does not listen", describe(server)
+        client = albedo.start(there, client_argv)
+        status = client.wait(deadline)
+        server_status = server.wait(min(deadline, time.monotonic() + 10) if status is not None else deadline)
+        output = client.output()
+        if status is None or server_status is None:
+            counters = Process([albedo.program, "stat"])
+            counters.wait(time.monotonic() + 5)
+            text = describe(server, client) + "\n" + describe(counters)
+            counters.end()
+            return False, "not finished in time", text
+        if status != 0 or server_status != 0:
+            return False, "exit %s and %s" % (server_status, status), describe(server, client)
+        lost = missing_rows(case, output)
+        if lost:
+            return False, "no result for size %s" % lost, describe(server, client)
+        measured = figure(case, output)
+        if not measured:
+            return False, "no figure in the client's output", describe(server, client)
+        return True, measured, ""
+    finally:
+        server.end()
+        if client:
+            client.end()
+
+
+def run(case, albedo, here, there, arguments):
+    if case.kind() == "single":
+        return run_single(case, albedo, here, arguments)
+    if case.refused:
+        return run_refused(case, albedo, here, there, arguments)
+    return run_pair(case, albedo, here, there, arguments)
+
+
+def arguments_of(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build", help="build folder (default: build)")
+    parser.add_argument("--device", default="roce0", help="device name (default: roce0)")
+    parser.add_argument("--place", choices=["loopback", "veth", "both"], default="both", help="where the two sides run")
+    parser.add_argument("--quick", action="store_true", help="the short subset that make check runs")
+    parser.add_argument("--only", metavar="REGEX", help="only cases whose name matches")
+    parser.add_argument("--faults", metavar="SPEC", help="faults on both sides, as albedo run --faults takes them (RC cases only)")
+    parser.add_argument("--seed", default="1", help="seed of the faults (default: 1)")
+    parser.add_argument("--patience", type=int, default=3, help="with faults, time limits are this much longer (default: 3)")
+    parser.add_argument("--repeat", type=int, default=1, help="run the selection this often (default: 1)")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases and end")
+    return parser.parse_args(argv)
+
+
+def select(arguments, place):
+    """The cases for a place; a quick run takes every second one of the quick cases in namespaces."""
+    cases = [case for case in table() if not arguments.only or re.search(arguments.only, case.name())]
+    if arguments.quick:
+        cases = [case for case in cases if case.quick]
+        if place == "veth":
+            cases = [case for number, case in enumerate(cases) if number % 2]
+    if arguments.faults:
+        cases = [case for case in cases if case.lossy and not case.refused and case.kind() != "single"]
+    return cases
+
+
+def main():
+    arguments = arguments_of(sys.argv[1:])
+    places = []
+    if arguments.place in ("loopback", "both"):
+        places.append(("loopback", (Place("loopback"), Place("loopback"))))
+    count = Count()
+    if arguments.list:
+        for case in select(arguments, "loopback"):
+            print(case.name())
+        return
+    options = ["--faults", arguments.faults, "--seed", arguments.seed] if arguments.faults else []
+    albedo = Albedo(arguments.build, options + (["--device", arguments.device] if arguments.device != "roce0" else []))
+    if arguments.place in ("veth", "both"):
+        pair, reason = namespaces()
+        if pair:
+            places.append(("veth", tuple(pair)))
+        else:
+            count.skip("two network namespaces", reason)
+    for _ in range(arguments.repeat):
+        for name, (here, there) in places:
+            for case in select(arguments, name):
+                started = time.monotonic()
+                ok, detail, text = run(case, albedo, here, there, arguments)
+                took = "%5.1f s  %s" % (time.monotonic() - started, detail)
+                count.result("%-8s  %s" % (name, case.name()), ok, took, text)
+    count.finish()
+
+
+if __name__ == "__main__":
+    main()
