@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What reaches stderr, by level and environment; each case in a child, since the level is read once.
+#include "base/log.h"
+#include "base/tests/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Runs body in a child with ALBEDO_LOG set (NULL: unset), and fills text with what it wrote to stderr.
+static void run_child(const char *level, void (*body)(void), char *text, size_t size)
+{
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (level == NULL)
+            unsetenv("ALBEDO_LOG");
+        else
+            setenv("ALBEDO_LOG", level, 1);
+        dup2(ends[1], STDERR_FILENO);
+        body();
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t used = 0;
+    ssize_t got;
+    while (used < size - 1 && (got = read(ends[0], text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void all_levels(void)
+{
+    alb_log(ALB_LOG_ERROR, "e%d", 1);
+    alb_log(ALB_LOG_WARNING, "w%s", "2");
+    alb_log(ALB_LOG_INFO, "i");
+    alb_log(ALB_LOG_DEBUG, "d");
+}
+
+static void alb_log__levels_of_the_environment(void **state)
+{
+    static const struct {
+        const char *level;
+        const char *expected;
+    } cases[] = {
+        {NULL, "albedo: error: e1\nalbedo: warning: w2\n"},
+        {"", "albedo: error: e1\nalbedo: warning: w2\n"},
+        {"error", "albedo: error: e1\n"},
+        {"warning", "albedo: error: e1\nalbedo: warning: w2\n"},
+        {"info", "albedo: error: e1\nalbedo: warning: w2\nalbedo: info: i\n"},
+        {"debug", "albedo: error: e1\nalbedo: warning: w2\nalbedo: info: i\nalbedo: debug: d\n"},
+        {"loud", "albedo: warning: ALBEDO_LOG is \"loud\", not error, warning, info or debug: showing warnings\n"
+                 "albedo: error: e1\nalbedo: warning: w2\n"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        char text[4096];
+        run_child(cases[i].level, all_levels, text, sizeof(text));
+        assert_string_equal(text, cases[i].expected);
+    }
+}
+
+static void set_level_then_log(void)
+{
+    alb_log_set_level(ALB_LOG_INFO);
+    if (alb_log_is_shown(ALB_LOG_INFO) && !alb_log_is_shown(ALB_LOG_DEBUG))
+        all_levels();
+}
+
+static void alb_log_set_level__overrules_the_environment(void **state)
+{
+    char text[4096];
+    run_child("error", set_level_then_log, text, sizeof(text));
+    assert_string_equal(text, "albedo: error: e1\nalbedo: warning: w2\nalbedo: info: i\n");
+}
+
+static void log_control_characters(void)
+{
+    alb_log(ALB_LOG_ERROR, "a\nb\tc\033[1md \xc3\xa9");
+}
+
+static void alb_log__stays_on_its_line(void **state)
+{
+    char text[4096];
+    run_child(NULL, log_control_characters, text, sizeof(text));
+    assert_string_equal(text, "albedo: error: a b c [1md \xc3\xa9\n");
+}
+
+static void log_long_lines(void)
+{
+    static const char prefix[] = "albedo: error: ";
+    char longest[ALB_LOG_LINE_MAX + 100];
+    for (size_t length = ALB_LOG_LINE_MAX - 2; length <= ALB_LOG_LINE_MAX + 50; length += 26) {
+        size_t size = length - strlen(prefix);
+        memset(longest, 'x', size);
+        longest[size] = '\0';
+        alb_log(ALB_LOG_ERROR, "%s", longest);
+    }
+}
+
+static void alb_log__cuts_what_is_too_long(void **state)
+{
+    char text[8192];
+    run_child(NULL, log_long_lines, text, sizeof(text));
+    char *first_end = strchr(text, '\n');
+    assert_non_null(first_end);
+    assert_int_equal(first_end - text, ALB_LOG_LINE_MAX - 2);
+    assert_int_equal(first_end[-1], 'x');
+    for (char *line = first_end + 1; *line != '\0'; line += ALB_LOG_LINE_MAX) {
+        assert_int_equal(strcspn(line, "\n"), ALB_LOG_LINE_MAX - 1);
+        assert_memory_equal(line + ALB_LOG_LINE_MAX - 4, "...\n", 4);
+    }
+}
+
+static void log_to_nowhere(void)
+{
+    close(STDERR_FILENO);
+    errno = EAGAIN;
+    alb_log(ALB_LOG_ERROR, "x");
+    if (errno != EAGAIN)
+        _exit(1);
+}
+
+static void alb_log__leaves_errno_alone(void **state)
+{
+    char text[64];
+    run_child(NULL, log_to_nowhere, text, sizeof(text));
+    assert_string_equal(text, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_log__levels_of_the_environment),
+        cmocka_unit_test(alb_log_set_level__overrules_the_environment),
+        cmocka_unit_test(alb_log__stays_on_its_line),
+        cmocka_unit_test(alb_log__cuts_what_is_too_long),
+        cmocka_unit_test(alb_log__leaves_errno_alone),
+    };
+    return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}
