@@ -70,5 +70,6 @@ enum alb_outcome alb_inbound_complete(struct alb_qp *qp, const struct alb_inboun
 // The message in progress failed: its receive, if one is taken, completes with an error.
 void alb_inbound_fail(struct alb_qp *qp, enum alb_outcome outcome, alb_time now);
 
-// Copies n bytes to memory that another thread may be polling: in order, the last up to 8 bytes by one store with release order.
+// Copies n bytes to memory that another thread may be polling. An aligned 8-byte unit within them never tears; the last such unit and what
+// stands behind it are stored last, upward and with release order, so that the last byte is the last one seen to change.
 void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n);

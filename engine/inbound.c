@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/inbound.h"
+
+#include "engine/impl.h"
+
+// ---- stores that other threads watch ------------------------------------------------------------------------------------
+
+static void store8(uint8_t *to, const uint8_t *from)
+{
+    uint64_t word;
+    memcpy(&word, from, sizeof(word));
+    __atomic_store_n((uint64_t *)to, word, __ATOMIC_RELEASE);
+}
+
+static void store4(uint8_t *to, const uint8_t *from)
+{
+    uint32_t word;
+    memcpy(&word, from, sizeof(word));
+    __atomic_store_n((uint32_t *)to, word, __ATOMIC_RELEASE);
+}
+
+static void store2(uint8_t *to, const uint8_t *from)
+{
+    uint16_t word;
+    memcpy(&word, from, sizeof(word));
+    __atomic_store_n((uint16_t *)to, word, __ATOMIC_RELEASE);
+}
+
+// The n < 8 bytes in front of an 8-byte boundary: naturally aligned pieces of growing size.
+static void store_head(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+    if (n & 1) {
+        __atomic_store_n(to, *from, __ATOMIC_RELEASE);
+        to++;
+        from++;
+    }
+    if (n & 2) {
+        store2(to, from);
+        to += 2;
+        from += 2;
+    }
+    if (n & 4)
+        store4(to, from);
+}
+
+// The n < 8 bytes behind an 8-byte boundary: naturally aligned pieces of shrinking size, so that the last byte comes last.
+static void store_tail(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+    if (n & 4) {
+        store4(to, from);
+        to += 4;
+        from += 4;
+    }
+    if (n & 2) {
+        store2(to, from);
+        to += 2;
+        from += 2;
+    }
+    if (n & 1)
+        __atomic_store_n(to, *from, __ATOMIC_RELEASE);
+}
+
+// Between 8-byte boundaries memcpy may move what it likes in what order it likes: on the processors that Albedo runs on its stores are 8 bytes
+// or more, at multiples of 8 from an aligned start, so that no aligned 8-byte unit is ever seen half written.
+void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+    uint64_t head = -(uintptr_t)to & 7;
+    if (head > n) { // within one unit
+        for (uint64_t i = 0; i < n; i++)
+            __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
+        return;
+    }
+    store_head(to, from, head);
+    to += head;
+    from += head;
+    n -= head;
+    uint64_t tail = n & 7;
+    uint64_t bulk = n - tail;
+    if (bulk > 0) {
+        memcpy(to, from, bulk - 8);
+        store8(to + bulk - 8, from + bulk - 8);
+    }
+    store_tail(to + bulk, from + bulk, tail);
+}
+
+// ---- messages -----------------------------------------------------------------------------------------------------------
+
+enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target)
+{
+    if (!alb_qp_take_receive(qp))
+        return ALB_OUTCOME_RNR;
+    *target = (struct alb_target){.kind = ALB_TARGET_RECEIVE, .length = qp->recv->length};
+    return ALB_OUTCOME_OK;
+}
+
+// What the queue pair does not allow at all is an invalid request; what a key does not allow is an access error (9.7.5.2.3, .4).
+static enum alb_outcome find(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
+                             uint8_t **host)
+{
+    if (!(qp->attr.access & access))
+        return ALB_OUTCOME_INVALID_REQUEST;
+    return alb_region_remote(qp, rkey, va, length, access, host) == ALB_ACCESS_OK ? ALB_OUTCOME_OK : ALB_OUTCOME_ACCESS;
+}
+
+enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                   struct alb_target *target)
+{
+    uint8_t *host;
+    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &host);
+    if (outcome == ALB_OUTCOME_OK)
+        *target = (struct alb_target){.kind = ALB_TARGET_REGION, .rkey = rkey, .va = va, .length = length};
+    return outcome;
+}
+
+static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, const uint8_t *bytes, uint32_t length)
+{
+    const struct alb_recv_wqe *recv = qp->recv;
+    if (offset > recv->length || length > recv->length - offset)
+        return ALB_OUTCOME_TOO_LONG;
+    for (const struct alb_sge *sge = recv->sge; length > 0; sge++) {
+        if (offset >= sge->length) {
+            offset -= sge->length;
+            continue;
+        }
+        uint32_t part = ALB_MIN(length, (uint32_t)(sge->length - offset));
+        uint8_t *host;
+        if (alb_region_local(qp->engine, qp->pd, sge->lkey, sge->addr + offset, part, ALB_ACCESS_LOCAL_WRITE, &host) !=
+            ALB_ACCESS_OK)
+            return ALB_OUTCOME_OPERATIONAL;
+        alb_store_release(host, bytes, part);
+        bytes += part;
+        length -= part;
+        offset = 0;
+    }
+    return ALB_OUTCOME_OK;
+}
+
+enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
+                           uint32_t length)
+{
+    if (length == 0)
+        return ALB_OUTCOME_OK;
+    if (target->kind == ALB_TARGET_RECEIVE)
+        return place_in_receive(qp, offset, bytes, length);
+    if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    uint8_t *host;
+    enum alb_outcome outcome = find(qp, target->rkey, target->va + offset, length, ALB_ACCESS_REMOTE_WRITE, &host);
+    if (outcome == ALB_OUTCOME_OK)
+        alb_store_release(host, bytes, length);
+    return outcome;
+}
+
+enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, const uint8_t **bytes)
+{
+    uint8_t *host;
+    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_READ, &host);
+    if (outcome == ALB_OUTCOME_OK)
+        *bytes = host;
+    return outcome;
+}
+
+static uint64_t execute(enum alb_atomic atomic, uint64_t *word, uint64_t operand, uint64_t compare)
+{
+    switch (atomic) {
+    case ALB_ATOMIC_CMP_SWAP:
+        __atomic_compare_exchange_n(word, &compare, operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        return compare; // what the word held, whether or not it was equal
+    case ALB_ATOMIC_FETCH_ADD:
+        return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+    case ALB_ATOMIC_WRITE:
+        return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);
+    }
+    return 0;
+}
+
+// An atomic write is a write as far as rights go (annex A19).
+enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va, uint64_t operand,
+                                    uint64_t compare, uint64_t *original)
+{
+    uint32_t access = atomic == ALB_ATOMIC_WRITE ? ALB_ACCESS_REMOTE_WRITE : ALB_ACCESS_REMOTE_ATOMIC;
+    uint8_t *host;
+    if (va % sizeof(uint64_t) != 0)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    enum alb_outcome outcome = find(qp, rkey, va, sizeof(uint64_t), access, &host);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    if ((uintptr_t)host % sizeof(uint64_t) != 0) // an iova that is aligned otherwise than the memory behind it
+        return ALB_OUTCOME_INVALID_REQUEST;
+    *original = execute(atomic, (uint64_t *)host, operand, compare);
+    return ALB_OUTCOME_OK;
+}
+
+enum alb_outcome alb_inbound_complete(struct alb_qp *qp, const struct alb_inbound_end *end, alb_time now)
+{
+    struct alb_wc wc = {
+        .status = ALB_WC_SUCCESS,
+        .opcode = end->opcode,
+        .byte_len = end->byte_len,
+        .imm_data = end->imm_data,
+        .flags = end->wc_flags,
+        .src_qpn = end->src_qpn,
+        .sl = end->sl,
+    };
+    if (end->wc_flags & ALB_WC_WITH_INV) {
+        if (!alb_region_invalidate_remote(qp, end->invalidate_rkey))
+            return ALB_OUTCOME_ACCESS;
+        wc.invalidated_rkey = end->invalidate_rkey;
+    }
+    alb_qp_complete_receive(qp, &wc, end->solicited, now);
+    return ALB_OUTCOME_OK;
+}
+
+static enum alb_wc_status status_of(enum alb_outcome outcome)
+{
+    switch (outcome) {
+    case ALB_OUTCOME_TOO_LONG:
+        return ALB_WC_LOC_LEN_ERR;
+    case ALB_OUTCOME_OPERATIONAL:
+        return ALB_WC_LOC_PROT_ERR;
+    case ALB_OUTCOME_ACCESS:
+        return ALB_WC_LOC_ACCESS_ERR;
+    case ALB_OUTCOME_INVALID_REQUEST:
+        return ALB_WC_REM_INV_REQ_ERR;
+    default:
+        return ALB_WC_GENERAL_ERR;
+    }
+}
+
+void alb_inbound_fail(struct alb_qp *qp, enum alb_outcome outcome, alb_time now)
+{
+    if (!qp->recv_is_taken)
+        return;
+    struct alb_wc wc = {.status = status_of(outcome), .opcode = ALB_WC_RECV};
+    alb_qp_complete_receive(qp, &wc, true, now);
+}

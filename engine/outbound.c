@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/outbound.h"
+
+#include "engine/impl.h"
+#include "engine/inbound.h"
+
+static bool is_read(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode == ALB_WR_RDMA_READ;
+}
+
+// Requests whose answer is the 8 bytes that the peer's word held.
+static bool is_fetching_atomic(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode == ALB_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == ALB_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+enum alb_wc_status alb_outbound_check(struct alb_qp *qp, const struct alb_send_wqe *wqe)
+{
+    if (alb_outbound_is_local(wqe) || wqe->flags & ALB_SEND_INLINE)
+        return ALB_WC_SUCCESS;
+    uint32_t access = is_read(wqe) || is_fetching_atomic(wqe) ? ALB_ACCESS_LOCAL_WRITE : 0;
+    for (uint32_t i = 0; i < wqe->sge_count; i++) {
+        const struct alb_sge *sge = &wqe->sge[i];
+        uint8_t *host;
+        if (alb_region_local(qp->engine, qp->pd, sge->lkey, sge->addr, sge->length, access, &host) != ALB_ACCESS_OK)
+            return ALB_WC_LOC_PROT_ERR;
+    }
+    return ALB_WC_SUCCESS;
+}
+
+// The next stretch of a request's own memory that lies in one entry.
+struct walk {
+    const struct alb_sge *sge;
+    const struct alb_sge *end;
+    uint64_t skip;
+};
+
+static struct walk walk_from(const struct alb_send_wqe *wqe, uint64_t offset)
+{
+    return (struct walk){.sge = wqe->sge, .end = wqe->sge + wqe->sge_count, .skip = offset};
+}
+
+// Up to length bytes; 0: there are no more, or the key is no longer valid.
+static uint32_t walk_next(struct alb_qp *qp, struct walk *walk, uint32_t length, uint32_t access, uint8_t **host)
+{
+    while (walk->sge != walk->end && walk->skip >= walk->sge->length)
+        walk->skip -= walk->sge++->length;
+    if (walk->sge == walk->end)
+        return 0;
+    uint32_t part = ALB_MIN(length, (uint32_t)(walk->sge->length - walk->skip));
+    if (alb_region_local(qp->engine, qp->pd, walk->sge->lkey, walk->sge->addr + walk->skip, part, access, host) !=
+        ALB_ACCESS_OK)
+        return 0;
+    walk->skip += part;
+    return part;
+}
+
+bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                         uint64_t offset, uint32_t length)
+{
+    if (wqe->flags & ALB_SEND_INLINE) {
+        alb_tx_payload(builder, wqe->inline_data + offset, length);
+        return true;
+    }
+    struct walk walk = walk_from(wqe, offset);
+    while (length > 0) {
+        uint8_t *host;
+        uint32_t part = walk_next(qp, &walk, length, 0, &host);
+        if (part == 0)
+            return false;
+        alb_tx_payload(builder, host, part);
+        length -= part;
+    }
+    return true;
+}
+
+enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,
+                                        const uint8_t *bytes, uint32_t length)
+{
+    if (offset > wqe->length || length > wqe->length - offset)
+        return ALB_WC_LOC_LEN_ERR;
+    struct walk walk = walk_from(wqe, offset);
+    while (length > 0) {
+        uint8_t *host;
+        uint32_t part = walk_next(qp, &walk, length, ALB_ACCESS_LOCAL_WRITE, &host);
+        if (part == 0)
+            return ALB_WC_LOC_PROT_ERR;
+        alb_store_release(host, bytes, part);
+        bytes += part;
+        length -= part;
+    }
+    return ALB_WC_SUCCESS;
+}
+
+bool alb_outbound_is_local(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode == ALB_WR_LOCAL_INV || wqe->opcode == ALB_WR_BIND_MW;
+}
+
+enum alb_wc_status alb_outbound_execute(struct alb_qp *qp, const struct alb_send_wqe *wqe)
+{
+    if (wqe->opcode == ALB_WR_BIND_MW)
+        return alb_mw_bind(qp, &wqe->bind);
+    return alb_region_invalidate_local(qp, wqe->invalidate_rkey);
+}
