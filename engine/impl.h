@@ -66,5 +66,15 @@ static inline void alb_qp_count(struct alb_qp *qp, enum alb_stat stat, uint64_t 
     qp->engine->stats->sum.counter[stat] += n;
 }
 
+// Counts what a queue pair has added to a batch since it held that many segments. The device's own sum counts whole batches.
+static inline void alb_qp_count_sent(struct alb_qp *qp, const struct alb_tx *tx, uint32_t segments_before)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = segments_before; i < tx->segment_count; i++)
+        bytes += tx->segments[i].length;
+    qp->stats->stats.counter[ALB_STAT_sent_pkts] += tx->segment_count - segments_before;
+    qp->stats->stats.counter[ALB_STAT_sent_bytes] += bytes;
+}
+
 // The queue pair with that number, or NULL.
 struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn);

@@ -4,6 +4,7 @@
 
 #include "engine/cq.h"
 #include "engine/event.h"
+#include "engine/qp_state.h"
 #include "engine/recv_queue.h"
 #include "engine/region.h"
 #include "engine/scheduler.h"
@@ -45,6 +46,9 @@ struct alb_qp {
     _Atomic bool bell_is_rung;
 };
 
+// Where packets for queue pair qpn behind that address go.
+void alb_flow_from_av(struct alb_flow *flow, const struct alb_av *av, alb_qpn qpn);
+
 // The only writer of state. Enters ERR: flushes; leaves the sending states: stops delivery.
 void alb_qp_set_state(struct alb_qp *qp, enum alb_qp_state state, alb_time now);
 
@@ -63,5 +67,3 @@ void alb_qp_complete_receive(struct alb_qp *qp, struct alb_wc *wc, bool solicite
 // Completes everything that stands in the queues with WR_FLUSH_ERR.
 void alb_qp_flush_send(struct alb_qp *qp, alb_time now);
 void alb_qp_flush_receive(struct alb_qp *qp, alb_time now);
-
-const char *alb_qp_state_name(enum alb_qp_state state);

@@ -43,6 +43,9 @@ struct alb_trace {
     uint64_t lost; // records that found the ring full
 };
 
+// The ring of config.trace_records; ENOMEM.
+int alb_trace_init(struct alb_engine *engine);
+void alb_trace_fini(struct alb_engine *engine);
 void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a, uint64_t b,
                    alb_time now);
 
@@ -52,5 +55,9 @@ bool alb_engine_trace(struct alb_engine *engine, struct alb_trace_record *record
 uint64_t alb_engine_trace_lost(const struct alb_engine *engine);
 
 #define ALB_TRACE_LINE_MAX 256
-// Writes a record as one line of JSON with its newline; returns the length.
+// Writes a record as one line of JSON with its newline; returns the length without the terminating zero. What has a name (opcodes, states,
+// drop reasons, syndromes, causes) is written as a string.
 uint32_t alb_trace_format(const struct alb_trace_record *record, char line[ALB_TRACE_LINE_MAX]);
+
+int alb_trace_init(struct alb_engine *engine);
+void alb_trace_fini(struct alb_engine *engine);

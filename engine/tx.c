@@ -103,3 +103,10 @@ void alb_tx_end(struct alb_tx_builder *builder)
     if (segment->length < burst->segment_bytes)
         builder->burst = NULL; // only the last one of a burst may be shorter
 }
+
+void alb_tx_cancel(struct alb_tx_builder *builder)
+{
+    // Nothing of it counts before alb_tx_end; only a burst opened for it has to go.
+    if (builder->burst->segment_count == 0)
+        builder->burst = NULL;
+}

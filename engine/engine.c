@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine as a whole: its life, its clockwork, and what leaves it.
+#include "engine/engine.h"
+
+#include "engine/impl.h"
+#include "engine/unreliable.h"
+
+#include <errno.h>
+
+void alb_engine_config_default(struct alb_engine_config *config)
+{
+    *config = (struct alb_engine_config){
+        .pd_max = 65536,
+        .region_max = 1u << 18,
+        .cq_max = 65536,
+        .srq_max = 32768,
+        .ah_max = 1u << 20,
+        .qp_max = 65536,
+        .cqe_max = 1u << 22,
+        .send_wr_max = 16384,
+        .recv_wr_max = 16384,
+        .srq_wr_max = 65536,
+        .sge_max = ALB_MAX_SGE,
+        .inline_max_bytes = ALB_MAX_INLINE,
+        .rd_atomic_max = 128,
+        .peer_max = 16384,
+        .mtu_max_bytes = 4096,
+        .window_start_bytes = 64 << 10,
+        .window_min_bytes = 16 << 10,
+        .window_max_bytes = 1 << 20,
+        .unreliable_bytes_per_s = 1000000000,
+        .ack_timeout_min_ns = 0,
+        .loss = "go-back-n",
+        .congestion = "window",
+        .path = "single",
+    };
+}
+
+static int check_config(const struct alb_engine_config *config)
+{
+    bool is_power_of_two = (config->region_max & (config->region_max - 1)) == 0;
+    if (!config->memory.get || !config->memory.put || !config->stats || !config->loss || !config->congestion ||
+        !config->path)
+        return EINVAL;
+    if (config->qp_max <= ALB_QPN_RESERVED || config->qp_max > 65536 || config->region_max == 0 ||
+        config->region_max > 1u << 24 || !is_power_of_two || config->peer_max == 0)
+        return EINVAL;
+    if (config->sge_max > ALB_MAX_SGE || config->inline_max_bytes > ALB_MAX_INLINE || config->rd_atomic_max > 255)
+        return EINVAL;
+    if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX ||
+        config->window_min_bytes > config->window_start_bytes || config->window_start_bytes > config->window_max_bytes)
+        return EINVAL;
+    return 0;
+}
+
+static int init_policies(struct alb_engine *engine)
+{
+    engine->loss = alb_loss_find(engine->config.loss);
+    engine->congestion = alb_congestion_find(engine->config.congestion);
+    engine->path = alb_path_find(engine->config.path);
+    return engine->loss && engine->congestion && engine->path ? 0 : EINVAL;
+}
+
+static int init_tables(struct alb_engine *engine)
+{
+    engine->qps = alb_engine_get_memory(engine, engine->config.qp_max * sizeof(*engine->qps));
+    if (!engine->qps)
+        return ENOMEM;
+    int error = alb_region_table_init(engine);
+    if (!error)
+        error = alb_peers_init(engine);
+    if (!error)
+        error = alb_trace_init(engine);
+    return error;
+}
+
+static void fini_tables(struct alb_engine *engine)
+{
+    alb_trace_fini(engine);
+    alb_peers_fini(engine);
+    alb_region_table_fini(engine);
+    alb_engine_put_memory(engine, engine->qps, engine->config.qp_max * sizeof(*engine->qps));
+}
+
+int alb_engine_create(const struct alb_engine_config *config, struct alb_engine **out)
+{
+    int error = check_config(config);
+    if (error)
+        return error;
+    struct alb_engine *engine = config->memory.get(config->memory.context, sizeof(*engine));
+    if (!engine)
+        return ENOMEM;
+    engine->config = *config;
+    engine->stats = config->stats;
+    alb_rng_init(&engine->rng, config->seed);
+    alb_wheel_init(&engine->wheel, 0);
+    alb_scheduler_init(&engine->scheduler);
+    alb_list_init(&engine->unsent);
+    alb_list_init(&engine->events);
+    alb_pacer_init(engine);
+    error = init_policies(engine);
+    if (!error)
+        error = init_tables(engine);
+    if (error) {
+        fini_tables(engine);
+        config->memory.put(config->memory.context, engine, sizeof(*engine));
+        return error;
+    }
+    *out = engine;
+    return 0;
+}
+
+void alb_engine_destroy(struct alb_engine *engine)
+{
+    struct alb_memory memory = engine->config.memory;
+    alb_assert(engine->pd_count == 0 && engine->cq_count == 0);
+    fini_tables(engine);
+    memory.put(memory.context, engine, sizeof(*engine));
+}
+
+const struct alb_engine_config *alb_engine_configuration(const struct alb_engine *engine)
+{
+    return &engine->config;
+}
+
+static void count_sent(struct alb_engine *engine, const struct alb_tx *tx)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < tx->segment_count; i++)
+        bytes += tx->segments[i].length;
+    engine->stats->sum.counter[ALB_STAT_sent_pkts] += tx->segment_count;
+    engine->stats->sum.counter[ALB_STAT_sent_bytes] += bytes;
+}
+
+uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time now)
+{
+    struct alb_tx_builder builder;
+    engine->now = now;
+    alb_unreliable_retire_all(engine, now);
+    tx->burst_count = tx->segment_count = tx->iov_count = tx->bytes_count = 0;
+    alb_tx_builder_init(&builder, tx);
+    alb_scheduler_run(&engine->scheduler, &builder, now);
+    count_sent(engine, tx);
+    return tx->burst_count;
+}
+
+bool alb_engine_wants_tx(const struct alb_engine *engine)
+{
+    return !alb_scheduler_is_idle(&engine->scheduler) || !alb_list_is_empty(&engine->unsent);
+}
+
+void alb_engine_tick(struct alb_engine *engine, alb_time now)
+{
+    struct alb_timer *timer;
+    engine->now = now;
+    while ((timer = alb_wheel_pop_due(&engine->wheel, now))) {
+        struct alb_deadline *deadline = ALB_CONTAINER_OF(timer, struct alb_deadline, timer);
+        deadline->fire(deadline, now);
+    }
+}
+
+alb_time alb_engine_deadline(struct alb_engine *engine)
+{
+    return alb_wheel_next_due(&engine->wheel);
+}
+
+bool alb_engine_is_quiet(const struct alb_engine *engine)
+{
+    if (alb_engine_bell_is_rung(engine) || alb_engine_wants_tx(engine))
+        return false;
+    uint32_t left = engine->qp_count;
+    for (uint32_t i = ALB_QPN_RESERVED; left > 0 && i < engine->config.qp_max; i++) {
+        if (!engine->qps[i])
+            continue;
+        if (!alb_qp_is_quiet(engine->qps[i]))
+            return false;
+        left--;
+    }
+    return true;
+}

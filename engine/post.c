@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Post: copies work requests into a queue pair's rings. Runs beside the engine, so it only reads what does not change while the
+// queue pair lives, its state, and its own ring.
+#include "engine/impl.h"
+
+#include <errno.h>
+
+#define SERVICES(type) (1u << (type))
+#define RC             SERVICES(ALB_QPT_RC)
+#define UC             SERVICES(ALB_QPT_UC)
+#define UD             SERVICES(ALB_QPT_UD)
+
+// Which services know an operation, and whether its data may be inline.
+static const struct {
+    uint32_t services;
+    bool may_inline;
+} operations[] = {
+    [ALB_WR_RDMA_WRITE] = {RC | UC, true},
+    [ALB_WR_RDMA_WRITE_WITH_IMM] = {RC | UC, true},
+    [ALB_WR_SEND] = {RC | UC | UD, true},
+    [ALB_WR_SEND_WITH_IMM] = {RC | UC | UD, true},
+    [ALB_WR_RDMA_READ] = {RC, false},
+    [ALB_WR_ATOMIC_CMP_AND_SWP] = {RC, false},
+    [ALB_WR_ATOMIC_FETCH_AND_ADD] = {RC, false},
+    [ALB_WR_LOCAL_INV] = {RC | UC, false},
+    [ALB_WR_BIND_MW] = {RC | UC, false},
+    [ALB_WR_SEND_WITH_INV] = {RC, true},
+    [ALB_WR_ATOMIC_WRITE] = {RC, true},
+};
+
+static bool state_takes_sends(enum alb_qp_state state)
+{
+    return state >= ALB_QPS_RTS;
+}
+
+// The length of the message in *length, or the errno of a request that this queue pair can't take.
+static int check(const struct alb_qp *qp, const struct alb_send_wr *wr, uint64_t *length)
+{
+    if ((unsigned)wr->opcode >= ALB_COUNT(operations) || !(operations[wr->opcode].services & SERVICES(qp->type)))
+        return EINVAL;
+    bool is_inline = wr->flags & ALB_SEND_INLINE;
+    if (is_inline && !operations[wr->opcode].may_inline)
+        return EINVAL;
+    // Inline data is copied, so its pieces need no slots: any number may come (ibv_wr_set_inline_data_list).
+    if (!is_inline && wr->sge_count > qp->sq.sge_max)
+        return EINVAL;
+    *length = 0;
+    for (uint32_t i = 0; i < wr->sge_count; i++)
+        *length += wr->sge[i].length;
+    if (*length > ALB_MAX_MESSAGE || (is_inline && *length > qp->sq.inline_max_bytes))
+        return EINVAL;
+    switch (wr->opcode) {
+    case ALB_WR_ATOMIC_CMP_AND_SWP:
+    case ALB_WR_ATOMIC_FETCH_AND_ADD:
+    case ALB_WR_ATOMIC_WRITE:
+        return *length == sizeof(uint64_t) ? 0 : EINVAL;
+    case ALB_WR_BIND_MW:
+        return wr->bind.mw && (wr->bind.mr || wr->bind.length == 0) ? 0 : EINVAL;
+    default:
+        return qp->type == ALB_QPT_UD && !wr->ah ? EINVAL : 0;
+    }
+}
+
+static void copy_inline(struct alb_send_wqe *wqe, const struct alb_send_wr *wr)
+{
+    uint8_t *to = wqe->inline_data;
+    for (uint32_t i = 0; i < wr->sge_count; i++) {
+        memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].length);
+        to += wr->sge[i].length;
+    }
+}
+
+static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_send_wr *wr, uint64_t length)
+{
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = (uint8_t)wr->opcode;
+    wqe->flags = (uint8_t)(wr->flags | (qp->sq_sig_all ? ALB_SEND_SIGNALED : 0));
+    wqe->status = ALB_WC_SUCCESS;
+    wqe->is_done = false;
+    wqe->length = (uint32_t)length;
+    wqe->imm_data = wr->imm_data;
+    wqe->invalidate_rkey = wr->invalidate_rkey;
+    if (wr->opcode == ALB_WR_BIND_MW) {
+        wqe->bind = wr->bind;
+    } else if (qp->type == ALB_QPT_UD) {
+        wqe->av = *alb_ah_av(wr->ah);
+        wqe->remote_qpn = wr->remote_qpn & ALB_QPN_MASK;
+        wqe->remote_qkey = wr->remote_qkey;
+    } else {
+        wqe->remote_addr = wr->remote_addr;
+        wqe->rkey = wr->rkey;
+        wqe->compare_add = wr->compare_add;
+        wqe->swap = wr->swap;
+    }
+    if (wr->flags & ALB_SEND_INLINE) {
+        wqe->sge_count = 0;
+        copy_inline(wqe, wr);
+    } else {
+        wqe->sge_count = (uint16_t)wr->sge_count;
+        if (wr->sge_count)
+            memcpy(wqe->sge, wr->sge, wr->sge_count * sizeof(*wr->sge));
+    }
+}
+
+int alb_qp_send_stage(struct alb_qp *qp, const struct alb_send_wr *wr)
+{
+    uint64_t length;
+    if (!state_takes_sends(atomic_load_explicit(&qp->state, memory_order_acquire)))
+        return EINVAL;
+    int error = check(qp, wr, &length);
+    if (error)
+        return error;
+    struct alb_send_queue *sq = &qp->sq;
+    if (sq->staged - atomic_load_explicit(&sq->head, memory_order_acquire) >= sq->capacity)
+        return ENOMEM;
+    fill(qp, alb_send_queue_at(sq, sq->staged), wr, length);
+    sq->staged++;
+    return 0;
+}
+
+void alb_qp_send_commit(struct alb_qp *qp)
+{
+    atomic_store_explicit(&qp->sq.tail, qp->sq.staged, memory_order_release);
+}
+
+void alb_qp_send_abort(struct alb_qp *qp)
+{
+    qp->sq.staged = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+}
+
+int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count, bool *bell)
+{
+    *bell = false;
+    if (qp->srq || atomic_load_explicit(&qp->state, memory_order_acquire) == ALB_QPS_RESET)
+        return EINVAL;
+    int error = alb_recv_queue_post(&qp->rq, wr_id, sge, sge_count);
+    if (error)
+        return error;
+    // Whoever comes second, this post or the move to ERR, sees the other and has the receive flushed.
+    atomic_thread_fence(memory_order_seq_cst);
+    *bell = atomic_load_explicit(&qp->state, memory_order_relaxed) == ALB_QPS_ERR;
+    return 0;
+}

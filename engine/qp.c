@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Queue pairs: their life, attributes and state.
+#include "engine/impl.h"
+
+#include <errno.h>
+
+// ---- create and destroy ------------------------------------------------------------------------------------------------
+
+static const struct alb_delivery_ops *delivery_of(enum alb_qp_type type)
+{
+    switch (type) {
+    case ALB_QPT_RC:
+        return &alb_rc_ops;
+    case ALB_QPT_UC:
+        return &alb_uc_ops;
+    case ALB_QPT_UD:
+        return &alb_ud_ops;
+    }
+    return NULL;
+}
+
+static int check_init(const struct alb_engine *engine, const struct alb_qp_init *init)
+{
+    const struct alb_engine_config *config = &engine->config;
+    const struct alb_qp_cap *cap = &init->cap;
+    if (!delivery_of(init->type))
+        return EOPNOTSUPP;
+    if (!init->send_cq || !init->recv_cq)
+        return EINVAL;
+    if (cap->send_wr_max > config->send_wr_max || cap->send_sge_max > config->sge_max ||
+        cap->inline_max_bytes > config->inline_max_bytes)
+        return EINVAL;
+    if (!init->srq && (cap->recv_wr_max > config->recv_wr_max || cap->recv_sge_max > config->sge_max))
+        return EINVAL;
+    return 0;
+}
+
+// A free index, searched from a random one, so that a number says nothing about the next; 0 if none is free.
+static uint32_t pick_index(struct alb_engine *engine, alb_qpn wanted)
+{
+    uint32_t count = engine->config.qp_max - ALB_QPN_RESERVED;
+    if (wanted) {
+        uint32_t index = wanted & 0xffff;
+        bool is_ours = wanted >> 16 == engine->config.slot && index < engine->config.qp_max;
+        return is_ours && !engine->qps[index] ? index : 0;
+    }
+    if (engine->qp_count == count)
+        return 0;
+    uint32_t start = alb_rng_below(&engine->rng, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = ALB_QPN_RESERVED + (start + i) % count;
+        bool is_broadcast = ((uint32_t)engine->config.slot << 16 | index) == ALB_QPN_MASK;
+        if (!engine->qps[index] && !is_broadcast)
+            return index;
+    }
+    return 0;
+}
+
+static enum alb_build_result build_nothing(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
+{
+    return ALB_BUILD_IDLE;
+}
+
+static void attach_stats(struct alb_qp *qp)
+{
+    struct alb_qp_stats *shared = qp->engine->config.qp_stats;
+    qp->stats = shared ? &shared[qp->number & 0xffff] : &qp->own_stats;
+    memset(qp->stats, 0, sizeof(*qp->stats));
+    qp->stats->type = (uint8_t)qp->type;
+    qp->stats->qpn = qp->number;
+}
+
+static int create_queues(struct alb_qp *qp)
+{
+    struct alb_engine *engine = qp->engine;
+    int error = alb_send_queue_init(engine, &qp->sq, &qp->cap);
+    if (error)
+        return error;
+    uint32_t recv_sge_max = qp->srq ? qp->srq->queue.sge_max : qp->cap.recv_sge_max;
+    if (!qp->srq) {
+        error = alb_recv_queue_init(engine, &qp->rq, qp->cap.recv_wr_max, recv_sge_max);
+        if (error)
+            return error;
+        qp->cap.recv_wr_max = qp->rq.capacity;
+    } else {
+        qp->cap.recv_wr_max = 0;
+        qp->cap.recv_sge_max = 0;
+    }
+    qp->cap.send_wr_max = qp->sq.capacity;
+    qp->cap.send_sge_max = qp->sq.sge_max;
+    qp->cap.inline_max_bytes = qp->sq.inline_max_bytes;
+    qp->recv = alb_engine_get_memory(engine, alb_recv_wqe_bytes(recv_sge_max));
+    return qp->recv ? 0 : ENOMEM;
+}
+
+static void destroy_queues(struct alb_qp *qp)
+{
+    struct alb_engine *engine = qp->engine;
+    uint32_t recv_sge_max = qp->srq ? qp->srq->queue.sge_max : qp->rq.sge_max;
+    alb_engine_put_memory(engine, qp->recv, alb_recv_wqe_bytes(recv_sge_max));
+    if (!qp->srq)
+        alb_recv_queue_fini(engine, &qp->rq);
+    alb_send_queue_fini(engine, &qp->sq);
+}
+
+static struct alb_qp *new_qp(struct alb_pd *pd, const struct alb_qp_init *init, uint32_t index)
+{
+    struct alb_engine *engine = pd->engine;
+    struct alb_qp *qp = alb_engine_get_memory(engine, sizeof(*qp));
+    if (!qp)
+        return NULL;
+    qp->engine = engine;
+    qp->pd = pd;
+    qp->user = init->user;
+    qp->type = init->type;
+    qp->number = (uint32_t)engine->config.slot << 16 | index;
+    qp->cap = init->cap;
+    qp->sq_sig_all = init->sq_sig_all;
+    qp->send_cq = init->send_cq;
+    qp->recv_cq = init->recv_cq;
+    qp->srq = init->srq;
+    qp->delivery = delivery_of(init->type);
+    alb_source_init(&qp->source, build_nothing);
+    alb_event_node_init(&qp->event, ALB_EVENT_OF_QP);
+    alb_list_init(&qp->windows);
+    return qp;
+}
+
+int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **out)
+{
+    struct alb_engine *engine = pd->engine;
+    int error = check_init(engine, init);
+    if (error)
+        return error;
+    uint32_t index = pick_index(engine, init->qpn);
+    if (!index)
+        return init->qpn ? EADDRINUSE : ENOMEM;
+    struct alb_qp *qp = new_qp(pd, init, index);
+    if (!qp)
+        return ENOMEM;
+    error = create_queues(qp);
+    if (!error)
+        error = qp->delivery->create(qp);
+    if (error) {
+        destroy_queues(qp);
+        alb_engine_put_memory(engine, qp, sizeof(*qp));
+        return error;
+    }
+    attach_stats(qp);
+    engine->qps[index] = qp;
+    engine->qp_count++;
+    pd->refs++;
+    qp->send_cq->refs++;
+    qp->recv_cq->refs++;
+    if (qp->srq)
+        qp->srq->refs++;
+    init->cap = qp->cap;
+    *out = qp;
+    return 0;
+}
+
+// Takes the queue pair off the stack of rung bells.
+static void silence_bell(struct alb_qp *qp)
+{
+    if (atomic_load_explicit(&qp->bell_is_rung, memory_order_seq_cst))
+        alb_engine_bells(qp->engine, qp->engine->now);
+}
+
+int alb_qp_destroy(struct alb_qp *qp)
+{
+    struct alb_engine *engine = qp->engine;
+    silence_bell(qp);
+    alb_qp_set_state(qp, ALB_QPS_RESET, engine->now);
+    alb_region_release_qp(qp);
+    qp->delivery->destroy(qp);
+    alb_scheduler_remove(&qp->source);
+    alb_event_node_fini(&qp->event);
+    engine->qps[qp->number & 0xffff] = NULL;
+    engine->qp_count--;
+    qp->pd->refs--;
+    qp->send_cq->refs--;
+    qp->recv_cq->refs--;
+    if (qp->srq)
+        qp->srq->refs--;
+    qp->stats->qpn = 0;
+    destroy_queues(qp);
+    alb_engine_put_memory(engine, qp, sizeof(*qp));
+    return 0;
+}
+
+// ---- attributes --------------------------------------------------------------------------------------------------------
+
+static bool mtu_is_valid(const struct alb_engine *engine, uint32_t bytes)
+{
+    return bytes >= 256 && bytes <= 4096 && (bytes & (bytes - 1)) == 0 && bytes <= engine->config.mtu_max_bytes;
+}
+
+// Attributes that the mask names are in range.
+static int check_attributes(const struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask)
+{
+    const struct alb_engine *engine = qp->engine;
+    const uint32_t access = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ |
+                            ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND | ALB_ACCESS_RELAXED_ORDERING;
+    if (mask & (ALB_QP_ALT_PATH | ALB_QP_PATH_MIG_STATE | ALB_QP_RATE_LIMIT | ALB_QP_CAP))
+        return EOPNOTSUPP;
+    if ((mask & ALB_QP_PORT && attr->port != 1) || (mask & ALB_QP_PKEY_INDEX && attr->pkey_index != 0) ||
+        (mask & ALB_QP_ACCESS_FLAGS && attr->access & ~access) ||
+        (mask & ALB_QP_PATH_MTU && !mtu_is_valid(engine, attr->path_mtu_bytes)) ||
+        (mask & ALB_QP_TIMEOUT && attr->timeout > 31) || (mask & ALB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
+        (mask & ALB_QP_RNR_RETRY && attr->rnr_retry > 7) || (mask & ALB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
+        (mask & ALB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > engine->config.rd_atomic_max) ||
+        (mask & ALB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > engine->config.rd_atomic_max))
+        return EINVAL;
+    return 0;
+}
+
+#define TAKE(flag, field)                                                                                              \
+    do {                                                                                                               \
+        if (mask & (flag))                                                                                             \
+            qp->attr.field = attr->field;                                                                              \
+    } while (0)
+
+static void take_attributes(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask)
+{
+    TAKE(ALB_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+    TAKE(ALB_QP_ACCESS_FLAGS, access);
+    TAKE(ALB_QP_PKEY_INDEX, pkey_index);
+    TAKE(ALB_QP_PORT, port);
+    TAKE(ALB_QP_QKEY, qkey);
+    TAKE(ALB_QP_AV, av);
+    TAKE(ALB_QP_PATH_MTU, path_mtu_bytes);
+    TAKE(ALB_QP_TIMEOUT, timeout);
+    TAKE(ALB_QP_RETRY_CNT, retry_cnt);
+    TAKE(ALB_QP_RNR_RETRY, rnr_retry);
+    TAKE(ALB_QP_MIN_RNR_TIMER, min_rnr_timer);
+    TAKE(ALB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+    TAKE(ALB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+    TAKE(ALB_QP_RQ_PSN, rq_psn);
+    TAKE(ALB_QP_SQ_PSN, sq_psn);
+    TAKE(ALB_QP_DEST_QPN, dest_qpn);
+    qp->attr.rq_psn &= ALB_PSN_MASK;
+    qp->attr.sq_psn &= ALB_PSN_MASK;
+    qp->attr.dest_qpn &= ALB_QPN_MASK;
+}
+
+// The UDP port behind a QPN: its process slot's, if the peer is on this host; a foreign peer knows only the well-known one.
+static uint16_t port_of(const struct alb_av *av, alb_qpn qpn)
+{
+    return (uint16_t)(ALB_ROCE_PORT + (av->same_host ? qpn >> 16 : 0));
+}
+
+void alb_flow_from_av(struct alb_flow *flow, const struct alb_av *av, alb_qpn qpn)
+{
+    *flow = (struct alb_flow){
+        .peer = {av->peer, port_of(av, qpn)},
+        .local = {av->local, 0},
+        .traffic_class = av->traffic_class,
+        .hop_limit = av->hop_limit,
+    };
+}
+
+static void learn_flow(struct alb_qp *qp)
+{
+    alb_flow_from_av(&qp->flow, &qp->attr.av, qp->attr.dest_qpn);
+    uint32_t hash = qp->number * 2654435761u ^ qp->attr.dest_qpn;
+    qp->flow.path = qp->engine->path->choose(hash);
+    qp->stats->dest_qpn = qp->attr.dest_qpn;
+    qp->stats->path_mtu_bytes = (uint16_t)qp->attr.path_mtu_bytes;
+    memcpy(qp->stats->peer, qp->attr.av.peer.bytes, sizeof(qp->stats->peer));
+}
+
+int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask, alb_time now)
+{
+    enum alb_qp_state from = alb_qp_current_state(qp);
+    enum alb_qp_state to = mask & ALB_QP_STATE ? attr->state : from;
+    if (mask & ALB_QP_CUR_STATE && attr->cur_state != from)
+        return EINVAL;
+    if (!alb_qp_state_can_move(qp->type, from, to, mask))
+        return EINVAL;
+    int error = check_attributes(qp, attr, mask);
+    if (error)
+        return error;
+    struct alb_qp_attr before = qp->attr;
+    take_attributes(qp, attr, mask);
+    if (mask & ALB_QP_AV && qp->type != ALB_QPT_UD)
+        learn_flow(qp);
+    error = qp->delivery->modify(qp, mask, to);
+    if (error) {
+        qp->attr = before;
+        return error;
+    }
+    if (to != from || to == ALB_QPS_RESET)
+        alb_qp_set_state(qp, to, now);
+    return 0;
+}
+
+void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_qp_init *init)
+{
+    *attr = qp->attr;
+    attr->state = alb_qp_current_state(qp);
+    attr->cur_state = attr->state;
+    qp->delivery->query(qp, attr);
+    *init = (struct alb_qp_init){
+        .type = qp->type,
+        .send_cq = qp->send_cq,
+        .recv_cq = qp->recv_cq,
+        .srq = qp->srq,
+        .cap = qp->cap,
+        .sq_sig_all = qp->sq_sig_all,
+        .user = qp->user,
+        .qpn = qp->number,
+    };
+}
+
+// ---- state -------------------------------------------------------------------------------------------------------------
+
+static void forget_everything(struct alb_qp *qp)
+{
+    alb_send_queue_clear(&qp->sq);
+    if (!qp->srq)
+        alb_recv_queue_clear(&qp->rq);
+    qp->recv_is_taken = false;
+    qp->is_established = false;
+    qp->last_wqe_raised = false;
+    qp->drain_raised = false;
+    memset(&qp->attr, 0, sizeof(qp->attr));
+    memset(&qp->failure, 0, sizeof(qp->failure));
+}
+
+static void enter_error(struct alb_qp *qp, alb_time now)
+{
+    alb_qp_flush_receive(qp, now);
+    alb_qp_flush_send(qp, now);
+    if (qp->srq && !qp->last_wqe_raised) {
+        qp->last_wqe_raised = true;
+        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_LAST_WQE_REACHED);
+    }
+}
+
+void alb_qp_set_state(struct alb_qp *qp, enum alb_qp_state state, alb_time now)
+{
+    enum alb_qp_state old = alb_qp_current_state(qp);
+    atomic_store_explicit(&qp->state, state, memory_order_seq_cst);
+    qp->stats->state = (uint8_t)state;
+    alb_trace_add(qp->engine, ALB_TRACE_state, qp->number, 0, old, state, now);
+    qp->delivery->on_state(qp, old, now);
+    switch (state) {
+    case ALB_QPS_RESET:
+        forget_everything(qp);
+        break;
+    case ALB_QPS_RTS:
+        qp->is_established = true;
+        qp->drain_raised = false;
+        qp->delivery->work(qp, now);
+        break;
+    case ALB_QPS_SQE:
+        alb_qp_flush_send(qp, now);
+        break;
+    case ALB_QPS_ERR:
+        enter_error(qp, now);
+        break;
+    default:
+        break;
+    }
+}
+
+void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_qp_failure *failure, alb_time now)
+{
+    qp->failure = *failure;
+    qp->failure.peer = qp->flow.peer;
+    qp->failure.dest_qpn = qp->attr.dest_qpn;
+    if (wqe) {
+        qp->failure.opcode = wqe->opcode;
+        alb_qp_complete_send(qp, failure->status, now);
+    }
+    alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_FAILED);
+    bool only_sends_fail = wqe && qp->type != ALB_QPT_RC;
+    alb_qp_set_state(qp, only_sends_fail ? ALB_QPS_SQE : ALB_QPS_ERR, now);
+}
+
+alb_qpn alb_qp_number(const struct alb_qp *qp)
+{
+    return qp->number;
+}
+
+enum alb_qp_state alb_qp_current_state(const struct alb_qp *qp)
+{
+    return (enum alb_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+enum alb_qp_type alb_qp_kind(const struct alb_qp *qp)
+{
+    return qp->type;
+}
+
+void *alb_qp_user(const struct alb_qp *qp)
+{
+    return qp->user;
+}
+
+bool alb_qp_is_quiet(const struct alb_qp *qp)
+{
+    return qp->delivery->is_quiet(qp);
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The delivery layer rc: reliable connected service by the rules of the InfiniBand specification, volume 1, 9.7. One queue pair's
+// state, and what its three roles - requester, responder, completer - offer each other.
+//
+// Requester: requests leave in PSN order. PSNs una ... next - 1 are in flight, next ... high - 1 have been sent before and will be sent
+// again, high is the first never sent. READs are asked for in pieces, so that answers stay within the peer's window.
+#pragma once
+
+#include "engine/assembly.h"
+#include "engine/deadline.h"
+#include "engine/delivery.h"
+#include "engine/policy.h"
+
+#define ALB_RC_PACKET_OVERHEAD 64 // what a packet counts toward the window beside its payload
+
+// An answer that is owed to a READ or an atomic, in PSN order.
+struct alb_rc_answer {
+    alb_psn psn;
+    uint32_t packets;
+    uint32_t sent;    // packets of it that have been sent
+    uint8_t opcode;   // of the request
+    uint32_t rkey;    // READ
+    uint64_t va;
+    uint32_t length;
+    uint64_t original; // atomics
+};
+
+// The result of an atomic, kept for a request that comes again (9.4.5).
+struct alb_rc_replay {
+    bool is_valid;
+    alb_psn psn;
+    uint64_t original;
+};
+
+struct alb_rc {
+    struct alb_qp *qp;
+
+    // Requester.
+    alb_psn una, next, high;
+    uint32_t cursor;  // send queue index of the request that next belongs to
+    uint32_t started; // send queue index of the first request that has no PSNs yet
+    bool is_blocked;  // a request failed before it was sent: nothing behind it starts
+    uint32_t unasked_bytes;    // sent since an acknowledgement was last asked for
+    uint32_t inflight_bytes;   // charged to the peer
+    uint32_t answered_open;    // READs and atomics started and not completed: what a fence waits for
+    alb_psn *requested_ends;   // ring: one past the last PSN of each READ piece and atomic in flight
+    uint32_t requested_first, requested_count, requested_capacity;
+    bool window_limited;       // the window has held something back since the last acknowledgement
+
+    // Completer.
+    struct alb_loss_sender loss_sender;
+    uint8_t retries_left;
+    uint8_t rnr_retries_left;
+    bool is_waiting_rnr;
+    alb_time heard; // when something was last acknowledged, or the oldest packet in flight left
+    struct alb_deadline ack_timer;
+    struct alb_deadline rnr_timer;
+
+    // Responder.
+    alb_psn expected;
+    uint32_t msn;
+    struct alb_loss_receiver loss_receiver;
+    struct alb_assembly assembly;
+    struct alb_rc_answer *answers; // ring
+    uint32_t answer_first, answer_count, answer_capacity;
+    struct alb_rc_replay *replays; // ring, overwritten from the oldest
+    uint32_t replay_next;
+    bool ack_is_due;
+    bool nak_is_due; // RNR NAKs too; stands behind the answers that are owed
+    uint8_t nak_syndrome;
+    alb_psn nak_psn;
+};
+
+static inline struct alb_rc *alb_rc_of(const struct alb_qp *qp)
+{
+    return qp->delivery_state;
+}
+
+static inline struct alb_send_wqe *alb_rc_wqe(const struct alb_rc *rc, uint32_t index)
+{
+    return alb_send_queue_at(&rc->qp->sq, index);
+}
+
+static inline bool alb_rc_wants_answer(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode == ALB_WR_RDMA_READ || wqe->opcode == ALB_WR_ATOMIC_CMP_AND_SWP ||
+           wqe->opcode == ALB_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == ALB_WR_ATOMIC_WRITE;
+}
+
+// What packets [k, k + count) of a request count toward the window (of a READ: its answers).
+uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k, uint32_t count);
+
+// rc_requester.c: builds requests, a burst at the most.
+enum alb_build_result alb_rc_build_requests(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);
+// Sends again from psn on (between una and high): takes what is beyond it out of flight.
+void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, alb_time now);
+// Forgets what is in flight; timers stop.
+void alb_rc_requester_stop(struct alb_rc *rc);
+
+// rc_completer.c
+enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
+void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now);
+void alb_rc_on_rnr_timeout(struct alb_deadline *deadline, alb_time now);
+// Completes the requests at the head of the send queue that are done.
+void alb_rc_retire(struct alb_rc *rc, alb_time now);
+
+// rc_responder.c
+enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
+
+// rc_answer.c: builds answers and acknowledgements.
+enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);
+// False: more READs and atomics than were agreed.
+bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);
+// Drops what is owed from psn on: its request has come again.
+void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn);
+void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn);
+static inline bool alb_rc_owes(const struct alb_rc *rc)
+{
+    return rc->answer_count > 0 || rc->ack_is_due || rc->nak_is_due;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rc, what the responder sends: answers to READs and atomics in PSN order, acknowledgements (merged as far as they go), NAKs behind
+// the answers that were owed before them (9.7.5).
+#include "engine/impl.h"
+#include "engine/rc.h"
+#include "engine/segmenter.h"
+
+#define SYNDROME_ACK ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
+
+static struct alb_rc_answer *answer_at(const struct alb_rc *rc, uint32_t i)
+{
+    return &rc->answers[(rc->answer_first + i) % rc->answer_capacity];
+}
+
+bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer)
+{
+    if (rc->answer_count == rc->answer_capacity)
+        return false;
+    *answer_at(rc, rc->answer_count++) = *answer;
+    alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
+    return true;
+}
+
+void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn)
+{
+    while (rc->answer_count > 0) {
+        const struct alb_rc_answer *last = answer_at(rc, rc->answer_count - 1);
+        if (alb_psn_is_before(alb_psn_add(last->psn, (int32_t)last->packets - 1), psn))
+            break;
+        rc->answer_count--;
+    }
+}
+
+void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn)
+{
+    rc->nak_is_due = true;
+    rc->nak_syndrome = syndrome;
+    rc->nak_psn = psn;
+    alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
+}
+
+static void fill(const struct alb_rc *rc, struct alb_roce *roce, uint8_t opcode, alb_psn psn, uint8_t syndrome)
+{
+    *roce = (struct alb_roce){
+        .opcode = opcode,
+        .pkey = ALB_PKEY_DEFAULT,
+        .dest_qpn = rc->qp->attr.dest_qpn,
+        .psn = psn,
+        .syndrome = syndrome,
+        .msn = rc->msn,
+    };
+}
+
+static void send_bare(struct alb_rc *rc, struct alb_tx_builder *builder, const struct alb_roce *roce)
+{
+    struct alb_roce copy = *roce;
+    alb_tx_begin(builder, &rc->qp->flow, &copy, 0);
+    alb_tx_end(builder);
+}
+
+static uint8_t read_opcode(const struct alb_rc_answer *answer)
+{
+    if (answer->packets == 1)
+        return ALB_RC_READ_RESPONSE_ONLY;
+    if (answer->sent == 0)
+        return ALB_RC_READ_RESPONSE_FIRST;
+    return answer->sent == answer->packets - 1 ? ALB_RC_READ_RESPONSE_LAST : ALB_RC_READ_RESPONSE_MIDDLE;
+}
+
+// One packet of a READ's answer. False if its memory is gone since: the peer is told instead.
+static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, struct alb_tx_builder *builder)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t mtu = qp->attr.path_mtu_bytes;
+    uint32_t bytes = alb_segmenter_bytes(answer->length, mtu, answer->sent, 1);
+    const uint8_t *source;
+    alb_psn psn = alb_psn_add(answer->psn, (int32_t)answer->sent);
+    if (alb_inbound_read(qp, answer->rkey, answer->va + (uint64_t)answer->sent * mtu, bytes, &source) != ALB_OUTCOME_OK) {
+        alb_qp_count(qp, ALB_STAT_resp_remote_access_errors, 1);
+        alb_rc_disown_answers(rc, psn);
+        alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), psn);
+        return false;
+    }
+    struct alb_roce roce;
+    fill(rc, &roce, read_opcode(answer), psn, SYNDROME_ACK);
+    alb_tx_begin(builder, &qp->flow, &roce, bytes);
+    if (bytes)
+        alb_tx_payload(builder, source, bytes);
+    alb_tx_end(builder);
+    return true;
+}
+
+static void send_result(struct alb_rc *rc, const struct alb_rc_answer *answer, struct alb_tx_builder *builder)
+{
+    struct alb_roce roce;
+    bool is_write = answer->opcode == ALB_RC_ATOMIC_WRITE;
+    fill(rc, &roce, is_write ? ALB_RC_READ_RESPONSE_ONLY : ALB_RC_ATOMIC_ACK, answer->psn, SYNDROME_ACK);
+    roce.atomic_original = answer->original;
+    send_bare(rc, builder, &roce);
+}
+
+// The next packet of the oldest answer owed.
+static void send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
+{
+    struct alb_rc_answer *answer = answer_at(rc, 0);
+    if (answer->opcode != ALB_RC_READ_REQUEST)
+        send_result(rc, answer, builder);
+    else if (!send_read(rc, answer, builder))
+        return;
+    if (++answer->sent < answer->packets)
+        return;
+    // The last packet of the latest answer acknowledges all there is to acknowledge.
+    if (alb_psn_add(answer->psn, (int32_t)answer->packets) == rc->expected)
+        rc->ack_is_due = false;
+    rc->answer_first = (rc->answer_first + 1) % rc->answer_capacity;
+    rc->answer_count--;
+}
+
+static void send_ack(struct alb_rc *rc, struct alb_tx_builder *builder)
+{
+    struct alb_roce roce;
+    fill(rc, &roce, ALB_RC_ACK, alb_psn_add(rc->expected, -1), SYNDROME_ACK);
+    send_bare(rc, builder, &roce);
+    rc->ack_is_due = false;
+    alb_qp_count(rc->qp, ALB_STAT_ack_sent, 1);
+}
+
+// A NAK acknowledges all before it, so it stands for an acknowledgement that is due as well.
+static void send_nak(struct alb_rc *rc, struct alb_tx_builder *builder)
+{
+    struct alb_roce roce;
+    fill(rc, &roce, ALB_RC_ACK, rc->nak_psn, rc->nak_syndrome);
+    send_bare(rc, builder, &roce);
+    rc->nak_is_due = false;
+    if (rc->nak_psn == rc->expected)
+        rc->ack_is_due = false;
+}
+
+enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
+{
+    uint32_t turn = builder->tx->burst_segments_max;
+    for (uint32_t i = 0; i < turn && alb_rc_owes(rc); i++) {
+        if (!alb_tx_has_room(builder, 1))
+            return ALB_BUILD_FULL;
+        if (rc->answer_count > 0)
+            send_answer(rc, builder);
+        else if (rc->nak_is_due)
+            send_nak(rc, builder);
+        else
+            send_ack(rc, builder);
+    }
+    return alb_rc_owes(rc) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rc, the completer: what acknowledgements and answers do to the requests in flight, and what silence does (9.7.5, 9.7.6).
+#include "engine/impl.h"
+#include "engine/outbound.h"
+#include "engine/rc.h"
+#include "engine/segmenter.h"
+
+// ---- the end of requests -----------------------------------------------------------------------------------------------
+
+static void fail(struct alb_rc *rc, enum alb_wc_status status, uint8_t syndrome, uint32_t retries, uint32_t limit,
+                 const char *reason, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+    struct alb_qp_failure failure = {
+        .status = status,
+        .syndrome = syndrome,
+        .last_psn = alb_psn_add(rc->high, -1),
+        .awaited_psn = rc->una,
+        .retries = retries,
+        .retry_limit = limit,
+        .reason = reason,
+    };
+    alb_qp_fail(qp, head == rc->started ? NULL : alb_rc_wqe(rc, head), &failure, now);
+}
+
+static void raise_drained(struct alb_rc *rc)
+{
+    struct alb_qp *qp = rc->qp;
+    bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == rc->started;
+    if (alb_qp_current_state(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
+        return;
+    qp->drain_raised = true;
+    if (qp->attr.en_sqd_async_notify)
+        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
+}
+
+static const char *text_of_unsent(enum alb_wc_status status)
+{
+    switch (status) {
+    case ALB_WC_LOC_PROT_ERR:
+        return "a local key does not cover the request's memory";
+    case ALB_WC_LOC_LEN_ERR:
+        return "the message is longer than the path MTU allows";
+    case ALB_WC_MW_BIND_ERR:
+        return "the memory window can't be bound so";
+    case ALB_WC_LOC_QP_OP_ERR:
+        return "the request is inconsistent with the queue pair";
+    default:
+        return "the request failed before it was sent";
+    }
+}
+
+void alb_rc_retire(struct alb_rc *rc, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t head;
+    while ((head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed)) != rc->started) {
+        const struct alb_send_wqe *wqe = alb_rc_wqe(rc, head);
+        if (wqe->is_done && wqe->status != ALB_WC_SUCCESS) {
+            fail(rc, wqe->status, 0, 0, 0, text_of_unsent(wqe->status), now);
+            return;
+        }
+        if (!wqe->is_done && alb_psn_diff(rc->una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) < 0)
+            break;
+        if (!wqe->is_done && alb_rc_wants_answer(wqe))
+            rc->answered_open--;
+        if (rc->cursor == head)
+            rc->cursor++;
+        alb_qp_complete_send(qp, ALB_WC_SUCCESS, now);
+        if (alb_qp_current_state(qp) == ALB_QPS_ERR) // the completion queue overran
+            return;
+    }
+    raise_drained(rc);
+}
+
+// ---- progress ----------------------------------------------------------------------------------------------------------
+
+// The window that PSNs una ... end - 1 take.
+static uint32_t cost_until(const struct alb_rc *rc, alb_psn end)
+{
+    uint32_t cost = 0;
+    uint32_t index = atomic_load_explicit(&rc->qp->sq.head, memory_order_relaxed);
+    for (alb_psn psn = rc->una; psn != end && index != rc->started; index++) {
+        const struct alb_send_wqe *wqe = alb_rc_wqe(rc, index);
+        uint32_t k = (uint32_t)alb_psn_diff(psn, wqe->first_psn);
+        if (wqe->is_done || k >= wqe->packets)
+            continue;
+        uint32_t count = ALB_MIN(wqe->packets - k, (uint32_t)alb_psn_diff(end, psn));
+        cost += alb_rc_cost_bytes(rc, wqe, k, count);
+        psn = alb_psn_add(psn, (int32_t)count);
+    }
+    return cost;
+}
+
+static void forget_requested(struct alb_rc *rc)
+{
+    while (rc->requested_count > 0 && alb_psn_diff(rc->requested_ends[rc->requested_first], rc->una) <= 0) {
+        rc->requested_first = (rc->requested_first + 1) % rc->requested_capacity;
+        rc->requested_count--;
+    }
+}
+
+// PSNs before end are acknowledged.
+static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    if (alb_psn_diff(end, rc->una) <= 0)
+        return;
+    // What was taken out of flight to be sent again, and not sent since, is not charged.
+    uint32_t cost = ALB_MIN(cost_until(rc, end), rc->inflight_bytes);
+    rc->una = end;
+    if (alb_psn_diff(rc->next, end) < 0)
+        rc->next = end;
+    rc->heard = now;
+    rc->retries_left = qp->attr.retry_cnt;
+    rc->rnr_retries_left = qp->attr.rnr_retry;
+    qp->engine->loss->on_progress(&rc->loss_sender);
+    forget_requested(rc);
+    if (rc->una == rc->high) {
+        cost = rc->inflight_bytes;
+        alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
+    }
+    rc->inflight_bytes -= cost;
+    qp->engine->congestion->on_ack(&qp->peer->congestion, cost, rc->window_limited);
+    rc->window_limited = false;
+    alb_peer_release(qp->engine, qp->peer, cost);
+    alb_rc_retire(rc, now);
+    if (atomic_load_explicit(&qp->sq.tail, memory_order_acquire) != rc->cursor || rc->next != rc->high)
+        alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
+}
+
+// The first READ or atomic among PSNs una ... end - 1 whose answer has not come, as the PSN awaited; end if there is none.
+static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
+{
+    if (rc->answered_open == 0)
+        return end;
+    uint32_t index = atomic_load_explicit(&rc->qp->sq.head, memory_order_relaxed);
+    for (; index != rc->started; index++) {
+        const struct alb_send_wqe *wqe = alb_rc_wqe(rc, index);
+        if (alb_psn_diff(wqe->first_psn, end) >= 0)
+            break;
+        if (!wqe->is_done && alb_rc_wants_answer(wqe))
+            return alb_psn_is_before(wqe->first_psn, rc->una) ? rc->una : wqe->first_psn;
+    }
+    return end;
+}
+
+// ---- loss --------------------------------------------------------------------------------------------------------------
+
+// Something in flight must be sent again. Each time without progress costs a retry.
+static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *reason, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    int32_t from = qp->engine->loss->on_loss(&rc->loss_sender, cause);
+    if (from < 0)
+        return;
+    if (rc->retries_left == 0) {
+        alb_qp_count(qp, ALB_STAT_retry_exceeded_err, 1);
+        fail(rc, ALB_WC_RETRY_EXC_ERR, 0, qp->attr.retry_cnt, qp->attr.retry_cnt, reason, now);
+        return;
+    }
+    rc->retries_left--;
+    rc->heard = now;
+    qp->engine->congestion->on_loss(&qp->peer->congestion, rc->inflight_bytes, cause);
+    alb_rc_go_back(rc, alb_psn_add(rc->una, from), cause, now);
+}
+
+// An answer or acknowledgement shows that an earlier answer was lost.
+static void miss_answer(struct alb_rc *rc, alb_time now)
+{
+    alb_qp_count(rc->qp, ALB_STAT_implied_nak_seq_err, 1);
+    recover(rc, ALB_LOSS_GAP, "answers were lost", now);
+}
+
+void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_rc *rc = ALB_CONTAINER_OF(deadline, struct alb_rc, ack_timer);
+    struct alb_qp *qp = rc->qp;
+    if (rc->is_waiting_rnr || rc->una == rc->high)
+        return; // nothing is awaited; the next packet arms the timer again
+    alb_time timeout_ns = ALB_MAX(alb_ack_timeout_ns(qp->attr.timeout), qp->engine->config.ack_timeout_min_ns);
+    if (now < rc->heard + timeout_ns) { // something was heard meanwhile
+        alb_wheel_arm(&qp->engine->wheel, &deadline->timer, rc->heard + timeout_ns);
+        return;
+    }
+    alb_trace_add(qp->engine, ALB_TRACE_timeout, qp->number, rc->una, (uint64_t)(qp->attr.retry_cnt - rc->retries_left),
+                  qp->attr.retry_cnt, now);
+    alb_qp_count(qp, ALB_STAT_local_ack_timeout_err, 1);
+    recover(rc, ALB_LOSS_TIMEOUT, "no acknowledgement", now);
+    if (alb_qp_current_state(qp) != ALB_QPS_ERR && !alb_timer_is_armed(&deadline->timer))
+        alb_wheel_arm(&qp->engine->wheel, &deadline->timer, now + timeout_ns);
+}
+
+void alb_rc_on_rnr_timeout(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_rc *rc = ALB_CONTAINER_OF(deadline, struct alb_rc, rnr_timer);
+    rc->is_waiting_rnr = false;
+    alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
+}
+
+static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    alb_time wait_ns = alb_rnr_timer_ns(alb_aeth_value(syndrome));
+    alb_qp_count(qp, ALB_STAT_rcvd_rnr_err, 1);
+    alb_trace_add(qp->engine, ALB_TRACE_rnr_wait, qp->number, rc->una, wait_ns, rc->rnr_retries_left, now);
+    if (rc->is_waiting_rnr)
+        return; // an older packet's; this one was already taken out of flight
+    if (qp->attr.rnr_retry != 7) {
+        if (rc->rnr_retries_left == 0) {
+            alb_qp_count(qp, ALB_STAT_retry_rnr_exceeded_err, 1);
+            fail(rc, ALB_WC_RNR_RETRY_EXC_ERR, syndrome, qp->attr.rnr_retry, qp->attr.rnr_retry, "receiver not ready",
+                 now);
+            return;
+        }
+        rc->rnr_retries_left--;
+    }
+    rc->is_waiting_rnr = true;
+    alb_rc_go_back(rc, rc->una, ALB_LOSS_RNR, now);
+    alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
+    alb_wheel_arm(&qp->engine->wheel, &rc->rnr_timer.timer, now + wait_ns);
+}
+
+// ---- what comes in -----------------------------------------------------------------------------------------------------
+
+static void on_nak(struct alb_rc *rc, uint8_t syndrome, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    switch (alb_aeth_value(syndrome)) {
+    case ALB_NAK_PSN_SEQUENCE_ERROR:
+        alb_qp_count(qp, ALB_STAT_packet_seq_err, 1);
+        recover(rc, ALB_LOSS_NAK, "the peer misses packets", now);
+        break;
+    case ALB_NAK_INVALID_REQUEST:
+        alb_qp_count(qp, ALB_STAT_req_remote_invalid_request, 1);
+        fail(rc, ALB_WC_REM_INV_REQ_ERR, syndrome, 0, 0, "the peer refused the request as invalid", now);
+        break;
+    case ALB_NAK_REMOTE_ACCESS_ERROR:
+        alb_qp_count(qp, ALB_STAT_req_remote_access_errors, 1);
+        fail(rc, ALB_WC_REM_ACCESS_ERR, syndrome, 0, 0, "the peer's memory does not allow the access", now);
+        break;
+    case ALB_NAK_REMOTE_OPERATIONAL_ERROR:
+        alb_qp_count(qp, ALB_STAT_req_remote_op_errors, 1);
+        fail(rc, ALB_WC_REM_OP_ERR, syndrome, 0, 0, "the peer could not complete the request", now);
+        break;
+    default:
+        fail(rc, ALB_WC_BAD_RESP_ERR, syndrome, 0, 0, "a NAK of unknown code", now);
+        break;
+    }
+}
+
+// A plain acknowledgement of psn: everything before it has arrived; psn itself has too, or the syndrome says what is wrong with it.
+static enum alb_drop on_ack(struct alb_rc *rc, const struct alb_roce *roce, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    enum alb_aeth_class class = alb_aeth_class(roce->syndrome);
+    if (class == ALB_AETH_RESERVED)
+        return ALB_DROP_BAD_RESPONSE;
+    alb_trace_add(qp->engine, ALB_TRACE_ack, qp->number, roce->psn, roce->syndrome, roce->msn, now);
+    alb_psn end = class == ALB_AETH_ACK ? alb_psn_next(roce->psn) : roce->psn;
+    alb_psn unanswered = first_unanswered(rc, end);
+    acknowledge(rc, unanswered, now);
+    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        return ALB_DROP_NONE;
+    if (unanswered != end)
+        miss_answer(rc, now);
+    else if (class == ALB_AETH_RNR)
+        wait_rnr(rc, roce->syndrome, now);
+    else if (class == ALB_AETH_NAK)
+        on_nak(rc, roce->syndrome, now);
+    return ALB_DROP_NONE;
+}
+
+// The request whose answer a PSN is part of, or NULL.
+static struct alb_send_wqe *find_answered(const struct alb_rc *rc, alb_psn psn)
+{
+    uint32_t index = atomic_load_explicit(&rc->qp->sq.head, memory_order_relaxed);
+    for (; index != rc->started; index++) {
+        struct alb_send_wqe *wqe = alb_rc_wqe(rc, index);
+        if (!wqe->is_done && alb_psn_is_within(psn, wqe->first_psn, wqe->packets))
+            return alb_rc_wants_answer(wqe) ? wqe : NULL;
+        if (alb_psn_is_after(wqe->first_psn, psn))
+            return NULL;
+    }
+    return NULL;
+}
+
+// The bytes that answer packet k of a request must carry, and whether this kind of packet answers it at all.
+static bool fits_request(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k,
+                         const struct alb_packet *packet)
+{
+    switch (wqe->opcode) {
+    case ALB_WR_RDMA_READ:
+        return packet->info->flags & ALB_OPCODE_READ &&
+               packet->payload_bytes == alb_segmenter_bytes(wqe->length, rc->qp->attr.path_mtu_bytes, k, 1);
+    case ALB_WR_ATOMIC_WRITE:
+        return packet->roce.opcode == ALB_RC_READ_RESPONSE_ONLY && packet->payload_bytes == 0;
+    default:
+        return packet->roce.opcode == ALB_RC_ATOMIC_ACK;
+    }
+}
+
+static enum alb_wc_status take_answer(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k,
+                                      const struct alb_packet *packet)
+{
+    struct alb_qp *qp = rc->qp;
+    switch (wqe->opcode) {
+    case ALB_WR_RDMA_READ:
+        return alb_outbound_scatter(qp, wqe, (uint64_t)k * qp->attr.path_mtu_bytes, packet->payload,
+                                    packet->payload_bytes);
+    case ALB_WR_ATOMIC_WRITE:
+        return ALB_WC_SUCCESS;
+    default:
+        return alb_outbound_scatter(qp, wqe, 0, (const uint8_t *)&packet->roce.atomic_original, sizeof(uint64_t));
+    }
+}
+
+static enum alb_drop on_answer(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    alb_psn psn = packet->roce.psn;
+    struct alb_send_wqe *wqe = find_answered(rc, psn);
+    if (!wqe)
+        return ALB_DROP_BAD_RESPONSE;
+    uint32_t k = (uint32_t)alb_psn_diff(psn, wqe->first_psn);
+    if (!fits_request(rc, wqe, k, packet))
+        return ALB_DROP_BAD_RESPONSE;
+    // It also acknowledges everything before its request, unless an answer owed to an earlier one is missing.
+    alb_psn awaited = first_unanswered(rc, alb_psn_next(psn));
+    acknowledge(rc, awaited, now);
+    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        return ALB_DROP_NONE;
+    if (awaited != psn) {
+        miss_answer(rc, now);
+        return ALB_DROP_OUT_OF_SEQUENCE;
+    }
+    enum alb_wc_status status = take_answer(rc, wqe, k, packet);
+    if (status != ALB_WC_SUCCESS) {
+        fail(rc, status, 0, 0, 0, "a local key does not cover the request's memory", now);
+        return ALB_DROP_NONE;
+    }
+    acknowledge(rc, alb_psn_next(psn), now);
+    return ALB_DROP_NONE;
+}
+
+enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
+{
+    enum alb_qp_state state = alb_qp_current_state(rc->qp);
+    if (state != ALB_QPS_RTS && state != ALB_QPS_SQD)
+        return ALB_DROP_WRONG_QP_STATE;
+    alb_psn psn = packet->roce.psn;
+    if (!alb_psn_is_within(psn, rc->una, (uint32_t)alb_psn_diff(rc->high, rc->una)))
+        return ALB_DROP_STALE_RESPONSE;
+    if (packet->info->flags & ALB_OPCODE_ACK)
+        return on_ack(rc, &packet->roce, now);
+    return on_answer(rc, packet, now);
+}

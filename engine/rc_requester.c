@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rc, the requester: which request is next, whether it may leave, and its packets (9.4, 9.7.2 and 9.7.3).
+#include "engine/impl.h"
+#include "engine/outbound.h"
+#include "engine/rc.h"
+#include "engine/segmenter.h"
+
+// One READ request asks for this much at the most, so that its answers do not overrun our own receive buffer (LESSONS 1).
+#define READ_PIECE_BYTES (64u * 1024)
+
+uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k, uint32_t count)
+{
+    return alb_segmenter_bytes(wqe->length, rc->qp->attr.path_mtu_bytes, k, count) + count * ALB_RC_PACKET_OVERHEAD;
+}
+
+// ---- which request -----------------------------------------------------------------------------------------------------
+
+static uint32_t tail_of(const struct alb_rc *rc)
+{
+    return atomic_load_explicit(&rc->qp->sq.tail, memory_order_acquire);
+}
+
+// A request that ends here: executed, or failed before its first packet. What was sent before it completes first.
+static void finish_unsent(struct alb_rc *rc, struct alb_send_wqe *wqe, enum alb_wc_status status)
+{
+    wqe->status = (uint8_t)status;
+    wqe->is_done = true;
+    wqe->packets = 0;
+    rc->is_blocked = status != ALB_WC_SUCCESS;
+}
+
+// Gives the next posted request its PSNs; local operations are executed. False if none may start now.
+static bool start_next(struct alb_rc *rc)
+{
+    struct alb_qp *qp = rc->qp;
+    if (rc->started == tail_of(rc) || rc->is_blocked || alb_qp_current_state(qp) != ALB_QPS_RTS)
+        return false;
+    struct alb_send_wqe *wqe = alb_rc_wqe(rc, rc->started);
+    if (wqe->flags & ALB_SEND_FENCE && rc->answered_open > 0)
+        return false;
+    wqe->first_psn = rc->next;
+    if (alb_outbound_is_local(wqe)) {
+        finish_unsent(rc, wqe, alb_outbound_execute(qp, wqe));
+        rc->started++;
+        return true;
+    }
+    enum alb_wc_status status = alb_outbound_check(qp, wqe);
+    uint32_t packets = alb_segmenter_packets(wqe->length, qp->attr.path_mtu_bytes);
+    if (status == ALB_WC_SUCCESS && packets > ALB_PSN_MASK / 2)
+        status = ALB_WC_LOC_LEN_ERR;
+    if (status == ALB_WC_SUCCESS && alb_rc_wants_answer(wqe) && qp->attr.max_rd_atomic == 0)
+        status = ALB_WC_LOC_QP_OP_ERR;
+    if (status != ALB_WC_SUCCESS) {
+        finish_unsent(rc, wqe, status);
+        rc->started++;
+        return true;
+    }
+    // Half the PSN space at the most is unacknowledged, or old and new could not be told apart.
+    if (alb_psn_diff(rc->next, rc->una) + (int64_t)packets > ALB_PSN_MASK / 2)
+        return false;
+    wqe->packets = packets;
+    rc->answered_open += alb_rc_wants_answer(wqe);
+    rc->started++;
+    return true;
+}
+
+// The request that the next PSN belongs to, or NULL if there is nothing to send.
+static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
+{
+    for (;;) {
+        if (rc->cursor == rc->started) {
+            if (!start_next(rc))
+                return NULL;
+            if (alb_rc_wqe(rc, rc->cursor)->is_done) {
+                alb_rc_retire(rc, now);
+                if (alb_qp_current_state(rc->qp) != ALB_QPS_RTS)
+                    return NULL;
+                rc->cursor += rc->cursor != rc->started;
+                continue;
+            }
+        }
+        struct alb_send_wqe *wqe = alb_rc_wqe(rc, rc->cursor);
+        if (!wqe->is_done && alb_psn_diff(rc->next, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) < 0)
+            return wqe;
+        rc->cursor++;
+    }
+}
+
+// ---- whether it may leave ----------------------------------------------------------------------------------------------
+
+static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes)
+{
+    struct alb_qp *qp = rc->qp;
+    if (alb_peer_permits(qp->peer, cost_bytes))
+        return true;
+    alb_peer_wait(qp->peer, &qp->source);
+    rc->window_limited = true;
+    alb_qp_count(qp, ALB_STAT_window_stalls, 1);
+    return false;
+}
+
+// Room for another READ piece or atomic (max_rd_atomic).
+static bool may_request_answer(const struct alb_rc *rc)
+{
+    return rc->requested_count < rc->requested_capacity;
+}
+
+// ---- its packets -------------------------------------------------------------------------------------------------------
+
+// Notes a packet that leaves: packets PSNs, cost_bytes of the window.
+static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t packets, uint32_t cost_bytes,
+                      alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    bool is_again = alb_psn_diff(rc->next, rc->high) < 0;
+    alb_trace_add(qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, qp->number, rc->next, wqe->opcode, cost_bytes,
+                  now);
+    if (is_again)
+        alb_qp_count(qp, ALB_STAT_retransmitted_pkts, 1);
+    if (rc->inflight_bytes == 0)
+        rc->heard = now;
+    rc->inflight_bytes += cost_bytes;
+    alb_peer_charge(qp->peer, cost_bytes);
+    rc->next = alb_psn_add(rc->next, (int32_t)packets);
+    if (alb_psn_diff(rc->next, rc->high) > 0)
+        rc->high = rc->next;
+    alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
+    if (timeout_ns != ALB_TIME_NEVER && !alb_timer_is_armed(&rc->ack_timer.timer))
+        alb_wheel_arm(&qp->engine->wheel, &rc->ack_timer.timer,
+                      rc->heard + ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns));
+}
+
+// An acknowledgement is asked for at the end of what there is to send, four times a window, and when the window closes.
+static bool asks_for_ack(struct alb_rc *rc, const struct alb_send_wqe *wqe, bool is_last, uint32_t cost_bytes)
+{
+    rc->unasked_bytes += cost_bytes;
+    bool is_end = is_last && (wqe->flags & ALB_SEND_SIGNALED || rc->cursor + 1 == tail_of(rc));
+    const struct alb_peer *peer = rc->qp->peer;
+    if (!is_end && rc->unasked_bytes < peer->congestion.window_bytes / 4 &&
+        peer->inflight_bytes + 2ull * cost_bytes <= peer->congestion.window_bytes)
+        return false;
+    rc->unasked_bytes = 0;
+    return true;
+}
+
+static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                                       alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t mtu = qp->attr.path_mtu_bytes;
+    uint32_t k = (uint32_t)alb_psn_diff(rc->next, wqe->first_psn);
+    uint32_t bytes = alb_segmenter_bytes(wqe->length, mtu, k, 1);
+    uint32_t cost = bytes + ALB_RC_PACKET_OVERHEAD;
+    if (!is_permitted(rc, cost))
+        return ALB_BUILD_IDLE;
+    if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
+        return ALB_BUILD_FULL;
+    struct alb_roce roce;
+    alb_segmenter_header(qp, wqe, ALB_RC_SEND_FIRST, k, &roce);
+    roce.psn = rc->next;
+    roce.ackreq = asks_for_ack(rc, wqe, k == wqe->packets - 1, cost);
+    alb_tx_begin(builder, &qp->flow, &roce, bytes);
+    if (!alb_outbound_gather(qp, wqe, builder, (uint64_t)k * mtu, bytes)) {
+        alb_tx_cancel(builder);
+        finish_unsent(rc, wqe, ALB_WC_LOC_PROT_ERR);
+        alb_rc_retire(rc, now);
+        return ALB_BUILD_IDLE;
+    }
+    alb_tx_end(builder);
+    note_sent(rc, wqe, 1, cost, now);
+    return ALB_BUILD_MORE;
+}
+
+static void note_requested(struct alb_rc *rc, alb_psn end)
+{
+    rc->requested_ends[(rc->requested_first + rc->requested_count) % rc->requested_capacity] = end;
+    rc->requested_count++;
+}
+
+// The packets of the next piece of a READ: what the window has room for, within READ_PIECE_BYTES.
+static uint32_t piece_packets(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k)
+{
+    uint32_t mtu = rc->qp->attr.path_mtu_bytes;
+    const struct alb_peer *peer = rc->qp->peer;
+    uint32_t window = peer->congestion.window_bytes;
+    uint64_t room = peer->inflight_bytes < window ? window - peer->inflight_bytes : 0;
+    uint64_t packets = ALB_MIN(room / (mtu + ALB_RC_PACKET_OVERHEAD), READ_PIECE_BYTES / mtu);
+    return ALB_MIN(wqe->packets - k, ALB_MAX((uint32_t)packets, 1u));
+}
+
+static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                                       alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t mtu = qp->attr.path_mtu_bytes;
+    uint32_t k = (uint32_t)alb_psn_diff(rc->next, wqe->first_psn);
+    if (!may_request_answer(rc))
+        return ALB_BUILD_IDLE;
+    uint32_t packets = piece_packets(rc, wqe, k);
+    uint32_t cost = alb_rc_cost_bytes(rc, wqe, k, packets);
+    if (!is_permitted(rc, cost))
+        return ALB_BUILD_IDLE;
+    if (!alb_tx_has_room(builder, 0))
+        return ALB_BUILD_FULL;
+    struct alb_roce roce = {
+        .opcode = ALB_RC_READ_REQUEST,
+        .pkey = ALB_PKEY_DEFAULT,
+        .dest_qpn = qp->attr.dest_qpn,
+        .psn = rc->next,
+        .va = wqe->remote_addr + (uint64_t)k * mtu,
+        .rkey = wqe->rkey,
+        .length = alb_segmenter_bytes(wqe->length, mtu, k, packets),
+        .ackreq = true,
+    };
+    alb_tx_begin(builder, &qp->flow, &roce, 0);
+    alb_tx_end(builder);
+    rc->unasked_bytes = 0; // the answer acknowledges all before it
+    note_requested(rc, alb_psn_add(rc->next, (int32_t)packets));
+    note_sent(rc, wqe, packets, cost, now);
+    return ALB_BUILD_MORE;
+}
+
+static void atomic_header(const struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_roce *roce)
+{
+    *roce = (struct alb_roce){
+        .pkey = ALB_PKEY_DEFAULT,
+        .dest_qpn = qp->attr.dest_qpn,
+        .va = wqe->remote_addr,
+        .rkey = wqe->rkey,
+        .ackreq = true,
+    };
+    switch (wqe->opcode) {
+    case ALB_WR_ATOMIC_CMP_AND_SWP:
+        roce->opcode = ALB_RC_CMP_SWAP;
+        roce->compare = wqe->compare_add;
+        roce->swap_add = wqe->swap;
+        break;
+    case ALB_WR_ATOMIC_FETCH_AND_ADD:
+        roce->opcode = ALB_RC_FETCH_ADD;
+        roce->swap_add = wqe->compare_add;
+        break;
+    default:
+        roce->opcode = ALB_RC_ATOMIC_WRITE;
+        roce->length = wqe->length;
+        break;
+    }
+}
+
+static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                                         alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t bytes = wqe->opcode == ALB_WR_ATOMIC_WRITE ? wqe->length : 0;
+    uint32_t cost = alb_rc_cost_bytes(rc, wqe, 0, 1);
+    if (!may_request_answer(rc) || !is_permitted(rc, cost))
+        return ALB_BUILD_IDLE;
+    if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
+        return ALB_BUILD_FULL;
+    struct alb_roce roce;
+    atomic_header(qp, wqe, &roce);
+    roce.psn = rc->next;
+    alb_tx_begin(builder, &qp->flow, &roce, bytes);
+    if (bytes && !alb_outbound_gather(qp, wqe, builder, 0, bytes)) {
+        alb_tx_cancel(builder);
+        finish_unsent(rc, wqe, ALB_WC_LOC_PROT_ERR);
+        alb_rc_retire(rc, now);
+        return ALB_BUILD_IDLE;
+    }
+    alb_tx_end(builder);
+    rc->unasked_bytes = 0;
+    note_requested(rc, alb_psn_next(rc->next));
+    note_sent(rc, wqe, 1, cost, now);
+    return ALB_BUILD_MORE;
+}
+
+static enum alb_build_result send_one(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
+{
+    struct alb_send_wqe *wqe = current(rc, now);
+    if (!wqe)
+        return ALB_BUILD_IDLE;
+    switch (wqe->opcode) {
+    case ALB_WR_RDMA_READ:
+        return send_read(rc, wqe, builder, now);
+    case ALB_WR_ATOMIC_CMP_AND_SWP:
+    case ALB_WR_ATOMIC_FETCH_AND_ADD:
+    case ALB_WR_ATOMIC_WRITE:
+        return send_atomic(rc, wqe, builder, now);
+    default:
+        return send_data(rc, wqe, builder, now);
+    }
+}
+
+static bool may_send(const struct alb_rc *rc)
+{
+    enum alb_qp_state state = alb_qp_current_state(rc->qp);
+    return (state == ALB_QPS_RTS || state == ALB_QPS_SQD) && !rc->is_waiting_rnr;
+}
+
+enum alb_build_result alb_rc_build_requests(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
+{
+    uint32_t turn = builder->tx->burst_segments_max;
+    for (uint32_t i = 0; i < turn && may_send(rc); i++) {
+        enum alb_build_result result = send_one(rc, builder, now);
+        if (result != ALB_BUILD_MORE)
+            return result;
+    }
+    return may_send(rc) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+}
+
+// ---- and back ----------------------------------------------------------------------------------------------------------
+
+static void take_out_of_flight(struct alb_rc *rc)
+{
+    uint32_t bytes = rc->inflight_bytes;
+    rc->inflight_bytes = 0;
+    rc->requested_count = 0;
+    if (rc->qp->peer)
+        alb_peer_release(rc->qp->engine, rc->qp->peer, bytes);
+}
+
+void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    alb_trace_add(qp->engine, ALB_TRACE_go_back, qp->number, psn, cause, (uint64_t)alb_psn_diff(rc->next, psn), now);
+    alb_assert(psn == rc->una); // go-back-N: all that is unacknowledged goes again
+    take_out_of_flight(rc);
+    rc->next = psn;
+    rc->cursor = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+    rc->unasked_bytes = 0;
+    alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
+}
+
+void alb_rc_requester_stop(struct alb_rc *rc)
+{
+    struct alb_wheel *wheel = &rc->qp->engine->wheel;
+    take_out_of_flight(rc);
+    alb_wheel_disarm(wheel, &rc->ack_timer.timer);
+    alb_wheel_disarm(wheel, &rc->rnr_timer.timer);
+    rc->is_waiting_rnr = false;
+    rc->una = rc->next = rc->high;
+    rc->started = rc->cursor = atomic_load_explicit(&rc->qp->sq.tail, memory_order_relaxed);
+}

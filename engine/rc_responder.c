@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rc, the responder: takes requests in PSN order, executes them, and notes what is owed to the peer (9.7.4 and 9.7.5.1).
+#include "engine/impl.h"
+#include "engine/rc.h"
+#include "engine/segmenter.h"
+
+// ---- refusals ----------------------------------------------------------------------------------------------------------
+
+static const struct refusal {
+    enum alb_nak nak;
+    enum alb_stat stat;
+    enum alb_event_type event;
+    enum alb_wc_status status;
+    const char *reason;
+} refusals[] = {
+    [ALB_OUTCOME_INVALID_REQUEST] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request,
+                                     ALB_EVENT_QP_REQ_ERR, ALB_WC_REM_INV_REQ_ERR,
+                                     "the peer sent a request that is not allowed here"},
+    [ALB_OUTCOME_ACCESS] = {ALB_NAK_REMOTE_ACCESS_ERROR, ALB_STAT_resp_remote_access_errors, ALB_EVENT_QP_ACCESS_ERR,
+                            ALB_WC_REM_ACCESS_ERR, "the peer asked for memory that it may not use"},
+    [ALB_OUTCOME_OPERATIONAL] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
+                                 ALB_WC_REM_OP_ERR, "a local key does not cover the posted receive"},
+    [ALB_OUTCOME_TOO_LONG] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request, ALB_EVENT_QP_REQ_ERR,
+                              ALB_WC_REM_INV_REQ_ERR, "the peer's message is longer than the posted receive"},
+};
+
+// The request at the expected PSN can't be executed: the peer is told, and the queue pair is in error (9.9.3).
+static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, enum alb_outcome outcome, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    const struct refusal *refusal = &refusals[outcome];
+    uint8_t syndrome = ALB_AETH_SYNDROME_NAK(refusal->nak);
+    alb_qp_count(qp, refusal->stat, 1);
+    alb_rc_owe_nak(rc, syndrome, packet->roce.psn);
+    alb_assembly_abandon(&rc->assembly);
+    alb_inbound_fail(qp, outcome, now);
+    alb_event_raise(qp->engine, &qp->event, refusal->event);
+    struct alb_qp_failure failure = {
+        .status = refusal->status,
+        .syndrome = syndrome,
+        .at_responder = true,
+        .last_psn = packet->roce.psn,
+        .awaited_psn = rc->expected,
+        .reason = refusal->reason,
+    };
+    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+        alb_qp_fail(qp, NULL, &failure, now);
+    return outcome == ALB_OUTCOME_INVALID_REQUEST ? ALB_DROP_BAD_REQUEST : ALB_DROP_ACCESS;
+}
+
+// No receive is posted: the peer shall come again later. What it sent behind this packet is dropped until then.
+static enum alb_drop not_ready(struct alb_rc *rc, alb_psn psn)
+{
+    alb_qp_count(rc->qp, ALB_STAT_send_rnr_err, 1);
+    rc->loss_receiver.is_reported = true;
+    alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_RNR(rc->qp->attr.min_rnr_timer), psn);
+    return ALB_DROP_NO_RECEIVE;
+}
+
+// ---- execution ---------------------------------------------------------------------------------------------------------
+
+static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce)
+{
+    struct alb_qp *qp = rc->qp;
+    const uint8_t *bytes;
+    if (roce->length > ALB_MAX_MESSAGE)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    if (qp->attr.max_dest_rd_atomic == 0)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    enum alb_outcome outcome = alb_inbound_read(qp, roce->rkey, roce->va, roce->length, &bytes);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    struct alb_rc_answer answer = {
+        .psn = roce->psn,
+        .packets = alb_segmenter_packets(roce->length, qp->attr.path_mtu_bytes),
+        .opcode = roce->opcode,
+        .rkey = roce->rkey,
+        .va = roce->va,
+        .length = roce->length,
+    };
+    return alb_rc_owe_answer(rc, &answer) ? ALB_OUTCOME_OK : ALB_OUTCOME_INVALID_REQUEST;
+}
+
+static enum alb_outcome run_atomic(struct alb_qp *qp, const struct alb_packet *packet, uint64_t *original)
+{
+    const struct alb_roce *roce = &packet->roce;
+    uint64_t operand;
+    switch (roce->opcode) {
+    case ALB_RC_CMP_SWAP:
+        return alb_inbound_atomic(qp, ALB_ATOMIC_CMP_SWAP, roce->rkey, roce->va, roce->swap_add, roce->compare,
+                                  original);
+    case ALB_RC_FETCH_ADD:
+        return alb_inbound_atomic(qp, ALB_ATOMIC_FETCH_ADD, roce->rkey, roce->va, roce->swap_add, 0, original);
+    default:
+        if (packet->payload_bytes != sizeof(operand) || roce->length != sizeof(operand))
+            return ALB_OUTCOME_INVALID_REQUEST;
+        memcpy(&operand, packet->payload, sizeof(operand)); // its bytes are placed as they come
+        return alb_inbound_atomic(qp, ALB_ATOMIC_WRITE, roce->rkey, roce->va, operand, 0, original);
+    }
+}
+
+static enum alb_outcome execute_atomic(struct alb_rc *rc, const struct alb_packet *packet)
+{
+    struct alb_qp *qp = rc->qp;
+    if (qp->attr.max_dest_rd_atomic == 0 || rc->answer_count == rc->answer_capacity)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    struct alb_rc_answer answer = {.psn = packet->roce.psn, .packets = 1, .opcode = packet->roce.opcode};
+    enum alb_outcome outcome = run_atomic(qp, packet, &answer.original);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    rc->replays[rc->replay_next] = (struct alb_rc_replay){true, answer.psn, answer.original};
+    rc->replay_next = (rc->replay_next + 1) % rc->answer_capacity;
+    alb_rc_owe_answer(rc, &answer);
+    return ALB_OUTCOME_OK;
+}
+
+static enum alb_outcome execute(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
+{
+    uint32_t flags = packet->info->flags;
+    if (!(flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE)))
+        return alb_assembly_add(rc->qp, &rc->assembly, packet, now);
+    if (rc->assembly.is_open) // a message in progress comes to its end first
+        return ALB_OUTCOME_INVALID_REQUEST;
+    return flags & ALB_OPCODE_READ ? execute_read(rc, &packet->roce) : execute_atomic(rc, packet);
+}
+
+// PSNs that a request takes: one, or as many as a READ has answers.
+static uint32_t psns_of(const struct alb_rc *rc, const struct alb_packet *packet)
+{
+    if (!(packet->info->flags & ALB_OPCODE_READ))
+        return 1;
+    return alb_segmenter_packets(packet->roce.length, rc->qp->attr.path_mtu_bytes);
+}
+
+static void owe_ack(struct alb_rc *rc)
+{
+    if (rc->ack_is_due)
+        alb_qp_count(rc->qp, ALB_STAT_ack_deferred, 1);
+    rc->ack_is_due = true;
+    alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
+}
+
+static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    enum alb_outcome outcome = execute(rc, packet, now);
+    if (outcome == ALB_OUTCOME_RNR)
+        return not_ready(rc, packet->roce.psn);
+    if (alb_unlikely(outcome != ALB_OUTCOME_OK))
+        return refuse(rc, packet, outcome, now);
+    rc->expected = alb_psn_add(rc->expected, (int32_t)psns_of(rc, packet));
+    if (packet->info->flags & ALB_OPCODE_LAST)
+        rc->msn = (rc->msn + 1) & ALB_PSN_MASK;
+    if (packet->roce.ackreq && alb_qp_current_state(qp) != ALB_QPS_ERR)
+        owe_ack(rc);
+    return ALB_DROP_NONE;
+}
+
+// ---- duplicates --------------------------------------------------------------------------------------------------------
+
+// A READ that comes again is executed again; the memory may have changed, as the specification allows (9.7.5.1.5).
+static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *packet)
+{
+    uint32_t packets = psns_of(rc, packet);
+    if (alb_psn_diff(alb_psn_add(packet->roce.psn, (int32_t)packets), rc->expected) > 0)
+        return ALB_DROP_DUPLICATE; // asks for more than was ever granted
+    alb_rc_disown_answers(rc, packet->roce.psn);
+    return execute_read(rc, &packet->roce) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_DUPLICATE;
+}
+
+static enum alb_drop repeat_atomic(struct alb_rc *rc, const struct alb_packet *packet)
+{
+    for (uint32_t i = 0; i < rc->answer_capacity; i++) {
+        const struct alb_rc_replay *replay = &rc->replays[i];
+        if (!replay->is_valid || replay->psn != packet->roce.psn)
+            continue;
+        alb_rc_disown_answers(rc, packet->roce.psn);
+        struct alb_rc_answer answer = {
+            .psn = replay->psn, .packets = 1, .opcode = packet->roce.opcode, .original = replay->original};
+        alb_rc_owe_answer(rc, &answer);
+        return ALB_DROP_NONE;
+    }
+    return ALB_DROP_DUPLICATE;
+}
+
+static enum alb_drop repeat(struct alb_rc *rc, const struct alb_packet *packet)
+{
+    alb_qp_count(rc->qp, ALB_STAT_duplicate_request, 1);
+    if (packet->info->flags & ALB_OPCODE_READ)
+        return repeat_read(rc, packet);
+    if (packet->info->flags & (ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE))
+        return repeat_atomic(rc, packet);
+    owe_ack(rc); // the acknowledgement was lost, or is late
+    return ALB_DROP_DUPLICATE;
+}
+
+static enum alb_drop report_gap(struct alb_rc *rc)
+{
+    alb_qp_count(rc->qp, ALB_STAT_out_of_seq_request, 1);
+    alb_qp_count(rc->qp, ALB_STAT_sent_seq_err, 1);
+    alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR), rc->expected);
+    return ALB_DROP_OUT_OF_SEQUENCE;
+}
+
+enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
+{
+    enum alb_qp_state state = alb_qp_current_state(rc->qp);
+    if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
+        return ALB_DROP_WRONG_QP_STATE;
+    int32_t distance = alb_psn_diff(packet->roce.psn, rc->expected);
+    switch (rc->qp->engine->loss->on_segment(&rc->loss_receiver, distance)) {
+    case ALB_LOSS_ACCEPT:
+        return accept(rc, packet, now);
+    case ALB_LOSS_DUPLICATE:
+        return repeat(rc, packet);
+    case ALB_LOSS_REPORT:
+        return report_gap(rc);
+    case ALB_LOSS_DROP:
+        alb_qp_count(rc->qp, ALB_STAT_out_of_seq_request, 1);
+        break;
+    }
+    return ALB_DROP_OUT_OF_SEQUENCE;
+}

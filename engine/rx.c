@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Receive: from datagrams to the queue pair they are for. Everything that comes in is hostile until proven otherwise; what does not
+// fit is dropped and counted by reason.
+#include "engine/impl.h"
+
+struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn)
+{
+    uint32_t index = qpn & 0xffff;
+    if (qpn >> 16 != engine->config.slot || index >= engine->config.qp_max)
+        return NULL;
+    return engine->qps[index];
+}
+
+static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+{
+    if ((packet->roce.pkey & 0x7fff) != (ALB_PKEY_DEFAULT & 0x7fff)) // the high bit tells full from limited members
+        return ALB_DROP_BAD_PKEY;
+    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+        return ALB_DROP_WRONG_QP_STATE;
+    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
+    alb_qp_count(qp, ALB_STAT_rcvd_bytes, packet->datagram->length);
+    alb_trace_add(engine, ALB_TRACE_receive, qp->number, packet->roce.psn, packet->roce.opcode, packet->payload_bytes,
+                  now);
+    if ((packet->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE) {
+        alb_qp_count(qp, ALB_STAT_ecn_marked_pkts, 1);
+        if (qp->peer)
+            engine->congestion->on_mark(&qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes);
+    }
+    return qp->delivery->rx(qp, packet, now);
+}
+
+static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagram *datagram, struct alb_packet *packet,
+                             alb_time now)
+{
+    uint32_t payload_offset;
+    enum alb_drop drop = alb_roce_decode(datagram->bytes, datagram->length, &packet->roce, &payload_offset,
+                                         &packet->payload_bytes);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    packet->info = alb_opcode_info(packet->roce.opcode);
+    packet->payload = datagram->bytes + payload_offset;
+    packet->datagram = datagram;
+    struct alb_qp *qp = alb_engine_find_qp(engine, packet->roce.dest_qpn);
+    return qp ? deliver(engine, qp, packet, now) : ALB_DROP_UNKNOWN_QP;
+}
+
+void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason)
+{
+    engine->stats->dropped[reason]++;
+}
+
+void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
+{
+    struct alb_packet packet;
+    engine->now = now;
+    for (uint32_t i = 0; i < count; i++) {
+        enum alb_drop drop = receive(engine, &datagrams[i], &packet, now);
+        if (alb_likely(drop == ALB_DROP_NONE))
+            continue;
+        alb_engine_count_drop(engine, drop);
+        alb_trace_add(engine, ALB_TRACE_drop, packet.roce.dest_qpn, packet.roce.psn, drop, packet.roce.opcode, now);
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Unreliable datagram service (9.8.3): one packet a message, to any queue pair that knows the Q_Key. A receive begins with 40 bytes for
+// the network header the datagram came with (RoCEv2: annex A17.4.5; an IPv4 header stands in the last 20 of them).
+#include "engine/impl.h"
+#include "engine/inbound.h"
+#include "engine/unreliable.h"
+
+#define QKEY_USE_OWN 0x80000000u // a Q_Key with the high bit stands for the sending queue pair's own (10.2.4)
+
+static void fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, struct alb_roce *roce,
+                 struct alb_flow *flow)
+{
+    *roce = (struct alb_roce){
+        .opcode = wqe->opcode == ALB_WR_SEND_WITH_IMM ? ALB_UD_SEND_ONLY_IMM : ALB_UD_SEND_ONLY,
+        .pkey = ALB_PKEY_DEFAULT,
+        .dest_qpn = wqe->remote_qpn,
+        .solicited = wqe->flags & ALB_SEND_SOLICITED,
+        .qkey = wqe->remote_qkey & QKEY_USE_OWN ? qp->attr.qkey : wqe->remote_qkey,
+        .src_qpn = qp->number,
+        .imm_be = wqe->imm_data,
+    };
+    alb_flow_from_av(flow, &wqe->av, wqe->remote_qpn);
+}
+
+static int create(struct alb_qp *qp)
+{
+    return alb_unreliable_create(qp, fill);
+}
+
+static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
+{
+    struct alb_unreliable *u = alb_unreliable_of(qp);
+    u->mtu_bytes = qp->engine->config.mtu_max_bytes;
+    if (mask & ALB_QP_SQ_PSN)
+        u->next = qp->attr.sq_psn;
+    return 0;
+}
+
+// ---- the network header in front of a datagram -------------------------------------------------------------------------
+
+static void put_be16(uint8_t *to, uint32_t value)
+{
+    to[0] = (uint8_t)(value >> 8);
+    to[1] = (uint8_t)value;
+}
+
+static uint16_t ipv4_checksum(const uint8_t header[20])
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < 20; i += 2)
+        sum += (uint32_t)header[i] << 8 | header[i + 1];
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+static void write_ipv4(const struct alb_datagram *datagram, uint8_t *ip)
+{
+    ip[0] = 0x45;
+    ip[1] = datagram->traffic_class;
+    put_be16(ip + 2, 20 + 8 + datagram->length + ALB_ICRC_BYTES);
+    put_be16(ip + 6, 0x4000); // don't fragment
+    ip[8] = datagram->hop_limit;
+    ip[9] = 17; // UDP
+    memcpy(ip + 12, datagram->peer.addr.bytes + 12, 4);
+    memcpy(ip + 16, datagram->local.addr.bytes + 12, 4);
+    put_be16(ip + 10, ipv4_checksum(ip));
+}
+
+static void write_ipv6(const struct alb_datagram *datagram, uint8_t *ip)
+{
+    ip[0] = (uint8_t)(0x60 | datagram->traffic_class >> 4);
+    ip[1] = (uint8_t)(datagram->traffic_class << 4);
+    put_be16(ip + 4, 8 + datagram->length + ALB_ICRC_BYTES);
+    ip[6] = 17;
+    ip[7] = datagram->hop_limit;
+    memcpy(ip + 8, datagram->peer.addr.bytes, 16);
+    memcpy(ip + 24, datagram->local.addr.bytes, 16);
+}
+
+static void write_grh(const struct alb_datagram *datagram, uint8_t grh[ALB_GRH_BYTES])
+{
+    memset(grh, 0, ALB_GRH_BYTES);
+    if (alb_addr_is_ipv4(&datagram->peer.addr))
+        write_ipv4(datagram, grh + 20);
+    else
+        write_ipv6(datagram, grh);
+}
+
+// ---- receiving ---------------------------------------------------------------------------------------------------------
+
+static enum alb_drop drop_of(enum alb_outcome outcome)
+{
+    return outcome == ALB_OUTCOME_TOO_LONG ? ALB_DROP_RECEIVE_TOO_SHORT : ALB_DROP_ACCESS;
+}
+
+static enum alb_drop check(const struct alb_qp *qp, const struct alb_packet *packet)
+{
+    enum alb_qp_state state = alb_qp_current_state(qp);
+    if (packet->info->service != ALB_SERVICE_UD)
+        return ALB_DROP_BAD_SERVICE;
+    if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
+        return ALB_DROP_WRONG_QP_STATE;
+    if (packet->roce.qkey != qp->attr.qkey)
+        return ALB_DROP_BAD_QKEY;
+    if (packet->payload_bytes > qp->engine->config.mtu_max_bytes)
+        return ALB_DROP_OVERSIZE;
+    return ALB_DROP_NONE;
+}
+
+static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+{
+    enum alb_drop drop = check(qp, packet);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    struct alb_target target;
+    if (alb_inbound_send(qp, &target) != ALB_OUTCOME_OK)
+        return ALB_DROP_NO_RECEIVE;
+    uint32_t length = ALB_GRH_BYTES + packet->payload_bytes;
+    if (length > qp->recv->length)
+        return ALB_DROP_RECEIVE_TOO_SHORT; // the receive waits for a shorter one
+    uint8_t grh[ALB_GRH_BYTES];
+    write_grh(packet->datagram, grh);
+    enum alb_outcome outcome = alb_place(qp, &target, 0, grh, ALB_GRH_BYTES);
+    if (outcome == ALB_OUTCOME_OK)
+        outcome = alb_place(qp, &target, ALB_GRH_BYTES, packet->payload, packet->payload_bytes);
+    if (outcome != ALB_OUTCOME_OK) {
+        alb_inbound_fail(qp, outcome, now);
+        return drop_of(outcome);
+    }
+    bool has_imm = packet->info->flags & ALB_OPCODE_IMM;
+    struct alb_inbound_end end = {
+        .opcode = ALB_WC_RECV,
+        .byte_len = length,
+        .imm_data = has_imm ? packet->roce.imm_be : 0,
+        .wc_flags = (uint16_t)(ALB_WC_GRH | (has_imm ? ALB_WC_WITH_IMM : 0)),
+        .solicited = packet->roce.solicited,
+        .src_qpn = packet->roce.src_qpn,
+    };
+    return alb_inbound_complete(qp, &end, now) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_ACCESS;
+}
+
+const struct alb_delivery_ops alb_ud_ops = {
+    .name = "ud",
+    .create = create,
+    .destroy = alb_unreliable_destroy,
+    .modify = modify,
+    .on_state = alb_unreliable_on_state,
+    .work = alb_unreliable_work,
+    .rx = rx,
+    .is_quiet = alb_unreliable_is_quiet,
+    .query = alb_unreliable_query,
+};
