@@ -149,6 +149,7 @@ struct alb_fault_verdict alb_faults_decide(struct alb_faults *faults, uint32_t d
 {
     const struct alb_faults_spec *spec = &faults->spec;
     struct alb_prng *prng = &faults->prng;
+    alb_assert(datagram_bytes <= UINT32_MAX / 8);
     uint64_t delay_span_ns = spec->delay_ns_max - spec->delay_ns_min + 1;
 
     bool is_lost = alb_prng_chance(prng, spec->loss);
@@ -156,7 +157,7 @@ struct alb_fault_verdict alb_faults_decide(struct alb_faults *faults, uint32_t d
     bool is_reordered = alb_prng_chance(prng, spec->reorder);
     bool is_corrupt = alb_prng_chance(prng, spec->corrupt) && datagram_bytes > 0;
     uint32_t pass = 1 + (uint32_t)draw_below(prng, ALB_FAULTS_PASS_MAX);
-    uint32_t corrupt_bit = (uint32_t)draw_below(prng, 8ull * datagram_bytes);
+    uint32_t corrupt_bit = (uint32_t)draw_below(prng, 8 * datagram_bytes);
     alb_time delay_ns[2];
     for (int i = 0; i < 2; i++)
         delay_ns[i] = spec->delay_ns_min + draw_below(prng, delay_span_ns);

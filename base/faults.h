@@ -71,7 +71,8 @@ struct alb_fault_verdict {
 
 void alb_faults_init(struct alb_faults *faults, const struct alb_faults_spec *spec, uint64_t seed);
 
-// Decides on the next datagram of the link, of so many bytes (an empty one cannot be damaged). The verdicts follow from
-// seed, spec and the sequence of sizes alone. Every call draws the same number of random numbers, so that changing one
-// option leaves the others' choices where they were (but for what a lost datagram cannot suffer any more).
+// Decides on the next datagram of the link, of so many bytes, less than 2^29 (an empty one cannot be damaged). The
+// verdicts follow from seed, spec and the sequence of sizes alone. Every call draws the same number of random numbers,
+// so that changing one option leaves the others' choices where they were (but for what a lost datagram cannot suffer
+// any more).
 struct alb_fault_verdict alb_faults_decide(struct alb_faults *faults, uint32_t datagram_bytes);

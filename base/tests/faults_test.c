@@ -193,6 +193,7 @@ static void alb_faults_decide__options_do_not_disturb_each_other(void **state)
 static void alb_faults_decide__corners(void **state)
 {
     struct alb_faults faults = faults_of("corrupt=100%,duplicate=100%,reorder=100%,delay=3us", 6);
+    uint32_t corrupt_bit_max = 0;
     for (int i = 0; i < 100; i++) {
         struct alb_fault_verdict v = alb_faults_decide(&faults, 0);
         assert_false(v.is_corrupt); // there is no bit to flip
@@ -202,9 +203,11 @@ static void alb_faults_decide__corners(void **state)
         assert_int_equal(v.delay_ns[1], 3000);
         v = alb_faults_decide(&faults, 1);
         assert_true(v.is_corrupt && v.corrupt_bit < 8);
-        v = alb_faults_decide(&faults, UINT32_MAX);
-        assert_true(v.is_corrupt);
+        v = alb_faults_decide(&faults, 65535);
+        assert_true(v.is_corrupt && v.corrupt_bit < 8 * 65535);
+        corrupt_bit_max = ALB_MAX(corrupt_bit_max, v.corrupt_bit);
     }
+    assert_true(corrupt_bit_max > 7 * 65535);
     faults = faults_of("loss=100%,duplicate=100%", 7);
     for (int i = 0; i < 100; i++) {
         struct alb_fault_verdict v = alb_faults_decide(&faults, BYTES);
