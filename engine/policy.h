@@ -44,6 +44,8 @@ struct alb_loss_ops {
     void (*on_progress)(struct alb_loss_sender *sender);
 };
 
+extern const struct alb_loss_ops alb_loss_go_back_n;
+
 const struct alb_loss_ops *alb_loss_find(const char *name); // NULL: no such policy
 
 // ---- congestion --------------------------------------------------------------------------------------------------------
@@ -60,11 +62,15 @@ struct alb_congestion {
 struct alb_congestion_ops {
     const char *name;
     void (*init)(struct alb_congestion *congestion, const struct alb_engine_config *config);
-    // limited: the window, not the program, bounded what was in flight.
+    // limited: the window, not the program, bounded what was in flight; else it does not grow.
     void (*on_ack)(struct alb_congestion *congestion, uint32_t bytes, bool limited);
     void (*on_loss)(struct alb_congestion *congestion, uint32_t inflight_bytes, enum alb_loss_cause cause);
     void (*on_mark)(struct alb_congestion *congestion, uint32_t inflight_bytes);
 };
+
+extern const struct alb_congestion_ops alb_congestion_window; // slow start, additive growth, halved by losses and marks
+extern const struct alb_congestion_ops alb_congestion_fixed;  // window_max_bytes always
+extern const struct alb_congestion_ops alb_congestion_none;   // no bound
 
 const struct alb_congestion_ops *alb_congestion_find(const char *name);
 
@@ -75,5 +81,7 @@ struct alb_path_ops {
     // The path of the next burst of this flow.
     uint16_t (*choose)(uint32_t flow_hash);
 };
+
+extern const struct alb_path_ops alb_path_single;
 
 const struct alb_path_ops *alb_path_find(const char *name);

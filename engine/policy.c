@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Policies by name.
+#include "engine/policy.h"
+
+#include <string.h>
+
+const struct alb_loss_ops *alb_loss_find(const char *name)
+{
+    static const struct alb_loss_ops *const all[] = {&alb_loss_go_back_n};
+    for (size_t i = 0; name && i < ALB_COUNT(all); i++)
+        if (strcmp(all[i]->name, name) == 0)
+            return all[i];
+    return NULL;
+}
+
+const struct alb_congestion_ops *alb_congestion_find(const char *name)
+{
+    static const struct alb_congestion_ops *const all[] = {&alb_congestion_window, &alb_congestion_fixed,
+                                                           &alb_congestion_none};
+    for (size_t i = 0; name && i < ALB_COUNT(all); i++)
+        if (strcmp(all[i]->name, name) == 0)
+            return all[i];
+    return NULL;
+}
+
+const struct alb_path_ops *alb_path_find(const char *name)
+{
+    static const struct alb_path_ops *const all[] = {&alb_path_single};
+    for (size_t i = 0; name && i < ALB_COUNT(all); i++)
+        if (strcmp(all[i]->name, name) == 0)
+            return all[i];
+    return NULL;
+}
