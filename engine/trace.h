@@ -9,8 +9,8 @@ struct alb_qp;
 
 #define ALB_TRACES(X)                                                                                                  \
     X(state, "old", "new")                                                                                             \
-    X(send, "opcode", "bytes")                                                                                         \
-    X(resend, "opcode", "bytes")                                                                                       \
+    X(send, "request", "bytes")                                                                                        \
+    X(resend, "request", "bytes")                                                                                      \
     X(receive, "opcode", "bytes")                                                                                      \
     X(drop, "reason", "opcode")                                                                                        \
     X(ack, "syndrome", "msn")                                                                                          \
@@ -55,8 +55,8 @@ bool alb_engine_trace(struct alb_engine *engine, struct alb_trace_record *record
 uint64_t alb_engine_trace_lost(const struct alb_engine *engine);
 
 #define ALB_TRACE_LINE_MAX 256
-// Writes a record as one line of JSON with its newline; returns the length without the terminating zero. What has a name (opcodes, states,
-// drop reasons, syndromes, causes) is written as a string.
+// Writes a record as one line of JSON with its newline; returns the length without the terminating zero. What has a name (requests, opcodes,
+// states, drop reasons, syndromes, causes, statuses) is written as a string.
 uint32_t alb_trace_format(const struct alb_trace_record *record, char line[ALB_TRACE_LINE_MAX]);
 
 int alb_trace_init(struct alb_engine *engine);
