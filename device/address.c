@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Local addresses, from getifaddrs(3).
+#include "device/address.h"
+
+#include "device/clock.h"
+#include "device/socket.h"
+#include "wire/datagram.h"
+#include "wire/roce.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool alb_address_is_loopback(const struct alb_addr *addr)
+{
+    static const struct alb_addr ipv6_loopback = {.bytes = {[15] = 1}};
+    return (alb_addr_is_ipv4(addr) && addr->bytes[12] == 127) || alb_addr_equals(addr, &ipv6_loopback);
+}
+
+static bool is_link_local(const struct alb_addr *addr)
+{
+    return addr->bytes[0] == 0xfe && (addr->bytes[1] & 0xc0) == 0x80;
+}
+
+// Whether an entry of getifaddrs is an IP address; *addr is then that address.
+static bool entry_address(const struct ifaddrs *entry, struct alb_addr *addr)
+{
+    if (!entry->ifa_addr)
+        return false;
+    union alb_sockaddr sockaddr;
+    size_t bytes = entry->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    if (entry->ifa_addr->sa_family != AF_INET && entry->ifa_addr->sa_family != AF_INET6)
+        return false;
+    memcpy(&sockaddr, entry->ifa_addr, bytes);
+    struct alb_endpoint endpoint;
+    if (!alb_sockaddr_decode(&sockaddr, &endpoint))
+        return false;
+    *addr = endpoint.addr;
+    return true;
+}
+
+static uint32_t interface_mtu(const char *name)
+{
+    struct ifreq request = {.ifr_mtu = 0};
+    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    bool known = ioctl(fd, SIOCGIFMTU, &request) == 0 && request.ifr_mtu > 0;
+    close(fd);
+    return known ? (uint32_t)request.ifr_mtu : 0;
+}
+
+// Any 127.x.y.z is looked up as the address of the loopback interface.
+static struct alb_addr listed_form(const struct alb_addr *addr)
+{
+    if (alb_addr_is_ipv4(addr) && alb_address_is_loopback(addr))
+        return alb_addr_from_ipv4((const uint8_t[]){127, 0, 0, 1});
+    return *addr;
+}
+
+bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info)
+{
+    const struct alb_addr wanted = listed_form(addr);
+    struct ifaddrs *list;
+    if (getifaddrs(&list) != 0)
+        return false;
+    bool found = false;
+    for (struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next) {
+        struct alb_addr local;
+        if (!entry_address(entry, &local) || !alb_addr_equals(&local, &wanted))
+            continue;
+        *info = (struct alb_address_info){
+            .addr = *addr,
+            .ifindex = if_nametoindex(entry->ifa_name),
+            .mtu_bytes = interface_mtu(entry->ifa_name),
+        };
+        found = true;
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+uint32_t alb_address_of_interface(const char *name, struct alb_addr *addresses, uint32_t capacity)
+{
+    struct ifaddrs *list;
+    if (getifaddrs(&list) != 0)
+        return 0;
+    uint32_t count = 0;
+    for (int ipv4 = 1; ipv4 >= 0; ipv4--) {
+        for (struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
+            struct alb_addr addr;
+            if (strcmp(entry->ifa_name, name) != 0 || !entry_address(entry, &addr))
+                continue;
+            if (alb_addr_is_ipv4(&addr) != (bool)ipv4 || is_link_local(&addr))
+                continue;
+            if (count < capacity)
+                addresses[count] = addr;
+            count++;
+        }
+    }
+    freeifaddrs(list);
+    return count;
+}
+
+#define LOCAL_MAX       256
+#define LIST_AGE_NS_MAX ALB_NS_PER_S
+
+static struct {
+    pthread_mutex_t mutex;
+    alb_time read_at; // 0: never
+    uint32_t count;
+    struct alb_addr addresses[LOCAL_MAX];
+} local_list = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void read_local_list(alb_time now)
+{
+    struct ifaddrs *list;
+    if (getifaddrs(&list) != 0)
+        return;
+    local_list.count = 0;
+    for (struct ifaddrs *entry = list; entry && local_list.count < LOCAL_MAX; entry = entry->ifa_next)
+        local_list.count += entry_address(entry, &local_list.addresses[local_list.count]);
+    local_list.read_at = now;
+    freeifaddrs(list);
+}
+
+bool alb_address_is_local(const struct alb_addr *addr)
+{
+    if (alb_address_is_loopback(addr))
+        return true;
+    alb_time now = alb_clock_now();
+    bool found = false;
+    pthread_mutex_lock(&local_list.mutex);
+    if (local_list.read_at == 0 || now - local_list.read_at >= LIST_AGE_NS_MAX)
+        read_local_list(now);
+    for (uint32_t i = 0; i < local_list.count && !found; i++)
+        found = alb_addr_equals(&local_list.addresses[i], addr);
+    pthread_mutex_unlock(&local_list.mutex);
+    return found;
+}
+
+// IP and UDP headers, the longest headers that come with payload (BTH, RETH, immediate) and the ICRC.
+#define PACKET_OVERHEAD(ip_bytes) ((ip_bytes) + 8 + ALB_BTH_BYTES + 16 + 4 + ALB_ICRC_BYTES)
+
+uint32_t alb_address_roce_mtu(const struct alb_addr *addr, uint32_t interface_mtu_bytes)
+{
+    uint32_t overhead = alb_addr_is_ipv4(addr) ? PACKET_OVERHEAD(20) : PACKET_OVERHEAD(40);
+    for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
+        if (mtu + overhead <= interface_mtu_bytes)
+            return mtu;
+    }
+    return 0;
+}

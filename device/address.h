@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The addresses of this host (of this network namespace): which are local, what their interfaces carry, and how a
+// device's GID table is made from names.
+#pragma once
+
+#include "base/addr.h"
+
+struct alb_address_info {
+    struct alb_addr addr;
+    uint32_t ifindex;
+    uint32_t mtu_bytes; // of the interface
+};
+
+// What is known of one address. False if it is not this host's. All of 127/8 is, on the interface of 127.0.0.1.
+bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info);
+
+// True if datagrams to this address stay on this host. The list of local addresses is read again at most once a second.
+bool alb_address_is_local(const struct alb_addr *addr);
+
+// True for 127/8 and ::1, which nobody else can reach.
+bool alb_address_is_loopback(const struct alb_addr *addr);
+
+// Appends the usable addresses of an interface (IPv4 first; link-local IPv6 needs a scope that GIDs cannot carry, and
+// is left out). Stops at capacity. Returns how many it has of them, stored or not; 0: no such interface, or none on it.
+uint32_t alb_address_of_interface(const char *name, struct alb_addr *addresses, uint32_t capacity);
+
+// The largest RoCE path MTU (256 ... 4096) whose packets, with all headers, fit an interface MTU; 0 if not even 256
+// does.
+uint32_t alb_address_roce_mtu(const struct alb_addr *addr, uint32_t interface_mtu_bytes);

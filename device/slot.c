@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Claiming a process slot by binding its port.
+#include "device/slot.h"
+
+#include <errno.h>
+
+int alb_slot_bind(const struct alb_addr *addresses, uint32_t count, uint16_t port, struct alb_socket *sockets)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct alb_endpoint local = {.addr = addresses[i], .port = port};
+        int error = alb_socket_open(&sockets[i], &local);
+        if (error == 0)
+            continue;
+        while (i > 0)
+            alb_socket_close(&sockets[--i]);
+        return error;
+    }
+    return 0;
+}
+
+int alb_slot_claim(const struct alb_addr *addresses, uint32_t count, struct alb_socket *sockets, uint8_t *slot)
+{
+    for (uint32_t s = 0; s < ALB_SLOTS; s++) {
+        int error = alb_slot_bind(addresses, count, alb_slot_port((uint8_t)s), sockets);
+        if (error == 0)
+            *slot = (uint8_t)s;
+        if (error != EADDRINUSE)
+            return error;
+    }
+    return EADDRINUSE;
+}

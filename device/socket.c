@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Socket options and address forms: everything Linux wants to hear before a UDP socket can carry RoCEv2.
+#include "device/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <unistd.h>
+
+// Asked for; the kernel gives what net.core.rmem_max allows. Half of it is payload, the rest the kernel's own overhead.
+#define BUFFER_BYTES (4 << 20)
+
+socklen_t alb_sockaddr_encode(const struct alb_endpoint *endpoint, union alb_sockaddr *sockaddr)
+{
+    memset(&sockaddr->storage, 0, sizeof(struct sockaddr_in6));
+    if (alb_addr_is_ipv4(&endpoint->addr)) {
+        struct sockaddr_in *in = (struct sockaddr_in *)sockaddr;
+        in->sin_family = AF_INET;
+        in->sin_port = htons(endpoint->port);
+        memcpy(&in->sin_addr, endpoint->addr.bytes + 12, 4);
+        return sizeof(*in);
+    }
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)sockaddr;
+    in6->sin6_family = AF_INET6;
+    in6->sin6_port = htons(endpoint->port);
+    memcpy(&in6->sin6_addr, endpoint->addr.bytes, 16);
+    return sizeof(*in6);
+}
+
+bool alb_sockaddr_decode(const union alb_sockaddr *sockaddr, struct alb_endpoint *endpoint)
+{
+    if (sockaddr->any.sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)sockaddr;
+        uint8_t bytes[4];
+        memcpy(bytes, &in->sin_addr, 4);
+        endpoint->addr = alb_addr_from_ipv4(bytes);
+        endpoint->port = ntohs(in->sin_port);
+        return true;
+    }
+    if (sockaddr->any.sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sockaddr;
+        memcpy(endpoint->addr.bytes, &in6->sin6_addr, 16);
+        endpoint->port = ntohs(in6->sin6_port);
+        return true;
+    }
+    return false;
+}
+
+static bool set_option(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
+}
+
+static void set_ipv4_options(int fd)
+{
+    // DF: a lost fragment would lose the datagram, and the ICRC covers an identification that must be foreseeable.
+    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+    set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+    set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
+}
+
+static void set_ipv6_options(int fd)
+{
+    set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+    set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+    set_option(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+    set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1); // RoCEv2 peers may leave the UDP checksum out: the ICRC protects
+}
+
+int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
+{
+    bool is_ipv4 = alb_addr_is_ipv4(&local->addr);
+    int fd = socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP);
+    if (fd < 0)
+        return errno;
+    if (is_ipv4)
+        set_ipv4_options(fd);
+    else
+        set_ipv6_options(fd);
+    set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+    set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+    // Kernels before 5.0 know neither: single datagrams then, both ways.
+    set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+    bool gso_works = set_option(fd, IPPROTO_UDP, UDP_SEGMENT, 0);
+
+    union alb_sockaddr address;
+    socklen_t length = alb_sockaddr_encode(local, &address);
+    if (bind(fd, &address.any, length) != 0) {
+        int error = errno;
+        close(fd);
+        return error;
+    }
+    *sock = (struct alb_socket){.fd = fd, .local = *local, .gso_works = gso_works};
+    return 0;
+}
+
+void alb_socket_close(struct alb_socket *sock)
+{
+    if (sock->fd >= 0)
+        close(sock->fd);
+    sock->fd = -1;
+}

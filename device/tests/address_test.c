@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Local addresses and what their interfaces carry.
+#include "device/address.h"
+
+#include "base/tests/test.h"
+
+static struct alb_addr address(const char *text)
+{
+    struct alb_addr addr;
+    assert_true(alb_addr_parse(text, &addr));
+    return addr;
+}
+
+static void alb_address_find__loopback(void **state)
+{
+    struct alb_addr addr = address("127.0.0.1");
+    struct alb_address_info info;
+    assert_true(alb_address_find(&addr, &info));
+    assert_true(info.ifindex > 0);
+    assert_true(info.mtu_bytes >= 1280);
+    uint32_t ifindex = info.ifindex;
+
+    addr = address("127.3.4.5"); // all of 127/8 is local
+    assert_true(alb_address_find(&addr, &info));
+    assert_int_equal(info.ifindex, ifindex);
+    assert_true(alb_addr_equals(&info.addr, &addr));
+
+    addr = address("203.0.113.77");
+    assert_false(alb_address_find(&addr, &info));
+}
+
+static void alb_address_is_local__rules(void **state)
+{
+    static const struct {
+        const char *text;
+        bool local;
+    } cases[] = {
+        {"127.0.0.1", true}, {"127.255.0.9", true}, {"::1", true}, {"203.0.113.77", false}, {"fd99::77", false}};
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        struct alb_addr addr = address(cases[i].text);
+        assert_int_equal(alb_address_is_local(&addr), cases[i].local);
+    }
+}
+
+static void alb_address_is_loopback__rules(void **state)
+{
+    struct alb_addr addr = address("127.9.9.9");
+    assert_true(alb_address_is_loopback(&addr));
+    addr = address("::1");
+    assert_true(alb_address_is_loopback(&addr));
+    addr = address("::7f00:1"); // 127.0.0.1 in the last four bytes, but not mapped
+    assert_false(alb_address_is_loopback(&addr));
+    addr = address("128.0.0.1");
+    assert_false(alb_address_is_loopback(&addr));
+}
+
+static void alb_address_of_interface__lo(void **state)
+{
+    struct alb_addr addresses[4], loopback = address("127.0.0.1");
+    assert_true(alb_address_of_interface("lo", addresses, 4) >= 1);
+    assert_true(alb_addr_equals(&addresses[0], &loopback));
+    assert_int_equal(alb_address_of_interface("no-such-if", addresses, 4), 0);
+    addresses[0] = address("1.2.3.4");
+    struct alb_addr before = addresses[0];
+    assert_true(alb_address_of_interface("lo", addresses, 0) >= 1);
+    assert_true(alb_addr_equals(&addresses[0], &before));
+}
+
+static void alb_address_roce_mtu__fits(void **state)
+{
+    struct alb_addr ipv4 = address("10.0.0.1"), ipv6 = address("fd99::1");
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 65536), 4096);
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 9000), 4096);
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 1500), 1024);
+    assert_int_equal(alb_address_roce_mtu(&ipv6, 1500), 1024);
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 4096 + 64), 4096);
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 4096 + 63), 2048);
+    assert_int_equal(alb_address_roce_mtu(&ipv6, 4096 + 84), 4096);
+    assert_int_equal(alb_address_roce_mtu(&ipv6, 4096 + 83), 2048);
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 319), 0);
+    assert_int_equal(alb_address_roce_mtu(&ipv4, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_address_find__loopback),     cmocka_unit_test(alb_address_is_local__rules),
+        cmocka_unit_test(alb_address_is_loopback__rules), cmocka_unit_test(alb_address_of_interface__lo),
+        cmocka_unit_test(alb_address_roce_mtu__fits),
+    };
+    return cmocka_run_group_tests_name("address", tests, NULL, NULL);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The driver token on a futex. (Three states as in U. Drepper, "Futexes are tricky", mutex 2.)
+#include "device/token.h"
+
+#include "device/clock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// The token is mostly held for a few microseconds; sleeping and being woken costs tens of them.
+#define TRIES_BEFORE_SLEEP 20
+
+void alb_token_init(struct alb_token *token)
+{
+    atomic_init(&token->state, 0);
+    atomic_init(&token->waiting, 0);
+}
+
+static bool take(struct alb_token *token, uint32_t as)
+{
+    uint32_t free_state = 0;
+    return atomic_compare_exchange_strong(&token->state, &free_state, as);
+}
+
+static bool sleep_until_released(struct alb_token *token, alb_time until)
+{
+    struct timespec at = alb_timespec(until);
+    long rc = syscall(SYS_futex, &token->state, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 2,
+                      until == ALB_TIME_NEVER ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+    return rc == 0 || errno != ETIMEDOUT;
+}
+
+static bool lock_until(struct alb_token *token, alb_time until)
+{
+    if (take(token, 1))
+        return true;
+    atomic_fetch_add(&token->waiting, 1);
+    bool taken = false, in_time = true;
+    for (int i = 0; i < TRIES_BEFORE_SLEEP && !taken; i++) {
+        sched_yield();
+        taken = take(token, 1);
+    }
+    // From here on the state is left at 2: others may sleep beside us.
+    while (!taken && in_time) {
+        if (atomic_exchange(&token->state, 2) == 0)
+            taken = true;
+        else
+            in_time = sleep_until_released(token, until);
+    }
+    atomic_fetch_sub(&token->waiting, 1);
+    // Who gave way to us left a note and went: having given up we look once more, now that nobody gives way any longer.
+    return taken || take(token, 2);
+}
+
+void alb_token_lock(struct alb_token *token)
+{
+    lock_until(token, ALB_TIME_NEVER);
+}
+
+bool alb_token_lock_for(struct alb_token *token, alb_time span)
+{
+    return lock_until(token, alb_clock_now() + span);
+}
+
+void alb_token_release(struct alb_token *token)
+{
+    uint32_t before = atomic_exchange(&token->state, 0);
+    alb_assert(before != 0);
+    if (before == 2)
+        syscall(SYS_futex, &token->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The driver token: a lock that is usually only tried. Whoever holds it drives the engine. All of its state changes are
+// sequentially consistent, so that "leave a note, then try the token" on one side and "give the token back, then look
+// for notes" on the other cannot both miss.
+#pragma once
+
+#include "base/types.h"
+
+#include <stdatomic.h>
+
+struct alb_token {
+    _Atomic uint32_t state;   // 0 free, 1 held, 2 held and somebody may sleep in the kernel
+    _Atomic uint32_t waiting; // threads in alb_token_lock that do not hold it yet
+};
+
+void alb_token_init(struct alb_token *token);
+
+// Takes the token if it is free and nobody waits for it: a thread that polls in a loop must not starve one that has to
+// get in.
+static inline bool alb_token_try(struct alb_token *token)
+{
+    uint32_t free_state = 0;
+    if (atomic_load_explicit(&token->waiting, memory_order_relaxed) != 0)
+        return false;
+    return atomic_compare_exchange_strong(&token->state, &free_state, 1);
+}
+
+// Takes the token if it is free, whoever waits: for one who has just released it and found a note.
+static inline bool alb_token_retake(struct alb_token *token)
+{
+    uint32_t free_state = 0;
+    return atomic_compare_exchange_strong(&token->state, &free_state, 1);
+}
+
+// Waits for the token.
+void alb_token_lock(struct alb_token *token);
+
+// Waits for the token at most that long (CLOCK_MONOTONIC). False: it is still held by another.
+bool alb_token_lock_for(struct alb_token *token, alb_time span);
+
+void alb_token_release(struct alb_token *token);
+
+static inline bool alb_token_is_held(struct alb_token *token)
+{
+    return atomic_load(&token->state) != 0;
+}
