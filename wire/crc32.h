@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// CRC-32 as in IEEE 802.3 (reflected polynomial 0xedb88320, ones before and after), and its inverse.
+#pragma once
+
+#include "base/types.h"
+
+#include <isa-l/crc.h>
+
+// The longest distance, in words of four bytes, that alb_crc32_word_for() can look back.
+#define ALB_CRC32_WORDS_MAX 1088
+
+// Goes on with a CRC (0 to begin with) over bytes more.
+static inline uint32_t alb_crc32(uint32_t crc, const void *bytes, size_t length)
+{
+    return crc32_gzip_refl(crc, bytes, length);
+}
+
+// Which change of one aligned word of a message changes its CRC by difference. words counts from that word (included)
+// to the end of the message, 1 ... ALB_CRC32_WORDS_MAX. The word is as a little-endian load gives it. Always exactly
+// one does.
+uint32_t alb_crc32_word_for(uint32_t difference, uint32_t words);

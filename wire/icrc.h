@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The invariant CRC of RoCEv2: sealing what is sent, checking what was received through a UDP socket.
+//
+// It is a CRC-32 (IEEE 802.3, reflected) over eight bytes of ones that stand for the LRH, the IP header, the UDP header
+// and everything from the BTH to the pad, where fields that a router may change are taken as ones: IPv4 TOS, TTL and
+// header checksum, IPv6 traffic class, flow label and hop limit, UDP checksum, BTH byte 4. (InfiniBand specification,
+// annex A17.) It is stored with its least significant byte first.
+//
+// The IPv4 identification is covered, and neither end of a UDP socket can see it. Sending: Linux gives 0 to a datagram
+// with DF set from a socket that is not connected, and numbers the segments of a GSO burst 0, 1, 2 ... (a connected
+// socket counts, and cannot be used). Receiving: CRCs are linear, so the difference between the received one and the
+// one computed for identification 0 tells which identification would explain it, if any does. Of 65,536 random
+// differences one is explained by some identification; struct alb_icrc_peer narrows that down by holding a peer to what
+// it has shown.
+//
+// Residual risk, the chance that a random corruption passes as good: 2^-32 over IPv6. Over IPv4 2^-25 for a peer that
+// numbers within its bursts as Albedo does, about 2^-23 for one that counts (the Linux kernel's Soft-RoCE), and 2^-16
+// for a peer's first packet and for one whose identifications follow no rule we know.
+#pragma once
+
+#include "wire/datagram.h"
+
+#define ALB_ICRC_PREFIX_MAX  56  // ones, IPv6 header, UDP header
+#define ALB_ICRC_BURST_IDENT 128 // identifications within a burst are below this (UDP_MAX_SEGMENTS of newer kernels)
+
+// Everything before the BTH as the ICRC sees it, length and identification still zero. The same for all packets from
+// one endpoint to another.
+struct alb_icrc_prefix {
+    uint8_t bytes[ALB_ICRC_PREFIX_MAX];
+    uint8_t size;
+    bool is_ipv4;
+};
+
+// Both addresses are of one family; if they are not, the result is that of IPv6.
+void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpoint *source,
+                          const struct alb_endpoint *destination);
+
+// The ICRC of a packet whose first length bytes in iov run from the BTH to the pad; iov[0] holds the whole BTH at least
+// and what follows length is not looked at. identification matters for IPv4 only.
+uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identification, const struct iovec *iov,
+                          uint32_t length);
+
+// Which identifications the segments of a burst will have on the wire.
+enum alb_icrc_ident {
+    ALB_ICRC_IDENT_ZERO,  // every segment is a datagram of its own: 0
+    ALB_ICRC_IDENT_PLACE, // the burst is handed to UDP GSO in one call: 0, 1, 2 ...
+};
+
+// Writes the ICRC into the last four bytes of every segment of a burst. source is the address and port the burst leaves
+// from (never a wildcard). To be called when nothing about the burst will change any more: a segment that is taken out
+// and sent alone must be sealed as such.
+void alb_icrc_seal(struct alb_tx *tx, const struct alb_burst *burst, const struct alb_endpoint *source,
+                   enum alb_icrc_ident ident);
+
+// What one peer's IPv4 identifications have looked like. One per peer address. All zero: nothing heard yet.
+struct alb_icrc_peer {
+    uint32_t heard_ms;   // when the last good packet came
+    uint16_t last;       // its identification
+    uint16_t candidate;  // that of the last packet that was refused
+    uint8_t habit;       // enum habit in icrc_peer.c
+    uint8_t misses;      // refused in a row, each near the one before
+    uint8_t repeats;     // times a low identification did not go up
+    uint8_t strangeness; // rises steeply with each refusal, sinks slowly with each good packet
+};
+
+// True if this identification, found in a packet whose CRC it explains, is one that the peer may have sent; remembers
+// it either way. A peer that changes its ways loses two packets, one that keeps doing so is no longer held to anything.
+bool alb_icrc_peer_admits(struct alb_icrc_peer *peer, uint16_t identification, alb_time now);
+
+// True if a received datagram (length with ICRC; local is the address in its IP header, not a wildcard) has a good
+// ICRC. The identification that it must have had is stored, 0 over IPv6. A datagram that cannot be RoCE (shorter than
+// BTH and ICRC, not a multiple of four, longer than any header with 4096 bytes of payload) is not good.
+bool alb_icrc_check(const struct alb_datagram *datagram, struct alb_icrc_peer *peer, uint16_t *identification,
+                    alb_time now);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "wire/crc32.h"
+
+#include "base/tests/test.h"
+
+#include <string.h>
+
+static void crc32__has_the_check_value_of_the_standard(void **state)
+{
+    assert_int_equal(alb_crc32(0, "123456789", 9), 0xcbf43926);
+    assert_int_equal(alb_crc32(alb_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
+}
+
+// The definition itself: change one word and ask which change explains the new CRC.
+static void crc32_word_for__finds_the_change_at_every_distance(void **state)
+{
+    static uint8_t message[4 * ALB_CRC32_WORDS_MAX];
+    uint32_t random = 7;
+    for (unsigned i = 0; i < sizeof(message); i++)
+        message[i] = (uint8_t)(i * 37);
+    uint32_t before = alb_crc32(0, message, sizeof(message));
+
+    for (uint32_t words = 1; words <= ALB_CRC32_WORDS_MAX; words++) {
+        uint8_t *place = message + sizeof(message) - 4 * words;
+        uint32_t original, changed;
+        random = random * 1664525 + 1013904223;
+        memcpy(&original, place, 4);
+        changed = original ^ random;
+        memcpy(place, &changed, 4);
+        uint32_t difference = before ^ alb_crc32(0, message, sizeof(message));
+        memcpy(place, &original, 4);
+        assert_int_equal(alb_crc32_word_for(difference, words), random);
+    }
+    assert_int_equal(alb_crc32_word_for(0, 17), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc32__has_the_check_value_of_the_standard),
+        cmocka_unit_test(crc32_word_for__finds_the_change_at_every_distance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
