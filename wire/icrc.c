@@ -6,6 +6,7 @@
 #include "wire/crc32.h"
 #include "wire/roce.h"
 
+#include <byteswap.h>
 #include <endian.h>
 
 #define ONES_BYTES   8 // stand for the LRH
@@ -13,7 +14,9 @@
 #define IPV6_BYTES   40
 #define UDP_BYTES    8
 #define PROTOCOL_UDP 17
-#define COPIED_MAX   64 // bytes of the packet that join the prefix in one call
+#define COPIED_MAX   72 // bytes of the packet that join the prefix in one short CRC
+#define HEAD_WORDS   ((ALB_ICRC_PREFIX_MAX + COPIED_MAX) / 4)
+_Static_assert(HEAD_WORDS <= ALB_CRC32_SHORT_WORDS, "prefix and short packet fit in one short CRC");
 
 // Offsets in the prefix.
 #define IPV4_TOTAL_LENGTH   (ONES_BYTES + 2)
@@ -49,7 +52,7 @@ static uint8_t *put_ipv6(uint8_t *p, const struct alb_addr *source, const struct
 void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpoint *source,
                           const struct alb_endpoint *destination)
 {
-    uint8_t *p = prefix->bytes;
+    uint8_t *p = (uint8_t *)prefix->words;
     prefix->is_ipv4 = alb_addr_is_ipv4(&source->addr) && alb_addr_is_ipv4(&destination->addr);
     memset(p, 0xff, ONES_BYTES);
     p += ONES_BYTES;
@@ -59,47 +62,86 @@ void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpo
     put16(p + 2, destination->port);
     put16(p + 4, 0);
     put16(p + 6, 0xffff);
-    prefix->size = (uint8_t)(p + UDP_BYTES - prefix->bytes);
+    prefix->size = (uint8_t)(p + UDP_BYTES - (uint8_t *)prefix->words);
+}
+
+// Sets a field of two bytes that is still zero. All stores and loads here are of whole words: a load of more than was
+// just stored has to wait for the store.
+static inline void set16(uint32_t *words, uint32_t offset, uint32_t value)
+{
+    words[offset / 4] |= htole32((uint32_t)bswap_16((uint16_t)value) << offset % 4 * 8);
 }
 
 // Length and identification of one packet, into a copy of the prefix.
-static void complete_prefix(const struct alb_icrc_prefix *prefix, uint8_t *bytes, uint16_t identification,
+static void complete_prefix(const struct alb_icrc_prefix *prefix, uint32_t *words, uint16_t identification,
                             uint32_t length)
 {
     uint32_t udp_bytes = UDP_BYTES + length + ALB_ICRC_BYTES;
     if (prefix->is_ipv4) {
-        put16(bytes + IPV4_TOTAL_LENGTH, IPV4_BYTES + udp_bytes);
-        put16(bytes + IPV4_IDENTIFICATION, identification);
+        set16(words, IPV4_TOTAL_LENGTH, IPV4_BYTES + udp_bytes);
+        set16(words, IPV4_IDENTIFICATION, identification);
     } else {
-        put16(bytes + IPV6_PAYLOAD_LENGTH, udp_bytes);
+        set16(words, IPV6_PAYLOAD_LENGTH, udp_bytes);
     }
-    put16(bytes + prefix->size - UDP_BYTES + 4, udp_bytes);
+    set16(words, prefix->size - UDP_BYTES + 4u, udp_bytes);
+}
+
+// A place among the bytes of a packet.
+struct cursor {
+    const struct iovec *iov;
+    size_t skip;   // bytes of *iov that are behind us
+    uint32_t left; // bytes to the end of the packet
+};
+
+// Copies the leading pieces that are short, and the BTH in any case. Returns the bytes copied.
+static uint32_t gather_short(struct cursor *at, uint8_t *to)
+{
+    uint32_t copied = 0;
+    while (at->left) {
+        size_t part = ALB_MIN(at->iov->iov_len, (size_t)at->left);
+        if (part > COPIED_MAX - copied)
+            break;
+        memcpy(to + copied, at->iov->iov_base, part);
+        copied += (uint32_t)part;
+        at->left -= (uint32_t)part;
+        at->iov++;
+    }
+    if (copied == 0) {
+        memcpy(to, at->iov->iov_base, ALB_BTH_BYTES);
+        copied = ALB_BTH_BYTES;
+        at->left -= ALB_BTH_BYTES;
+        at->skip = ALB_BTH_BYTES;
+    }
+    return copied;
+}
+
+static uint32_t crc32_rest(uint32_t crc, struct cursor *at)
+{
+    for (; at->left; at->iov++, at->skip = 0) {
+        uint32_t part = (uint32_t)ALB_MIN(at->iov->iov_len - at->skip, (size_t)at->left);
+        if (part)
+            crc = alb_crc32(crc, (const uint8_t *)at->iov->iov_base + at->skip, part);
+        at->left -= part;
+    }
+    return crc;
 }
 
 uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identification, const struct iovec *iov,
                           uint32_t length)
 {
-    uint8_t head[ALB_ICRC_PREFIX_MAX + COPIED_MAX];
-    uint8_t *bth = head + prefix->size;
     alb_assert(length >= ALB_BTH_BYTES && iov->iov_len >= ALB_BTH_BYTES);
+    uint32_t head[HEAD_WORDS];
+    uint32_t *bth = head + prefix->size / 4;
+    struct cursor at = {.iov = iov, .left = length};
 
-    memcpy(head, prefix->bytes, sizeof(prefix->bytes));
+    memcpy(head, prefix->words, sizeof(prefix->words));
     complete_prefix(prefix, head, identification, length);
-    uint32_t copied = ALB_MIN(length, (uint32_t)COPIED_MAX);
-    copied = (uint32_t)ALB_MIN(iov->iov_len, (size_t)copied);
-    memcpy(bth, iov->iov_base, copied);
-    bth[4] = 0xff; // FECN, BECN and reserved bits
-    uint32_t crc = alb_crc32(0, head, prefix->size + copied);
-
-    uint32_t left = length - copied;
-    uint32_t skip = copied;
-    for (; left; iov++, skip = 0) {
-        uint32_t part = (uint32_t)ALB_MIN(iov->iov_len - skip, (size_t)left);
-        if (part)
-            crc = alb_crc32(crc, (const uint8_t *)iov->iov_base + skip, part);
-        left -= part;
-    }
-    return crc;
+    uint32_t copied = gather_short(&at, (uint8_t *)bth);
+    bth[1] |= htole32(0xff); // FECN, BECN and reserved bits
+    uint32_t crc = alb_crc32_short(head, (prefix->size + copied) / 4);
+    if (copied % 4)
+        crc = alb_crc32(crc, (uint8_t *)bth + (copied & ~3u), copied % 4);
+    return crc32_rest(crc, &at);
 }
 
 static void store(uint8_t *p, uint32_t icrc)

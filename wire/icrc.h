@@ -26,8 +26,8 @@
 // Everything before the BTH as the ICRC sees it, length and identification still zero. The same for all packets from
 // one endpoint to another.
 struct alb_icrc_prefix {
-    uint8_t bytes[ALB_ICRC_PREFIX_MAX];
-    uint8_t size;
+    uint32_t words[ALB_ICRC_PREFIX_MAX / 4]; // bytes as on the wire; kept in words since they are used as such
+    uint8_t size;                            // bytes
     bool is_ipv4;
 };
 

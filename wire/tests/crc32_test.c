@@ -11,6 +11,19 @@ static void crc32__has_the_check_value_of_the_standard(void **state)
     assert_int_equal(alb_crc32(alb_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
 }
 
+static void crc32_short__is_the_same_for_every_length(void **state)
+{
+    uint32_t words[ALB_CRC32_SHORT_WORDS];
+    uint32_t random = 5;
+    for (uint32_t count = 1; count <= ALB_CRC32_SHORT_WORDS; count++) {
+        for (uint32_t i = 0; i < count; i++)
+            words[i] = random = random * 1664525 + 1013904223;
+        assert_int_equal(alb_crc32_short(words, count), alb_crc32(0, words, 4 * count));
+        assert_int_equal(alb_crc32(alb_crc32_short(words, count), "x", 1),
+                         alb_crc32(alb_crc32(0, words, 4 * count), "x", 1));
+    }
+}
+
 // The definition itself: change one word and ask which change explains the new CRC.
 static void crc32_word_for__finds_the_change_at_every_distance(void **state)
 {
@@ -38,6 +51,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc32__has_the_check_value_of_the_standard),
+        cmocka_unit_test(crc32_short__is_the_same_for_every_length),
         cmocka_unit_test(crc32_word_for__finds_the_change_at_every_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
