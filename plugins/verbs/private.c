@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The private version nodes: names that must exist although nothing calls them in earnest, and the few that have something to say.
+#include "plugins/verbs/private_names.h"
+#include "plugins/verbs/symver.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+// They are reached only through the versioned names below, by callers who know the real signatures; arguments are not looked at.
+int alb_private_refuse(void);
+void *alb_private_refuse_pointer(void);
+void alb_private_quiet(void);
+int alb_private_read_ibdev_sysfs_file(void);
+const char *alb_private_wr_opcode_str(enum ibv_wr_opcode opcode);
+int alb_private_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
+
+int alb_private_refuse(void)
+{
+    return EOPNOTSUPP;
+}
+
+void *alb_private_refuse_pointer(void)
+{
+    errno = EOPNOTSUPP;
+    return NULL;
+}
+
+void alb_private_quiet(void)
+{
+}
+
+// There is no sysfs directory of this device: as when the file does not exist.
+int alb_private_read_ibdev_sysfs_file(void)
+{
+    errno = ENOENT;
+    return -1;
+}
+
+const char *alb_private_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+    switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+        return "RDMA write";
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return "RDMA write with immediate";
+    case IBV_WR_SEND:
+        return "send";
+    case IBV_WR_SEND_WITH_IMM:
+        return "send with immediate";
+    case IBV_WR_RDMA_READ:
+        return "RDMA read";
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return "atomic compare and swap";
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return "atomic fetch and add";
+    case IBV_WR_LOCAL_INV:
+        return "local invalidate";
+    case IBV_WR_BIND_MW:
+        return "bind MW";
+    case IBV_WR_SEND_WITH_INV:
+        return "send with invalidate";
+    case IBV_WR_ATOMIC_WRITE:
+        return "atomic write";
+    default:
+        return "unknown";
+    }
+}
+
+// What ibv_devinfo asks: 1 for RoCEv2, 0 for an entry without a GID (the values of sysfs, not of enum ibv_gid_type).
+int alb_private_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
+{
+    struct ibv_gid_entry entry;
+    int error = ibv_query_gid_ex(context, port, index, &entry, 0);
+    if (error && error != ENODATA) {
+        errno = error;
+        return -1;
+    }
+    *type = error == 0 && entry.gid_type == IBV_GID_TYPE_ROCE_V2;
+    return 0;
+}
+
+// A variable that providers set while they are loaded.
+bool alb_private_allow_disassociate_destroy;
+
+#define REFUSE(name)         ALB_SYMVER_PRIVATE(alb_private_refuse, name);
+#define REFUSE_POINTER(name) ALB_SYMVER_PRIVATE(alb_private_refuse_pointer, name);
+#define QUIET(name)          ALB_SYMVER_PRIVATE(alb_private_quiet, name);
+
+ALB_PRIVATE_REFUSING(REFUSE)
+ALB_PRIVATE_REFUSING_POINTER(REFUSE_POINTER)
+ALB_PRIVATE_QUIET(QUIET)
+ALB_SYMVER_PRIVATE(alb_private_query_gid_type, ibv_query_gid_type);
+ALB_SYMVER_PRIVATE(alb_private_read_ibdev_sysfs_file, ibv_read_ibdev_sysfs_file);
+ALB_SYMVER_PRIVATE(alb_private_wr_opcode_str, ibv_wr_opcode_str);
+ALB_SYMVER_PRIVATE(alb_private_allow_disassociate_destroy, verbs_allow_disassociate_destroy);
+
+// The registration call carries the number of its node.
+ALB_SYMVER_DEFAULT(alb_private_quiet, verbs_register_driver_34, IBVERBS_PRIVATE_34);
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_57, IBVERBS_PRIVATE_57);
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_59, IBVERBS_PRIVATE_59);
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_64, IBVERBS_PRIVATE_64);
+ALB_SYMVER(alb_private_quiet, ibv_register_driver, IBVERBS_1.1);
