@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "plugins/verbs/notice.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+// The eventfd's count and the readers between read and lock are together never fewer than the notices queued: a reader that has
+// read a count finds a notice, or finds that it was forgotten and reads again.
+
+int alb_notices_init(struct alb_notices *notices)
+{
+    notices->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    if (notices->fd < 0)
+        return errno;
+    pthread_mutex_init(&notices->lock, NULL);
+    alb_list_init(&notices->pending);
+    return 0;
+}
+
+void alb_notices_fini(struct alb_notices *notices)
+{
+    close(notices->fd);
+    pthread_mutex_destroy(&notices->lock);
+}
+
+void alb_notice_init(struct alb_notice *notice, void *owner, int kind)
+{
+    alb_list_init(&notice->link);
+    notice->owner = owner;
+    notice->kind = kind;
+    notice->pending = 0;
+    notice->delivered = 0;
+}
+
+void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice)
+{
+    static const uint64_t one = 1;
+
+    pthread_mutex_lock(&notices->lock);
+    if (notice->pending++ == 0)
+        alb_list_push_back(&notices->pending, &notice->link);
+    // It cannot be full: 2^64 notices are never pending. The program may have closed the descriptor; that is its loss.
+    ssize_t written = write(notices->fd, &one, sizeof(one));
+    (void)written;
+    pthread_mutex_unlock(&notices->lock);
+}
+
+struct alb_notice *alb_notices_take(struct alb_notices *notices)
+{
+    for (;;) {
+        uint64_t count;
+        if (read(notices->fd, &count, sizeof(count)) != sizeof(count))
+            return NULL;
+
+        struct alb_notice *notice = NULL;
+        pthread_mutex_lock(&notices->lock);
+        struct alb_list *link = alb_list_pop(&notices->pending);
+        if (link) {
+            notice = ALB_LIST_ENTRY(link, struct alb_notice, link);
+            notice->delivered++;
+            if (--notice->pending > 0)
+                alb_list_push_back(&notices->pending, &notice->link);
+        }
+        pthread_mutex_unlock(&notices->lock);
+        if (notice)
+            return notice;
+    }
+}
+
+// Takes one from the count without waiting, even where the program lets the descriptor block. A count that is gone is with a
+// reader, who will find nothing and read again; one that cannot be taken (kernels before 5.9) makes a reader do the same.
+static void count_drop(int fd)
+{
+    uint64_t count;
+    struct iovec iov = {.iov_base = &count, .iov_len = sizeof(count)};
+    ssize_t taken = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+    (void)taken;
+}
+
+void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
+{
+    pthread_mutex_lock(&notices->lock);
+    alb_list_remove(&notice->link);
+    for (; notice->pending > 0; notice->pending--)
+        count_drop(notices->fd);
+    pthread_mutex_unlock(&notices->lock);
+}

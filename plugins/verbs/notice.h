@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Notices: what a program learns by reading a file descriptor. A completion channel and a context's asynchronous events are both a
+// queue of them beside an eventfd that counts what is queued, so that the descriptor can be polled, honours O_NONBLOCK, blocks otherwise,
+// and closing it does not look like an end of file to a blocked reader.
+#pragma once
+
+#include "base/list.h"
+
+#include <pthread.h>
+
+struct alb_notices {
+    pthread_mutex_t lock;
+    struct alb_list pending;
+    int fd;
+};
+
+// One thing that can be noticed again and again. It is embedded in its owner, so that raising it cannot fail.
+struct alb_notice {
+    struct alb_list link;
+    void *owner;
+    int kind;           // the owner's
+    uint32_t pending;   // raised and not yet taken
+    uint32_t delivered; // taken: each is owed an acknowledgement
+};
+
+// The errno of eventfd(2) if there is no descriptor left.
+int alb_notices_init(struct alb_notices *notices);
+void alb_notices_fini(struct alb_notices *notices);
+
+void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
+// Any thread; takes only the queue's own lock.
+void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
+// Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of read(2): EAGAIN, EINTR.
+struct alb_notice *alb_notices_take(struct alb_notices *notices);
+// Forgets what is pending. Afterwards notice->delivered is final, if nobody raises it any more.
+void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice);
