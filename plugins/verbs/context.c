@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_open_device(3), ibv_close_device: a context is a reference to the process's device, the tables that inline verbs jump through, and
+// the books of what the program created.
+#include "base/log.h"
+#include "plugins/verbs/door.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+uint32_t alb_door_remember(struct alb_door_context *context, enum alb_door_kind kind, struct alb_list *link)
+{
+    pthread_mutex_lock(&context->verbs.context.mutex);
+    alb_list_push_back(&context->objects[kind], link);
+    pthread_mutex_unlock(&context->verbs.context.mutex);
+    return atomic_fetch_add(&context->next_handle, 1);
+}
+
+void alb_door_forget(struct alb_door_context *context, struct alb_list *link)
+{
+    pthread_mutex_lock(&context->verbs.context.mutex);
+    alb_list_remove(link);
+    pthread_mutex_unlock(&context->verbs.context.mutex);
+}
+
+int alb_door_lock(struct alb_door_context *context)
+{
+    if (alb_door_is_forked(context))
+        return ENODEV;
+    alb_device_lock(context->device);
+    return 0;
+}
+
+void alb_door_unlock(struct alb_door_context *context)
+{
+    alb_device_unlock(context->device);
+}
+
+// Programs pass the descriptor on or duplicate it; there is no kernel device behind it.
+static int open_command_fd(void)
+{
+    return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+static void fill_tables(struct alb_door_context *context)
+{
+    struct verbs_context *verbs = &context->verbs;
+    verbs->sz = sizeof(*verbs);
+    verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    alb_door_fill_query(verbs);
+    alb_door_fill_pd(verbs);
+    alb_door_fill_mw(verbs);
+    alb_door_fill_cq(verbs);
+    alb_door_fill_cq_ex(verbs);
+    alb_door_fill_srq(verbs);
+    alb_door_fill_qp(verbs);
+    alb_door_fill_post(verbs);
+}
+
+static int open_engine(struct alb_door_context *context, const char *name)
+{
+    struct alb_device_options options;
+    char why[256] = "";
+    int error = alb_device_options_from_environment(&options, why, sizeof(why));
+    if (!error)
+        error = alb_device_open(name, &options, &context->device);
+    if (error) {
+        alb_log(ALB_LOG_ERROR, "cannot open %s: %s", name, why[0] ? why : strerror(error));
+        return error;
+    }
+    alb_device_set_event_handler(context->device, alb_door_on_event, NULL);
+    context->engine = alb_device_engine(context->device);
+    context->limits = alb_engine_configuration(context->engine);
+    return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    if (!device)
+        return alb_door_fail(EINVAL);
+    struct alb_door_context *context = calloc(1, sizeof(*context));
+    if (!context)
+        return alb_door_fail(ENOMEM);
+
+    int error = alb_notices_init(&context->async);
+    if (error)
+        goto fail_context;
+    struct ibv_context *public = &context->verbs.context;
+    public->device = device;
+    public->async_fd = context->async.fd;
+    public->cmd_fd = open_command_fd();
+    if (public->cmd_fd < 0) {
+        error = errno;
+        goto fail_async;
+    }
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    public->num_comp_vectors = processors > 0 ? (int)processors : 1;
+    pthread_mutex_init(&public->mutex, NULL);
+    for (int kind = 0; kind < ALB_DOOR_KINDS; kind++)
+        alb_list_init(&context->objects[kind]);
+    error = open_engine(context, device->name);
+    if (error)
+        goto fail_fd;
+    fill_tables(context);
+    return public;
+
+fail_fd:
+    close(public->cmd_fd);
+    pthread_mutex_destroy(&public->mutex);
+fail_async:
+    alb_notices_fini(&context->async);
+fail_context:
+    free(context);
+    return alb_door_fail(error);
+}
+
+// The objects that a program leaves behind end with its context, as they do with the kernel. Events that it has taken and not acknowledged do
+// not hold this up.
+static void destroy_leftovers(struct alb_door_context *context)
+{
+    for (int kind = 0; kind < ALB_DOOR_KINDS; kind++)
+        while (!alb_list_is_empty(&context->objects[kind])) {
+            int error = alb_door_release(kind, context->objects[kind].next);
+            alb_assert(error == 0); // what could keep it has been destroyed before it
+        }
+}
+
+// A thread may be blocked in ibv_get_async_event for ever (NCCL leaves one): the descriptor is closed under it, and it stays blocked.
+int ibv_close_device(struct ibv_context *public)
+{
+    if (!public)
+        return EINVAL;
+    struct alb_door_context *context = alb_door_context(public);
+    if (alb_door_is_forked(context))
+        return 0;
+    destroy_leftovers(context);
+    alb_device_close(context->device);
+    close(public->cmd_fd);
+    alb_notices_fini(&context->async);
+    pthread_mutex_destroy(&public->mutex);
+    free(context);
+    return 0;
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The verbs door: what stands behind the structures of <infiniband/verbs.h>. Every verbs object is the public structure followed by
+// the engine's object and what the door itself keeps (locks, events, counts); this header is private to plugins/verbs.
+//
+// Locks, outermost first: the device's driver token (alb_device_lock), a queue pair's send and receive locks, completion queues' poll
+// locks (lower address first), an object's public mutex, a notice queue's lock. Only a thread that holds none of them calls a
+// verb of another object.
+#pragma once
+
+#include "base/list.h"
+#include "device/device.h"
+#include "plugins/verbs/notice.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+// These stand in the public header as macros around inline functions; the library defines the functions.
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define ALB_DOOR_PORT    1                         // the only port
+#define ALB_DOOR_GIDS    ALB_DEVICE_ADDRESSES_MAX  // length of the GID table, empty entries included
+#define ALB_DOOR_PKEY    0xffff                    // the only partition key: full member of the default partition
+#define ALB_DOOR_VENDOR  0x02a1be                  // locally administered, so that it is nobody's IEEE OUI
+#define ALB_DOOR_VERSION "0.1.0"
+
+// ---- devices -----------------------------------------------------------------------------------------------------------
+
+struct alb_door_device {
+    struct ibv_device device;
+    // Provider libraries look behind the public structure for their own operations table, to see whether a device is theirs. They
+    // find zeros there.
+    void *zeros[16];
+    uint32_t part_id;
+};
+
+__be64 alb_door_device_guid(const struct ibv_device *device);
+
+struct alb_door_td;
+struct alb_door_pd;
+struct alb_door_mr;
+struct alb_door_mw;
+struct alb_door_channel;
+struct alb_door_cq;
+struct alb_door_srq;
+struct alb_door_ah;
+struct alb_door_qp;
+
+// ---- contexts ----------------------------------------------------------------------------------------------------------
+
+// Objects of a context, in the order in which closing it destroys what the program left.
+enum alb_door_kind {
+    ALB_DOOR_QP,
+    ALB_DOOR_MW,
+    ALB_DOOR_AH,
+    ALB_DOOR_SRQ,
+    ALB_DOOR_MR,
+    ALB_DOOR_CQ,
+    ALB_DOOR_CHANNEL,
+    ALB_DOOR_PARENT_DOMAIN,
+    ALB_DOOR_PD,
+    ALB_DOOR_TD,
+    ALB_DOOR_KINDS
+};
+
+struct alb_door_context {
+    struct alb_device *device;
+    struct alb_engine *engine;
+    const struct alb_engine_config *limits;
+    struct alb_notices async;
+    struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
+    _Atomic uint32_t next_handle;
+    struct verbs_context verbs; // last, and its last member is what programs hold
+};
+
+static inline struct alb_door_context *alb_door_context(struct ibv_context *context)
+{
+    return ALB_CONTAINER_OF(context, struct alb_door_context, verbs.context);
+}
+
+// Puts an object into its context's books; alb_door_forget takes it out.
+uint32_t alb_door_remember(struct alb_door_context *context, enum alb_door_kind kind, struct alb_list *link);
+void alb_door_forget(struct alb_door_context *context, struct alb_list *link);
+
+// Ends an object: the engine's part, its place in the books and its memory. Nothing is waited for. The errno of the engine's refusal,
+// and then nothing has changed.
+int alb_door_release(enum alb_door_kind kind, struct alb_list *link);
+
+// True in a child of the process that opened the device: nothing may be asked of the engine, no lock may be waited for (a thread that is not
+// here may hold it), and destroying something does nothing: its memory ends with the child.
+static inline bool alb_door_is_forked(const struct alb_door_context *context)
+{
+    return alb_device_is_forked(context->device);
+}
+
+// Takes the driver token for a control call. ENODEV in a forked child; the token is then not held.
+int alb_door_lock(struct alb_door_context *context);
+void alb_door_unlock(struct alb_door_context *context);
+
+// Fills the slots of the context's tables (each file knows its own verbs).
+void alb_door_fill_query(struct verbs_context *verbs);
+void alb_door_fill_pd(struct verbs_context *verbs);
+void alb_door_fill_mw(struct verbs_context *verbs);
+void alb_door_fill_cq(struct verbs_context *verbs);
+void alb_door_fill_cq_ex(struct verbs_context *verbs);
+void alb_door_fill_srq(struct verbs_context *verbs);
+void alb_door_fill_qp(struct verbs_context *verbs);
+void alb_door_fill_post(struct verbs_context *verbs);
+
+// Sets errno to a positive error number and returns NULL.
+static inline void *alb_door_fail(int error)
+{
+    errno = error;
+    return NULL;
+}
+
+int alb_door_qp_release(struct alb_door_qp *qp);
+int alb_door_mw_release(struct alb_door_mw *mw);
+int alb_door_ah_release(struct alb_door_ah *ah);
+int alb_door_srq_release(struct alb_door_srq *srq);
+int alb_door_mr_release(struct alb_door_mr *mr);
+int alb_door_cq_release(struct alb_door_cq *cq);
+int alb_door_channel_release(struct alb_door_channel *channel);
+int alb_door_pd_release(struct alb_door_pd *pd);
+int alb_door_td_release(struct alb_door_td *td);
+
+// ---- events ------------------------------------------------------------------------------------------------------------
+
+// Where the device delivers the engine's events; holds the driver token, calls nothing but notices and the log.
+void alb_door_on_event(void *context, const struct alb_event *event);
+
+void alb_door_qp_notices_init(struct alb_door_qp *qp);
+void alb_door_srq_notices_init(struct alb_door_srq *srq);
+// Forgets the asynchronous events of an object that the engine no longer knows; returns how many are owed an acknowledgement.
+uint32_t alb_door_notices_forget(struct ibv_context *context, struct alb_notice *notices, int count);
+
+// Waits until every event handed out has been acknowledged. The comparison is signed: some programs acknowledge more than they got.
+void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+                                uint32_t delivered);
+
+// One line on stderr, at log level warning, about a queue pair that went into error.
+void alb_door_log_failure(const struct alb_qp *qp, const struct alb_qp_failure *failure);
+
+// ---- protection domains ------------------------------------------------------------------------------------------------
+
+struct alb_door_td {
+    struct ibv_td td;
+    struct alb_list link;
+    _Atomic uint32_t refs;
+};
+
+struct alb_door_pd {
+    struct ibv_pd pd;
+    struct alb_list link;
+    struct alb_pd *engine_pd;
+    struct alb_door_pd *base; // of a parent domain: the protection domain it extends; else NULL
+    struct alb_door_td *td;
+    _Atomic uint32_t refs; // objects created with it
+};
+
+static inline struct alb_door_pd *alb_door_pd(struct ibv_pd *pd)
+{
+    return ALB_CONTAINER_OF(pd, struct alb_door_pd, pd);
+}
+
+static inline struct alb_pd *alb_door_engine_pd(struct ibv_pd *pd)
+{
+    return alb_door_pd(pd)->engine_pd;
+}
+
+static inline void alb_door_pd_get(struct ibv_pd *pd)
+{
+    atomic_fetch_add(&alb_door_pd(pd)->refs, 1);
+}
+
+static inline void alb_door_pd_put(struct ibv_pd *pd)
+{
+    atomic_fetch_sub(&alb_door_pd(pd)->refs, 1);
+}
+
+// ---- memory ------------------------------------------------------------------------------------------------------------
+
+struct alb_door_mr {
+    struct ibv_mr mr;
+    struct alb_list link;
+    struct alb_region *region;
+    uint32_t access; // enum alb_access, as registered
+};
+
+struct alb_door_mw {
+    struct ibv_mw mw;
+    struct alb_list link;
+    struct alb_region *region;
+};
+
+static inline struct alb_door_mr *alb_door_mr(struct ibv_mr *mr)
+{
+    return ALB_CONTAINER_OF(mr, struct alb_door_mr, mr);
+}
+
+static inline struct alb_door_mw *alb_door_mw(struct ibv_mw *mw)
+{
+    return ALB_CONTAINER_OF(mw, struct alb_door_mw, mw);
+}
+
+// EFAULT unless every page of the range is mapped, readable, and writable if asked.
+int alb_door_check_mapped(const void *address, size_t length, bool writable);
+
+// ---- completion queues -------------------------------------------------------------------------------------------------
+
+struct alb_door_channel {
+    struct ibv_comp_channel channel;
+    struct alb_list link;
+    struct alb_notices notices;
+};
+
+struct alb_door_cq {
+    union {
+        struct ibv_cq cq;
+        struct ibv_cq_ex ex;
+    };
+    struct alb_list link;
+    struct alb_cq *engine_cq;
+    struct alb_door_pd *parent_domain; // or NULL
+    pthread_mutex_t poll_lock;
+    const struct alb_wc *current; // between ibv_start_poll and ibv_end_poll: what is read, NULL past the last one
+    struct alb_notice completion; // to the channel
+    struct alb_notice overrun;    // asynchronous
+};
+
+static inline struct alb_door_cq *alb_door_cq(struct ibv_cq *cq)
+{
+    return ALB_CONTAINER_OF(cq, struct alb_door_cq, cq);
+}
+
+static inline struct alb_door_channel *alb_door_channel(struct ibv_comp_channel *channel)
+{
+    return ALB_CONTAINER_OF(channel, struct alb_door_channel, channel);
+}
+
+// Creates either kind of completion queue; NULL with errno set.
+struct alb_door_cq *alb_door_cq_create(struct ibv_context *context, int entries, void *cq_context,
+                                       struct ibv_comp_channel *channel, int vector);
+
+// ---- shared receive queues, address handles ----------------------------------------------------------------------------
+
+enum { ALB_DOOR_SRQ_NOTICES = 2 };
+
+struct alb_door_srq {
+    struct ibv_srq srq;
+    struct alb_list link;
+    struct alb_srq *engine_srq;
+    pthread_mutex_t post_lock;
+    struct alb_notice notices[ALB_DOOR_SRQ_NOTICES];
+};
+
+static inline struct alb_door_srq *alb_door_srq(struct ibv_srq *srq)
+{
+    return ALB_CONTAINER_OF(srq, struct alb_door_srq, srq);
+}
+
+struct alb_door_ah {
+    struct ibv_ah ah;
+    struct alb_list link;
+    struct alb_ah *engine_ah;
+};
+
+static inline struct alb_door_ah *alb_door_ah(struct ibv_ah *ah)
+{
+    return ALB_CONTAINER_OF(ah, struct alb_door_ah, ah);
+}
+
+// The engine's address vector for ibv's attributes. EINVAL: no GRH, another port, an empty or absent source GID, a destination
+// that is none; EOPNOTSUPP: multicast.
+int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av);
+void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr);
+
+// ---- queue pairs -------------------------------------------------------------------------------------------------------
+
+enum { ALB_DOOR_QP_NOTICES = 6 };
+
+struct alb_door_builder;
+
+struct alb_door_qp {
+    struct ibv_qp_ex ex; // its first member is the struct ibv_qp
+    struct alb_list link;
+    struct alb_qp *engine_qp;
+    pthread_mutex_t send_lock;
+    pthread_mutex_t recv_lock;
+    struct alb_door_builder *builder; // ibv_wr_*: only if created with send_ops_flags
+    struct alb_notice notices[ALB_DOOR_QP_NOTICES];
+};
+
+static inline struct alb_door_qp *alb_door_qp(struct ibv_qp *qp)
+{
+    return ALB_CONTAINER_OF(qp, struct alb_door_qp, ex.qp_base);
+}
+
+// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for what the engine would not see (port, P_Key index, MTU code, unknown mask bits).
+int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_attr *attr, int mask,
+                          struct alb_qp_attr *engine_attr);
+void alb_door_qp_attr_to(const struct alb_qp_attr *engine_attr, struct ibv_qp_attr *attr);
+
+// The ibv_wr_* slots for send_ops_flags. EOPNOTSUPP: an operation that this type of queue pair or the device has not; ENOMEM.
+int alb_door_builder_create(struct alb_door_qp *qp, uint64_t send_ops_flags, const struct ibv_qp_cap *cap);
+void alb_door_builder_destroy(struct alb_door_qp *qp);
+// The send_ops_flags that a type of queue pair has.
+uint64_t alb_door_builder_ops(enum ibv_qp_type type);
+
+// An IBV_MTU_ code for 256 to 4096 bytes, and back; 0 for anything else.
+enum ibv_mtu alb_door_mtu_code(uint32_t bytes);
+uint32_t alb_door_mtu_bytes(enum ibv_mtu code);
