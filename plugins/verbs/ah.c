@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_create_ah(3), and address vectors between their two forms.
+#include "plugins/verbs/door.h"
+
+#include <stdlib.h>
+
+static bool is_zero(const union ibv_gid *gid)
+{
+    static const union ibv_gid zero;
+    return memcmp(gid, &zero, sizeof(zero)) == 0;
+}
+
+// ff00::/8, and 224.0.0.0/4 as ::ffff:a.b.c.d.
+static bool is_multicast(const struct alb_addr *addr)
+{
+    return addr->bytes[0] == 0xff || (alb_addr_is_ipv4(addr) && (addr->bytes[12] & 0xf0) == 0xe0);
+}
+
+int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av)
+{
+    const struct ibv_global_route *route = &attr->grh;
+    struct alb_addr peer;
+    if (!attr->is_global || attr->port_num != ALB_DOOR_PORT || is_zero(&route->dgid))
+        return EINVAL;
+    memcpy(peer.bytes, route->dgid.raw, sizeof(peer.bytes));
+    if (is_multicast(&peer))
+        return EOPNOTSUPP;
+    *av = (struct alb_av){0};
+    int error = alb_device_resolve(context->device, route->sgid_index, &peer, av);
+    if (error)
+        return error;
+    av->gid_index = route->sgid_index;
+    av->traffic_class = route->traffic_class;
+    av->hop_limit = route->hop_limit;
+    av->flow_label = route->flow_label & 0xfffff;
+    av->sl = attr->sl;
+    return 0;
+}
+
+void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr)
+{
+    *attr = (struct ibv_ah_attr){
+        .grh =
+            {
+                .flow_label = av->flow_label,
+                .sgid_index = av->gid_index,
+                .hop_limit = av->hop_limit,
+                .traffic_class = av->traffic_class,
+            },
+        .sl = av->sl,
+        .is_global = 1,
+        .port_num = ALB_DOOR_PORT,
+    };
+    memcpy(attr->grh.dgid.raw, av->peer.bytes, sizeof(attr->grh.dgid.raw));
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    if (!pd || !attr)
+        return alb_door_fail(EINVAL);
+    struct alb_door_context *context = alb_door_context(pd->context);
+    struct alb_av av;
+    int error = alb_door_av_from_attr(context, attr, &av);
+    if (error)
+        return alb_door_fail(error);
+    struct alb_door_ah *ah = calloc(1, sizeof(*ah));
+    if (!ah)
+        return alb_door_fail(ENOMEM);
+    error = alb_door_lock(context);
+    if (!error) {
+        error = alb_ah_create(alb_door_engine_pd(pd), &av, &ah->engine_ah);
+        alb_door_unlock(context);
+    }
+    if (error) {
+        free(ah);
+        return alb_door_fail(error);
+    }
+    ah->ah = (struct ibv_ah){.context = pd->context, .pd = pd};
+    ah->ah.handle = alb_door_remember(context, ALB_DOOR_AH, &ah->link);
+    alb_door_pd_get(pd);
+    return &ah->ah;
+}
+
+int alb_door_ah_release(struct alb_door_ah *ah)
+{
+    struct alb_door_context *context = alb_door_context(ah->ah.context);
+    if (alb_door_is_forked(context))
+        return 0;
+    alb_device_lock(context->device);
+    int error = alb_ah_destroy(ah->engine_ah);
+    alb_door_unlock(context);
+    if (error)
+        return error;
+    alb_door_pd_put(ah->ah.pd);
+    alb_door_forget(context, &ah->link);
+    free(ah);
+    return 0;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    return ah ? alb_door_ah_release(alb_door_ah(ah)) : EINVAL;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_reg_mr(3), ibv_rereg_mr(3), ibv_dereg_mr.
+#include "plugins/verbs/door.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+// What the engine is told of access flags. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of on-demand memory
+// only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
+static int access_from(unsigned int flags, uint32_t *access)
+{
+    const unsigned int passed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                                IBV_ACCESS_RELAXED_ORDERING;
+    if (flags & IBV_ACCESS_ON_DEMAND)
+        return EOPNOTSUPP;
+    if (flags & ~(passed | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE))
+        return EINVAL;
+    *access = flags & passed;
+    if (*access & (ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_ATOMIC) && !(*access & ALB_ACCESS_LOCAL_WRITE))
+        return EINVAL;
+    return 0;
+}
+
+static int check_range(const void *address, size_t length, uint32_t access)
+{
+    if (length == 0 || (uintptr_t)address + length < length)
+        return EINVAL;
+    return alb_door_check_mapped(address, length, access & ALB_ACCESS_LOCAL_WRITE);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned int flags)
+{
+    if (!pd)
+        return alb_door_fail(EINVAL);
+    struct alb_door_context *context = alb_door_context(pd->context);
+    uint32_t access;
+    int error = access_from(flags, &access);
+    if (!error)
+        error = check_range(address, length, access);
+    if (error)
+        return alb_door_fail(error);
+    struct alb_door_mr *mr = calloc(1, sizeof(*mr));
+    if (!mr)
+        return alb_door_fail(ENOMEM);
+    error = alb_door_lock(context);
+    if (!error) {
+        error = alb_mr_create(alb_door_engine_pd(pd), address, length, iova, access, &mr->region);
+        alb_door_unlock(context);
+    }
+    if (error) {
+        free(mr);
+        return alb_door_fail(error);
+    }
+    uint32_t key = alb_region_key(mr->region);
+    mr->access = access;
+    mr->mr = (struct ibv_mr){
+        .context = pd->context, .pd = pd, .addr = address, .length = length, .lkey = key, .rkey = key};
+    mr->mr.handle = alb_door_remember(context, ALB_DOOR_MR, &mr->link);
+    alb_door_pd_get(pd);
+    return &mr->mr;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
+{
+    return ibv_reg_mr_iova2(pd, address, length, (uintptr_t)address, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, int access)
+{
+    return ibv_reg_mr_iova2(pd, address, length, iova, (unsigned int)access);
+}
+
+int alb_door_mr_release(struct alb_door_mr *mr)
+{
+    struct alb_door_context *context = alb_door_context(mr->mr.context);
+    if (alb_door_is_forked(context))
+        return 0;
+    alb_device_lock(context->device);
+    int error = alb_mr_destroy(mr->region);
+    alb_door_unlock(context);
+    if (error)
+        return error;
+    alb_door_pd_put(mr->mr.pd);
+    alb_door_forget(context, &mr->link);
+    free(mr);
+    return 0;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    return mr ? alb_door_mr_release(alb_door_mr(mr)) : EINVAL;
+}
+
+// What ibv_rereg_mr is asked for, with everything that stays as it is.
+struct change {
+    struct ibv_pd *pd;
+    void *address;
+    size_t length;
+    uint32_t access;
+    bool moves;
+};
+
+static int plan_change(const struct alb_door_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length,
+                       int access, struct change *change)
+{
+    *change = (struct change){.pd = mr->mr.pd, .address = mr->mr.addr, .length = mr->mr.length, .access = mr->access};
+    if (flags == 0 || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+        return EINVAL;
+    if (flags & IBV_REREG_MR_CHANGE_PD) {
+        if (!pd || pd->context != mr->mr.context)
+            return EINVAL;
+        change->pd = pd;
+    }
+    if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
+        int error = access_from((unsigned int)access, &change->access);
+        if (error)
+            return error;
+    } else if (access) {
+        return EINVAL;
+    }
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        if (!address)
+            return EINVAL;
+        change->address = address;
+        change->length = length;
+        change->moves = true;
+    }
+    // New memory, or old memory that is to become writable.
+    if (change->moves || change->access & ~mr->access & ALB_ACCESS_LOCAL_WRITE)
+        return check_range(change->address, change->length, change->access);
+    return 0;
+}
+
+static int apply_change(struct alb_door_mr *mr, const struct change *change)
+{
+    struct alb_door_context *context = alb_door_context(mr->mr.context);
+    int error = alb_door_lock(context);
+    if (error)
+        return error;
+    error = alb_mr_change(mr->region, alb_door_engine_pd(change->pd), change->moves ? change->address : NULL,
+                          change->length, (uintptr_t)change->address, change->access);
+    alb_door_unlock(context);
+    return error;
+}
+
+// A refused change leaves the region as it was, which is what IBV_REREG_MR_ERR_INPUT means.
+int ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *address, size_t length, int access)
+{
+    struct change change;
+    struct alb_door_mr *mr = public ? alb_door_mr(public) : NULL;
+    int error = mr ? plan_change(mr, flags, pd, address, length, access, &change) : EINVAL;
+    if (!error)
+        error = apply_change(mr, &change);
+    if (error) {
+        errno = error;
+        return IBV_REREG_MR_ERR_INPUT;
+    }
+    alb_door_pd_get(change.pd);
+    alb_door_pd_put(public->pd);
+    public->pd = change.pd;
+    public->addr = change.address;
+    public->length = change.length;
+    public->lkey = public->rkey = alb_region_key(mr->region);
+    mr->access = change.access;
+    return 0;
+}
