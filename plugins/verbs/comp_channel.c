@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_create_comp_channel(3), ibv_get_cq_event(3), ibv_ack_cq_events.
+#include "plugins/verbs/door.h"
+
+#include <stdlib.h>
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    if (!context)
+        return alb_door_fail(EINVAL);
+    struct alb_door_channel *channel = calloc(1, sizeof(*channel));
+    if (!channel)
+        return alb_door_fail(ENOMEM);
+    int error = alb_notices_init(&channel->notices);
+    if (error) {
+        free(channel);
+        return alb_door_fail(error);
+    }
+    channel->channel.context = context;
+    channel->channel.fd = channel->notices.fd;
+    alb_door_remember(alb_door_context(context), ALB_DOOR_CHANNEL, &channel->link);
+    return &channel->channel;
+}
+
+int alb_door_channel_release(struct alb_door_channel *channel)
+{
+    alb_door_forget(alb_door_context(channel->channel.context), &channel->link);
+    alb_notices_fini(&channel->notices);
+    free(channel);
+    return 0;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *public)
+{
+    if (!public)
+        return EINVAL;
+    struct ibv_context *context = public->context;
+    if (alb_door_is_forked(alb_door_context(context)))
+        return 0;
+    pthread_mutex_lock(&context->mutex);
+    bool is_used = public->refcnt > 0;
+    pthread_mutex_unlock(&context->mutex);
+    return is_used ? EBUSY : alb_door_channel_release(alb_door_channel(public));
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+    if (!channel || !cq || !cq_context) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct alb_notice *notice = alb_notices_take(&alb_door_channel(channel)->notices);
+    if (!notice)
+        return -1;
+    struct alb_door_cq *of = notice->owner;
+    *cq = &of->cq;
+    *cq_context = of->cq.cq_context;
+    return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+    if (!cq)
+        return;
+    pthread_mutex_lock(&cq->mutex);
+    cq->comp_events_completed += nevents;
+    pthread_cond_broadcast(&cq->cond);
+    pthread_mutex_unlock(&cq->mutex);
+}

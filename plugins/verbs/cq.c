@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3), ibv_resize_cq(3).
+#include "plugins/verbs/door.h"
+
+#include <stdlib.h>
+
+static int check_create(const struct ibv_context *context, int entries, const struct ibv_comp_channel *channel, int vector)
+{
+    const struct alb_door_context *door = alb_door_context((struct ibv_context *)context);
+    if (entries <= 0 || (uint32_t)entries > door->limits->cqe_max)
+        return EINVAL;
+    if (vector < 0 || vector >= context->num_comp_vectors)
+        return EINVAL;
+    return channel && channel->context != context ? EINVAL : 0;
+}
+
+static void init_public(struct ibv_cq *cq, struct ibv_context *context, void *cq_context,
+                        struct ibv_comp_channel *channel)
+{
+    cq->context = context;
+    cq->channel = channel;
+    cq->cq_context = cq_context;
+    pthread_mutex_init(&cq->mutex, NULL);
+    pthread_cond_init(&cq->cond, NULL);
+    if (channel) {
+        pthread_mutex_lock(&context->mutex);
+        channel->refcnt++;
+        pthread_mutex_unlock(&context->mutex);
+    }
+}
+
+struct alb_door_cq *alb_door_cq_create(struct ibv_context *public, int entries, void *cq_context,
+                                       struct ibv_comp_channel *channel, int vector)
+{
+    struct alb_door_context *context = alb_door_context(public);
+    int error = check_create(public, entries, channel, vector);
+    if (error)
+        return alb_door_fail(error);
+    struct alb_door_cq *cq = calloc(1, sizeof(*cq));
+    if (!cq)
+        return alb_door_fail(ENOMEM);
+    alb_notice_init(&cq->completion, cq, 0);
+    alb_notice_init(&cq->overrun, cq, IBV_EVENT_CQ_ERR);
+    error = alb_door_lock(context);
+    if (!error) {
+        error = alb_cq_create(context->engine, (uint32_t)entries, cq, &cq->engine_cq);
+        alb_door_unlock(context);
+    }
+    if (error) {
+        free(cq);
+        return alb_door_fail(error);
+    }
+    pthread_mutex_init(&cq->poll_lock, NULL);
+    init_public(&cq->cq, public, cq_context, channel);
+    cq->cq.cqe = (int)alb_cq_entries(cq->engine_cq);
+    cq->cq.handle = alb_door_remember(context, ALB_DOOR_CQ, &cq->link);
+    return cq;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_context,
+                             struct ibv_comp_channel *channel, int vector)
+{
+    if (!context)
+        return alb_door_fail(EINVAL);
+    struct alb_door_cq *cq = alb_door_cq_create(context, entries, cq_context, channel, vector);
+    return cq ? &cq->cq : NULL;
+}
+
+// Takes the queue from the engine, so that it says nothing more, and forgets what nobody has taken yet.
+static int detach(struct alb_door_cq *cq)
+{
+    struct alb_door_context *context = alb_door_context(cq->cq.context);
+    alb_device_lock(context->device);
+    int error = alb_cq_destroy(cq->engine_cq);
+    alb_door_unlock(context);
+    if (error)
+        return error;
+    if (cq->cq.channel)
+        alb_notices_forget(&alb_door_channel(cq->cq.channel)->notices, &cq->completion);
+    alb_notices_forget(&context->async, &cq->overrun);
+    return 0;
+}
+
+static void free_cq(struct alb_door_cq *cq)
+{
+    struct ibv_context *context = cq->cq.context;
+    if (cq->cq.channel) {
+        pthread_mutex_lock(&context->mutex);
+        cq->cq.channel->refcnt--;
+        pthread_mutex_unlock(&context->mutex);
+    }
+    if (cq->parent_domain)
+        alb_door_pd_put(&cq->parent_domain->pd);
+    alb_door_forget(alb_door_context(context), &cq->link);
+    pthread_mutex_destroy(&cq->poll_lock);
+    pthread_mutex_destroy(&cq->cq.mutex);
+    pthread_cond_destroy(&cq->cq.cond);
+    free(cq);
+}
+
+int alb_door_cq_release(struct alb_door_cq *cq)
+{
+    int error = detach(cq);
+    if (!error)
+        free_cq(cq);
+    return error;
+}
+
+// Waits for the acknowledgement of events that were handed out, and only of those.
+int ibv_destroy_cq(struct ibv_cq *public)
+{
+    if (!public)
+        return EINVAL;
+    struct alb_door_cq *cq = alb_door_cq(public);
+    if (alb_door_is_forked(alb_door_context(public->context)))
+        return 0;
+    int error = detach(cq);
+    if (error)
+        return error;
+    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->comp_events_completed,
+                               cq->completion.delivered);
+    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->async_events_completed,
+                               cq->overrun.delivered);
+    free_cq(cq);
+    return 0;
+}
+
+int ibv_resize_cq(struct ibv_cq *public, int entries)
+{
+    if (!public || entries <= 0)
+        return EINVAL;
+    struct alb_door_cq *cq = alb_door_cq(public);
+    struct alb_door_context *context = alb_door_context(public->context);
+    int error = alb_door_lock(context);
+    if (error)
+        return error;
+    pthread_mutex_lock(&cq->poll_lock);
+    error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
+    if (!error)
+        public->cqe = (int)alb_cq_entries(cq->engine_cq);
+    pthread_mutex_unlock(&cq->poll_lock);
+    alb_door_unlock(context);
+    return error;
+}
+
+static void copy_wc(struct ibv_wc *to, const struct alb_wc *from)
+{
+    to->wr_id = from->wr_id;
+    to->status = (enum ibv_wc_status)from->status;
+    to->opcode = (enum ibv_wc_opcode)from->opcode;
+    to->vendor_err = from->vendor_err;
+    to->byte_len = from->byte_len;
+    to->imm_data = from->imm_data;
+    to->qp_num = from->qpn;
+    to->src_qp = from->src_qpn;
+    to->wc_flags = from->flags;
+    to->pkey_index = 0;
+    to->slid = 0;
+    to->sl = from->sl;
+    to->dlid_path_bits = from->dlid_path_bits;
+}
+
+static int drain(struct alb_door_cq *cq, int count, struct ibv_wc *wc)
+{
+    int taken = 0;
+    const struct alb_wc *entry;
+    pthread_mutex_lock(&cq->poll_lock);
+    while (taken < count && (entry = alb_cq_peek(cq->engine_cq))) {
+        copy_wc(&wc[taken++], entry);
+        alb_cq_pop(cq->engine_cq);
+    }
+    pthread_mutex_unlock(&cq->poll_lock);
+    return taken;
+}
+
+// A poller that finds nothing drives the device once, outside the queue's lock.
+static int poll_cq(struct ibv_cq *public, int count, struct ibv_wc *wc)
+{
+    struct alb_door_cq *cq = alb_door_cq(public);
+    if (alb_unlikely(count <= 0 || !wc))
+        return count == 0 ? 0 : -EINVAL;
+    int taken = drain(cq, count, wc);
+    if (taken > 0)
+        return taken;
+    alb_device_poll(alb_door_context(public->context)->device);
+    return drain(cq, count, wc);
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+    alb_cq_arm(alb_door_cq(cq)->engine_cq, solicited_only ? ALB_CQ_ARM_SOLICITED : ALB_CQ_ARM_NEXT);
+    return 0;
+}
+
+void alb_door_fill_cq(struct verbs_context *verbs)
+{
+    verbs->context.ops.poll_cq = poll_cq;
+    verbs->context.ops.req_notify_cq = req_notify_cq;
+}

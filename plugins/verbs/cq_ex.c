@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_create_cq_ex(3): completions read field by field, with timestamps. Between ibv_start_poll and ibv_end_poll the thread holds the
+// queue's poll lock and reads the engine's entry in place.
+#include "plugins/verbs/door.h"
+
+#include <time.h>
+
+static const uint64_t flags_supported = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+static struct alb_door_cq *door_cq(struct ibv_cq_ex *cq)
+{
+    return ALB_CONTAINER_OF(cq, struct alb_door_cq, ex);
+}
+
+static int show(struct alb_door_cq *cq)
+{
+    cq->current = alb_cq_peek(cq->engine_cq);
+    if (!cq->current)
+        return ENOENT;
+    cq->ex.wr_id = cq->current->wr_id;
+    cq->ex.status = (enum ibv_wc_status)cq->current->status;
+    return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    struct alb_door_cq *cq = door_cq(ex);
+    if (attr && attr->comp_mask)
+        return EINVAL;
+    pthread_mutex_lock(&cq->poll_lock);
+    int error = show(cq);
+    if (error) {
+        pthread_mutex_unlock(&cq->poll_lock);
+        alb_device_poll(alb_door_context(ex->context)->device);
+        pthread_mutex_lock(&cq->poll_lock);
+        error = show(cq);
+    }
+    if (error)
+        pthread_mutex_unlock(&cq->poll_lock);
+    return error;
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+    struct alb_door_cq *cq = door_cq(ex);
+    if (cq->current)
+        alb_cq_pop(cq->engine_cq);
+    return show(cq);
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+    struct alb_door_cq *cq = door_cq(ex);
+    if (cq->current)
+        alb_cq_pop(cq->engine_cq);
+    cq->current = NULL;
+    pthread_mutex_unlock(&cq->poll_lock);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+    return (enum ibv_wc_opcode)door_cq(ex)->current->opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->imm_data;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->qpn;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->src_qpn;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->flags;
+}
+
+// There are no LIDs on Ethernet.
+static uint32_t read_slid(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->dlid_path_bits;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+    return door_cq(ex)->current->timestamp;
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+// The device's clock is the monotonic one; its distance from the wall clock is taken now, so a step of that clock shows at once.
+static uint64_t read_completion_wallclock(struct ibv_cq_ex *ex)
+{
+    uint64_t wall = nanoseconds(CLOCK_REALTIME);
+    return wall - (alb_device_now() - door_cq(ex)->current->timestamp);
+}
+
+static int check_init(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+    if (!init || init->cqe > INT32_MAX || init->comp_vector > INT32_MAX)
+        return EINVAL;
+    if (init->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+        return EINVAL;
+    if (init->wc_flags & ~flags_supported)
+        return EOPNOTSUPP;
+    // Single-threaded use needs no care; overrun cannot be ignored: the engine never overwrites a completion.
+    if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && init->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+        return EOPNOTSUPP;
+    if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+        const struct ibv_pd *domain = init->parent_domain;
+        if (!domain || domain->context != context || !alb_door_pd(init->parent_domain)->base)
+            return EINVAL;
+    }
+    return 0;
+}
+
+// A field that was not asked for keeps its NULL slot.
+static void fill_slots(struct ibv_cq_ex *ex, uint64_t flags)
+{
+    ex->start_poll = start_poll;
+    ex->next_poll = next_poll;
+    ex->end_poll = end_poll;
+    ex->read_opcode = read_opcode;
+    ex->read_vendor_err = read_vendor_err;
+    ex->read_wc_flags = read_wc_flags;
+    if (flags & IBV_WC_EX_WITH_BYTE_LEN)
+        ex->read_byte_len = read_byte_len;
+    if (flags & IBV_WC_EX_WITH_IMM)
+        ex->read_imm_data = read_imm_data;
+    if (flags & IBV_WC_EX_WITH_QP_NUM)
+        ex->read_qp_num = read_qp_num;
+    if (flags & IBV_WC_EX_WITH_SRC_QP)
+        ex->read_src_qp = read_src_qp;
+    if (flags & IBV_WC_EX_WITH_SLID)
+        ex->read_slid = read_slid;
+    if (flags & IBV_WC_EX_WITH_SL)
+        ex->read_sl = read_sl;
+    if (flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+        ex->read_dlid_path_bits = read_dlid_path_bits;
+    if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+        ex->read_completion_ts = read_completion_ts;
+    if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+        ex->read_completion_wallclock_ns = read_completion_wallclock;
+}
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+    int error = check_init(context, init);
+    if (error)
+        return alb_door_fail(error);
+    struct alb_door_cq *cq =
+        alb_door_cq_create(context, (int)init->cqe, init->cq_context, init->channel, (int)init->comp_vector);
+    if (!cq)
+        return NULL;
+    if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+        cq->parent_domain = alb_door_pd(init->parent_domain);
+        alb_door_pd_get(init->parent_domain);
+    }
+    fill_slots(&cq->ex, init->wc_flags);
+    return &cq->ex;
+}
+
+void alb_door_fill_cq_ex(struct verbs_context *verbs)
+{
+    verbs->create_cq_ex = create_cq_ex;
+}
