@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_post_send(3), ibv_post_recv(3): lists of work requests into the engine's rings.
+#include "plugins/verbs/door.h"
+
+static bool has_sane_list(int count, const struct ibv_sge *list)
+{
+    return count == 0 || (count > 0 && list);
+}
+
+static int translate_bind(const struct ibv_send_wr *wr, struct alb_send_wr *to)
+{
+    const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+    if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+        return EINVAL; // type 1 is bound by ibv_bind_mw
+    to->bind = (struct alb_mw_bind){
+        .mw = alb_door_mw(wr->bind_mw.mw)->region,
+        .mr = info->mr ? alb_door_mr(info->mr)->region : NULL,
+        .addr = info->addr,
+        .length = info->length,
+        .access = info->mw_access_flags,
+        .rkey = wr->bind_mw.rkey,
+    };
+    return 0;
+}
+
+// The engine's form of a work request. EINVAL: what the engine would not see.
+static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr, struct alb_send_wr *to)
+{
+    const unsigned int known_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+    if (!has_sane_list(wr->num_sge, wr->sg_list) || wr->send_flags & ~known_flags)
+        return EINVAL;
+    *to = (struct alb_send_wr){
+        .wr_id = wr->wr_id,
+        .opcode = (enum alb_wr_opcode)wr->opcode,
+        .flags = wr->send_flags,
+        .sge = (const struct alb_sge *)wr->sg_list,
+        .sge_count = (uint32_t)wr->num_sge,
+        .imm_data = wr->imm_data,
+        .invalidate_rkey = wr->invalidate_rkey,
+    };
+    if (qp->ex.qp_base.qp_type == IBV_QPT_UD) {
+        to->ah = wr->wr.ud.ah ? alb_door_ah(wr->wr.ud.ah)->engine_ah : NULL;
+        to->remote_qpn = wr->wr.ud.remote_qpn;
+        to->remote_qkey = wr->wr.ud.remote_qkey;
+        return 0;
+    }
+    switch (wr->opcode) {
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        to->remote_addr = wr->wr.atomic.remote_addr;
+        to->rkey = wr->wr.atomic.rkey;
+        to->compare_add = wr->wr.atomic.compare_add;
+        to->swap = wr->wr.atomic.swap;
+        return 0;
+    case IBV_WR_BIND_MW:
+        to->sge_count = 0;
+        return translate_bind(wr, to);
+    case IBV_WR_LOCAL_INV:
+        to->sge_count = 0;
+        return 0;
+    default:
+        to->remote_addr = wr->wr.rdma.remote_addr;
+        to->rkey = wr->wr.rdma.rkey;
+        return 0;
+    }
+}
+
+// Requests before the one that fails are posted; *bad_wr is that one.
+static int post_send(struct ibv_qp *public, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    struct alb_door_qp *qp = alb_door_qp(public);
+    struct alb_send_wr engine_wr;
+    bool any = false;
+    int error = 0;
+    pthread_mutex_lock(&qp->send_lock);
+    for (; wr; wr = wr->next) {
+        error = translate(qp, wr, &engine_wr);
+        if (!error)
+            error = alb_qp_send_stage(qp->engine_qp, &engine_wr);
+        if (error)
+            break;
+        any = true;
+    }
+    if (any)
+        alb_qp_send_commit(qp->engine_qp);
+    pthread_mutex_unlock(&qp->send_lock);
+    if (any)
+        alb_device_kick(alb_door_context(public->context)->device, qp->engine_qp);
+    if (error && bad_wr)
+        *bad_wr = wr;
+    return error;
+}
+
+static int post_recv(struct ibv_qp *public, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+    struct alb_door_qp *qp = alb_door_qp(public);
+    bool kick = false;
+    int error = 0;
+    pthread_mutex_lock(&qp->recv_lock);
+    for (; wr; wr = wr->next) {
+        bool bell = false;
+        if (has_sane_list(wr->num_sge, wr->sg_list))
+            error = alb_qp_recv_post(qp->engine_qp, wr->wr_id, (const struct alb_sge *)wr->sg_list,
+                                     (uint32_t)wr->num_sge, &bell);
+        else
+            error = EINVAL;
+        if (error)
+            break;
+        kick |= bell;
+    }
+    pthread_mutex_unlock(&qp->recv_lock);
+    if (kick)
+        alb_device_kick(alb_door_context(public->context)->device, qp->engine_qp);
+    if (error && bad_wr)
+        *bad_wr = wr;
+    return error;
+}
+
+void alb_door_fill_post(struct verbs_context *verbs)
+{
+    verbs->context.ops.post_send = post_send;
+    verbs->context.ops.post_recv = post_recv;
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_create_qp(3), ibv_create_qp_ex(3), ibv_modify_qp(3), ibv_query_qp(3), ibv_destroy_qp(3).
+#include "plugins/verbs/door.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+// ---- create ------------------------------------------------------------------------------------------------------------
+
+static int check_objects(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
+{
+    if (!init->send_cq || !init->recv_cq || init->send_cq->context != context || init->recv_cq->context != context)
+        return EINVAL;
+    return init->srq && init->srq->context != context ? EINVAL : 0;
+}
+
+// What an extension of the structure asks for and this device has not: EOPNOTSUPP.
+static int check_extensions(const struct ibv_qp_init_attr_ex *init)
+{
+    const uint32_t known =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    if (init->comp_mask & ~known)
+        return EOPNOTSUPP;
+    if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd)
+        return EINVAL;
+    if (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && init->create_flags)
+        return EOPNOTSUPP;
+    if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+        init->send_ops_flags & ~alb_door_builder_ops(init->qp_type))
+        return EOPNOTSUPP;
+    return 0;
+}
+
+static int check_type(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+        return 0;
+    case IBV_QPT_RAW_PACKET:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+    case IBV_QPT_DRIVER:
+        return EOPNOTSUPP;
+    }
+    return EINVAL;
+}
+
+static struct alb_qp_init engine_init(struct alb_door_qp *qp, const struct ibv_qp_init_attr_ex *init)
+{
+    struct alb_qp_init engine = {
+        .type = (enum alb_qp_type)init->qp_type,
+        .send_cq = alb_door_cq(init->send_cq)->engine_cq,
+        .recv_cq = alb_door_cq(init->recv_cq)->engine_cq,
+        .srq = init->srq ? alb_door_srq(init->srq)->engine_srq : NULL,
+        .cap =
+            {
+                .send_wr_max = init->cap.max_send_wr,
+                .recv_wr_max = init->cap.max_recv_wr,
+                .send_sge_max = init->cap.max_send_sge,
+                .recv_sge_max = init->cap.max_recv_sge,
+                .inline_max_bytes = init->cap.max_inline_data,
+            },
+        .sq_sig_all = init->sq_sig_all != 0,
+        .user = qp,
+    };
+    // ibv_wr_atomic_write takes its eight bytes inline.
+    if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && init->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE &&
+        engine.cap.inline_max_bytes < sizeof(uint64_t))
+        engine.cap.inline_max_bytes = sizeof(uint64_t);
+    return engine;
+}
+
+static struct ibv_qp_cap cap_from(const struct alb_qp_cap *cap)
+{
+    return (struct ibv_qp_cap){
+        .max_send_wr = cap->send_wr_max,
+        .max_recv_wr = cap->recv_wr_max,
+        .max_send_sge = cap->send_sge_max,
+        .max_recv_sge = cap->recv_sge_max,
+        .max_inline_data = cap->inline_max_bytes,
+    };
+}
+
+static int create_engine_qp(struct alb_door_qp *qp, struct ibv_qp_init_attr_ex *init)
+{
+    struct alb_door_context *context = alb_door_context(init->pd->context);
+    struct alb_qp_init engine = engine_init(qp, init);
+    int error = alb_door_lock(context);
+    if (error)
+        return error;
+    error = alb_qp_create(alb_door_engine_pd(init->pd), &engine, &qp->engine_qp);
+    alb_door_unlock(context);
+    if (!error)
+        init->cap = cap_from(&engine.cap);
+    return error;
+}
+
+static void destroy_engine_qp(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_device_lock(context->device);
+    int error = alb_qp_destroy(qp->engine_qp);
+    alb_door_unlock(context);
+    alb_assert(error == 0);
+}
+
+static void init_public(struct alb_door_qp *qp, const struct ibv_qp_init_attr_ex *init)
+{
+    struct ibv_qp *public = &qp->ex.qp_base;
+    public->context = init->pd->context;
+    public->qp_context = init->qp_context;
+    public->pd = init->pd;
+    public->send_cq = init->send_cq;
+    public->recv_cq = init->recv_cq;
+    public->srq = init->srq;
+    public->state = IBV_QPS_RESET;
+    public->qp_type = init->qp_type;
+}
+
+static struct ibv_qp *create(struct ibv_qp_init_attr_ex *init)
+{
+    struct alb_door_qp *qp = calloc(1, sizeof(*qp));
+    if (!qp)
+        return alb_door_fail(ENOMEM);
+    struct ibv_qp *public = &qp->ex.qp_base;
+    init_public(qp, init);
+    alb_door_qp_notices_init(qp);
+    int error = create_engine_qp(qp, init);
+    if (error) {
+        free(qp);
+        return alb_door_fail(error);
+    }
+    if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+        error = alb_door_builder_create(qp, init->send_ops_flags, &init->cap);
+        if (error) {
+            destroy_engine_qp(qp);
+            free(qp);
+            return alb_door_fail(error);
+        }
+    }
+    public->qp_num = alb_qp_number(qp->engine_qp);
+    pthread_mutex_init(&qp->send_lock, NULL);
+    pthread_mutex_init(&qp->recv_lock, NULL);
+    pthread_mutex_init(&public->mutex, NULL);
+    pthread_cond_init(&public->cond, NULL);
+    public->handle = alb_door_remember(alb_door_context(public->context), ALB_DOOR_QP, &qp->link);
+    alb_door_pd_get(init->pd);
+    return public;
+}
+
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+    int error = init ? check_type(init->qp_type) : EINVAL;
+    if (!error)
+        error = check_extensions(init);
+    if (!error)
+        error = init->pd->context == context ? check_objects(context, init) : EINVAL;
+    return error ? alb_door_fail(error) : create(init);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    if (!pd || !init)
+        return alb_door_fail(EINVAL);
+    struct ibv_qp_init_attr_ex extended = {
+        .qp_context = init->qp_context,
+        .send_cq = init->send_cq,
+        .recv_cq = init->recv_cq,
+        .srq = init->srq,
+        .cap = init->cap,
+        .qp_type = init->qp_type,
+        .sq_sig_all = init->sq_sig_all,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = pd,
+    };
+    struct ibv_qp *qp = create_qp_ex(pd->context, &extended);
+    if (qp)
+        init->cap = extended.cap;
+    return qp;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *public)
+{
+    struct alb_door_qp *qp = public ? alb_door_qp(public) : NULL;
+    return qp && qp->builder ? &qp->ex : NULL;
+}
+
+// ---- destroy -----------------------------------------------------------------------------------------------------------
+
+// Both completion queues of a queue pair, each once, in the order of their addresses.
+static void lock_queues(const struct ibv_qp *qp)
+{
+    struct alb_door_cq *a = alb_door_cq(qp->send_cq), *b = alb_door_cq(qp->recv_cq);
+    pthread_mutex_lock(a < b ? &a->poll_lock : &b->poll_lock);
+    if (a != b)
+        pthread_mutex_lock(a < b ? &b->poll_lock : &a->poll_lock);
+}
+
+static void unlock_queues(const struct ibv_qp *qp)
+{
+    pthread_mutex_unlock(&alb_door_cq(qp->send_cq)->poll_lock);
+    if (qp->recv_cq != qp->send_cq)
+        pthread_mutex_unlock(&alb_door_cq(qp->recv_cq)->poll_lock);
+}
+
+// The completions of a queue pair end with it, and with its move to RESET (ibv_destroy_qp(3)).
+static void forget_completions(const struct ibv_qp *qp, const struct alb_qp *engine_qp)
+{
+    alb_cq_forget_qp(alb_door_cq(qp->send_cq)->engine_cq, engine_qp);
+    if (qp->recv_cq != qp->send_cq)
+        alb_cq_forget_qp(alb_door_cq(qp->recv_cq)->engine_cq, engine_qp);
+}
+
+// Programs destroy their queue pairs right after their last completion, while the peer may still wait for its acknowledgement:
+// what is owed is sent first. Bounded, since a peer that has gone away answers nothing.
+static void wait_quiet(struct alb_door_qp *qp)
+{
+    const alb_time patience_ns = 100 * ALB_NS_PER_MS;
+    static const struct timespec pause = {.tv_nsec = 50 * 1000};
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_time deadline = alb_device_now() + patience_ns;
+    for (;;) {
+        alb_device_lock(context->device);
+        enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
+        bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR ||
+                        alb_qp_is_quiet(qp->engine_qp);
+        alb_door_unlock(context);
+        if (is_quiet || alb_device_now() >= deadline)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static uint32_t detach(struct alb_door_qp *qp)
+{
+    struct ibv_qp *public = &qp->ex.qp_base;
+    struct alb_door_context *context = alb_door_context(public->context);
+    alb_device_lock(context->device);
+    lock_queues(public);
+    forget_completions(public, qp->engine_qp);
+    int error = alb_qp_destroy(qp->engine_qp);
+    unlock_queues(public);
+    alb_door_unlock(context);
+    alb_assert(error == 0);
+    return alb_door_notices_forget(public->context, qp->notices, ALB_DOOR_QP_NOTICES);
+}
+
+static void free_qp(struct alb_door_qp *qp)
+{
+    struct ibv_qp *public = &qp->ex.qp_base;
+    alb_door_builder_destroy(qp);
+    alb_door_pd_put(public->pd);
+    alb_door_forget(alb_door_context(public->context), &qp->link);
+    pthread_mutex_destroy(&qp->send_lock);
+    pthread_mutex_destroy(&qp->recv_lock);
+    pthread_mutex_destroy(&public->mutex);
+    pthread_cond_destroy(&public->cond);
+    free(qp);
+}
+
+int alb_door_qp_release(struct alb_door_qp *qp)
+{
+    wait_quiet(qp);
+    detach(qp);
+    free_qp(qp);
+    return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *public)
+{
+    if (!public)
+        return EINVAL;
+    struct alb_door_qp *qp = alb_door_qp(public);
+    if (alb_door_is_forked(alb_door_context(public->context)))
+        return 0;
+    wait_quiet(qp);
+    uint32_t delivered = detach(qp);
+    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->events_completed, delivered);
+    free_qp(qp);
+    return 0;
+}
+
+// ---- modify and query --------------------------------------------------------------------------------------------------
+
+// The move to RESET empties the queues, so nobody may post to them or poll meanwhile.
+static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
+{
+    struct ibv_qp *public = &qp->ex.qp_base;
+    pthread_mutex_lock(&qp->send_lock);
+    pthread_mutex_lock(&qp->recv_lock);
+    lock_queues(public);
+    int error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
+    if (!error)
+        forget_completions(public, qp->engine_qp);
+    unlock_queues(public);
+    pthread_mutex_unlock(&qp->recv_lock);
+    pthread_mutex_unlock(&qp->send_lock);
+    return error;
+}
+
+int ibv_modify_qp(struct ibv_qp *public, struct ibv_qp_attr *attr, int mask)
+{
+    struct alb_qp_attr engine;
+    if (!public || !attr)
+        return EINVAL;
+    struct alb_door_qp *qp = alb_door_qp(public);
+    struct alb_door_context *context = alb_door_context(public->context);
+    int error = alb_door_qp_attr_from(context, attr, mask, &engine);
+    if (!error)
+        error = alb_door_lock(context);
+    if (error)
+        return error;
+    if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+        error = modify_to_reset(qp, &engine, mask);
+    else
+        error = alb_qp_modify(qp->engine_qp, &engine, (uint32_t)mask, alb_device_now());
+    alb_door_unlock(context);
+    if (!error && mask & IBV_QP_STATE)
+        public->state = attr->qp_state;
+    return error;
+}
+
+int ibv_query_qp(struct ibv_qp *public, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+    struct alb_qp_attr engine;
+    struct alb_qp_init engine_init;
+    if (!public || !attr || !init)
+        return EINVAL;
+    (void)mask; // a hint: everything is filled in
+    struct alb_door_qp *qp = alb_door_qp(public);
+    struct alb_door_context *context = alb_door_context(public->context);
+    int error = alb_door_lock(context);
+    if (error)
+        return error;
+    alb_qp_query(qp->engine_qp, &engine, &engine_init);
+    bool is_draining = engine.state == ALB_QPS_SQD && !alb_qp_is_quiet(qp->engine_qp);
+    alb_door_unlock(context);
+
+    alb_door_qp_attr_to(&engine, attr);
+    attr->sq_draining = is_draining;
+    attr->cap = cap_from(&engine_init.cap);
+    *init = (struct ibv_qp_init_attr){
+        .qp_context = public->qp_context,
+        .send_cq = public->send_cq,
+        .recv_cq = public->recv_cq,
+        .srq = public->srq,
+        .cap = attr->cap,
+        .qp_type = public->qp_type,
+        .sq_sig_all = engine_init.sq_sig_all,
+    };
+    public->state = attr->qp_state;
+    return 0;
+}
+
+void alb_door_fill_qp(struct verbs_context *verbs)
+{
+    verbs->create_qp_ex = create_qp_ex;
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_wr_post(3): work requests built call by call. Between ibv_wr_start and ibv_wr_complete or ibv_wr_abort the thread holds the send lock. A
+// request is staged when the next one begins or the batch ends, because its setters come in any order. The first error is kept, and
+// ibv_wr_complete then posts nothing and returns it.
+#include "plugins/verbs/door.h"
+
+#include <stdlib.h>
+
+struct alb_door_builder {
+    struct alb_send_wr wr; // the request being built
+    bool is_open;
+    int error;
+    uint32_t sge_max;
+    uint32_t inline_max_bytes;
+    struct alb_sge *sge;  // sge_max entries
+    uint8_t *inline_data; // inline_max_bytes
+    struct alb_sge inline_sge;
+};
+
+static struct alb_door_qp *door_qp(struct ibv_qp_ex *ex)
+{
+    return ALB_CONTAINER_OF(ex, struct alb_door_qp, ex);
+}
+
+static struct alb_door_builder *builder_of(struct ibv_qp_ex *ex)
+{
+    return door_qp(ex)->builder;
+}
+
+static void refuse(struct alb_door_builder *builder, int error)
+{
+    if (!builder->error)
+        builder->error = error;
+}
+
+static void stage(struct alb_door_qp *qp)
+{
+    struct alb_door_builder *builder = qp->builder;
+    if (builder->is_open && !builder->error)
+        builder->error = alb_qp_send_stage(qp->engine_qp, &builder->wr);
+    builder->is_open = false;
+}
+
+// Begins a request with the identity and flags that the program has set.
+static struct alb_send_wr *begin(struct ibv_qp_ex *ex, enum alb_wr_opcode opcode)
+{
+    struct alb_door_qp *qp = door_qp(ex);
+    struct alb_door_builder *builder = qp->builder;
+    stage(qp);
+    const unsigned int known_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+    if (ex->wr_flags & ~known_flags)
+        refuse(builder, EINVAL);
+    // Whether data is inline follows from the setter.
+    builder->wr = (struct alb_send_wr){
+        .wr_id = ex->wr_id, .opcode = opcode, .flags = ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE};
+    builder->is_open = true;
+    return &builder->wr;
+}
+
+static struct alb_send_wr *begin_remote(struct ibv_qp_ex *ex, enum alb_wr_opcode opcode, uint32_t rkey, uint64_t addr)
+{
+    struct alb_send_wr *wr = begin(ex, opcode);
+    wr->rkey = rkey;
+    wr->remote_addr = addr;
+    return wr;
+}
+
+// ---- data --------------------------------------------------------------------------------------------------------------
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
+{
+    struct alb_door_builder *builder = builder_of(ex);
+    if (count > builder->sge_max || (count > 0 && !list)) {
+        refuse(builder, EINVAL);
+        return;
+    }
+    if (count > 0)
+        memcpy(builder->sge, list, count * sizeof(*list));
+    builder->wr.sge = builder->sge;
+    builder->wr.sge_count = (uint32_t)count;
+}
+
+// As providers do it, a single empty buffer is no buffer: its key need not be valid.
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+    const struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
+    wr_set_sge_list(ex, length > 0 ? 1 : 0, &sge);
+}
+
+// Copies at once: the program may use its buffers again when a setter has returned.
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_data_buf *list)
+{
+    struct alb_door_builder *builder = builder_of(ex);
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].length > builder->inline_max_bytes - length) {
+            refuse(builder, EINVAL);
+            return;
+        }
+        if (list[i].length > 0)
+            memcpy(builder->inline_data + length, list[i].addr, list[i].length);
+        length += list[i].length;
+    }
+    builder->inline_sge = (struct alb_sge){.addr = (uintptr_t)builder->inline_data, .length = (uint32_t)length};
+    builder->wr.sge = &builder->inline_sge;
+    builder->wr.sge_count = 1;
+    builder->wr.flags |= ALB_SEND_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+    const struct ibv_data_buf buf = {.addr = addr, .length = length};
+    wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+    struct alb_send_wr *wr = &builder_of(ex)->wr;
+    wr->ah = ah ? alb_door_ah(ah)->engine_ah : NULL;
+    wr->remote_qpn = remote_qpn;
+    wr->remote_qkey = remote_qkey;
+}
+
+// ---- operations --------------------------------------------------------------------------------------------------------
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+    begin(ex, ALB_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
+{
+    begin(ex, ALB_WR_SEND_WITH_IMM)->imm_data = imm_data;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+    begin(ex, ALB_WR_SEND_WITH_INV)->invalidate_rkey = invalidate_rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+    begin(ex, ALB_WR_LOCAL_INV)->invalidate_rkey = invalidate_rkey;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+    begin_remote(ex, ALB_WR_RDMA_READ, rkey, remote_addr);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+    begin_remote(ex, ALB_WR_RDMA_WRITE, rkey, remote_addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
+{
+    begin_remote(ex, ALB_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_data = imm_data;
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+{
+    struct alb_send_wr *wr = begin_remote(ex, ALB_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
+    wr->compare_add = compare;
+    wr->swap = swap;
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+    begin_remote(ex, ALB_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr)->compare_add = add;
+}
+
+// The eight bytes are taken now; this operation has no setter for data.
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *value)
+{
+    const struct ibv_data_buf buf = {.addr = (void *)value, .length = sizeof(uint64_t)};
+    begin_remote(ex, ALB_WR_ATOMIC_WRITE, rkey, remote_addr);
+    wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+    struct alb_send_wr *wr = begin(ex, ALB_WR_BIND_MW);
+    if (!mw || !info || mw->type != IBV_MW_TYPE_2) {
+        refuse(builder_of(ex), EINVAL);
+        return;
+    }
+    wr->bind = (struct alb_mw_bind){
+        .mw = alb_door_mw(mw)->region,
+        .mr = info->mr ? alb_door_mr(info->mr)->region : NULL,
+        .addr = info->addr,
+        .length = info->length,
+        .access = info->mw_access_flags,
+        .rkey = rkey,
+    };
+}
+
+// ---- batches -----------------------------------------------------------------------------------------------------------
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+    struct alb_door_qp *qp = door_qp(ex);
+    pthread_mutex_lock(&qp->send_lock);
+    qp->builder->error = 0;
+    qp->builder->is_open = false;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+    struct alb_door_qp *qp = door_qp(ex);
+    stage(qp);
+    int error = qp->builder->error;
+    if (error)
+        alb_qp_send_abort(qp->engine_qp);
+    else
+        alb_qp_send_commit(qp->engine_qp);
+    pthread_mutex_unlock(&qp->send_lock);
+    if (!error)
+        alb_device_kick(alb_door_context(ex->qp_base.context)->device, qp->engine_qp);
+    return error;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+    struct alb_door_qp *qp = door_qp(ex);
+    qp->builder->is_open = false;
+    alb_qp_send_abort(qp->engine_qp);
+    pthread_mutex_unlock(&qp->send_lock);
+}
+
+// ---- creation ----------------------------------------------------------------------------------------------------------
+
+// The table of operations and types in ibv_wr_post(3).
+uint64_t alb_door_builder_ops(enum ibv_qp_type type)
+{
+    const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    const uint64_t uc = ud | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
+                        IBV_QP_EX_WITH_BIND_MW;
+    const uint64_t rc = uc | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
+                        IBV_QP_EX_WITH_ATOMIC_WRITE;
+    switch (type) {
+    case IBV_QPT_RC:
+        return rc;
+    case IBV_QPT_UC:
+        return uc;
+    case IBV_QPT_UD:
+        return ud;
+    default:
+        return 0;
+    }
+}
+
+static void fill_operations(struct ibv_qp_ex *ex, uint64_t flags)
+{
+    if (flags & IBV_QP_EX_WITH_SEND)
+        ex->wr_send = wr_send;
+    if (flags & IBV_QP_EX_WITH_SEND_WITH_IMM)
+        ex->wr_send_imm = wr_send_imm;
+    if (flags & IBV_QP_EX_WITH_SEND_WITH_INV)
+        ex->wr_send_inv = wr_send_inv;
+    if (flags & IBV_QP_EX_WITH_RDMA_WRITE)
+        ex->wr_rdma_write = wr_rdma_write;
+    if (flags & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+        ex->wr_rdma_write_imm = wr_rdma_write_imm;
+    if (flags & IBV_QP_EX_WITH_RDMA_READ)
+        ex->wr_rdma_read = wr_rdma_read;
+    if (flags & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+        ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+    if (flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+        ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+    if (flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
+        ex->wr_atomic_write = wr_atomic_write;
+    if (flags & IBV_QP_EX_WITH_LOCAL_INV)
+        ex->wr_local_inv = wr_local_inv;
+    if (flags & IBV_QP_EX_WITH_BIND_MW)
+        ex->wr_bind_mw = wr_bind_mw;
+}
+
+static void fill_setters(struct ibv_qp_ex *ex)
+{
+    ex->wr_set_inline_data = wr_set_inline_data;
+    ex->wr_set_inline_data_list = wr_set_inline_data_list;
+    ex->wr_set_sge = wr_set_sge;
+    ex->wr_set_sge_list = wr_set_sge_list;
+    if (ex->qp_base.qp_type == IBV_QPT_UD)
+        ex->wr_set_ud_addr = wr_set_ud_addr;
+    ex->wr_start = wr_start;
+    ex->wr_complete = wr_complete;
+    ex->wr_abort = wr_abort;
+}
+
+int alb_door_builder_create(struct alb_door_qp *qp, uint64_t send_ops_flags, const struct ibv_qp_cap *cap)
+{
+    size_t sge_bytes = cap->max_send_sge * sizeof(struct alb_sge);
+    struct alb_door_builder *builder = calloc(1, sizeof(*builder) + sge_bytes + cap->max_inline_data);
+    if (!builder)
+        return ENOMEM;
+    builder->sge_max = cap->max_send_sge;
+    builder->inline_max_bytes = cap->max_inline_data;
+    builder->sge = (struct alb_sge *)(builder + 1);
+    builder->inline_data = (uint8_t *)builder->sge + sge_bytes;
+    qp->builder = builder;
+    fill_operations(&qp->ex, send_ops_flags);
+    fill_setters(&qp->ex);
+    return 0;
+}
+
+void alb_door_builder_destroy(struct alb_door_qp *qp)
+{
+    free(qp->builder);
+}
