@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Captures of what the device sends and receives (albedo run --pcap): tshark dissects every packet without an error, and every ICRC
+is right by a computation that shares no code with the device."""
+
+import argparse
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Albedo, Count, Place, describe, free_port  # noqa: E402
+
+RUNS = [
+    ("RC send", ["ibv_rc_pingpong", "-g", "0", "-n", "50"]),
+    ("RC send, IPv6", ["ibv_rc_pingpong", "-g", "1", "-n", "50"]),
+    ("UC send", ["ibv_uc_pingpong", "-g", "0", "-n", "50"]),
+    ("UD send", ["ibv_ud_pingpong", "-g", "0", "-n", "50"]),
+    ("RC write", ["ib_write_bw", "-F", "-x", "0", "-n", "20", "-s", "10001"]),
+    ("RC read", ["ib_read_bw", "-F", "-x", "0", "-n", "20", "-s", "10001"]),
+    ("RC atomics", ["ib_atomic_bw", "-F", "-x", "0", "-n", "20"]),
+]
+PCAP_HEADER = struct.Struct("=IHHiIII")
+
+
+def packets(path):
+    """(time, bytes of the IP packet) of a capture in pcap format, whose link type is raw IP or Ethernet."""
+    with open(path, "rb") as file:
+        data = file.read()
+    magic, _, _, _, _, _, link = PCAP_HEADER.unpack_from(data)
+    if magic not in (0xA1B2C3D4, 0xA1B23C4D):
+        raise ValueError("%s: not a capture of this machine's byte order" % path)
+    skip = {1: 14, 101: 0, 228: 0, 229: 0}[link]
+    offset = PCAP_HEADER.size
+    while offset < len(data):
+        seconds, fraction, length, original = struct.unpack_from("=IIII", data, offset)
+        offset += 16
+        if length != original:
+            raise ValueError("%s: a packet is cut" % path)
+        yield seconds, data[offset + skip:offset + length]
+        offset += length
+
+
+def icrc_is_right(packet):
+    """The invariant CRC of an RoCEv2 packet (InfiniBand specification, annex A17): CRC-32 over 8 bytes of ones, the IP and UDP headers and
+    the transport packet, with what routers change taken as ones."""
+    ip = bytearray(packet)
+    if ip[0] >> 4 == 4:
+        header = (ip[0] & 15) * 4
+        ip[1] = ip[8] = ip[10] = ip[11] = 0xFF  # TOS, TTL, checksum
+    else:
+        header = 40
+        ip[0] |= 0x0F
+        ip[1:4] = b"\xff\xff\xff"  # traffic class and flow label
+        ip[7] = 0xFF  # hop limit
+    ip[header + 6:header + 8] = b"\xff\xff"  # UDP checksum
+    ip[header + 8 + 4] = 0xFF  # FECN, BECN, reserved
+    crc = zlib.crc32(bytes(8 * [0xFF]) + bytes(ip[:-4]))
+    return struct.pack("<I", crc & 0xFFFFFFFF) == packet[-4:]
+
+
+def run_pair(albedo, argv, folder):
+    """Both sides with a capture each; (ok, description)."""
+    place = Place("loopback")
+    port = free_port()
+    argv = argv + ["-d", "roce0", "-p", str(port)]
+    deadline = time.monotonic() + 60
+    server = albedo.start(place, argv, ["--pcap", os.path.join(folder, "server.pcap")])
+    client = None
+    try:
+        if not server.wait_listening(port, deadline):
+            return False, describe(server)
+        client = albedo.start(place, argv + [place.ipv4], ["--pcap", os.path.join(folder, "client.pcap")])
+        ok = client.wait(deadline) == 0 and server.wait(deadline) == 0
+        return ok, describe(server, client)
+    finally:
+        server.end()
+        if client:
+            client.end()
+
+
+def tshark(path, *options):
+    # Slots other than 0 have ports of their own, which a dissector cannot know.
+    ports = [word for port in range(4791, 4800) for word in ("-d", "udp.port==%d,infiniband" % port)]
+    done = subprocess.run(["tshark", "-n", "-r", path, *ports, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout.splitlines()
+
+
+def check_capture(count, name, path):
+    seen = list(packets(path))
+    wrong = [number for number, (_, packet) in enumerate(seen, 1) if not icrc_is_right(packet)]
+    count.result(name + ": every ICRC is right", seen and not wrong, "%d packets" % len(seen), "wrong: %s" % wrong[:20])
+    bad = tshark(path, "-Y", "_ws.malformed || _ws.expert.severity == error || !infiniband.bth")
+    count.result(name + ": tshark finds no error", not bad, "", "\n".join(bad[:20]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    arguments = parser.parse_args()
+    if not shutil.which("tshark"):
+        sys.exit("tshark is missing (scripts/setup.sh check)")
+    count, albedo = Count(), Albedo(arguments.build)
+    for name, argv in RUNS:
+        with tempfile.TemporaryDirectory() as folder:
+            ok, text = run_pair(albedo, argv, folder)
+            count.result(name + ": runs with a capture", ok, "", text)
+            if not ok:
+                continue
+            for side in ("server", "client"):
+                try:
+                    check_capture(count, "%s, %s" % (name, side), os.path.join(folder, side + ".pcap"))
+                except (OSError, ValueError, RuntimeError, KeyError) as error:
+                    count.result("%s, %s: the capture can be read" % (name, side), False, "", repr(error))
+    count.finish()
+
+
+if __name__ == "__main__":
+    main()

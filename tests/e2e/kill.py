@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""kill -9 of either side at any moment: the other gets its completion error within the retries it configured, and can connect again.
+
+The survivor is one process that keeps its device open through all rounds. In each round it connects a fresh queue pair with a fresh
+peer process, checks that data moves, goes on posting, and has its peer killed at a moment drawn from the seed.
+"""
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
+
+# timeout 12: 4.096 us * 2^12 = 16.8 ms between tries; a sender gives up after retries + 1 of them. A timeout may last up to four times as
+# long by the InfiniBand specification (C9-141); the rest is room for a busy machine.
+TIMEOUT, RETRIES = 12, 3
+BOUND_SECONDS = 4.096e-6 * 2 ** TIMEOUT * (RETRIES + 1) * 4 + 2.0
+
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill_worker.py")
+
+
+def start(albedo, place, role, port, address, operation):
+    return albedo.start(place, ["/usr/bin/python3", WORKER, role, str(port), address, operation, str(TIMEOUT), str(RETRIES)])
+
+
+def lines(process):
+    return process.output().splitlines()
+
+
+def wait_line(process, text, deadline):
+    """The last line that starts with text, once there is one."""
+    while time.monotonic() < deadline:
+        found = [line for line in lines(process) if line.startswith(text)]
+        if found:
+            return found[-1]
+        if process.poll() is not None:
+            break
+        time.sleep(0.005)
+    return None
+
+
+def run_rounds(albedo, here, there, victim_role, operation, rounds, draw, count, where):
+    """Rounds with one survivor. victim_role: which side of the connection dies."""
+    port = free_port()
+    address = here.ipv4
+    survivor_role = "connect" if victim_role == "listen" else "listen"
+    survivor_place, victim_place = (there, here) if survivor_role == "connect" else (here, there)
+    survivor = start(albedo, survivor_place, survivor_role + "-always", port, address, operation)
+    try:
+        for number in range(1, rounds + 1):
+            name = "%s  %s, round %d: the side that %ss dies" % (where, operation, number, victim_role)
+            deadline = time.monotonic() + 30
+            victim = start(albedo, victim_place, victim_role, port, address, operation)
+            if not wait_line(survivor, "round %d moving" % number, deadline):
+                count.result(name, False, "data does not move", describe(survivor, victim))
+                victim.end()
+                return
+            time.sleep(draw.choice([0, 0, draw.uniform(0, 0.02), draw.uniform(0, 0.3)]))
+            killed = time.monotonic()
+            victim.signal(signal.SIGKILL)
+            line = wait_line(survivor, "round %d ended" % number, killed + BOUND_SECONDS)
+            took = time.monotonic() - killed
+            ok = line is not None and "RETRY_EXC_ERR" in line and "flushed" in line
+            count.result(name, ok, "%.3f s after the kill: %s" % (took, line), "" if ok else describe(survivor, victim))
+            victim.end()
+            if not ok:
+                return
+    finally:
+        survivor.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--place", choices=["loopback", "veth", "both"], default="both")
+    parser.add_argument("--rounds", type=int, default=5, help="kills per operation and side (default: 5)")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    count, draw, albedo = Count(), random.Random(arguments.seed), Albedo(arguments.build)
+    places = []
+    if arguments.place != "veth":
+        places.append(("loopback", Place("loopback"), Place("loopback")))
+    if arguments.place != "loopback":
+        pair, reason = namespaces()
+        if pair:
+            places.append(("veth", *pair))
+        else:
+            count.skip("two network namespaces", reason)
+    for where, here, there in places:
+        for operation in ("send", "write", "read"):
+            for victim in ("listen", "connect"):
+                run_rounds(albedo, here, there, victim, operation, arguments.rounds, draw, count, where)
+    count.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The subcommands of `albedo` and what they share. Each takes its own argc and argv (argv[0] is its name) and returns
+// the exit status.
+#pragma once
+
+#include "base/types.h"
+
+enum {
+    COMMAND_OK = 0,
+    COMMAND_FAILED = 1,
+    COMMAND_USAGE = 2,
+    COMMAND_NOT_EXECUTABLE = 126, // as shells have it
+    COMMAND_NOT_FOUND = 127,
+};
+
+int command_run(int argc, char **argv);
+int command_info(int argc, char **argv);
+int command_stat(int argc, char **argv);
+
+// One line on stderr, "albedo run: message". Returns status, so that a caller can return what this returns.
+__attribute__((format(printf, 3, 4))) int command_error(int status, const char *command, const char *format, ...);

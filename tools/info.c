@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// albedo-info(1): devices, addresses, limits, versions. Everything is gathered into one JSON object, which is then
+// printed as it is or as text, so that both say the same.
+#include "tools/command.h"
+
+#include "base/addr.h"
+#include "engine/engine.h"
+#include "tools/door.h"
+#include "tools/host.h"
+#include "tools/libraries.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_usage(FILE *to)
+{
+    fputs("Usage: albedo info [OPTIONS]\n"
+          "Shows devices, addresses, limits and versions, as programs under `albedo run` get them.\n\n"
+          "Options:\n"
+          "  -n, --net LIST  addresses or interfaces, as in `albedo run`\n"
+          "  -j, --json      print JSON\n"
+          "  -h, --help      show this help\n",
+          to);
+}
+
+static json_t *addresses_of(const struct door_device *device)
+{
+    json_t *addresses = json_array();
+    for (uint32_t i = 0; i < device->gid_count; i++) {
+        struct alb_addr addr;
+        char text[ALB_ADDR_TEXT_MAX];
+        memcpy(addr.bytes, device->gids[i].raw, sizeof(addr.bytes));
+        json_array_append_new(addresses,
+                              json_pack("{s:i, s:s}", "gid_index", (int)i, "address", alb_addr_format(&addr, text)));
+    }
+    return addresses;
+}
+
+static json_t *limits_of(const struct door_device *device)
+{
+    const struct ibv_device_attr *a = &device->attributes;
+    struct alb_engine_config config;
+    alb_engine_config_default(&config);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } limits[] = {
+        {"queue_pairs", (uint64_t)a->max_qp},
+        {"work_requests_per_queue", (uint64_t)a->max_qp_wr},
+        {"scatter_gather_entries", (uint64_t)a->max_sge},
+        {"inline_bytes", config.inline_max_bytes},
+        {"completion_queues", (uint64_t)a->max_cq},
+        {"completions_per_queue", (uint64_t)a->max_cqe},
+        {"shared_receive_queues", (uint64_t)a->max_srq},
+        {"shared_receive_work_requests", (uint64_t)a->max_srq_wr},
+        {"protection_domains", (uint64_t)a->max_pd},
+        {"memory_regions", (uint64_t)a->max_mr},
+        {"memory_windows", (uint64_t)a->max_mw},
+        {"memory_region_bytes", a->max_mr_size},
+        {"address_handles", (uint64_t)a->max_ah},
+        {"reads_and_atomics_per_queue_pair", (uint64_t)a->max_qp_rd_atom},
+        {"message_bytes", device->max_message_bytes},
+        {"path_mtu_bytes", device->active_mtu_bytes},
+        {"peers", config.peer_max},
+        {"window_start_bytes", config.window_start_bytes},
+        {"window_max_bytes", config.window_max_bytes},
+    };
+    json_t *object = json_object();
+    for (size_t i = 0; i < ALB_COUNT(limits); i++)
+        json_object_set_new(object, limits[i].name, json_integer((json_int_t)limits[i].value));
+    return object;
+}
+
+static json_t *gather_host(void)
+{
+    struct host_sockets sockets;
+    host_sockets_probe(&sockets);
+    return json_pack("{s:I, s:I, s:I, s:I, s:b, s:b}", "receive_buffer_default_bytes",
+                     (json_int_t)sockets.receive_default_bytes, "receive_buffer_max_bytes",
+                     (json_int_t)sockets.receive_max_bytes, "send_buffer_default_bytes",
+                     (json_int_t)sockets.send_default_bytes, "send_buffer_max_bytes",
+                     (json_int_t)sockets.send_max_bytes, "gso", sockets.has_gso, "gro", sockets.has_gro);
+}
+
+// Everything about the door and its devices, or NULL and an error.
+static json_t *gather_devices(const struct door *door, char *error, size_t error_size)
+{
+    json_t *devices = json_array();
+    for (uint32_t i = 0; i < door_device_count(door); i++) {
+        struct door_device device;
+        if (!door_device_query(door, i, &device, error, error_size)) {
+            json_decref(devices);
+            return NULL;
+        }
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:b, s:o, s:o}", "name", device.name, "active", device.is_active,
+                                        "addresses", addresses_of(&device), "limits", limits_of(&device)));
+    }
+    return devices;
+}
+
+static json_t *gather(char *error, size_t error_size)
+{
+    char directory[PATH_MAX];
+    int failed = libraries_find(directory);
+    if (failed != 0) {
+        snprintf(error, error_size, "%s is not in %s: %s; build it with make, or install again", LIBRARIES_DOOR,
+                 directory, strerror(failed));
+        return NULL;
+    }
+    struct door *door = door_open(directory, error, error_size);
+    if (door == NULL)
+        return NULL;
+    json_t *devices = gather_devices(door, error, error_size);
+    json_t *info = NULL;
+    if (devices != NULL) {
+        json_t *private = json_array();
+        uint32_t position = 0;
+        for (const char *name; (name = door_private_interface(door, &position)) != NULL;)
+            json_array_append_new(private, json_string(name));
+        info = json_pack("{s:s, s:s, s:{s:s, s:s, s:o}, s:o, s:o}", "version", ALBEDO_VERSION, "libraries", directory,
+                         "verbs", "library", LIBRARIES_DOOR, "interface", door_interface(door), "private_interfaces",
+                         private, "devices", devices, "host", gather_host());
+    }
+    door_close(door);
+    return info;
+}
+
+static void print_members(const json_t *object, const char *indent)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (json_is_integer(value))
+            printf("%s%-34s %" JSON_INTEGER_FORMAT "\n", indent, name, json_integer_value(value));
+        else if (json_is_boolean(value))
+            printf("%s%-34s %s\n", indent, name, json_is_true(value) ? "yes" : "no");
+    }
+}
+
+static void print_text(const json_t *info)
+{
+    const json_t *verbs = json_object_get(info, "verbs");
+    const json_t *device, *address, *private;
+    size_t i, j;
+    printf("albedo     %s\n", json_string_value(json_object_get(info, "version")));
+    printf("libraries  %s\n", json_string_value(json_object_get(info, "libraries")));
+    printf("verbs      %s, %s", json_string_value(json_object_get(verbs, "library")),
+           json_string_value(json_object_get(verbs, "interface")));
+    json_array_foreach(json_object_get(verbs, "private_interfaces"), i, private)
+        printf(", %s", json_string_value(private));
+    puts("");
+    json_array_foreach(json_object_get(info, "devices"), i, device)
+    {
+        printf("\ndevice %s (%s)\n", json_string_value(json_object_get(device, "name")),
+               json_is_true(json_object_get(device, "active")) ? "active" : "down");
+        json_array_foreach(json_object_get(device, "addresses"), j, address)
+            printf("  GID %-3d %s\n", (int)json_integer_value(json_object_get(address, "gid_index")),
+                   json_string_value(json_object_get(address, "address")));
+        puts("  limits");
+        print_members(json_object_get(device, "limits"), "    ");
+    }
+    puts("\nhost");
+    print_members(json_object_get(info, "host"), "  ");
+}
+
+int command_info(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"net", required_argument, NULL, 'n'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    bool as_json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "n:jh", options, NULL)) != -1) {
+        switch (option) {
+        case 'n':
+            if (setenv("ALBEDO_NET", optarg, 1) != 0)
+                return command_error(COMMAND_FAILED, "info", "%s", strerror(errno));
+            break;
+        case 'j':
+            as_json = true;
+            break;
+        case 'h':
+            print_usage(stdout);
+            return COMMAND_OK;
+        default:
+            fputs("Try `albedo info --help`.\n", stderr);
+            return COMMAND_USAGE;
+        }
+    }
+    if (optind != argc)
+        return command_error(COMMAND_USAGE, "info", "\"%s\": takes options only", argv[optind]);
+
+    char error[PATH_MAX + 256];
+    json_t *info = gather(error, sizeof(error));
+    if (info == NULL)
+        return command_error(COMMAND_FAILED, "info", "%s", error);
+    if (as_json) {
+        json_dumpf(info, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        print_text(info);
+    }
+    json_decref(info);
+    return COMMAND_OK;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Finds the libraries and puts them in front.
+//
+// Both variables are needed: LD_LIBRARY_PATH wins over DT_RUNPATH but not over DT_RPATH, and serves programs that
+// dlopen "libibverbs.so"; a preloaded library of the same SONAME and symbol versions wins everywhere.
+#include "tools/libraries.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool holds_door(const char *directory)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/%s", directory, LIBRARIES_DOOR);
+    return length > 0 && (size_t)length < sizeof(path) && access(path, R_OK) == 0;
+}
+
+int libraries_find(char directory[PATH_MAX])
+{
+    // From the installed program, and from the one in the build folder.
+    static const char *const places[] = {ALBEDO_LIBRARIES_FROM_BIN, "../lib/albedo"};
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (length < 0)
+        return errno;
+    self[length] = '\0';
+    const char *bin = dirname(self);
+    char first[PATH_MAX] = "";
+    for (size_t i = 0; i < ALB_COUNT(places); i++) {
+        char place[PATH_MAX];
+        int needed = snprintf(place, sizeof(place), "%s/%s", bin, places[i]);
+        if (needed < 0 || (size_t)needed >= sizeof(place))
+            return ENAMETOOLONG;
+        if (i == 0)
+            memcpy(first, place, sizeof(first));
+        if (holds_door(place) && realpath(place, directory) != NULL)
+            return 0;
+    }
+    memcpy(directory, first, sizeof(first));
+    return ENOENT;
+}
+
+// Sets the variable to front, a colon and what it held.
+static int prepend(const char *variable, const char *front)
+{
+    const char *old = getenv(variable);
+    char *value = NULL;
+    int length = old != NULL && *old != '\0' ? asprintf(&value, "%s:%s", front, old) : asprintf(&value, "%s", front);
+    if (length < 0)
+        return ENOMEM;
+    int error = setenv(variable, value, 1) == 0 ? 0 : errno;
+    free(value);
+    return error;
+}
+
+int libraries_put_in_front(const char *directory)
+{
+    if (strchr(directory, ':') != NULL)
+        return EINVAL;
+    int error = prepend("LD_LIBRARY_PATH", directory);
+    if (error != 0)
+        return error;
+    // Blanks separate the names in LD_PRELOAD too; bare names are then found through LD_LIBRARY_PATH.
+    bool bare = strpbrk(directory, " \t\n") != NULL;
+    char *preload = NULL;
+    const char *sanitizer = ALBEDO_SANITIZER_RUNTIME; // must come first of all; "" in an ordinary build
+    if (asprintf(&preload, "%s%s%s%s%s:%s%s%s", sanitizer, *sanitizer != '\0' ? ":" : "", bare ? "" : directory,
+                 bare ? "" : "/", LIBRARIES_DOOR, bare ? "" : directory, bare ? "" : "/", LIBRARIES_SHIM) < 0)
+        return ENOMEM;
+    error = prepend("LD_PRELOAD", preload);
+    free(preload);
+    return error;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where the libraries that stand in front of the system's are: a private directory that is found from the program's own
+// place, so that the build folder, an installed tree and a copied tree all work.
+#pragma once
+
+#include "base/types.h"
+
+#include <limits.h>
+
+#define LIBRARIES_DOOR "libibverbs.so.1"   // the verbs door
+#define LIBRARIES_SHIM "libalbedo-shim.so" // shows programs the device nodes they look for
+
+// Writes the directory that holds the door. ENOENT: there is none; *directory is then where it was first looked for.
+int libraries_find(char directory[PATH_MAX]);
+
+// Puts the libraries of that directory in front for programs that are executed from here on: sets LD_LIBRARY_PATH and
+// LD_PRELOAD, keeping what they held. EINVAL: the directory's name holds a colon, which the dynamic loader takes for a
+// separator; ENOMEM.
+int libraries_put_in_front(const char *directory);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// albedo-run(1): checks the options, puts them into the environment and the libraries in front, and becomes the
+// program.
+#include "tools/command.h"
+
+#include "device/address.h"
+#include "device/device.h"
+#include "tools/libraries.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum option_code {
+    OPTION_NET = 'n',
+    OPTION_DEVICE = 'd',
+    OPTION_FAULTS = 'f',
+    OPTION_SEED = 's',
+    OPTION_LOG = 'l',
+    OPTION_HELP = 'h',
+    OPTION_PCAP = 256, // without a short form
+    OPTION_TRACE,
+    OPTION_STATS,
+};
+
+static const struct option long_options[] = {
+    {"net", required_argument, NULL, OPTION_NET},       {"device", required_argument, NULL, OPTION_DEVICE},
+    {"faults", required_argument, NULL, OPTION_FAULTS}, {"seed", required_argument, NULL, OPTION_SEED},
+    {"log", required_argument, NULL, OPTION_LOG},       {"pcap", required_argument, NULL, OPTION_PCAP},
+    {"trace", required_argument, NULL, OPTION_TRACE},   {"stats", required_argument, NULL, OPTION_STATS},
+    {"help", no_argument, NULL, OPTION_HELP},           {NULL, 0, NULL, 0},
+};
+
+static void print_usage(FILE *to)
+{
+    fputs("Usage: albedo run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n"
+          "Runs a program that uses RDMA verbs on an Albedo device. Its exit status is the program's.\n\n"
+          "Options:\n"
+          "  -n, --net LIST      addresses or interfaces of the device, comma-separated (default: loopback)\n"
+          "  -d, --device NAME   the device: roce0\n"
+          "  -f, --faults SPEC   such as loss=1%,duplicate=0.1%,reorder=1%,corrupt=0.01%,delay=50us..1ms\n"
+          "  -s, --seed NUMBER   of the faults (default: 1)\n"
+          "  -l, --log LEVEL     error, warning, info or debug (default: warning)\n"
+          "      --pcap FILE     write what is sent and received as a capture\n"
+          "      --trace FILE    write the engine's events as JSON lines\n"
+          "      --stats FILE    write the counters as JSON when the device closes\n"
+          "  -h, --help          show this help\n\n"
+          "In FILE, %p becomes the process id.\n",
+          to);
+}
+
+// The variable that carries an option to the device, or NULL.
+static const char *variable_of(int option)
+{
+    switch (option) {
+    case OPTION_NET:
+        return "ALBEDO_NET";
+    case OPTION_FAULTS:
+        return "ALBEDO_FAULTS";
+    case OPTION_SEED:
+        return "ALBEDO_SEED";
+    case OPTION_LOG:
+        return "ALBEDO_LOG";
+    case OPTION_PCAP:
+        return "ALBEDO_PCAP";
+    case OPTION_TRACE:
+        return "ALBEDO_TRACE";
+    case OPTION_STATS:
+        return "ALBEDO_STATS";
+    default:
+        return NULL;
+    }
+}
+
+static bool is_file_option(int option)
+{
+    return option == OPTION_PCAP || option == OPTION_TRACE || option == OPTION_STATS;
+}
+
+// A file that the device will create: its folder must be there and writable, and the name absolute, since programs
+// change folders.
+static int set_file(const char *variable, const char *option, const char *path)
+{
+    char absolute[PATH_MAX], folder[PATH_MAX];
+    char here[PATH_MAX] = "";
+    if (*path == '\0')
+        return command_error(COMMAND_USAGE, "run", "--%s: give the name of a file", option);
+    if (*path != '/' && getcwd(here, sizeof(here)) == NULL)
+        return command_error(COMMAND_FAILED, "run", "--%s: the current folder: %s", option, strerror(errno));
+    int length = snprintf(absolute, sizeof(absolute), "%s%s%s", here, *path != '/' ? "/" : "", path);
+    if (length < 0 || (size_t)length >= sizeof(absolute))
+        return command_error(COMMAND_USAGE, "run", "--%s: the name is too long", option);
+    memcpy(folder, absolute, sizeof(folder));
+    const char *parent = dirname(folder);
+    if (access(parent, W_OK | X_OK) != 0)
+        return command_error(COMMAND_USAGE, "run", "--%s %s: cannot create files in %s: %s", option, path, parent,
+                             strerror(errno));
+    if (setenv(variable, absolute, 1) != 0)
+        return command_error(COMMAND_FAILED, "run", "%s", strerror(errno));
+    return COMMAND_OK;
+}
+
+static int check_device(const char *name)
+{
+    if (strcmp(name, "roce0") == 0)
+        return COMMAND_OK;
+    if (strcmp(name, "albedo0") == 0)
+        return command_error(COMMAND_USAGE, "run",
+                             "--device albedo0: the name is reserved for a device that this version does not "
+                             "have; use roce0");
+    return command_error(COMMAND_USAGE, "run", "--device %s: no such device; there is roce0", name);
+}
+
+static int check_log_level(const char *level)
+{
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    for (size_t i = 0; i < ALB_COUNT(levels); i++) {
+        if (strcmp(level, levels[i]) == 0)
+            return COMMAND_OK;
+    }
+    return command_error(COMMAND_USAGE, "run", "--log %s: give error, warning, info or debug", level);
+}
+
+// Checks what can be checked about one option alone and puts it into the environment.
+static int take_option(int option, const char *name, const char *value)
+{
+    if (option == OPTION_DEVICE)
+        return check_device(value);
+    if (is_file_option(option))
+        return set_file(variable_of(option), name, value);
+    if (option == OPTION_LOG && check_log_level(value) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (option == OPTION_NET && *value == '\0')
+        return command_error(COMMAND_USAGE, "run", "--net: give an address or an interface");
+    if (setenv(variable_of(option), value, 1) != 0)
+        return command_error(COMMAND_FAILED, "run", "%s", strerror(errno));
+    return COMMAND_OK;
+}
+
+// Options until the program's name. COMMAND_OK: optind is at the program; otherwise the exit status; *is_done: leave
+// with COMMAND_OK.
+static int take_options(int argc, char **argv, bool *is_done)
+{
+    int option, index = 0;
+    while ((option = getopt_long(argc, argv, "+n:d:f:s:l:h", long_options, &index)) != -1) {
+        if (option == OPTION_HELP) {
+            print_usage(stdout);
+            *is_done = true;
+            return COMMAND_OK;
+        }
+        if (option == '?') {
+            fputs("Try `albedo run --help`.\n", stderr);
+            return COMMAND_USAGE;
+        }
+        const char *name = "";
+        for (const struct option *o = long_options; o->name != NULL; o++) {
+            if (o->val == option)
+                name = o->name;
+        }
+        int status = take_option(option, name, optarg);
+        if (status != COMMAND_OK)
+            return status;
+    }
+    if (optind == argc) {
+        command_error(COMMAND_USAGE, "run", "no program given");
+        print_usage(stderr);
+        return COMMAND_USAGE;
+    }
+    return COMMAND_OK;
+}
+
+// What the device will read, checked here, where the message reaches the user before the program starts.
+static int check_environment(void)
+{
+    static struct alb_device_options options;
+    char error[512];
+    if (alb_device_options_from_environment(&options, error, sizeof(error)) != 0)
+        return command_error(COMMAND_USAGE, "run", "%s", error);
+    for (uint32_t i = 0; i < options.address_count; i++) {
+        char text[ALB_ADDR_TEXT_MAX];
+        struct alb_address_info info;
+        if (!alb_address_find(&options.addresses[i], &info))
+            return command_error(COMMAND_USAGE, "run",
+                                 "%s is not an address of this host; `ip address` shows those it has",
+                                 alb_addr_format(&options.addresses[i], text));
+    }
+    return COMMAND_OK;
+}
+
+static int put_libraries_in_front(void)
+{
+    char directory[PATH_MAX];
+    int error = libraries_find(directory);
+    if (error == ENOENT)
+        return command_error(COMMAND_FAILED, "run", "%s is not in %s; build it with make, or install again",
+                             LIBRARIES_DOOR, directory);
+    if (error == 0)
+        error = libraries_put_in_front(directory);
+    if (error == EINVAL)
+        return command_error(COMMAND_FAILED, "run",
+                             "%s: the dynamic loader cannot use a folder with a colon in its name", directory);
+    if (error != 0)
+        return command_error(COMMAND_FAILED, "run", "%s", strerror(error));
+    return COMMAND_OK;
+}
+
+int command_run(int argc, char **argv)
+{
+    bool is_done = false;
+    int status = take_options(argc, argv, &is_done);
+    if (status != COMMAND_OK || is_done)
+        return status;
+    status = check_environment();
+    if (status == COMMAND_OK)
+        status = put_libraries_in_front();
+    if (status != COMMAND_OK)
+        return status;
+
+    char **program = argv + optind;
+    execvp(program[0], program);
+    int error = errno;
+    if (error == ENOENT && strchr(program[0], '/') == NULL)
+        return command_error(COMMAND_NOT_FOUND, "run", "%s: no such program in PATH", program[0]);
+    return command_error(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE, "run", "%s: %s", program[0],
+                         strerror(error));
+}

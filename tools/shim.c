@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// libalbedo-shim.so, preloaded by `albedo run`: shows programs the device nodes they look for.
+//
+// UCX takes a verbs device only if /dev/infiniband/<dev_name> is a character device that may be read and written. The
+// verbs door needs no such node, and creating one needs root. So the calls that look at a file are answered for these
+// few names as if they were /dev/null, which is such a device; every other name goes to the C library untouched.
+#include "base/types.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHIM_EXPORT __attribute__((visibility("default")))
+
+#define NODE_FOLDER "/dev/infiniband/"
+
+static const char *const nodes[] = {"uverbs0"}; // the dev_name that the verbs door gives each device
+
+// The name to use instead of path.
+static const char *shown(const char *path)
+{
+    if (path == NULL || strncmp(path, NODE_FOLDER, sizeof(NODE_FOLDER) - 1) != 0)
+        return path;
+    for (size_t i = 0; i < ALB_COUNT(nodes); i++) {
+        if (strcmp(path + sizeof(NODE_FOLDER) - 1, nodes[i]) == 0)
+            return "/dev/null";
+    }
+    return path;
+}
+
+// Calls the next library's function of the same name; ENOSYS where it has none.
+#define CALL_NEXT(name, ...)                                                   \
+    ({                                                                         \
+        static __typeof__(name) *next;                                         \
+        __typeof__(name) *function = __atomic_load_n(&next, __ATOMIC_RELAXED); \
+        if (function == NULL) {                                                \
+            *(void **)&function = dlsym(RTLD_NEXT, #name);                     \
+            __atomic_store_n(&next, function, __ATOMIC_RELAXED);               \
+        }                                                                      \
+        function != NULL ? function(__VA_ARGS__) : (errno = ENOSYS, -1);       \
+    })
+
+SHIM_EXPORT int stat(const char *restrict path, struct stat *restrict buffer)
+{
+    return CALL_NEXT(stat, shown(path), buffer);
+}
+
+SHIM_EXPORT int stat64(const char *restrict path, struct stat64 *restrict buffer)
+{
+    return CALL_NEXT(stat64, shown(path), buffer);
+}
+
+SHIM_EXPORT int lstat(const char *restrict path, struct stat *restrict buffer)
+{
+    return CALL_NEXT(lstat, shown(path), buffer);
+}
+
+SHIM_EXPORT int lstat64(const char *restrict path, struct stat64 *restrict buffer)
+{
+    return CALL_NEXT(lstat64, shown(path), buffer);
+}
+
+SHIM_EXPORT int fstatat(int folder, const char *restrict path, struct stat *restrict buffer, int flags)
+{
+    return CALL_NEXT(fstatat, folder, shown(path), buffer, flags);
+}
+
+SHIM_EXPORT int fstatat64(int folder, const char *restrict path, struct stat64 *restrict buffer, int flags)
+{
+    return CALL_NEXT(fstatat64, folder, shown(path), buffer, flags);
+}
+
+SHIM_EXPORT int statx(int folder, const char *restrict path, int flags, unsigned int mask,
+                      struct statx *restrict buffer)
+{
+    return CALL_NEXT(statx, folder, shown(path), flags, mask, buffer);
+}
+
+// What programs built before glibc 2.33 call for stat and lstat.
+SHIM_EXPORT int __xstat(int version, const char *path, struct stat *buffer);
+SHIM_EXPORT int __xstat64(int version, const char *path, struct stat64 *buffer);
+
+SHIM_EXPORT int __xstat(int version, const char *path, struct stat *buffer)
+{
+    return CALL_NEXT(__xstat, version, shown(path), buffer);
+}
+
+SHIM_EXPORT int __xstat64(int version, const char *path, struct stat64 *buffer)
+{
+    return CALL_NEXT(__xstat64, version, shown(path), buffer);
+}
+
+SHIM_EXPORT int access(const char *path, int mode)
+{
+    return CALL_NEXT(access, shown(path), mode);
+}
+
+SHIM_EXPORT int eaccess(const char *path, int mode)
+{
+    return CALL_NEXT(eaccess, shown(path), mode);
+}
+
+SHIM_EXPORT int euidaccess(const char *path, int mode)
+{
+    return CALL_NEXT(euidaccess, shown(path), mode);
+}
+
+SHIM_EXPORT int faccessat(int folder, const char *path, int mode, int flags)
+{
+    return CALL_NEXT(faccessat, folder, shown(path), mode, flags);
+}
+
+// The mode that open takes as an argument only when it may create a file.
+#define MODE_OF(flags, mode)                                \
+    do {                                                    \
+        if (((flags)&O_CREAT) || ((flags)&__O_TMPFILE)) {   \
+            va_list arguments;                              \
+            va_start(arguments, flags);                     \
+            mode = (mode_t)va_arg(arguments, unsigned int); \
+            va_end(arguments);                              \
+        }                                                   \
+    } while (0)
+
+SHIM_EXPORT int open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    MODE_OF(flags, mode);
+    return CALL_NEXT(open, shown(path), flags, mode);
+}
+
+SHIM_EXPORT int open64(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    MODE_OF(flags, mode);
+    return CALL_NEXT(open64, shown(path), flags, mode);
+}
+
+SHIM_EXPORT int openat(int folder, const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    MODE_OF(flags, mode);
+    return CALL_NEXT(openat, folder, shown(path), flags, mode);
+}
+
+SHIM_EXPORT int openat64(int folder, const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    MODE_OF(flags, mode);
+    return CALL_NEXT(openat64, folder, shown(path), flags, mode);
+}
