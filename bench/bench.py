@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run.
+
+Every round runs the contestants of a case one after the other; figures are medians over the rounds, and the ratio is the median of
+the rounds' own ratios, so that a machine that changes its pace does not change the verdict. One line of JSON a case, a table at the end.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from measure import Failed, best_window, perftest, raw, tcp  # noqa: E402
+from harness import TOP, Albedo, Place, namespaces  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+class Network:
+    """Two places, and the path MTU of RoCE between them, which is also the raw program's payload in a datagram."""
+
+    def __init__(self, name, places, payload):
+        self.name, self.places, self.payload = name, places, payload
+
+
+class Case:
+    """What is measured: a perftest program beside raw UDP on one figure."""
+
+    def __init__(self, name, program, size, figure, options=(), wait="spin", goal=None, peers=()):
+        self.name, self.program, self.size, self.figure = name, program, size, figure
+        self.options, self.wait, self.goal, self.peers = list(options), wait, goal, list(peers)
+
+    def is_latency(self):
+        return self.figure == "half_rtt_us"
+
+
+def cases_for(network, quick):
+    """The whole list on loopback; on a veth pair the sizes that tell most."""
+    whole = network.name == "loopback" and not quick
+    write_sizes = [64, 512, 4 * KIB, 64 * KIB, MIB, 8 * MIB] if whole else [4 * KIB, MIB]
+    other_sizes = [4 * KIB, 64 * KIB, MIB] if whole else [MIB]
+    latency_sizes = [8, 4 * KIB] if whole else [8]
+    cases = []
+    for size in write_sizes:
+        big = size == MIB
+        cases.append(Case("bandwidth/write", "ib_write_bw", size, "bytes_per_s", goal=(">=", 0.7) if big else None,
+                          peers=["tcp"] if big else []))
+    for verb in ("send", "read"):
+        cases += [Case("bandwidth/" + verb, "ib_%s_bw" % verb, size, "bytes_per_s") for size in other_sizes]
+    for size in latency_sizes:
+        goal = ("<=", 1.5) if size == 8 else None
+        cases.append(Case("latency/cq", "ib_send_lat", size, "half_rtt_us", goal=goal))
+        cases.append(Case("latency/memory", "ib_write_lat", size, "half_rtt_us", goal=goal))
+        cases.append(Case("latency/channel", "ib_send_lat", size, "half_rtt_us", ["-e"], wait="block"))
+    cases.append(Case("rate/write", "ib_write_bw", 64, "messages_per_s", peers=["raw-no-gso"]))
+    cases.append(Case("rate/send", "ib_send_bw", 64, "messages_per_s", peers=["raw-no-gso"]))
+    cases.append(Case("cpu/poll", "ib_write_bw", MIB, "cpu_s_per_gb"))
+    cases.append(Case("cpu/channel", "ib_write_bw", MIB, "cpu_s_per_gb", ["-e"], wait="block", peers=["tcp"]))
+    return cases
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.raw_program = os.path.join(os.path.abspath(arguments.build), "bench", "raw_udp")
+        if not os.path.exists(self.raw_program):
+            sys.exit("%s is not there: run make first, or give --build" % self.raw_program)
+        self.albedo = None if arguments.raw_only else Albedo(arguments.build)
+        self.repeat, self.quick = arguments.repeat, arguments.quick
+        self.failures = 0
+
+    def contestants(self, network, case):
+        """Name -> a call that measures once. The raw program gets its best window for this very case."""
+        found = {}
+        seconds = 0.3 if self.quick else 0.7
+        iterations = 1000 if case.wait == "block" else 5000
+        if self.albedo:
+            found["albedo"] = lambda: perftest(self.albedo, network, case.program, case.size, case.options, 1, iterations)
+        if case.is_latency():
+            found["raw"] = lambda: raw(self.raw_program, network, "latency", case.size, case.wait, iterations=iterations)
+        else:
+            window = best_window(self.raw_program, network, case.size, case.wait)
+            found["raw"] = lambda: raw(self.raw_program, network, "bandwidth", case.size, case.wait, window, seconds)
+        if "raw-no-gso" in case.peers:
+            other = best_window(self.raw_program, network, case.size, case.wait, gso=False)
+            found["raw-no-gso"] = lambda: raw(self.raw_program, network, "bandwidth", case.size, case.wait, other, seconds,
+                                              gso=False)
+        if "tcp" in case.peers and shutil.which("iperf3"):
+            found["tcp"] = lambda: tcp(network, 1)
+        return found
+
+    def run(self, network, case):
+        row = {"network": network.name, "case": case.name, "program": " ".join([case.program, *case.options]),
+               "message_bytes": case.size, "datagram_payload_bytes": network.payload, "figure": case.figure}
+        rounds = {}
+        try:
+            contestants = self.contestants(network, case)
+            for _ in range(self.repeat):
+                for name, measure in contestants.items():
+                    rounds.setdefault(name, []).append(measure()[case.figure])
+        except Failed as failure:
+            self.failures += 1
+            row["error"] = str(failure)
+            return row
+        for name, values in rounds.items():
+            row[name.replace("-", "_")] = {"median": statistics.median(values), "least": min(values), "most": max(values)}
+        if "albedo" in rounds:
+            row["ratio"] = statistics.median(a / b for a, b in zip(rounds["albedo"], rounds["raw"]))
+            if case.goal:
+                way, bound = case.goal
+                row["goal"] = "%s %g" % case.goal
+                row["met"] = row["ratio"] >= bound if way == ">=" else row["ratio"] <= bound
+        row["rounds"] = self.repeat
+        return row
+
+
+def networks():
+    """(list of networks, reasons why some are missing)."""
+    local = Place("loopback")
+    found, missing = [lambda: Network("loopback", [local, local], 4096)], []
+    places, reason = namespaces()
+    if reason:
+        return found, ["veth: " + reason]
+
+    def veth(mtu, payload):
+        for place in places:
+            subprocess.run(place.enter + ["ip", "link", "set", "alb0", "mtu", str(mtu)], check=True)
+        return Network("veth-%d" % mtu, places, payload)
+
+    found += [lambda: veth(1500, 1024), lambda: veth(9000, 4096)]
+    return found, missing
+
+
+def read(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def environment():
+    model = next((line.split(":", 1)[1].strip() for line in (read("/proc/cpuinfo") or "").splitlines()
+                  if line.startswith("model name")), platform.machine())
+    buffers = {name: int(read("/proc/sys/net/core/" + name) or 0)
+               for name in ("rmem_default", "rmem_max", "wmem_default", "wmem_max")}
+    commit = subprocess.run(["git", "-C", TOP, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL).stdout.decode().strip()
+    return {"kernel": platform.release(), "cpu": model, "cores": os.cpu_count(), "load": os.getloadavg()[0], **buffers,
+            "uid": os.geteuid(), "commit": commit or None}
+
+
+FIGURES = {"bytes_per_s": ("GB/s", 1e-9, "%.3f"), "messages_per_s": ("M/s", 1e-6, "%.3f"), "half_rtt_us": ("us", 1, "%.2f"),
+           "cpu_s_per_gb": ("CPU s/GB", 1, "%.3f")}
+
+
+def print_table(rows):
+    print("\n%-11s %-16s %9s  %9s %9s %7s  %-10s %s" % ("network", "case", "bytes", "albedo", "raw UDP", "ratio", "", "beside"))
+    for row in rows:
+        unit, scale, form = FIGURES[row["figure"]]
+
+        def cell(name):
+            return form % (row[name]["median"] * scale) if name in row else "-"
+
+        if "error" in row:
+            print("%-11s %-16s %9d  failed: %s" % (row["network"], row["case"], row["message_bytes"],
+                                                   row["error"].splitlines()[0]))
+            continue
+        beside = ["%s %s" % (label, cell(name)) for name, label in (("tcp", "TCP"), ("raw_no_gso", "raw without GSO"))
+                  if name in row]
+        if "goal" in row:
+            beside.append("goal %s: %s" % (row["goal"], "met" if row["met"] else "NOT met"))
+        print("%-11s %-16s %9d  %9s %9s %7s  %-10s %s" % (
+            row["network"], row["case"], row["message_bytes"], cell("albedo"), cell("raw"),
+            "%.2f" % row["ratio"] if "ratio" in row else "-", unit, ", ".join(beside)))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=os.path.join(TOP, "build"), help="build folder")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, 3 rounds, shorter runs")
+    parser.add_argument("--case", action="append", metavar="TEXT",
+                        help="only cases whose NETWORK/CASE/BYTES contains TEXT (may be repeated)")
+    parser.add_argument("--json", metavar="FILE", help="also write the lines of JSON there (default BUILD/bench.jsonl)")
+    parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default 5)")
+    parser.add_argument("--raw-only", action="store_true", help="the machine's limits alone, without Albedo")
+    parser.add_argument("--list", action="store_true", help="print the cases and end")
+    arguments = parser.parse_args()
+    arguments.repeat = arguments.repeat or (3 if arguments.quick else 5)
+    if arguments.repeat < 1:
+        parser.error("--repeat must be 1 or more")
+    arguments.json = arguments.json or os.path.join(arguments.build, "bench.jsonl")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    signal.signal(signal.SIGINT, lambda number, frame: sys.exit(130))
+    found, missing = networks()
+    rows = []
+    bench = Bench(arguments)
+    with open(arguments.json, "w") as file:
+
+        def say(line):
+            for out in (file, sys.stdout):
+                print(json.dumps(line), file=out, flush=True)
+
+        if not arguments.list:
+            say({"environment": environment()})
+        for make in found:
+            network = make()
+            for case in cases_for(network, arguments.quick):
+                name = "%s/%s/%d" % (network.name, case.name, case.size)
+                if arguments.case and not any(text in name for text in arguments.case):
+                    continue
+                if arguments.list:
+                    print(name)
+                    continue
+                rows.append(bench.run(network, case))
+                say(rows[-1])
+        for reason in missing:
+            say({"skipped": reason})
+    if arguments.list:
+        return
+    print_table(rows)
+    for reason in missing:
+        print("skipped: " + reason)
+    sys.exit(1 if bench.failures or not rows else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Latency of plain UDP: one message there, one back, by spinning on the socket or by sleeping in poll().
+#include "bench/raw.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WARM_UP      500
+#define RESEND_NS    ALB_NS_PER_S
+#define IDLE_NS      (20 * ALB_NS_PER_S)
+#define RECEIVED_MAX 32
+
+static void send_message(struct alb_raw_socket *s, const uint8_t *message, const struct alb_raw_options *options)
+{
+    static struct alb_raw_burst burst;
+    uint32_t offset = 0;
+    do {
+        uint32_t bytes = ALB_MIN(options->payload_bytes, options->message_bytes - offset);
+        if (!alb_raw_burst_add(&burst, s, message + offset, bytes)) {
+            alb_raw_burst_send(&burst, s);
+            continue;
+        }
+        offset += bytes;
+    } while (offset < options->message_bytes);
+    alb_raw_burst_send(&burst, s);
+}
+
+static uint32_t message_wire_bytes(const struct alb_raw_options *o)
+{
+    uint32_t datagrams = (o->message_bytes + o->payload_bytes - 1) / o->payload_bytes;
+    return o->message_bytes + ALB_MAX(datagrams, 1u) * ALB_RAW_OVERHEAD_BYTES;
+}
+
+// False when nothing came until give_up, or on FIN.
+static bool wait_message(struct alb_raw_socket *s, const struct alb_raw_options *options, uint64_t patience_ns)
+{
+    struct alb_raw_received received[RECEIVED_MAX];
+    uint32_t expected = message_wire_bytes(options), got = 0, empty = 0;
+    alb_time start = 0;
+    while (got < expected) {
+        uint32_t count = alb_raw_receive(s, received, options->wait == ALB_RAW_BLOCK, 100);
+        for (uint32_t i = 0; i < count; i++) {
+            if (received[i].bytes[0] == ALB_RAW_FIN)
+                return false;
+            got += received[i].length;
+        }
+        // The clock is read now and then only: it would be part of every empty poll.
+        if (!count && (options->wait == ALB_RAW_BLOCK || ++empty % 1024 == 0)) {
+            alb_time now = alb_raw_now();
+            if (!start)
+                start = now;
+            else if (now - start > patience_ns)
+                return false;
+        }
+    }
+    return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_result(const struct alb_raw_options *o, uint64_t *rtt_ns, uint32_t count, uint32_t lost, double cpu)
+{
+    qsort(rtt_ns, count, sizeof(*rtt_ns), compare);
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += (double)rtt_ns[i];
+    // Half of a round trip, as perftest prints it.
+    printf(
+        "{\"mode\":\"latency\",\"message_bytes\":%u,\"payload_bytes\":%u,\"wait\":\"%s\",\"iterations\":%u,\"lost\":%u,"
+        "\"half_rtt_us_min\":%.3f,\"half_rtt_us_p50\":%.3f,\"half_rtt_us_avg\":%.3f,\"half_rtt_us_p99\":%.3f,"
+        "\"cpu_ask_s\":%.6f}\n",
+        o->message_bytes, o->payload_bytes, o->wait == ALB_RAW_SPIN ? "spin" : "block", count, lost,
+        (double)rtt_ns[0] / 2e3, (double)rtt_ns[count / 2] / 2e3, sum / count / 2e3,
+        (double)rtt_ns[(uint64_t)count * 99 / 100] / 2e3, cpu);
+}
+
+void alb_raw_pingpong_ask(const struct alb_raw_options *options)
+{
+    struct alb_raw_socket s;
+    uint8_t *message = calloc(1, options->message_bytes + 1);
+    uint64_t *rtt_ns = calloc(options->iterations, sizeof(*rtt_ns));
+    if (!message || !rtt_ns)
+        alb_raw_die("calloc");
+    alb_raw_socket_open(&s, options);
+    uint32_t lost = 0, count = 0;
+    for (uint32_t i = 0; count < options->iterations; i++) {
+        alb_time start = alb_raw_now();
+        send_message(&s, message, options);
+        // The first ones may come before the other side is there.
+        if (!wait_message(&s, options, count ? RESEND_NS : 20 * ALB_NS_PER_MS)) {
+            if (++lost > 500) {
+                errno = ETIMEDOUT;
+                alb_raw_die("no answer");
+            }
+            continue;
+        }
+        if (count == 0 && i < WARM_UP + lost)
+            continue;
+        rtt_ns[count++] = alb_raw_now() - start;
+    }
+    for (int i = 0; i < 3; i++)
+        alb_raw_send_header(&s, &(struct alb_raw_header){.kind = ALB_RAW_FIN});
+    print_result(options, rtt_ns, count, lost, (double)alb_raw_cpu_ns() * 1e-9);
+}
+
+void alb_raw_pingpong_answer(const struct alb_raw_options *options)
+{
+    struct alb_raw_socket s;
+    uint8_t *message = calloc(1, options->message_bytes + 1);
+    if (!message)
+        alb_raw_die("calloc");
+    alb_raw_socket_open(&s, options);
+    while (wait_message(&s, options, IDLE_NS))
+        send_message(&s, message, options);
+}
