@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/capture.h"
+
+#include "wire/pcap.h"
+#include "wire/roce.h"
+
+#include <errno.h>
+
+int alb_sim_capture_open(struct alb_sim_capture *capture, const char *path)
+{
+    uint8_t header[ALB_PCAP_FILE_HEADER_BYTES];
+    capture->file = fopen(path, "wb");
+    if (!capture->file)
+        return errno;
+    alb_pcap_file_header(header);
+    fwrite(header, 1, sizeof(header), capture->file);
+    return 0;
+}
+
+int alb_sim_capture_close(struct alb_sim_capture *capture)
+{
+    int error = ferror(capture->file) ? EIO : 0;
+    if (fclose(capture->file) != 0)
+        error = errno;
+    capture->file = NULL;
+    return error;
+}
+
+void alb_sim_capture_add(struct alb_sim_capture *capture, const struct alb_sim_packet *packet, alb_sim_time now)
+{
+    static const uint8_t zeros[ALB_ROCE_PAYLOAD_MAX + 8];
+    struct alb_pcap_packet info = {
+        .time = alb_sim_to_ns(now),
+        .source = packet->source,
+        .destination = packet->destination,
+        .traffic_class = packet->traffic_class,
+        .hop_limit = packet->hop_limit,
+    };
+    struct iovec iov[2] = {
+        {(void *)(uintptr_t)packet->bytes, packet->stored_bytes},
+        {(void *)(uintptr_t)zeros, packet->length - packet->stored_bytes},
+    };
+    uint8_t head[ALB_PCAP_HEAD_MAX];
+    uint32_t head_bytes = alb_pcap_head(head, &info, iov, packet->length);
+    fwrite(head, 1, head_bytes, capture->file);
+    fwrite(iov[0].iov_base, 1, iov[0].iov_len, capture->file);
+    fwrite(iov[1].iov_base, 1, iov[1].iov_len, capture->file);
+}

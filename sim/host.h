@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Hosts: an engine of the product, driven in virtual time through the same calls as the device drives it.
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/trace.h"
+#include "sim/capture.h"
+#include "sim/link.h"
+#include "sim/memory.h"
+#include "wire/icrc.h"
+
+struct alb_sim_network;
+
+struct alb_sim_host_config {
+    struct alb_addr addr;
+    struct alb_engine_config engine; // memory, seed and stats are the host's to fill in
+    uint32_t burst_segments_max;     // 1 where every packet picks its own path
+    // The engine is asked for more while less than this waits for the host's own link, as a device's socket buffer
+    // would let it.
+    uint64_t ahead_bytes;
+};
+
+// What the ICRC check knows of one peer address.
+struct alb_sim_icrc_peer {
+    struct alb_addr addr;
+    struct alb_icrc_peer state;
+};
+
+struct alb_sim_host {
+    struct alb_sim_node node;
+    struct alb_sim_network *network;
+    struct alb_list link; // in the network
+    uint32_t number;      // in the network, from 0
+    struct alb_addr addr;
+    uint16_t port;
+    struct alb_engine *engine;
+    struct alb_device_stats stats;
+    struct alb_sim_memory memory;
+    struct alb_sim_link *out; // where its packets leave
+    struct alb_sim_event wake;
+    uint64_t ahead_bytes;
+    struct alb_tx tx;
+    uint8_t *tx_memory;
+    uint8_t *scratch; // a received packet whose payload is not carried
+    struct alb_sim_icrc_peer *icrc_peers;
+    uint32_t icrc_peer_count;
+    uint32_t events[ALB_EVENT_QP_FAILED + 1]; // by type
+    struct alb_qp_failure failure;            // the last one
+    void (*on_event)(struct alb_sim_host *host, const struct alb_event *event);
+    void (*after)(struct alb_sim_host *host, alb_sim_time now); // each time that the engine has run
+    void *user;
+    struct alb_sim_capture *capture; // may be NULL
+    FILE *trace;                     // may be NULL: trace lines, as the device writes them
+};
+
+void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr);
+
+// The errno of alb_engine_create. Its link is given afterwards (out).
+int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network,
+                      const struct alb_sim_host_config *config);
+// Every object of its engine has been destroyed; asserts that no memory is left.
+void alb_sim_host_fini(struct alb_sim_host *host);
+
+// Lets the engine run now: after posting, or a call that may have made something due.
+void alb_sim_host_poke(struct alb_sim_host *host);
+
+// The engine's clock.
+alb_time alb_sim_host_now(const struct alb_sim_host *host);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where a simulated engine's memory comes from: malloc with an account, so that a leak, a block given back with another
+// size and an allocation on the data path are found.
+#pragma once
+
+#include "engine/engine.h"
+
+struct alb_sim_memory {
+    uint64_t blocks, bytes; // outstanding
+    uint64_t bytes_peak;
+    bool is_data_path;        // set while the engine runs its data path
+    uint64_t data_path_calls; // gets and puts made then: must stay 0
+    uint64_t fail_after;      // so many more gets succeed, then they fail; UINT64_MAX: all succeed
+};
+
+void alb_sim_memory_init(struct alb_sim_memory *memory);
+// What an engine's configuration wants.
+struct alb_memory alb_sim_memory_interface(struct alb_sim_memory *memory);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The virtual network: nodes, links between them, one queue of events, one seed. The same seed and the same calls give
+// the same trace, which trace_hash sums up.
+#pragma once
+
+#include "base/prng.h"
+#include "sim/host.h"
+
+struct alb_sim_network {
+    struct alb_sim_queue queue;
+    struct alb_sim_packet_pool packets;
+    struct alb_prng prng;
+    struct alb_list hosts;
+    uint32_t host_count; // made so far
+    // True: packets carry their bytes, sealed with the ICRC and checked on arrival; every test of correctness sets it.
+    // False: headers only, and received payload is zeros.
+    bool carries_payload;
+    uint64_t trace_hash; // of every packet sent and every trace record
+};
+
+void alb_sim_network_init(struct alb_sim_network *network, uint64_t seed, bool carries_payload);
+// Hosts and links have ended before; packets still on their way end with it.
+void alb_sim_network_fini(struct alb_sim_network *network);
+
+// A link into that node.
+void alb_sim_network_link(struct alb_sim_network *network, struct alb_sim_link *link, struct alb_sim_node *to,
+                          const struct alb_sim_link_config *config);
+
+static inline alb_sim_time alb_sim_network_now(const struct alb_sim_network *network)
+{
+    return network->queue.now;
+}
+
+// Lets time pass until then, all that is due at that moment included.
+void alb_sim_network_run_until(struct alb_sim_network *network, alb_sim_time until);
+// Lets time pass for so long.
+void alb_sim_network_run_for(struct alb_sim_network *network, alb_sim_time span);
+// Lets time pass until nothing is due any more, but not beyond limit; true if nothing is. Then now is the time of the
+// last event.
+bool alb_sim_network_run_idle(struct alb_sim_network *network, alb_sim_time limit);
+
+// Adds to the trace hash.
+void alb_sim_network_note(struct alb_sim_network *network, uint64_t at, uint64_t what, const void *bytes,
+                          uint32_t length);

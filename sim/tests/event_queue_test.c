@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/event_queue.h"
+
+#include "base/prng.h"
+#include "base/tests/test.h"
+
+#include <stdlib.h>
+
+struct probe {
+    struct alb_sim_event event;
+    alb_sim_time due;
+    uint64_t order; // of scheduling
+    uint32_t fired;
+};
+
+static struct probe *last;
+
+static void fire(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct probe *probe = ALB_CONTAINER_OF(event, struct probe, event);
+    assert_true(probe->due == now);
+    if (last && last->due == probe->due)
+        assert_true(last->order < probe->order);
+    else if (last)
+        assert_true(last->due < probe->due);
+    probe->fired++;
+    last = probe;
+}
+
+static void schedule__same_moment_fires_in_order(void **state)
+{
+    struct alb_sim_queue queue;
+    struct probe probes[100];
+    alb_sim_queue_init(&queue);
+    last = NULL;
+    for (uint32_t i = 0; i < 100; i++) {
+        probes[i] = (struct probe){.due = i % 3, .order = i};
+        alb_sim_event_init(&probes[i].event, fire);
+        alb_sim_queue_schedule(&queue, &probes[i].event, probes[i].due);
+    }
+    while (alb_sim_queue_step(&queue))
+        ;
+    assert_int_equal(queue.fired, 100);
+    assert_int_equal(queue.now, 2);
+    alb_sim_queue_fini(&queue);
+}
+
+static void schedule__random_moves_and_cancels_keep_the_order(void **state)
+{
+    enum { COUNT = 1000, STEPS = 100000 };
+    struct alb_sim_queue queue;
+    struct probe *probes = calloc(COUNT, sizeof(*probes));
+    struct alb_prng prng;
+    uint64_t scheduled = 0;
+    alb_prng_init(&prng, 5);
+    alb_sim_queue_init(&queue);
+    last = NULL;
+    for (uint32_t i = 0; i < COUNT; i++)
+        alb_sim_event_init(&probes[i].event, fire);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        struct probe *probe = &probes[alb_prng_below(&prng, COUNT)];
+        switch (alb_prng_below(&prng, 4)) {
+        case 0:
+            alb_sim_queue_cancel(&queue, &probe->event);
+            assert_false(alb_sim_event_is_scheduled(&probe->event));
+            break;
+        case 1:
+            alb_sim_queue_step(&queue);
+            break;
+        default:
+            if (probe == last)
+                last = NULL; // what it was last is about to change
+            probe->due = queue.now + alb_prng_below(&prng, 1000);
+            probe->order = i;
+            alb_sim_queue_schedule(&queue, &probe->event, probe->due);
+            scheduled++;
+        }
+    }
+    while (alb_sim_queue_step(&queue))
+        ;
+    assert_true(queue.fired > STEPS / 5 && queue.fired < scheduled);
+    alb_sim_queue_fini(&queue);
+    free(probes);
+}
+
+static void schedule__never_cancels(void **state)
+{
+    struct alb_sim_queue queue;
+    struct probe probe = {.due = 7};
+    alb_sim_queue_init(&queue);
+    alb_sim_event_init(&probe.event, fire);
+    alb_sim_queue_schedule(&queue, &probe.event, 7);
+    assert_int_equal(alb_sim_queue_next_at(&queue), 7);
+    alb_sim_queue_schedule(&queue, &probe.event, ALB_SIM_NEVER);
+    assert_true(alb_sim_queue_next_at(&queue) == ALB_SIM_NEVER);
+    assert_false(alb_sim_queue_step(&queue));
+    alb_sim_queue_fini(&queue);
+}
+
+static void advance__moves_now(void **state)
+{
+    struct alb_sim_queue queue;
+    alb_sim_queue_init(&queue);
+    alb_sim_queue_advance(&queue, ALB_SIM_MS(3));
+    assert_int_equal(queue.now, 3000000000);
+    alb_sim_queue_fini(&queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedule__same_moment_fires_in_order),
+        cmocka_unit_test(schedule__random_moves_and_cancels_keep_the_order),
+        cmocka_unit_test(schedule__never_cancels),
+        cmocka_unit_test(advance__moves_now),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

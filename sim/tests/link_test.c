@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Links by themselves: rate, delay, queue, marks, scripts and faults.
+#include "sim/link.h"
+
+#include "base/tests/test.h"
+#include "wire/datagram.h"
+
+#include <string.h>
+
+enum {
+    ARRIVALS_MAX = 4096,
+};
+
+struct bench {
+    struct alb_sim_node node;
+    struct alb_sim_queue queue;
+    struct alb_sim_packet_pool pool;
+    struct alb_sim_link link;
+    struct {
+        alb_sim_time at;
+        alb_psn psn;
+        uint8_t traffic_class;
+        bool is_corrupt;
+    } arrivals[ARRIVALS_MAX];
+    uint32_t count;
+};
+
+static void arrive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    struct bench *bench = ALB_CONTAINER_OF(node, struct bench, node);
+    struct alb_roce roce;
+    assert_true(bench->count < ARRIVALS_MAX);
+    bench->arrivals[bench->count].at = now;
+    bench->arrivals[bench->count].psn = alb_sim_packet_headers(packet, &roce) ? roce.psn : UINT32_MAX;
+    bench->arrivals[bench->count].traffic_class = packet->traffic_class;
+    bench->arrivals[bench->count++].is_corrupt = packet->is_corrupt;
+    alb_sim_packet_put(&bench->pool, packet);
+}
+
+static void bench_init(struct bench *bench, const struct alb_sim_link_config *config)
+{
+    memset(bench, 0, sizeof(*bench));
+    bench->node.receive = arrive;
+    alb_sim_queue_init(&bench->queue);
+    alb_sim_packet_pool_init(&bench->pool, 4096);
+    alb_sim_link_init(&bench->link, &bench->queue, &bench->pool, &bench->node, config);
+}
+
+static void bench_fini(struct bench *bench)
+{
+    alb_sim_link_fini(&bench->link);
+    alb_sim_queue_fini(&bench->queue);
+    assert_int_equal(bench->pool.outstanding, 0);
+    alb_sim_packet_pool_fini(&bench->pool);
+}
+
+static void send(struct bench *bench, alb_psn psn, uint32_t wire_bytes)
+{
+    struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool);
+    struct alb_roce roce = {.opcode = ALB_RC_ACK, .psn = psn, .syndrome = ALB_AETH_SYNDROME_ACK(31)};
+    packet->stored_bytes = alb_roce_encode(&roce, packet->bytes) + ALB_ICRC_BYTES;
+    packet->length = packet->stored_bytes;
+    packet->wire_bytes = wire_bytes;
+    packet->traffic_class = ALB_ECN_ECT0;
+    alb_sim_link_send(&bench->link, packet, bench->queue.now);
+}
+
+static void drain(struct bench *bench)
+{
+    while (alb_sim_queue_step(&bench->queue))
+        ;
+}
+
+static void send__takes_its_time_on_the_wire_and_on_the_way(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 100000000000, .delay = ALB_SIM_NS(500)});
+    send(&b, 0, 1000);
+    send(&b, 1, 1500);
+    assert_int_equal(alb_sim_link_queued_bytes(&b.link, 0), 2500);
+    drain(&b);
+    assert_int_equal(b.arrivals[0].at, 1000 * 80 + 500000); // a byte at 100 Gb/s: 80 ps
+    assert_int_equal(b.arrivals[1].at, 2500 * 80 + 500000);
+    bench_fini(&b);
+}
+
+static void send__queue_limit_and_marks(void **state)
+{
+    struct bench b;
+    bench_init(
+        &b, &(struct alb_sim_link_config){.bits_per_s = 1000000000, .queue_bytes_max = 5000, .mark_above_bytes = 2000});
+    for (uint32_t i = 0; i < 8; i++)
+        send(&b, i, 1000);
+    drain(&b);
+    assert_int_equal(b.count, 5);
+    assert_int_equal(b.link.stats.overflowed, 3);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(b.arrivals[i].traffic_class, i > 2 ? ALB_ECN_CE : ALB_ECN_ECT0);
+    assert_int_equal(b.link.stats.marked, 2);
+    assert_int_equal(b.link.stats.queue_bytes_peak, 5000);
+    bench_fini(&b);
+}
+
+static void script__drops_swaps_doubles_delays_marks_and_damages(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.delay = 10});
+    const struct alb_sim_rule rules[] = {
+        {.from = 2, .action = ALB_SIM_DROP},
+        {.by = ALB_SIM_BY_PSN, .psn = 3, .action = ALB_SIM_SWAP},
+        {.from = 6, .action = ALB_SIM_DUPLICATE},
+        {.by = ALB_SIM_BY_OPCODE, .opcode = ALB_RC_ACK, .from = 7, .action = ALB_SIM_DELAY, .amount = 100},
+        {.by = ALB_SIM_BY_FLAGS, .flags = ALB_OPCODE_RESPONSE, .from = 8, .action = ALB_SIM_MARK},
+        {.from = 9, .action = ALB_SIM_CORRUPT, .amount = 3},
+    };
+    for (uint32_t i = 0; i < ALB_COUNT(rules); i++)
+        alb_sim_script_add(&b.link.script, &rules[i]);
+    assert_false(alb_sim_script_is_done(&b.link.script));
+    for (uint32_t i = 1; i <= 9; i++)
+        send(&b, i, 100);
+    drain(&b);
+    static const alb_psn order[] = {1, 4, 3, 5, 6, 6, 8, UINT32_MAX, 7};
+    assert_int_equal(b.count, ALB_COUNT(order));
+    for (uint32_t i = 0; i < ALB_COUNT(order); i++)
+        if (order[i] != UINT32_MAX)
+            assert_int_equal(b.arrivals[i].psn, order[i]);
+    assert_int_equal(b.arrivals[6].traffic_class, ALB_ECN_CE);
+    assert_true(b.arrivals[7].is_corrupt);
+    assert_int_equal(b.arrivals[8].at, 110);
+    assert_true(alb_sim_script_is_done(&b.link.script));
+    bench_fini(&b);
+}
+
+static void script__nobody_follows__the_held_packet_goes_on_by_itself(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.delay = 10});
+    alb_sim_script_add(&b.link.script, &(struct alb_sim_rule){.action = ALB_SIM_SWAP});
+    send(&b, 1, 100);
+    drain(&b);
+    assert_int_equal(b.count, 1);
+    assert_int_equal(b.arrivals[0].at, ALB_SIM_NS(ALB_FAULTS_HOLD_NS_MAX) + 10);
+    bench_fini(&b);
+}
+
+static void script__times_and_all(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){0});
+    alb_sim_script_add(&b.link.script, &(struct alb_sim_rule){.from = 3, .times = 2, .action = ALB_SIM_DROP});
+    for (uint32_t i = 1; i <= 6; i++)
+        send(&b, i, 100);
+    alb_sim_script_clear(&b.link.script);
+    alb_sim_script_add(&b.link.script, &(struct alb_sim_rule){.times = UINT32_MAX, .action = ALB_SIM_DROP});
+    for (uint32_t i = 7; i <= 9; i++)
+        send(&b, i, 100);
+    drain(&b);
+    assert_int_equal(b.count, 4);
+    assert_int_equal(b.arrivals[2].psn, 5);
+    assert_int_equal(b.link.stats.lost, 5);
+    bench_fini(&b);
+}
+
+static void faults__are_counted_and_the_same_for_the_same_seed(void **state)
+{
+    static struct bench b[2];
+    struct alb_sim_link_config config = {.delay = 10, .faults_seed = 9};
+    char error[ALB_FAULTS_ERROR_MAX];
+    assert_true(alb_faults_parse("loss=10%,duplicate=10%,reorder=10%,corrupt=10%,delay=1us..5us", &config.faults, error,
+                                 sizeof(error)));
+    for (uint32_t i = 0; i < 2; i++) {
+        bench_init(&b[i], &config);
+        for (uint32_t k = 0; k < 1000; k++)
+            send(&b[i], k, 100);
+        drain(&b[i]);
+        assert_in_range(b[i].link.stats.lost, 50, 150);
+        assert_in_range(b[i].link.stats.duplicated, 50, 150);
+        assert_in_range(b[i].link.stats.corrupted, 50, 150);
+        assert_int_equal(b[i].count, 1000 - b[i].link.stats.lost + b[i].link.stats.duplicated);
+    }
+    assert_memory_equal(b[0].arrivals, b[1].arrivals, sizeof(b[0].arrivals));
+    bench_fini(&b[0]);
+    bench_fini(&b[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(send__takes_its_time_on_the_wire_and_on_the_way),
+        cmocka_unit_test(send__queue_limit_and_marks),
+        cmocka_unit_test(script__drops_swaps_doubles_delays_marks_and_damages),
+        cmocka_unit_test(script__nobody_follows__the_held_packet_goes_on_by_itself),
+        cmocka_unit_test(script__times_and_all),
+        cmocka_unit_test(faults__are_counted_and_the_same_for_the_same_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
