@@ -206,6 +206,10 @@ static inline struct alb_door_mw *alb_door_mw(struct ibv_mw *mw)
     return ALB_CONTAINER_OF(mw, struct alb_door_mw, mw);
 }
 
+// The engine's form of a bind. A window opens memory to peers only, so that IBV_ACCESS_LOCAL_WRITE, which programs add out of habit, says
+// nothing about it and is dropped.
+struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey);
+
 // EFAULT unless every page of the range is mapped, readable, and writable if asked.
 int alb_door_check_mapped(const void *address, size_t length, bool writable);
 

@@ -48,24 +48,27 @@ static int dealloc_mw(struct ibv_mw *mw)
     return alb_door_mw_release(alb_door_mw(mw));
 }
 
+struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey)
+{
+    return (struct alb_mw_bind){
+        .mw = alb_door_mw((struct ibv_mw *)mw)->region,
+        .mr = info->mr ? alb_door_mr(info->mr)->region : NULL,
+        .addr = info->addr,
+        .length = info->length,
+        .access = info->mw_access_flags & ~(unsigned int)IBV_ACCESS_LOCAL_WRITE,
+        .rkey = rkey,
+    };
+}
+
 // Binds a window of type 1. Its next key is known as soon as the request is posted: the index stays, the low byte goes up by one.
 static int bind_mw(struct ibv_qp *public, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
     struct alb_door_qp *qp = alb_door_qp(public);
-    const struct ibv_mw_bind_info *info = &bind->bind_info;
     struct alb_send_wr wr = {
         .wr_id = bind->wr_id,
         .opcode = ALB_WR_BIND_MW,
         .flags = bind->send_flags,
-        .bind =
-            {
-                .mw = alb_door_mw(mw)->region,
-                .mr = info->mr ? alb_door_mr(info->mr)->region : NULL,
-                .addr = info->addr,
-                .length = info->length,
-                .access = info->mw_access_flags,
-                .rkey = ibv_inc_rkey(mw->rkey),
-            },
+        .bind = alb_door_bind(mw, &bind->bind_info, ibv_inc_rkey(mw->rkey)),
     };
     if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED))
         return EINVAL;

@@ -9,17 +9,9 @@ static bool has_sane_list(int count, const struct ibv_sge *list)
 
 static int translate_bind(const struct ibv_send_wr *wr, struct alb_send_wr *to)
 {
-    const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
     if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
         return EINVAL; // type 1 is bound by ibv_bind_mw
-    to->bind = (struct alb_mw_bind){
-        .mw = alb_door_mw(wr->bind_mw.mw)->region,
-        .mr = info->mr ? alb_door_mr(info->mr)->region : NULL,
-        .addr = info->addr,
-        .length = info->length,
-        .access = info->mw_access_flags,
-        .rkey = wr->bind_mw.rkey,
-    };
+    to->bind = alb_door_bind(wr->bind_mw.mw, &wr->bind_mw.bind_info, wr->bind_mw.rkey);
     return 0;
 }
 

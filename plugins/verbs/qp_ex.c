@@ -185,14 +185,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
         refuse(builder_of(ex), EINVAL);
         return;
     }
-    wr->bind = (struct alb_mw_bind){
-        .mw = alb_door_mw(mw)->region,
-        .mr = info->mr ? alb_door_mr(info->mr)->region : NULL,
-        .addr = info->addr,
-        .length = info->length,
-        .access = info->mw_access_flags,
-        .rkey = rkey,
-    };
+    wr->bind = alb_door_bind(mw, info, rkey);
 }
 
 // ---- batches -----------------------------------------------------------------------------------------------------------
