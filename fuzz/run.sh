@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# usage: fuzz/run.sh SECONDS [TARGET...]
+# Builds the fuzz targets with clang (in build-fuzz, or $BUILD) and runs each, or those named, for SECONDS, starting from its
+# corpus. What it finds of interest stays in build-fuzz/found/TARGET; an input that crashes is left in build-fuzz/crash and
+# makes this fail. Add such an input to fuzz/corpus/TARGET with its repair: every build replays the corpus as a test.
+set -eu
+
+[ $# -ge 1 ] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
+seconds=$1
+shift
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=${BUILD:-$top/build-fuzz}
+clang=$(command -v clang || command -v clang-14) || { echo "fuzz/run.sh: clang is not installed" >&2; exit 1; }
+
+cmake -S "$top" -B "$build" -G Ninja -DCMAKE_C_COMPILER="$clang" -DALBEDO_FUZZ=ON -DBUILD_TESTING=OFF \
+    -DALBEDO_SANITIZE=address,undefined,fuzzer-no-link >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+[ $# -gt 0 ] || set -- $(cd "$top/fuzz" && ls -- *_fuzz.c | sed 's/_fuzz\.c$//')
+
+failed=
+for target in "$@"; do
+    ninja -C "$build" "fuzz_$target" >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+    mkdir -p "$build/found/$target" "$build/crash"
+    echo "== $target, $seconds s"
+    "$build/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="$build/crash/$target-" "$build/found/$target" "$top/fuzz/corpus/$target" \
+        >"$build/found/$target.log" 2>&1 || failed="$failed $target"
+    grep -E 'stat::(number_of_executed_units|average_exec_per_sec)|ERROR|SUMMARY' "$build/found/$target.log" || true
+done
+[ -z "$failed" ] || { echo "failed:$failed (logs in $build/found, inputs in $build/crash)" >&2; exit 1; }
