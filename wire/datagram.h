@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What crosses the edge between an engine and its driver (a device with sockets, or the simulator): received datagrams, and
-// bursts of segments to send. Both only refer to bytes, so that payload is gathered straight from user memory.
+// What crosses the edge between an engine and its driver (a device with sockets, or the simulator): received datagrams,
+// and bursts of segments to send. Both only refer to bytes, so that payload is gathered straight from user memory.
 #pragma once
 
 #include "base/addr.h"
@@ -18,8 +18,8 @@ enum alb_ecn {
     ALB_ECN_MASK = 3,
 };
 
-// One received datagram. bytes is the UDP payload; behind the edge (in the engine) the ICRC is checked and length no longer
-// counts it. The bytes are valid during the call only.
+// One received datagram. bytes is the UDP payload; behind the edge (in the engine) the ICRC is checked and length no
+// longer counts it. The bytes are valid during the call only.
 struct alb_datagram {
     struct alb_endpoint peer;  // where it came from
     struct alb_endpoint local; // what it was sent to
@@ -30,16 +30,17 @@ struct alb_datagram {
     uint32_t length;
 };
 
-// One datagram to send: tx->iov[iov_first ... iov_first + iov_count - 1]. The first entry is the header, the last one the
-// trailer: pad bytes and then four bytes of room for the ICRC, which the edge seals. Both lie in tx->bytes. Between them
-// stands the payload, in memory that stays valid and unchanged until the driver enters the engine again.
+// One datagram to send: tx->iov[iov_first ... iov_first + iov_count - 1]. The first entry is the header, the last one
+// the trailer: pad bytes and then four bytes of room for the ICRC, which the edge seals. Both lie in tx->bytes. Between
+// them stands the payload, in memory that stays valid and unchanged until the driver enters the engine again.
 struct alb_segment {
     uint32_t iov_first;
     uint16_t iov_count;
     uint32_t length; // of the UDP payload: header, payload and trailer
 };
 
-// Segments to one peer on one path. All are segment_bytes long but the last, which may be shorter (what UDP GSO asks for).
+// Segments to one peer on one path. All are segment_bytes long but the last, which may be shorter (what UDP GSO asks
+// for).
 struct alb_burst {
     struct alb_endpoint peer;
     struct alb_endpoint local; // port 0: the driver's own for that path

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "wire/crc32.h"
+// The source itself is included: a processor takes one of two ways through it, and both are tested.
+#include "wire/crc32.c"
 
 #include "base/tests/test.h"
 
@@ -22,6 +23,21 @@ static void crc32_short__is_the_same_for_every_length(void **state)
         assert_int_equal(alb_crc32(alb_crc32_short(words, count), "x", 1),
                          alb_crc32(alb_crc32(0, words, 4 * count), "x", 1));
     }
+}
+
+static void crc32__the_portable_way_agrees_with_this_processors(void **state)
+{
+    uint32_t words[ALB_CRC32_SHORT_WORDS];
+    uint32_t random = 11;
+    for (unsigned round = 0; round < 1000; round++) {
+        for (uint32_t i = 0; i < ALB_COUNT(words); i++)
+            words[i] = random = random * 1664525 + 1013904223;
+        assert_int_equal(multiply_portable(words[0], words[1]), multiply(words[0], words[1]));
+        uint32_t count = 1 + round % ALB_CRC32_SHORT_WORDS;
+        assert_int_equal(short_portable(words, count), crc32_short(words, count));
+    }
+    assert_int_equal(multiply_portable(ONE, 0x12345678), 0x12345678);
+    assert_int_equal(multiply_portable(times_x(ONE), over_x(ONE)), ONE);
 }
 
 // The definition itself: change one word and ask which change explains the new CRC.
@@ -51,6 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc32__has_the_check_value_of_the_standard),
+        cmocka_unit_test(crc32__the_portable_way_agrees_with_this_processors),
         cmocka_unit_test(crc32_short__is_the_same_for_every_length),
         cmocka_unit_test(crc32_word_for__finds_the_change_at_every_distance),
     };
