@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Writing boards as JSON.
+#include "device/report.h"
+
+#include "base/log.h"
+#include "engine/qp_state.h"
+#include "wire/drop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *alb_report_qp_type(uint8_t type)
+{
+    switch (type) {
+    case ALB_QPT_RC:
+        return "RC";
+    case ALB_QPT_UC:
+        return "UC";
+    case ALB_QPT_UD:
+        return "UD";
+    default:
+        return "?";
+    }
+}
+
+const char *alb_report_qp_state(uint8_t state)
+{
+    return state <= ALB_QPS_ERR ? alb_qp_state_name((enum alb_qp_state)state) : "?";
+}
+
+// A JSON string; the name of a program may hold any byte. What is not ASCII becomes "?".
+static void write_text(const char *text, FILE *to)
+{
+    putc('"', to);
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(to, "\\%c", c);
+        else
+            putc(c >= 0x20 && c < 0x7f ? c : '?', to);
+    }
+    putc('"', to);
+}
+
+static void write_counters(const struct alb_stats *stats, FILE *to)
+{
+    for (unsigned i = 0; i < ALB_STAT_COUNT; i++)
+        fprintf(to, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", alb_stat_name((enum alb_stat)i), stats->counter[i]);
+}
+
+static void write_qp(const struct alb_qp_stats *qp, FILE *to)
+{
+    char peer[ALB_ADDR_TEXT_MAX];
+    struct alb_addr addr;
+    memcpy(addr.bytes, qp->peer, sizeof(addr.bytes));
+    fprintf(to,
+            "{\"qpn\": %" PRIu32 ", \"type\": \"%s\", \"state\": \"%s\", \"path_mtu_bytes\": %u, \"dest_qpn\": %" PRIu32
+            ", \"peer\": \"%s\", \"counters\": {",
+            qp->qpn, alb_report_qp_type(qp->type), alb_report_qp_state(qp->state), qp->path_mtu_bytes, qp->dest_qpn,
+            alb_addr_format(&addr, peer));
+    write_counters(&qp->stats, to);
+    fputs("}}", to);
+}
+
+static void write_all_counters(const struct alb_board_header *header, FILE *to)
+{
+    fputs(", \"counters\": {", to);
+    write_counters(&header->device_stats.sum, to);
+    fputs("}, \"dropped\": {", to);
+    for (unsigned i = ALB_DROP_NONE + 1; i < ALB_DROP_COUNT; i++)
+        fprintf(to, "%s\"%s\": %" PRIu64, i > ALB_DROP_NONE + 1 ? ", " : "", alb_drop_name((enum alb_drop)i),
+                header->device_stats.dropped[i]);
+    fputs("}, \"edge\": {", to);
+    for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
+        fprintf(to, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", alb_edge_stat_name((enum alb_edge_stat)i),
+                header->edge_stats.counter[i]);
+    putc('}', to);
+}
+
+void alb_report_write(const struct alb_board_header *header, const struct alb_qp_stats *qps, bool has_counters,
+                      FILE *to)
+{
+    char text[ALB_ADDR_TEXT_MAX];
+    fprintf(to, "{\"pid\": %d, \"program\": ", header->pid);
+    write_text(header->program, to);
+    fputs(", \"device\": ", to);
+    write_text(header->device, to);
+    fprintf(to, ", \"slot\": %u, \"mtu_bytes\": %" PRIu32 ", \"started_ns\": %" PRIu64 ", \"addresses\": [",
+            header->slot, header->mtu_bytes, header->started_ns);
+    for (uint32_t i = 0; i < header->address_count; i++)
+        fprintf(to, "%s\"%s\"", i > 0 ? ", " : "", alb_addr_format(&header->addresses[i], text));
+    fputs("], \"faults\": ", to);
+    write_text(header->faults, to);
+    if (has_counters)
+        write_all_counters(header, to);
+    fputs(", \"queue_pairs\": [", to);
+    bool is_first = true;
+    for (uint32_t i = 0; qps != NULL && i < header->qp_max; i++) {
+        if (qps[i].qpn == 0)
+            continue;
+        fputs(is_first ? "" : ", ", to);
+        write_qp(&qps[i], to);
+        is_first = false;
+    }
+    fputs("]}\n", to);
+}
+
+// The path with %p replaced; false if it does not fit.
+static bool expand(const char *path, char *out, size_t size)
+{
+    const char *mark = strstr(path, "%p");
+    int length = mark != NULL ? snprintf(out, size, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2)
+                              : snprintf(out, size, "%s", path);
+    return length >= 0 && (size_t)length < size;
+}
+
+void alb_report_to_file(const struct alb_board *board, const char *path)
+{
+    char name[4096], temporary[4096 + 16];
+    if (!expand(path, name, sizeof(name))) {
+        alb_log(ALB_LOG_WARNING, "counters: the name of the file is too long");
+        return;
+    }
+    snprintf(temporary, sizeof(temporary), "%s.%d", name, (int)getpid());
+    FILE *file = fopen(temporary, "we");
+    if (file == NULL) {
+        alb_log(ALB_LOG_WARNING, "counters: %s: %s", temporary, strerror(errno));
+        return;
+    }
+    alb_report_write(board->header, board->qps, true, file);
+    if (fclose(file) != 0 || rename(temporary, name) != 0) {
+        alb_log(ALB_LOG_WARNING, "counters: %s: %s", name, strerror(errno));
+        unlink(temporary);
+    }
+}
