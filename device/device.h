@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A device: one engine with its sockets, its thread and its locks. A process has one per device name, shared by all who open it.
+// A device: one engine with its sockets, its thread and its locks. A process has one per device name, shared by all who
+// open it.
 //
-// Who drives: whoever holds the driver token may call the engine. A thread that polls an empty completion queue takes it
-// (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the device's own thread
-// takes over within 100 us when nobody polls.
+// Who drives: whoever holds the driver token may call the engine. A thread that polls an empty completion queue takes
+// it (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the
+// device's own thread takes over within 100 us when nobody polls.
 #pragma once
 
 #include "base/faults.h"
@@ -22,13 +23,14 @@ struct alb_device_options {
     char trace_path[4096]; // likewise
 };
 
-// Options from the environment, which `albedo run` sets: ALBEDO_NET (addresses or interface names, comma-separated; unset: 127.0.0.1 and,
-// where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE. On EINVAL error says what is wrong and what
-// would be right.
+// Options from the environment, which `albedo run` sets: ALBEDO_NET (addresses or interface names, comma-separated;
+// unset: 127.0.0.1 and, where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE. On EINVAL error
+// says what is wrong and what would be right.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
-// Opens the process's device of that name ("roce0"), or takes another reference to it; options count for the first open only. ENODEV: no
-// such device; EADDRNOTAVAIL: an address is not local; EADDRINUSE: no process slot is free; EMFILE and the like.
+// Opens the process's device of that name ("roce0"), or takes another reference to it; options count for the first open
+// only. ENODEV: no such device; EADDRNOTAVAIL: an address is not local; EADDRINUSE: no process slot is free; EMFILE and
+// the like.
 int alb_device_open(const char *name, const struct alb_device_options *options, struct alb_device **device);
 // Drops a reference. The last one waits (bounded) until the engine is quiet, then stops the thread and frees the slot.
 void alb_device_close(struct alb_device *device);
@@ -44,25 +46,32 @@ const struct alb_addr *alb_device_gid(const struct alb_device *device, uint32_t 
 // The IPv4 or IPv6 interface index that carries a GID, 0 if unknown.
 uint32_t alb_device_gid_ifindex(const struct alb_device *device, uint32_t index);
 
-// Fills the address vector for sending from a GID of this device to peer: local, peer, same_host. EINVAL: no such index;
-// ENETUNREACH: the two are of different families.
+// Fills the address vector for sending from a GID of this device to peer: local, peer, same_host. EINVAL: no such
+// index; ENETUNREACH: the two are of different families.
 int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const struct alb_addr *peer, struct alb_av *av);
 
-// Waits for the driver token; control calls on the engine stand between lock and unlock. Unlock sends what they left to send and delivers
-// events. Not recursive.
+// Waits for the driver token; control calls on the engine stand between lock and unlock. Unlock sends what they left to
+// send and delivers events. Not recursive.
 void alb_device_lock(struct alb_device *device);
 void alb_device_unlock(struct alb_device *device);
 
-// Work was posted to the queue pair: rings its bell and, if the token is free, drives the engine so that it leaves at once.
+// Work was posted to the queue pair: rings its bell and, if the token is free, drives the engine so that it leaves at
+// once.
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp);
 
-// A completion queue was found empty: drives the engine once if the token is free (else returns: whoever has it drives).
+// Waits until everything the queue pair has sent is acknowledged and everything it must answer is answered, at most a
+// second or two; if there has been loss, also a while for a peer that did not hear the last answer and asks again. To
+// be called without the token, before the queue pair is destroyed.
+void alb_device_drain(struct alb_device *device, struct alb_qp *qp);
+
+// A completion queue was found empty: drives the engine once if the token is free (else returns: whoever has it
+// drives).
 void alb_device_poll(struct alb_device *device);
 
-// Where engine events go: called with the token held, by whichever thread drives; it must not call back into the device. Set by the
-// door before the first object is created.
-void alb_device_set_event_handler(struct alb_device *device, void (*on_event)(void *context, const struct alb_event *event),
-                                  void *context);
+// Where engine events go: called with the token held, by whichever thread drives; it must not call back into the
+// device. Set by the door before the first object is created.
+void alb_device_set_event_handler(struct alb_device *device,
+                                  void (*on_event)(void *context, const struct alb_event *event), void *context);
 
 // True in a process that was forked from the one that opened the device: it must not touch it (ibv_fork_init(3)).
 bool alb_device_is_forked(const struct alb_device *device);

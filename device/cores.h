@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether a core is free: what decides if it is worth while, or even harmful, to spin.
+#pragma once
+
+#include "base/types.h"
+
+struct alb_cores {
+    int loadavg_fd; // -1: not to be known, and then no core counts as free
+    uint32_t usable;
+    alb_time looked_at;
+    bool is_one_free;
+};
+
+void alb_cores_init(struct alb_cores *cores);
+void alb_cores_fini(struct alb_cores *cores);
+
+// True if no more threads want to run on this machine than this process may use cores, the calling one counted. Looks
+// at most once a millisecond.
+bool alb_cores_has_free(struct alb_cores *cores, alb_time now);
+
+// The number of runnable threads in the text of /proc/loadavg ("0.20 0.18 0.12 1/80 11206"); UINT32_MAX if there is
+// none.
+uint32_t alb_cores_parse_runnable(const char *loadavg);

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The life of a device, and what is known of its addresses.
+#include "device/address.h"
+#include "device/drain.h"
+#include "device/drive.h"
+#include "device/memory.h"
+#include "device/registry.h"
+#include "device/thread.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+// A software peer may be off its processor for some time slices: waiting less only sends things twice.
+#define ACK_TIMEOUT_MIN_NS (10 * ALB_NS_PER_MS)
+
+static void take_datagrams(void *context, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
+{
+    alb_engine_rx(context, datagrams, count, now);
+}
+
+static void take_drop(void *context, enum alb_drop reason)
+{
+    alb_engine_count_drop(context, reason);
+}
+
+static void *get_pages(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void put_pages(void *memory, size_t bytes)
+{
+    if (memory)
+        munmap(memory, bytes);
+}
+
+static int learn_addresses(struct alb_device *device, const struct alb_device_options *options)
+{
+    device->mtu_bytes = ALB_ROCE_PAYLOAD_MAX;
+    if (options->address_count == 0 || options->address_count > ALB_DEVICE_ADDRESSES_MAX)
+        return EINVAL;
+    for (uint32_t i = 0; i < options->address_count; i++) {
+        struct alb_address_info info;
+        char text[ALB_ADDR_TEXT_MAX];
+        if (!alb_address_find(&options->addresses[i], &info)) {
+            alb_log(ALB_LOG_ERROR, "%s: %s is not an address of this host", device->name,
+                    alb_addr_format(&options->addresses[i], text));
+            return EADDRNOTAVAIL;
+        }
+        uint32_t mtu_bytes = alb_address_roce_mtu(&info.addr, info.mtu_bytes);
+        device->ifindexes[i] = info.ifindex;
+        device->mtu_bytes = ALB_MIN(device->mtu_bytes, mtu_bytes);
+        if (mtu_bytes == 0) {
+            alb_log(ALB_LOG_ERROR, "%s: the interface of %s has an MTU of %u bytes, too small for any path MTU of RoCE",
+                    device->name, alb_addr_format(&info.addr, text), info.mtu_bytes);
+            return EADDRNOTAVAIL;
+        }
+    }
+    return 0;
+}
+
+static int open_files(struct alb_device *device, const struct alb_device_options *options)
+{
+    int error = 0;
+    if (options->pcap_path[0]) {
+        error = alb_capture_open(&device->capture, options->pcap_path);
+        device->has_capture = !error;
+        if (error)
+            alb_log(ALB_LOG_ERROR, "%s: capture %s: %s", device->name, options->pcap_path, strerror(error));
+    }
+    if (!error && options->trace_path[0]) {
+        error = alb_trace_file_open(&device->trace, options->trace_path);
+        device->has_trace = !error;
+        if (error)
+            alb_log(ALB_LOG_ERROR, "%s: trace %s: %s", device->name, options->trace_path, strerror(error));
+    }
+    return error;
+}
+
+static int open_board(struct alb_device *device, const struct alb_device_options *options,
+                      const struct alb_engine_config *config)
+{
+    const struct alb_board_identity identity = {
+        .device = device->name,
+        .slot = device->port.slot,
+        .mtu_bytes = device->mtu_bytes,
+        .addresses = options->addresses,
+        .address_count = options->address_count,
+        .faults = &options->faults,
+    };
+    int error = alb_board_create(&device->board, &identity, config->qp_max);
+    if (!error)
+        alb_directory_enter(&device->directory, &device->board);
+    return error;
+}
+
+static int open_edge(struct alb_device *device, const struct alb_device_options *options)
+{
+    struct alb_edge_stats *stats = &device->board.header->edge_stats;
+    struct alb_siphash_key hash_key;
+    uint8_t *buffers = get_pages(ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES);
+    void *idents = get_pages(alb_idents_bytes());
+    int error = buffers && idents && getrandom(&hash_key, sizeof(hash_key), 0) == sizeof(hash_key) ? 0 : ENOMEM;
+    if (!error)
+        error = alb_sender_init(&device->sender, &device->port, stats, &options->faults, options->fault_seed);
+    if (error) {
+        put_pages(buffers, ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES);
+        put_pages(idents, alb_idents_bytes());
+        return error;
+    }
+    const struct alb_rx_taker taker = {.context = device->engine, .datagrams = take_datagrams, .drop = take_drop};
+    device->idents = alb_idents_init(idents, &hash_key);
+    alb_rx_init(&device->rx, &taker, stats, device->idents, device->port.slot, buffers);
+    device->rx.capture = device->sender.capture = device->has_capture ? &device->capture : NULL;
+    return 0;
+}
+
+static void close_edge(struct alb_device *device)
+{
+    if (!device->rx.buffers)
+        return;
+    alb_sender_fini(&device->sender);
+    put_pages(device->rx.buffers, ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES);
+    put_pages(device->idents, alb_idents_bytes());
+    device->rx.buffers = NULL;
+}
+
+static int open_engine(struct alb_device *device, const struct alb_device_options *options)
+{
+    struct alb_engine_config config;
+    alb_engine_config_default(&config);
+    config.memory = alb_device_memory();
+    config.slot = device->port.slot;
+    config.mtu_max_bytes = device->mtu_bytes;
+    config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
+    config.trace_records = device->has_trace ? ALB_TRACE_FILE_RECORDS : 0;
+    if (getrandom(config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
+        return EIO;
+    int error = open_board(device, options, &config);
+    if (error)
+        return error;
+    config.stats = &device->board.header->device_stats;
+    config.qp_stats = device->board.qps;
+    return alb_engine_create(&config, &device->engine);
+}
+
+// Undoes as much of open_parts as was done.
+static void close_parts(struct alb_device *device)
+{
+    alb_thread_stop(device);
+    close_edge(device);
+    if (device->engine)
+        alb_engine_destroy(device->engine);
+    alb_directory_leave(&device->directory);
+    if (device->board.header)
+        alb_board_destroy(&device->board);
+    if (device->has_trace)
+        alb_trace_file_close(&device->trace);
+    if (device->has_capture)
+        alb_capture_close(&device->capture);
+    alb_port_close(&device->port);
+}
+
+static int open_parts(struct alb_device *device, const struct alb_device_options *options)
+{
+    int error = learn_addresses(device, options);
+    if (!error)
+        error = alb_port_open(&device->port, options->addresses, options->address_count);
+    if (!error)
+        error = open_files(device, options);
+    if (!error)
+        error = open_engine(device, options);
+    if (!error)
+        error = open_edge(device, options);
+    if (!error)
+        error = alb_thread_start(device);
+    return error;
+}
+
+int alb_device_create(const char *name, const struct alb_device_options *options, struct alb_device **out)
+{
+    struct alb_device *device = get_pages(sizeof(*device));
+    if (!device)
+        return ENOMEM;
+    strcpy(device->name, name);
+    device->directory.fd = -1;
+    device->port.epoll_fd = device->port.wake_fd = -1;
+    alb_token_init(&device->token);
+    atomic_init(&device->deadline, ALB_TIME_NEVER);
+    int error = open_parts(device, options);
+    if (error) {
+        close_parts(device);
+        put_pages(device, sizeof(*device));
+        return error;
+    }
+    *out = device;
+    return 0;
+}
+
+void alb_device_destroy(struct alb_device *device)
+{
+    alb_device_drain_all(device);
+    close_parts(device);
+    put_pages(device, sizeof(*device));
+}
+
+// ---- what is known of it
+// -----------------------------------------------------------------------------------------------
+
+struct alb_engine *alb_device_engine(struct alb_device *device)
+{
+    return device->engine;
+}
+
+alb_time alb_device_now(void)
+{
+    return alb_clock_now();
+}
+
+uint8_t alb_device_slot(const struct alb_device *device)
+{
+    return device->port.slot;
+}
+
+uint32_t alb_device_mtu_bytes(const struct alb_device *device)
+{
+    return device->mtu_bytes;
+}
+
+const struct alb_addr *alb_device_gid(const struct alb_device *device, uint32_t index)
+{
+    return index < device->port.address_count ? &device->port.addresses[index] : NULL;
+}
+
+uint32_t alb_device_gid_ifindex(const struct alb_device *device, uint32_t index)
+{
+    return index < device->port.address_count ? device->ifindexes[index] : 0;
+}
+
+int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const struct alb_addr *peer, struct alb_av *av)
+{
+    const struct alb_addr *local = alb_device_gid(device, gid_index);
+    if (!local)
+        return EINVAL;
+    if (alb_addr_is_ipv4(local) != alb_addr_is_ipv4(peer))
+        return ENETUNREACH;
+    av->local = *local;
+    av->peer = *peer;
+    av->gid_index = (uint8_t)gid_index;
+    av->same_host = alb_address_is_local(peer);
+    if (!av->same_host)
+        atomic_store_explicit(&device->has_foreign_peers, true, memory_order_relaxed);
+    return 0;
+}
+
+void alb_device_set_event_handler(struct alb_device *device,
+                                  void (*on_event)(void *context, const struct alb_event *event), void *context)
+{
+    alb_token_lock(&device->token);
+    device->on_event = on_event;
+    device->event_context = context;
+    alb_drive_release(device);
+}
+
+bool alb_device_is_forked(const struct alb_device *device)
+{
+    return atomic_load_explicit(&device->is_forked, memory_order_relaxed);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Listing a process in the host directory.
+#include "device/directory_file.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX])
+{
+    const char *base = getenv("ALBEDO_DIRECTORY"); // for tests, and for containers without /dev/shm
+    snprintf(path, ALB_DIRECTORY_FOLDER_MAX, "%.180s/albedo-%u", base && *base ? base : "/dev/shm", uid);
+    return path;
+}
+
+int alb_directory_check_folder(int fd, uint32_t uid)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return errno;
+    return status.st_uid == uid && (status.st_mode & 022) == 0 ? 0 : EPERM;
+}
+
+// Opens the folder, making it if need be. Returns -1 with errno.
+static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX])
+{
+    uint32_t uid = (uint32_t)geteuid();
+    alb_directory_folder(uid, path);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int error = alb_directory_check_folder(fd, uid);
+    if (error) {
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+// Creates and locks a file that nobody has taken for stale in between. Returns -1 with errno.
+static int create_locked(int folder, const char *name)
+{
+    for (int attempt = 0; attempt < 16; attempt++) {
+        struct stat status;
+        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, LOCK_EX) == 0 && fstat(fd, &status) == 0 && status.st_nlink > 0)
+            return fd;
+        close(fd);
+    }
+    errno = EBUSY;
+    return -1;
+}
+
+static int write_file(int fd, const struct alb_board *board)
+{
+    struct stat status;
+    if (fstat(board->fd, &status) != 0)
+        return errno;
+    const struct alb_directory_file file = {
+        .magic = ALB_DIRECTORY_MAGIC,
+        .pid = (int32_t)getpid(),
+        .board_fd = board->fd,
+        .board_device = (uint64_t)status.st_dev,
+        .board_inode = (uint64_t)status.st_ino,
+    };
+    ssize_t wrote = pwrite(fd, &file, sizeof(file), 0);
+    return wrote == (ssize_t)sizeof(file) ? 0 : wrote < 0 ? errno : ENOSPC;
+}
+
+static int enter(struct alb_directory_entry *entry, const struct alb_board *board)
+{
+    char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[64];
+    int folder = open_folder(folder_path);
+    if (folder < 0)
+        return errno;
+    // Two PID namespaces may share the folder, and so a process id: the board's inode tells them apart.
+    struct stat status;
+    if (fstat(board->fd, &status) != 0)
+        status.st_ino = 0;
+    snprintf(name, sizeof(name), "%d-%llu", (int)getpid(), (unsigned long long)status.st_ino);
+    snprintf(entry->path, sizeof(entry->path), "%s/%s", folder_path, name);
+    entry->fd = create_locked(folder, name);
+    int error = entry->fd < 0 ? errno : write_file(entry->fd, board);
+    if (error)
+        alb_directory_leave(entry);
+    close(folder);
+    return error;
+}
+
+void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_board *board)
+{
+    *entry = (struct alb_directory_entry){.fd = -1};
+    if (board->fd < 0)
+        return; // said already
+    int error = enter(entry, board);
+    if (error)
+        alb_log(ALB_LOG_WARNING, "host directory: %s: \"albedo stat\" will not show this process", strerror(error));
+}
+
+void alb_directory_leave(struct alb_directory_entry *entry)
+{
+    if (entry->fd < 0)
+        return;
+    unlink(entry->path);
+    close(entry->fd);
+    entry->fd = -1;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The host directory: which processes of this user have devices open, and where their boards are. A folder in /dev/shm
+// (one per user, nobody else may write to it) holds a small file for each device. Its process keeps it locked as long
+// as it lives, which holds across PID namespaces and ends with any kind of death; a file that nobody has locked is
+// stale, and whoever sees it removes it.
+//
+// Reading takes nothing on trust: another process's file and board may hold anything.
+#pragma once
+
+#include "device/board.h"
+
+// ---- for the process that is listed
+// ------------------------------------------------------------------------------------
+
+struct alb_directory_entry {
+    int fd; // locked; -1: not listed
+    char path[300];
+};
+
+// Lists a board. Without /dev/shm, or when it is full, warns and leaves the process unlisted.
+void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_board *board);
+void alb_directory_leave(struct alb_directory_entry *entry);
+
+// ---- for readers
+// ---------------------------------------------------------------------------------------------------------
+
+// A board of another process (or of this one).
+struct alb_directory_board {
+    struct alb_board_header header;      // as it was when it was mapped, checked
+    const struct alb_board_header *live; // mapped for reading only: fresh counters, but nothing in there is checked
+    const struct alb_qp_stats
+        *qps; // header.qp_max rows, live; NULL: another version of Albedo wrote it, counters cannot be read
+    size_t bytes;
+};
+
+struct alb_directory {
+    void *dir; // DIR of the folder, NULL: there is none, and so nobody is listed
+    int dir_fd;
+};
+
+// Opens the directory of a user (usually geteuid()). Errors: EACCES for another user's; a missing one is empty. EPERM:
+// the folder is not that user's.
+int alb_directory_open(struct alb_directory *directory, uint32_t uid);
+void alb_directory_close(struct alb_directory *directory);
+
+// The next living process's board, false at the end. What is stale is removed, what is broken or not accessible passed
+// over. The board is to be given back by alb_directory_unmap.
+bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board);
+void alb_directory_unmap(struct alb_directory_board *board);
+
+// Maps the board open in another process as file descriptor fd, if it is one of the file system place (device, inode)
+// and makes sense.
+bool alb_directory_map(int pid, int fd, uint64_t device, uint64_t inode, struct alb_directory_board *board);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reading the host directory, and other processes' boards.
+#include "device/directory_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int alb_directory_open(struct alb_directory *directory, uint32_t uid)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX];
+    *directory = (struct alb_directory){.dir_fd = -1};
+    int fd = open(alb_directory_folder(uid, path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    int error = alb_directory_check_folder(fd, uid);
+    if (!error && !(directory->dir = fdopendir(fd)))
+        error = errno;
+    if (error) {
+        close(fd);
+        return error;
+    }
+    directory->dir_fd = fd;
+    return 0;
+}
+
+void alb_directory_close(struct alb_directory *directory)
+{
+    if (directory->dir)
+        closedir(directory->dir);
+    *directory = (struct alb_directory){.dir_fd = -1};
+}
+
+static bool is_text(const char *text, size_t size)
+{
+    return memchr(text, 0, size) != NULL;
+}
+
+static bool has_our_counters(const struct alb_board_header *header)
+{
+    return header->stat_count == ALB_STAT_COUNT && header->drop_count == ALB_DROP_COUNT &&
+           header->edge_count == ALB_EDGE_COUNT && header->qp_bytes == sizeof(struct alb_qp_stats);
+}
+
+// Whether a mapped board makes sense. It is copied first: its writer may change what has been checked.
+static bool validate(struct alb_directory_board *board)
+{
+    struct alb_board_header *header = &board->header;
+    memcpy(header, board->live, sizeof(*header));
+    board->qps = NULL;
+    if (header->magic != ALB_BOARD_MAGIC || header->version != ALB_BOARD_VERSION ||
+        header->header_bytes != sizeof(*header) || header->address_count > ALB_DEVICE_ADDRESSES_MAX)
+        return false;
+    if (!is_text(header->device, sizeof(header->device)) || !is_text(header->program, sizeof(header->program)) ||
+        !is_text(header->faults, sizeof(header->faults)))
+        return false;
+    if (!has_our_counters(header))
+        return true;
+    if (header->qp_offset % 64 != 0 || header->qp_offset < sizeof(*header) || header->qp_offset > board->bytes ||
+        (board->bytes - header->qp_offset) / sizeof(struct alb_qp_stats) < header->qp_max)
+        return false;
+    board->qps = (const struct alb_qp_stats *)((const uint8_t *)board->live + header->qp_offset);
+    return true;
+}
+
+// Maps an open file, if its size is one that cannot change and holds at least the header.
+static bool map(int fd, uint64_t device, uint64_t inode, struct alb_directory_board *board)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || (uint64_t)status.st_dev != device || (uint64_t)status.st_ino != inode ||
+        status.st_size < (off_t)sizeof(struct alb_board_header))
+        return false;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return false;
+    board->bytes = (size_t)status.st_size;
+    void *memory = mmap(NULL, board->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    board->live = memory;
+    if (validate(board))
+        return true;
+    alb_directory_unmap(board);
+    return false;
+}
+
+bool alb_directory_map(int pid, int board_fd, uint64_t device, uint64_t inode, struct alb_directory_board *board)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, board_fd);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool is_mapped = map(fd, device, inode, board);
+    close(fd);
+    return is_mapped;
+}
+
+void alb_directory_unmap(struct alb_directory_board *board)
+{
+    if (board->live)
+        munmap((void *)(uintptr_t)board->live, board->bytes);
+    *board = (struct alb_directory_board){0};
+}
+
+// The contents of a listed file whose process lives; removes the file of one that does not.
+static bool read_entry(const struct alb_directory *directory, const char *name, struct alb_directory_file *file)
+{
+    int fd = openat(directory->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool is_alive = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_alive)
+        unlinkat(directory->dir_fd, name, 0); // under the lock: its maker sees that and makes it again
+    bool is_read =
+        is_alive && pread(fd, file, sizeof(*file), 0) == (ssize_t)sizeof(*file) && file->magic == ALB_DIRECTORY_MAGIC;
+    close(fd);
+    return is_read;
+}
+
+bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board)
+{
+    struct dirent *listed;
+    *board = (struct alb_directory_board){0};
+    while (directory->dir && (listed = readdir(directory->dir))) {
+        struct alb_directory_file file;
+        if (listed->d_name[0] != '.' && read_entry(directory, listed->d_name, &file) &&
+            alb_directory_map(file.pid, file.board_fd, file.board_device, file.board_inode, board))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Bounded waiting for quiet.
+#include "device/drain.h"
+
+#include "device/drive.h"
+
+// A peer that is gone is not waited for longer than this.
+#define QUIET_NS_MAX ALB_NS_PER_S
+
+// Our last acknowledgement may have been lost; then the peer asks again after its timeout (67 ms is what most programs
+// set), and must not find nobody. So where datagrams do get lost we stay until nobody has asked for a while.
+#define LINGER_NS     (200 * ALB_NS_PER_MS)
+#define LINGER_NS_MAX (2 * ALB_NS_PER_S)
+
+struct wait {
+    struct alb_qp *qp; // NULL: all of them
+    bool has_seen_loss;
+    uint64_t datagrams;
+    alb_time silent_since;
+};
+
+static bool has_seen_loss(const struct alb_device *device)
+{
+    const struct alb_board_header *board = device->board.header;
+    static const enum alb_stat signs[] = {ALB_STAT_retransmitted_pkts, ALB_STAT_duplicate_request,
+                                          ALB_STAT_out_of_seq_request, ALB_STAT_local_ack_timeout_err};
+    uint64_t seen = board->edge_stats.counter[ALB_EDGE_fault_lost] + board->device_stats.dropped[ALB_DROP_BAD_ICRC];
+    for (size_t i = 0; i < ALB_COUNT(signs); i++)
+        seen += board->device_stats.sum.counter[signs[i]];
+    return seen != 0 || device->sender.has_faults;
+}
+
+static bool is_quiet(struct alb_device *device, const struct wait *wait)
+{
+    return wait->qp ? alb_qp_is_quiet(wait->qp) : alb_engine_is_quiet(device->engine);
+}
+
+static bool is_done(struct alb_device *device, void *context, alb_time now)
+{
+    struct wait *wait = context;
+    uint64_t datagrams = device->board.header->edge_stats.counter[ALB_EDGE_rx_datagrams];
+    if (!is_quiet(device, wait) || datagrams != wait->datagrams) {
+        wait->datagrams = datagrams;
+        wait->silent_since = now;
+        wait->has_seen_loss = has_seen_loss(device);
+    }
+    if (!is_quiet(device, wait))
+        return false;
+    return !wait->has_seen_loss || now - wait->silent_since >= LINGER_NS;
+}
+
+static void drain(struct alb_device *device, struct alb_qp *qp)
+{
+    alb_time now = alb_clock_now();
+    struct wait wait = {.qp = qp, .has_seen_loss = has_seen_loss(device), .silent_since = now};
+    alb_drive_until(device, is_done, &wait, now + (wait.has_seen_loss ? LINGER_NS_MAX : QUIET_NS_MAX));
+}
+
+void alb_device_drain(struct alb_device *device, struct alb_qp *qp)
+{
+    drain(device, qp);
+}
+
+void alb_device_drain_all(struct alb_device *device)
+{
+    drain(device, NULL);
+}

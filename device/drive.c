@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One turn of the engine, and the calls that take the token for one.
+#include "device/drive.h"
+
+#include "device/failure.h"
+
+#include <sched.h>
+
+// Batches of one pump. A poller comes back at once and shall look at its sockets in between; who only posted may not
+// come back.
+#define BATCHES_OF_POLL 2
+#define BATCHES_OF_KICK 64
+
+uint32_t alb_drive_receive(struct alb_device *device, alb_time now)
+{
+    struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
+    uint32_t messages = 0, count = alb_port_ready(&device->port, ready, ALB_COUNT(ready));
+    for (uint32_t i = 0; i < count; i++)
+        messages += alb_rx_receive(&device->rx, ready[i], now);
+    if (messages > 0)
+        atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
+    return messages;
+}
+
+static void deliver_events(struct alb_device *device)
+{
+    struct alb_event event;
+    while (alb_engine_event(device->engine, &event)) {
+        if (event.type == ALB_EVENT_QP_FAILED)
+            alb_failure_log(event.qp, &event.failure);
+        if (device->on_event)
+            device->on_event(device->event_context, &event);
+    }
+}
+
+static bool send_batches(struct alb_device *device, uint32_t batches_max, alb_time now)
+{
+    bool sent = false;
+    for (uint32_t i = 0; i < batches_max && alb_engine_wants_tx(device->engine); i++) {
+        if (alb_engine_tx(device->engine, &device->sender.tx, now) == 0)
+            break;
+        alb_sender_send(&device->sender, now);
+        sent = true;
+    }
+    if (alb_sender_deadline(&device->sender) <= now)
+        sent |= alb_sender_send_due(&device->sender, now) > 0;
+    return sent;
+}
+
+bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
+{
+    if (alb_engine_bell_is_rung(device->engine))
+        alb_engine_bells(device->engine, now);
+    if (alb_engine_deadline(device->engine) <= now)
+        alb_engine_tick(device->engine, now);
+    bool sent = send_batches(device, batches_max, now);
+    deliver_events(device);
+    if (device->has_trace)
+        alb_trace_file_drain(&device->trace, device->engine);
+    if (sent)
+        atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
+    return sent;
+}
+
+static void publish_deadline(struct alb_device *device)
+{
+    alb_time deadline = ALB_MIN(alb_engine_deadline(device->engine), alb_sender_deadline(&device->sender));
+    if (alb_engine_wants_tx(device->engine))
+        deadline = 0; // more than one pump was allowed to send
+    atomic_store(&device->deadline, deadline);
+}
+
+static void wake_thread_if_late(struct alb_device *device)
+{
+    alb_time armed_until = atomic_load(&device->armed_until);
+    if (atomic_load(&device->deadline) >= armed_until)
+        return;
+    // Only the first one to notice wakes it.
+    if (atomic_compare_exchange_strong(&device->armed_until, &armed_until, 0)) {
+        // Not under the token, so others may count beside us.
+        __atomic_fetch_add(&device->board.header->edge_stats.counter[ALB_EDGE_thread_wakes], 1, __ATOMIC_RELAXED);
+        alb_port_wake(&device->port);
+    }
+}
+
+void alb_drive_release(struct alb_device *device)
+{
+    for (;;) {
+        publish_deadline(device);
+        alb_token_release(&device->token);
+        wake_thread_if_late(device);
+        // Who rang a bell while we held the token has not got it and counts on us.
+        if (alb_likely(!alb_engine_bell_is_rung(device->engine)) || !alb_token_retake(&device->token))
+            return;
+        alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+    }
+}
+
+void alb_device_lock(struct alb_device *device)
+{
+    alb_token_lock(&device->token);
+}
+
+void alb_device_unlock(struct alb_device *device)
+{
+    alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+    alb_drive_release(device);
+}
+
+void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
+{
+    alb_engine_bell_ring(qp);
+    if (!alb_token_try(&device->token))
+        return;
+    alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+    alb_drive_release(device);
+}
+
+void alb_device_poll(struct alb_device *device)
+{
+    alb_time now = alb_clock_now();
+    atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+    bool worked = false;
+    if (alb_token_try(&device->token)) {
+        worked = alb_drive_receive(device, now) > 0;
+        worked |= alb_drive_pump(device, BATCHES_OF_POLL, now);
+        alb_drive_release(device);
+    }
+    // Costs a fifth of a microsecond when nobody waits for this core, and is what makes 64 pollers on two cores get on.
+    if (!worked)
+        sched_yield();
+}
+
+bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),
+                     void *context, alb_time until)
+{
+    const struct timespec pause = alb_timespec(20 * ALB_NS_PER_US);
+    alb_time now = alb_clock_now();
+    bool done = false;
+    while (!done && now < until && alb_token_lock_for(&device->token, until - now)) {
+        now = alb_clock_now();
+        atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
+        bool worked = alb_drive_receive(device, now) > 0;
+        worked |= alb_drive_pump(device, BATCHES_OF_KICK, now);
+        done = is_done(device, context, now);
+        alb_drive_release(device);
+        if (!done && !worked)
+            nanosleep(&pause, NULL);
+        now = alb_clock_now();
+    }
+    return done;
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Driving: what whoever holds the driver token does with engine and sockets.
+#pragma once
+
+#include "device/impl.h"
+
+// [token] Takes in what waits at the sockets. Returns the number of messages.
+uint32_t alb_drive_receive(struct alb_device *device, alb_time now);
+
+// [token] Answers bells, fires timers, sends what may leave, at most so many batches, and delivers events. True if
+// something was sent.
+bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now);
+
+// Gives the token back. Work that was posted meanwhile is looked after; the device thread is woken if it sleeps past a
+// deadline.
+void alb_drive_release(struct alb_device *device);
+
+// Drives until is_done says so, which is asked with the token held, or until the time has come. False if it has.
+bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),
+                     void *context, alb_time until);

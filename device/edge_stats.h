@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a device counts at its edge, beside the engine's own counters: system calls, sockets, relay, faults, who drove.
+// Plain 64-bit words with one writer at a time (the holder of the driver token), in memory that `albedo stat` reads.
+#pragma once
+
+#include "base/types.h"
+
+#define ALB_EDGE_STATS(X)                                                             \
+    X(rx_messages, "messages received from sockets (a coalesced burst is one)")       \
+    X(rx_datagrams, "datagrams received")                                             \
+    X(rx_overflow, "datagrams lost to a full socket receive buffer")                  \
+    X(tx_messages, "messages sent to sockets (a burst is one)")                       \
+    X(tx_datagrams, "datagrams sent")                                                 \
+    X(tx_waits, "times a socket's send buffer was full and waited for")               \
+    X(tx_no_buffer, "datagrams lost: no buffer space in socket or queue")             \
+    X(tx_too_big, "datagrams lost: larger than the path's MTU")                       \
+    X(tx_refused, "datagrams lost: forbidden by a packet filter, or no route")        \
+    X(tx_no_socket, "datagrams lost: no socket for their local address")              \
+    X(relay_out, "datagrams passed on to other process slots of this host")           \
+    X(relay_in, "datagrams that the owner of port 4791 passed on to us")              \
+    X(relay_lost, "datagrams that could not be passed on")                            \
+    X(relay_takeovers, "times this process took over port 4791")                      \
+    X(fault_lost, "faults: datagrams lost on demand")                                 \
+    X(fault_duplicated, "faults: datagrams duplicated")                               \
+    X(fault_corrupted, "faults: datagrams corrupted")                                 \
+    X(fault_reordered, "faults: datagrams held back for others to pass")              \
+    X(fault_delayed, "faults: datagrams delayed")                                     \
+    X(fault_overflow, "faults: datagrams lost because too many were held or delayed") \
+    X(drives_by_thread, "times the device thread drove the engine")                   \
+    X(thread_sleeps, "times the device thread went to sleep on the sockets")          \
+    X(thread_wakes, "times it had to be woken for an earlier deadline")
+
+enum alb_edge_stat {
+#define X(name, text) ALB_EDGE_##name,
+    ALB_EDGE_STATS(X)
+#undef X
+        ALB_EDGE_COUNT
+};
+
+struct alb_edge_stats {
+    uint64_t counter[ALB_EDGE_COUNT];
+};
+
+static inline void alb_edge_count(struct alb_edge_stats *stats, enum alb_edge_stat stat, uint64_t n)
+{
+    stats->counter[stat] += n;
+}
+
+// "rx_messages" and what it means.
+const char *alb_edge_stat_name(enum alb_edge_stat stat);
+const char *alb_edge_stat_text(enum alb_edge_stat stat);

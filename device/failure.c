@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The line about a failed queue pair.
+#include "device/failure.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+
+static const char *request_name(enum alb_wr_opcode opcode)
+{
+    switch (opcode) {
+    case ALB_WR_RDMA_WRITE:
+        return "WRITE";
+    case ALB_WR_RDMA_WRITE_WITH_IMM:
+        return "WRITE with immediate";
+    case ALB_WR_SEND:
+        return "SEND";
+    case ALB_WR_SEND_WITH_IMM:
+        return "SEND with immediate";
+    case ALB_WR_RDMA_READ:
+        return "READ";
+    case ALB_WR_ATOMIC_CMP_AND_SWP:
+        return "compare-and-swap";
+    case ALB_WR_ATOMIC_FETCH_AND_ADD:
+        return "fetch-and-add";
+    case ALB_WR_LOCAL_INV:
+        return "local invalidate";
+    case ALB_WR_BIND_MW:
+        return "memory window bind";
+    case ALB_WR_SEND_WITH_INV:
+        return "SEND with invalidate";
+    case ALB_WR_ATOMIC_WRITE:
+        return "ATOMIC WRITE";
+    }
+    return "request";
+}
+
+static const char *kind_name(const struct alb_qp *qp)
+{
+    static const char *const names[] = {[ALB_QPT_RC] = "RC", [ALB_QPT_UC] = "UC", [ALB_QPT_UD] = "UD"};
+    return names[alb_qp_kind(qp)];
+}
+
+char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *failure, char text[ALB_FAILURE_TEXT_MAX])
+{
+    char peer[ALB_ENDPOINT_TEXT_MAX];
+    const char *reason = failure->reason ? failure->reason : "unknown reason";
+    alb_endpoint_format(&failure->peer, peer);
+    if (failure->at_responder)
+        snprintf(text, ALB_FAILURE_TEXT_MAX,
+                 "%s queue pair 0x%06x failed: a request of peer %s QPN 0x%06x: %s; expected PSN %u", kind_name(qp),
+                 alb_qp_number(qp), peer, failure->dest_qpn, reason, failure->awaited_psn);
+    else
+        snprintf(
+            text, ALB_FAILURE_TEXT_MAX,
+            "%s queue pair 0x%06x failed: %s to peer %s QPN 0x%06x: %s; last PSN sent %u, awaited an answer to PSN %u, "
+            "retried %u times of %u, syndrome 0x%02x",
+            kind_name(qp), alb_qp_number(qp), request_name(failure->opcode), peer, failure->dest_qpn, reason,
+            failure->last_psn, failure->awaited_psn, failure->retries, failure->retry_limit, failure->syndrome);
+    return text;
+}
+
+void alb_failure_log(const struct alb_qp *qp, const struct alb_qp_failure *failure)
+{
+    char text[ALB_FAILURE_TEXT_MAX];
+    if (alb_log_is_shown(ALB_LOG_WARNING))
+        alb_log(ALB_LOG_WARNING, "%s", alb_failure_format(qp, failure, text));
+}

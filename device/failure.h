@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Why a queue pair went into error, for people: "transport retry counter exceeded" alone helps nobody.
+#pragma once
+
+#include "engine/engine.h"
+
+#define ALB_FAILURE_TEXT_MAX 512
+
+// One line: who failed at what, the peer, the last PSN, what was awaited, how often it was retried.
+char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *failure,
+                         char text[ALB_FAILURE_TEXT_MAX]);
+
+// Logs it at level warning.
+void alb_failure_log(const struct alb_qp *qp, const struct alb_qp_failure *failure);

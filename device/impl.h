@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The device's own struct, shared by its parts.
+#pragma once
+
+#include "device/board.h"
+#include "device/clock.h"
+#include "device/device.h"
+#include "device/directory.h"
+#include "device/port.h"
+#include "device/rx.h"
+#include "device/token.h"
+#include "device/trace_file.h"
+#include "device/tx.h"
+
+#include <pthread.h>
+
+#define ALB_DEVICE_NAME_BYTES 16
+
+struct alb_device {
+    char name[ALB_DEVICE_NAME_BYTES];
+    uint32_t refs; // guarded by the registry's mutex
+    _Atomic bool is_forked;
+    struct alb_engine *engine;
+    uint32_t mtu_bytes;
+    uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
+    void (*on_event)(void *context, const struct alb_event *event);
+    void *event_context;
+
+    struct alb_port port;
+    struct alb_board board;
+    struct alb_directory_entry directory;
+    struct alb_capture capture;
+    struct alb_trace_file trace;
+    bool has_capture;
+    bool has_trace;
+
+    // Who drives. The token guards everything the engine, the sockets and the files need.
+    _Alignas(64) struct alb_token token;
+    _Alignas(64) _Atomic alb_time polled_at; // when a thread last found a completion queue empty
+    _Alignas(64) _Atomic alb_time deadline;  // when somebody has to drive at the latest; written by the token's holder
+    _Atomic alb_time
+        armed_until; // when the device thread wakes by itself; 0: it is awake, or looks again within the takeover time
+    _Atomic alb_time active_at; // when something was last sent or received
+    _Atomic bool has_foreign_peers;
+
+    pthread_t thread;
+    bool has_thread;
+    _Atomic bool stops;
+
+    struct alb_idents *idents;
+    struct alb_sender sender;
+    struct alb_rx rx;
+};

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Device options from the environment.
+#include "base/text.h"
+#include "device/address.h"
+#include "device/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_known(const struct alb_device_options *options, const struct alb_addr *addr)
+{
+    for (uint32_t i = 0; i < options->address_count; i++) {
+        if (alb_addr_equals(&options->addresses[i], addr))
+            return true;
+    }
+    return false;
+}
+
+static int add_address(struct alb_device_options *options, const struct alb_addr *addr, char *error, size_t error_size)
+{
+    if (is_known(options, addr))
+        return 0;
+    if (options->address_count == ALB_DEVICE_ADDRESSES_MAX) {
+        snprintf(error, error_size, "ALBEDO_NET: more than %d addresses", ALB_DEVICE_ADDRESSES_MAX);
+        return EINVAL;
+    }
+    options->addresses[options->address_count++] = *addr;
+    return 0;
+}
+
+static int add_interface(struct alb_device_options *options, const char *name, char *error, size_t error_size)
+{
+    struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
+    uint32_t count = alb_address_of_interface(name, addresses, ALB_COUNT(addresses));
+    if (count == 0) {
+        snprintf(
+            error, error_size,
+            "ALBEDO_NET: \"%s\" is neither an IP address nor an interface with one; say for example 10.0.0.1, fd99::1 "
+            "or eth0, several separated by commas",
+            name);
+        return EINVAL;
+    }
+    int result = 0;
+    for (uint32_t i = 0; i < ALB_MIN(count, (uint32_t)ALB_COUNT(addresses)) && !result; i++)
+        result = add_address(options, &addresses[i], error, error_size);
+    return result;
+}
+
+static int add_item(struct alb_device_options *options, const char *item, char *error, size_t error_size)
+{
+    struct alb_addr addr;
+    if (!alb_addr_parse(item, &addr))
+        return add_interface(options, item, error, error_size);
+    static const struct alb_addr any_ipv6 = {{0}};
+    const struct alb_addr any_ipv4 = alb_addr_from_ipv4((const uint8_t[]){0, 0, 0, 0});
+    bool is_link_local = addr.bytes[0] == 0xfe && (addr.bytes[1] & 0xc0) == 0x80;
+    if (is_link_local || alb_addr_equals(&addr, &any_ipv4) || alb_addr_equals(&addr, &any_ipv6)) {
+        snprintf(error, error_size, "ALBEDO_NET: %s cannot be used: %s", item,
+                 is_link_local ? "a link-local address means nothing without its interface"
+                               : "name the addresses one by one");
+        return EINVAL;
+    }
+    return add_address(options, &addr, error, error_size);
+}
+
+static int parse_net(struct alb_device_options *options, const char *text, char *error, size_t error_size)
+{
+    char list[1024];
+    if (strlen(text) >= sizeof(list)) {
+        snprintf(error, error_size, "ALBEDO_NET: longer than %zu bytes", sizeof(list) - 1);
+        return EINVAL;
+    }
+    strcpy(list, text);
+    char *rest = list, *item;
+    int result = 0;
+    while (!result && (item = strsep(&rest, ",")))
+        result = *item ? add_item(options, item, error, error_size) : 0;
+    if (!result && options->address_count == 0) {
+        snprintf(error, error_size, "ALBEDO_NET: no address in \"%s\"", text);
+        result = EINVAL;
+    }
+    return result;
+}
+
+// Loopback: nothing listens beyond it until asked.
+static void take_loopback(struct alb_device_options *options)
+{
+    static const char *const loopback[] = {"127.0.0.1", "::1"};
+    for (size_t i = 0; i < ALB_COUNT(loopback); i++) {
+        struct alb_address_info info;
+        struct alb_addr addr;
+        if (alb_addr_parse(loopback[i], &addr) && alb_address_find(&addr, &info))
+            options->addresses[options->address_count++] = addr;
+    }
+}
+
+static int parse_faults(struct alb_device_options *options, char *error, size_t error_size)
+{
+    const char *faults = getenv("ALBEDO_FAULTS"), *seed = getenv("ALBEDO_SEED");
+    char why[ALB_FAULTS_ERROR_MAX];
+    if (faults && !alb_faults_parse(faults, &options->faults, why, sizeof(why))) {
+        snprintf(error, error_size, "ALBEDO_FAULTS: %s", why);
+        return EINVAL;
+    }
+    if (seed && *seed && !alb_text_parse_u64(seed, 0, UINT64_MAX, &options->fault_seed, why, sizeof(why))) {
+        snprintf(error, error_size, "ALBEDO_SEED: %s", why);
+        return EINVAL;
+    }
+    return 0;
+}
+
+static int parse_path(const char *name, char path[4096], char *error, size_t error_size)
+{
+    const char *value = getenv(name);
+    path[0] = 0;
+    if (!value)
+        return 0;
+    if (strlen(value) >= 4096) {
+        snprintf(error, error_size, "%s: longer than 4095 bytes", name);
+        return EINVAL;
+    }
+    strcpy(path, value);
+    return 0;
+}
+
+int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size)
+{
+    struct alb_device_options *parsed = calloc(1, sizeof(*parsed));
+    if (!parsed)
+        return ENOMEM;
+    const char *net = getenv("ALBEDO_NET");
+    int result = 0;
+    if (net && *net)
+        result = parse_net(parsed, net, error, error_size);
+    else
+        take_loopback(parsed);
+    if (!result)
+        result = parse_faults(parsed, error, error_size);
+    if (!result)
+        result = parse_path("ALBEDO_PCAP", parsed->pcap_path, error, error_size);
+    if (!result)
+        result = parse_path("ALBEDO_TRACE", parsed->trace_path, error, error_size);
+    if (!result)
+        *options = *parsed;
+    free(parsed);
+    return result;
+}

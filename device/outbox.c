@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// sendmmsg, and what to do when it refuses.
+#include "device/outbox.h"
+
+#include "wire/icrc.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <string.h>
+
+// How long a full send buffer is waited for before the rest of a batch is given up.
+#define FULL_WAIT_MS   2
+#define FULL_WAITS_MAX 5
+
+void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats)
+{
+    outbox->tx = tx;
+    outbox->line = line;
+    outbox->stats = stats;
+    outbox->socket = NULL;
+    outbox->count = 0;
+}
+
+static void add_control(struct msghdr *header, int level, int type, const void *value, size_t bytes)
+{
+    struct cmsghdr *control = (struct cmsghdr *)((uint8_t *)header->msg_control + header->msg_controllen);
+    control->cmsg_level = level;
+    control->cmsg_type = type;
+    control->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(control), value, bytes);
+    header->msg_controllen += CMSG_SPACE(bytes);
+}
+
+static void add_controls(struct msghdr *header, bool is_ipv4, uint8_t traffic_class, uint8_t hop_limit,
+                         uint32_t segment_bytes)
+{
+    int level = is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
+    int number = traffic_class;
+    if (traffic_class != 0)
+        add_control(header, level, is_ipv4 ? IP_TOS : IPV6_TCLASS, &number, sizeof(number));
+    number = hop_limit;
+    if (hop_limit != 0)
+        add_control(header, level, is_ipv4 ? IP_TTL : IPV6_HOPLIMIT, &number, sizeof(number));
+    uint16_t gso = (uint16_t)segment_bytes;
+    if (segment_bytes != 0)
+        add_control(header, IPPROTO_UDP, UDP_SEGMENT, &gso, sizeof(gso));
+    if (header->msg_controllen == 0)
+        header->msg_control = NULL;
+}
+
+// What became of a message.
+static void settle(struct alb_outbox *outbox, uint32_t i, enum alb_edge_stat stat)
+{
+    alb_edge_count(outbox->stats, stat, outbox->datagrams[i]);
+    alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, stat == ALB_EDGE_tx_datagrams);
+    if (outbox->copies[i])
+        alb_line_free(outbox->line, outbox->copies[i]);
+}
+
+static enum alb_edge_stat reason_of(int error)
+{
+    switch (error) {
+    case EAGAIN:
+    case ENOBUFS:
+    case ENOMEM:
+        return ALB_EDGE_tx_no_buffer;
+    case EMSGSIZE:
+        return ALB_EDGE_tx_too_big;
+    default: // EPERM (packet filter), ENETUNREACH, EHOSTUNREACH, EINVAL (such as a loopback source to elsewhere), ...
+        return ALB_EDGE_tx_refused;
+    }
+}
+
+// Sends a burst that the kernel would not cut: datagram by datagram, each sealed as such.
+static void send_singly(struct alb_outbox *outbox, uint32_t i)
+{
+    const struct alb_burst *burst = outbox->bursts[i];
+    struct msghdr header = outbox->headers[i].msg_hdr;
+    alb_icrc_seal(outbox->tx, burst, &outbox->socket->local, ALB_ICRC_IDENT_ZERO);
+    header.msg_control = &outbox->controls[i];
+    header.msg_controllen = 0;
+    add_controls(&header, alb_addr_is_ipv4(&burst->peer.addr), burst->traffic_class, burst->hop_limit, 0);
+    for (uint32_t s = 0; s < burst->segment_count; s++) {
+        const struct alb_segment *segment = &outbox->tx->segments[burst->segment_first + s];
+        header.msg_iov = &outbox->tx->iov[segment->iov_first];
+        header.msg_iovlen = segment->iov_count;
+        bool is_sent = sendmsg(outbox->socket->fd, &header, MSG_DONTWAIT) >= 0;
+        alb_edge_count(outbox->stats, is_sent ? ALB_EDGE_tx_datagrams : reason_of(errno), 1);
+        alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, is_sent);
+    }
+}
+
+// The kernel refused a message: waits, does without GSO, or gives the message up. True if it is settled.
+static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uint32_t *waits)
+{
+    if (error == EINTR)
+        return false;
+    if (error == EAGAIN && *waits < FULL_WAITS_MAX) {
+        struct pollfd file = {.fd = outbox->socket->fd, .events = POLLOUT};
+        ++*waits;
+        alb_edge_count(outbox->stats, ALB_EDGE_tx_waits, 1);
+        poll(&file, 1, FULL_WAIT_MS);
+        return false;
+    }
+    if ((error == EIO || error == EINVAL) && outbox->bursts[i]) {
+        // EIO: the interface cannot checksum segments. EINVAL: this burst only, say one larger than the path's MTU.
+        if (error == EIO)
+            outbox->socket->gso_works = false;
+        send_singly(outbox, i);
+        return true;
+    }
+    settle(outbox, i, reason_of(error));
+    return true;
+}
+
+void alb_outbox_flush(struct alb_outbox *outbox)
+{
+    uint32_t done = 0, waits = 0;
+    while (done < outbox->count) {
+        int sent = sendmmsg(outbox->socket->fd, outbox->headers + done, outbox->count - done, MSG_DONTWAIT);
+        for (int i = 0; i < sent; i++)
+            settle(outbox, done++, ALB_EDGE_tx_datagrams);
+        if (sent <= 0 && handle_refusal(outbox, done, errno, &waits))
+            done++;
+    }
+    outbox->count = 0;
+}
+
+void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message)
+{
+    if (outbox->count == ALB_OUTBOX_MESSAGES || (outbox->count > 0 && outbox->socket != message->socket))
+        alb_outbox_flush(outbox);
+    uint32_t i = outbox->count++;
+    struct msghdr *header = &outbox->headers[i].msg_hdr;
+    outbox->socket = message->socket;
+    outbox->bursts[i] = message->burst;
+    outbox->datagrams[i] = message->datagrams;
+    outbox->copies[i] = message->copy;
+    *header = (struct msghdr){
+        .msg_name = &outbox->names[i],
+        .msg_namelen = alb_sockaddr_encode(message->peer, &outbox->names[i]),
+        .msg_iov = message->iov,
+        .msg_iovlen = message->iov_count,
+        .msg_control = &outbox->controls[i],
+    };
+    if (message->copy) {
+        outbox->copy_iov[i] = (struct iovec){.iov_base = message->copy->bytes, .iov_len = message->copy->length};
+        header->msg_iov = &outbox->copy_iov[i];
+        header->msg_iovlen = 1;
+    }
+    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), message->traffic_class, message->hop_limit,
+                 message->segment_bytes);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Messages on their way to a socket: collected so that one system call takes many, sent in order, and what the socket
+// does not take is waited for, done without GSO, or lost and counted by reason.
+#pragma once
+
+#include "device/edge_stats.h"
+#include "device/line.h"
+#include "device/socket.h"
+
+#include <sys/socket.h>
+
+#define ALB_OUTBOX_MESSAGES 32 // of one sendmmsg
+
+struct alb_outbox_message {
+    struct alb_socket *socket;
+    const struct alb_endpoint *peer;
+    uint8_t traffic_class;
+    uint8_t hop_limit;
+    uint32_t segment_bytes; // 0: one datagram; else the kernel cuts it into datagrams of this size
+    uint32_t datagrams;
+    struct iovec *iov; // stays valid until the outbox is flushed
+    uint32_t iov_count;
+    const struct alb_burst *burst;  // if the kernel is to cut it: what it is made of, sealed by place
+    struct alb_line_datagram *copy; // to be given back to the delay line when it is sent, or NULL
+};
+
+struct alb_outbox_control {
+    _Alignas(8) uint8_t bytes[96]; // segment size, traffic class, hop limit
+};
+
+struct alb_outbox {
+    struct alb_tx *tx; // that the bursts belong to
+    struct alb_line *line;
+    struct alb_edge_stats *stats;
+    struct alb_socket *socket; // all waiting messages are for this one
+    uint32_t count;
+    struct mmsghdr headers[ALB_OUTBOX_MESSAGES];
+    union alb_sockaddr names[ALB_OUTBOX_MESSAGES];
+    struct alb_outbox_control controls[ALB_OUTBOX_MESSAGES];
+    struct iovec copy_iov[ALB_OUTBOX_MESSAGES]; // of the messages that are copies
+    const struct alb_burst *bursts[ALB_OUTBOX_MESSAGES];
+    struct alb_line_datagram *copies[ALB_OUTBOX_MESSAGES];
+    uint32_t datagrams[ALB_OUTBOX_MESSAGES];
+};
+
+void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats);
+
+// Adds a message (iov is ignored for a copy); sends those before it first if they are for another socket or too many.
+void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message);
+
+// Sends what waits. Nothing refers to the messages any more when it returns.
+void alb_outbox_flush(struct alb_outbox *outbox);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Buffered output files.
+#include "device/outfile.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+// Replaces every %p. False if it does not fit.
+static bool expand(const char *path, char *out, size_t size)
+{
+    size_t used = 0;
+    while (*path) {
+        bool is_pid = path[0] == '%' && path[1] == 'p';
+        int wrote = is_pid ? snprintf(out + used, size - used, "%d", (int)getpid())
+                           : snprintf(out + used, size - used, "%c", *path);
+        used += (size_t)wrote;
+        if (used >= size)
+            return false;
+        path += is_pid ? 2 : 1;
+    }
+    out[used] = 0;
+    return true;
+}
+
+// Opens and locks a file; EWOULDBLOCK if another process has it. It is emptied only when it is ours.
+static int open_locked(const char *path, int *fd)
+{
+    *fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return errno;
+    bool is_locked = flock(*fd, LOCK_EX | LOCK_NB) == 0;
+    if (!is_locked && errno == EWOULDBLOCK) {
+        close(*fd);
+        *fd = -1;
+        return EWOULDBLOCK;
+    }
+    if (ftruncate(*fd, 0) != 0)
+        errno = 0; // a terminal, a pipe or /dev/null: nothing to empty
+    return 0;
+}
+
+int alb_outfile_open(struct alb_outfile *file, const char *path)
+{
+    *file = (struct alb_outfile){.fd = -1};
+    if (!expand(path, file->path, sizeof(file->path) - 16))
+        return ENAMETOOLONG;
+    int error = open_locked(file->path, &file->fd);
+    if (error == EWOULDBLOCK) {
+        size_t length = strlen(file->path);
+        snprintf(file->path + length, sizeof(file->path) - length, ".%d", (int)getpid());
+        error = open_locked(file->path, &file->fd);
+    }
+    if (error)
+        return error;
+    file->buffer = malloc(ALB_OUTFILE_BUFFER_BYTES);
+    if (!file->buffer) {
+        alb_outfile_close(file);
+        return ENOMEM;
+    }
+    return 0;
+}
+
+void alb_outfile_close(struct alb_outfile *file)
+{
+    alb_outfile_flush(file);
+    if (file->fd >= 0)
+        close(file->fd);
+    free(file->buffer);
+    file->fd = -1;
+    file->buffer = NULL;
+    file->used = 0;
+}
+
+static void give_up(struct alb_outfile *file)
+{
+    alb_log(ALB_LOG_WARNING, "%s: %s; nothing more is written to it", file->path, strerror(errno));
+    close(file->fd);
+    file->fd = -1;
+}
+
+void alb_outfile_flush(struct alb_outfile *file)
+{
+    uint32_t done = 0;
+    while (file->fd >= 0 && done < file->used) {
+        ssize_t wrote = write(file->fd, file->buffer + done, file->used - done);
+        if (wrote > 0)
+            done += (uint32_t)wrote;
+        else if (errno != EINTR)
+            give_up(file);
+    }
+    file->used = 0;
+}
+
+void alb_outfile_reserve(struct alb_outfile *file, uint32_t length)
+{
+    if (file->used + length > ALB_OUTFILE_BUFFER_BYTES)
+        alb_outfile_flush(file);
+}
+
+void alb_outfile_add(struct alb_outfile *file, const void *bytes, uint32_t length)
+{
+    const uint8_t *next = bytes;
+    while (file->fd >= 0 && length > 0) {
+        uint32_t part = ALB_MIN(length, ALB_OUTFILE_BUFFER_BYTES - file->used);
+        memcpy(file->buffer + file->used, next, part);
+        file->used += part;
+        next += part;
+        length -= part;
+        if (file->used == ALB_OUTFILE_BUFFER_BYTES)
+            alb_outfile_flush(file);
+    }
+}

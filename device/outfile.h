@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Files the device writes while it runs (captures, traces): buffered, one writer at a time (the holder of the driver
+// token).
+#pragma once
+
+#include "base/types.h"
+
+#define ALB_OUTFILE_BUFFER_BYTES (256u << 10)
+
+struct alb_outfile {
+    int fd; // -1: not open, everything added is forgotten
+    uint32_t used;
+    uint8_t *buffer;
+    char path[4096 + 16];
+};
+
+// Creates or empties the file; %p in the path becomes the process id. If another process is writing the file, ".<pid>"
+// is appended to the name. Errors: those of open(2), ENAMETOOLONG.
+int alb_outfile_open(struct alb_outfile *file, const char *path);
+void alb_outfile_close(struct alb_outfile *file);
+
+void alb_outfile_add(struct alb_outfile *file, const void *bytes, uint32_t length);
+// Writes what is buffered if not so many bytes would fit behind it.
+void alb_outfile_reserve(struct alb_outfile *file, uint32_t length);
+// When writing fails, one warning is logged and the file is given up.
+void alb_outfile_flush(struct alb_outfile *file);

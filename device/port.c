@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Slot, sockets and epoll of a process.
+#include "device/port.h"
+
+#include "device/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static int watch(struct alb_port *port, struct alb_socket *sockets)
+{
+    for (uint32_t i = 0; i < port->address_count; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &sockets[i]};
+        if (epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, sockets[i].fd, &event) != 0)
+            return errno;
+    }
+    return 0;
+}
+
+static void close_all(struct alb_port *port, struct alb_socket *sockets)
+{
+    for (uint32_t i = 0; i < port->address_count; i++)
+        alb_socket_close(&sockets[i]);
+}
+
+static int open_files(struct alb_port *port)
+{
+    port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (port->epoll_fd < 0)
+        return errno;
+    port->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return port->wake_fd < 0 ? errno : 0;
+}
+
+static void close_files(struct alb_port *port)
+{
+    if (port->epoll_fd >= 0)
+        close(port->epoll_fd);
+    if (port->wake_fd >= 0)
+        close(port->wake_fd);
+    port->epoll_fd = port->wake_fd = -1;
+}
+
+int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count)
+{
+    alb_assert(count >= 1 && count <= ALB_DEVICE_ADDRESSES_MAX);
+    *port = (struct alb_port){.address_count = count, .epoll_fd = -1, .wake_fd = -1};
+    memcpy(port->addresses, addresses, count * sizeof(*addresses));
+    int error = alb_slot_claim(addresses, count, port->own, &port->slot);
+    if (error)
+        return error;
+    error = open_files(port);
+    if (!error)
+        error = watch(port, port->own);
+    if (error) {
+        close_files(port);
+        close_all(port, port->own);
+    }
+    return error;
+}
+
+void alb_port_close(struct alb_port *port)
+{
+    close_files(port);
+    close_all(port, port->own);
+    if (port->has_front)
+        close_all(port, port->front);
+    port->has_front = false;
+}
+
+uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint32_t capacity)
+{
+    struct epoll_event events[2 * ALB_DEVICE_ADDRESSES_MAX];
+    int count = epoll_wait(port->epoll_fd, events, (int)ALB_MIN(capacity, (uint32_t)ALB_COUNT(events)), 0);
+    for (int i = 0; i < count; i++)
+        ready[i] = events[i].data.ptr;
+    return count > 0 ? (uint32_t)count : 0;
+}
+
+void alb_port_sleep(struct alb_port *port, alb_time until)
+{
+    struct pollfd files[] = {{.fd = port->epoll_fd, .events = POLLIN}, {.fd = port->wake_fd, .events = POLLIN}};
+    alb_time now = until == ALB_TIME_NEVER ? 0 : alb_clock_now();
+    struct timespec span = alb_timespec(until > now ? until - now : 0);
+    int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
+    if (count > 0 && files[1].revents) {
+        uint64_t wakes;
+        ssize_t got = read(port->wake_fd, &wakes, sizeof(wakes));
+        alb_assert(got == (ssize_t)sizeof(wakes) || errno == EAGAIN || errno == EINTR);
+    }
+}
+
+void alb_port_wake(struct alb_port *port)
+{
+    const uint64_t one = 1;
+    ssize_t put = write(port->wake_fd, &one, sizeof(one));
+    alb_assert(put == (ssize_t)sizeof(one) || errno == EAGAIN || errno == EINTR);
+}
+
+struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local)
+{
+    for (uint32_t i = 0; i < port->address_count; i++) {
+        if (alb_addr_equals(&port->addresses[i], local))
+            return &port->own[i];
+    }
+    return NULL;
+}
+
+bool alb_port_take_front(struct alb_port *port)
+{
+    if (alb_port_is_front(port) || alb_slot_bind(port->addresses, port->address_count, ALB_ROCE_PORT, port->front) != 0)
+        return false;
+    if (watch(port, port->front) != 0) {
+        close_all(port, port->front);
+        return false;
+    }
+    port->has_front = true;
+    return true;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A process's place in the network: its slot, the sockets of that slot, port 4791 besides if it holds that for the
+// host, and the one epoll instance that tells which of them have something. It knows no engine, so that several can
+// share it.
+#pragma once
+
+#include "device/device.h"
+#include "device/slot.h"
+
+struct alb_port {
+    struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
+    uint32_t address_count;
+    uint8_t slot;
+    bool has_front; // the sockets of front are open
+    struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
+    struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
+    int epoll_fd;
+    int wake_fd; // eventfd that ends alb_port_sleep
+};
+
+// Errors: those of alb_slot_claim, EMFILE and the like.
+int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count);
+void alb_port_close(struct alb_port *port);
+
+// Which sockets have something to receive, without waiting. Returns how many were stored.
+uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint32_t capacity);
+
+// Waits until a socket has something, alb_port_wake is called, or the time has come.
+void alb_port_sleep(struct alb_port *port, alb_time until);
+// [any thread]
+void alb_port_wake(struct alb_port *port);
+
+// The socket of our slot that sends from a local address, or NULL.
+struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local);
+
+// True if datagrams to UDP port 4791 reach this process: it has slot 0 or holds the port besides.
+static inline bool alb_port_is_front(const struct alb_port *port)
+{
+    return port->slot == 0 || port->has_front;
+}
+
+// Takes port 4791 on every address if nobody has it.
+bool alb_port_take_front(struct alb_port *port);

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From recvmmsg to checked datagrams. Every byte here is hostile.
+#include "device/rx.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+void alb_rx_init(struct alb_rx *rx, const struct alb_rx_taker *taker, struct alb_edge_stats *stats,
+                 struct alb_idents *idents, uint8_t own_slot, uint8_t *buffers)
+{
+    memset(rx, 0, sizeof(*rx));
+    rx->taker = *taker;
+    rx->stats = stats;
+    rx->idents = idents;
+    rx->own_slot = own_slot;
+    rx->buffers = buffers;
+    alb_relay_init(&rx->relay, stats);
+    for (uint32_t i = 0; i < ALB_RX_MESSAGES; i++) {
+        rx->iov[i] =
+            (struct iovec){.iov_base = buffers + (size_t)i * ALB_RX_BUFFER_BYTES, .iov_len = ALB_RX_BUFFER_BYTES};
+        rx->messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &rx->names[i],
+            .msg_iov = &rx->iov[i],
+            .msg_iovlen = 1,
+            .msg_control = &rx->controls[i],
+        };
+    }
+}
+
+// One message of a socket, or the inside of an envelope: datagrams from one source, laid end to end.
+struct arrival {
+    struct alb_socket *socket;
+    struct alb_endpoint peer;
+    struct alb_endpoint local;
+    uint8_t traffic_class;
+    uint8_t hop_limit;
+    bool is_relayed;
+    uint32_t segment_bytes; // 0: one datagram
+    const uint8_t *bytes;
+    uint32_t length;
+};
+
+static void hand_on(struct alb_rx *rx, alb_time now)
+{
+    if (rx->count > 0)
+        rx->taker.datagrams(rx->taker.context, rx->datagrams, rx->count, now);
+    rx->count = 0;
+}
+
+static void capture(struct alb_rx *rx, const struct alb_datagram *datagram, uint16_t identification, alb_time now)
+{
+    const struct iovec iov = {.iov_base = (void *)(uintptr_t)datagram->bytes, .iov_len = datagram->length};
+    const struct alb_pcap_packet packet = {
+        .time = now,
+        .source = datagram->peer,
+        .destination = datagram->local,
+        .traffic_class = datagram->traffic_class,
+        .hop_limit = datagram->hop_limit,
+        .identification = identification,
+    };
+    alb_capture_datagram(rx->capture, &packet, &iov, datagram->length);
+}
+
+static bool is_one_sided(uint8_t opcode)
+{
+    const uint32_t kinds = ALB_OPCODE_WRITE | ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE;
+    const struct alb_opcode_info *info = alb_opcode_info(opcode);
+    return info && (info->flags & ALB_OPCODE_REQUEST) && (info->flags & kinds);
+}
+
+static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length, alb_time now)
+{
+    struct alb_datagram *datagram = &rx->datagrams[rx->count];
+    uint16_t identification = 0;
+    *datagram = (struct alb_datagram){
+        .peer = arrival->peer,
+        .local = arrival->local,
+        .traffic_class = arrival->traffic_class,
+        .hop_limit = arrival->hop_limit,
+        .bytes = bytes,
+        .length = length,
+    };
+    bool is_good = alb_idents_check(rx->idents, datagram, &identification, now);
+    if (rx->capture)
+        capture(rx, datagram, identification, now);
+    if (!is_good) {
+        bool is_short = length < ALB_BTH_BYTES + ALB_ICRC_BYTES;
+        rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);
+        return;
+    }
+    rx->one_sided += is_one_sided(bytes[0]);
+    datagram->length = length - ALB_ICRC_BYTES;
+    if (++rx->count == ALB_RX_DATAGRAMS)
+        hand_on(rx, now);
+}
+
+// The slot that a datagram on port 4791 belongs to. QPN 0 and 1 belong to whoever holds the port: connection management
+// of foreign peers speaks to QPN 1.
+static uint8_t slot_for(const struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
+{
+    if (length < ALB_BTH_BYTES)
+        return rx->own_slot;
+    alb_qpn qpn = (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
+    return qpn <= 1 ? rx->own_slot : alb_slot_of_qpn(qpn);
+}
+
+static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t slot, const uint8_t *bytes,
+                    uint32_t length)
+{
+    const struct alb_envelope envelope = {
+        .peer = arrival->peer,
+        .traffic_class = arrival->traffic_class,
+        .hop_limit = arrival->hop_limit,
+    };
+    if (slot == 0) // port 4791 is ours and slot 0 is not: nobody has it
+        rx->taker.drop(rx->taker.context, ALB_DROP_UNKNOWN_QP);
+    else
+        alb_relay_add(&rx->relay, arrival->socket, slot, &envelope, bytes, length);
+}
+
+// Cuts an arrival into datagrams and gives each to what it is for.
+static void split(struct alb_rx *rx, const struct arrival *arrival, alb_time now);
+
+static bool is_envelope(const struct arrival *arrival, const uint8_t *bytes, uint32_t length,
+                        struct alb_envelope *envelope)
+{
+    return bytes[0] == 0xff && !arrival->is_relayed && alb_envelope_decode(bytes, length, envelope);
+}
+
+static void open_envelope(struct alb_rx *rx, const struct arrival *outer, const struct alb_envelope *envelope,
+                          const uint8_t *bytes, uint32_t length, alb_time now)
+{
+    bool is_from_front = outer->peer.port == ALB_ROCE_PORT && outer->local.port != ALB_ROCE_PORT &&
+                         alb_addr_equals(&outer->peer.addr, &outer->local.addr) &&
+                         alb_addr_is_ipv4(&envelope->peer.addr) == alb_addr_is_ipv4(&outer->local.addr);
+    if (!is_from_front) {
+        rx->taker.drop(rx->taker.context, ALB_DROP_NOT_ROCE);
+        return;
+    }
+    struct arrival inner = *outer;
+    inner.peer = envelope->peer;
+    inner.local.port = ALB_ROCE_PORT; // where the peer sent it, which the ICRC covers
+    inner.traffic_class = envelope->traffic_class;
+    inner.hop_limit = envelope->hop_limit;
+    inner.is_relayed = true;
+    inner.segment_bytes = envelope->segment_bytes;
+    inner.bytes = bytes + ALB_ENVELOPE_BYTES;
+    inner.length = length - ALB_ENVELOPE_BYTES;
+    split(rx, &inner, now);
+}
+
+static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length,
+                     alb_time now)
+{
+    struct alb_envelope envelope;
+    if (is_envelope(arrival, bytes, length, &envelope)) {
+        open_envelope(rx, arrival, &envelope, bytes, length, now);
+        return;
+    }
+    uint8_t slot =
+        arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed ? slot_for(rx, bytes, length) : rx->own_slot;
+    if (slot != rx->own_slot) {
+        pass_on(rx, arrival, slot, bytes, length);
+        return;
+    }
+    alb_edge_count(rx->stats, arrival->is_relayed ? ALB_EDGE_relay_in : ALB_EDGE_rx_datagrams, 1);
+    take(rx, arrival, bytes, length, now);
+}
+
+static void split(struct alb_rx *rx, const struct arrival *arrival, alb_time now)
+{
+    uint32_t step = arrival->segment_bytes > 0 ? arrival->segment_bytes : arrival->length;
+    for (uint32_t offset = 0; offset < arrival->length; offset += step)
+        sort_out(rx, arrival, arrival->bytes + offset, ALB_MIN(step, arrival->length - offset), now);
+}
+
+static int control_int(const struct cmsghdr *control)
+{
+    int value = 0;
+    memcpy(&value, CMSG_DATA(control), sizeof(value));
+    return value;
+}
+
+static void note_overflow(struct alb_rx *rx, struct alb_socket *socket, uint32_t total)
+{
+    alb_edge_count(rx->stats, ALB_EDGE_rx_overflow, total - socket->overflow_seen);
+    socket->overflow_seen = total;
+}
+
+static void read_control(struct alb_rx *rx, struct arrival *arrival, const struct cmsghdr *control)
+{
+    if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL)
+        note_overflow(rx, arrival->socket, (uint32_t)control_int(control));
+    else if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO)
+        arrival->segment_bytes = (uint32_t)ALB_MAX(control_int(control), 0);
+    else if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TOS)
+        arrival->traffic_class = *CMSG_DATA(control); // one byte, unlike the others
+    else if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TTL)
+        arrival->hop_limit = (uint8_t)control_int(control);
+    else if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_TCLASS)
+        arrival->traffic_class = (uint8_t)control_int(control);
+    else if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_HOPLIMIT)
+        arrival->hop_limit = (uint8_t)control_int(control);
+}
+
+static void take_message(struct alb_rx *rx, struct alb_socket *socket, uint32_t i, alb_time now)
+{
+    struct msghdr *header = &rx->messages[i].msg_hdr;
+    struct arrival arrival = {
+        .socket = socket,
+        .local = socket->local,
+        .bytes = rx->iov[i].iov_base,
+        .length = rx->messages[i].msg_len,
+    };
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control; control = CMSG_NXTHDR(header, control))
+        read_control(rx, &arrival, control);
+    if (!alb_sockaddr_decode(&rx->names[i], &arrival.peer) || (header->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+        arrival.length == 0) {
+        rx->taker.drop(rx->taker.context, ALB_DROP_TRUNCATED);
+        return;
+    }
+    split(rx, &arrival, now);
+}
+
+uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now)
+{
+    for (uint32_t i = 0; i < ALB_RX_MESSAGES; i++) {
+        rx->messages[i].msg_hdr.msg_namelen = sizeof(rx->names[i]);
+        rx->messages[i].msg_hdr.msg_controllen = sizeof(rx->controls[i]);
+    }
+    int count = recvmmsg(socket->fd, rx->messages, ALB_RX_MESSAGES, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++)
+        take_message(rx, socket, (uint32_t)i, now);
+    if (count <= 0)
+        return 0; // nothing there, or a pending ICMP error, which says nothing about the datagrams behind it
+    alb_edge_count(rx->stats, ALB_EDGE_rx_messages, (uint64_t)count);
+    hand_on(rx, now);
+    alb_relay_flush(&rx->relay);
+    return (uint32_t)count;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Receive edge: from a socket to datagrams that have proven their ICRC. Bursts that the kernel coalesced are cut up
+// again, envelopes of the relay are opened, and what is for another slot is handed to the relay.
+#pragma once
+
+#include "device/capture.h"
+#include "device/edge_stats.h"
+#include "device/idents.h"
+#include "device/port.h"
+#include "device/relay.h"
+
+// Messages of one recvmmsg. Each has a buffer for the largest UDP datagram.
+#define ALB_RX_MESSAGES     8
+#define ALB_RX_BUFFER_BYTES 65536
+// Datagrams handed on in one call.
+#define ALB_RX_DATAGRAMS 128
+
+// Who takes what was received.
+struct alb_rx_taker {
+    void *context;
+    void (*datagrams)(void *context, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
+    void (*drop)(void *context, enum alb_drop reason);
+};
+
+struct alb_rx_control {
+    _Alignas(8) uint8_t bytes[128]; // GRO size, traffic class, hop limit, overflow count
+};
+
+struct alb_rx {
+    struct alb_rx_taker taker;
+    struct alb_edge_stats *stats;
+    struct alb_idents *idents;
+    struct alb_capture *capture; // NULL: none
+    uint8_t own_slot;
+    struct alb_relay relay;
+    uint64_t one_sided; // WRITE, READ and atomic requests received, for who waits by looking at memory
+    uint32_t count;
+    struct alb_datagram datagrams[ALB_RX_DATAGRAMS];
+    struct mmsghdr messages[ALB_RX_MESSAGES];
+    struct iovec iov[ALB_RX_MESSAGES];
+    union alb_sockaddr names[ALB_RX_MESSAGES];
+    struct alb_rx_control controls[ALB_RX_MESSAGES];
+    uint8_t *buffers; // ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES
+};
+
+// buffers are page-aligned, touched only as far as messages fill them.
+void alb_rx_init(struct alb_rx *rx, const struct alb_rx_taker *taker, struct alb_edge_stats *stats,
+                 struct alb_idents *idents, uint8_t own_slot, uint8_t *buffers);
+
+// Receives what waits at one socket, at most ALB_RX_MESSAGES messages, and hands it on. Returns the number of messages:
+// fewer than that means that nothing is left.
+uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now);

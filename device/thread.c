@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The device thread. While a program polls, it only looks every now and then whether that is still so; when polling
+// stops, it takes over. Having driven something it goes on for a short while if a core is free (waking a thread that
+// sleeps on an idle core costs more than most round trips), then sleeps on the sockets until something comes or is due.
+#include "device/thread.h"
+
+#include "device/address.h"
+#include "device/cores.h"
+#include "device/drive.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+
+#define STACK_BYTES      (256 << 10)
+#define BATCHES_OF_DRIVE 16
+
+// A program counts as polling for so long after it last did.
+#define TAKEOVER_NS (100 * ALB_NS_PER_US)
+
+// How long to go on after the last traffic, if a core is free.
+#define SPIN_NS (100 * ALB_NS_PER_US)
+
+// A program that polls queues and then waits by looking at memory (flags, perftest's write latency) is not looking
+// after its sockets while it "has just polled". Once we have been late for such traffic, the sockets are watched beside
+// the poller for so long.
+#define MEMORY_WATCH_NS (100 * ALB_NS_PER_MS)
+
+// While there is traffic we wake at least so often, so that deadlines further away need no wake-up of their own.
+#define LAZY_NS   (10 * ALB_NS_PER_MS)
+#define ACTIVE_NS ALB_NS_PER_S
+
+// How often a process that does not hold port 4791 looks whether it is orphaned: seldom, unless it talks with foreign
+// peers, who can reach it by that port only.
+#define FRONT_TRY_NS        (50 * ALB_NS_PER_MS)
+#define FRONT_TRY_SELDOM_NS ALB_NS_PER_S
+
+struct state {
+    struct alb_device *device;
+    struct alb_cores cores;
+    bool can_be_orphaned; // has an address that foreign peers can reach
+    bool was_watching;    // left the driving to a poller until now
+    alb_time memory_until;
+    alb_time traffic_at;
+    alb_time front_try_at;
+};
+
+static bool is_polled(const struct alb_device *device, alb_time now)
+{
+    alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    return polled_at != 0 && now - ALB_MIN(polled_at, now) < TAKEOVER_NS;
+}
+
+static void nap_until(alb_time until)
+{
+    struct timespec at = alb_timespec(until);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static void drive(struct state *state, alb_time now)
+{
+    struct alb_device *device = state->device;
+    alb_token_lock(&device->token);
+    uint64_t one_sided_before = device->rx.one_sided;
+    bool received = alb_drive_receive(device, now) > 0;
+    bool sent = alb_drive_pump(device, BATCHES_OF_DRIVE, now);
+    bool was_one_sided = device->rx.one_sided != one_sided_before;
+    alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_drives_by_thread, 1);
+    alb_drive_release(device);
+    if (received || sent)
+        state->traffic_at = now;
+    if (was_one_sided && (state->was_watching || now < state->memory_until))
+        state->memory_until = now + MEMORY_WATCH_NS;
+    state->was_watching = false;
+}
+
+static void try_front(struct state *state, alb_time now)
+{
+    struct alb_device *device = state->device;
+    if (!state->can_be_orphaned || now < state->front_try_at)
+        return;
+    alb_token_lock(&device->token);
+    if (alb_port_take_front(&device->port))
+        alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_relay_takeovers, 1);
+    state->can_be_orphaned = !alb_port_is_front(&device->port);
+    alb_token_release(&device->token);
+    bool often = atomic_load_explicit(&device->has_foreign_peers, memory_order_relaxed);
+    state->front_try_at = now + (often ? FRONT_TRY_NS : FRONT_TRY_SELDOM_NS);
+}
+
+static void flush_files(struct alb_device *device)
+{
+    if ((device->has_capture || device->has_trace) && alb_token_try(&device->token)) {
+        if (device->has_capture)
+            alb_outfile_flush(&device->capture.file);
+        if (device->has_trace)
+            alb_outfile_flush(&device->trace.file);
+        alb_drive_release(device);
+    }
+}
+
+static alb_time next_look(const struct state *state, alb_time now)
+{
+    const struct alb_device *device = state->device;
+    alb_time active_at = atomic_load_explicit(&device->active_at, memory_order_relaxed);
+    alb_time until = state->can_be_orphaned ? state->front_try_at : ALB_TIME_NEVER;
+    if (active_at != 0 && now - ALB_MIN(active_at, now) < ACTIVE_NS)
+        until = ALB_MIN(until, now + LAZY_NS);
+    return until;
+}
+
+static void rest(struct state *state)
+{
+    struct alb_device *device = state->device;
+    flush_files(device);
+    alb_time until = ALB_MIN(next_look(state, alb_clock_now()), atomic_load(&device->deadline));
+    atomic_store(&device->armed_until, until);
+    // Who made the deadline earlier before it could see that we sleep has not woken us.
+    if (atomic_load(&device->deadline) >= until && !atomic_load(&device->stops)) {
+        alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_thread_sleeps, 1);
+        alb_port_sleep(&device->port, until);
+    }
+    atomic_store(&device->armed_until, 0);
+}
+
+static void turn(struct state *state)
+{
+    alb_time now = alb_clock_now();
+    if (is_polled(state->device, now) && now >= state->memory_until) {
+        state->was_watching = true;
+        nap_until(atomic_load_explicit(&state->device->polled_at, memory_order_relaxed) + TAKEOVER_NS);
+        return;
+    }
+    drive(state, now);
+    try_front(state, now);
+    bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
+    if (!has_traffic || !alb_cores_has_free(&state->cores, now))
+        rest(state);
+    else if (state->traffic_at != now)
+        sched_yield();
+}
+
+static bool has_reachable_address(const struct alb_port *port)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < port->address_count; i++)
+        found |= !alb_address_is_loopback(&port->addresses[i]);
+    return found;
+}
+
+static void *run(void *argument)
+{
+    struct alb_device *device = argument;
+    struct state state = {.device = device};
+    prctl(PR_SET_TIMERSLACK, 1000ul); // the usual 50 us would double the takeover time
+    alb_cores_init(&state.cores);
+    state.can_be_orphaned = has_reachable_address(&device->port) && !alb_port_is_front(&device->port);
+    while (!atomic_load(&device->stops))
+        turn(&state);
+    alb_cores_fini(&state.cores);
+    return NULL;
+}
+
+int alb_thread_start(struct alb_device *device)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    char name[16];
+    snprintf(name, sizeof(name), "albedo/%.8s", device->name);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all); // signals are for the program's own threads
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&device->thread, &attributes, run, device);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    device->has_thread = error == 0;
+    if (!error)
+        pthread_setname_np(device->thread, name);
+    return error;
+}
+
+void alb_thread_stop(struct alb_device *device)
+{
+    if (!device->has_thread || pthread_equal(device->thread, pthread_self()))
+        return;
+    atomic_store(&device->stops, true);
+    alb_port_wake(&device->port);
+    pthread_join(device->thread, NULL);
+    device->has_thread = false;
+}

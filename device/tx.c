@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Sealing bursts and making messages of them.
+#include "device/tx.h"
+
+#include "wire/icrc.h"
+
+#include <limits.h>
+
+int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb_edge_stats *stats,
+                    const struct alb_faults_spec *faults, uint64_t fault_seed)
+{
+    sender->port = port;
+    sender->stats = stats;
+    sender->has_faults = !alb_faults_spec_is_none(faults);
+    sender->tx = (struct alb_tx){
+        .bursts = sender->burst_room,
+        .segments = sender->segment_room,
+        .iov = sender->iov_room,
+        .bytes = sender->byte_room,
+        .burst_capacity = ALB_TX_BURSTS,
+        .segment_capacity = ALB_TX_SEGMENTS,
+        .iov_capacity = ALB_TX_IOVS,
+        .bytes_capacity = ALB_TX_BYTES,
+        .burst_segments_max = sender->has_faults ? 1 : ALB_TX_BURST_SEGMENTS, // faults are for single datagrams
+        .burst_bytes_max = ALB_TX_BURST_BYTES,
+    };
+    alb_outbox_init(&sender->outbox, &sender->tx, &sender->faults.line, stats);
+    return sender->has_faults ? alb_fault_line_init(&sender->faults, faults, fault_seed, stats) : 0;
+}
+
+void alb_sender_fini(struct alb_sender *sender)
+{
+    if (sender->has_faults)
+        alb_fault_line_fini(&sender->faults);
+}
+
+static void capture(struct alb_sender *sender, const struct alb_endpoint *source,
+                    const struct alb_outbox_message *message, const struct iovec *iov, uint32_t length,
+                    uint16_t identification, alb_time now)
+{
+    const struct alb_pcap_packet packet = {
+        .time = now,
+        .source = *source,
+        .destination = *message->peer,
+        .traffic_class = message->traffic_class,
+        .hop_limit = message->hop_limit,
+        .identification = identification,
+    };
+    alb_capture_datagram(sender->capture, &packet, iov, length);
+}
+
+static uint32_t burst_iov_count(const struct alb_sender *sender, const struct alb_burst *burst)
+{
+    const struct alb_segment *first = &sender->tx.segments[burst->segment_first];
+    const struct alb_segment *last = first + burst->segment_count - 1;
+    return last->iov_first + last->iov_count - first->iov_first;
+}
+
+// What all messages of a burst have in common.
+static struct alb_outbox_message message_of(struct alb_socket *socket, const struct alb_burst *burst)
+{
+    return (struct alb_outbox_message){
+        .socket = socket,
+        .peer = &burst->peer,
+        .traffic_class = burst->traffic_class,
+        .hop_limit = burst->hop_limit,
+    };
+}
+
+static void add_segments(struct alb_sender *sender, struct alb_outbox_message message, const struct alb_burst *burst)
+{
+    message.datagrams = 1;
+    for (uint32_t s = 0; s < burst->segment_count; s++) {
+        const struct alb_segment *segment = &sender->tx.segments[burst->segment_first + s];
+        message.iov = &sender->tx.iov[segment->iov_first];
+        message.iov_count = segment->iov_count;
+        alb_outbox_add(&sender->outbox, &message);
+    }
+}
+
+static void add_burst(struct alb_sender *sender, struct alb_outbox_message message, const struct alb_burst *burst,
+                      uint32_t iov_count)
+{
+    message.segment_bytes = burst->segment_bytes;
+    message.datagrams = burst->segment_count;
+    message.iov = &sender->tx.iov[sender->tx.segments[burst->segment_first].iov_first];
+    message.iov_count = iov_count;
+    message.burst = burst;
+    alb_outbox_add(&sender->outbox, &message);
+}
+
+static void send_burst(struct alb_sender *sender, struct alb_socket *socket, const struct alb_burst *burst,
+                       alb_time now)
+{
+    uint32_t iov_count = burst_iov_count(sender, burst);
+    bool is_cut = burst->segment_count > 1 && socket->gso_works && iov_count <= IOV_MAX;
+    struct alb_outbox_message message = message_of(socket, burst);
+    alb_icrc_seal(&sender->tx, burst, &socket->local, is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO);
+    for (uint32_t s = 0; sender->capture && s < burst->segment_count; s++) {
+        const struct alb_segment *segment = &sender->tx.segments[burst->segment_first + s];
+        capture(sender, &socket->local, &message, &sender->tx.iov[segment->iov_first], segment->length,
+                is_cut ? (uint16_t)s : 0, now);
+    }
+    if (is_cut)
+        add_burst(sender, message, burst, iov_count);
+    else
+        add_segments(sender, message, burst);
+}
+
+static void send_copy(struct alb_sender *sender, struct alb_line_datagram *copy, alb_time now)
+{
+    struct alb_socket *socket = alb_port_socket(sender->port, &copy->local.addr);
+    alb_assert(socket); // it was there when the copy was made
+    const struct alb_outbox_message message = {
+        .socket = socket,
+        .peer = &copy->peer,
+        .traffic_class = copy->traffic_class,
+        .hop_limit = copy->hop_limit,
+        .datagrams = 1,
+        .copy = copy,
+    };
+    if (sender->capture) {
+        const struct iovec iov = {.iov_base = copy->bytes, .iov_len = copy->length};
+        capture(sender, &socket->local, &message, &iov, copy->length, 0, now);
+    }
+    alb_outbox_add(&sender->outbox, &message);
+}
+
+static void send_copies_due(struct alb_sender *sender, alb_time now)
+{
+    struct alb_line_datagram *copy;
+    while ((copy = alb_line_pop_due(&sender->faults.line, now)))
+        send_copy(sender, copy, now);
+}
+
+static void send_faulty(struct alb_sender *sender, struct alb_socket *socket, const struct alb_burst *burst,
+                        alb_time now)
+{
+    const struct alb_segment *segment = &sender->tx.segments[burst->segment_first];
+    alb_assert(burst->segment_count == 1);
+    struct alb_fault_verdict verdict = alb_fault_line_decide(&sender->faults, segment->length);
+    if (verdict.is_lost)
+        return;
+    if (alb_fault_verdict_is_none(&verdict)) {
+        send_burst(sender, socket, burst, now);
+    } else {
+        alb_icrc_seal(&sender->tx, burst, &socket->local, ALB_ICRC_IDENT_ZERO);
+        alb_fault_line_take(&sender->faults, &verdict, &sender->tx, burst, now);
+        send_copies_due(sender, now);
+    }
+    if (verdict.pass == 0) {
+        alb_line_passed(&sender->faults.line, now);
+        send_copies_due(sender, now);
+    }
+}
+
+uint32_t alb_sender_send_due(struct alb_sender *sender, alb_time now)
+{
+    uint64_t before = sender->stats->counter[ALB_EDGE_tx_datagrams];
+    if (sender->has_faults) {
+        send_copies_due(sender, now);
+        alb_outbox_flush(&sender->outbox);
+    }
+    return (uint32_t)(sender->stats->counter[ALB_EDGE_tx_datagrams] - before);
+}
+
+alb_time alb_sender_deadline(const struct alb_sender *sender)
+{
+    return sender->has_faults ? alb_line_next_due(&sender->faults.line) : ALB_TIME_NEVER;
+}
+
+void alb_sender_send(struct alb_sender *sender, alb_time now)
+{
+    for (uint32_t i = 0; i < sender->tx.burst_count; i++) {
+        const struct alb_burst *burst = &sender->tx.bursts[i];
+        struct alb_socket *socket = alb_port_socket(sender->port, &burst->local.addr);
+        if (!socket)
+            alb_edge_count(sender->stats, ALB_EDGE_tx_no_socket, burst->segment_count);
+        else if (sender->has_faults)
+            send_faulty(sender, socket, burst, now);
+        else
+            send_burst(sender, socket, burst, now);
+    }
+    alb_outbox_flush(&sender->outbox);
+}
