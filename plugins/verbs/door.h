@@ -129,7 +129,7 @@ int alb_door_td_release(struct alb_door_td *td);
 
 // ---- events ------------------------------------------------------------------------------------------------------------
 
-// Where the device delivers the engine's events; holds the driver token, calls nothing but notices and the log.
+// Where the device delivers the engine's events; holds the driver token, calls nothing but notices.
 void alb_door_on_event(void *context, const struct alb_event *event);
 
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
@@ -140,9 +140,6 @@ uint32_t alb_door_notices_forget(struct ibv_context *context, struct alb_notice 
 // Waits until every event handed out has been acknowledged. The comparison is signed: some programs acknowledge more than they got.
 void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
                                 uint32_t delivered);
-
-// One line on stderr, at log level warning, about a queue pair that went into error.
-void alb_door_log_failure(const struct alb_qp *qp, const struct alb_qp_failure *failure);
 
 // ---- protection domains ------------------------------------------------------------------------------------------------
 
