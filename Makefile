@@ -14,7 +14,7 @@ configure:
 demo:
 	@scripts/setup.sh build demo
 	@$(MAKE) --no-print-directory all
-	@scripts/demo.sh $(BUILD)
+	@python3 scripts/demo.py --build $(BUILD)
 
 # Unit tests, virtual network, walls, and the short half of the end-to-end table.
 check:

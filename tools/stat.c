@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// albedo-stat(1): the counters of running devices, from the host directory. Reading changes nothing in the devices.
+#include "tools/command.h"
+
+#include "base/text.h"
+#include "device/directory.h"
+#include "device/report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct stat_options {
+    bool is_json;
+    bool show_zeros;
+    int pid;                // 0: all
+    uint64_t watch_seconds; // 0: once
+};
+
+static void print_usage(FILE *to)
+{
+    fputs("Usage: albedo stat [OPTIONS] [PID]\n"
+          "Shows the counters of running devices, or of one process's.\n\n"
+          "Options:\n"
+          "  -a, --all            show counters that are zero, too\n"
+          "  -j, --json           print JSON\n"
+          "  -w, --watch SECONDS  print again every so many seconds\n"
+          "  -h, --help           show this help\n",
+          to);
+}
+
+static void print_counter(const char *indent, const char *name, uint64_t value, const char *text, bool show_zeros)
+{
+    if (value != 0 || show_zeros)
+        printf("%s%-28s %15" PRIu64 "  %s\n", indent, name, value, text);
+}
+
+static void print_stats(const char *indent, const struct alb_stats *stats, bool show_zeros)
+{
+    for (unsigned i = 0; i < ALB_STAT_COUNT; i++)
+        print_counter(indent, alb_stat_name((enum alb_stat)i), stats->counter[i], alb_stat_text((enum alb_stat)i),
+                      show_zeros);
+}
+
+static void print_qp(const struct alb_qp_stats *qp, bool show_zeros)
+{
+    char text[ALB_ADDR_TEXT_MAX];
+    struct alb_addr peer;
+    memcpy(peer.bytes, qp->peer, sizeof(peer.bytes));
+    printf("  queue pair 0x%06" PRIx32 " %s %s", qp->qpn, alb_report_qp_type(qp->type), alb_report_qp_state(qp->state));
+    if (qp->dest_qpn != 0)
+        printf(" -> %s 0x%06" PRIx32 ", path MTU %u", alb_addr_format(&peer, text), qp->dest_qpn, qp->path_mtu_bytes);
+    puts("");
+    print_stats("    ", &qp->stats, show_zeros);
+}
+
+static void print_board(const struct alb_directory_board *board, bool show_zeros)
+{
+    const struct alb_board_header *header = &board->header;
+    char text[ALB_ADDR_TEXT_MAX];
+    printf("%s of %s (process %d), slot %u, MTU %" PRIu32 ", addresses", header->device, header->program, header->pid,
+           header->slot, header->mtu_bytes);
+    for (uint32_t i = 0; i < header->address_count; i++)
+        printf(" %s", alb_addr_format(&header->addresses[i], text));
+    if (strcmp(header->faults, "none") != 0 && header->faults[0] != '\0')
+        printf(", faults %s", header->faults);
+    puts("");
+    if (board->qps == NULL) {
+        puts("  another version of Albedo: its counters cannot be read");
+        return;
+    }
+    print_stats("  ", &board->live->device_stats.sum, show_zeros);
+    for (unsigned i = ALB_DROP_NONE + 1; i < ALB_DROP_COUNT; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "dropped %s", alb_drop_name((enum alb_drop)i));
+        print_counter("  ", name, board->live->device_stats.dropped[i], "datagrams thrown away", show_zeros);
+    }
+    for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
+        print_counter("  ", alb_edge_stat_name((enum alb_edge_stat)i), board->live->edge_stats.counter[i],
+                      alb_edge_stat_text((enum alb_edge_stat)i), show_zeros);
+    for (uint32_t i = 0; i < header->qp_max; i++) {
+        if (board->qps[i].qpn != 0)
+            print_qp(&board->qps[i], show_zeros);
+    }
+}
+
+// The checked copy of the header with the counters as they are now.
+static void print_board_json(const struct alb_directory_board *board)
+{
+    struct alb_board_header header = board->header;
+    if (board->qps != NULL) {
+        header.device_stats = board->live->device_stats;
+        header.edge_stats = board->live->edge_stats;
+    }
+    char *line = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&line, &size);
+    if (memory == NULL)
+        return;
+    alb_report_write(&header, board->qps, board->qps != NULL, memory);
+    fclose(memory);
+    if (size > 0)
+        fwrite(line, 1, size - 1, stdout); // without its newline
+    free(line);
+}
+
+// Prints all boards, or those of one process. Returns how many, or -errno.
+static int print_all(const struct stat_options *options)
+{
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    int count = 0;
+    int error = alb_directory_open(&directory, geteuid());
+    if (error != 0)
+        return -error;
+    if (options->is_json)
+        fputs("{\"devices\": [", stdout);
+    while (alb_directory_next(&directory, &board)) {
+        if (options->pid == 0 || options->pid == board.header.pid) {
+            if (options->is_json) {
+                fputs(count > 0 ? ", " : "", stdout);
+                print_board_json(&board);
+            } else {
+                fputs(count > 0 ? "\n" : "", stdout);
+                print_board(&board, options->show_zeros);
+            }
+            count++;
+        }
+        alb_directory_unmap(&board);
+    }
+    if (options->is_json)
+        puts("]}");
+    else if (count == 0 && options->pid == 0)
+        puts("no device is open");
+    alb_directory_close(&directory);
+    return count;
+}
+
+static int take_options(int argc, char **argv, struct stat_options *taken, bool *is_done)
+{
+    static const struct option options[] = {
+        {"all", no_argument, NULL, 'a'},
+        {"json", no_argument, NULL, 'j'},
+        {"watch", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    char error[ALB_TEXT_ERROR_MAX];
+    uint64_t pid;
+    int option;
+    while ((option = getopt_long(argc, argv, "ajw:h", options, NULL)) != -1) {
+        switch (option) {
+        case 'a':
+            taken->show_zeros = true;
+            break;
+        case 'j':
+            taken->is_json = true;
+            break;
+        case 'w':
+            if (!alb_text_parse_u64(optarg, 1, 86400, &taken->watch_seconds, error, sizeof(error)))
+                return command_error(COMMAND_USAGE, "stat", "--watch: %s", error);
+            break;
+        case 'h':
+            print_usage(stdout);
+            *is_done = true;
+            return COMMAND_OK;
+        default:
+            fputs("Try `albedo stat --help`.\n", stderr);
+            return COMMAND_USAGE;
+        }
+    }
+    if (optind == argc)
+        return COMMAND_OK;
+    if (optind + 1 < argc)
+        return command_error(COMMAND_USAGE, "stat", "give one process id, or none for all");
+    if (!alb_text_parse_u64(argv[optind], 1, INT_MAX, &pid, error, sizeof(error)))
+        return command_error(COMMAND_USAGE, "stat", "process id: %s", error);
+    taken->pid = (int)pid;
+    return COMMAND_OK;
+}
+
+int command_stat(int argc, char **argv)
+{
+    struct stat_options options = {0};
+    bool is_done = false;
+    int status = take_options(argc, argv, &options, &is_done);
+    if (status != COMMAND_OK || is_done)
+        return status;
+    for (;;) {
+        int count = print_all(&options);
+        if (count < 0)
+            return command_error(COMMAND_FAILED, "stat", "the directory of devices: %s", strerror(-count));
+        if (count == 0 && options.pid != 0)
+            return command_error(COMMAND_FAILED, "stat", "process %d has no device open", options.pid);
+        if (options.watch_seconds == 0)
+            return COMMAND_OK;
+        if (!options.is_json)
+            puts("");
+        if (fflush(stdout) != 0)
+            return COMMAND_FAILED;
+        struct timespec pause = {.tv_sec = (time_t)options.watch_seconds};
+        nanosleep(&pause, NULL);
+    }
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command `albedo`: options, messages, exit statuses, JSON, what a program under `albedo run` finds."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = "build"
+
+
+def albedo(*arguments, environment=None, cwd=None):
+    """(exit status, stdout, stderr)"""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("ALBEDO_")}
+    clean.update(environment or {})
+    done = subprocess.run([os.path.join(BUILD, "bin", "albedo"), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True, env=clean, cwd=cwd, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Main(unittest.TestCase):
+    def test_help_and_version(self):
+        for arguments in (["--help"], ["run", "--help"], ["info", "--help"], ["stat", "--help"]):
+            status, out, err = albedo(*arguments)
+            self.assertEqual((status, err), (0, ""))
+            self.assertTrue(out.startswith("Usage: albedo"))
+        status, out, _ = albedo("--version")
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"^albedo \d+\.\d+\.\d+\n$")
+
+    def test_wrong_use(self):
+        for arguments, said in (([], "Usage"), (["walk"], "walk"), (["--frob"], "frob"), (["run"], "no program"),
+                                (["info", "x"], "options only"), (["stat", "x"], "process id"), (["stat", "1", "2"], "one process id"),
+                                (["stat", "--watch", "0"], "--watch")):
+            status, _, err = albedo(*arguments)
+            self.assertEqual(status, 2, arguments)
+            self.assertIn(said, err)
+
+    def test_every_option_is_in_its_man_page(self):
+        for command in ("run", "info", "stat"):
+            with open("man/albedo-%s.1" % command, encoding="utf-8") as page:
+                text = page.read()
+            for word in albedo(command, "--help")[1].split():
+                if word.startswith("--") and len(word) > 2:
+                    self.assertIn("Fl Fl " + word[2:].rstrip(","), text)
+
+
+class Run(unittest.TestCase):
+    def test_wrong_options(self):
+        for options, said in (
+            (["--faults", "loss=150%"], "150%"),
+            (["--faults", "lost=1%"], "lost"),
+            (["--seed", "seven"], "seven"),
+            (["--net", "nowhere0"], "nowhere0"),
+            (["--net", "192.0.2.1"], "192.0.2.1"),
+            (["--net", ""], "--net"),
+            (["--device", "albedo0"], "reserved"),
+            (["--device", "mlx5_0"], "mlx5_0"),
+            (["--log", "loud"], "loud"),
+            (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
+            (["--trace", ""], "--trace"),
+        ):
+            status, out, err = albedo("run", *options, "--", "echo", "started")
+            self.assertEqual((status, out), (2, ""), options)
+            self.assertIn(said, err)
+            self.assertTrue(err.startswith("albedo run: "), err)
+
+    def test_exit_status_and_signal_are_the_programs(self):
+        self.assertEqual(albedo("run", "--", "sh", "-c", "exit 42")[0], 42)
+        self.assertEqual(albedo("run", "sh", "-c", "kill -9 $$")[0], -signal.SIGKILL)
+
+    def test_program_that_cannot_run(self):
+        status, _, err = albedo("run", "--", "no-such-program-here")
+        self.assertEqual(status, 127)
+        self.assertIn("no-such-program-here", err)
+        status, _, err = albedo("run", "--", "/nonexistent/program")
+        self.assertEqual(status, 127)
+        status, _, err = albedo("run", "--", "/etc/passwd")
+        self.assertEqual(status, 126)
+        self.assertIn("/etc/passwd", err)
+
+    def test_arguments_pass_untouched(self):
+        status, out, _ = albedo("run", "printf", "%s|", "--net", "a b", "-h", "--")
+        self.assertEqual((status, out), (0, "--net|a b|-h|--|"))
+
+    def test_options_become_environment(self):
+        with tempfile.TemporaryDirectory() as folder:
+            status, out, err = albedo("run", "--faults", "loss=1%", "--seed", "7", "--net", "127.0.0.1", "--log", "info", "--pcap",
+                                      "x-%p.pcap", "--", "env", cwd=folder, environment={})
+            self.assertEqual(status, 0, err)
+            real = os.path.realpath(folder)
+        lines = out.splitlines()
+        for line in ("ALBEDO_FAULTS=loss=1%", "ALBEDO_SEED=7", "ALBEDO_NET=127.0.0.1", "ALBEDO_LOG=info",
+                     "ALBEDO_PCAP=%s/x-%%p.pcap" % real):
+            self.assertIn(line, lines)
+
+    def test_environment_is_checked_too(self):
+        status, _, err = albedo("run", "--", "true", environment={"ALBEDO_FAULTS": "loss"})
+        self.assertEqual(status, 2)
+        self.assertIn("ALBEDO_FAULTS", err)
+
+    def test_preloads_of_the_user_stay(self):
+        _, out, _ = albedo("run", "--", "env", environment={"LD_LIBRARY_PATH": "/elsewhere"})
+        path = [line for line in out.splitlines() if line.startswith("LD_LIBRARY_PATH=")][0]
+        self.assertTrue(path.endswith(":/elsewhere"), path)
+
+    def test_device_node_can_be_seen(self):
+        program = ("import os, stat; p = '/dev/infiniband/uverbs0'; s = os.stat(p); assert stat.S_ISCHR(s.st_mode);"
+                   "assert os.access(p, os.R_OK | os.W_OK); os.close(os.open(p, os.O_RDWR)); open(p, 'r+b', 0).close();"
+                   "assert os.path.exists(p); assert not os.path.exists('/dev/infiniband/uverbs99')")
+        status, _, err = albedo("run", "--", "/usr/bin/python3", "-c", program)
+        self.assertEqual(status, 0, err)
+
+    def test_other_files_are_untouched(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = "import os; os.umask(0); os.close(os.open('a', os.O_CREAT | os.O_WRONLY, 0o640)); print(oct(os.stat('a').st_mode))"
+            status, out, err = albedo("run", "--", "/usr/bin/python3", "-c", program, cwd=folder)
+            self.assertEqual((status, out), (0, "0o100640\n"), err)
+
+
+class Info(unittest.TestCase):
+    def test_json(self):
+        status, out, err = albedo("info", "--json")
+        self.assertEqual(status, 0, err)
+        info = json.loads(out)
+        device = info["devices"][0]
+        self.assertEqual(device["name"], "roce0")
+        self.assertEqual(device["addresses"][0], {"gid_index": 0, "address": "127.0.0.1"})
+        self.assertGreater(device["limits"]["queue_pairs"], 0)
+        self.assertIn(device["limits"]["path_mtu_bytes"], (256, 512, 1024, 2048, 4096))
+        self.assertEqual(info["verbs"]["interface"], "IBVERBS_1.14")
+        self.assertIn("IBVERBS_PRIVATE_34", info["verbs"]["private_interfaces"])
+        self.assertGreater(info["host"]["receive_buffer_default_bytes"], 0)
+
+    def test_text_says_the_same(self):
+        status, out, err = albedo("info")
+        self.assertEqual(status, 0, err)
+        for word in ("roce0", "127.0.0.1", "queue_pairs", "IBVERBS_1.14", "gso"):
+            self.assertIn(word, out)
+
+    def test_address_that_is_not_local(self):
+        status, _, err = albedo("info", "--net", "192.0.2.1")
+        self.assertEqual(status, 1)
+        self.assertIn("roce0", err)
+
+
+class Stat(unittest.TestCase):
+    def test_a_running_device_is_listed(self):
+        with subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "run", "--", "ibv_asyncwatch"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL) as watcher:
+            try:
+                end = time.monotonic() + 20
+                while albedo("stat", str(watcher.pid))[0] != 0 and time.monotonic() < end:
+                    time.sleep(0.05)
+                status, out, err = albedo("stat", str(watcher.pid))
+                self.assertEqual(status, 0, err)
+                self.assertIn("roce0 of ibv_asyncwatch (process %d)" % watcher.pid, out)
+                self.assertIn("sent_pkts", albedo("stat", "--all", str(watcher.pid))[1])
+                status, out, err = albedo("stat", "--json", str(watcher.pid))
+                device, = json.loads(out)["devices"]
+                self.assertEqual((device["pid"], device["device"]), (watcher.pid, "roce0"))
+                self.assertEqual(device["counters"]["sent_pkts"], 0)
+                self.assertEqual(device["dropped"]["bad_icrc"], 0)
+                self.assertIn(watcher.pid, [d["pid"] for d in json.loads(albedo("stat", "-j")[1])["devices"]])
+            finally:
+                watcher.kill()
+        self.assertEqual(albedo("stat", str(watcher.pid))[0], 1)
+
+    def test_process_without_device(self):
+        status, _, err = albedo("stat", "1")
+        self.assertEqual(status, 1)
+        self.assertIn("process 1", err)
+
+    def test_counters_are_written_at_the_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            status, _, err = albedo("run", "--stats", os.path.join(folder, "s-%p.json"), "--", "ibv_devinfo")
+            self.assertEqual(status, 0, err)
+            name, = os.listdir(folder)
+            self.assertRegex(name, r"^s-\d+\.json$")
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                report = json.load(file)
+            self.assertEqual((report["device"], report["program"]), ("roce0", "ibv_devinfo"))
+            self.assertEqual(report["counters"]["sent_pkts"], 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    known, rest = parser.parse_known_args()
+    BUILD = os.path.abspath(known.build)
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    unittest.main(argv=[sys.argv[0], *rest])
