@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Congestion policies. "window" is what TCP did before it grew clever (RFC 5681): double a round until the first loss, then
-// grow by a segment a round, halve when the network says that it was too much. "fixed" holds the largest window whatever
-// happens. "none" knows no bound.
+// Congestion policies. "window" is what TCP did before it grew clever (RFC 5681): double a round until the first loss,
+// then grow by a segment a round, halve when the network says that it was too much. "fixed" holds the largest window
+// whatever happens. "none" knows no bound.
 #include "engine/engine.h"
 #include "engine/policy.h"
 #include "wire/roce.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Completion queues. The notification is a handshake without a lock: the engine publishes a completion and then looks whether the
-// queue is armed, the program arms it and then looks for completions. Both sides are sequentially consistent, so at least one
-// of them sees the other.
+// Completion queues. The notification is a handshake without a lock: the engine publishes a completion and then looks
+// whether the queue is armed, the program arms it and then looks for completions. Both sides are sequentially
+// consistent, so at least one of them sees the other.
 #include "engine/cq.h"
 
 #include "engine/impl.h"

@@ -3,7 +3,7 @@
 
 #include "engine/impl.h"
 
-// ---- stores that other threads watch ------------------------------------------------------------------------------------
+// ---- stores that other threads watch ---------------------------------------------------------------------------------
 
 static void store8(uint8_t *to, const uint8_t *from)
 {
@@ -43,7 +43,8 @@ static void store_head(uint8_t *to, const uint8_t *from, uint64_t n)
         store4(to, from);
 }
 
-// The n < 8 bytes behind an 8-byte boundary: naturally aligned pieces of shrinking size, so that the last byte comes last.
+// The n < 8 bytes behind an 8-byte boundary: naturally aligned pieces of shrinking size, so that the last byte comes
+// last.
 static void store_tail(uint8_t *to, const uint8_t *from, uint64_t n)
 {
     if (n & 4) {
@@ -60,8 +61,9 @@ static void store_tail(uint8_t *to, const uint8_t *from, uint64_t n)
         __atomic_store_n(to, *from, __ATOMIC_RELEASE);
 }
 
-// Between 8-byte boundaries memcpy may move what it likes in what order it likes: on the processors that Albedo runs on its stores are 8 bytes
-// or more, at multiples of 8 from an aligned start, so that no aligned 8-byte unit is ever seen half written.
+// Between 8-byte boundaries memcpy may move what it likes in what order it likes: on the processors that Albedo runs on
+// its stores are 8 bytes or more, at multiples of 8 from an aligned start, so that no aligned 8-byte unit is ever seen
+// half written.
 void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
 {
     uint64_t head = -(uintptr_t)to & 7;
@@ -83,7 +85,7 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
     store_tail(to + bulk, from + bulk, tail);
 }
 
-// ---- messages -----------------------------------------------------------------------------------------------------------
+// ---- messages --------------------------------------------------------------------------------------------------------
 
 enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target)
 {
@@ -93,7 +95,8 @@ enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target)
     return ALB_OUTCOME_OK;
 }
 
-// What the queue pair does not allow at all is an invalid request; what a key does not allow is an access error (9.7.5.2.3, .4).
+// What the queue pair does not allow at all is an invalid request; what a key does not allow is an access error
+// (9.7.5.2.3, .4).
 static enum alb_outcome find(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
                              uint8_t **host)
 {
@@ -175,8 +178,8 @@ static uint64_t execute(enum alb_atomic atomic, uint64_t *word, uint64_t operand
 }
 
 // An atomic write is a write as far as rights go (annex A19).
-enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va, uint64_t operand,
-                                    uint64_t compare, uint64_t *original)
+enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va,
+                                    uint64_t operand, uint64_t compare, uint64_t *original)
 {
     uint32_t access = atomic == ALB_ATOMIC_WRITE ? ALB_ACCESS_REMOTE_WRITE : ALB_ACCESS_REMOTE_ATOMIC;
     uint8_t *host;

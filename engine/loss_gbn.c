@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Go-back-N, the loss policy of the InfiniBand specification: the receiver takes segments in order only and reports a gap once (9.7.5.2.8),
-// the sender starts again at the oldest one that is not acknowledged.
+// Go-back-N, the loss policy of the InfiniBand specification: the receiver takes segments in order only and reports a
+// gap once (9.7.5.2.8), the sender starts again at the oldest one that is not acknowledged.
 #include "engine/policy.h"
 
 static enum alb_loss_verdict on_segment(struct alb_loss_receiver *receiver, int32_t distance)
@@ -17,8 +17,8 @@ static enum alb_loss_verdict on_segment(struct alb_loss_receiver *receiver, int3
     return ALB_LOSS_REPORT;
 }
 
-// Behind one missing answer come many that arrive too early, and each shows the same gap: only the first is acted on. A timeout starts
-// afresh, since what was sent again is then lost too.
+// Behind one missing answer come many that arrive too early, and each shows the same gap: only the first is acted on. A
+// timeout starts afresh, since what was sent again is then lost too.
 static int32_t on_loss(struct alb_loss_sender *sender, enum alb_loss_cause cause)
 {
     if (cause == ALB_LOSS_GAP && sender->is_recovering)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory windows: rights to a part of a region that work requests give and take back (InfiniBand specification, volume 1,
-// 10.6.6.2 and 11.2.7). Type 1 can be bound again at any time and is bound to a protection domain; type 2 (here 2B) belongs to the
-// queue pair it was bound on and must be invalidated before it is bound again.
+// Memory windows: rights to a part of a region that work requests give and take back (InfiniBand specification, volume
+// 1, 10.6.6.2 and 11.2.7). Type 1 can be bound again at any time and is bound to a protection domain; type 2 (here 2B)
+// belongs to the queue pair it was bound on and must be invalidated before it is bound again.
 #include "engine/impl.h"
 #include "engine/region.h"
 #include "engine/region_table.h"
@@ -53,7 +53,8 @@ int alb_mw_destroy(struct alb_region *mw)
     return 0;
 }
 
-// What the window may open: part of a region that lets windows be bound, and nothing that the region's own process may not do.
+// What the window may open: part of a region that lets windows be bound, and nothing that the region's own process may
+// not do.
 static bool range_is_allowed(const struct alb_mw_bind *bind)
 {
     const uint32_t grantable =
@@ -113,7 +114,8 @@ enum alb_wc_status alb_mw_bind(struct alb_qp *qp, const struct alb_mw_bind *bind
     return ALB_WC_SUCCESS;
 }
 
-// A window of type 2 that is bound on qp, or NULL: nothing else can be invalidated (regions are not, without fast registration).
+// A window of type 2 that is bound on qp, or NULL: nothing else can be invalidated (regions are not, without fast
+// registration).
 static struct alb_region *find_invalidatable(struct alb_qp *qp, uint32_t rkey)
 {
     struct alb_region *region = alb_region_table_find(qp->engine, rkey);
@@ -139,6 +141,6 @@ bool alb_region_invalidate_remote(struct alb_qp *qp, uint32_t rkey)
 
 void alb_region_release_qp(struct alb_qp *qp)
 {
-    ALB_LIST_FOR_EACH(&qp->windows, node)
+    ALB_LIST_FOR_EACH (&qp->windows, node)
         unbind(ALB_LIST_ENTRY(node, struct alb_region, of_qp));
 }

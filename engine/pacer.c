@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rate of unreliable traffic. A source may send a burst whenever the bucket is not in debt; what the burst takes beyond the credit
-// is debt that time pays off, so bursts stay whole and the rate still holds.
+// The rate of unreliable traffic. A source may send a burst whenever the bucket is not in debt; what the burst takes
+// beyond the credit is debt that time pays off, so bursts stay whole and the rate still holds.
 #include "engine/impl.h"
 #include "wire/roce.h"
 
@@ -40,7 +40,8 @@ static void fill(struct alb_pacer *pacer, alb_time now)
 // When the bucket will be out of debt.
 static alb_time ready_at(const struct alb_pacer *pacer)
 {
-    return pacer->credit_bytes > 0 ? pacer->last : pacer->last + time_of_bytes(pacer, (uint64_t)(1 - pacer->credit_bytes));
+    return pacer->credit_bytes > 0 ? pacer->last
+                                   : pacer->last + time_of_bytes(pacer, (uint64_t)(1 - pacer->credit_bytes));
 }
 
 // Lets as many sources try as the credit may serve; the rest waits for about the time that a packet of theirs takes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The table of peers and the window toward each.
 //
-// No source waits for ever: whatever is in flight is released some day, every release lets as many sources try as what it freed may
-// serve, and the one after which nothing is in flight lets all of them try.
+// No source waits for ever: whatever is in flight is released some day, every release lets as many sources try as what
+// it freed may serve, and the one after which nothing is in flight lets all of them try.
 #include "engine/impl.h"
 #include "wire/roce.h"
 
@@ -50,8 +50,7 @@ void alb_peers_fini(struct alb_engine *engine)
 struct alb_peer *alb_peer_get(struct alb_engine *engine, const struct alb_endpoint *endpoint)
 {
     struct alb_list *bucket = bucket_of(&engine->peers, endpoint);
-    ALB_LIST_FOR_EACH(bucket, node)
-    {
+    ALB_LIST_FOR_EACH (bucket, node) {
         struct alb_peer *peer = ALB_LIST_ENTRY(node, struct alb_peer, link);
         if (alb_endpoint_equals(&peer->endpoint, endpoint)) {
             peer->refs++;

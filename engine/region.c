@@ -129,8 +129,8 @@ enum alb_access_result alb_region_local(struct alb_engine *engine, const struct 
     return locate(region, va, length, access, host);
 }
 
-enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
-                                         uint8_t **host)
+enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                         uint32_t access, uint8_t **host)
 {
     *host = NULL;
     if (length == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The key table. A key is 32 random bits, of which some say where in the table its region stands; so a stranger must guess all of them. The low
-// byte of a key in the same place never repeats its predecessor's: a key that was freed does not open what came after it.
+// The key table. A key is 32 random bits, of which some say where in the table its region stands; so a stranger must
+// guess all of them. The low byte of a key in the same place never repeats its predecessor's: a key that was freed does
+// not open what came after it.
 #pragma once
 
 #include "engine/region.h"

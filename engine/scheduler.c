@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Round robin over the sources that have something to send. A source is taken out of the line while it builds, so that it may queue
-// itself elsewhere (for a window, for a rate) or be woken again.
+// Round robin over the sources that have something to send. A source is taken out of the line while it builds, so that
+// it may queue itself elsewhere (for a window, for a rate) or be woken again.
 #include "engine/scheduler.h"
 
 void alb_scheduler_init(struct alb_scheduler *scheduler)

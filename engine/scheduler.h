@@ -27,8 +27,8 @@ struct alb_scheduler {
 void alb_scheduler_init(struct alb_scheduler *scheduler);
 void alb_source_init(struct alb_source *source,
                      enum alb_build_result (*build)(struct alb_source *, struct alb_tx_builder *, alb_time));
-// The source has something to send, or may try again. One that waits for leave to send comes back into the line: what it has now may not
-// need any.
+// The source has something to send, or may try again. One that waits for leave to send comes back into the line: what
+// it has now may not need any.
 void alb_scheduler_wake(struct alb_scheduler *scheduler, struct alb_source *source);
 // Takes the source out of whatever line it stands in.
 void alb_scheduler_remove(struct alb_source *source);

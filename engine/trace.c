@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The ring of trace records. When it is full the newest records are lost: what led to trouble says more than its repetition.
+// The ring of trace records. When it is full the newest records are lost: what led to trouble says more than its
+// repetition.
 #include "engine/trace.h"
 
 #include "engine/impl.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Trace records as JSON lines. A field's name says what its number means, so that a new kind of record needs no code here.
+// Trace records as JSON lines. A field's name says what its number means, so that a new kind of record needs no code
+// here.
 #include "engine/policy.h"
 #include "engine/qp_state.h"
 #include "engine/trace.h"
@@ -99,8 +100,8 @@ static const struct {
     const char *field;
     const char *(*name)(uint64_t value);
 } named_fields[] = {
-    {"request", request_name},   {"opcode", opcode_name}, {"old", state_name},      {"new", state_name},
-    {"reason", reason_name},     {"cause", cause_name},   {"status", status_name},  {"syndrome", syndrome_name},
+    {"request", request_name}, {"opcode", opcode_name}, {"old", state_name},     {"new", state_name},
+    {"reason", reason_name},   {"cause", cause_name},   {"status", status_name}, {"syndrome", syndrome_name},
 };
 
 // Appends ,"field":value; the longest line there can be is far below ALB_TRACE_LINE_MAX.
@@ -123,8 +124,9 @@ uint32_t alb_trace_format(const struct alb_trace_record *record, char line[ALB_T
     };
     alb_assert(record->kind < ALB_TRACE_COUNT);
     const char *const *kind = kinds[record->kind];
-    uint32_t length = (uint32_t)snprintf(line, ALB_TRACE_LINE_MAX, "{\"at\":%llu,\"event\":\"%s\",\"qpn\":%u,\"psn\":%u",
-                                         (unsigned long long)record->at, kind[0], record->qpn, record->psn);
+    uint32_t length =
+        (uint32_t)snprintf(line, ALB_TRACE_LINE_MAX, "{\"at\":%llu,\"event\":\"%s\",\"qpn\":%u,\"psn\":%u",
+                           (unsigned long long)record->at, kind[0], record->qpn, record->psn);
     length = append_field(line, length, kind[1], record->a);
     length = append_field(line, length, kind[2], record->b);
     length += (uint32_t)snprintf(line + length, ALB_TRACE_LINE_MAX - length, "}\n");

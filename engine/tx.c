@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Builds segments straight into the driver's arrays. A segment is written behind the counted ones and counted only when it is complete,
-// so that one given up half-way costs nothing and leaves no trace.
+// Builds segments straight into the driver's arrays. A segment is written behind the counted ones and counted only when
+// it is complete, so that one given up half-way costs nothing and leaves no trace.
 #include "engine/tx.h"
 
 #include <string.h>

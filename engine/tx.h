@@ -24,12 +24,13 @@ struct alb_tx_builder {
 
 void alb_tx_builder_init(struct alb_tx_builder *builder, struct alb_tx *tx);
 
-// True if a segment with that many payload references fits into the batch, even if it cannot join the open burst. So the last burst of a
-// batch stays short, unless the driver has as many bursts as segments.
+// True if a segment with that many payload references fits into the batch, even if it cannot join the open burst. So
+// the last burst of a batch stays short, unless the driver has as many bursts as segments.
 bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count);
 
-// Begins a segment: encodes its headers (pad follows from payload_bytes). The caller has asked alb_tx_has_room and adds exactly
-// payload_bytes of payload before alb_tx_end. A segment that is begun but not ended is given up: the next one takes its place.
+// Begins a segment: encodes its headers (pad follows from payload_bytes). The caller has asked alb_tx_has_room and adds
+// exactly payload_bytes of payload before alb_tx_end. A segment that is begun but not ended is given up: the next one
+// takes its place.
 void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, struct alb_roce *roce,
                   uint32_t payload_bytes);
 void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t length);

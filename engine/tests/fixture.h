@@ -15,8 +15,8 @@ enum {
 struct fixture {
     struct alb_engine *engine;
     struct alb_device_stats stats;
-    size_t bytes_held;       // by the engine
-    uint32_t refused_from;   // the n-th request for memory from now on, and all behind it, fails; 0: none does
+    size_t bytes_held;     // by the engine
+    uint32_t refused_from; // the n-th request for memory from now on, and all behind it, fails; 0: none does
     struct alb_pd *pd;
     struct alb_cq *cq;
     struct alb_tx tx;

@@ -22,7 +22,7 @@ static void post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, u
     assert_int_equal(alb_recv_queue_post(&qp->rq, wr_id, sge, count), 0);
 }
 
-// ---- alb_store_release ---------------------------------------------------------------------------------------------------
+// ---- alb_store_release -----------------------------------------------------------------------------------------------
 
 static void store_release__copies_every_length_and_alignment(void **state)
 {
@@ -53,7 +53,8 @@ struct watch {
     uint32_t torn, early;
 };
 
-// Each word of a round holds its number four times. Once the last bytes show a round, all words must be of it or of a later one.
+// Each word of a round holds its number four times. Once the last bytes show a round, all words must be of it or of a
+// later one.
 static void *watch(void *context)
 {
     struct watch *w = context;
@@ -92,7 +93,7 @@ static void store_release__last_bytes_last_and_no_word_torn(void **state)
     assert_int_equal(w.early, 0);
 }
 
-// ---- SEND ----------------------------------------------------------------------------------------------------------------
+// ---- SEND ------------------------------------------------------------------------------------------------------------
 
 static void inbound_send__takes_a_receive(void **state)
 {
@@ -155,7 +156,7 @@ static void place__a_broken_receive_is_operational(void **state)
     assert_int_equal(memory[5], 0xcc);
 }
 
-// ---- WRITE and READ --------------------------------------------------------------------------------------------------------
+// ---- WRITE and READ --------------------------------------------------------------------------------------------------
 
 static void inbound_write__checks_the_whole_range_first(void **state)
 {
@@ -212,7 +213,7 @@ static void inbound_read__rights_of_queue_pair_and_region(void **state)
     assert_int_equal(alb_inbound_read(qp, mr->key, at, 1, &bytes), ALB_OUTCOME_INVALID_REQUEST);
 }
 
-// ---- atomics ---------------------------------------------------------------------------------------------------------------
+// ---- atomics ---------------------------------------------------------------------------------------------------------
 
 static void inbound_atomic__each_operation(void **state)
 {
@@ -259,7 +260,7 @@ static void inbound_atomic__refuses(void **state)
     assert_int_equal(*(uint64_t *)(void *)memory, 3);
 }
 
-// ---- completions -------------------------------------------------------------------------------------------------------------
+// ---- completions -----------------------------------------------------------------------------------------------------
 
 static void take(struct alb_qp *qp, uint64_t wr_id)
 {
@@ -272,8 +273,12 @@ static void inbound_complete__tells_what_came(void **state)
 {
     struct fixture *f = *state;
     struct alb_qp *qp = start(state);
-    struct alb_inbound_end end = {.opcode = ALB_WC_RECV_RDMA_WITH_IMM, .byte_len = 123, .imm_data = 0xabcd,
-                                  .wc_flags = ALB_WC_WITH_IMM, .src_qpn = 0x77, .sl = 3};
+    struct alb_inbound_end end = {.opcode = ALB_WC_RECV_RDMA_WITH_IMM,
+                                  .byte_len = 123,
+                                  .imm_data = 0xabcd,
+                                  .wc_flags = ALB_WC_WITH_IMM,
+                                  .src_qpn = 0x77,
+                                  .sl = 3};
     take(qp, 9);
     assert_int_equal(alb_inbound_complete(qp, &end, 1000), ALB_OUTCOME_OK);
     assert_false(qp->recv_is_taken);
@@ -297,8 +302,8 @@ static void inbound_complete__invalidates(void **state)
     struct alb_qp *qp = start(state);
     struct alb_region *mr = fixture_region_with(f, memory, 100, FIXTURE_ACCESS_ALL | ALB_ACCESS_MW_BIND), *mw;
     assert_int_equal(alb_mw_create(f->pd, ALB_MW_TYPE_2, &mw), 0);
-    struct alb_mw_bind bind = {.mw = mw, .mr = mr, .addr = (uintptr_t)memory, .length = 8, .rkey = mw->key,
-                               .access = ALB_ACCESS_REMOTE_READ};
+    struct alb_mw_bind bind = {
+        .mw = mw, .mr = mr, .addr = (uintptr_t)memory, .length = 8, .rkey = mw->key, .access = ALB_ACCESS_REMOTE_READ};
     assert_int_equal(alb_mw_bind(qp, &bind), ALB_WC_SUCCESS);
     struct alb_inbound_end end = {.opcode = ALB_WC_RECV, .wc_flags = ALB_WC_WITH_INV, .invalidate_rkey = mr->key};
     take(qp, 1);

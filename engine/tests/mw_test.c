@@ -211,7 +211,8 @@ static void mw_bind__one_domain(void **state)
     struct alb_region *mr, *mw;
     assert_int_equal(alb_pd_create(s.f->engine, &other), 0);
     assert_int_equal(alb_mr_create(other, memory, sizeof(memory), (uintptr_t)memory,
-                                   ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_MW_BIND, &mr), 0);
+                                   ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_MW_BIND, &mr),
+                     0);
     assert_int_equal(alb_mw_create(other, ALB_MW_TYPE_1, &mw), 0);
     struct alb_mw_bind bad = s.bind;
     bad.mr = mr;

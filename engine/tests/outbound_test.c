@@ -36,13 +36,12 @@ static void outbound_check__reading_and_writing(void **state)
         enum alb_wr_opcode opcode;
         bool is_written;
     } cases[] = {
-        {ALB_WR_SEND, false},         {ALB_WR_RDMA_WRITE, false},          {ALB_WR_ATOMIC_WRITE, false},
-        {ALB_WR_RDMA_READ, true},     {ALB_WR_ATOMIC_CMP_AND_SWP, true},   {ALB_WR_ATOMIC_FETCH_AND_ADD, true},
+        {ALB_WR_SEND, false},     {ALB_WR_RDMA_WRITE, false},        {ALB_WR_ATOMIC_WRITE, false},
+        {ALB_WR_RDMA_READ, true}, {ALB_WR_ATOMIC_CMP_AND_SWP, true}, {ALB_WR_ATOMIC_FETCH_AND_ADD, true},
     };
     for (size_t i = 0; i < ALB_COUNT(cases); i++) {
         struct scene s = scene(state, cases[i].opcode, 0);
-        assert_int_equal(alb_outbound_check(s.qp, s.wqe),
-                         cases[i].is_written ? ALB_WC_LOC_PROT_ERR : ALB_WC_SUCCESS);
+        assert_int_equal(alb_outbound_check(s.qp, s.wqe), cases[i].is_written ? ALB_WC_LOC_PROT_ERR : ALB_WC_SUCCESS);
         s = scene(state, cases[i].opcode, ALB_ACCESS_LOCAL_WRITE);
         assert_int_equal(alb_outbound_check(s.qp, s.wqe), ALB_WC_SUCCESS);
         s.wqe->sge[2].lkey ^= 1;
@@ -141,7 +140,11 @@ static void outbound_execute__local_operations(void **state)
     assert_int_equal(alb_mw_create(f->pd, ALB_MW_TYPE_2, &mw), 0);
     wqe->opcode = ALB_WR_BIND_MW;
     wqe->sge_count = 0;
-    wqe->bind = (struct alb_mw_bind){.mw = mw, .mr = s.mr, .addr = (uintptr_t)memory, .length = 8, .rkey = mw->key,
+    wqe->bind = (struct alb_mw_bind){.mw = mw,
+                                     .mr = s.mr,
+                                     .addr = (uintptr_t)memory,
+                                     .length = 8,
+                                     .rkey = mw->key,
                                      .access = ALB_ACCESS_REMOTE_READ};
     assert_true(alb_outbound_is_local(wqe));
     assert_int_equal(alb_outbound_check(s.qp, wqe), ALB_WC_SUCCESS);

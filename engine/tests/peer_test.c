@@ -68,8 +68,8 @@ static enum alb_build_result build_nothing(struct alb_source *source, struct alb
 static uint32_t count(const struct alb_list *head)
 {
     uint32_t n = 0;
-    ALB_LIST_FOR_EACH(head, node)
-    n++;
+    ALB_LIST_FOR_EACH (head, node)
+        n++;
     return n;
 }
 

@@ -97,8 +97,8 @@ static void region_local__a_window_is_no_local_key(void **state)
     struct alb_region *mr = fixture_region_with(f, memory, 100, FIXTURE_ACCESS_ALL | ALB_ACCESS_MW_BIND);
     struct alb_qp *qp = fixture_qp(f, ALB_QPT_RC);
     assert_int_equal(alb_mw_create(f->pd, ALB_MW_TYPE_1, &mw), 0);
-    struct alb_mw_bind bind = {.mw = mw, .mr = mr, .addr = (uintptr_t)memory, .length = 100,
-                               .access = ALB_ACCESS_REMOTE_READ};
+    struct alb_mw_bind bind = {
+        .mw = mw, .mr = mr, .addr = (uintptr_t)memory, .length = 100, .access = ALB_ACCESS_REMOTE_READ};
     assert_int_equal(alb_mw_bind(qp, &bind), ALB_WC_SUCCESS);
     assert_int_equal(local(f, alb_region_key(mw), (uintptr_t)memory, 1, 0), ALB_ACCESS_BAD_KEY);
 }

@@ -133,8 +133,8 @@ static void srq_destroy__busy_while_attached(void **state)
     struct fixture *f = *state;
     struct alb_srq *srq = create(f, 4, 0);
     struct alb_qp *qp;
-    struct alb_qp_init init = {.type = ALB_QPT_RC, .send_cq = f->cq, .recv_cq = f->cq, .srq = srq,
-                               .cap = {.send_wr_max = 1}};
+    struct alb_qp_init init = {
+        .type = ALB_QPT_RC, .send_cq = f->cq, .recv_cq = f->cq, .srq = srq, .cap = {.send_wr_max = 1}};
     assert_int_equal(alb_qp_create(f->pd, &init, &qp), 0);
     assert_int_equal(alb_srq_destroy(srq), EBUSY);
     assert_int_equal(alb_qp_destroy(qp), 0);

@@ -45,8 +45,12 @@ static void trace_format__survives_any_value(void **state)
     static const uint64_t values[] = {0, 1, 5, 12, 255, 256, UINT32_MAX, UINT64_MAX};
     for (uint32_t kind = 0; kind < ALB_TRACE_COUNT; kind++)
         for (size_t i = 0; i < ALB_COUNT(values) * ALB_COUNT(values); i++) {
-            struct alb_trace_record record = {.at = UINT64_MAX, .kind = kind, .qpn = UINT32_MAX, .psn = UINT32_MAX,
-                                              .a = values[i % ALB_COUNT(values)], .b = values[i / ALB_COUNT(values)]};
+            struct alb_trace_record record = {.at = UINT64_MAX,
+                                              .kind = kind,
+                                              .qpn = UINT32_MAX,
+                                              .psn = UINT32_MAX,
+                                              .a = values[i % ALB_COUNT(values)],
+                                              .b = values[i / ALB_COUNT(values)]};
             char line[ALB_TRACE_LINE_MAX];
             uint32_t length = alb_trace_format(&record, line);
             assert_int_equal(length, strlen(line));
