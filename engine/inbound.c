@@ -3,7 +3,7 @@
 
 #include "engine/impl.h"
 
-// ---- stores that other threads watch ---------------------------------------------------------------------------------
+// ---- stores that other threads watch --------------------------------------------------------------------------------
 
 static void store8(uint8_t *to, const uint8_t *from)
 {
@@ -85,7 +85,7 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
     store_tail(to + bulk, from + bulk, tail);
 }
 
-// ---- messages --------------------------------------------------------------------------------------------------------
+// ---- messages -------------------------------------------------------------------------------------------------------
 
 enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target)
 {

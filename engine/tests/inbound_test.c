@@ -22,7 +22,7 @@ static void post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, u
     assert_int_equal(alb_recv_queue_post(&qp->rq, wr_id, sge, count), 0);
 }
 
-// ---- alb_store_release -----------------------------------------------------------------------------------------------
+// ---- alb_store_release ----------------------------------------------------------------------------------------------
 
 static void store_release__copies_every_length_and_alignment(void **state)
 {
@@ -93,7 +93,7 @@ static void store_release__last_bytes_last_and_no_word_torn(void **state)
     assert_int_equal(w.early, 0);
 }
 
-// ---- SEND ------------------------------------------------------------------------------------------------------------
+// ---- SEND -----------------------------------------------------------------------------------------------------------
 
 static void inbound_send__takes_a_receive(void **state)
 {
@@ -156,7 +156,7 @@ static void place__a_broken_receive_is_operational(void **state)
     assert_int_equal(memory[5], 0xcc);
 }
 
-// ---- WRITE and READ --------------------------------------------------------------------------------------------------
+// ---- WRITE and READ -------------------------------------------------------------------------------------------------
 
 static void inbound_write__checks_the_whole_range_first(void **state)
 {
@@ -213,7 +213,7 @@ static void inbound_read__rights_of_queue_pair_and_region(void **state)
     assert_int_equal(alb_inbound_read(qp, mr->key, at, 1, &bytes), ALB_OUTCOME_INVALID_REQUEST);
 }
 
-// ---- atomics ---------------------------------------------------------------------------------------------------------
+// ---- atomics --------------------------------------------------------------------------------------------------------
 
 static void inbound_atomic__each_operation(void **state)
 {
@@ -260,7 +260,7 @@ static void inbound_atomic__refuses(void **state)
     assert_int_equal(*(uint64_t *)(void *)memory, 3);
 }
 
-// ---- completions -----------------------------------------------------------------------------------------------------
+// ---- completions ----------------------------------------------------------------------------------------------------
 
 static void take(struct alb_qp *qp, uint64_t wr_id)
 {
