@@ -140,6 +140,8 @@ uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time no
     tx->burst_count = tx->segment_count = tx->iov_count = tx->bytes_count = 0;
     alb_tx_builder_init(&builder, tx);
     alb_scheduler_run(&engine->scheduler, &builder, now);
+    if (tx->burst_count == 0) // nothing was handed over, so what ended without a packet need not wait for the next call
+        alb_unreliable_retire_all(engine, now);
     count_sent(engine, tx);
     return tx->burst_count;
 }
