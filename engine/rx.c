@@ -18,7 +18,7 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
     if (alb_qp_current_state(qp) < ALB_QPS_RTR)
         return ALB_DROP_WRONG_QP_STATE;
     alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
-    alb_qp_count(qp, ALB_STAT_rcvd_bytes, packet->datagram->length);
+    alb_qp_count(qp, ALB_STAT_rcvd_bytes, packet->datagram->length + ALB_ICRC_BYTES);
     alb_trace_add(engine, ALB_TRACE_receive, qp->number, packet->roce.psn, packet->roce.opcode, packet->payload_bytes,
                   now);
     if ((packet->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE) {
