@@ -5,6 +5,7 @@
 #include "device/drive.h"
 #include "device/memory.h"
 #include "device/registry.h"
+#include "device/report.h"
 #include "device/thread.h"
 
 #include "base/log.h"
@@ -189,6 +190,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     if (!device)
         return ENOMEM;
     strcpy(device->name, name);
+    strcpy(device->stats_path, options->stats_path);
     device->directory.fd = -1;
     device->port.epoll_fd = device->port.wake_fd = -1;
     alb_token_init(&device->token);
@@ -206,6 +208,8 @@ int alb_device_create(const char *name, const struct alb_device_options *options
 void alb_device_destroy(struct alb_device *device)
 {
     alb_device_drain_all(device);
+    if (device->stats_path[0])
+        alb_report_to_file(&device->board, device->stats_path);
     close_parts(device);
     put_pages(device, sizeof(*device));
 }

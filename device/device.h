@@ -21,11 +21,12 @@ struct alb_device_options {
     uint64_t fault_seed;
     char pcap_path[4096];  // "": none; %p becomes the process id
     char trace_path[4096]; // likewise
+    char stats_path[4096]; // likewise: the counters as JSON, written when the device closes or the process exits
 };
 
 // Options from the environment, which `albedo run` sets: ALBEDO_NET (addresses or interface names, comma-separated;
-// unset: 127.0.0.1 and, where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE. On EINVAL error
-// says what is wrong and what would be right.
+// unset: 127.0.0.1 and, where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE, ALBEDO_STATS. On
+// EINVAL error says what is wrong and what would be right.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
 // Opens the process's device of that name ("roce0"), or takes another reference to it; options count for the first open

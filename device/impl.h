@@ -33,6 +33,7 @@ struct alb_device {
     struct alb_trace_file trace;
     bool has_capture;
     bool has_trace;
+    char stats_path[4096]; // "": the counters are not written at the end
 
     // Who drives. The token guards everything the engine, the sockets and the files need.
     _Alignas(64) struct alb_token token;

@@ -143,6 +143,8 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
     if (!result)
         result = parse_path("ALBEDO_TRACE", parsed->trace_path, error, error_size);
     if (!result)
+        result = parse_path("ALBEDO_STATS", parsed->stats_path, error, error_size);
+    if (!result)
         *options = *parsed;
     free(parsed);
     return result;
