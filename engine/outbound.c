@@ -3,6 +3,7 @@
 
 #include "engine/impl.h"
 #include "engine/inbound.h"
+#include "engine/region_table.h"
 
 static bool is_read(const struct alb_send_wqe *wqe)
 {
@@ -98,9 +99,22 @@ bool alb_outbound_is_local(const struct alb_send_wqe *wqe)
     return wqe->opcode == ALB_WR_LOCAL_INV || wqe->opcode == ALB_WR_BIND_MW;
 }
 
+static enum alb_wc_status execute_bind(struct alb_qp *qp, const struct alb_queued_bind *queued)
+{
+    const struct alb_mw_bind bind = {
+        .mw = alb_region_table_find_place(qp->engine, queued->mw_key),
+        .mr = queued->mr_key ? alb_region_table_find(qp->engine, queued->mr_key) : NULL,
+        .addr = queued->addr,
+        .length = queued->length,
+        .access = queued->access,
+        .rkey = queued->rkey,
+    };
+    return alb_mw_bind(qp, &bind);
+}
+
 enum alb_wc_status alb_outbound_execute(struct alb_qp *qp, const struct alb_send_wqe *wqe)
 {
     if (wqe->opcode == ALB_WR_BIND_MW)
-        return alb_mw_bind(qp, &wqe->bind);
+        return execute_bind(qp, &wqe->bind);
     return alb_region_invalidate_local(qp, wqe->invalidate_rkey);
 }

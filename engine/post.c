@@ -81,7 +81,14 @@ static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct
     wqe->imm_data = wr->imm_data;
     wqe->invalidate_rkey = wr->invalidate_rkey;
     if (wr->opcode == ALB_WR_BIND_MW) {
-        wqe->bind = wr->bind;
+        wqe->bind = (struct alb_queued_bind){
+            .mw_key = alb_region_key(wr->bind.mw),
+            .mr_key = wr->bind.mr ? alb_region_key(wr->bind.mr) : 0,
+            .access = wr->bind.access,
+            .rkey = wr->bind.rkey,
+            .addr = wr->bind.addr,
+            .length = wr->bind.length,
+        };
     } else if (qp->type == ALB_QPT_UD) {
         wqe->av = *alb_ah_av(wr->ah);
         wqe->remote_qpn = wr->remote_qpn & ALB_QPN_MASK;

@@ -103,6 +103,19 @@ static int size_requests(struct alb_rc *rc)
     return 0;
 }
 
+// What is in flight counts toward the new peer from now on, and whoever waited for the old one's window looks again.
+static void move_to_peer(struct alb_rc *rc, struct alb_peer *peer)
+{
+    struct alb_qp *qp = rc->qp;
+    if (qp->peer) {
+        alb_peer_release(qp->engine, qp->peer, rc->inflight_bytes);
+        alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
+    }
+    disconnect(qp);
+    qp->peer = peer;
+    alb_peer_charge(peer, rc->inflight_bytes);
+}
+
 static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 {
     struct alb_rc *rc = alb_rc_of(qp);
@@ -111,8 +124,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
         struct alb_peer *peer = alb_peer_get(qp->engine, &qp->flow.peer);
         if (!peer)
             return ENOMEM;
-        disconnect(qp);
-        qp->peer = peer;
+        move_to_peer(rc, peer);
     }
     // While draining, a ring in use keeps its place: the limits may change only with nothing outstanding.
     if (mask & ALB_QP_MAX_DEST_RD_ATOMIC)

@@ -76,3 +76,9 @@ struct alb_region *alb_region_table_find(const struct alb_engine *engine, uint32
     struct alb_region *region = engine->regions[index_of(engine, key)];
     return region && region->key == key ? region : NULL;
 }
+
+struct alb_region *alb_region_table_find_place(const struct alb_engine *engine, uint32_t key)
+{
+    struct alb_region *region = engine->regions[index_of(engine, key)];
+    return region && region->key >> 8 == key >> 8 ? region : NULL;
+}

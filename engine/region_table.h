@@ -13,3 +13,5 @@ void alb_region_table_remove(struct alb_region *region);
 void alb_region_table_renew(struct alb_region *region);
 // The region with exactly that key, or NULL.
 struct alb_region *alb_region_table_find(const struct alb_engine *engine, uint32_t key);
+// The region whose key is that but for the low byte, or NULL: a window keeps its place through all its binds.
+struct alb_region *alb_region_table_find_place(const struct alb_engine *engine, uint32_t key);

@@ -7,6 +7,16 @@
 
 #include <stdatomic.h>
 
+// A bind as it waits in the queue: by keys, since what it names may be destroyed before it is executed.
+struct alb_queued_bind {
+    uint32_t mw_key;
+    uint32_t mr_key; // 0: none
+    uint32_t access;
+    uint32_t rkey;
+    uint64_t addr;
+    uint64_t length;
+};
+
 struct alb_send_wqe {
     uint64_t wr_id;
     uint8_t opcode; // enum alb_wr_opcode
@@ -31,7 +41,7 @@ struct alb_send_wqe {
             alb_qpn remote_qpn;
             uint32_t remote_qkey;
         };
-        struct alb_mw_bind bind;
+        struct alb_queued_bind bind;
     };
     union {
         struct alb_sge sge[0];
