@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct ibv_context *open_first(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = ibv_open_device(list[0]);
+    ibv_free_device_list(list);
+    assert_non_null(context);
+    return context;
+}
+
+static void get_device_list__one_device(void **state)
+{
+    int count = -1;
+    struct ibv_device **list = ibv_get_device_list(&count);
+    assert_int_equal(count, 1);
+    assert_null(list[1]);
+    assert_string_equal(ibv_get_device_name(list[0]), "roce0");
+    assert_int_equal(list[0]->node_type, IBV_NODE_CA);
+    assert_int_equal(list[0]->transport_type, IBV_TRANSPORT_IB);
+    assert_true(strlen(list[0]->dev_name) > 0);
+    struct ibv_device *device = list[0];
+    ibv_free_device_list(list);
+    assert_string_equal(ibv_get_device_name(device), "roce0"); // still there
+    assert_null(ibv_get_device_name(NULL));
+    assert_int_equal(ibv_get_device_index(device), -1);
+}
+
+static void get_device_guid__stable_and_local(void **state)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    __be64 guid = ibv_get_device_guid(list[0]);
+    uint8_t bytes[8];
+    memcpy(bytes, &guid, sizeof(bytes));
+    assert_int_not_equal(guid, 0);
+    assert_int_equal(ibv_get_device_guid(list[0]), guid);
+    assert_int_equal(bytes[0] & 3, 2); // locally administered, not a group
+    ibv_free_device_list(list);
+}
+
+static void open_device__tables(void **state)
+{
+    struct ibv_context *context = open_first();
+    assert_ptr_equal(context->abi_compat, (void *)UINTPTR_MAX);
+    assert_true(context->num_comp_vectors >= 1);
+    assert_true(fcntl(context->async_fd, F_GETFD) >= 0);
+    int copy = dup(context->cmd_fd);
+    assert_true(copy >= 0);
+    close(copy);
+    struct verbs_context *verbs = verbs_get_ctx(context);
+    assert_non_null(verbs);
+    assert_true(verbs->sz >= sizeof(*verbs));
+    assert_non_null(verbs->create_qp_ex);
+    assert_non_null(verbs->create_cq_ex);
+    assert_non_null(verbs->query_port);
+    assert_null(verbs->open_xrcd);
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void open_device__twice(void **state)
+{
+    struct ibv_context *a = open_first(), *b = open_first();
+    struct ibv_pd *pd = ibv_alloc_pd(b);
+    assert_ptr_not_equal(a, b);
+    assert_int_equal(ibv_close_device(a), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(ibv_close_device(b), 0);
+}
+
+static void open_device__nonsense(void **state)
+{
+    struct ibv_device unknown = {.name = "nobody0"};
+    errno = 0;
+    assert_null(ibv_open_device(NULL));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(ibv_open_device(&unknown));
+    assert_int_equal(errno, ENODEV);
+    assert_int_equal(ibv_close_device(NULL), EINVAL);
+}
+
+// Everything a program forgets ends with its context.
+static void close_device__leftovers(void **state)
+{
+    struct ibv_context *context = open_first();
+    static uint8_t memory[4096];
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 8, NULL, channel, 0);
+    struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &srq_init);
+    struct ibv_qp_init_attr qp_init = {
+        .send_cq = cq, .recv_cq = cq, .srq = srq, .cap = {.max_send_wr = 4, .max_send_sge = 1}, .qp_type = IBV_QPT_RC};
+    struct ibv_parent_domain_init_attr parent = {.pd = pd};
+    assert_non_null(ibv_create_qp(pd, &qp_init));
+    assert_non_null(ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE));
+    assert_non_null(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
+    assert_non_null(ibv_alloc_parent_domain(context, &parent));
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+// A child that was forked may end its copies as it likes and touches nothing.
+static void fork__child_destroys_quietly(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct ibv_qp_init_attr init = fixture_qp_init(f, IBV_QPT_RC);
+        int wrong = ibv_destroy_qp(qp) != 0 || ibv_create_qp(f->pd, &init) != NULL || errno != ENODEV ||
+                    ibv_alloc_pd(f->context) != NULL || ibv_dereg_mr(f->mr) != 0 || ibv_destroy_cq(f->cq) != 0 ||
+                    ibv_close_device(f->context) != 0;
+        _exit(wrong);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+
+    struct ibv_qp *other = fixture_qp(f, IBV_QPT_RC); // the parent goes on
+    fixture_connect(qp, other);
+    fixture_post_recv(f, other, 1, 0, 100);
+    fixture_post_send(f, qp, 2, 1000, 100);
+    assert_int_equal(fixture_wait_for(f->cq, 1).status, IBV_WC_SUCCESS);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_qp(other), 0);
+}
+
+static void fork_init__always_ready(void **state)
+{
+    assert_int_equal(ibv_fork_init(), 0);
+    assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(get_device_list__one_device),
+        cmocka_unit_test(get_device_guid__stable_and_local),
+        cmocka_unit_test(open_device__tables),
+        cmocka_unit_test(open_device__twice),
+        cmocka_unit_test(open_device__nonsense),
+        cmocka_unit_test(close_device__leftovers),
+        FIXTURE_TEST(fork__child_destroys_quietly),
+        cmocka_unit_test(fork_init__always_ready),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fixture.h"
+
+#include "plugins/verbs/door.h"
+
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+
+// Four pages: writable, read-only, writable, not accessible.
+static uint8_t *four_pages(void)
+{
+    uint8_t *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ), 0);
+    assert_int_equal(mprotect(pages + 3 * PAGE, PAGE, PROT_NONE), 0);
+    return pages;
+}
+
+static void check_mapped__access(void **state)
+{
+    uint8_t *pages = four_pages();
+    assert_int_equal(alb_door_check_mapped(pages, PAGE, true), 0);
+    assert_int_equal(alb_door_check_mapped(pages + 1, 1, true), 0);
+    assert_int_equal(alb_door_check_mapped(pages, 3 * PAGE, false), 0);
+    assert_int_equal(alb_door_check_mapped(pages, 3 * PAGE, true), EFAULT);
+    assert_int_equal(alb_door_check_mapped(pages + PAGE, 1, true), EFAULT);
+    assert_int_equal(alb_door_check_mapped(pages + PAGE - 1, 2, true), EFAULT);
+    assert_int_equal(alb_door_check_mapped(pages + 2 * PAGE, 2 * PAGE, false), EFAULT);
+    assert_int_equal(alb_door_check_mapped(pages + 3 * PAGE, 1, false), EFAULT);
+    munmap(pages, 4 * PAGE);
+}
+
+static void check_mapped__hole(void **state)
+{
+    uint8_t *pages = four_pages();
+    assert_int_equal(munmap(pages + PAGE, PAGE), 0);
+    assert_int_equal(alb_door_check_mapped(pages, PAGE, true), 0);
+    assert_int_equal(alb_door_check_mapped(pages + 2 * PAGE, PAGE, true), 0);
+    assert_int_equal(alb_door_check_mapped(pages, 3 * PAGE, false), EFAULT);
+    assert_int_equal(alb_door_check_mapped(pages + PAGE, 1, false), EFAULT);
+    munmap(pages, 4 * PAGE);
+}
+
+static void check_mapped__nonsense(void **state)
+{
+    assert_int_equal(alb_door_check_mapped(NULL, 1, false), EFAULT);
+    assert_int_equal(alb_door_check_mapped((void *)0x10, 4096, false), EFAULT);
+    assert_int_equal(alb_door_check_mapped((void *)(UINTPTR_MAX - 100), 50, false), EFAULT);
+}
+
+// The map is longer than what is read of it at once, and reserved memory needs no pages to be there.
+static void check_mapped__long_map(void **state)
+{
+    enum { COUNT = 400 };
+    uint8_t *pages[COUNT];
+    for (int i = 0; i < COUNT; i++) { // neighbours differ, so that they stay separate lines
+        pages[i] = mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(pages[i], MAP_FAILED);
+    }
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(alb_door_check_mapped(pages[i], PAGE, true), i % 2 ? EFAULT : 0);
+    for (int i = 0; i < COUNT; i++)
+        munmap(pages[i], PAGE);
+
+    size_t huge = (size_t)1 << 36;
+    uint8_t *reserved = mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved != MAP_FAILED) {
+        assert_int_equal(alb_door_check_mapped(reserved, huge, true), 0);
+        munmap(reserved, huge);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_mapped__access),
+        cmocka_unit_test(check_mapped__hole),
+        cmocka_unit_test(check_mapped__nonsense),
+        cmocka_unit_test(check_mapped__long_map),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "plugins/verbs/notice.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+static bool is_readable(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    return poll(&poll_fd, 1, 0) == 1;
+}
+
+static void set_nonblocking(int fd)
+{
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+}
+
+static void take__oldest_first_and_counted(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a, b;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    alb_notice_init(&b, &b, 2);
+    set_nonblocking(notices.fd);
+
+    alb_notices_raise(&notices, &a);
+    alb_notices_raise(&notices, &b);
+    alb_notices_raise(&notices, &a);
+    assert_true(is_readable(notices.fd));
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_ptr_equal(alb_notices_take(&notices), &b);
+    assert_true(is_readable(notices.fd));
+    assert_ptr_equal(alb_notices_take(&notices), &a);
+    assert_int_equal(a.delivered, 2);
+    assert_int_equal(b.delivered, 1);
+    assert_false(is_readable(notices.fd));
+    alb_notices_fini(&notices);
+}
+
+static void take__nonblocking_and_empty(void **state)
+{
+    struct alb_notices notices;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    set_nonblocking(notices.fd);
+    errno = 0;
+    assert_null(alb_notices_take(&notices));
+    assert_int_equal(errno, EAGAIN);
+    alb_notices_fini(&notices);
+}
+
+// The descriptor may block: forgetting must leave it unreadable and wait for nothing.
+static void forget__empties_the_descriptor(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a, b;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    alb_notice_init(&b, &b, 2);
+    alb_notices_raise(&notices, &a);
+    alb_notices_raise(&notices, &a);
+    alb_notices_raise(&notices, &b);
+    alb_notices_forget(&notices, &a);
+    assert_int_equal(a.pending, 0);
+    assert_int_equal(a.delivered, 0);
+    assert_true(is_readable(notices.fd));
+    assert_ptr_equal(alb_notices_take(&notices), &b);
+    assert_false(is_readable(notices.fd));
+    alb_notices_forget(&notices, &a);
+    alb_notices_fini(&notices);
+}
+
+struct waiter {
+    struct alb_notices *notices;
+    struct alb_notice *taken;
+};
+
+static void *wait_for_one(void *argument)
+{
+    struct waiter *waiter = argument;
+    waiter->taken = alb_notices_take(waiter->notices);
+    return NULL;
+}
+
+static void take__waits(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice a;
+    struct waiter waiter = {.notices = &notices};
+    pthread_t thread;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&a, &a, 1);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &waiter), 0);
+    alb_notices_raise(&notices, &a);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ptr_equal(waiter.taken, &a);
+    alb_notices_fini(&notices);
+}
+
+static void *take_many(void *argument)
+{
+    struct alb_notices *notices = argument;
+    for (int i = 0; i < 1000; i++)
+        alb_notices_take(notices);
+    return NULL;
+}
+
+// Two blocked readers, notices raised and forgotten under them: each that stays is taken exactly once.
+static void take__races_with_forget(void **state)
+{
+    struct alb_notices notices;
+    struct alb_notice kept, dropped;
+    pthread_t threads[2];
+    assert_int_equal(alb_notices_init(&notices), 0);
+    alb_notice_init(&kept, &kept, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_many, &notices), 0);
+    uint32_t taken_of_dropped = 0;
+    for (uint32_t raised = 0; raised + taken_of_dropped < 2000; raised++) {
+        alb_notice_init(&dropped, &dropped, 2);
+        alb_notices_raise(&notices, &dropped);
+        alb_notices_forget(&notices, &dropped);
+        taken_of_dropped += dropped.delivered;
+        if (raised + taken_of_dropped < 2000)
+            alb_notices_raise(&notices, &kept);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(kept.delivered + taken_of_dropped, 2000);
+    alb_notices_fini(&notices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(take__oldest_first_and_counted), cmocka_unit_test(take__nonblocking_and_empty),
+        cmocka_unit_test(forget__empties_the_descriptor), cmocka_unit_test(take__waits),
+        cmocka_unit_test(take__races_with_forget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
