@@ -214,8 +214,7 @@ void alb_device_destroy(struct alb_device *device)
     put_pages(device, sizeof(*device));
 }
 
-// ---- what is known of it
-// -----------------------------------------------------------------------------------------------
+// ---- what is known of it --------------------------------------------------------------------------------------------
 
 struct alb_engine *alb_device_engine(struct alb_device *device)
 {

@@ -9,8 +9,7 @@
 
 #include "device/board.h"
 
-// ---- for the process that is listed
-// ------------------------------------------------------------------------------------
+// ---- for the process that is listed ---------------------------------------------------------------------------------
 
 struct alb_directory_entry {
     int fd; // locked; -1: not listed
@@ -21,16 +20,16 @@ struct alb_directory_entry {
 void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_board *board);
 void alb_directory_leave(struct alb_directory_entry *entry);
 
-// ---- for readers
-// ---------------------------------------------------------------------------------------------------------
+// ---- for readers ----------------------------------------------------------------------------------------------------
 
 // A board of another process (or of this one).
 struct alb_directory_board {
     struct alb_board_header header;      // as it was when it was mapped, checked
     const struct alb_board_header *live; // mapped for reading only: fresh counters, but nothing in there is checked
-    const struct alb_qp_stats
-        *qps; // header.qp_max rows, live; NULL: another version of Albedo wrote it, counters cannot be read
-    size_t bytes;
+    // header.qp_max rows as they were when it was mapped; NULL: another version of Albedo wrote it, counters cannot be
+    // read.
+    const struct alb_qp_stats *qps;
+    size_t qps_bytes;
 };
 
 struct alb_directory {

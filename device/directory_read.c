@@ -53,19 +53,46 @@ static bool validate(struct alb_directory_board *board)
 {
     struct alb_board_header *header = &board->header;
     memcpy(header, board->live, sizeof(*header));
-    board->qps = NULL;
     if (header->magic != ALB_BOARD_MAGIC || header->version != ALB_BOARD_VERSION ||
         header->header_bytes != sizeof(*header) || header->address_count > ALB_DEVICE_ADDRESSES_MAX)
         return false;
-    if (!is_text(header->device, sizeof(header->device)) || !is_text(header->program, sizeof(header->program)) ||
-        !is_text(header->faults, sizeof(header->faults)))
-        return false;
+    return is_text(header->device, sizeof(header->device)) && is_text(header->program, sizeof(header->program)) &&
+           is_text(header->faults, sizeof(header->faults));
+}
+
+// Copies the parts of a file that have ever been written. Looking at the rest through a mapping would fill it with
+// zeros, page by page, and charge them to the other process.
+static void read_written(int fd, uint64_t offset, uint8_t *to, size_t bytes)
+{
+    uint64_t end = offset + bytes, at = offset;
+    while (at < end) {
+        off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+        off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        if (hole <= data || (uint64_t)data >= end)
+            return;
+        size_t part = (size_t)(ALB_MIN((uint64_t)hole, end) - (uint64_t)data);
+        ssize_t got = pread(fd, to + ((uint64_t)data - offset), part, data);
+        if (got <= 0)
+            return;
+        at = (uint64_t)data + (uint64_t)got;
+    }
+}
+
+static bool read_rows(int fd, uint64_t file_bytes, struct alb_directory_board *board)
+{
+    const struct alb_board_header *header = &board->header;
     if (!has_our_counters(header))
         return true;
-    if (header->qp_offset % 64 != 0 || header->qp_offset < sizeof(*header) || header->qp_offset > board->bytes ||
-        (board->bytes - header->qp_offset) / sizeof(struct alb_qp_stats) < header->qp_max)
+    if (header->qp_offset < sizeof(*header) || header->qp_offset > file_bytes || header->qp_max == 0 ||
+        (file_bytes - header->qp_offset) / sizeof(struct alb_qp_stats) < header->qp_max)
         return false;
-    board->qps = (const struct alb_qp_stats *)((const uint8_t *)board->live + header->qp_offset);
+    board->qps_bytes = (size_t)header->qp_max * sizeof(struct alb_qp_stats);
+    void *rows =
+        mmap(NULL, board->qps_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (rows == MAP_FAILED)
+        return false;
+    read_written(fd, header->qp_offset, rows, board->qps_bytes);
+    board->qps = rows;
     return true;
 }
 
@@ -79,12 +106,11 @@ static bool map(int fd, uint64_t device, uint64_t inode, struct alb_directory_bo
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
         return false;
-    board->bytes = (size_t)status.st_size;
-    void *memory = mmap(NULL, board->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    void *memory = mmap(NULL, sizeof(struct alb_board_header), PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
         return false;
     board->live = memory;
-    if (validate(board))
+    if (validate(board) && read_rows(fd, (uint64_t)status.st_size, board))
         return true;
     alb_directory_unmap(board);
     return false;
@@ -94,6 +120,7 @@ bool alb_directory_map(int pid, int board_fd, uint64_t device, uint64_t inode, s
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, board_fd);
+    *board = (struct alb_directory_board){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
@@ -105,7 +132,9 @@ bool alb_directory_map(int pid, int board_fd, uint64_t device, uint64_t inode, s
 void alb_directory_unmap(struct alb_directory_board *board)
 {
     if (board->live)
-        munmap((void *)(uintptr_t)board->live, board->bytes);
+        munmap((void *)(uintptr_t)board->live, sizeof(*board->live));
+    if (board->qps)
+        munmap((void *)(uintptr_t)board->qps, board->qps_bytes);
     *board = (struct alb_directory_board){0};
 }
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whole devices over loopback: data moves whoever drives, with and without faults; life and death.
+#include "device/device.h"
+
+#include "base/log.h"
+
+#include "device/tests/pair.h"
+
+static void fill(uint8_t *memory, uint32_t length, uint8_t seed)
+{
+    for (uint32_t i = 0; i < length; i++)
+        memory[i] = (uint8_t)(i * 31 + (i >> 8) + seed);
+}
+
+static void write_and_check(struct pair *pair, uint32_t length, struct alb_wc (*wait)(struct side *))
+{
+    struct side *a = &pair->side[0], *b = &pair->side[1];
+    fill(a->memory, length, (uint8_t)length);
+    memset(b->memory, 0, length);
+    side_write(a, b, 0, length);
+    struct alb_wc wc = wait(a);
+    assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    assert_memory_equal(a->memory, b->memory, length);
+}
+
+static void write_sizes(struct pair *pair, struct alb_wc (*wait)(struct side *))
+{
+    static const uint32_t sizes[] = {0, 1, 8, 4095, 4096, 4097, 65536, 1 << 20, PAIR_BYTES};
+    for (size_t i = 0; i < ALB_COUNT(sizes); i++)
+        write_and_check(pair, sizes[i], wait);
+}
+
+static void alb_device__writes_while_polled(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
+    assert_int_equal(alb_device_slot(pair.side[0].device), 0);
+    assert_int_equal(alb_device_slot(pair.side[1].device), 1);
+    write_sizes(&pair, side_wait);
+    const struct alb_edge_stats *edge = &pair.side[0].device->board.header->edge_stats;
+    assert_true(edge->counter[ALB_EDGE_tx_messages] <
+                edge->counter[ALB_EDGE_tx_datagrams] / 4); // bursts did leave whole
+    pair_close(&pair);
+}
+
+static void alb_device__writes_while_nobody_polls(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.2", "127.92.0.3", NULL);
+    write_sizes(&pair, side_wait_idle);
+    pair_close(&pair);
+}
+
+static void alb_device__writes_over_ipv6(void **state)
+{
+    struct pair pair;
+    struct alb_device_options *options = pair_options("::1");
+    struct alb_device *device;
+    int error = alb_device_create("roce0", options, &device);
+    free(options);
+    if (error == EADDRNOTAVAIL)
+        skip(); // a host without IPv6
+    assert_int_equal(error, 0);
+    alb_device_destroy(device);
+    pair_open(&pair, "::1", "::1", NULL);
+    write_sizes(&pair, side_wait);
+    pair_close(&pair);
+}
+
+static void alb_device__sends_both_ways(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.4", "127.92.0.5", NULL);
+    for (int round = 0; round < 200; round++) {
+        for (int from = 0; from < 2; from++) {
+            struct side *a = &pair.side[from], *b = &pair.side[1 - from];
+            side_receive(b, 4096, 4096);
+            fill(a->memory, 4096, (uint8_t)round);
+            side_send(a, 0, 4096);
+            assert_int_equal(side_wait(b).status, ALB_WC_SUCCESS);
+            assert_memory_equal(a->memory, b->memory + 4096, 4096);
+            assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+        }
+    }
+    pair_close(&pair);
+}
+
+static void alb_device__faults_lose_nothing(void **state)
+{
+    struct alb_faults_spec faults;
+    char error[ALB_FAULTS_ERROR_MAX];
+    struct pair pair;
+    assert_true(alb_faults_parse("loss=1%,duplicate=1%,reorder=1%,corrupt=1%,delay=10us..200us", &faults, error,
+                                 sizeof(error)));
+    pair_open(&pair, "127.92.0.6", "127.92.0.7", &faults);
+    write_sizes(&pair, side_wait);
+    const struct alb_board_header *a = pair.side[0].device->board.header, *b = pair.side[1].device->board.header;
+    assert_true(a->edge_stats.counter[ALB_EDGE_fault_lost] > 0);
+    assert_true(a->edge_stats.counter[ALB_EDGE_fault_duplicated] > 0);
+    assert_true(a->edge_stats.counter[ALB_EDGE_fault_corrupted] > 0);
+    assert_true(a->edge_stats.counter[ALB_EDGE_fault_reordered] > 0);
+    assert_true(b->device_stats.dropped[ALB_DROP_BAD_ICRC] > 0);
+    assert_true(a->device_stats.sum.counter[ALB_STAT_retransmitted_pkts] > 0);
+    pair_close(&pair);
+}
+
+static void alb_device__death_of_the_peer_is_told(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.8", "127.92.0.9", NULL);
+    struct alb_qp_attr attr = {.timeout = 1, .retry_cnt = 1};
+    struct side *a = &pair.side[0];
+    write_and_check(&pair, 100, side_wait);
+    alb_device_lock(a->device);
+    assert_int_equal(
+        alb_qp_modify(a->qp, &(struct alb_qp_attr){.state = ALB_QPS_RESET}, ALB_QP_STATE, alb_device_now()), 0);
+    alb_device_unlock(a->device);
+    side_connect(a, &pair.side[1], attr.timeout, attr.retry_cnt);
+    struct side gone = pair.side[1];
+    side_close(&gone);
+    alb_log_set_level(ALB_LOG_ERROR); // the warning about it is expected
+    side_write(a, a, 0, 100);
+    assert_int_equal(side_wait_idle(a).status, ALB_WC_RETRY_EXC_ERR);
+    side_close(a);
+}
+
+static void alb_device_open__shares_by_name(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.10");
+    struct alb_device *first, *second;
+    assert_int_equal(alb_device_open("albedo0", options, &first), ENODEV);
+    assert_int_equal(alb_device_open("roce1", options, &first), ENODEV);
+    assert_int_equal(alb_device_open("roce0", options, &first), 0);
+    assert_int_equal(alb_device_open("roce0", options, &second), 0);
+    assert_ptr_equal(first, second);
+    alb_device_close(second);
+    assert_int_equal(alb_device_mtu_bytes(first), 4096);
+    assert_non_null(alb_device_gid(first, 0));
+    assert_null(alb_device_gid(first, 1));
+    assert_true(alb_device_gid_ifindex(first, 0) > 0);
+    alb_device_close(first);
+    free(options);
+}
+
+static void alb_device_open__address_not_local(void **state)
+{
+    struct alb_device_options *options = pair_options("203.0.113.77");
+    struct alb_device *device;
+    alb_log_set_level(ALB_LOG_ERROR);
+    assert_int_equal(alb_device_open("roce0", options, &device), EADDRNOTAVAIL);
+    free(options);
+}
+
+static void alb_device_resolve__same_host(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.11");
+    struct alb_device *device;
+    struct alb_av av = {.sl = 3};
+    struct alb_addr peer;
+    assert_int_equal(alb_device_open("roce0", options, &device), 0);
+    assert_true(alb_addr_parse("127.1.1.1", &peer));
+    assert_int_equal(alb_device_resolve(device, 1, &peer, &av), EINVAL);
+    assert_int_equal(alb_device_resolve(device, 0, &peer, &av), 0);
+    assert_true(av.same_host);
+    assert_int_equal(av.sl, 3);
+    assert_true(alb_addr_equals(&av.local, &options->addresses[0]));
+    assert_true(alb_addr_parse("203.0.113.77", &peer));
+    assert_int_equal(alb_device_resolve(device, 0, &peer, &av), 0);
+    assert_false(av.same_host);
+    assert_true(alb_addr_parse("fd99::1", &peer));
+    assert_int_equal(alb_device_resolve(device, 0, &peer, &av), ENETUNREACH);
+    alb_device_close(device);
+    free(options);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_device__writes_while_polled), cmocka_unit_test(alb_device__writes_while_nobody_polls),
+        cmocka_unit_test(alb_device__writes_over_ipv6),    cmocka_unit_test(alb_device__sends_both_ways),
+        cmocka_unit_test(alb_device__faults_lose_nothing), cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device_open__shares_by_name), cmocka_unit_test(alb_device_open__address_not_local),
+        cmocka_unit_test(alb_device_resolve__same_host),
+    };
+    return cmocka_run_group_tests_name("device", tests, NULL, NULL);
+}

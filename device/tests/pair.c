@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "device/tests/pair.h"
+
+#include "device/clock.h"
+
+#include <unistd.h>
+
+#define WAIT_NS_MAX (10 * ALB_NS_PER_S)
+
+struct alb_device_options *pair_options(const char *address)
+{
+    struct alb_device_options *options = calloc(1, sizeof(*options));
+    assert_true(alb_addr_parse(address, &options->addresses[0]));
+    options->address_count = 1;
+    return options;
+}
+
+void side_open(struct side *side, const struct alb_device_options *options, enum alb_qp_type type)
+{
+    const uint32_t access =
+        ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC;
+    assert_int_equal(alb_device_create("roce0", options, &side->device), 0);
+    side->memory = aligned_alloc(4096, PAIR_BYTES);
+    memset(side->memory, 0, PAIR_BYTES);
+    alb_device_lock(side->device);
+    assert_int_equal(alb_pd_create(alb_device_engine(side->device), &side->pd), 0);
+    assert_int_equal(alb_cq_create(alb_device_engine(side->device), 1024, NULL, &side->cq), 0);
+    assert_int_equal(
+        alb_mr_create(side->pd, side->memory, PAIR_BYTES, (uint64_t)(uintptr_t)side->memory, access, &side->mr), 0);
+    struct alb_qp_init init = {
+        .type = type,
+        .send_cq = side->cq,
+        .recv_cq = side->cq,
+        .cap = {.send_wr_max = 64, .recv_wr_max = 64, .send_sge_max = 1, .recv_sge_max = 1},
+        .sq_sig_all = true,
+    };
+    assert_int_equal(alb_qp_create(side->pd, &init, &side->qp), 0);
+    alb_device_unlock(side->device);
+}
+
+void side_close(struct side *side)
+{
+    alb_device_drain(side->device, side->qp);
+    alb_device_lock(side->device);
+    assert_int_equal(alb_qp_destroy(side->qp), 0);
+    assert_int_equal(alb_mr_destroy(side->mr), 0);
+    assert_int_equal(alb_cq_destroy(side->cq), 0);
+    assert_int_equal(alb_pd_destroy(side->pd), 0);
+    alb_device_unlock(side->device);
+    alb_device_destroy(side->device);
+    free(side->memory);
+}
+
+void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t retry_cnt)
+{
+    struct alb_qp_attr attr = {
+        .state = ALB_QPS_INIT,
+        .port = 1,
+        .access = ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC,
+        .path_mtu_bytes = ALB_MIN(alb_device_mtu_bytes(a->device), alb_device_mtu_bytes(b->device)),
+        .dest_qpn = alb_qp_number(b->qp),
+        .rq_psn = 7,
+        .sq_psn = 7,
+        .timeout = timeout,
+        .retry_cnt = retry_cnt,
+        .rnr_retry = 7,
+        .min_rnr_timer = 1,
+        .max_rd_atomic = 4,
+        .max_dest_rd_atomic = 4,
+    };
+    assert_int_equal(alb_device_resolve(a->device, 0, alb_device_gid(b->device, 0), &attr.av), 0);
+    bool is_rc = alb_qp_kind(a->qp) == ALB_QPT_RC;
+    alb_device_lock(a->device);
+    assert_int_equal(alb_qp_modify(a->qp, &attr, ALB_QP_STATE | ALB_QP_PORT | ALB_QP_PKEY_INDEX | ALB_QP_ACCESS_FLAGS,
+                                   alb_device_now()),
+                     0);
+    attr.state = ALB_QPS_RTR;
+    uint32_t mask = ALB_QP_STATE | ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN;
+    if (is_rc)
+        mask |= ALB_QP_MAX_DEST_RD_ATOMIC | ALB_QP_MIN_RNR_TIMER;
+    assert_int_equal(alb_qp_modify(a->qp, &attr, mask, alb_device_now()), 0);
+    attr.state = ALB_QPS_RTS;
+    mask = ALB_QP_STATE | ALB_QP_SQ_PSN;
+    if (is_rc)
+        mask |= ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_MAX_QP_RD_ATOMIC;
+    assert_int_equal(alb_qp_modify(a->qp, &attr, mask, alb_device_now()), 0);
+    alb_device_unlock(a->device);
+}
+
+void pair_open(struct pair *pair, const char *address_a, const char *address_b, const struct alb_faults_spec *faults)
+{
+    const char *const addresses[] = {address_a, address_b};
+    for (int i = 0; i < 2; i++) {
+        struct alb_device_options *options = pair_options(addresses[i]);
+        if (faults)
+            options->faults = *faults;
+        options->fault_seed = (uint64_t)i + 1;
+        side_open(&pair->side[i], options, ALB_QPT_RC);
+        free(options);
+    }
+    side_connect(&pair->side[0], &pair->side[1], 14, 7);
+    side_connect(&pair->side[1], &pair->side[0], 14, 7);
+}
+
+void pair_close(struct pair *pair)
+{
+    side_close(&pair->side[0]);
+    side_close(&pair->side[1]);
+}
+
+static void post(struct side *from, const struct alb_send_wr *wr)
+{
+    assert_int_equal(alb_qp_send_stage(from->qp, wr), 0);
+    alb_qp_send_commit(from->qp);
+    alb_device_kick(from->device, from->qp);
+}
+
+void side_write(struct side *from, const struct side *to, uint64_t offset, uint32_t length)
+{
+    const struct alb_sge sge = {
+        .addr = (uint64_t)(uintptr_t)from->memory + offset,
+        .length = length,
+        .lkey = alb_region_key(from->mr),
+    };
+    const struct alb_send_wr wr = {
+        .opcode = ALB_WR_RDMA_WRITE,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = (uint64_t)(uintptr_t)to->memory + offset,
+        .rkey = alb_region_key(to->mr),
+    };
+    post(from, &wr);
+}
+
+void side_send(struct side *from, uint64_t offset, uint32_t length)
+{
+    const struct alb_sge sge = {
+        .addr = (uint64_t)(uintptr_t)from->memory + offset,
+        .length = length,
+        .lkey = alb_region_key(from->mr),
+    };
+    const struct alb_send_wr wr = {.opcode = ALB_WR_SEND, .sge = &sge, .sge_count = 1};
+    post(from, &wr);
+}
+
+void side_receive(struct side *at, uint64_t offset, uint32_t length)
+{
+    const struct alb_sge sge = {
+        .addr = (uint64_t)(uintptr_t)at->memory + offset,
+        .length = length,
+        .lkey = alb_region_key(at->mr),
+    };
+    bool bell = false;
+    assert_int_equal(alb_qp_recv_post(at->qp, offset, &sge, 1, &bell), 0);
+    if (bell)
+        alb_device_kick(at->device, at->qp);
+}
+
+static struct alb_wc wait(struct side *side, bool polls)
+{
+    alb_time until = alb_clock_now() + WAIT_NS_MAX;
+    const struct alb_wc *wc;
+    while (!(wc = alb_cq_peek(side->cq))) {
+        assert_true(alb_clock_now() < until);
+        if (polls)
+            alb_device_poll(side->device);
+        else
+            usleep(100);
+    }
+    struct alb_wc result = *wc;
+    alb_cq_pop(side->cq);
+    return result;
+}
+
+struct alb_wc side_wait(struct side *side)
+{
+    return wait(side, true);
+}
+
+struct alb_wc side_wait_idle(struct side *side)
+{
+    return wait(side, false);
+}

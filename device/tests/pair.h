@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two devices in one process, on real loopback sockets, with a connected pair of queue pairs.
+#pragma once
+
+#include "device/registry.h"
+
+#include "base/tests/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAIR_BYTES (4u << 20)
+
+struct side {
+    struct alb_device *device;
+    struct alb_pd *pd;
+    struct alb_cq *cq;
+    struct alb_region *mr;
+    struct alb_qp *qp;
+    uint8_t *memory; // PAIR_BYTES, registered with everything allowed
+};
+
+struct pair {
+    struct side side[2];
+};
+
+// Options with one address and no faults.
+struct alb_device_options *pair_options(const char *address);
+// A device with its objects; the queue pair is in RESET.
+void side_open(struct side *side, const struct alb_device_options *options, enum alb_qp_type type);
+void side_close(struct side *side);
+// Brings a's queue pair to RTS toward b's. timeout and retries as in alb_qp_attr.
+void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t retry_cnt);
+
+void pair_open(struct pair *pair, const char *address_a, const char *address_b, const struct alb_faults_spec *faults);
+void pair_close(struct pair *pair);
+
+// Posts a WRITE of length bytes from offset to the other's same offset.
+void side_write(struct side *from, const struct side *to, uint64_t offset, uint32_t length);
+void side_send(struct side *from, uint64_t offset, uint32_t length);
+void side_receive(struct side *at, uint64_t offset, uint32_t length);
+// Polls until a completion comes, up to ten seconds.
+struct alb_wc side_wait(struct side *side);
+// Waits without polling (the device threads do it all).
+struct alb_wc side_wait_idle(struct side *side);
