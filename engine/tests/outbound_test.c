@@ -140,12 +140,12 @@ static void outbound_execute__local_operations(void **state)
     assert_int_equal(alb_mw_create(f->pd, ALB_MW_TYPE_2, &mw), 0);
     wqe->opcode = ALB_WR_BIND_MW;
     wqe->sge_count = 0;
-    wqe->bind = (struct alb_mw_bind){.mw = mw,
-                                     .mr = s.mr,
-                                     .addr = (uintptr_t)memory,
-                                     .length = 8,
-                                     .rkey = mw->key,
-                                     .access = ALB_ACCESS_REMOTE_READ};
+    wqe->bind = (struct alb_queued_bind){.mw_key = mw->key,
+                                         .mr_key = s.mr->key,
+                                         .addr = (uintptr_t)memory,
+                                         .length = 8,
+                                         .rkey = mw->key,
+                                         .access = ALB_ACCESS_REMOTE_READ};
     assert_true(alb_outbound_is_local(wqe));
     assert_int_equal(alb_outbound_check(s.qp, wqe), ALB_WC_SUCCESS);
     assert_int_equal(alb_outbound_execute(s.qp, wqe), ALB_WC_SUCCESS);
@@ -158,10 +158,28 @@ static void outbound_execute__local_operations(void **state)
     assert_int_equal(alb_outbound_execute(s.qp, wqe), ALB_WC_MW_BIND_ERR);
 }
 
+static void outbound_execute__a_window_or_region_that_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct scene s = scene(state, ALB_WR_SEND, ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_MW_BIND);
+    struct alb_region *mw;
+    struct alb_send_wqe *wqe = s.wqe;
+    assert_int_equal(alb_mw_create(f->pd, ALB_MW_TYPE_1, &mw), 0);
+    wqe->opcode = ALB_WR_BIND_MW;
+    wqe->sge_count = 0;
+    wqe->bind = (struct alb_queued_bind){
+        .mw_key = mw->key, .mr_key = s.mr->key, .addr = (uintptr_t)memory, .length = 8, .access = ALB_ACCESS_REMOTE_READ};
+    assert_int_equal(alb_mr_destroy(s.mr), 0);
+    assert_int_equal(alb_outbound_execute(s.qp, wqe), ALB_WC_MW_BIND_ERR);
+    assert_int_equal(alb_mw_destroy(mw), 0);
+    assert_int_equal(alb_outbound_execute(s.qp, wqe), ALB_WC_MW_BIND_ERR);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(outbound_check__reading_and_writing),
+        FIXTURE_TEST(outbound_execute__a_window_or_region_that_is_gone),
         FIXTURE_TEST(outbound_gather__any_stretch),
         FIXTURE_TEST(outbound_gather__inline),
         FIXTURE_TEST(outbound_gather__a_key_that_went),
