@@ -47,18 +47,28 @@ def figure(case, output):
     if case.kind() == "pingpong":
         match = re.search(r"= ([\d.]+) usec/iter", output)
         return "%s us/iteration" % match.group(1) if match else ""
-    rows = re.findall(r"^ *(\d+) +(\d+)((?: +[\d.]+)+) *$", output, re.M)
+    rows = result_rows(output)
     if not rows:
         return ""
-    size, _, rest = rows[-1]
-    numbers = rest.split()
+    size, numbers = rows[-1]
     if case.program.endswith("_lat"):
         return "%s B: %s us" % (size, numbers[2] if len(numbers) > 2 else numbers[0])
     return "%s B: %s MiB/s" % (size, numbers[1] if len(numbers) > 1 else numbers[0])
 
 
+def result_rows(output):
+    """(size, figures) of perftest's rows of results: bytes, iterations, figures."""
+    rows = []
+    for line in output.splitlines():
+        fields = line.split()
+        if len(fields) >= 3 and all(re.fullmatch(r"\d+", f) for f in fields[:2]) and all(
+                re.fullmatch(r"[\d.]+", f) for f in fields[2:]):
+            rows.append((int(fields[0]), fields[2:]))
+    return rows
+
+
 def missing_rows(case, output):
-    rows = {int(size) for size in re.findall(r"^ *(\d+) +\d+ +[\d.]+", output, re.M)}
+    rows = {size for size, _ in result_rows(output)}
     return [size for size in case.rows if size not in rows]
 
 
