@@ -71,7 +71,8 @@ static json_t *limits_of(const struct door_device *device)
     };
     json_t *object = json_object();
     for (size_t i = 0; i < ALB_COUNT(limits); i++)
-        json_object_set_new(object, limits[i].name, json_integer((json_int_t)limits[i].value));
+        json_object_set_new(object, limits[i].name,
+                            json_integer((json_int_t)ALB_MIN(limits[i].value, (uint64_t)INT64_MAX)));
     return object;
 }
 
