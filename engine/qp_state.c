@@ -108,8 +108,8 @@ bool alb_qp_state_can_move(enum alb_qp_type type, enum alb_qp_state from, enum a
     const struct move *move = &moves[from][to];
     uint32_t required = move->required[kind];
     uint32_t allowed = required | move->optional[kind] | ALB_QP_STATE;
-    if (type == ALB_QPT_RC && from == ALB_QPS_SQE)
-        return to != ALB_QPS_RTS && move->is_legal;
+    if (type == ALB_QPT_RC && from == ALB_QPS_SQE && to == ALB_QPS_RTS) // a reliable one never comes there
+        return false;
     return move->is_legal && (mask & required) == required && (mask & ~allowed) == 0;
 }
 
