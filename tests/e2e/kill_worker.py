@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 
-from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.addr import GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs.enums import (IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_MTU_1024, IBV_QPT_RC,
@@ -68,7 +68,9 @@ class Side:
         attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 4
         attributes.min_rnr_timer = 12
         attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = self.timeout, self.retries, 7
-        route = GlobalRoute(dgid=socket.inet_ntop(socket.AF_INET6, gid), sgid_index=0)
+        groups = gid.hex()
+        text = ":".join(groups[i:i + 4] for i in range(0, 32, 4))
+        route = GlobalRoute(dgid=GID(text), sgid_index=0)
         attributes.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
         self.qp.to_init(attributes)
         self.post_receives()
