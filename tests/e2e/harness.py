@@ -7,6 +7,7 @@ through `albedo run`; they are found again by process id only.
 
 import atexit
 import os
+import random
 import shutil
 import signal
 import socket
@@ -103,23 +104,23 @@ def on_signal(number, frame):
 
 signal.signal(signal.SIGTERM, on_signal)
 
-next_port = 20000 + os.getpid() % 8000
+ports_given = set()
 
 
 def free_port():
-    """A TCP port that nothing on this host listens on."""
-    global next_port
+    """A TCP port that nothing on this host listens on, drawn at random, since other tests may run beside this one."""
     while True:
-        next_port += 1
-        if next_port >= 32000:
-            next_port = 20000
+        port = random.SystemRandom().randrange(20000, 32000)
+        if port in ports_given:
+            continue
         with socket.socket(socket.AF_INET6) as probe:
             try:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(("::", next_port))
-                return next_port
+                probe.bind(("::", port))
             except OSError:
                 continue
+        ports_given.add(port)
+        return port
 
 
 class Albedo:
