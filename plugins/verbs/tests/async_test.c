@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+// Takes events until one of that type comes; others are acknowledged.
+static struct ibv_async_event wait_for(struct fixture *f, enum ibv_event_type type)
+{
+    for (;;) {
+        struct ibv_async_event event;
+        assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+        if (event.event_type == type)
+            return event;
+        ibv_ack_async_event(&event);
+    }
+}
+
+static void get_async_event__nonblocking(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_async_event event;
+    assert_int_equal(fcntl(f->context->async_fd, F_SETFL, O_NONBLOCK), 0);
+    errno = 0;
+    assert_int_equal(ibv_get_async_event(f->context, &event), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(ibv_get_async_event(NULL, &event), -1);
+    ibv_ack_async_event(NULL);
+}
+
+static struct ibv_srq *make_srq(struct fixture *f)
+{
+    struct ibv_srq_init_attr init = {.srq_context = f, .attr = {.max_wr = 16, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(f->pd, &init);
+    assert_non_null(srq);
+    return srq;
+}
+
+static struct ibv_qp *qp_with(struct fixture *f, struct ibv_srq *srq)
+{
+    struct ibv_qp_init_attr init = fixture_qp_init(f, IBV_QPT_RC);
+    init.srq = srq;
+    struct ibv_qp *qp = ibv_create_qp(f->pd, &init);
+    assert_non_null(qp);
+    return qp;
+}
+
+static void srq__limit_and_last_wqe(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_srq *srq = make_srq(f);
+    struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = qp_with(f, srq);
+    struct ibv_srq_attr attr = {.srq_limit = 2};
+    struct ibv_sge sge = fixture_sge(f, 4096, 100);
+    struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
+    fixture_connect(a, b);
+    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    fixture_post_send(f, a, 1, 0, 10);
+    assert_int_equal(fixture_wait_for(f->cq, 7).status, IBV_WC_SUCCESS);
+    struct ibv_async_event event = wait_for(f, IBV_EVENT_SRQ_LIMIT_REACHED);
+    assert_ptr_equal(event.element.srq, srq);
+    ibv_ack_async_event(&event);
+    assert_int_equal(ibv_query_srq(srq, &attr), 0);
+    assert_int_equal(attr.srq_limit, 0); // disarmed
+
+    struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_ERR};
+    assert_int_equal(ibv_modify_qp(b, &qp_attr, IBV_QP_STATE), 0);
+    event = wait_for(f, IBV_EVENT_QP_LAST_WQE_REACHED);
+    assert_ptr_equal(event.element.qp, b);
+    ibv_ack_async_event(&event);
+    assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+    assert_int_equal(ibv_destroy_qp(a), 0);
+    assert_int_equal(ibv_destroy_qp(b), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void *acknowledge(void *argument)
+{
+    ibv_ack_async_event(argument);
+    return NULL;
+}
+
+static void destroy_qp__waits_for_what_was_handed_out(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_srq *srq = make_srq(f);
+    struct ibv_qp *qp = qp_with(f, srq);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    pthread_t thread;
+    fixture_to_init(qp);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    struct ibv_async_event event = wait_for(f, IBV_EVENT_QP_LAST_WQE_REACHED);
+    assert_int_equal(pthread_create(&thread, NULL, acknowledge, &event), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+// An event that nobody takes goes with its object.
+static void destroy_qp__untaken_events(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_srq *srq = make_srq(f);
+    struct ibv_qp *qp = qp_with(f, srq);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_async_event event;
+    fixture_to_init(qp);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(fcntl(f->context->async_fd, F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(ibv_get_async_event(f->context, &event), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void cq__overrun(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_cq *plain = f->cq;
+    f->cq = ibv_create_cq(f->context, 1, NULL, NULL, 0);
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    fixture_to_init(qp);
+    for (int i = 0; i < 4; i++)
+        fixture_post_recv(f, qp, 1, 0, 10);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0); // four flushed receives into room for fewer
+    struct ibv_async_event event = wait_for(f, IBV_EVENT_CQ_ERR);
+    assert_ptr_equal(event.element.cq, f->cq);
+    ibv_ack_async_event(&event);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(f->cq), 0);
+    f->cq = plain;
+}
+
+// Where a thread waits for events for ever, closing the context must not wait for it.
+static _Atomic pid_t waiter;
+
+static void *wait_for_ever(void *argument)
+{
+    struct ibv_async_event event;
+    waiter = gettid();
+    ibv_get_async_event(argument, &event);
+    return NULL;
+}
+
+// The state of one of our threads as proc(5) has it: the letter after the name in parentheses.
+static char state_of(pid_t thread)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof(text), file));
+    fclose(file);
+    return strrchr(text, ')')[2];
+}
+
+static void close_device__under_a_reader(void **state)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = ibv_open_device(list[0]);
+    pthread_t thread;
+    ibv_free_device_list(list);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, context), 0);
+    assert_int_equal(pthread_detach(thread), 0);
+    while (waiter == 0 || state_of(waiter) != 'S')
+        sched_yield();
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(get_async_event__nonblocking),
+        FIXTURE_TEST(srq__limit_and_last_wqe),
+        FIXTURE_TEST(destroy_qp__waits_for_what_was_handed_out),
+        FIXTURE_TEST(destroy_qp__untaken_events),
+        FIXTURE_TEST(cq__overrun),
+        cmocka_unit_test(close_device__under_a_reader),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+// A connected pair whose completions notify a channel; the fixture's own queue stays aside.
+struct pair {
+    struct fixture *f;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *plain;
+    struct ibv_qp *a, *b;
+};
+
+static struct pair make_pair(struct fixture *f)
+{
+    struct pair pair = {.f = f, .plain = f->cq, .channel = ibv_create_comp_channel(f->context)};
+    assert_non_null(pair.channel);
+    f->cq = ibv_create_cq(f->context, 64, &pair, pair.channel, 0);
+    assert_non_null(f->cq);
+    pair.a = fixture_qp(f, IBV_QPT_RC);
+    pair.b = fixture_qp(f, IBV_QPT_RC);
+    fixture_connect(pair.a, pair.b);
+    return pair;
+}
+
+static void end_pair(struct pair *pair)
+{
+    struct fixture *f = pair->f;
+    assert_int_equal(ibv_destroy_qp(pair->a), 0);
+    assert_int_equal(ibv_destroy_qp(pair->b), 0);
+    assert_int_equal(ibv_destroy_cq(f->cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(pair->channel), 0);
+    f->cq = pair->plain;
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    return poll(&poll_fd, 1, timeout_ms) == 1;
+}
+
+static void send_one(struct pair *pair, uint64_t wr_id)
+{
+    fixture_post_recv(pair->f, pair->b, wr_id, 4096, 100);
+    fixture_post_send(pair->f, pair->a, wr_id + 1000, 0, 10);
+}
+
+static void take_event(struct pair *pair)
+{
+    struct ibv_cq *cq = NULL;
+    void *context = NULL;
+    assert_int_equal(ibv_get_cq_event(pair->channel, &cq, &context), 0);
+    assert_ptr_equal(cq, pair->f->cq);
+    assert_ptr_equal(context, cq->cq_context);
+}
+
+static void get_cq_event__once_per_arm(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    struct ibv_wc wc;
+    assert_int_equal(ibv_req_notify_cq(f->cq, 0), 0);
+    assert_false(is_readable(pair.channel->fd, 0));
+    send_one(&pair, 1);
+    take_event(&pair); // blocks until it is there
+    ibv_ack_cq_events(f->cq, 1);
+    while (ibv_poll_cq(f->cq, 1, &wc) == 0 || wc.wr_id != 1001)
+        ;
+    send_one(&pair, 2); // not armed: nothing
+    while (ibv_poll_cq(f->cq, 1, &wc) == 0 || wc.wr_id != 1002)
+        ;
+    assert_false(is_readable(pair.channel->fd, 0));
+    end_pair(&pair);
+}
+
+static void get_cq_event__nonblocking(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    struct ibv_cq *cq;
+    void *context;
+    assert_int_equal(fcntl(pair.channel->fd, F_SETFL, O_NONBLOCK), 0);
+    errno = 0;
+    assert_int_equal(ibv_get_cq_event(pair.channel, &cq, &context), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(ibv_req_notify_cq(f->cq, 0), 0);
+    send_one(&pair, 1);
+    assert_true(is_readable(pair.channel->fd, -1));
+    take_event(&pair);
+    ibv_ack_cq_events(f->cq, 1);
+    assert_int_equal(ibv_get_cq_event(pair.channel, &cq, &context), -1);
+    assert_int_equal(ibv_get_cq_event(NULL, &cq, &context), -1);
+    assert_int_equal(errno, EINVAL);
+    end_pair(&pair);
+}
+
+// Armed for solicited completions, an ordinary one leaves the queue asleep and a solicited one wakes it.
+static void req_notify_cq__solicited(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    struct ibv_wc wc;
+    assert_int_equal(ibv_req_notify_cq(f->cq, 1), 0);
+    send_one(&pair, 1);
+    for (int count = 0; count < 2;)
+        count += ibv_poll_cq(f->cq, 1, &wc);
+    assert_false(is_readable(pair.channel->fd, 0));
+
+    struct ibv_sge sge = fixture_sge(f, 0, 10);
+    struct ibv_send_wr wr = {.wr_id = 5,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED},
+                       *bad;
+    fixture_post_recv(f, pair.b, 2, 4096, 100);
+    assert_int_equal(ibv_post_send(pair.a, &wr, &bad), 0);
+    take_event(&pair);
+    ibv_ack_cq_events(f->cq, 1);
+    end_pair(&pair);
+}
+
+// Flushed requests notify: tear-down waits for them.
+static void req_notify_cq__flush(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    fixture_post_recv(f, pair.b, 1, 0, 10);
+    assert_int_equal(ibv_req_notify_cq(f->cq, 1), 0);
+    assert_int_equal(ibv_modify_qp(pair.b, &attr, IBV_QP_STATE), 0);
+    take_event(&pair);
+    ibv_ack_cq_events(f->cq, 1);
+    assert_int_equal(fixture_wait(f->cq).status, IBV_WC_WR_FLUSH_ERR);
+    end_pair(&pair);
+}
+
+static void *acknowledge(void *argument)
+{
+    struct pair *pair = argument;
+    ibv_ack_cq_events(pair->f->cq, 1);
+    return NULL;
+}
+
+static void destroy_cq__waits_for_what_was_handed_out(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    pthread_t thread;
+    assert_int_equal(ibv_req_notify_cq(f->cq, 0), 0);
+    send_one(&pair, 1);
+    take_event(&pair);
+    assert_int_equal(pthread_create(&thread, NULL, acknowledge, &pair), 0);
+    end_pair(&pair); // returns only once the other thread has acknowledged
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void destroy_cq__ignores_what_nobody_took(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    assert_int_equal(ibv_req_notify_cq(f->cq, 0), 0);
+    send_one(&pair, 1);
+    assert_true(is_readable(pair.channel->fd, -1));
+    assert_int_equal(ibv_destroy_comp_channel(pair.channel), EBUSY);
+    assert_int_equal(ibv_destroy_qp(pair.a), 0);
+    assert_int_equal(ibv_destroy_qp(pair.b), 0);
+    assert_int_equal(ibv_destroy_cq(f->cq), 0);
+    assert_false(is_readable(pair.channel->fd, 0)); // its event went with it
+    assert_int_equal(ibv_destroy_comp_channel(pair.channel), 0);
+    f->cq = pair.plain;
+}
+
+// Some programs acknowledge once per completion, so more often than there were events.
+static void destroy_cq__acknowledged_too_often(void **state)
+{
+    struct fixture *f = *state;
+    struct pair pair = make_pair(f);
+    assert_int_equal(ibv_req_notify_cq(f->cq, 0), 0);
+    send_one(&pair, 1);
+    take_event(&pair);
+    ibv_ack_cq_events(f->cq, 5);
+    end_pair(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(get_cq_event__once_per_arm),
+        FIXTURE_TEST(get_cq_event__nonblocking),
+        FIXTURE_TEST(req_notify_cq__solicited),
+        FIXTURE_TEST(req_notify_cq__flush),
+        FIXTURE_TEST(destroy_cq__waits_for_what_was_handed_out),
+        FIXTURE_TEST(destroy_cq__ignores_what_nobody_took),
+        FIXTURE_TEST(destroy_cq__acknowledged_too_often),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

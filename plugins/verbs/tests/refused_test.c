@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What this device has not: refused with the errno of the manual page, never accepted.
+#include "fixture.h"
+
+#include <dlfcn.h>
+
+static void refused__pointers(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_xrcd_init_attr xrcd = {.comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1};
+    struct ibv_alloc_dm_attr dm = {.length = 4096};
+    struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ};
+    struct ibv_rwq_ind_table_init_attr table = {0};
+    struct ibv_counters_init_attr counters = {0};
+    struct ibv_srq_init_attr_ex tag_matching = {
+        .attr = {.max_wr = 1}, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .srq_type = IBV_SRQT_TM, .pd = f->pd};
+    struct ibv_qp_open_attr open = {0};
+#define REFUSED(call)                                                                                                  \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        assert_null(call);                                                                                             \
+        assert_int_equal(errno, EOPNOTSUPP);                                                                           \
+    } while (0)
+    REFUSED(ibv_open_xrcd(f->context, &xrcd));
+    REFUSED(ibv_alloc_dm(f->context, &dm));
+    REFUSED(ibv_create_wq(f->context, &wq));
+    REFUSED(ibv_create_rwq_ind_table(f->context, &table));
+    REFUSED(ibv_create_counters(f->context, &counters));
+    REFUSED(ibv_create_srq_ex(f->context, &tag_matching));
+    REFUSED(ibv_open_qp(f->context, &open));
+    REFUSED(ibv_alloc_null_mr(f->pd));
+    REFUSED(ibv_reg_dmabuf_mr(f->pd, 0, 4096, 0, 0, 0));
+    REFUSED(ibv_import_device(f->context->cmd_fd));
+    REFUSED(ibv_import_pd(f->context, f->pd->handle));
+    REFUSED(ibv_import_mr(f->pd, f->mr->handle));
+    REFUSED(ibv_import_dm(f->context, 0));
+}
+
+static void refused__numbers(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_UD);
+    struct ibv_sge sge = fixture_sge(f, 0, 10);
+    struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
+    struct ibv_qp_rate_limit_attr rate = {0};
+    struct ibv_ece ece = {0};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+    union ibv_gid gid = {.raw = {0xff}};
+    assert_int_equal(ibv_advise_mr(f->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+    assert_int_equal(ibv_modify_cq(f->cq, &moderate), EOPNOTSUPP);
+    assert_int_equal(ibv_modify_qp_rate_limit(qp, &rate), EOPNOTSUPP);
+    assert_int_equal(ibv_attach_mcast(qp, &gid, 0), EOPNOTSUPP);
+    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), EOPNOTSUPP);
+    assert_int_equal(ibv_query_ece(qp, &ece), EOPNOTSUPP);
+    assert_int_equal(ibv_set_ece(qp, &ece), EOPNOTSUPP);
+    assert_int_equal(ibv_query_ece(qp, NULL), EINVAL);
+    assert_int_equal(ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0), 0);
+    fixture_to_init(qp);
+    fixture_to_rtr(qp, 0);
+    assert_int_not_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RATE_LIMIT), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+// The names that provider libraries import can be found and called.
+static void private_names__by_node(void **state)
+{
+    static const char *const nodes[] = {"IBVERBS_PRIVATE_34", "IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59",
+                                        "IBVERBS_PRIVATE_64"};
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        int (*create)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_cmd_create_qp_ex2", nodes[i]);
+        assert_non_null(create);
+        assert_int_equal(create(), EOPNOTSUPP);
+        void *(*open_device)(void) = (void *(*)(void))dlvsym(RTLD_DEFAULT, "verbs_open_device", nodes[i]);
+        assert_non_null(open_device);
+        assert_null(open_device());
+        assert_non_null(dlvsym(RTLD_DEFAULT, "verbs_allow_disassociate_destroy", nodes[i]));
+    }
+    void (*register_driver)(const void *) =
+        (void (*)(const void *))dlvsym(RTLD_DEFAULT, "verbs_register_driver_34", "IBVERBS_PRIVATE_34");
+    assert_non_null(register_driver);
+    register_driver(NULL);
+}
+
+static void query_gid_type__as_devinfo_asks(void **state)
+{
+    struct fixture *f = *state;
+    int type = -1;
+    int (*query)(struct ibv_context *, uint8_t, unsigned int, int *) =
+        (int (*)(struct ibv_context *, uint8_t, unsigned int, int *))dlvsym(RTLD_DEFAULT, "ibv_query_gid_type",
+                                                                            "IBVERBS_PRIVATE_34");
+    assert_non_null(query);
+    assert_int_equal(query(f->context, 1, 0, &type), 0);
+    assert_int_equal(type, 1);
+    assert_int_equal(query(f->context, 1, 15, &type), 0); // empty
+    assert_int_equal(query(f->context, 1, 99, &type), -1);
+    assert_int_equal(query(f->context, 3, 0, &type), -1);
+}
+
+// A program of 2006, linked with the structures of that time, finds no device.
+static void compat_1_0__no_device(void **state)
+{
+    int count = 7;
+    void **(*get_list)(int *) = (void **(*)(int *))dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_1.0");
+    void (*free_list)(void **) = (void (*)(void **))dlvsym(RTLD_DEFAULT, "ibv_free_device_list", "IBVERBS_1.0");
+    assert_non_null(get_list);
+    void **list = get_list(&count);
+    assert_int_equal(count, 0);
+    assert_null(list[0]);
+    free_list(list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(refused__pointers),
+        FIXTURE_TEST(refused__numbers),
+        cmocka_unit_test(private_names__by_node),
+        FIXTURE_TEST(query_gid_type__as_devinfo_asks),
+        cmocka_unit_test(compat_1_0__no_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
