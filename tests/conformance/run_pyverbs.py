@@ -38,7 +38,7 @@ def find_tests(build):
 def run_module(options, tests, module):
     """One process per module, so that a crash costs the rest of that module only."""
     command = [os.path.join(options.build, "bin", "albedo"), "run", *options.run, "--", "/usr/bin/python3",
-               os.path.join(HERE, "pyverbs_inside.py"), tests, options.device, "0", module]
+               os.path.join(HERE, "inside_pyverbs.py"), tests, options.device, "0", module]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=options.timeout,
                               check=False)

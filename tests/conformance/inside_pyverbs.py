@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs pyverbs test modules inside one process and prints a line of JSON per test. Started by pyverbs.py under `albedo run`.
+"""Runs pyverbs test modules inside one process and prints a line of JSON per test. Started by run_pyverbs.py under `albedo run`.
 
-usage: pyverbs_inside.py TESTS-DIRECTORY DEVICE GID-INDEX MODULE...
+usage: inside_pyverbs.py TESTS-DIRECTORY DEVICE GID-INDEX MODULE...
 """
 import importlib
 import json
