@@ -374,7 +374,8 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
         alb_qp_complete_send(qp, failure->status, now);
     }
     alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_FAILED);
-    bool only_sends_fail = wqe && qp->type != ALB_QPT_RC;
+    // The completion queue may have overrun by the failure: that was an error already.
+    bool only_sends_fail = wqe && qp->type != ALB_QPT_RC && alb_qp_current_state(qp) != ALB_QPS_ERR;
     alb_qp_set_state(qp, only_sends_fail ? ALB_QPS_SQE : ALB_QPS_ERR, now);
 }
 
