@@ -2,6 +2,7 @@
 BUILD ?= build
 TYPE  ?= RelWithDebInfo
 JOBS  ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
 
 .PHONY: all configure demo check check-all bench interop fuzz install format lint clean help
 
@@ -36,11 +37,11 @@ bench:
 interop:
 	@scripts/setup.sh build interop
 	@$(MAKE) --no-print-directory all
-	@interop/run.sh $(INTEROP_FLAGS)
+	@interop/run.sh --build $(BUILD) $(INTEROP_FLAGS)
 
 fuzz:
 	@scripts/setup.sh build fuzz
-	@fuzz/run.sh $(FUZZ_FLAGS)
+	@fuzz/run.sh $(FUZZ_SECONDS)
 
 install: all
 	@cmake --install $(BUILD)
@@ -67,4 +68,4 @@ help:
 	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
 	@echo 'make clean      removes build/'
 	@echo 'Variables: BUILD (folder), TYPE (CMake build type), CMAKE_FLAGS, JOBS,'
-	@echo '           BENCH_FLAGS, INTEROP_FLAGS, FUZZ_FLAGS (passed on)'
+	@echo '           BENCH_FLAGS, INTEROP_FLAGS (passed on), FUZZ_SECONDS (each fuzzer, 60)'

@@ -239,7 +239,7 @@ def check_scripts(build):
         sys.exit("walls: shellcheck is missing (scripts/setup.sh check)")
     shell = [n for n in tracked("*.sh", ".ci/run") if re.match(r"#!.*\b(ba|da)?sh\b", text_of(n))]
     if shell:
-        out = subprocess.run(["shellcheck", "-f", "gcc", "-S", "warning", *shell], cwd=TOP, stdout=subprocess.PIPE,
+        out = subprocess.run(["shellcheck", "-x", "-f", "gcc", "-S", "warning", *shell], cwd=TOP, stdout=subprocess.PIPE,
                              universal_newlines=True).stdout
         found += out.splitlines()
     for name in tracked("*.py"):
