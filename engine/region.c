@@ -78,7 +78,6 @@ int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint6
     mr->host = address;
     mr->length = length;
     mr->iova = iova;
-    alb_region_table_renew(mr);
     return 0;
 }
 

@@ -66,11 +66,6 @@ void alb_region_table_remove(struct alb_region *region)
     engine->region_count--;
 }
 
-void alb_region_table_renew(struct alb_region *region)
-{
-    region->key = (region->key & ~0xffu) | next_tag(region->engine, (uint8_t)region->key);
-}
-
 struct alb_region *alb_region_table_find(const struct alb_engine *engine, uint32_t key)
 {
     struct alb_region *region = engine->regions[index_of(engine, key)];

@@ -9,8 +9,6 @@
 // Gives the region a place and a key. ENOMEM at the configured limit.
 int alb_region_table_add(struct alb_engine *engine, struct alb_region *region);
 void alb_region_table_remove(struct alb_region *region);
-// Changes the low byte of the region's key.
-void alb_region_table_renew(struct alb_region *region);
 // The region with exactly that key, or NULL.
 struct alb_region *alb_region_table_find(const struct alb_engine *engine, uint32_t key);
 // The region whose key is that but for the low byte, or NULL: a window keeps its place through all its binds.

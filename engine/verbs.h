@@ -56,8 +56,8 @@ enum alb_mw_type {
 // unknown access, wrap-around, no address; ENOMEM at the configured limit.
 int alb_mr_create(struct alb_pd *pd, void *address, uint64_t length, uint64_t iova, uint32_t access,
                   struct alb_region **mr);
-// ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys change. EINVAL as
-// above; EBUSY while memory windows are bound to it.
+// ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys stay, since peers
+// may hold them. EINVAL as above; EBUSY while memory windows are bound to it.
 int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint64_t length, uint64_t iova,
                   uint32_t access);
 // EBUSY while memory windows are bound to it.

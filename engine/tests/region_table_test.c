@@ -51,22 +51,6 @@ static void region_table_add__low_byte_differs_from_the_one_before(void **state)
     alb_region_table_fini(&small);
 }
 
-static void region_table_renew__keeps_the_place(void **state)
-{
-    struct fixture *f = *state;
-    start(f);
-    assert_int_equal(alb_region_table_add(f->engine, &regions[0]), 0);
-    for (int i = 0; i < 1000; i++) {
-        uint32_t key = regions[0].key;
-        alb_region_table_renew(&regions[0]);
-        assert_int_equal(regions[0].key >> 8, key >> 8);
-        assert_int_not_equal(regions[0].key, key);
-        assert_null(alb_region_table_find(f->engine, key));
-        assert_ptr_equal(alb_region_table_find(f->engine, regions[0].key), &regions[0]);
-    }
-    alb_region_table_remove(&regions[0]);
-}
-
 static void region_table_init__without_memory(void **state)
 {
     struct fixture *f = *state;
@@ -85,7 +69,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(region_table_find__every_key_up_to_the_limit),
         FIXTURE_TEST(region_table_add__low_byte_differs_from_the_one_before),
-        FIXTURE_TEST(region_table_renew__keeps_the_place),
         FIXTURE_TEST(region_table_init__without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
