@@ -58,6 +58,8 @@ void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagra
         if (alb_likely(drop == ALB_DROP_NONE))
             continue;
         alb_engine_count_drop(engine, drop);
+        if (drop == ALB_DROP_TRUNCATED)
+            packet.roce = (struct alb_roce){0}; // nothing of it was decoded
         alb_trace_add(engine, ALB_TRACE_drop, packet.roce.dest_qpn, packet.roce.psn, drop, packet.roce.opcode, now);
     }
 }

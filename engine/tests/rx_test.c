@@ -236,6 +236,32 @@ static void alb_engine_rx__marks_are_counted(void **state)
     assert_int_equal(c->pair->hosts[1].stats.sum.counter[ALB_STAT_ecn_marked_pkts], 1);
 }
 
+static void trace(struct alb_engine_config *config)
+{
+    config->trace_records = 16;
+}
+
+// A packet too short to name a queue pair is not blamed on the one before it.
+static void alb_engine_rx__traces_a_drop_with_what_is_known(void **state)
+{
+    struct pair *pair = pair_new(trace);
+    struct alb_roce roce = {.opcode = ALB_RC_ACK, .pkey = 0xffff, .dest_qpn = 77, .psn = 88};
+    uint8_t bytes[ALB_ROCE_HEADER_MAX];
+    struct alb_datagram datagrams[2];
+    for (uint32_t i = 0; i < 2; i++)
+        datagrams[i] = (struct alb_datagram){.bytes = bytes, .length = alb_roce_encode(&roce, bytes)};
+    datagrams[1].length = 11;
+    alb_engine_rx(pair->hosts[0].engine, datagrams, 2, pair->now);
+    struct alb_trace_record record;
+    assert_true(alb_engine_trace(pair->hosts[0].engine, &record));
+    assert_int_equal(record.qpn, 77);
+    assert_int_equal(record.psn, 88);
+    assert_true(alb_engine_trace(pair->hosts[0].engine, &record));
+    assert_int_equal(record.qpn, 0);
+    assert_int_equal(record.psn, 0);
+    pair_free(pair);
+}
+
 static void alb_engine_count_drop__counts(void **state)
 {
     struct context *c = *state;
@@ -258,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(alb_engine_rx__the_first_packet_establishes, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_engine_rx__several_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_engine_rx__marks_are_counted, setup, teardown),
+        cmocka_unit_test(alb_engine_rx__traces_a_drop_with_what_is_known),
         cmocka_unit_test_setup_teardown(alb_engine_count_drop__counts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
