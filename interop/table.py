@@ -1,0 +1,346 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Unmodified verbs programs between Albedo and the kernel's rdma_rxe; interop/run.sh boots the guest and calls this.
+
+Every case runs twice: with the server in the kernel's guest, and with the server on Albedo.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PEER = os.path.join(HERE, "rxe-peer.sh")
+sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e"))
+from harness import TOP, Count, Process, describe  # noqa: E402
+
+CASE_S = 60
+RELAY_SLOT = 3
+# Linux 6.1's requester gives up now and then when packets are lost, against its own kind too (--reference shows it).
+KERNEL_TRIES = 3
+
+
+def peer(*arguments, seconds=30):
+    """Runs rxe-peer.sh to its end; returns its output."""
+    done = subprocess.run([PEER, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=seconds)
+    if done.returncode != 0:
+        raise RuntimeError("%s: %s" % (" ".join(arguments), done.stdout.decode(errors="replace").strip()))
+    return done.stdout.decode(errors="replace")
+
+
+class Kernel:
+    """The kernel's rdma_rxe in a guest."""
+
+    def __init__(self, guest):
+        self.guest, self.device = guest, "rxe0"
+        self.ipv4, self.ipv6 = "10.99.0.%d" % (1 + guest), "fd99::%d" % (1 + guest)
+        self.name = "kernel" if guest == 1 else "kernel%d" % guest
+        self.gids = self.read_gids()
+
+    def shell(self, text, seconds=20):
+        return peer("exec", "-g", str(self.guest), "-t", str(seconds), text, seconds=seconds + 15)
+
+    def read_gids(self):
+        """IP version -> index of the RoCEv2 GID that is this guest's address."""
+        folder = "/sys/class/infiniband/rxe0/ports/1/gids"
+        lines = self.shell("cd %s && for i in 0 1 2 3 4 5 6 7; do echo $i $(cat $i); done" % folder).splitlines()
+        found = {}
+        for line in lines:
+            index, _, gid = line.partition(" ")
+            if gid.startswith("0000:0000:0000:0000:0000:ffff:"):
+                found[4] = index
+            elif gid.startswith("fd99:"):
+                found[6] = index
+        if set(found) != {4, 6}:
+            raise RuntimeError("the guest's GIDs are not what they should be:\n" + "\n".join(lines))
+        return found
+
+    def gid(self, version):
+        return self.gids[version]
+
+    def start(self, argv, options=()):
+        return Process([PEER, "exec", "-g", str(self.guest), "-t", str(CASE_S), shlex.join(["stdbuf", "-oL", *argv])])
+
+    def wait_listening(self, process, port, seconds):
+        wanted = "ss -Hltn sport = :%d | grep -q ." % port
+        tries = int(seconds / 0.05)
+        try:
+            self.shell("for i in $(seq %d); do %s && exit 0; sleep 0.05; done; exit 1" % (tries, wanted), seconds + 5)
+            return True
+        except (RuntimeError, subprocess.TimeoutExpired):
+            return False
+
+
+class Device:
+    """Albedo's roce0 on the host's side of the guest's network."""
+
+    name, device = "albedo", "roce0"
+    ipv4, ipv6 = "10.99.0.1", "fd99::1"
+
+    def __init__(self, build):
+        self.program = os.path.join(os.path.abspath(build), "bin", "albedo")
+        if not os.path.exists(self.program):
+            sys.exit("%s is not there: run make first, or give --build" % self.program)
+
+    def gid(self, version):
+        return "0" if version == 4 else "1"
+
+    def start(self, argv, options=()):
+        run = [self.program, "run", "--net", "%s,%s" % (self.ipv4, self.ipv6), *options, "--"]
+        return Process([PEER, "ns", *run, "stdbuf", "-oL", *argv])
+
+    def wait_listening(self, process, port, seconds):
+        return process.wait_listening(port, time.monotonic() + seconds)
+
+
+class Case:
+    def __init__(self, program, *options, mtu=1024, version=4, loss=None, name=None):
+        self.program, self.options, self.mtu, self.version, self.loss = program, list(options), mtu, version, loss
+        self.name = name or " ".join([program, *options])
+
+    def title(self):
+        extra = ["MTU %d" % self.mtu] + (["IPv6"] if self.version == 6 else []) + ([self.loss] if self.loss else [])
+        return "%s, %s" % (self.name, ", ".join(extra))
+
+    def is_pingpong(self):
+        return self.program.endswith("_pingpong")
+
+    def argv(self, side, other, port, is_client):
+        """other: whom a client calls. The programs meet over TCP and IPv4 whatever the GIDs are."""
+        gid = side.gid(self.version)
+        argv = [self.program, "-d", side.device, "-p", str(port), *self.options]
+        if self.is_pingpong():
+            argv += ["-c", "-g", gid] + ([] if self.program == "ibv_ud_pingpong" else ["-m", str(self.mtu)])
+            argv += ["-e"] if isinstance(side, Kernel) else []  # one virtual processor: no time for spinning
+        else:
+            argv += ["-F", "-x", gid, "-m", str(self.mtu)]
+            argv += ["--ipv6"] if self.version == 6 else []
+        return argv + ([other.ipv4] if is_client else [])
+
+
+LOSS_NETWORK = "1 % lost on the way"
+LOSS_FAULTS = "--faults loss=1%"
+
+
+def cases():
+    found = []
+    for mtu in (1024, 4096):
+        found += [
+            Case("ibv_rc_pingpong", "-n", "200", mtu=mtu),
+            Case("ibv_rc_pingpong", "-n", "50", "-s", "65537", mtu=mtu),
+            Case("ibv_uc_pingpong", "-n", "200", mtu=mtu),
+            Case("ibv_srq_pingpong", "-n", "50", "-q", "4", mtu=mtu),
+            Case("ibv_ud_pingpong", "-n", "200", "-s", "1000", mtu=mtu),
+            Case("ib_send_bw", "-n", "100", "-s", "65536", mtu=mtu),
+            Case("ib_write_bw", "-n", "100", "-s", "65536", mtu=mtu),
+            Case("ib_read_bw", "-n", "100", "-s", "65536", mtu=mtu),
+            Case("ib_send_bw", "-c", "UC", "-n", "50", "-s", "8192", mtu=mtu),
+            Case("ib_write_bw", "-c", "UC", "-n", "50", "-s", "8192", mtu=mtu),
+            Case("ib_send_bw", "-c", "UD", "-n", "50", "-s", "1024", mtu=mtu),
+        ]
+    found += [
+        Case("ib_atomic_bw", "-A", "FETCH_AND_ADD", "-n", "200"),
+        Case("ib_atomic_bw", "-A", "CMP_AND_SWAP", "-n", "200"),
+        Case("ib_send_lat", "-n", "200", "-s", "8"),
+        Case("ib_send_lat", "-c", "UD", "-n", "100", "-s", "8"),
+        Case("ib_send_lat", "-c", "UC", "-n", "100", "-s", "8"),
+        Case("ib_write_lat", "-n", "200", "-s", "8"),
+        Case("ib_read_lat", "-n", "200", "-s", "8"),
+        Case("ib_atomic_lat", "-n", "200"),
+        Case("ib_write_bw", "-n", "5", "-s", "1048577", name="ib_write_bw 1 MiB and a byte"),
+        Case("ib_send_bw", "-b", "-n", "50", "-s", "4096"),
+        Case("ib_write_bw", "-q", "4", "-n", "50", "-s", "16384"),
+    ]
+    for program, options in (("ibv_rc_pingpong", ["-n", "100"]), ("ibv_ud_pingpong", ["-n", "100", "-s", "1000"]),
+                             ("ibv_uc_pingpong", ["-n", "100"]), ("ib_write_bw", ["-n", "50", "-s", "65536"]),
+                             ("ib_read_bw", ["-n", "50", "-s", "65536"]), ("ib_send_bw", ["-n", "50", "-s", "65536"])):
+        found.append(Case(program, *options, version=6))
+    # Time enough and little in flight: the emulated guest is slow, and its loss is the point, not its timers.
+    patient = ["-u", "17", "-t", "8"]
+    for loss in (LOSS_NETWORK, LOSS_FAULTS):
+        found += [
+            Case("ibv_rc_pingpong", "-n", "100", "-s", "16384", loss=loss),
+            Case("ib_send_bw", "-n", "50", "-s", "65536", *patient, loss=loss),
+            Case("ib_write_bw", "-n", "50", "-s", "65536", *patient, loss=loss),
+            Case("ib_read_bw", "-n", "200", "-s", "4096", "-o", "4", *patient, loss=loss),
+            Case("ib_atomic_bw", "-n", "500", *patient, loss=loss),
+        ]
+    return found
+
+
+class Lossy:
+    """Packets of RoCE are dropped at random in the guest, both as they come and as they leave, one by one."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __enter__(self):
+        rule = "udp dport 4791 numgen random mod 1000 < 10 counter drop"
+        self.kernel.shell("nft -f - <<'EOF'\ntable inet lossy {\n"
+                          " chain in { type filter hook input priority 0; %s; }\n"
+                          " chain out { type filter hook output priority 0; %s; }\n}\nEOF" % (rule, rule))
+        return self
+
+    def dropped(self):
+        text = self.kernel.shell("nft list table inet lossy")
+        return sum(int(number) for number in re.findall(r"counter packets (\d+)", text))
+
+    def __exit__(self, *ignored):
+        self.kernel.shell("nft delete table inet lossy")
+
+
+class Table:
+    def __init__(self, arguments):
+        self.count = Count()
+        self.kernel = Kernel(1)
+        self.other = Kernel(2) if arguments.reference else Device(arguments.build)
+        self.is_reference = arguments.reference
+        self.port = 21000
+        self.mtu = None
+        self.dropped = 0
+
+    def set_mtu(self, mtu):
+        """The smallest interface MTU that carries this RoCE MTU with room for the headers."""
+        if mtu != self.mtu:
+            peer("mtu", "1500" if mtu <= 1024 else "4200")
+            self.mtu = mtu
+
+    def run_pair(self, case, server_side, client_side):
+        """(ok, what it measured, report of a failure)"""
+        self.port += 1
+        faults = ["--faults", "loss=1%", "--seed", str(self.port)] if case.loss == LOSS_FAULTS else []
+        server = server_side.start(case.argv(server_side, None, self.port, False), faults)
+        client = None
+        try:
+            if not server_side.wait_listening(server, self.port, 10):
+                return False, "the server did not listen", describe(server)
+            client = client_side.start(case.argv(client_side, server_side, self.port, True), faults)
+            deadline = time.monotonic() + CASE_S + 5
+            ended = client.wait(deadline), server.wait(deadline)
+            ok = ended == (0, 0)
+            what = figure(case, client.output()) if ok else "ended with %s and %s" % ended
+            return ok, what, describe(server, client)
+        finally:
+            server.end()
+            if client:
+                client.end()
+
+    def run_lossy(self, case, server, client):
+        with Lossy(self.kernel) as lossy:
+            ok, what, report = self.run_pair(case, server, client)
+            dropped = lossy.dropped()
+        self.dropped += dropped
+        return ok, "%s, %d dropped" % (what, dropped), report
+
+    def run(self, case):
+        self.set_mtu(case.mtu)
+        run_once = self.run_lossy if case.loss == LOSS_NETWORK else self.run_pair
+        for server, client in ((self.kernel, self.other), (self.other, self.kernel)):
+            is_kernel_asking = isinstance(client, Kernel) or case.is_pingpong()
+            for attempt in range(1, 1 + (KERNEL_TRIES if case.loss and is_kernel_asking else 1)):
+                ok, what, report = run_once(case, server, client)
+                if ok:
+                    break
+            self.count.result("%s -> %s: %s" % (client.name, server.name, case.title()), ok,
+                              what + (", attempt %d" % attempt if attempt > 1 else ""), report)
+
+    def run_relay(self):
+        """Slots 0 to 2 are taken by others; slot 3 talks with the kernel, which knows only the port of slot 0."""
+        case = Case("ibv_rc_pingpong", "-n", "4000", "-s", "64", name="relay")
+        holders = []
+        title = "slot %d through the relay, whose owner is killed midway" % RELAY_SLOT
+        self.set_mtu(case.mtu)
+        try:
+            for slot in range(RELAY_SLOT):
+                holders.append(self.other.start(["ibv_asyncwatch", "-d", self.other.device]))
+                self.wait_output(holders[-1], "async event FD")
+            for server, client in ((self.kernel, self.other), (self.other, self.kernel)):
+                self.count.result("%s -> %s: %s" % (client.name, server.name, title),
+                                  *self.relay_pair(case, server, client, holders.pop(0)))
+                holders.append(self.other.start(["ibv_asyncwatch", "-d", self.other.device]))
+                self.wait_output(holders[-1], "async event FD")
+        finally:
+            for holder in holders:
+                holder.end()
+
+    @staticmethod
+    def wait_output(process, text):
+        deadline = time.monotonic() + 10
+        while text not in process.output() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def relay_pair(self, case, server_side, client_side, owner):
+        """owner: the process in slot 0. It is killed when a third of the time that the case takes has passed."""
+        self.port += 1
+        server = server_side.start(case.argv(server_side, None, self.port, False))
+        client = None
+        try:
+            if not server_side.wait_listening(server, self.port, 10):
+                return False, "the server did not listen", describe(server)
+            client = client_side.start(case.argv(client_side, server_side, self.port, True))
+            ours = server if server_side is self.other else client
+            self.wait_output(ours, "remote address")
+            qpn = re.search(r"local address:.*QPN 0x([0-9a-f]+)", ours.output())
+            slot = int(qpn.group(1), 16) >> 16 if qpn else None
+            time.sleep(0.5)
+            was_running = client.poll() is None and owner.poll() is None
+            owner.signal(signal.SIGKILL)
+            deadline = time.monotonic() + CASE_S + 5
+            ended = client.wait(deadline), server.wait(deadline)
+            ok = ended == (0, 0) and slot == RELAY_SLOT and was_running
+            what = "slot %s, ended with %s and %s%s" % (slot, *ended, "" if was_running else ", not killed midway")
+            return ok, what, describe(owner, server, client)
+        finally:
+            owner.end()
+            server.end()
+            if client:
+                client.end()
+
+
+def figure(case, output):
+    if case.is_pingpong():
+        match = re.search(r"= ([\d.]+) usec/iter", output)
+        return "%s us/iteration" % match.group(1) if match else ""
+    rows = re.findall(r"^[ \t]*\d+[ \t]+\d+((?:[ \t]+[\d.]+)+)[ \t]*$", output, re.M)
+    numbers = rows[-1].split() if rows else []
+    if case.program.endswith("_lat"):
+        return "%s us" % numbers[2] if len(numbers) > 2 else ""
+    return "%s MiB/s" % numbers[1] if len(numbers) > 1 else ""
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=os.path.join(TOP, "build"), help="build folder")
+    parser.add_argument("--reference", action="store_true", help="a second kernel in Albedo's place, to try the table itself")
+    parser.add_argument("--case", action="append", metavar="TEXT", help="only cases with TEXT in their title (may be repeated)")
+    parser.add_argument("--list", action="store_true", help="print the titles and end")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    chosen = [case for case in cases() if not arguments.case or any(text in case.title() for text in arguments.case)]
+    has_relay = not arguments.case or any("relay" in text for text in arguments.case)
+    if arguments.list:
+        print("\n".join([case.title() for case in chosen] + ["relay"]))
+        return
+    table = Table(arguments)
+    for case in chosen:
+        if arguments.reference and case.loss == LOSS_FAULTS:
+            continue
+        table.run(case)
+    if any(case.loss == LOSS_NETWORK for case in chosen):
+        table.count.result("packets were really lost on the way", table.dropped > 0, "%d dropped" % table.dropped)
+    if has_relay and not arguments.reference:
+        table.run_relay()
+    table.count.finish()
+
+
+if __name__ == "__main__":
+    main()
