@@ -82,6 +82,8 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     if (u->is_lost)
         return ALB_DROP_OUT_OF_SEQUENCE;
     enum alb_outcome outcome = alb_assembly_add(qp, &u->assembly, packet, now);
+    if (outcome == ALB_OUTCOME_OPERATIONAL)
+        return alb_unreliable_break_receive(qp, now);
     return outcome == ALB_OUTCOME_OK ? ALB_DROP_NONE : lose(u, drop_of(outcome));
 }
 

@@ -89,11 +89,6 @@ static void write_grh(const struct alb_datagram *datagram, uint8_t grh[ALB_GRH_B
 
 // ---- receiving ---------------------------------------------------------------------------------------------------------
 
-static enum alb_drop drop_of(enum alb_outcome outcome)
-{
-    return outcome == ALB_OUTCOME_TOO_LONG ? ALB_DROP_RECEIVE_TOO_SHORT : ALB_DROP_ACCESS;
-}
-
 static enum alb_drop check(const struct alb_qp *qp, const struct alb_packet *packet)
 {
     enum alb_qp_state state = alb_qp_current_state(qp);
@@ -124,10 +119,8 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     enum alb_outcome outcome = alb_place(qp, &target, 0, grh, ALB_GRH_BYTES);
     if (outcome == ALB_OUTCOME_OK)
         outcome = alb_place(qp, &target, ALB_GRH_BYTES, packet->payload, packet->payload_bytes);
-    if (outcome != ALB_OUTCOME_OK) {
-        alb_inbound_fail(qp, outcome, now);
-        return drop_of(outcome);
-    }
+    if (outcome != ALB_OUTCOME_OK) // its length was checked: what is left is its key
+        return alb_unreliable_break_receive(qp, now);
     bool has_imm = packet->info->flags & ALB_OPCODE_IMM;
     struct alb_inbound_end end = {
         .opcode = ALB_WC_RECV,

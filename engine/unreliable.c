@@ -156,6 +156,21 @@ static enum alb_build_result build(struct alb_source *source, struct alb_tx_buil
     return result;
 }
 
+// ---- receiving ---------------------------------------------------------------------------------------------------------
+
+enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
+{
+    struct alb_qp_failure failure = {
+        .status = ALB_WC_LOC_PROT_ERR,
+        .at_responder = true,
+        .reason = "a local key does not cover the posted receive",
+    };
+    alb_inbound_fail(qp, ALB_OUTCOME_OPERATIONAL, now);
+    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+        alb_qp_fail(qp, NULL, &failure, now);
+    return ALB_DROP_ACCESS;
+}
+
 // ---- life --------------------------------------------------------------------------------------------------------------
 
 int alb_unreliable_create(struct alb_qp *qp, void (*fill)(struct alb_qp *, const struct alb_send_wqe *, uint32_t,
@@ -208,6 +223,10 @@ void alb_unreliable_on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time 
         break;
     case ALB_QPS_SQD:
         retire_soon(u);
+        break;
+    case ALB_QPS_RTS:
+        if (old == ALB_QPS_SQE) // what was posted meanwhile has been flushed
+            u->cursor = head_of(u);
         break;
     default:
         break;

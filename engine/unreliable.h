@@ -38,5 +38,8 @@ void alb_unreliable_work(struct alb_qp *qp, alb_time now);
 bool alb_unreliable_is_quiet(const struct alb_qp *qp);
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr);
 
+// The message coming in met a receive whose own key is bad: the receive completes in error, and the queue pair is in error (10.3.1.5).
+enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now);
+
 // The driver has let go of everything handed to it: completes the requests that were waiting for that.
 void alb_unreliable_retire_all(struct alb_engine *engine, alb_time now);
