@@ -23,7 +23,7 @@ all)
     part capture 300 python3 tests/e2e/capture.py --build "$build"
     part kill 900 python3 tests/e2e/kill.py --build "$build"
     part crowd 900 python3 tests/e2e/crowd.py --build "$build"
-    part pyverbs 1800 python3 tests/conformance/pyverbs.py --build "$build"
+    part pyverbs 1800 python3 tests/conformance/run_pyverbs.py --build "$build"
     ;;
 *)
     echo "check.sh: \"$extent\": quick or all" >&2
