@@ -43,7 +43,7 @@ def perftest(program, *options, quick=()):
         if "-a" in text.split():
             rows = UD_SIZES if "UD" in text else ALL_SIZES
         cases.append(Case(program, text, quick=text in quick, lossy=not unreliable(text), rows=rows,
-                          seconds=120 if rows else 60))
+                          seconds=240 if rows else 60))
     return cases
 
 

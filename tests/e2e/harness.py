@@ -205,7 +205,7 @@ class Count:
             self.failures.append(name)
         print("%-4s  %-66s %s" % ("ok" if ok else "FAIL", name, detail), flush=True)
         if not ok and text:
-            print("".join("      | %s\n" % line for line in text.rstrip().splitlines()[-60:]), end="", flush=True)
+            print("".join("      | %s\n" % line for line in text.rstrip().splitlines()[-120:]), end="", flush=True)
 
     def skip(self, name, reason):
         self.skipped += 1
@@ -227,5 +227,6 @@ def describe(*processes):
         status = process.poll()
         end = "still running" if status is None else "exit %d" % status if status >= 0 else "signal %d" % -status
         lines += ["$ " + " ".join(process.argv), "  (%s)" % end]
-        lines += ["  " + line for line in process.output().splitlines()[-25:]]
+        output = ["  " + line for line in process.output().splitlines()]
+        lines += output if len(output) <= 40 else output[:12] + ["  ..."] + output[-25:]
     return "\n".join(lines)
