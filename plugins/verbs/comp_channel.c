@@ -25,8 +25,8 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 int alb_door_channel_release(struct alb_door_channel *channel)
 {
     alb_door_forget(alb_door_context(channel->channel.context), &channel->link);
-    alb_notices_fini(&channel->notices);
-    free(channel);
+    if (alb_notices_fini(&channel->notices))
+        free(channel);
     return 0;
 }
 

@@ -125,7 +125,7 @@ static void destroy_leftovers(struct alb_door_context *context)
         }
 }
 
-// A thread may be blocked in ibv_get_async_event for ever (NCCL leaves one): the descriptor is closed under it, and it stays blocked.
+// A thread may be blocked in ibv_get_async_event for ever (NCCL leaves one). It stays so, and the context's memory is left to it.
 int ibv_close_device(struct ibv_context *public)
 {
     if (!public)
@@ -136,8 +136,9 @@ int ibv_close_device(struct ibv_context *public)
     destroy_leftovers(context);
     alb_device_close(context->device);
     close(public->cmd_fd);
-    alb_notices_fini(&context->async);
-    pthread_mutex_destroy(&public->mutex);
-    free(context);
+    if (alb_notices_fini(&context->async)) {
+        pthread_mutex_destroy(&public->mutex);
+        free(context);
+    }
     return 0;
 }

@@ -16,13 +16,17 @@ int alb_notices_init(struct alb_notices *notices)
         return errno;
     pthread_mutex_init(&notices->lock, NULL);
     alb_list_init(&notices->pending);
+    atomic_init(&notices->readers, 0);
     return 0;
 }
 
-void alb_notices_fini(struct alb_notices *notices)
+bool alb_notices_fini(struct alb_notices *notices)
 {
+    if (atomic_load_explicit(&notices->readers, memory_order_acquire) > 0)
+        return false;
     close(notices->fd);
     pthread_mutex_destroy(&notices->lock);
+    return true;
 }
 
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind)
@@ -47,7 +51,7 @@ void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice)
     pthread_mutex_unlock(&notices->lock);
 }
 
-struct alb_notice *alb_notices_take(struct alb_notices *notices)
+static struct alb_notice *take(struct alb_notices *notices)
 {
     for (;;) {
         uint64_t count;
@@ -67,6 +71,14 @@ struct alb_notice *alb_notices_take(struct alb_notices *notices)
         if (notice)
             return notice;
     }
+}
+
+struct alb_notice *alb_notices_take(struct alb_notices *notices)
+{
+    atomic_fetch_add_explicit(&notices->readers, 1, memory_order_relaxed);
+    struct alb_notice *notice = take(notices);
+    atomic_fetch_sub_explicit(&notices->readers, 1, memory_order_release);
+    return notice;
 }
 
 // Takes one from the count without waiting, even where the program lets the descriptor block. A count that is gone is with a

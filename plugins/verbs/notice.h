@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Notices: what a program learns by reading a file descriptor. A completion channel and a context's asynchronous events are both a
 // queue of them beside an eventfd that counts what is queued, so that the descriptor can be polled, honours O_NONBLOCK, blocks otherwise,
-// and closing it does not look like an end of file to a blocked reader.
+// and ending the queue does not look like an end of file to a blocked reader.
 #pragma once
 
 #include "base/list.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct alb_notices {
     pthread_mutex_t lock;
     struct alb_list pending;
     int fd;
+    _Atomic uint32_t readers; // threads in alb_notices_take
 };
 
 // One thing that can be noticed again and again. It is embedded in its owner, so that raising it cannot fail.
@@ -25,7 +27,9 @@ struct alb_notice {
 
 // The errno of eventfd(2) if there is no descriptor left.
 int alb_notices_init(struct alb_notices *notices);
-void alb_notices_fini(struct alb_notices *notices);
+// False if a thread waits in alb_notices_take. It waits for ever then (some programs leave a thread there on purpose), and the queue's memory and
+// descriptor must be left to it.
+bool alb_notices_fini(struct alb_notices *notices);
 
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
 // Any thread; takes only the queue's own lock.

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 static bool is_readable(int fd)
@@ -43,7 +44,7 @@ static void take__oldest_first_and_counted(void **state)
     assert_int_equal(a.delivered, 2);
     assert_int_equal(b.delivered, 1);
     assert_false(is_readable(notices.fd));
-    alb_notices_fini(&notices);
+    assert_true(alb_notices_fini(&notices));
 }
 
 static void take__nonblocking_and_empty(void **state)
@@ -54,7 +55,7 @@ static void take__nonblocking_and_empty(void **state)
     errno = 0;
     assert_null(alb_notices_take(&notices));
     assert_int_equal(errno, EAGAIN);
-    alb_notices_fini(&notices);
+    assert_true(alb_notices_fini(&notices));
 }
 
 // The descriptor may block: forgetting must leave it unreadable and wait for nothing.
@@ -75,7 +76,7 @@ static void forget__empties_the_descriptor(void **state)
     assert_ptr_equal(alb_notices_take(&notices), &b);
     assert_false(is_readable(notices.fd));
     alb_notices_forget(&notices, &a);
-    alb_notices_fini(&notices);
+    assert_true(alb_notices_fini(&notices));
 }
 
 struct waiter {
@@ -102,7 +103,23 @@ static void take__waits(void **state)
     alb_notices_raise(&notices, &a);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_ptr_equal(waiter.taken, &a);
-    alb_notices_fini(&notices);
+    assert_true(alb_notices_fini(&notices));
+}
+
+// The queue may end under a reader that waits for ever: it is told so, and what the reader uses stays.
+static void fini__under_a_reader(void **state)
+{
+    static struct alb_notices notices;
+    static struct waiter waiter = {.notices = &notices};
+    pthread_t thread;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &waiter), 0);
+    assert_int_equal(pthread_detach(thread), 0);
+    while (notices.readers == 0)
+        sched_yield();
+    assert_false(alb_notices_fini(&notices));
+    assert_true(fcntl(notices.fd, F_GETFD) >= 0);
+    assert_null(waiter.taken);
 }
 
 static void *take_many(void *argument)
@@ -135,7 +152,7 @@ static void take__races_with_forget(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(kept.delivered + taken_of_dropped, 2000);
-    alb_notices_fini(&notices);
+    assert_true(alb_notices_fini(&notices));
 }
 
 int main(void)
@@ -143,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(take__oldest_first_and_counted), cmocka_unit_test(take__nonblocking_and_empty),
         cmocka_unit_test(forget__empties_the_descriptor), cmocka_unit_test(take__waits),
+        cmocka_unit_test(fini__under_a_reader),
         cmocka_unit_test(take__races_with_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

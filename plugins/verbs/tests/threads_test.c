@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Verbs are thread-safe: 16 threads post to 64 queue pairs and poll 4 completion queues, all of them shared, while others come and go.
+#include "fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { THREADS = 16, PAIRS = 32, QUEUES = 4, MESSAGES = 6000, CREDITS = 8 };
+
+struct stage {
+    struct fixture *f;
+    struct ibv_cq *queues[QUEUES];
+    struct ibv_qp *from[PAIRS], *to[PAIRS];
+    _Atomic int inflight[PAIRS];
+    _Atomic int posted, sends, recvs, failures;
+};
+
+// wr_id is the pair's index, for both ends.
+static void post_one(struct stage *stage, uint64_t pair)
+{
+    struct ibv_sge sge = fixture_sge(stage->f, 0, 64);
+    struct ibv_recv_wr recv = {.wr_id = pair, .sg_list = &sge, .num_sge = 1}, *bad_recv;
+    struct ibv_send_wr send = {.wr_id = pair,
+                               .num_sge = 1,
+                               .sg_list = &sge,
+                               .opcode = IBV_WR_SEND,
+                               .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE},
+                       *bad_send;
+    char text[64] = "sixteen threads";
+    sge.addr = (uintptr_t)stage->f->memory + 64 * pair; // nobody else's bytes
+    if (ibv_post_recv(stage->to[pair], &recv, &bad_recv) != 0)
+        stage->failures++;
+    sge.addr = (uintptr_t)text;
+    if (ibv_post_send(stage->from[pair], &send, &bad_send) != 0)
+        stage->failures++;
+}
+
+static void poll_one(struct stage *stage, struct ibv_cq *queue)
+{
+    struct ibv_wc wc[4];
+    int count = ibv_poll_cq(queue, 4, wc);
+    for (int i = 0; i < count; i++) {
+        if (wc[i].status != IBV_WC_SUCCESS)
+            stage->failures++;
+        if (wc[i].opcode & IBV_WC_RECV) {
+            stage->recvs++;
+        } else {
+            stage->inflight[wc[i].wr_id]--;
+            stage->sends++;
+        }
+    }
+}
+
+static void *work(void *argument)
+{
+    struct stage *stage = argument;
+    for (unsigned int turn = 0; stage->sends < MESSAGES || stage->recvs < MESSAGES; turn++) {
+        unsigned int pair = (turn * 7 + (unsigned int)(uintptr_t)pthread_self() / 4096) % PAIRS;
+        if (stage->inflight[pair]++ >= CREDITS)
+            stage->inflight[pair]--;
+        else if (stage->posted++ >= MESSAGES)
+            stage->inflight[pair]--;
+        else
+            post_one(stage, pair);
+        poll_one(stage, stage->queues[turn % QUEUES]);
+        if (stage->failures)
+            break;
+    }
+    return NULL;
+}
+
+// Objects come and go beside the traffic.
+static void *churn(void *argument)
+{
+    struct stage *stage = argument;
+    struct fixture *f = stage->f;
+    while (stage->recvs < MESSAGES && !stage->failures) {
+        struct ibv_cq *cq = ibv_create_cq(f->context, 16, NULL, NULL, 0);
+        struct ibv_qp_init_attr init = fixture_qp_init(f, IBV_QPT_UD);
+        init.send_cq = init.recv_cq = cq;
+        struct ibv_qp *qp = ibv_create_qp(f->pd, &init);
+        struct ibv_mr *mr = ibv_reg_mr(f->pd, f->memory, 4096, IBV_ACCESS_LOCAL_WRITE);
+        if (!cq || !qp || !mr || ibv_dereg_mr(mr) || ibv_destroy_qp(qp) || ibv_resize_cq(cq, 32) || ibv_destroy_cq(cq))
+            stage->failures++;
+    }
+    return NULL;
+}
+
+static void verbs__sixteen_threads(void **state)
+{
+    static struct stage stage;
+    pthread_t threads[THREADS + 1];
+    stage.f = *state;
+    struct ibv_cq *plain = stage.f->cq;
+    for (int i = 0; i < QUEUES; i++)
+        assert_non_null(stage.queues[i] = ibv_create_cq(stage.f->context, 4096, NULL, NULL, 0));
+    for (int i = 0; i < PAIRS; i++) {
+        stage.f->cq = stage.queues[i % QUEUES];
+        stage.from[i] = fixture_qp(stage.f, IBV_QPT_RC);
+        stage.f->cq = stage.queues[(i + 1) % QUEUES];
+        stage.to[i] = fixture_qp(stage.f, IBV_QPT_RC);
+        fixture_connect(stage.from[i], stage.to[i]);
+    }
+    stage.f->cq = plain;
+
+    assert_int_equal(pthread_create(&threads[THREADS], NULL, churn, &stage), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &stage), 0);
+    for (int i = 0; i <= THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(stage.failures, 0);
+    assert_int_equal(stage.sends, MESSAGES);
+    assert_int_equal(stage.recvs, MESSAGES);
+
+    for (int i = 0; i < PAIRS; i++) {
+        assert_memory_equal(stage.f->memory + 64 * i, "sixteen threads", 15);
+        assert_int_equal(ibv_destroy_qp(stage.from[i]), 0);
+        assert_int_equal(ibv_destroy_qp(stage.to[i]), 0);
+    }
+    for (int i = 0; i < QUEUES; i++)
+        assert_int_equal(ibv_destroy_cq(stage.queues[i]), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(verbs__sixteen_threads)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
