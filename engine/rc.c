@@ -99,7 +99,7 @@ static int size_requests(struct alb_rc *rc)
     alb_engine_put_memory(engine, rc->requested_ends, rc->requested_capacity * sizeof(*rc->requested_ends));
     rc->requested_ends = ends;
     rc->requested_capacity = count;
-    rc->requested_first = rc->requested_count = 0;
+    rc->requested_first = rc->requested_count = rc->requested_again = 0;
     return 0;
 }
 

@@ -43,8 +43,9 @@ struct alb_rc {
     uint32_t unasked_bytes;    // sent since an acknowledgement was last asked for
     uint32_t inflight_bytes;   // charged to the peer
     uint32_t answered_open;    // READs and atomics started and not completed: what a fence waits for
-    alb_psn *requested_ends;   // ring: one past the last PSN of each READ piece and atomic in flight
+    alb_psn *requested_ends;   // ring: one past the last PSN of each READ piece and atomic asked for and not answered
     uint32_t requested_first, requested_count, requested_capacity;
+    uint32_t requested_again;  // the last so many of them are to be asked for again
     bool window_limited;       // the window has held something back since the last acknowledgement
 
     // Completer.

@@ -99,6 +99,7 @@ static void forget_requested(struct alb_rc *rc)
         rc->requested_first = (rc->requested_first + 1) % rc->requested_capacity;
         rc->requested_count--;
     }
+    rc->requested_again = ALB_MIN(rc->requested_again, rc->requested_count);
 }
 
 // PSNs before end are acknowledged.

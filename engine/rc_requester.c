@@ -99,10 +99,10 @@ static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes)
     return false;
 }
 
-// Room for another READ piece or atomic (max_rd_atomic).
+// Room for another READ piece or atomic (max_rd_atomic); one that is asked for again has its place.
 static bool may_request_answer(const struct alb_rc *rc)
 {
-    return rc->requested_count < rc->requested_capacity;
+    return rc->requested_again > 0 || rc->requested_count < rc->requested_capacity;
 }
 
 // ---- its packets -------------------------------------------------------------------------------------------------------
@@ -171,17 +171,29 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
     return ALB_BUILD_MORE;
 }
 
-static void note_requested(struct alb_rc *rc, alb_psn end)
+static alb_psn *requested_at(const struct alb_rc *rc, uint32_t i)
 {
-    rc->requested_ends[(rc->requested_first + rc->requested_count) % rc->requested_capacity] = end;
-    rc->requested_count++;
+    return &rc->requested_ends[(rc->requested_first + i) % rc->requested_capacity];
 }
 
-// The packets of the next piece of a READ: what the window has room for, within READ_PIECE_BYTES.
+static void note_requested(struct alb_rc *rc, alb_psn end)
+{
+    if (rc->requested_again > 0) {
+        alb_assert(*requested_at(rc, rc->requested_count - rc->requested_again) == end);
+        rc->requested_again--;
+        return;
+    }
+    *requested_at(rc, rc->requested_count++) = end;
+}
+
+// The packets of the next piece of a READ: what the window has room for, within READ_PIECE_BYTES. A piece that was asked for before ends
+// where it ended then: the responder may have executed it and not the next one, and refuses a duplicate that goes beyond.
 static uint32_t piece_packets(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k)
 {
     uint32_t mtu = rc->qp->attr.path_mtu_bytes;
     const struct alb_peer *peer = rc->qp->peer;
+    if (rc->requested_again > 0)
+        return (uint32_t)alb_psn_diff(*requested_at(rc, rc->requested_count - rc->requested_again), rc->next);
     uint32_t window = peer->congestion.window_bytes;
     uint64_t room = peer->inflight_bytes < window ? window - peer->inflight_bytes : 0;
     uint64_t packets = ALB_MIN(room / (mtu + ALB_RC_PACKET_OVERHEAD), READ_PIECE_BYTES / mtu);
@@ -198,7 +210,8 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
         return ALB_BUILD_IDLE;
     uint32_t packets = piece_packets(rc, wqe, k);
     uint32_t cost = alb_rc_cost_bytes(rc, wqe, k, packets);
-    if (!is_permitted(rc, cost))
+    // The window may have shrunk below a piece that can't be cut any more: room for a packet is then enough.
+    if (!is_permitted(rc, rc->requested_again > 0 ? alb_rc_cost_bytes(rc, wqe, k, 1) : cost))
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, 0))
         return ALB_BUILD_FULL;
@@ -313,7 +326,6 @@ static void take_out_of_flight(struct alb_rc *rc)
 {
     uint32_t bytes = rc->inflight_bytes;
     rc->inflight_bytes = 0;
-    rc->requested_count = 0;
     if (rc->qp->peer)
         alb_peer_release(rc->qp->engine, rc->qp->peer, bytes);
 }
@@ -325,6 +337,7 @@ void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, a
     alb_assert(psn == rc->una); // go-back-N: all that is unacknowledged goes again
     take_out_of_flight(rc);
     rc->next = psn;
+    rc->requested_again = rc->requested_count;
     rc->cursor = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     rc->unasked_bytes = 0;
     alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
@@ -337,6 +350,7 @@ void alb_rc_requester_stop(struct alb_rc *rc)
     alb_wheel_disarm(wheel, &rc->ack_timer.timer);
     alb_wheel_disarm(wheel, &rc->rnr_timer.timer);
     rc->is_waiting_rnr = false;
+    rc->requested_count = rc->requested_again = 0;
     rc->una = rc->next = rc->high;
     rc->started = rc->cursor = atomic_load_explicit(&rc->qp->sq.tail, memory_order_relaxed);
 }

@@ -303,6 +303,31 @@ static void read__goes_on_where_the_answers_stopped(void **state)
     world_free(w);
 }
 
+// The window had room for half of it when it was first asked for, and has room for all of it when the answers are lost.
+// A responder refuses a duplicate that asks for more than it has granted.
+static void read__asked_for_again_in_the_same_pieces(void **state)
+{
+    struct options options;
+    options_default(&options);
+    struct alb_engine_config *engine = &options.pair.host[A].engine;
+    engine->congestion = "fixed";
+    engine->window_min_bytes = engine->window_start_bytes = engine->window_max_bytes = 4 * (KB + 64);
+    struct world *w = world_new(&options);
+    on_way_to_a(w, (struct alb_sim_rule){OPCODE(ALB_RC_READ_RESPONSE_FIRST), .action = ALB_SIM_DROP});
+    on_way_to_b(w, (struct alb_sim_rule){OPCODE(ALB_RC_READ_REQUEST), NTH(2), .action = ALB_SIM_DROP});
+    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 2 * KB, 64 * KB});
+    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_READ, 2, 16 * KB, 4 * KB, 80 * KB});
+    alb_sim_host_poke(w->a.host);
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_wc(w->a.cq, 2, ALB_WC_SUCCESS);
+    expect_copied(&w->b, 80 * KB, &w->a, 16 * KB, 4 * KB);
+    assert_int_equal(nth_sent(&w->a, ALB_RC_READ_REQUEST, 1)->roce.length, 2 * KB);
+    for (uint32_t n = 2; nth_sent(&w->a, ALB_RC_READ_REQUEST, n); n++)
+        assert_true(nth_sent(&w->a, ALB_RC_READ_REQUEST, n)->roce.length <= 2 * KB);
+    world_free(w);
+}
+
 // ---- atomics
 // -----------------------------------------------------------------------------------------------------------
 
@@ -435,6 +460,7 @@ int main(void)
         cmocka_unit_test(read__last_answer_lost),
         cmocka_unit_test(read__request_lost),
         cmocka_unit_test(read__goes_on_where_the_answers_stopped),
+        cmocka_unit_test(read__asked_for_again_in_the_same_pieces),
         cmocka_unit_test(atomic__answer_lost_replayed_not_executed),
         cmocka_unit_test(atomic__replayed_from_among_many),
         cmocka_unit_test(atomic_write__duplicate_does_not_undo_what_came_later),
