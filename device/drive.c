@@ -11,15 +11,43 @@
 #define BATCHES_OF_POLL 2
 #define BATCHES_OF_KICK 64
 
-uint32_t alb_drive_receive(struct alb_device *device, alb_time now)
+// Fruitless polls before the core is offered to others.
+#define POLLS_TO_YIELD 4
+
+// How often a poller looks at the socket that had something last before it looks at all of them.
+#define HOT_LOOKS 8
+
+static uint32_t receive_from_all(struct alb_device *device, alb_time now)
 {
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
     uint32_t messages = 0, count = alb_port_ready(&device->port, ready, ALB_COUNT(ready));
-    for (uint32_t i = 0; i < count; i++)
-        messages += alb_rx_receive(&device->rx, ready[i], now);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t got = alb_rx_receive(&device->rx, ready[i], now);
+        if (got > 0)
+            device->port.hot = ready[i];
+        messages += got;
+    }
+    device->port.looks = 0;
+    return messages;
+}
+
+static uint32_t note_received(struct alb_device *device, uint32_t messages, alb_time now)
+{
     if (messages > 0)
         atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
     return messages;
+}
+
+uint32_t alb_drive_receive(struct alb_device *device, alb_time now)
+{
+    return note_received(device, receive_from_all(device, now), now);
+}
+
+static uint32_t receive_as_poller(struct alb_device *device, alb_time now)
+{
+    uint32_t messages = ++device->port.looks < HOT_LOOKS ? alb_rx_receive(&device->rx, device->port.hot, now)
+                                                         : receive_from_all(device, now);
+    return note_received(device, messages, now);
 }
 
 static void deliver_events(struct alb_device *device)
@@ -47,6 +75,14 @@ static bool send_batches(struct alb_device *device, uint32_t batches_max, alb_ti
     return sent;
 }
 
+// What follows every entry of the engine.
+static void hear(struct alb_device *device)
+{
+    deliver_events(device);
+    if (device->has_trace)
+        alb_trace_file_drain(&device->trace, device->engine);
+}
+
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
     if (alb_engine_bell_is_rung(device->engine))
@@ -54,19 +90,18 @@ bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time no
     if (alb_engine_deadline(device->engine) <= now)
         alb_engine_tick(device->engine, now);
     bool sent = send_batches(device, batches_max, now);
-    deliver_events(device);
-    if (device->has_trace)
-        alb_trace_file_drain(&device->trace, device->engine);
+    hear(device);
     if (sent)
         atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
     return sent;
 }
 
-static void publish_deadline(struct alb_device *device)
+// tx_by: when what waits to be sent has to go at the latest.
+static void publish_deadline(struct alb_device *device, alb_time tx_by)
 {
     alb_time deadline = ALB_MIN(alb_engine_deadline(device->engine), alb_sender_deadline(&device->sender));
     if (alb_engine_wants_tx(device->engine))
-        deadline = 0; // more than one pump was allowed to send
+        deadline = ALB_MIN(deadline, tx_by);
     atomic_store(&device->deadline, deadline);
 }
 
@@ -83,10 +118,10 @@ static void wake_thread_if_late(struct alb_device *device)
     }
 }
 
-void alb_drive_release(struct alb_device *device)
+static void release(struct alb_device *device, alb_time tx_by)
 {
     for (;;) {
-        publish_deadline(device);
+        publish_deadline(device, tx_by);
         alb_token_release(&device->token);
         wake_thread_if_late(device);
         // Who rang a bell while we held the token has not got it and counts on us.
@@ -94,6 +129,11 @@ void alb_drive_release(struct alb_device *device)
             return;
         alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
     }
+}
+
+void alb_drive_release(struct alb_device *device)
+{
+    release(device, 0);
 }
 
 void alb_device_lock(struct alb_device *device)
@@ -116,19 +156,33 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_drive_release(device);
 }
 
+// Fruitless polls of this thread in a row.
+static _Thread_local uint32_t empty_polls;
+
 void alb_device_poll(struct alb_device *device)
 {
     alb_time now = alb_clock_now();
     atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
     bool worked = false;
     if (alb_token_try(&device->token)) {
-        worked = alb_drive_receive(device, now) > 0;
-        worked |= alb_drive_pump(device, BATCHES_OF_POLL, now);
-        alb_drive_release(device);
+        // Sends before it receives, so that a completion is not kept waiting for the acknowledgement of its message to
+        // leave: that goes with what the program posts next, with its next poll, or by the device thread if neither
+        // comes.
+        worked = alb_drive_pump(device, BATCHES_OF_POLL, now);
+        if (receive_as_poller(device, now) > 0) {
+            hear(device);
+            worked = true;
+        }
+        release(device, now + ALB_TAKEOVER_NS);
     }
-    // Costs a fifth of a microsecond when nobody waits for this core, and is what makes 64 pollers on two cores get on.
-    if (!worked)
+    // What makes 64 pollers on two cores get on. It costs a fifth of a microsecond when nobody waits for this core, so
+    // not at every turn.
+    if (worked)
+        empty_polls = 0;
+    else if (++empty_polls >= POLLS_TO_YIELD) {
+        empty_polls = 0;
         sched_yield();
+    }
 }
 
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),

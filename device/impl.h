@@ -16,6 +16,9 @@
 
 #define ALB_DEVICE_NAME_BYTES 16
 
+// A program counts as polling for so long after it last did; then the device thread takes over.
+#define ALB_TAKEOVER_NS (100 * ALB_NS_PER_US)
+
 struct alb_device {
     char name[ALB_DEVICE_NAME_BYTES];
     uint32_t refs; // guarded by the registry's mutex

@@ -2,6 +2,7 @@
 // sendmmsg, and what to do when it refuses.
 #include "device/outbox.h"
 
+#include "device/syscalls.h"
 #include "wire/icrc.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
         const struct alb_segment *segment = &outbox->tx->segments[burst->segment_first + s];
         header.msg_iov = &outbox->tx->iov[segment->iov_first];
         header.msg_iovlen = segment->iov_count;
-        bool is_sent = sendmsg(outbox->socket->fd, &header, MSG_DONTWAIT) >= 0;
+        bool is_sent = alb_sys_sendmsg(outbox->socket->fd, &header) >= 0;
         alb_edge_count(outbox->stats, is_sent ? ALB_EDGE_tx_datagrams : reason_of(errno), 1);
         alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, is_sent);
     }
@@ -115,17 +116,43 @@ static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uin
     return true;
 }
 
+static int send_from(struct alb_outbox *outbox, uint32_t first)
+{
+    if (outbox->count - first == 1)
+        return alb_sys_sendmsg(outbox->socket->fd, &outbox->headers[first].msg_hdr) >= 0 ? 1 : -1;
+    return alb_sys_sendmmsg(outbox->socket->fd, outbox->headers + first, outbox->count - first);
+}
+
 void alb_outbox_flush(struct alb_outbox *outbox)
 {
     uint32_t done = 0, waits = 0;
     while (done < outbox->count) {
-        int sent = sendmmsg(outbox->socket->fd, outbox->headers + done, outbox->count - done, MSG_DONTWAIT);
+        int sent = send_from(outbox, done);
         for (int i = 0; i < sent; i++)
             settle(outbox, done++, ALB_EDGE_tx_datagrams);
         if (sent <= 0 && handle_refusal(outbox, done, errno, &waits))
             done++;
     }
     outbox->count = 0;
+}
+
+static void refer_to(struct alb_outbox *outbox, uint32_t i, void *bytes, size_t length)
+{
+    outbox->flat_iov[i] = (struct iovec){.iov_base = bytes, .iov_len = length};
+    outbox->headers[i].msg_hdr.msg_iov = &outbox->flat_iov[i];
+    outbox->headers[i].msg_hdr.msg_iovlen = 1;
+}
+
+// The kernel takes longer to look at a reference than we to copy some dozen bytes.
+static void flatten(struct alb_outbox *outbox, uint32_t i, const struct alb_outbox_message *message)
+{
+    uint8_t *out = outbox->flat[i];
+    for (uint32_t k = 0; k < message->iov_count; k++) {
+        memcpy(out, message->iov[k].iov_base, message->iov[k].iov_len);
+        out += message->iov[k].iov_len;
+    }
+    alb_assert(out == outbox->flat[i] + message->length);
+    refer_to(outbox, i, outbox->flat[i], message->length);
 }
 
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message)
@@ -145,11 +172,10 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         .msg_iovlen = message->iov_count,
         .msg_control = &outbox->controls[i],
     };
-    if (message->copy) {
-        outbox->copy_iov[i] = (struct iovec){.iov_base = message->copy->bytes, .iov_len = message->copy->length};
-        header->msg_iov = &outbox->copy_iov[i];
-        header->msg_iovlen = 1;
-    }
+    if (message->copy)
+        refer_to(outbox, i, message->copy->bytes, message->copy->length);
+    else if (message->length <= ALB_OUTBOX_FLAT_BYTES && message->iov_count > 1)
+        flatten(outbox, i, message);
     add_controls(header, alb_addr_is_ipv4(&message->peer->addr), message->traffic_class, message->hop_limit,
                  message->segment_bytes);
 }

@@ -9,7 +9,8 @@
 
 #include <sys/socket.h>
 
-#define ALB_OUTBOX_MESSAGES 32 // of one sendmmsg
+#define ALB_OUTBOX_MESSAGES   32  // of one sendmmsg
+#define ALB_OUTBOX_FLAT_BYTES 512 // messages up to this are copied into one piece
 
 struct alb_outbox_message {
     struct alb_socket *socket;
@@ -20,6 +21,7 @@ struct alb_outbox_message {
     uint32_t datagrams;
     struct iovec *iov; // stays valid until the outbox is flushed
     uint32_t iov_count;
+    uint32_t length;                // of all that iov refers to
     const struct alb_burst *burst;  // if the kernel is to cut it: what it is made of, sealed by place
     struct alb_line_datagram *copy; // to be given back to the delay line when it is sent, or NULL
 };
@@ -37,7 +39,8 @@ struct alb_outbox {
     struct mmsghdr headers[ALB_OUTBOX_MESSAGES];
     union alb_sockaddr names[ALB_OUTBOX_MESSAGES];
     struct alb_outbox_control controls[ALB_OUTBOX_MESSAGES];
-    struct iovec copy_iov[ALB_OUTBOX_MESSAGES]; // of the messages that are copies
+    struct iovec flat_iov[ALB_OUTBOX_MESSAGES]; // of the messages that lie in one piece
+    uint8_t flat[ALB_OUTBOX_MESSAGES][ALB_OUTBOX_FLAT_BYTES];
     const struct alb_burst *bursts[ALB_OUTBOX_MESSAGES];
     struct alb_line_datagram *copies[ALB_OUTBOX_MESSAGES];
     uint32_t datagrams[ALB_OUTBOX_MESSAGES];

@@ -59,6 +59,7 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
         close_files(port);
         close_all(port, port->own);
     }
+    port->hot = &port->own[0];
     return error;
 }
 

@@ -14,6 +14,8 @@ struct alb_port {
     bool has_front; // the sockets of front are open
     struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
     struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
+    struct alb_socket *hot;                            // the one that had something last
+    uint32_t looks;                                    // at the hot socket alone, since all of them were looked at
     int epoll_fd;
     int wake_fd; // eventfd that ends alb_port_sleep
 };

@@ -2,6 +2,8 @@
 // From recvmmsg to checked datagrams. Every byte here is hostile.
 #include "device/rx.h"
 
+#include "device/syscalls.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -224,13 +226,33 @@ static void take_message(struct alb_rx *rx, struct alb_socket *socket, uint32_t 
     split(rx, &arrival, now);
 }
 
-uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now)
+// Fills rx->messages. How many are asked for follows what was there before: a single message, as in an exchange of
+// small ones, is to be had for less than many at once.
+static int receive(struct alb_rx *rx, struct alb_socket *socket)
 {
-    for (uint32_t i = 0; i < ALB_RX_MESSAGES; i++) {
+    uint32_t wanted = ALB_MAX(socket->rx_batch, 1u);
+    for (uint32_t i = 0; i < wanted; i++) {
         rx->messages[i].msg_hdr.msg_namelen = sizeof(rx->names[i]);
         rx->messages[i].msg_hdr.msg_controllen = sizeof(rx->controls[i]);
     }
-    int count = recvmmsg(socket->fd, rx->messages, ALB_RX_MESSAGES, MSG_DONTWAIT, NULL);
+    int count;
+    if (wanted == 1) {
+        ssize_t bytes = alb_sys_recvmsg(socket->fd, &rx->messages[0].msg_hdr);
+        rx->messages[0].msg_len = (unsigned)ALB_MAX(bytes, 0);
+        count = bytes >= 0 ? 1 : -1;
+    } else {
+        count = alb_sys_recvmmsg(socket->fd, rx->messages, wanted);
+    }
+    if (count == (int)wanted)
+        socket->rx_batch = ALB_MIN(2 * wanted, (uint32_t)ALB_RX_MESSAGES);
+    else
+        socket->rx_batch = (uint32_t)ALB_MAX(count, 1);
+    return count;
+}
+
+uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now)
+{
+    int count = receive(rx, socket);
     for (int i = 0; i < count; i++)
         take_message(rx, socket, (uint32_t)i, now);
     if (count <= 0)

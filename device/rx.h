@@ -47,6 +47,6 @@ struct alb_rx {
 void alb_rx_init(struct alb_rx *rx, const struct alb_rx_taker *taker, struct alb_edge_stats *stats,
                  struct alb_idents *idents, uint8_t own_slot, uint8_t *buffers);
 
-// Receives what waits at one socket, at most ALB_RX_MESSAGES messages, and hands it on. Returns the number of messages:
-// fewer than that means that nothing is left.
+// Receives what waits at one socket, at most ALB_RX_MESSAGES messages, and hands it on. Returns the number of messages;
+// 0 means that nothing was there.
 uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now);

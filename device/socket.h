@@ -9,6 +9,7 @@
 struct alb_socket {
     int fd;
     struct alb_endpoint local;
+    uint32_t rx_batch;      // messages to ask for next time
     bool gso_works;         // the kernel cuts bursts for us
     uint32_t overflow_seen; // the socket's own count of datagrams lost to a full receive buffer, as last reported
 };

@@ -16,9 +16,6 @@
 #define STACK_BYTES      (256 << 10)
 #define BATCHES_OF_DRIVE 16
 
-// A program counts as polling for so long after it last did.
-#define TAKEOVER_NS (100 * ALB_NS_PER_US)
-
 // How long to go on after the last traffic, if a core is free.
 #define SPIN_NS (100 * ALB_NS_PER_US)
 
@@ -49,7 +46,7 @@ struct state {
 static bool is_polled(const struct alb_device *device, alb_time now)
 {
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    return polled_at != 0 && now - ALB_MIN(polled_at, now) < TAKEOVER_NS;
+    return polled_at != 0 && now - ALB_MIN(polled_at, now) < ALB_TAKEOVER_NS;
 }
 
 static void nap_until(alb_time until)
@@ -129,7 +126,7 @@ static void turn(struct state *state)
     alb_time now = alb_clock_now();
     if (is_polled(state->device, now) && now >= state->memory_until) {
         state->was_watching = true;
-        nap_until(atomic_load_explicit(&state->device->polled_at, memory_order_relaxed) + TAKEOVER_NS);
+        nap_until(atomic_load_explicit(&state->device->polled_at, memory_order_relaxed) + ALB_TAKEOVER_NS);
         return;
     }
     drive(state, now);

@@ -74,6 +74,7 @@ static void add_segments(struct alb_sender *sender, struct alb_outbox_message me
         const struct alb_segment *segment = &sender->tx.segments[burst->segment_first + s];
         message.iov = &sender->tx.iov[segment->iov_first];
         message.iov_count = segment->iov_count;
+        message.length = segment->length;
         alb_outbox_add(&sender->outbox, &message);
     }
 }
@@ -85,6 +86,8 @@ static void add_burst(struct alb_sender *sender, struct alb_outbox_message messa
     message.datagrams = burst->segment_count;
     message.iov = &sender->tx.iov[sender->tx.segments[burst->segment_first].iov_first];
     message.iov_count = iov_count;
+    message.length = (burst->segment_count - 1) * burst->segment_bytes +
+                     sender->tx.segments[burst->segment_first + burst->segment_count - 1].length;
     message.burst = burst;
     alb_outbox_add(&sender->outbox, &message);
 }
