@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_init_ah_from_wc(3): the address of whoever sent a datagram, from the 40 bytes in front of its payload. They hold an IPv6 header
-// (which a GRH is), or an IPv4 header in their last 20 bytes (RoCEv2 annex A17.4.5.2).
+// ibv_init_ah_from_wc(3): the address of whoever sent a datagram, from the 40 bytes in front of its payload. They hold
+// an IPv6 header (which a GRH is), or an IPv4 header in their last 20 bytes (RoCEv2 annex A17.4.5.2).
 #include "plugins/verbs/door.h"
 
 #include <arpa/inet.h>
@@ -29,8 +29,8 @@ static uint16_t header_checksum(const struct iphdr *header)
     return (uint16_t)~sum;
 }
 
-// What lies at byte 20 of an IPv6 header are addresses and could look like anything: where the first four bits say 6, an IPv4 header is believed
-// only if its checksum is right.
+// What lies at byte 20 of an IPv6 header are addresses and could look like anything: where the first four bits say 6,
+// an IPv4 header is believed only if its checksum is right.
 static bool is_ipv4(const struct ibv_grh *grh, struct iphdr *header)
 {
     memcpy(header, (const char *)grh + sizeof(*grh) - sizeof(*header), sizeof(*header));
@@ -82,8 +82,8 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
         errno = EINVAL;
         return -1;
     }
-    *attr = (struct ibv_ah_attr){
-        .dlid = wc->slid, .sl = wc->sl, .src_path_bits = wc->dlid_path_bits, .port_num = port_num};
+    *attr =
+        (struct ibv_ah_attr){.dlid = wc->slid, .sl = wc->sl, .src_path_bits = wc->dlid_path_bits, .port_num = port_num};
     if (wc->wc_flags & IBV_WC_GRH) {
         attr->is_global = 1;
         error = is_ipv4(grh, &ipv4) ? address_from_ipv4(context, &ipv4, &attr->grh)

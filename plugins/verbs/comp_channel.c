@@ -30,17 +30,17 @@ int alb_door_channel_release(struct alb_door_channel *channel)
     return 0;
 }
 
-int ibv_destroy_comp_channel(struct ibv_comp_channel *public)
+int ibv_destroy_comp_channel(struct ibv_comp_channel *outer)
 {
-    if (!public)
+    if (!outer)
         return EINVAL;
-    struct ibv_context *context = public->context;
+    struct ibv_context *context = outer->context;
     if (alb_door_is_forked(alb_door_context(context)))
         return 0;
     pthread_mutex_lock(&context->mutex);
-    bool is_used = public->refcnt > 0;
+    bool is_used = outer->refcnt > 0;
     pthread_mutex_unlock(&context->mutex);
-    return is_used ? EBUSY : alb_door_channel_release(alb_door_channel(public));
+    return is_used ? EBUSY : alb_door_channel_release(alb_door_channel(outer));
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_open_device(3), ibv_close_device: a context is a reference to the process's device, the tables that inline verbs jump through, and
-// the books of what the program created.
+// ibv_open_device(3), ibv_close_device: a context is a reference to the process's device, the tables that inline verbs
+// jump through, and the books of what the program created.
 #include "base/log.h"
 #include "plugins/verbs/door.h"
 
@@ -85,28 +85,28 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     int error = alb_notices_init(&context->async);
     if (error)
         goto fail_context;
-    struct ibv_context *public = &context->verbs.context;
-    public->device = device;
-    public->async_fd = context->async.fd;
-    public->cmd_fd = open_command_fd();
-    if (public->cmd_fd < 0) {
+    struct ibv_context *outer = &context->verbs.context;
+    outer->device = device;
+    outer->async_fd = context->async.fd;
+    outer->cmd_fd = open_command_fd();
+    if (outer->cmd_fd < 0) {
         error = errno;
         goto fail_async;
     }
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    public->num_comp_vectors = processors > 0 ? (int)processors : 1;
-    pthread_mutex_init(&public->mutex, NULL);
+    outer->num_comp_vectors = processors > 0 ? (int)processors : 1;
+    pthread_mutex_init(&outer->mutex, NULL);
     for (int kind = 0; kind < ALB_DOOR_KINDS; kind++)
         alb_list_init(&context->objects[kind]);
     error = open_engine(context, device->name);
     if (error)
         goto fail_fd;
     fill_tables(context);
-    return public;
+    return outer;
 
 fail_fd:
-    close(public->cmd_fd);
-    pthread_mutex_destroy(&public->mutex);
+    close(outer->cmd_fd);
+    pthread_mutex_destroy(&outer->mutex);
 fail_async:
     alb_notices_fini(&context->async);
 fail_context:
@@ -114,8 +114,8 @@ fail_context:
     return alb_door_fail(error);
 }
 
-// The objects that a program leaves behind end with its context, as they do with the kernel. Events that it has taken and not acknowledged do
-// not hold this up.
+// The objects that a program leaves behind end with its context, as they do with the kernel. Events that it has taken
+// and not acknowledged do not hold this up.
 static void destroy_leftovers(struct alb_door_context *context)
 {
     for (int kind = 0; kind < ALB_DOOR_KINDS; kind++)
@@ -125,19 +125,20 @@ static void destroy_leftovers(struct alb_door_context *context)
         }
 }
 
-// A thread may be blocked in ibv_get_async_event for ever (NCCL leaves one). It stays so, and the context's memory is left to it.
-int ibv_close_device(struct ibv_context *public)
+// A thread may be blocked in ibv_get_async_event for ever (NCCL leaves one). It stays so, and the context's memory is
+// left to it.
+int ibv_close_device(struct ibv_context *outer)
 {
-    if (!public)
+    if (!outer)
         return EINVAL;
-    struct alb_door_context *context = alb_door_context(public);
+    struct alb_door_context *context = alb_door_context(outer);
     if (alb_door_is_forked(context))
         return 0;
     destroy_leftovers(context);
     alb_device_close(context->device);
-    close(public->cmd_fd);
+    close(outer->cmd_fd);
     if (alb_notices_fini(&context->async)) {
-        pthread_mutex_destroy(&public->mutex);
+        pthread_mutex_destroy(&outer->mutex);
         free(context);
     }
     return 0;

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-static int check_create(const struct ibv_context *context, int entries, const struct ibv_comp_channel *channel, int vector)
+static int check_create(const struct ibv_context *context, int entries, const struct ibv_comp_channel *channel,
+                        int vector)
 {
     const struct alb_door_context *door = alb_door_context((struct ibv_context *)context);
     if (entries <= 0 || (uint32_t)entries > door->limits->cqe_max)
@@ -29,11 +30,11 @@ static void init_public(struct ibv_cq *cq, struct ibv_context *context, void *cq
     }
 }
 
-struct alb_door_cq *alb_door_cq_create(struct ibv_context *public, int entries, void *cq_context,
+struct alb_door_cq *alb_door_cq_create(struct ibv_context *outer, int entries, void *cq_context,
                                        struct ibv_comp_channel *channel, int vector)
 {
-    struct alb_door_context *context = alb_door_context(public);
-    int error = check_create(public, entries, channel, vector);
+    struct alb_door_context *context = alb_door_context(outer);
+    int error = check_create(outer, entries, channel, vector);
     if (error)
         return alb_door_fail(error);
     struct alb_door_cq *cq = calloc(1, sizeof(*cq));
@@ -51,7 +52,7 @@ struct alb_door_cq *alb_door_cq_create(struct ibv_context *public, int entries, 
         return alb_door_fail(error);
     }
     pthread_mutex_init(&cq->poll_lock, NULL);
-    init_public(&cq->cq, public, cq_context, channel);
+    init_public(&cq->cq, outer, cq_context, channel);
     cq->cq.cqe = (int)alb_cq_entries(cq->engine_cq);
     cq->cq.handle = alb_door_remember(context, ALB_DOOR_CQ, &cq->link);
     return cq;
@@ -107,37 +108,35 @@ int alb_door_cq_release(struct alb_door_cq *cq)
 }
 
 // Waits for the acknowledgement of events that were handed out, and only of those.
-int ibv_destroy_cq(struct ibv_cq *public)
+int ibv_destroy_cq(struct ibv_cq *outer)
 {
-    if (!public)
+    if (!outer)
         return EINVAL;
-    struct alb_door_cq *cq = alb_door_cq(public);
-    if (alb_door_is_forked(alb_door_context(public->context)))
+    struct alb_door_cq *cq = alb_door_cq(outer);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     int error = detach(cq);
     if (error)
         return error;
-    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->comp_events_completed,
-                               cq->completion.delivered);
-    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->async_events_completed,
-                               cq->overrun.delivered);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->comp_events_completed, cq->completion.delivered);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->async_events_completed, cq->overrun.delivered);
     free_cq(cq);
     return 0;
 }
 
-int ibv_resize_cq(struct ibv_cq *public, int entries)
+int ibv_resize_cq(struct ibv_cq *outer, int entries)
 {
-    if (!public || entries <= 0)
+    if (!outer || entries <= 0)
         return EINVAL;
-    struct alb_door_cq *cq = alb_door_cq(public);
-    struct alb_door_context *context = alb_door_context(public->context);
+    struct alb_door_cq *cq = alb_door_cq(outer);
+    struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
         return error;
     pthread_mutex_lock(&cq->poll_lock);
     error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
     if (!error)
-        public->cqe = (int)alb_cq_entries(cq->engine_cq);
+        outer->cqe = (int)alb_cq_entries(cq->engine_cq);
     pthread_mutex_unlock(&cq->poll_lock);
     alb_door_unlock(context);
     return error;
@@ -174,15 +173,15 @@ static int drain(struct alb_door_cq *cq, int count, struct ibv_wc *wc)
 }
 
 // A poller that finds nothing drives the device once, outside the queue's lock.
-static int poll_cq(struct ibv_cq *public, int count, struct ibv_wc *wc)
+static int poll_cq(struct ibv_cq *outer, int count, struct ibv_wc *wc)
 {
-    struct alb_door_cq *cq = alb_door_cq(public);
+    struct alb_door_cq *cq = alb_door_cq(outer);
     if (alb_unlikely(count <= 0 || !wc))
         return count == 0 ? 0 : -EINVAL;
     int taken = drain(cq, count, wc);
     if (taken > 0)
         return taken;
-    alb_device_poll(alb_door_context(public->context)->device);
+    alb_device_poll(alb_door_context(outer->context)->device);
     return drain(cq, count, wc);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_create_cq_ex(3): completions read field by field, with timestamps. Between ibv_start_poll and ibv_end_poll the thread holds the
-// queue's poll lock and reads the engine's entry in place.
+// ibv_create_cq_ex(3): completions read field by field, with timestamps. Between ibv_start_poll and ibv_end_poll the
+// thread holds the queue's poll lock and reads the engine's entry in place.
 #include "plugins/verbs/door.h"
 
 #include <time.h>
 
-static const uint64_t flags_supported = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-                                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+static const uint64_t flags_supported =
+    IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
 static struct alb_door_cq *door_cq(struct ibv_cq_ex *cq)
 {
@@ -122,7 +122,8 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-// The device's clock is the monotonic one; its distance from the wall clock is taken now, so a step of that clock shows at once.
+// The device's clock is the monotonic one; its distance from the wall clock is taken now, so a step of that clock shows
+// at once.
 static uint64_t read_completion_wallclock(struct ibv_cq_ex *ex)
 {
     uint64_t wall = nanoseconds(CLOCK_REALTIME);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The devices of this machine: roce0, always there. They are static: a pointer stays good for the life of the process, whatever is freed.
+// The devices of this machine: roce0, always there. They are static: a pointer stays good for the life of the process,
+// whatever is freed.
 #include "base/types.h"
 #include "plugins/verbs/door.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The verbs door: what stands behind the structures of <infiniband/verbs.h>. Every verbs object is the public structure followed by
-// the engine's object and what the door itself keeps (locks, events, counts); this header is private to plugins/verbs.
+// The verbs door: what stands behind the structures of <infiniband/verbs.h>. Every verbs object is the public structure
+// followed by the engine's object and what the door itself keeps (locks, events, counts); this header is private to
+// plugins/verbs.
 //
-// Locks, outermost first: the device's driver token (alb_device_lock), a queue pair's send and receive locks, completion queues' poll
-// locks (lower address first), an object's public mutex, a notice queue's lock. Only a thread that holds none of them calls a
-// verb of another object.
+// Locks, outermost first: the device's driver token (alb_device_lock), a queue pair's send and receive locks,
+// completion queues' poll locks (lower address first), an object's public mutex, a notice queue's lock. Only a thread
+// that holds none of them calls a verb of another object.
 #pragma once
 
 #include "base/list.h"
@@ -21,18 +22,18 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define ALB_DOOR_PORT    1                         // the only port
-#define ALB_DOOR_GIDS    ALB_DEVICE_ADDRESSES_MAX  // length of the GID table, empty entries included
-#define ALB_DOOR_PKEY    0xffff                    // the only partition key: full member of the default partition
-#define ALB_DOOR_VENDOR  0x02a1be                  // locally administered, so that it is nobody's IEEE OUI
+#define ALB_DOOR_PORT    1                        // the only port
+#define ALB_DOOR_GIDS    ALB_DEVICE_ADDRESSES_MAX // length of the GID table, empty entries included
+#define ALB_DOOR_PKEY    0xffff                   // the only partition key: full member of the default partition
+#define ALB_DOOR_VENDOR  0x02a1be                 // locally administered, so that it is nobody's IEEE OUI
 #define ALB_DOOR_VERSION "0.1.0"
 
-// ---- devices -----------------------------------------------------------------------------------------------------------
+// ---- devices -------------------------------------------------------------------------------------------------------
 
 struct alb_door_device {
     struct ibv_device device;
-    // Provider libraries look behind the public structure for their own operations table, to see whether a device is theirs. They
-    // find zeros there.
+    // Provider libraries look behind the public structure for their own operations table, to see whether a device is
+    // theirs. They find zeros there.
     void *zeros[16];
     uint32_t part_id;
 };
@@ -49,7 +50,7 @@ struct alb_door_srq;
 struct alb_door_ah;
 struct alb_door_qp;
 
-// ---- contexts ----------------------------------------------------------------------------------------------------------
+// ---- contexts ------------------------------------------------------------------------------------------------------
 
 // Objects of a context, in the order in which closing it destroys what the program left.
 enum alb_door_kind {
@@ -85,12 +86,12 @@ static inline struct alb_door_context *alb_door_context(struct ibv_context *cont
 uint32_t alb_door_remember(struct alb_door_context *context, enum alb_door_kind kind, struct alb_list *link);
 void alb_door_forget(struct alb_door_context *context, struct alb_list *link);
 
-// Ends an object: the engine's part, its place in the books and its memory. Nothing is waited for. The errno of the engine's refusal,
-// and then nothing has changed.
+// Ends an object: the engine's part, its place in the books and its memory. Nothing is waited for. The errno of the
+// engine's refusal, and then nothing has changed.
 int alb_door_release(enum alb_door_kind kind, struct alb_list *link);
 
-// True in a child of the process that opened the device: nothing may be asked of the engine, no lock may be waited for (a thread that is not
-// here may hold it), and destroying something does nothing: its memory ends with the child.
+// True in a child of the process that opened the device: nothing may be asked of the engine, no lock may be waited for
+// (a thread that is not here may hold it), and destroying something does nothing: its memory ends with the child.
 static inline bool alb_door_is_forked(const struct alb_door_context *context)
 {
     return alb_device_is_forked(context->device);
@@ -127,21 +128,23 @@ int alb_door_channel_release(struct alb_door_channel *channel);
 int alb_door_pd_release(struct alb_door_pd *pd);
 int alb_door_td_release(struct alb_door_td *td);
 
-// ---- events ------------------------------------------------------------------------------------------------------------
+// ---- events --------------------------------------------------------------------------------------------------------
 
 // Where the device delivers the engine's events; holds the driver token, calls nothing but notices.
 void alb_door_on_event(void *context, const struct alb_event *event);
 
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
 void alb_door_srq_notices_init(struct alb_door_srq *srq);
-// Forgets the asynchronous events of an object that the engine no longer knows; returns how many are owed an acknowledgement.
+// Forgets the asynchronous events of an object that the engine no longer knows; returns how many are owed an
+// acknowledgement.
 uint32_t alb_door_notices_forget(struct ibv_context *context, struct alb_notice *notices, int count);
 
-// Waits until every event handed out has been acknowledged. The comparison is signed: some programs acknowledge more than they got.
+// Waits until every event handed out has been acknowledged. The comparison is signed: some programs acknowledge more
+// than they got.
 void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
                                 uint32_t delivered);
 
-// ---- protection domains ------------------------------------------------------------------------------------------------
+// ---- protection domains --------------------------------------------------------------------------------------------
 
 struct alb_door_td {
     struct ibv_td td;
@@ -178,7 +181,7 @@ static inline void alb_door_pd_put(struct ibv_pd *pd)
     atomic_fetch_sub(&alb_door_pd(pd)->refs, 1);
 }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory --------------------------------------------------------------------------------------------------------
 
 struct alb_door_mr {
     struct ibv_mr mr;
@@ -203,14 +206,14 @@ static inline struct alb_door_mw *alb_door_mw(struct ibv_mw *mw)
     return ALB_CONTAINER_OF(mw, struct alb_door_mw, mw);
 }
 
-// The engine's form of a bind. A window opens memory to peers only, so that IBV_ACCESS_LOCAL_WRITE, which programs add out of habit, says
-// nothing about it and is dropped.
+// The engine's form of a bind. A window opens memory to peers only, so that IBV_ACCESS_LOCAL_WRITE, which programs add
+// out of habit, says nothing about it and is dropped.
 struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey);
 
 // EFAULT unless every page of the range is mapped, readable, and writable if asked.
 int alb_door_check_mapped(const void *address, size_t length, bool writable);
 
-// ---- completion queues -------------------------------------------------------------------------------------------------
+// ---- completion queues ---------------------------------------------------------------------------------------------
 
 struct alb_door_channel {
     struct ibv_comp_channel channel;
@@ -246,7 +249,7 @@ static inline struct alb_door_channel *alb_door_channel(struct ibv_comp_channel 
 struct alb_door_cq *alb_door_cq_create(struct ibv_context *context, int entries, void *cq_context,
                                        struct ibv_comp_channel *channel, int vector);
 
-// ---- shared receive queues, address handles ----------------------------------------------------------------------------
+// ---- shared receive queues, address handles ------------------------------------------------------------------------
 
 enum { ALB_DOOR_SRQ_NOTICES = 2 };
 
@@ -274,12 +277,12 @@ static inline struct alb_door_ah *alb_door_ah(struct ibv_ah *ah)
     return ALB_CONTAINER_OF(ah, struct alb_door_ah, ah);
 }
 
-// The engine's address vector for ibv's attributes. EINVAL: no GRH, another port, an empty or absent source GID, a destination
-// that is none; EOPNOTSUPP: multicast.
+// The engine's address vector for ibv's attributes. EINVAL: no GRH, another port, an empty or absent source GID, a
+// destination that is none; EOPNOTSUPP: multicast.
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av);
 void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr);
 
-// ---- queue pairs -------------------------------------------------------------------------------------------------------
+// ---- queue pairs ---------------------------------------------------------------------------------------------------
 
 enum { ALB_DOOR_QP_NOTICES = 6 };
 
@@ -300,12 +303,14 @@ static inline struct alb_door_qp *alb_door_qp(struct ibv_qp *qp)
     return ALB_CONTAINER_OF(qp, struct alb_door_qp, ex.qp_base);
 }
 
-// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for what the engine would not see (port, P_Key index, MTU code, unknown mask bits).
+// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for what the engine would not see (port, P_Key index, MTU code, unknown
+// mask bits).
 int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_attr *attr, int mask,
                           struct alb_qp_attr *engine_attr);
 void alb_door_qp_attr_to(const struct alb_qp_attr *engine_attr, struct ibv_qp_attr *attr);
 
-// The ibv_wr_* slots for send_ops_flags. EOPNOTSUPP: an operation that this type of queue pair or the device has not; ENOMEM.
+// The ibv_wr_* slots for send_ops_flags. EOPNOTSUPP: an operation that this type of queue pair or the device has not;
+// ENOMEM.
 int alb_door_builder_create(struct alb_door_qp *qp, uint64_t send_ops_flags, const struct ibv_qp_cap *cap);
 void alb_door_builder_destroy(struct alb_door_qp *qp);
 // The send_ops_flags that a type of queue pair has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Enumerators as text: ibv_node_type_str(3), ibv_port_state_str, ibv_event_type_str(3), ibv_wc_status_str. The phrases are those that
-// scripts and test suites look for in the output of existing programs.
+// Enumerators as text: ibv_node_type_str(3), ibv_port_state_str, ibv_event_type_str(3), ibv_wc_status_str. The phrases
+// are those that scripts and test suites look for in the output of existing programs.
 #include "base/types.h"
 
 #include <infiniband/verbs.h>

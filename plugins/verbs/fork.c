@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_fork_init(3) and friends. The device is memory of this process, not pages that hardware writes to: a fork copies it like anything
-// else, nothing needs protection from copy-on-write, and the child simply never drives the copy (alb_device_is_forked).
+// ibv_fork_init(3) and friends. The device is memory of this process, not pages that hardware writes to: a fork copies
+// it like anything else, nothing needs protection from copy-on-write, and the child simply never drives the copy
+// (alb_device_is_forked).
 #include <infiniband/verbs.h>
 
 int ibv_dontfork_range(void *base, size_t size); // exported, but in no public header

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_query_gid(3), ibv_query_gid_ex(3), ibv_query_gid_table(3). A GID is an address of this host; index 0 always works.
+// ibv_query_gid(3), ibv_query_gid_ex(3), ibv_query_gid_table(3). A GID is an address of this host; index 0 always
+// works.
 #include "plugins/verbs/door.h"
 
 static const struct alb_addr *gid_at(struct ibv_context *context, uint32_t index)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The engine's enumerators have the values of <infiniband/verbs.h>, and its scatter/gather entry its layout: the door hands them on
-// without looking. This file has no code; it fails to compile when that is not so.
+// The engine's enumerators have the values of <infiniband/verbs.h>, and its scatter/gather entry its layout: the door
+// hands them on without looking. This file has no code; it fails to compile when that is not so.
 #include "plugins/verbs/door.h"
 
 #define SAME(name) _Static_assert((int)ALB_##name == (int)IBV_##name, #name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Attributes between the kernel's form (<rdma/ib_user_verbs.h>, <rdma/ib_user_sa.h>) and the library's. rdma-core's connection
-// manager imports these names.
+// Attributes between the kernel's form (<rdma/ib_user_verbs.h>, <rdma/ib_user_sa.h>) and the library's. rdma-core's
+// connection manager imports these names.
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_sa.h>

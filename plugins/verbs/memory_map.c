@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether memory is there. A device with hardware pins the pages it registers and so finds out; this one looks at the process's map, because
-// the engine would otherwise take the fault later, in a thread of its own.
+// Whether memory is there. A device with hardware pins the pages it registers and so finds out; this one looks at the
+// process's map, because the engine would otherwise take the fault later, in a thread of its own.
 #include "plugins/verbs/door.h"
 
 #include <fcntl.h>
@@ -60,7 +60,8 @@ static bool next_mapping(struct reader *reader, struct mapping *mapping)
     return true;
 }
 
-// Mappings come in order of address and do not overlap: every one that touches the range must begin where the last ended.
+// Mappings come in order of address and do not overlap: every one that touches the range must begin where the last
+// ended.
 int alb_door_check_mapped(const void *address, size_t length, bool writable)
 {
     uintptr_t at = (uintptr_t)address;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-// What the engine is told of access flags. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of on-demand memory
-// only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
+// What the engine is told of access flags. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of
+// on-demand memory only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
 static int access_from(unsigned int flags, uint32_t *access)
 {
     const unsigned int passed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -54,8 +54,8 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
     }
     uint32_t key = alb_region_key(mr->region);
     mr->access = access;
-    mr->mr = (struct ibv_mr){
-        .context = pd->context, .pd = pd, .addr = address, .length = length, .lkey = key, .rkey = key};
+    mr->mr =
+        (struct ibv_mr){.context = pd->context, .pd = pd, .addr = address, .length = length, .lkey = key, .rkey = key};
     mr->mr.handle = alb_door_remember(context, ALB_DOOR_MR, &mr->link);
     alb_door_pd_get(pd);
     return &mr->mr;
@@ -145,10 +145,10 @@ static int apply_change(struct alb_door_mr *mr, const struct change *change)
 }
 
 // A refused change leaves the region as it was, which is what IBV_REREG_MR_ERR_INPUT means.
-int ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *address, size_t length, int access)
+int ibv_rereg_mr(struct ibv_mr *outer, int flags, struct ibv_pd *pd, void *address, size_t length, int access)
 {
     struct change change;
-    struct alb_door_mr *mr = public ? alb_door_mr(public) : NULL;
+    struct alb_door_mr *mr = outer ? alb_door_mr(outer) : NULL;
     int error = mr ? plan_change(mr, flags, pd, address, length, access, &change) : EINVAL;
     if (!error)
         error = apply_change(mr, &change);
@@ -157,11 +157,11 @@ int ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *addr
         return IBV_REREG_MR_ERR_INPUT;
     }
     alb_door_pd_get(change.pd);
-    alb_door_pd_put(public->pd);
-    public->pd = change.pd;
-    public->addr = change.address;
-    public->length = change.length;
-    public->lkey = public->rkey = alb_region_key(mr->region);
+    alb_door_pd_put(outer->pd);
+    outer->pd = change.pd;
+    outer->addr = change.address;
+    outer->length = change.length;
+    outer->lkey = outer->rkey = alb_region_key(mr->region);
     mr->access = change.access;
     return 0;
 }

@@ -60,10 +60,11 @@ struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bi
     };
 }
 
-// Binds a window of type 1. Its next key is known as soon as the request is posted: the index stays, the low byte goes up by one.
-static int bind_mw(struct ibv_qp *public, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+// Binds a window of type 1. Its next key is known as soon as the request is posted: the index stays, the low byte goes
+// up by one.
+static int bind_mw(struct ibv_qp *outer, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-    struct alb_door_qp *qp = alb_door_qp(public);
+    struct alb_door_qp *qp = alb_door_qp(outer);
     struct alb_send_wr wr = {
         .wr_id = bind->wr_id,
         .opcode = ALB_WR_BIND_MW,
@@ -80,7 +81,7 @@ static int bind_mw(struct ibv_qp *public, struct ibv_mw *mw, struct ibv_mw_bind 
     }
     pthread_mutex_unlock(&qp->send_lock);
     if (!error)
-        alb_device_kick(alb_door_context(public->context)->device, qp->engine_qp);
+        alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     return error;
 }
 

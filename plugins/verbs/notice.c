@@ -6,8 +6,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// The eventfd's count and the readers between read and lock are together never fewer than the notices queued: a reader that has
-// read a count finds a notice, or finds that it was forgotten and reads again.
+// The eventfd's count and the readers between read and lock are together never fewer than the notices queued: a reader
+// that has read a count finds a notice, or finds that it was forgotten and reads again.
 
 int alb_notices_init(struct alb_notices *notices)
 {
@@ -81,8 +81,9 @@ struct alb_notice *alb_notices_take(struct alb_notices *notices)
     return notice;
 }
 
-// Takes one from the count without waiting, even where the program lets the descriptor block. A count that is gone is with a
-// reader, who will find nothing and read again; one that cannot be taken (kernels before 5.9) makes a reader do the same.
+// Takes one from the count without waiting, even where the program lets the descriptor block. A count that is gone is
+// with a reader, who will find nothing and read again; one that cannot be taken (kernels before 5.9) makes a reader do
+// the same.
 static void count_drop(int fd)
 {
     uint64_t count;

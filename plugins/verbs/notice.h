@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Notices: what a program learns by reading a file descriptor. A completion channel and a context's asynchronous events are both a
-// queue of them beside an eventfd that counts what is queued, so that the descriptor can be polled, honours O_NONBLOCK, blocks otherwise,
-// and ending the queue does not look like an end of file to a blocked reader.
+// Notices: what a program learns by reading a file descriptor. A completion channel and a context's asynchronous events
+// are both a queue of them beside an eventfd that counts what is queued, so that the descriptor can be polled, honours
+// O_NONBLOCK, blocks otherwise, and ending the queue does not look like an end of file to a blocked reader.
 #pragma once
 
 #include "base/list.h"
@@ -27,8 +27,8 @@ struct alb_notice {
 
 // The errno of eventfd(2) if there is no descriptor left.
 int alb_notices_init(struct alb_notices *notices);
-// False if a thread waits in alb_notices_take. It waits for ever then (some programs leave a thread there on purpose), and the queue's memory and
-// descriptor must be left to it.
+// False if a thread waits in alb_notices_take. It waits for ever then (some programs leave a thread there on purpose),
+// and the queue's memory and descriptor must be left to it.
 bool alb_notices_fini(struct alb_notices *notices);
 
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);

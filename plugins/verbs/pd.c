@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_alloc_pd(3), ibv_alloc_td(3), ibv_alloc_parent_domain(3).
 //
-// A thread domain promises that one thread uses what is created in it; an uncontended lock costs so little beside a datagram that nothing
-// is made of the promise. A parent domain is its protection domain by another name.
+// A thread domain promises that one thread uses what is created in it; an uncontended lock costs so little beside a
+// datagram that nothing is made of the promise. A parent domain is its protection domain by another name.
 #include "plugins/verbs/door.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@ static struct ibv_pd *finish_pd(struct ibv_context *context, struct alb_door_pd 
     return &pd->pd;
 }
 
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *public)
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *outer)
 {
-    if (!public)
+    if (!outer)
         return alb_door_fail(EINVAL);
-    struct alb_door_context *context = alb_door_context(public);
+    struct alb_door_context *context = alb_door_context(outer);
     struct alb_door_pd *pd = calloc(1, sizeof(*pd));
     if (!pd)
         return alb_door_fail(ENOMEM);
@@ -32,7 +32,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *public)
         free(pd);
         return alb_door_fail(error);
     }
-    return finish_pd(public, pd);
+    return finish_pd(outer, pd);
 }
 
 int alb_door_pd_release(struct alb_door_pd *pd)
@@ -56,11 +56,11 @@ int alb_door_pd_release(struct alb_door_pd *pd)
     return 0;
 }
 
-int ibv_dealloc_pd(struct ibv_pd *public)
+int ibv_dealloc_pd(struct ibv_pd *outer)
 {
-    if (!public)
+    if (!outer)
         return EINVAL;
-    struct alb_door_pd *pd = alb_door_pd(public);
+    struct alb_door_pd *pd = alb_door_pd(outer);
     return atomic_load(&pd->refs) > 0 ? EBUSY : alb_door_pd_release(pd);
 }
 
@@ -85,9 +85,9 @@ int alb_door_td_release(struct alb_door_td *td)
     return 0;
 }
 
-static int dealloc_td(struct ibv_td *public)
+static int dealloc_td(struct ibv_td *outer)
 {
-    struct alb_door_td *td = ALB_CONTAINER_OF(public, struct alb_door_td, td);
+    struct alb_door_td *td = ALB_CONTAINER_OF(outer, struct alb_door_td, td);
     return atomic_load(&td->refs) > 0 ? EBUSY : alb_door_td_release(td);
 }
 

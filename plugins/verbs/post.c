@@ -58,9 +58,9 @@ static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr,
 }
 
 // Requests before the one that fails are posted; *bad_wr is that one.
-static int post_send(struct ibv_qp *public, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+static int post_send(struct ibv_qp *outer, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-    struct alb_door_qp *qp = alb_door_qp(public);
+    struct alb_door_qp *qp = alb_door_qp(outer);
     struct alb_send_wr engine_wr;
     bool any = false;
     int error = 0;
@@ -77,15 +77,15 @@ static int post_send(struct ibv_qp *public, struct ibv_send_wr *wr, struct ibv_s
         alb_qp_send_commit(qp->engine_qp);
     pthread_mutex_unlock(&qp->send_lock);
     if (any)
-        alb_device_kick(alb_door_context(public->context)->device, qp->engine_qp);
+        alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;
 }
 
-static int post_recv(struct ibv_qp *public, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_recv(struct ibv_qp *outer, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-    struct alb_door_qp *qp = alb_door_qp(public);
+    struct alb_door_qp *qp = alb_door_qp(outer);
     bool kick = false;
     int error = 0;
     pthread_mutex_lock(&qp->recv_lock);
@@ -102,7 +102,7 @@ static int post_recv(struct ibv_qp *public, struct ibv_recv_wr *wr, struct ibv_r
     }
     pthread_mutex_unlock(&qp->recv_lock);
     if (kick)
-        alb_device_kick(alb_door_context(public->context)->device, qp->engine_qp);
+        alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;

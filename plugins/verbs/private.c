@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The private version nodes: names that must exist although nothing calls them in earnest, and the few that have something to say.
+// The private version nodes: names that must exist although nothing calls them in earnest, and the few that have
+// something to say.
 #include "plugins/verbs/private_names.h"
 #include "plugins/verbs/symver.h"
 
@@ -7,7 +8,8 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-// They are reached only through the versioned names below, by callers who know the real signatures; arguments are not looked at.
+// They are reached only through the versioned names below, by callers who know the real signatures; arguments are not
+// looked at.
 int alb_private_refuse(void);
 void *alb_private_refuse_pointer(void);
 void alb_private_quiet(void);
@@ -96,8 +98,8 @@ ALB_SYMVER_PRIVATE(alb_private_wr_opcode_str, ibv_wr_opcode_str);
 ALB_SYMVER_PRIVATE(alb_private_allow_disassociate_destroy, verbs_allow_disassociate_destroy);
 
 // The registration call carries the number of its node.
-ALB_SYMVER_DEFAULT(alb_private_quiet, verbs_register_driver_34, IBVERBS_PRIVATE_34);
-ALB_SYMVER(alb_private_quiet, verbs_register_driver_57, IBVERBS_PRIVATE_57);
-ALB_SYMVER(alb_private_quiet, verbs_register_driver_59, IBVERBS_PRIVATE_59);
-ALB_SYMVER(alb_private_quiet, verbs_register_driver_64, IBVERBS_PRIVATE_64);
-ALB_SYMVER(alb_private_quiet, ibv_register_driver, IBVERBS_1.1);
+ALB_SYMVER_DEFAULT(alb_private_quiet, verbs_register_driver_34, "IBVERBS_PRIVATE_34");
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_57, "IBVERBS_PRIVATE_57");
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_59, "IBVERBS_PRIVATE_59");
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_64, "IBVERBS_PRIVATE_64");
+ALB_SYMVER(alb_private_quiet, ibv_register_driver, "IBVERBS_1.1");

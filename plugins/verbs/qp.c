@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-// ---- create ------------------------------------------------------------------------------------------------------------
+// ---- create --------------------------------------------------------------------------------------------------------
 
 static int check_objects(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
 {
@@ -17,8 +17,7 @@ static int check_objects(const struct ibv_context *context, const struct ibv_qp_
 // What an extension of the structure asks for and this device has not: EOPNOTSUPP.
 static int check_extensions(const struct ibv_qp_init_attr_ex *init)
 {
-    const uint32_t known =
-        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     if (init->comp_mask & ~known)
         return EOPNOTSUPP;
     if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd)
@@ -108,15 +107,15 @@ static void destroy_engine_qp(struct alb_door_qp *qp)
 
 static void init_public(struct alb_door_qp *qp, const struct ibv_qp_init_attr_ex *init)
 {
-    struct ibv_qp *public = &qp->ex.qp_base;
-    public->context = init->pd->context;
-    public->qp_context = init->qp_context;
-    public->pd = init->pd;
-    public->send_cq = init->send_cq;
-    public->recv_cq = init->recv_cq;
-    public->srq = init->srq;
-    public->state = IBV_QPS_RESET;
-    public->qp_type = init->qp_type;
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    outer->context = init->pd->context;
+    outer->qp_context = init->qp_context;
+    outer->pd = init->pd;
+    outer->send_cq = init->send_cq;
+    outer->recv_cq = init->recv_cq;
+    outer->srq = init->srq;
+    outer->state = IBV_QPS_RESET;
+    outer->qp_type = init->qp_type;
 }
 
 static struct ibv_qp *create(struct ibv_qp_init_attr_ex *init)
@@ -124,7 +123,7 @@ static struct ibv_qp *create(struct ibv_qp_init_attr_ex *init)
     struct alb_door_qp *qp = calloc(1, sizeof(*qp));
     if (!qp)
         return alb_door_fail(ENOMEM);
-    struct ibv_qp *public = &qp->ex.qp_base;
+    struct ibv_qp *outer = &qp->ex.qp_base;
     init_public(qp, init);
     alb_door_qp_notices_init(qp);
     int error = create_engine_qp(qp, init);
@@ -140,14 +139,14 @@ static struct ibv_qp *create(struct ibv_qp_init_attr_ex *init)
             return alb_door_fail(error);
         }
     }
-    public->qp_num = alb_qp_number(qp->engine_qp);
+    outer->qp_num = alb_qp_number(qp->engine_qp);
     pthread_mutex_init(&qp->send_lock, NULL);
     pthread_mutex_init(&qp->recv_lock, NULL);
-    pthread_mutex_init(&public->mutex, NULL);
-    pthread_cond_init(&public->cond, NULL);
-    public->handle = alb_door_remember(alb_door_context(public->context), ALB_DOOR_QP, &qp->link);
+    pthread_mutex_init(&outer->mutex, NULL);
+    pthread_cond_init(&outer->cond, NULL);
+    outer->handle = alb_door_remember(alb_door_context(outer->context), ALB_DOOR_QP, &qp->link);
     alb_door_pd_get(init->pd);
-    return public;
+    return outer;
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
@@ -181,13 +180,13 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     return qp;
 }
 
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *public)
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *outer)
 {
-    struct alb_door_qp *qp = public ? alb_door_qp(public) : NULL;
+    struct alb_door_qp *qp = outer ? alb_door_qp(outer) : NULL;
     return qp && qp->builder ? &qp->ex : NULL;
 }
 
-// ---- destroy -----------------------------------------------------------------------------------------------------------
+// ---- destroy -------------------------------------------------------------------------------------------------------
 
 // Both completion queues of a queue pair, each once, in the order of their addresses.
 static void lock_queues(const struct ibv_qp *qp)
@@ -213,8 +212,8 @@ static void forget_completions(const struct ibv_qp *qp, const struct alb_qp *eng
         alb_cq_forget_qp(alb_door_cq(qp->recv_cq)->engine_cq, engine_qp);
 }
 
-// Programs destroy their queue pairs right after their last completion, while the peer may still wait for its acknowledgement:
-// what is owed is sent first. Bounded, since a peer that has gone away answers nothing.
+// Programs destroy their queue pairs right after their last completion, while the peer may still wait for its
+// acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing.
 static void wait_quiet(struct alb_door_qp *qp)
 {
     const alb_time patience_ns = 100 * ALB_NS_PER_MS;
@@ -224,8 +223,8 @@ static void wait_quiet(struct alb_door_qp *qp)
     for (;;) {
         alb_device_lock(context->device);
         enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
-        bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR ||
-                        alb_qp_is_quiet(qp->engine_qp);
+        bool is_quiet =
+            state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR || alb_qp_is_quiet(qp->engine_qp);
         alb_door_unlock(context);
         if (is_quiet || alb_device_now() >= deadline)
             return;
@@ -235,28 +234,28 @@ static void wait_quiet(struct alb_door_qp *qp)
 
 static uint32_t detach(struct alb_door_qp *qp)
 {
-    struct ibv_qp *public = &qp->ex.qp_base;
-    struct alb_door_context *context = alb_door_context(public->context);
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    struct alb_door_context *context = alb_door_context(outer->context);
     alb_device_lock(context->device);
-    lock_queues(public);
-    forget_completions(public, qp->engine_qp);
+    lock_queues(outer);
+    forget_completions(outer, qp->engine_qp);
     int error = alb_qp_destroy(qp->engine_qp);
-    unlock_queues(public);
+    unlock_queues(outer);
     alb_door_unlock(context);
     alb_assert(error == 0);
-    return alb_door_notices_forget(public->context, qp->notices, ALB_DOOR_QP_NOTICES);
+    return alb_door_notices_forget(outer->context, qp->notices, ALB_DOOR_QP_NOTICES);
 }
 
 static void free_qp(struct alb_door_qp *qp)
 {
-    struct ibv_qp *public = &qp->ex.qp_base;
+    struct ibv_qp *outer = &qp->ex.qp_base;
     alb_door_builder_destroy(qp);
-    alb_door_pd_put(public->pd);
-    alb_door_forget(alb_door_context(public->context), &qp->link);
+    alb_door_pd_put(outer->pd);
+    alb_door_forget(alb_door_context(outer->context), &qp->link);
     pthread_mutex_destroy(&qp->send_lock);
     pthread_mutex_destroy(&qp->recv_lock);
-    pthread_mutex_destroy(&public->mutex);
-    pthread_cond_destroy(&public->cond);
+    pthread_mutex_destroy(&outer->mutex);
+    pthread_cond_destroy(&outer->cond);
     free(qp);
 }
 
@@ -268,45 +267,45 @@ int alb_door_qp_release(struct alb_door_qp *qp)
     return 0;
 }
 
-int ibv_destroy_qp(struct ibv_qp *public)
+int ibv_destroy_qp(struct ibv_qp *outer)
 {
-    if (!public)
+    if (!outer)
         return EINVAL;
-    struct alb_door_qp *qp = alb_door_qp(public);
-    if (alb_door_is_forked(alb_door_context(public->context)))
+    struct alb_door_qp *qp = alb_door_qp(outer);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     wait_quiet(qp);
     uint32_t delivered = detach(qp);
-    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->events_completed, delivered);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
     free_qp(qp);
     return 0;
 }
 
-// ---- modify and query --------------------------------------------------------------------------------------------------
+// ---- modify and query ----------------------------------------------------------------------------------------------
 
 // The move to RESET empties the queues, so nobody may post to them or poll meanwhile.
 static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
 {
-    struct ibv_qp *public = &qp->ex.qp_base;
+    struct ibv_qp *outer = &qp->ex.qp_base;
     pthread_mutex_lock(&qp->send_lock);
     pthread_mutex_lock(&qp->recv_lock);
-    lock_queues(public);
+    lock_queues(outer);
     int error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
     if (!error)
-        forget_completions(public, qp->engine_qp);
-    unlock_queues(public);
+        forget_completions(outer, qp->engine_qp);
+    unlock_queues(outer);
     pthread_mutex_unlock(&qp->recv_lock);
     pthread_mutex_unlock(&qp->send_lock);
     return error;
 }
 
-int ibv_modify_qp(struct ibv_qp *public, struct ibv_qp_attr *attr, int mask)
+int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
 {
     struct alb_qp_attr engine;
-    if (!public || !attr)
+    if (!outer || !attr)
         return EINVAL;
-    struct alb_door_qp *qp = alb_door_qp(public);
-    struct alb_door_context *context = alb_door_context(public->context);
+    struct alb_door_qp *qp = alb_door_qp(outer);
+    struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_qp_attr_from(context, attr, mask, &engine);
     if (!error)
         error = alb_door_lock(context);
@@ -318,19 +317,19 @@ int ibv_modify_qp(struct ibv_qp *public, struct ibv_qp_attr *attr, int mask)
         error = alb_qp_modify(qp->engine_qp, &engine, (uint32_t)mask, alb_device_now());
     alb_door_unlock(context);
     if (!error && mask & IBV_QP_STATE)
-        public->state = attr->qp_state;
+        outer->state = attr->qp_state;
     return error;
 }
 
-int ibv_query_qp(struct ibv_qp *public, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+int ibv_query_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
     struct alb_qp_attr engine;
     struct alb_qp_init engine_init;
-    if (!public || !attr || !init)
+    if (!outer || !attr || !init)
         return EINVAL;
     (void)mask; // a hint: everything is filled in
-    struct alb_door_qp *qp = alb_door_qp(public);
-    struct alb_door_context *context = alb_door_context(public->context);
+    struct alb_door_qp *qp = alb_door_qp(outer);
+    struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
         return error;
@@ -342,15 +341,15 @@ int ibv_query_qp(struct ibv_qp *public, struct ibv_qp_attr *attr, int mask, stru
     attr->sq_draining = is_draining;
     attr->cap = cap_from(&engine_init.cap);
     *init = (struct ibv_qp_init_attr){
-        .qp_context = public->qp_context,
-        .send_cq = public->send_cq,
-        .recv_cq = public->recv_cq,
-        .srq = public->srq,
+        .qp_context = outer->qp_context,
+        .send_cq = outer->send_cq,
+        .recv_cq = outer->recv_cq,
+        .srq = outer->srq,
         .cap = attr->cap,
-        .qp_type = public->qp_type,
+        .qp_type = outer->qp_type,
         .sq_sig_all = engine_init.sq_sig_all,
     };
-    public->state = attr->qp_state;
+    outer->state = attr->qp_state;
     return 0;
 }
 

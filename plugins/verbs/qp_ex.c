@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_wr_post(3): work requests built call by call. Between ibv_wr_start and ibv_wr_complete or ibv_wr_abort the thread holds the send lock. A
-// request is staged when the next one begins or the batch ends, because its setters come in any order. The first error is kept, and
-// ibv_wr_complete then posts nothing and returns it.
+// ibv_wr_post(3): work requests built call by call. Between ibv_wr_start and ibv_wr_complete or ibv_wr_abort the thread
+// holds the send lock. A request is staged when the next one begins or the batch ends, because its setters come in any
+// order. The first error is kept, and ibv_wr_complete then posts nothing and returns it.
 #include "plugins/verbs/door.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static struct alb_send_wr *begin_remote(struct ibv_qp_ex *ex, enum alb_wr_opcode
     return wr;
 }
 
-// ---- data --------------------------------------------------------------------------------------------------------------
+// ---- data ----------------------------------------------------------------------------------------------------------
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
 {
@@ -121,7 +121,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
     wr->remote_qkey = remote_qkey;
 }
 
-// ---- operations --------------------------------------------------------------------------------------------------------
+// ---- operations ----------------------------------------------------------------------------------------------------
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
@@ -158,7 +158,8 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remo
     begin_remote(ex, ALB_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_data = imm_data;
 }
 
-static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
+                              uint64_t swap)
 {
     struct alb_send_wr *wr = begin_remote(ex, ALB_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
     wr->compare_add = compare;
@@ -188,7 +189,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
     wr->bind = alb_door_bind(mw, info, rkey);
 }
 
-// ---- batches -----------------------------------------------------------------------------------------------------------
+// ---- batches -------------------------------------------------------------------------------------------------------
 
 static void wr_start(struct ibv_qp_ex *ex)
 {
@@ -221,7 +222,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
     pthread_mutex_unlock(&qp->send_lock);
 }
 
-// ---- creation ----------------------------------------------------------------------------------------------------------
+// ---- creation ------------------------------------------------------------------------------------------------------
 
 // The table of operations and types in ibv_wr_post(3).
 uint64_t alb_door_builder_ops(enum ibv_qp_type type)

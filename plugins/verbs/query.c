@@ -101,8 +101,8 @@ static void fill_port(struct alb_door_context *context, struct ibv_port_attr *at
         .max_msg_sz = ALB_MAX_MESSAGE,
         .pkey_tbl_len = 1,
         .max_vl_num = 1,
-        // 4 lanes of 10 Gbit/s: about what UDP with segmentation offload carries between two processes of one host. Programs estimate
-        // costs from it.
+        // 4 lanes of 10 Gbit/s: about what UDP with segmentation offload carries between two processes of one host.
+        // Programs estimate costs from it.
         .active_width = 2,
         .active_speed = 8,
         .phys_state = 5, // link up
@@ -122,7 +122,8 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
     return 0;
 }
 
-// The structure as it was before port_cap_flags2 was appended: the real symbol is called by programs of that time and must not write beyond.
+// The structure as it was before port_cap_flags2 was appended: the real symbol is called by programs of that time and
+// must not write beyond.
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
     const size_t compat_size = offsetof(struct ibv_port_attr, port_cap_flags2);

@@ -68,30 +68,30 @@ int alb_door_srq_release(struct alb_door_srq *srq)
     return error;
 }
 
-int ibv_destroy_srq(struct ibv_srq *public)
+int ibv_destroy_srq(struct ibv_srq *outer)
 {
-    if (!public)
+    if (!outer)
         return EINVAL;
-    struct alb_door_srq *srq = alb_door_srq(public);
+    struct alb_door_srq *srq = alb_door_srq(outer);
     uint32_t delivered;
-    if (alb_door_is_forked(alb_door_context(public->context)))
+    if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
     int error = detach(srq, &delivered);
     if (error)
         return error;
-    alb_door_wait_acknowledged(&public->mutex, &public->cond, &public->events_completed, delivered);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
     free_srq(srq);
     return 0;
 }
 
-int ibv_modify_srq(struct ibv_srq *public, struct ibv_srq_attr *attr, int mask)
+int ibv_modify_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr, int mask)
 {
-    if (!public || !attr || mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+    if (!outer || !attr || mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
         return EINVAL;
     if (mask & IBV_SRQ_MAX_WR && attr->max_wr == 0)
         return EINVAL;
-    struct alb_door_srq *srq = alb_door_srq(public);
-    struct alb_door_context *context = alb_door_context(public->context);
+    struct alb_door_srq *srq = alb_door_srq(outer);
+    struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
         return error;
@@ -103,30 +103,30 @@ int ibv_modify_srq(struct ibv_srq *public, struct ibv_srq_attr *attr, int mask)
     return error;
 }
 
-int ibv_query_srq(struct ibv_srq *public, struct ibv_srq_attr *attr)
+int ibv_query_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr)
 {
-    if (!public || !attr)
+    if (!outer || !attr)
         return EINVAL;
-    struct alb_door_context *context = alb_door_context(public->context);
+    struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);
     if (error)
         return error;
-    alb_srq_query(alb_door_srq(public)->engine_srq, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+    alb_srq_query(alb_door_srq(outer)->engine_srq, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
     alb_door_unlock(context);
     return 0;
 }
 
-static int post_srq_recv(struct ibv_srq *public, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_srq_recv(struct ibv_srq *outer, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-    struct alb_door_srq *srq = alb_door_srq(public);
+    struct alb_door_srq *srq = alb_door_srq(outer);
     int error = 0;
     pthread_mutex_lock(&srq->post_lock);
     for (; wr; wr = wr->next) {
         if (wr->num_sge < 0 || (wr->num_sge > 0 && !wr->sg_list))
             error = EINVAL;
         else
-            error = alb_srq_post(srq->engine_srq, wr->wr_id, (const struct alb_sge *)wr->sg_list,
-                                 (uint32_t)wr->num_sge);
+            error =
+                alb_srq_post(srq->engine_srq, wr->wr_id, (const struct alb_sge *)wr->sg_list, (uint32_t)wr->num_sge);
         if (error)
             break;
     }

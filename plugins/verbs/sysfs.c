@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The two helpers for reading sysfs that rdma-core's libraries import. They serve other devices: this one has no directory there.
+// The two helpers for reading sysfs that rdma-core's libraries import. They serve other devices: this one has no
+// directory there.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
 const char *ibv_get_sysfs_path(void);

@@ -141,14 +141,10 @@ static void fork_init__always_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(get_device_list__one_device),
-        cmocka_unit_test(get_device_guid__stable_and_local),
-        cmocka_unit_test(open_device__tables),
-        cmocka_unit_test(open_device__twice),
-        cmocka_unit_test(open_device__nonsense),
-        cmocka_unit_test(close_device__leftovers),
-        FIXTURE_TEST(fork__child_destroys_quietly),
-        cmocka_unit_test(fork_init__always_ready),
+        cmocka_unit_test(get_device_list__one_device), cmocka_unit_test(get_device_guid__stable_and_local),
+        cmocka_unit_test(open_device__tables),         cmocka_unit_test(open_device__twice),
+        cmocka_unit_test(open_device__nonsense),       cmocka_unit_test(close_device__leftovers),
+        FIXTURE_TEST(fork__child_destroys_quietly),    cmocka_unit_test(fork_init__always_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

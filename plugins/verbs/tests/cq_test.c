@@ -115,7 +115,7 @@ static void destroy_qp__takes_its_completions(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
-// ---- extended ----------------------------------------------------------------------------------------------------------
+// ---- extended ------------------------------------------------------------------------------------------------------
 
 static struct ibv_cq_ex *create_ex(struct fixture *f, uint64_t flags)
 {

@@ -7,7 +7,7 @@ static void wc_status_str__every_status_and_none(void **state)
         assert_string_not_equal(ibv_wc_status_str(status), "unknown");
     assert_string_equal(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR), "transport retry counter exceeded");
     assert_string_equal(ibv_wc_status_str(IBV_WC_TM_RNDV_INCOMPLETE + 1), "unknown");
-    assert_string_equal(ibv_wc_status_str((enum ibv_wc_status)-1), "unknown");
+    assert_string_equal(ibv_wc_status_str((enum ibv_wc_status) - 1), "unknown");
 }
 
 static void event_type_str__every_type_and_none(void **state)
@@ -15,7 +15,7 @@ static void event_type_str__every_type_and_none(void **state)
     for (int type = IBV_EVENT_CQ_ERR; type <= IBV_EVENT_WQ_FATAL; type++)
         assert_string_not_equal(ibv_event_type_str(type), "unknown");
     assert_string_equal(ibv_event_type_str(IBV_EVENT_WQ_FATAL + 1), "unknown");
-    assert_string_equal(ibv_event_type_str((enum ibv_event_type)-1), "unknown");
+    assert_string_equal(ibv_event_type_str((enum ibv_event_type) - 1), "unknown");
 }
 
 static void node_type_str__range(void **state)

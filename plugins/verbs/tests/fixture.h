@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What most tests of the door need: roce0 open, a protection domain, a registered buffer, and queue pairs connected to each other over
-// loopback in one process.
+// What most tests of the door need: roce0 open, a protection domain, a registered buffer, and queue pairs connected to
+// each other over loopback in one process.
 #pragma once
 
 #include <setjmp.h>

@@ -60,8 +60,8 @@ static void reg_mr_iova__used_by_peers(void **state)
 {
     struct fixture *f = *state;
     struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = fixture_qp(f, IBV_QPT_RC);
-    struct ibv_mr *moved = ibv_reg_mr_iova(f->pd, f->memory + 8192, 4096, 0x1000,
-                                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    struct ibv_mr *moved =
+        ibv_reg_mr_iova(f->pd, f->memory + 8192, 4096, 0x1000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     struct ibv_mr *zero = ibv_reg_mr(f->pd, f->memory + 16384, 4096,
                                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
     assert_non_null(moved);
@@ -89,8 +89,8 @@ static void reg_mr_iova__used_by_peers(void **state)
     assert_int_equal(ibv_dereg_mr(zero), 0);
 }
 
-static void assert_not_changed(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length, int access,
-                               int error)
+static void assert_not_changed(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *address, size_t length,
+                               int access, int error)
 {
     struct ibv_mr before = *mr;
     errno = 0;

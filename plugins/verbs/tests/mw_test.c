@@ -20,13 +20,12 @@ static enum ibv_wc_status write_through(struct fixture *f, struct ibv_qp *qp, ui
 
 static struct ibv_mw_bind bind_of(struct fixture *f, uint64_t length)
 {
-    return (struct ibv_mw_bind){
-        .wr_id = 5,
-        .send_flags = IBV_SEND_SIGNALED,
-        .bind_info = {.mr = f->mr,
-                      .addr = (uintptr_t)f->memory + 1024,
-                      .length = length,
-                      .mw_access_flags = length ? (unsigned int)window_access : 0}};
+    return (struct ibv_mw_bind){.wr_id = 5,
+                                .send_flags = IBV_SEND_SIGNALED,
+                                .bind_info = {.mr = f->mr,
+                                              .addr = (uintptr_t)f->memory + 1024,
+                                              .length = length,
+                                              .mw_access_flags = length ? (unsigned int)window_access : 0}};
 }
 
 static void bind_mw__type_1(void **state)
@@ -63,7 +62,9 @@ static void bind_mw__type_2(void **state)
     struct ibv_send_wr wr = {.wr_id = 6,
                              .opcode = IBV_WR_BIND_MW,
                              .send_flags = IBV_SEND_SIGNALED,
-                             .bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind_of(f, 8).bind_info}},
+                             .bind_mw = {.mw = mw,
+                                         .rkey = ibv_inc_rkey(mw->rkey),
+                                         .bind_info = bind_of(f, 8).bind_info}},
                        *bad;
     fixture_connect(a, b);
     assert_int_equal(ibv_post_send(b, &wr, &bad), 0);
@@ -96,7 +97,8 @@ static void bind_mw__refused(void **state)
     uint32_t key = one->rkey;
     assert_int_equal(ibv_bind_mw(qp, one, &bind), EINVAL);
     assert_int_equal(one->rkey, key);
-    struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .bind_mw = {.mw = one, .bind_info = bind.bind_info}}, *bad = NULL;
+    struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .bind_mw = {.mw = one, .bind_info = bind.bind_info}},
+                       *bad = NULL;
     assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
     assert_ptr_equal(bad, &wr);
     wr.bind_mw.mw = NULL;
@@ -109,7 +111,7 @@ static void bind_mw__refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(bind_mw__type_1), FIXTURE_TEST(bind_mw__type_2), FIXTURE_TEST(bind_mw__refused)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(bind_mw__type_1), FIXTURE_TEST(bind_mw__type_2),
+                                       FIXTURE_TEST(bind_mw__refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

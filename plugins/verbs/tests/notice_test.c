@@ -160,8 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(take__oldest_first_and_counted), cmocka_unit_test(take__nonblocking_and_empty),
         cmocka_unit_test(forget__empties_the_descriptor), cmocka_unit_test(take__waits),
-        cmocka_unit_test(fini__under_a_reader),
-        cmocka_unit_test(take__races_with_forget),
+        cmocka_unit_test(fini__under_a_reader),           cmocka_unit_test(take__races_with_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,8 +94,7 @@ static void modify_qp__comes_back_in_query(void **state)
     assert_int_equal(attr.min_rnr_timer, 12);
     assert_int_equal(attr.max_rd_atomic, 4);
     assert_int_equal(attr.port_num, 1);
-    assert_int_equal(attr.qp_access_flags,
-                     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    assert_int_equal(attr.qp_access_flags, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     assert_int_equal(ibv_query_gid(f->context, 1, 0, &gid), 0);
     assert_memory_equal(&attr.ah_attr.grh.dgid, &gid, sizeof(gid));
     assert_int_equal(attr.ah_attr.is_global, 1);
@@ -111,8 +110,8 @@ static void modify_qp__refused(void **state)
     const int init_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     assert_int_equal(ibv_modify_qp(NULL, &attr, init_mask), EINVAL);
     assert_int_equal(ibv_modify_qp(qp, NULL, init_mask), EINVAL);
-    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);         // attributes missing
-    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | 1 << 30), EINVAL);  // unknown attribute
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);          // attributes missing
+    assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | 1 << 30), EINVAL);   // unknown attribute
     assert_int_equal(ibv_modify_qp(qp, &attr, init_mask | IBV_QP_AV), EINVAL); // not in this move
     attr.port_num = 2;
     assert_int_equal(ibv_modify_qp(qp, &attr, init_mask), EINVAL);
@@ -240,12 +239,9 @@ static void create_qp_ex__extensions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(create_qp__arguments),
-        FIXTURE_TEST(create_qp__shows_what_it_got),
-        FIXTURE_TEST(modify_qp__comes_back_in_query),
-        FIXTURE_TEST(modify_qp__refused),
-        FIXTURE_TEST(modify_qp__reset_forgets),
-        FIXTURE_TEST(destroy_qp__owes_nothing),
+        FIXTURE_TEST(create_qp__arguments),           FIXTURE_TEST(create_qp__shows_what_it_got),
+        FIXTURE_TEST(modify_qp__comes_back_in_query), FIXTURE_TEST(modify_qp__refused),
+        FIXTURE_TEST(modify_qp__reset_forgets),       FIXTURE_TEST(destroy_qp__owes_nothing),
         FIXTURE_TEST(create_qp_ex__extensions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

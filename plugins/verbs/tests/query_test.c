@@ -136,14 +136,10 @@ static void query_rt_values__monotonic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(query_device__sensible),
-        FIXTURE_TEST(query_device_ex__sizes),
-        FIXTURE_TEST(query_port__active),
-        FIXTURE_TEST(query_port__symbol_writes_48_bytes),
-        FIXTURE_TEST(query_gid__table),
-        FIXTURE_TEST(query_gid__nonsense),
-        FIXTURE_TEST(query_pkey__one),
-        FIXTURE_TEST(query_rt_values__monotonic),
+        FIXTURE_TEST(query_device__sensible), FIXTURE_TEST(query_device_ex__sizes),
+        FIXTURE_TEST(query_port__active),     FIXTURE_TEST(query_port__symbol_writes_48_bytes),
+        FIXTURE_TEST(query_gid__table),       FIXTURE_TEST(query_gid__nonsense),
+        FIXTURE_TEST(query_pkey__one),        FIXTURE_TEST(query_rt_values__monotonic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,14 +12,16 @@ static void refused__pointers(void **state)
     struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ};
     struct ibv_rwq_ind_table_init_attr table = {0};
     struct ibv_counters_init_attr counters = {0};
-    struct ibv_srq_init_attr_ex tag_matching = {
-        .attr = {.max_wr = 1}, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .srq_type = IBV_SRQT_TM, .pd = f->pd};
+    struct ibv_srq_init_attr_ex tag_matching = {.attr = {.max_wr = 1},
+                                                .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+                                                .srq_type = IBV_SRQT_TM,
+                                                .pd = f->pd};
     struct ibv_qp_open_attr open = {0};
-#define REFUSED(call)                                                                                                  \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        assert_null(call);                                                                                             \
-        assert_int_equal(errno, EOPNOTSUPP);                                                                           \
+#define REFUSED(call)                        \
+    do {                                     \
+        errno = 0;                           \
+        assert_null(call);                   \
+        assert_int_equal(errno, EOPNOTSUPP); \
     } while (0)
     REFUSED(ibv_open_xrcd(f->context, &xrcd));
     REFUSED(ibv_alloc_dm(f->context, &dm));
@@ -112,10 +114,8 @@ static void compat_1_0__no_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(refused__pointers),
-        FIXTURE_TEST(refused__numbers),
-        cmocka_unit_test(private_names__by_node),
-        FIXTURE_TEST(query_gid_type__as_devinfo_asks),
+        FIXTURE_TEST(refused__pointers),          FIXTURE_TEST(refused__numbers),
+        cmocka_unit_test(private_names__by_node), FIXTURE_TEST(query_gid_type__as_devinfo_asks),
         cmocka_unit_test(compat_1_0__no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

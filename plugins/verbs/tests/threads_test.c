@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Verbs are thread-safe: 16 threads post to 64 queue pairs and poll 4 completion queues, all of them shared, while others come and go.
+// Verbs are thread-safe: 16 threads post to 64 queue pairs and poll 4 completion queues, all of them shared, while
+// others come and go.
 #include "fixture.h"
 
 #include <pthread.h>
