@@ -19,6 +19,7 @@ struct alb_rc_answer {
     uint32_t packets;
     uint32_t sent;    // packets of it that have been sent
     uint8_t opcode;   // of the request
+    bool is_repeated; // its request had come before
     uint32_t rkey;    // READ
     uint64_t va;
     uint32_t length;
@@ -110,7 +111,10 @@ enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *pack
 
 // rc_answer.c: builds answers and acknowledgements.
 enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);
-// False: more READs and atomics than were agreed.
+// False: more READs and atomics than were agreed. Makes room for one more answer, if need be by giving up one whose request had come before:
+// a peer that keeps to the agreement has that one already, or asks again.
+bool alb_rc_make_room(struct alb_rc *rc);
+// As above; notes the answer.
 bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);
 // Drops what is owed from psn on: its request has come again.
 void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn);

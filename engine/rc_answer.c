@@ -12,9 +12,24 @@ static struct alb_rc_answer *answer_at(const struct alb_rc *rc, uint32_t i)
     return &rc->answers[(rc->answer_first + i) % rc->answer_capacity];
 }
 
+bool alb_rc_make_room(struct alb_rc *rc)
+{
+    if (rc->answer_count < rc->answer_capacity)
+        return true;
+    uint32_t i = 0;
+    while (i < rc->answer_count && !answer_at(rc, i)->is_repeated)
+        i++;
+    if (i == rc->answer_count)
+        return false;
+    rc->answer_count--;
+    for (; i < rc->answer_count; i++)
+        *answer_at(rc, i) = *answer_at(rc, i + 1);
+    return true;
+}
+
 bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer)
 {
-    if (rc->answer_count == rc->answer_capacity)
+    if (!alb_rc_make_room(rc))
         return false;
     *answer_at(rc, rc->answer_count++) = *answer;
     alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);

@@ -59,7 +59,7 @@ static enum alb_drop not_ready(struct alb_rc *rc, alb_psn psn)
 
 // ---- execution ---------------------------------------------------------------------------------------------------------
 
-static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce)
+static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce, bool is_repeated)
 {
     struct alb_qp *qp = rc->qp;
     const uint8_t *bytes;
@@ -74,6 +74,7 @@ static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *r
         .psn = roce->psn,
         .packets = alb_segmenter_packets(roce->length, qp->attr.path_mtu_bytes),
         .opcode = roce->opcode,
+        .is_repeated = is_repeated,
         .rkey = roce->rkey,
         .va = roce->va,
         .length = roce->length,
@@ -102,7 +103,7 @@ static enum alb_outcome run_atomic(struct alb_qp *qp, const struct alb_packet *p
 static enum alb_outcome execute_atomic(struct alb_rc *rc, const struct alb_packet *packet)
 {
     struct alb_qp *qp = rc->qp;
-    if (qp->attr.max_dest_rd_atomic == 0 || rc->answer_count == rc->answer_capacity)
+    if (qp->attr.max_dest_rd_atomic == 0 || !alb_rc_make_room(rc))
         return ALB_OUTCOME_INVALID_REQUEST;
     struct alb_rc_answer answer = {.psn = packet->roce.psn, .packets = 1, .opcode = packet->roce.opcode};
     enum alb_outcome outcome = run_atomic(qp, packet, &answer.original);
@@ -121,7 +122,7 @@ static enum alb_outcome execute(struct alb_rc *rc, const struct alb_packet *pack
         return alb_assembly_add(rc->qp, &rc->assembly, packet, now);
     if (rc->assembly.is_open) // a message in progress comes to its end first
         return ALB_OUTCOME_INVALID_REQUEST;
-    return flags & ALB_OPCODE_READ ? execute_read(rc, &packet->roce) : execute_atomic(rc, packet);
+    return flags & ALB_OPCODE_READ ? execute_read(rc, &packet->roce, false) : execute_atomic(rc, packet);
 }
 
 // PSNs that a request takes: one, or as many as a READ has answers.
@@ -165,7 +166,7 @@ static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *pac
     if (alb_psn_diff(alb_psn_add(packet->roce.psn, (int32_t)packets), rc->expected) > 0)
         return ALB_DROP_DUPLICATE; // asks for more than was ever granted
     alb_rc_disown_answers(rc, packet->roce.psn);
-    return execute_read(rc, &packet->roce) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_DUPLICATE;
+    return execute_read(rc, &packet->roce, true) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_DUPLICATE;
 }
 
 static enum alb_drop repeat_atomic(struct alb_rc *rc, const struct alb_packet *packet)
@@ -176,7 +177,7 @@ static enum alb_drop repeat_atomic(struct alb_rc *rc, const struct alb_packet *p
             continue;
         alb_rc_disown_answers(rc, packet->roce.psn);
         struct alb_rc_answer answer = {
-            .psn = replay->psn, .packets = 1, .opcode = packet->roce.opcode, .original = replay->original};
+            .psn = replay->psn, .packets = 1, .opcode = packet->roce.opcode, .is_repeated = true, .original = replay->original};
         alb_rc_owe_answer(rc, &answer);
         return ALB_DROP_NONE;
     }

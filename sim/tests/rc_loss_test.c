@@ -370,6 +370,37 @@ static void atomic__replayed_from_among_many(void **state)
     world_free(w);
 }
 
+// An answer that is owed a second time must not take the place that the next request is entitled to.
+static void atomic__owed_twice_leaves_room_for_the_next(void **state)
+{
+    struct options options;
+    options_default(&options);
+    options.rd_atomic = 1;
+    options.qps = 2;
+    options.pair.out[B].bits_per_s = 1000000000;
+    struct world *w = world_new(&options);
+    uint64_t word = 7;
+    memcpy(w->b.memory + 64 * KB, &word, 8);
+    // The first one is so late that it was sent again and answered before it comes.
+    const alb_sim_time late = timeout_14 + ALB_SIM_US(100);
+    on_way_to_b(w, (struct alb_sim_rule){.action = ALB_SIM_DELAY, .amount = late});
+    post(w, &w->a, (struct work){ALB_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8, 64 * KB, .compare_add = 1});
+    run_for(w, late - ALB_SIM_US(10));
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    post_on(w, &w->b, w->b.qps[1],
+            (struct work){ALB_WR_RDMA_WRITE, 2, 0, 32 * KB, 128 * KB}); // B's link is busy for 100 us
+    run_for(w, ALB_SIM_US(15));
+    post(w, &w->a, (struct work){ALB_WR_ATOMIC_FETCH_AND_ADD, 3, 8, 8, 64 * KB, .compare_add = 1});
+    run_idle(w);
+    expect_wc(w->a.cq, 3, ALB_WC_SUCCESS);
+    expect_wc(w->b.cq, 2, ALB_WC_SUCCESS);
+    memcpy(&word, w->b.memory + 64 * KB, 8);
+    assert_int_equal(word, 9);
+    memcpy(&word, w->a.memory + 8, 8);
+    assert_int_equal(word, 8);
+    world_free(w);
+}
+
 static void atomic_write__duplicate_does_not_undo_what_came_later(void **state)
 {
     struct world *w = world_default();
@@ -463,6 +494,7 @@ int main(void)
         cmocka_unit_test(read__asked_for_again_in_the_same_pieces),
         cmocka_unit_test(atomic__answer_lost_replayed_not_executed),
         cmocka_unit_test(atomic__replayed_from_among_many),
+        cmocka_unit_test(atomic__owed_twice_leaves_room_for_the_next),
         cmocka_unit_test(atomic_write__duplicate_does_not_undo_what_came_later),
         cmocka_unit_test(psn__wraps_with_every_kind_of_work),
         cmocka_unit_test(acks__are_coalesced),
