@@ -178,8 +178,8 @@ void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_rc *rc = ALB_CONTAINER_OF(deadline, struct alb_rc, ack_timer);
     struct alb_qp *qp = rc->qp;
-    if (rc->is_waiting_rnr || rc->una == rc->high)
-        return; // nothing is awaited; the next packet arms the timer again
+    if (rc->is_waiting_rnr || rc->una == rc->next)
+        return; // nothing is under way (it may wait for the window); the next packet arms the timer again
     alb_time timeout_ns = ALB_MAX(alb_ack_timeout_ns(qp->attr.timeout), qp->engine->config.ack_timeout_min_ns);
     if (now < rc->heard + timeout_ns) { // something was heard meanwhile
         alb_wheel_arm(&qp->engine->wheel, &deadline->timer, rc->heard + timeout_ns);

@@ -130,6 +130,31 @@ static void window__survives_a_small_queue(void **state)
     world_free(w);
 }
 
+// What waits for the window is not under way, so its silence is nobody's fault and costs no retry.
+static void window__waiting_costs_no_retry(void **state)
+{
+    struct options options;
+    options_default(&options);
+    options.qps = 2;
+    options.timeout = 10; // 4 ms
+    struct alb_engine_config *engine = &options.pair.host[A].engine;
+    engine->congestion = "fixed";
+    engine->window_min_bytes = engine->window_start_bytes = engine->window_max_bytes = KB + 64; // one packet
+    struct world *w = world_new(&options);
+    struct alb_qp_attr slow = {.state = ALB_QPS_SQD, .timeout = 18}; // 1 s
+    assert_int_equal(alb_qp_modify(w->a.qps[1], &slow, ALB_QP_STATE, 0), 0);
+    assert_int_equal(alb_qp_modify(w->a.qps[1], &slow, ALB_QP_TIMEOUT, 0), 0);
+    slow.state = ALB_QPS_RTS;
+    assert_int_equal(alb_qp_modify(w->a.qps[1], &slow, ALB_QP_STATE, 0), 0);
+    on_way_to_b(w, (struct alb_sim_rule){.times = 2, .action = ALB_SIM_DROP});
+    post_on(w, &w->a, w->a.qps[0], (struct work){ALB_WR_RDMA_WRITE, 1, 0, KB, 64 * KB});
+    post_on(w, &w->a, w->a.qps[1], (struct work){ALB_WR_RDMA_WRITE, 2, 0, KB, 64 * KB});
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS); // when the other one has timed out
+    expect_wc(w->a.cq, 2, ALB_WC_SUCCESS);
+    world_free(w);
+}
+
 static void marks__are_counted_and_shrink_the_window(void **state)
 {
     struct options options;
@@ -234,6 +259,7 @@ int main(void)
         cmocka_unit_test(window__is_shared_fairly),
         cmocka_unit_test(window__reads_are_bounded_by_their_answers),
         cmocka_unit_test(window__survives_a_small_queue),
+        cmocka_unit_test(window__waiting_costs_no_retry),
         cmocka_unit_test(marks__are_counted_and_shrink_the_window),
         cmocka_unit_test(seed__gives_the_same_trace_twice),
         cmocka_unit_test(capture__holds_what_was_sent_and_received),
