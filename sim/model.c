@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The model's order of events: what may complete when, and with what.
+#include "sim/model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GRH = ALB_GRH_BYTES,
+};
+
+void alb_model_fail(struct alb_model *model, const char *format, ...)
+{
+    va_list args;
+    if (model->failure[0])
+        return;
+    va_start(args, format);
+    vsnprintf(model->failure, sizeof(model->failure), format, args);
+    va_end(args);
+}
+
+// ---- life
+// --------------------------------------------------------------------------------------------------------------
+
+static void *get(size_t bytes)
+{
+    void *memory = calloc(1, bytes ? bytes : 1);
+    alb_assert(memory);
+    return memory;
+}
+
+void alb_model_init(struct alb_model *model, uint8_t *const arena[ALB_MODEL_SIDES], uint32_t arena_bytes)
+{
+    *model = (struct alb_model){0};
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        struct alb_model_memory *memory = &model->memory[side];
+        *memory = (struct alb_model_memory){arena[side], get(arena_bytes), get(arena_bytes), arena_bytes, 0};
+        memcpy(memory->expected, memory->actual, arena_bytes);
+        model->shared[side].length_min = UINT32_MAX;
+    }
+}
+
+static void forget_ops(struct alb_model_qp *qp)
+{
+    for (uint32_t i = 0; i < qp->count; i++)
+        free(qp->ops[i].content);
+    qp->count = qp->first_open = qp->next_delivery = 0;
+}
+
+void alb_model_fini(struct alb_model *model)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        for (uint32_t i = 0; i < model->qp_count; i++) {
+            struct alb_model_qp *qp = &model->qps[side][i];
+            forget_ops(qp);
+            free(qp->ops);
+            free(qp->recvs.all);
+            free(qp->base);
+            free(qp->view);
+        }
+        free(model->shared[side].all);
+        free(model->memory[side].expected);
+        free(model->memory[side].loose);
+    }
+}
+
+void alb_model_set_words(struct alb_model *model, uint32_t side, uint32_t at)
+{
+    model->memory[side].words_at = at;
+}
+
+void alb_model_add_qp(struct alb_model *model, uint32_t side, uint32_t index, enum alb_qp_type type, bool is_shared,
+                      struct alb_model_span slice)
+{
+    struct alb_model_qp *qp = &model->qps[side][index];
+    *qp = (struct alb_model_qp){.side = side, .index = index, .type = type, .slice = slice};
+    qp->recvs.length_min = UINT32_MAX;
+    qp->used = is_shared ? &model->shared[side] : &qp->recvs;
+    qp->base = get(slice.length);
+    qp->view = get(slice.length);
+    memcpy(qp->base, model->memory[1 - side].expected + slice.at, slice.length);
+    memcpy(qp->view, qp->base, slice.length);
+    if (index >= model->qp_count)
+        model->qp_count = index + 1;
+}
+
+static struct alb_model_qp *peer_of(struct alb_model *model, const struct alb_model_qp *qp)
+{
+    return &model->qps[1 - qp->side][qp->index];
+}
+
+// ---- posting
+// -----------------------------------------------------------------------------------------------------------
+
+// What the request carries, or must bring: taken now, since the program may not change it before it completes.
+static uint8_t *content_of(struct alb_model *model, const struct alb_model_qp *qp, const struct alb_model_op *op)
+{
+    uint8_t *content = get(op->length);
+    if (alb_model_is_atomic(op->opcode))
+        return content;
+    if (op->opcode != ALB_WR_RDMA_READ) {
+        alb_model_gather(model->memory[qp->side].actual, op->local, op->local_count, content, op->length);
+        return content;
+    }
+    uint32_t at = op->remote_at - qp->slice.at; // in the slice, or elsewhere in memory that never changes
+    if (op->fate == ALB_WC_SUCCESS && at < qp->slice.length)
+        memcpy(content, qp->view + at, op->length);
+    else if (op->fate == ALB_WC_SUCCESS)
+        memcpy(content, model->memory[1 - qp->side].expected + op->remote_at, op->length);
+    return content;
+}
+
+static bool changes_own_memory(enum alb_wr_opcode opcode)
+{
+    return opcode == ALB_WR_RDMA_READ || alb_model_is_atomic(opcode);
+}
+
+uint32_t alb_model_post(struct alb_model *model, struct alb_model_qp *qp, const struct alb_model_op *given)
+{
+    if (qp->count == qp->capacity) {
+        qp->capacity = qp->capacity ? qp->capacity * 2 : 64;
+        qp->ops = realloc(qp->ops, qp->capacity * sizeof(*qp->ops));
+        alb_assert(qp->ops);
+    }
+    struct alb_model_op *op = &qp->ops[qp->count];
+    *op = *given;
+    op->content = content_of(model, qp, op);
+    if (changes_own_memory(op->opcode))
+        alb_model_loosen(&model->memory[qp->side], op->local, op->local_count, 1);
+    return qp->count++;
+}
+
+void alb_model_unpost(struct alb_model *model, struct alb_model_qp *qp)
+{
+    struct alb_model_op *op = &qp->ops[--qp->count];
+    if (changes_own_memory(op->opcode))
+        alb_model_loosen(&model->memory[qp->side], op->local, op->local_count, -1);
+    free(op->content);
+}
+
+// The slice as it is once all that was posted so far has executed. Kept up behind the posts, which can be taken back.
+static void bring_view_up_to(struct alb_model_qp *qp, uint32_t number)
+{
+    const struct alb_model_op *op = &qp->ops[number];
+    if (alb_model_is_write(op->opcode) && op->fate == ALB_WC_SUCCESS && !op->is_undeliverable && op->length)
+        memcpy(qp->view + (op->remote_at - qp->slice.at), op->content, op->length);
+}
+
+void alb_model_posted(struct alb_model_qp *qp)
+{
+    bring_view_up_to(qp, qp->count - 1);
+}
+
+uint32_t alb_model_post_recv(struct alb_model *model, struct alb_model_recvs *recvs, uint32_t side,
+                             const struct alb_model_recv *recv)
+{
+    if (recvs->count == recvs->capacity) {
+        recvs->capacity = recvs->capacity ? recvs->capacity * 2 : 64;
+        recvs->all = realloc(recvs->all, recvs->capacity * sizeof(*recvs->all));
+        alb_assert(recvs->all);
+    }
+    recvs->all[recvs->count] = *recv;
+    recvs->open++;
+    recvs->length_min = ALB_MIN(recvs->length_min, recv->length);
+    alb_model_loosen(&model->memory[side], recv->local, recv->local_count, 1);
+    return recvs->count++;
+}
+
+void alb_model_unpost_recv(struct alb_model *model, struct alb_model_recvs *recvs, uint32_t side)
+{
+    const struct alb_model_recv *recv = &recvs->all[--recvs->count];
+    recvs->open--;
+    alb_model_loosen(&model->memory[side], recv->local, recv->local_count, -1);
+}
+
+uint32_t alb_model_open(const struct alb_model_qp *qp)
+{
+    return qp->count - qp->first_open;
+}
+
+bool alb_model_wants_receive(const struct alb_model_qp *qp)
+{
+    for (uint32_t i = qp->first_open; i < qp->count; i++)
+        if (alb_model_takes_receive(qp->ops[i].opcode) && qp->ops[i].deliveries == 0)
+            return true;
+    return false;
+}
+
+// ---- requests complete
+// -------------------------------------------------------------------------------------------------
+
+// A byte that a READ brought may also be younger: what a later WRITE of the same queue pair put there, since a READ
+// that is asked for again is executed again; unless a fence held that WRITE back.
+static bool may_be_younger(const struct alb_model_qp *qp, uint32_t number, uint32_t remote_at, uint8_t byte)
+{
+    for (uint32_t i = number + 1; i < qp->count; i++) {
+        const struct alb_model_op *op = &qp->ops[i];
+        if (op->is_fenced)
+            return false;
+        if (alb_model_is_write(op->opcode) && remote_at - op->remote_at < op->length &&
+            op->content[remote_at - op->remote_at] == byte)
+            return true;
+    }
+    return false;
+}
+
+static void check_read(struct alb_model *model, struct alb_model_qp *qp, uint32_t number)
+{
+    const struct alb_model_op *op = &qp->ops[number];
+    uint8_t *got = get(op->length);
+    alb_model_gather(model->memory[qp->side].actual, op->local, op->local_count, got, op->length);
+    for (uint32_t i = 0; i < op->length; i++)
+        if (got[i] != op->content[i] && !may_be_younger(qp, number, op->remote_at + i, got[i])) {
+            alb_model_fail(model, "READ %u of queue pair %u/%u: byte %u is %02x, must be %02x", number, qp->side,
+                           qp->index, i, got[i], op->content[i]);
+            break;
+        }
+    free(got);
+}
+
+static void finish(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, enum alb_model_state state)
+{
+    struct alb_model_op *op = &qp->ops[number];
+    struct alb_model_memory *memory = &model->memory[qp->side];
+    op->state = state;
+    if (!changes_own_memory(op->opcode))
+        return;
+    alb_model_loosen(memory, op->local, op->local_count, -1);
+    alb_model_adopt(memory, op->local, op->local_count);
+}
+
+static void succeed(struct alb_model *model, struct alb_model_qp *qp, uint32_t number)
+{
+    struct alb_model_op *op = &qp->ops[number];
+    if (qp->type == ALB_QPT_RC && op->fate != ALB_WC_SUCCESS)
+        alb_model_fail(model, "request %u of queue pair %u/%u succeeded, must fail with %u", number, qp->side,
+                       qp->index, op->fate);
+    if (op->fate == ALB_WC_LOC_PROT_ERR)
+        alb_model_fail(model, "request %u of queue pair %u/%u succeeded with a bad local key", number, qp->side,
+                       qp->index);
+    if (op->opcode == ALB_WR_RDMA_READ)
+        check_read(model, qp, number);
+    if (alb_model_is_atomic(op->opcode))
+        alb_model_gather(model->memory[qp->side].actual, op->local, op->local_count, (uint8_t *)&op->original, 8);
+    op->is_executed = qp->type == ALB_QPT_RC;
+    finish(model, qp, number, ALB_MODEL_DONE);
+}
+
+static uint32_t wc_opcode(enum alb_wr_opcode opcode)
+{
+    switch (opcode) {
+    case ALB_WR_RDMA_WRITE:
+    case ALB_WR_RDMA_WRITE_WITH_IMM:
+        return ALB_WC_RDMA_WRITE;
+    case ALB_WR_RDMA_READ:
+        return ALB_WC_RDMA_READ;
+    case ALB_WR_ATOMIC_CMP_AND_SWP:
+        return ALB_WC_COMP_SWAP;
+    case ALB_WR_ATOMIC_FETCH_AND_ADD:
+        return ALB_WC_FETCH_ADD;
+    case ALB_WR_ATOMIC_WRITE:
+        return ALB_WC_ATOMIC_WRITE;
+    default:
+        return ALB_WC_SEND;
+    }
+}
+
+static bool may_fail_with(const struct alb_model *model, const struct alb_model_qp *qp, const struct alb_model_op *op,
+                          enum alb_wc_status status)
+{
+    const struct alb_model_qp *peer = &model->qps[1 - qp->side][qp->index];
+    bool takes_receive = alb_model_takes_receive(op->opcode);
+    if (status == op->fate)
+        return true;
+    if (qp->type != ALB_QPT_RC)
+        return false;
+    switch (status) {
+    case ALB_WC_RETRY_EXC_ERR:
+        return model->may_lose_much || qp->may_fail || op->fate != ALB_WC_SUCCESS;
+    case ALB_WC_RNR_RETRY_EXC_ERR:
+        return takes_receive && qp->rnr_retry != 7;
+    case ALB_WC_REM_INV_REQ_ERR: // longer than a receive; the receive's own completion says which one
+        return takes_receive && op->opcode != ALB_WR_RDMA_WRITE_WITH_IMM && op->length > peer->used->length_min;
+    default:
+        return false;
+    }
+}
+
+void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,
+                       bool is_error)
+{
+    if (number < qp->first_open || number >= qp->count) {
+        alb_model_fail(model, "request %u of queue pair %u/%u completed twice, or was never posted", number, qp->side,
+                       qp->index);
+        return;
+    }
+    struct alb_model_op *op = &qp->ops[number];
+    bool is_flush = wc->status == ALB_WC_WR_FLUSH_ERR;
+    for (uint32_t i = qp->first_open; i < number; i++) { // those skipped were unsignalled and succeeded
+        if (qp->ops[i].is_signaled || qp->has_failed)
+            alb_model_fail(model, "request %u of queue pair %u/%u completed before request %u", number, qp->side,
+                           qp->index, i);
+        succeed(model, qp, i);
+    }
+    qp->first_open = number + 1;
+    if (wc->status == ALB_WC_SUCCESS) {
+        if (!op->is_signaled || qp->has_failed || wc->opcode != wc_opcode(op->opcode))
+            alb_model_fail(model, "request %u of queue pair %u/%u: success out of place (opcode %u)", number, qp->side,
+                           qp->index, wc->opcode);
+        if (changes_own_memory(op->opcode) && wc->byte_len != op->length)
+            alb_model_fail(model, "request %u of queue pair %u/%u: byte_len %u, must be %u", number, qp->side,
+                           qp->index, wc->byte_len, op->length);
+        succeed(model, qp, number);
+        return;
+    }
+    if (is_flush ? !is_error : qp->has_failed || !may_fail_with(model, qp, op, wc->status))
+        alb_model_fail(model, "request %u of queue pair %u/%u (opcode %u) ended with %u, fate %u", number, qp->side,
+                       qp->index, op->opcode, wc->status, op->fate);
+    qp->has_failed = true;
+    peer_of(model, qp)->may_fail = true;
+    finish(model, qp, number, ALB_MODEL_FAILED);
+}
+
+// ---- receives complete
+// -------------------------------------------------------------------------------------------------
+
+static bool fits_message(const struct alb_model_op *op, const struct alb_wc *wc, const uint8_t *got, uint32_t got_bytes)
+{
+    bool has_imm = op->opcode == ALB_WR_SEND_WITH_IMM || op->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
+    bool is_write = op->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
+    if (op->fate != ALB_WC_SUCCESS || op->is_undeliverable)
+        return false;
+    if (wc->opcode != (uint32_t)(is_write ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV))
+        return false;
+    if (has_imm != !!(wc->flags & ALB_WC_WITH_IMM) || (has_imm && wc->imm_data != op->imm))
+        return false;
+    return op->length == got_bytes && (is_write || memcmp(op->content, got, got_bytes) == 0);
+}
+
+// RC: the next message in order, and no other.
+static struct alb_model_op *next_message(struct alb_model_qp *from)
+{
+    for (; from->next_delivery < from->count; from->next_delivery++)
+        if (alb_model_takes_receive(from->ops[from->next_delivery].opcode))
+            return &from->ops[from->next_delivery++];
+    return NULL;
+}
+
+static void mark_executed(struct alb_model_qp *from, const struct alb_model_op *until)
+{
+    for (struct alb_model_op *op = from->ops; op <= until; op++)
+        op->is_executed = true;
+}
+
+static struct alb_model_op *find_unreliable(struct alb_model *model, struct alb_model_qp *from,
+                                            const struct alb_model_qp *to, const struct alb_wc *wc, const uint8_t *got,
+                                            uint32_t got_bytes)
+{
+    bool keeps_order = from->type == ALB_QPT_UC && !model->may_duplicate;
+    for (uint32_t i = keeps_order ? from->next_delivery : 0; i < from->count; i++) {
+        struct alb_model_op *op = &from->ops[i];
+        if (!alb_model_takes_receive(op->opcode) || (from->type == ALB_QPT_UD && op->target != to->index) ||
+            (op->deliveries > 0 && !model->may_duplicate) || !fits_message(op, wc, got, got_bytes))
+            continue;
+        if (keeps_order)
+            from->next_delivery = i + 1;
+        return op;
+    }
+    return NULL;
+}
+
+static struct alb_model_qp *sender_of(struct alb_model *model, const struct alb_model_qp *qp, const struct alb_wc *wc)
+{
+    if (qp->type != ALB_QPT_UD)
+        return peer_of(model, qp);
+    for (uint32_t i = 0; i < model->qp_count; i++)
+        if (model->qps[1 - qp->side][i].type == ALB_QPT_UD && model->qps[1 - qp->side][i].number == wc->src_qpn)
+            return &model->qps[1 - qp->side][i];
+    return NULL;
+}
+
+static void deliver(struct alb_model *model, struct alb_model_qp *qp, const struct alb_model_recv *recv,
+                    uint32_t number, const struct alb_wc *wc)
+{
+    struct alb_model_qp *from = sender_of(model, qp, wc);
+    bool is_write = wc->opcode == ALB_WC_RECV_RDMA_WITH_IMM;
+    uint32_t header = qp->type == ALB_QPT_UD ? GRH : 0;
+    uint8_t *got = get(recv->length);
+    if (!is_write && (wc->byte_len > recv->length || wc->byte_len < header)) {
+        alb_model_fail(model, "receive %u of queue pair %u/%u: %u bytes in %u", number, qp->side, qp->index,
+                       wc->byte_len, recv->length);
+        free(got);
+        return;
+    }
+    alb_model_gather(model->memory[qp->side].actual, recv->local, recv->local_count, got, recv->length);
+    struct alb_model_op *op = NULL;
+    if (from && qp->type == ALB_QPT_RC) {
+        op = next_message(from);
+        if (op && !fits_message(op, wc, got, wc->byte_len))
+            op = NULL;
+        if (op)
+            mark_executed(from, op);
+    } else if (from) {
+        op = find_unreliable(model, from, qp, wc, got + header, wc->byte_len - header);
+    }
+    free(got);
+    if (op)
+        op->deliveries++;
+    else
+        alb_model_fail(model, "receive %u of queue pair %u/%u: %u bytes that nobody sent, or not now", number, qp->side,
+                       qp->index, wc->byte_len);
+}
+
+void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,
+                       bool is_error)
+{
+    struct alb_model_recvs *recvs = qp->used;
+    if (number >= recvs->count || recvs->all[number].state != ALB_MODEL_OPEN) {
+        alb_model_fail(model, "receive %u of queue pair %u/%u completed twice, or was never posted", number, qp->side,
+                       qp->index);
+        return;
+    }
+    struct alb_model_recv *recv = &recvs->all[number];
+    for (uint32_t i = 0; recvs == &qp->recvs && i < number; i++)
+        if (recvs->all[i].state == ALB_MODEL_OPEN)
+            alb_model_fail(model, "receive %u of queue pair %u/%u completed before receive %u", number, qp->side,
+                           qp->index, i);
+    struct alb_model_op *next = NULL;
+    switch (wc->status) {
+    case ALB_WC_SUCCESS:
+        deliver(model, qp, recv, number, wc);
+        break;
+    case ALB_WC_WR_FLUSH_ERR:
+        if (!is_error)
+            alb_model_fail(model, "receive %u of queue pair %u/%u flushed though not in error", number, qp->side,
+                           qp->index);
+        break;
+    case ALB_WC_LOC_LEN_ERR:
+        next = qp->type == ALB_QPT_RC ? next_message(peer_of(model, qp)) : NULL;
+        if (!next || next->length <= recv->length)
+            alb_model_fail(model, "receive %u of queue pair %u/%u: too short for nothing", number, qp->side, qp->index);
+        break;
+    case ALB_WC_LOC_ACCESS_ERR: // a WRITE with immediate took it and was refused
+        next = qp->type == ALB_QPT_RC ? next_message(peer_of(model, qp)) : NULL;
+        if (!next || next->fate != ALB_WC_REM_ACCESS_ERR)
+            alb_model_fail(model, "receive %u of queue pair %u/%u: refused for nothing", number, qp->side, qp->index);
+        break;
+    default:
+        alb_model_fail(model, "receive %u of queue pair %u/%u: status %u", number, qp->side, qp->index, wc->status);
+    }
+    if (wc->status != ALB_WC_SUCCESS)
+        peer_of(model, qp)->may_fail = true;
+    recv->state = wc->status == ALB_WC_SUCCESS ? ALB_MODEL_DONE : ALB_MODEL_FAILED;
+    recvs->open--;
+    alb_model_loosen(&model->memory[qp->side], recv->local, recv->local_count, -1);
+    alb_model_adopt(&model->memory[qp->side], recv->local, recv->local_count);
+}
+
+// ---- reset, and the end of a phase
+// --------------------------------------------------------------------------------------
+
+static void abandon_recvs(struct alb_model *model, struct alb_model_recvs *recvs, uint32_t side)
+{
+    for (uint32_t i = 0; i < recvs->count; i++) {
+        struct alb_model_recv *recv = &recvs->all[i];
+        if (recv->state != ALB_MODEL_OPEN)
+            continue;
+        recv->state = ALB_MODEL_ABANDONED;
+        alb_model_loosen(&model->memory[side], recv->local, recv->local_count, -1);
+        alb_model_adopt(&model->memory[side], recv->local, recv->local_count);
+    }
+    recvs->open = 0;
+}
+
+void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp)
+{
+    for (; qp->first_open < qp->count; qp->first_open++)
+        finish(model, qp, qp->first_open, ALB_MODEL_ABANDONED);
+    abandon_recvs(model, &qp->recvs, qp->side);
+    peer_of(model, qp)->may_fail = true;
+    qp->may_fail = true;
+}
+
+// What completes without a word has succeeded, also on a queue pair that went into error behind it: after an error
+// every request is told of.
+static void end_ops(struct alb_model *model, struct alb_model_qp *qp)
+{
+    for (; qp->first_open < qp->count; qp->first_open++) {
+        const struct alb_model_op *op = &qp->ops[qp->first_open];
+        if (op->is_signaled || qp->has_failed)
+            alb_model_fail(model, "request %u of queue pair %u/%u (opcode %u) never completed", qp->first_open,
+                           qp->side, qp->index, op->opcode);
+        succeed(model, qp, qp->first_open);
+    }
+    for (uint32_t i = 0; qp->type == ALB_QPT_RC && i < qp->count; i++)
+        if (alb_model_takes_receive(qp->ops[i].opcode) && qp->ops[i].state == ALB_MODEL_DONE &&
+            qp->ops[i].deliveries != 1)
+            alb_model_fail(model, "message %u of queue pair %u/%u succeeded but was delivered %u times", i, qp->side,
+                           qp->index, qp->ops[i].deliveries);
+}
+
+// Receives still open go to the front and get new numbers: the caller knows them by their place among the open ones.
+static void end_recvs(struct alb_model_recvs *recvs)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < recvs->count; i++)
+        if (recvs->all[i].state == ALB_MODEL_OPEN)
+            kept = i + 1;
+    if (kept == 0)
+        recvs->count = 0;
+}
+
+void alb_model_end_phase(struct alb_model *model)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        for (uint32_t i = 0; i < model->qp_count; i++)
+            end_ops(model, &model->qps[side][i]);
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        for (uint32_t i = 0; i < model->qp_count; i++)
+            alb_model_check_slice(model, &model->qps[side][i]);
+        alb_model_check_words(model, side);
+    }
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        alb_model_check_arena(model, side);
+        for (uint32_t i = 0; i < model->qp_count; i++) {
+            forget_ops(&model->qps[side][i]);
+            end_recvs(&model->qps[side][i].recvs);
+        }
+        end_recvs(&model->shared[side]);
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One search: phases of random work over a bad network, each followed by a good one in which everything must end.
+#include "sim/search.h"
+
+#include "sim/search_world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUNDS_MAX = 400, // in which a phase must come to rest
+};
+
+static void set_faults(struct alb_search *search, bool is_bad)
+{
+    struct alb_faults_spec none = {0};
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        alb_sim_link_set_faults(&search->pair.out[side], is_bad ? &search->faults : &none, alb_prng_u64(&search->prng));
+}
+
+static bool has_failed(const struct alb_search *search)
+{
+    return search->model.failure[0] != 0;
+}
+
+// ---- trouble from above
+// ------------------------------------------------------------------------------------------------
+
+static void modify(struct alb_search *search, uint32_t side, uint32_t index, enum alb_qp_state state)
+{
+    struct alb_search_side *s = &search->sides[side];
+    struct alb_qp_attr attr = {.state = state};
+    int error = alb_qp_modify(s->qps[index].qp, &attr, ALB_QP_STATE, alb_sim_host_now(s->host));
+    if (error)
+        alb_model_fail(&search->model, "queue pair %u/%u: state %d refused with %d", side, index, state, error);
+    alb_sim_host_poke(s->host);
+}
+
+static void change_life(struct alb_search *search, uint32_t side, uint32_t index)
+{
+    struct alb_search_qp *qp = &search->sides[side].qps[index];
+    enum alb_qp_state state = alb_qp_current_state(qp->qp);
+    switch (alb_search_below(search, 6)) {
+    case 0:
+        if (state != ALB_QPS_RESET)
+            modify(search, side, index, ALB_QPS_ERR);
+        break;
+    case 1:
+        alb_search_poll(search, side);
+        modify(search, side, index, ALB_QPS_RESET);
+        alb_model_on_reset(&search->model, qp->model);
+        qp->is_connected = false;
+        break;
+    default:
+        if (state == ALB_QPS_RTS)
+            modify(search, side, index, ALB_QPS_SQD);
+        else if (state == ALB_QPS_SQD)
+            modify(search, side, index, ALB_QPS_RTS);
+    }
+}
+
+// ---- a phase
+// -----------------------------------------------------------------------------------------------------------
+
+static void step(struct alb_search *search)
+{
+    uint32_t side = alb_search_below(search, ALB_MODEL_SIDES);
+    uint32_t index = alb_search_below(search, search->qp_count);
+    uint32_t choice = alb_search_below(search, 100);
+    if (choice < 50) {
+        for (uint32_t n = 1 + alb_search_below(search, 4); n > 0; n--)
+            alb_search_post(search, side, index);
+        alb_sim_host_poke(search->sides[side].host);
+    } else if (choice < 75) {
+        for (uint32_t n = 1 + alb_search_below(search, 3); n > 0; n--)
+            alb_search_post_recv(search, side, index, false);
+    } else if (choice < 85) {
+        alb_search_poll(search, side);
+    } else if (choice < 87 && search->has_lifecycle) {
+        change_life(search, side, index);
+    } else {
+        alb_sim_network_run_for(&search->pair.network, ALB_SIM_NS(1) << alb_search_below(search, 19));
+    }
+}
+
+static bool replenish(struct alb_search *search)
+{
+    bool did = false;
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        for (uint32_t i = 0; i < search->qp_count; i++) {
+            const struct alb_search_qp *qp = &search->sides[side].qps[i];
+            const struct alb_search_qp *from = &search->sides[1 - side].qps[i];
+            bool is_wanted = qp->model->type == ALB_QPT_RC && qp->is_connected && from->is_connected &&
+                             alb_model_wants_receive(from->model) && qp->model->used->open < SEARCH_SLOTS / 8;
+            if (is_wanted)
+                did |= alb_search_post_recv(search, side, i, true);
+        }
+    return did;
+}
+
+// The network is good now. True once nothing is under way.
+static bool come_to_rest(struct alb_search *search)
+{
+    struct alb_sim_network *network = &search->pair.network;
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        for (uint32_t i = 0; i < search->qp_count; i++)
+            if (alb_qp_current_state(search->sides[side].qps[i].qp) == ALB_QPS_SQD)
+                modify(search, side, i, ALB_QPS_RTS);
+    for (uint32_t round = 0; round < ROUNDS_MAX && !has_failed(search); round++) {
+        bool is_idle = alb_sim_network_run_idle(network, alb_sim_network_now(network) + ALB_SIM_MS(10));
+        uint32_t polled = alb_search_poll(search, 0) + alb_search_poll(search, 1);
+        bool did = replenish(search);
+        if (is_idle && polled == 0 && !did)
+            return true;
+    }
+    return false;
+}
+
+static void check_rest(struct alb_search *search)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        for (uint32_t i = 0; i < search->qp_count; i++)
+            if (!alb_qp_is_quiet(search->sides[side].qps[i].qp))
+                alb_model_fail(&search->model, "queue pair %u/%u is not quiet at rest", side, i);
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        if (!alb_engine_is_quiet(search->sides[side].host->engine))
+            alb_model_fail(&search->model, "engine %u is not quiet at rest", side);
+    if (search->pair.network.packets.outstanding != 0)
+        alb_model_fail(&search->model, "packets are left on the way");
+}
+
+static void end_phase(struct alb_search *search)
+{
+    bool is_live[ALB_MODEL_SIDES][ALB_MODEL_QPS_MAX] = {0};
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        for (uint32_t i = 0; i < search->qp_count; i++) {
+            is_live[side][i] = alb_qp_current_state(search->sides[side].qps[i].qp) == ALB_QPS_RTS;
+            search->result->failed_qps += !is_live[side][i];
+        }
+        alb_search_free_slots(&search->sides[side]);
+    }
+    alb_model_end_phase(&search->model);
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+            if (!is_live[side][i])
+                search->sides[side].qps[i].is_connected = search->sides[1 - side].qps[i].is_connected = false;
+}
+
+static void run_phase(struct alb_search *search)
+{
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        if (!search->sides[0].qps[i].is_connected || !search->sides[1].qps[i].is_connected ||
+            alb_search_percent(search, 20))
+            alb_search_connect(search, i);
+    set_faults(search, true);
+    for (uint32_t n = 10 + alb_search_below(search, 90); n > 0 && !has_failed(search); n--)
+        step(search);
+    set_faults(search, false);
+    if (!come_to_rest(search))
+        alb_model_fail(&search->model, "the network is good, and still not everything has ended");
+    if (has_failed(search))
+        return;
+    check_rest(search);
+    end_phase(search);
+    search->result->phases++;
+}
+
+// ---- the whole
+// ---------------------------------------------------------------------------------------------------------
+
+static void sum_up(const struct alb_search *search, struct alb_search_result *result)
+{
+    result->trace_hash = search->pair.network.trace_hash;
+    result->virtual_ns = alb_sim_to_ns(alb_sim_network_now(&search->pair.network));
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        const struct alb_sim_link_stats *link = &search->pair.out[side].stats;
+        result->packets += link->packets;
+        result->lost += link->lost + link->overflowed;
+        result->retransmitted += search->pair.host[side].stats.sum.counter[ALB_STAT_retransmitted_pkts];
+    }
+}
+
+bool alb_search_run(uint64_t seed, const char *trace, const char *capture, struct alb_search_result *result)
+{
+    struct alb_search *search = calloc(1, sizeof(*search));
+    struct alb_sim_capture pcap;
+    FILE *lines = trace ? fopen(trace, "w") : NULL;
+    alb_assert(search);
+    *result = (struct alb_search_result){0};
+    search->result = result;
+    alb_search_open(search, seed);
+    if (capture && alb_sim_capture_open(&pcap, capture) == 0)
+        search->pair.host[0].capture = &pcap;
+    search->pair.host[0].trace = search->pair.host[1].trace = lines;
+    for (uint32_t phases = 1 + alb_search_below(search, 3); phases > 0 && !has_failed(search); phases--)
+        run_phase(search);
+    sum_up(search, result);
+    search->pair.host[0].trace = search->pair.host[1].trace = NULL;
+    alb_search_close(search);
+    memcpy(result->failure, search->model.failure, sizeof(search->model.failure));
+    if (search->pair.host[0].capture)
+        alb_sim_capture_close(&pcap);
+    if (lines)
+        fclose(lines);
+    free(search);
+    return result->failure[0] == 0;
+}

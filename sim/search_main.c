@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// alb_search --seeds A..B: searches a range of seeds for a broken promise (sim/search.h). Stops at the first one.
+#include "sim/search.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void usage(FILE *to)
+{
+    fputs("usage: alb_search [--seeds A..B | --seed N] [--twice] [--trace FILE] [--pcap FILE]\n"
+          "  --seeds A..B   the seeds to try (0..999)\n"
+          "  --seed N       one seed, with its figures\n"
+          "  --twice        run every seed twice and compare the traces\n"
+          "  --trace FILE   write the engines' trace of the last seed as JSON lines\n"
+          "  --pcap FILE    write what the first host of the last seed sends and receives\n",
+          to);
+}
+
+static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
+{
+    char *end;
+    *first = strtoull(text, &end, 0);
+    if (end == text)
+        return false;
+    if (*end == 0) {
+        *last = *first;
+        return true;
+    }
+    if (strncmp(end, "..", 2) != 0)
+        return false;
+    const char *second = end + 2;
+    *last = strtoull(second, &end, 0);
+    return end != second && *end == 0 && *first <= *last;
+}
+
+static void print(uint64_t seed, const struct alb_search_result *result)
+{
+    printf("seed %" PRIu64 ": %" PRIu64 " phases, %" PRIu64 " requests, %" PRIu64 " receives, %" PRIu64
+           " packets (%" PRIu64 " lost, %" PRIu64 " sent again), %" PRIu64 " queue pairs failed, %" PRIu64
+           " us, trace %016" PRIx64 "\n",
+           seed, result->phases, result->requests, result->receives, result->packets, result->lost,
+           result->retransmitted, result->failed_qps, result->virtual_ns / 1000, result->trace_hash);
+}
+
+static bool run(uint64_t seed, bool twice, const char *trace, const char *capture, struct alb_search_result *result)
+{
+    struct alb_search_result again;
+    bool ok = alb_search_run(seed, trace, capture, result);
+    if (ok && twice && (!alb_search_run(seed, NULL, NULL, &again) || again.trace_hash != result->trace_hash)) {
+        printf("seed %" PRIu64 ": the second run differs from the first\n", seed);
+        return false;
+    }
+    if (!ok)
+        printf("seed %" PRIu64 ": %s\n", seed, result->failure);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 's'},
+        {"twice", no_argument, NULL, '2'},
+        {"trace", required_argument, NULL, 't'},
+        {"pcap", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    uint64_t first = 0, last = 999;
+    const char *trace = NULL, *capture = NULL;
+    bool twice = false;
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        switch (option) {
+        case 's':
+            if (!parse_range(optarg, &first, &last)) {
+                fprintf(stderr, "alb_search: \"%s\" is no range of seeds; expected N or A..B\n", optarg);
+                return 2;
+            }
+            break;
+        case '2':
+            twice = true;
+            break;
+        case 't':
+            trace = optarg;
+            break;
+        case 'p':
+            capture = optarg;
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            usage(stderr);
+            return 2;
+        }
+    }
+    struct alb_search_result result, sum = {0};
+    for (uint64_t seed = first;; seed++) {
+        bool ok = run(seed, twice, trace, capture, &result);
+        if (!ok || first == last)
+            print(seed, &result);
+        if (!ok)
+            return 1;
+        sum.requests += result.requests;
+        sum.packets += result.packets;
+        sum.failed_qps += result.failed_qps;
+        if (seed == last)
+            break;
+    }
+    printf("%" PRIu64 " seeds, %" PRIu64 " requests, %" PRIu64 " packets, %" PRIu64
+           " queue pairs failed: every promise kept\n",
+           last - first + 1, sum.requests, sum.packets, sum.failed_qps);
+    return 0;
+}

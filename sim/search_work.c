@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Random work: requests and receives, told to the model and posted, and what completes.
+#include "sim/search_world.h"
+
+#include <errno.h>
+#include <string.h>
+
+// ---- memory
+// ------------------------------------------------------------------------------------------------------------
+
+static bool is_open(const struct alb_search_slot *slot)
+{
+    if (slot->is_recv)
+        return slot->number < slot->recvs->count && slot->recvs->all[slot->number].state == ALB_MODEL_OPEN;
+    return slot->number < slot->qp->count && slot->qp->ops[slot->number].state == ALB_MODEL_OPEN;
+}
+
+void alb_search_free_slots(struct alb_search_side *side)
+{
+    for (uint32_t i = 0; i < SEARCH_SLOTS; i++)
+        if (side->slots[i].is_taken && !is_open(&side->slots[i]))
+            side->slots[i].is_taken = false;
+}
+
+static struct alb_search_slot *free_slot(struct alb_search_side *side)
+{
+    for (uint32_t tries = 0; tries < 2; tries++) {
+        for (uint32_t i = 0; i < SEARCH_SLOTS; i++)
+            if (!side->slots[i].is_taken)
+                return &side->slots[i];
+        alb_search_free_slots(side);
+    }
+    return NULL;
+}
+
+// Cuts length bytes into pieces with gaps between them, from at on.
+static uint32_t cut(struct alb_search *search, uint32_t at, uint32_t length, struct alb_model_span *spans)
+{
+    uint32_t count = length ? 1 + alb_search_below(search, search->sge_max) : alb_search_below(search, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t part = i + 1 == count ? length : alb_search_below(search, length + 1);
+        at += alb_search_below(search, SEARCH_GAP);
+        spans[i] = (struct alb_model_span){at, part};
+        at += part;
+        length -= part;
+    }
+    return count;
+}
+
+// Pieces of the source anywhere, overlapping or not.
+static uint32_t cut_source(struct alb_search *search, uint32_t length, struct alb_model_span *spans)
+{
+    uint32_t count = cut(search, 0, length, spans);
+    for (uint32_t i = 0; i < count; i++)
+        spans[i].at = alb_search_below(search, search->source_bytes - spans[i].length + 1);
+    return count;
+}
+
+static uint32_t draw_length(struct alb_search *search)
+{
+    uint32_t mtu = search->mtu_bytes;
+    uint32_t length;
+    switch (alb_search_below(search, 8)) {
+    case 0:
+        return 0;
+    case 1:
+        return 1 + alb_search_below(search, 16);
+    case 2:
+    case 3:
+        length = mtu * (1 + alb_search_below(search, 3)) - 1 + alb_search_below(search, 3);
+        return ALB_MIN(length, search->message_max);
+    case 4:
+        return alb_search_below(search, mtu);
+    default:
+        return alb_search_below(search, search->message_max + 1);
+    }
+}
+
+static void to_sges(const struct alb_search_side *side, const struct alb_model_span *spans, uint32_t count,
+                    uint32_t key, struct alb_sge *sges)
+{
+    for (uint32_t i = 0; i < count; i++)
+        sges[i] = (struct alb_sge){side->iova + spans[i].at, spans[i].length, key};
+}
+
+// ---- requests
+// ----------------------------------------------------------------------------------------------------------
+
+static enum alb_wr_opcode draw_opcode(struct alb_search *search, enum alb_qp_type type)
+{
+    static const enum alb_wr_opcode rc[] = {
+        ALB_WR_RDMA_WRITE,
+        ALB_WR_RDMA_WRITE,
+        ALB_WR_RDMA_WRITE,
+        ALB_WR_RDMA_WRITE_WITH_IMM,
+        ALB_WR_SEND,
+        ALB_WR_SEND,
+        ALB_WR_SEND_WITH_IMM,
+        ALB_WR_RDMA_READ,
+        ALB_WR_RDMA_READ,
+        ALB_WR_RDMA_READ,
+        ALB_WR_ATOMIC_CMP_AND_SWP,
+        ALB_WR_ATOMIC_FETCH_AND_ADD,
+        ALB_WR_ATOMIC_FETCH_AND_ADD,
+        ALB_WR_ATOMIC_WRITE,
+    };
+    static const enum alb_wr_opcode uc[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_WRITE_WITH_IMM, ALB_WR_SEND,
+                                            ALB_WR_SEND_WITH_IMM};
+    static const enum alb_wr_opcode ud[] = {ALB_WR_SEND, ALB_WR_SEND_WITH_IMM};
+    switch (type) {
+    case ALB_QPT_RC:
+        return rc[alb_search_below(search, ALB_COUNT(rc))];
+    case ALB_QPT_UC:
+        return uc[alb_search_below(search, ALB_COUNT(uc))];
+    default:
+        return ud[alb_search_below(search, ALB_COUNT(ud))];
+    }
+}
+
+// What is wrong with a request that must fail.
+enum wrong {
+    NOTHING,
+    LOCAL_KEY,
+    REMOTE_KEY,
+    BOUNDS,
+    RIGHTS,
+};
+
+struct draft {
+    struct alb_model_op op;
+    enum wrong wrong;
+    bool is_inline;
+    struct alb_search_slot *slot;
+};
+
+static bool is_remote(enum alb_wr_opcode opcode)
+{
+    return alb_model_is_write(opcode) || alb_model_is_atomic(opcode) || opcode == ALB_WR_RDMA_READ;
+}
+
+static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct draft *draft)
+{
+    struct alb_model_op *op = &draft->op;
+    if (!search->has_errors || !alb_search_percent(search, 4) || op->length == 0)
+        return;
+    draft->wrong = is_remote(op->opcode) ? (enum wrong)(LOCAL_KEY + alb_search_below(search, 4)) : LOCAL_KEY;
+    if (draft->wrong == LOCAL_KEY)
+        op->fate = draft->is_inline ? ALB_WC_SUCCESS : ALB_WC_LOC_PROT_ERR;
+    else if (type == ALB_QPT_RC)
+        op->fate = ALB_WC_REM_ACCESS_ERR;
+    else
+        op->is_undeliverable = true;
+}
+
+// Where the request works at the peer.
+static void draw_remote(struct alb_search *search, const struct alb_model_qp *qp, struct alb_model_op *op)
+{
+    if (alb_model_is_atomic(op->opcode))
+        op->remote_at = search->words_at + 8 * alb_search_below(search, ALB_MODEL_WORDS);
+    else if (op->opcode == ALB_WR_ATOMIC_WRITE)
+        op->remote_at = qp->slice.at + 8 * alb_search_below(search, qp->slice.length / 8);
+    else if (op->opcode == ALB_WR_RDMA_READ && alb_search_percent(search, 40))
+        op->remote_at = alb_search_below(search, search->source_bytes - op->length + 1);
+    else
+        op->remote_at = qp->slice.at + alb_search_below(search, qp->slice.length - op->length + 1);
+}
+
+static void draw_atomic(struct alb_search *search, const struct alb_model_qp *qp, struct alb_model_op *op)
+{
+    op->compare_add = alb_prng_u64(&search->prng);
+    op->swap = alb_prng_u64(&search->prng);
+    if (op->opcode == ALB_WR_ATOMIC_CMP_AND_SWP && alb_search_percent(search, 60)) // a value that may be there
+        memcpy(&op->compare_add, search->sides[1 - qp->side].arena + op->remote_at, 8);
+}
+
+static bool draw_op(struct alb_search *search, struct alb_search_side *side, const struct alb_search_qp *qp,
+                    struct draft *draft)
+{
+    struct alb_model_op *op = &draft->op;
+    enum alb_qp_type type = qp->model->type;
+    op->opcode = draw_opcode(search, type);
+    bool has_answer = op->opcode == ALB_WR_RDMA_READ || alb_model_is_atomic(op->opcode);
+    bool is_word = alb_model_is_atomic(op->opcode) || op->opcode == ALB_WR_ATOMIC_WRITE;
+    op->length = is_word ? 8 : draw_length(search);
+    if (type == ALB_QPT_UD)
+        op->length = ALB_MIN(op->length, 4096u);
+    op->is_signaled = alb_search_percent(search, 70);
+    op->is_fenced = alb_search_percent(search, 10);
+    op->imm = (uint32_t)alb_prng_u64(&search->prng);
+    op->target = type == ALB_QPT_UD ? alb_search_below(search, search->qp_count) : 0;
+    if (is_remote(op->opcode))
+        draw_remote(search, qp->model, op);
+    if (alb_model_is_atomic(op->opcode))
+        draw_atomic(search, qp->model, op);
+    if (!has_answer) {
+        op->local_count = cut_source(search, op->length, op->local);
+        draft->is_inline = op->length <= qp->cap.inline_max_bytes && alb_search_percent(search, 40);
+    } else {
+        draft->slot = free_slot(side);
+        if (!draft->slot)
+            return false;
+        uint32_t at = search->slots_at + (uint32_t)(draft->slot - side->slots) * search->slot_bytes;
+        op->local_count = cut(search, at, op->length, op->local);
+    }
+    draw_wrong(search, type, draft);
+    return true;
+}
+
+static void make_inline(const struct alb_search_side *side, const struct alb_model_op *op, struct alb_sge *sges)
+{
+    for (uint32_t i = 0; i < op->local_count; i++)
+        sges[i] = (struct alb_sge){(uintptr_t)side->arena + op->local[i].at, op->local[i].length, 0};
+}
+
+static void aim(const struct alb_search *search, const struct alb_search_side *peer, const struct draft *draft,
+                struct alb_send_wr *wr)
+{
+    wr->remote_addr = peer->iova + draft->op.remote_at;
+    wr->rkey = alb_region_key(peer->mr);
+    switch (draft->wrong) {
+    case REMOTE_KEY:
+        wr->rkey ^= 0x40;
+        break;
+    case BOUNDS:
+        wr->remote_addr = peer->iova + search->arena_bytes - (draft->op.length / 2 & ~7u);
+        break;
+    case RIGHTS:
+        wr->rkey = alb_region_key(peer->closed_mr);
+        break;
+    default:
+        break;
+    }
+}
+
+static int send(struct alb_search *search, struct alb_search_side *side, struct alb_search_qp *qp,
+                const struct draft *draft, uint32_t number)
+{
+    const struct alb_search_side *peer = &search->sides[1 - qp->model->side];
+    const struct alb_model_op *op = &draft->op;
+    struct alb_sge sges[ALB_MODEL_SGE_MAX];
+    uint32_t key = alb_region_key(side->mr) ^ (draft->wrong == LOCAL_KEY ? 0x80 : 0);
+    struct alb_send_wr wr = {
+        .wr_id = number,
+        .opcode = op->opcode,
+        .flags = (op->is_signaled ? ALB_SEND_SIGNALED : 0) | (op->is_fenced ? ALB_SEND_FENCE : 0) |
+                 (draft->is_inline ? ALB_SEND_INLINE : 0),
+        .sge = sges,
+        .sge_count = op->local_count,
+        .imm_data = op->imm,
+        .compare_add = op->compare_add,
+        .swap = op->swap,
+        .ah = side->ah,
+        .remote_qpn = alb_qp_number(peer->qps[op->target].qp),
+        .remote_qkey = 0x11,
+    };
+    if (draft->is_inline)
+        make_inline(side, op, sges);
+    else
+        to_sges(side, op->local, op->local_count, key, sges);
+    if (is_remote(op->opcode))
+        aim(search, peer, draft, &wr);
+    int error = alb_qp_send_stage(qp->qp, &wr);
+    if (error)
+        return error;
+    alb_qp_send_commit(qp->qp);
+    alb_engine_bell_ring(qp->qp);
+    return 0;
+}
+
+void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index)
+{
+    struct alb_search_side *s = &search->sides[side];
+    struct alb_search_qp *qp = &s->qps[index];
+    struct draft draft = {0};
+    if (alb_qp_current_state(qp->qp) < ALB_QPS_RTS || !draw_op(search, s, qp, &draft))
+        return;
+    uint32_t open = alb_model_open(qp->model);
+    uint32_t number = alb_model_post(&search->model, qp->model, &draft.op);
+    int error = send(search, s, qp, &draft, number);
+    if (error) {
+        alb_model_unpost(&search->model, qp->model);
+        if (error != ENOMEM || open < qp->cap.send_wr_max)
+            alb_model_fail(&search->model, "queue pair %u/%u: post refused with %d while %u of %u are open", side,
+                           index, error, open, qp->cap.send_wr_max);
+        return;
+    }
+    alb_model_posted(qp->model);
+    search->result->requests++;
+    if (draft.slot)
+        *draft.slot = (struct alb_search_slot){.is_taken = true, .qp = qp->model, .number = number};
+}
+
+// ---- receives
+// ----------------------------------------------------------------------------------------------------------
+
+bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t index, bool is_whole)
+{
+    struct alb_search_side *s = &search->sides[side];
+    struct alb_search_qp *qp = &s->qps[index];
+    struct alb_search_slot *slot = free_slot(s);
+    struct alb_model_recvs *recvs = qp->model->used;
+    struct alb_model_recv recv = {0};
+    struct alb_sge sges[ALB_MODEL_SGE_MAX];
+    bool bell = false;
+    if (!slot || alb_qp_current_state(qp->qp) == ALB_QPS_RESET)
+        return false;
+    recv.length = search->message_max + ALB_GRH_BYTES;
+    if (!is_whole && search->has_short_recvs && alb_search_percent(search, 10))
+        recv.length = draw_length(search);
+    uint32_t at = search->slots_at + (uint32_t)(slot - s->slots) * search->slot_bytes;
+    recv.local_count = cut(search, at, recv.length, recv.local);
+    to_sges(s, recv.local, recv.local_count, alb_region_key(s->mr), sges);
+    uint32_t open = recvs->open;
+    uint32_t number = alb_model_post_recv(&search->model, recvs, side, &recv);
+    int error = s->srq ? alb_srq_post(s->srq, number, sges, recv.local_count)
+                       : alb_qp_recv_post(qp->qp, number, sges, recv.local_count, &bell);
+    if (error) {
+        alb_model_unpost_recv(&search->model, recvs, side);
+        if (error != ENOMEM || (!s->srq && open < qp->cap.recv_wr_max))
+            alb_model_fail(&search->model, "queue pair %u/%u: receive refused with %d while %u are open", side, index,
+                           error, open);
+        return false;
+    }
+    *slot = (struct alb_search_slot){.is_taken = true, .is_recv = true, .recvs = recvs, .number = number};
+    search->result->receives++;
+    if (bell) {
+        alb_engine_bell_ring(qp->qp);
+        alb_sim_host_poke(s->host);
+    }
+    return true;
+}
+
+// ---- completions
+// -------------------------------------------------------------------------------------------------------
+
+static struct alb_search_qp *qp_of(struct alb_search *search, struct alb_search_side *side, const struct alb_wc *wc)
+{
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        if (side->qps[i].qp == wc->qp && alb_qp_number(wc->qp) == wc->qpn)
+            return &side->qps[i];
+    return NULL;
+}
+
+static bool is_in_error(const struct alb_qp *qp)
+{
+    enum alb_qp_state state = alb_qp_current_state(qp);
+    return state == ALB_QPS_ERR || state == ALB_QPS_SQE;
+}
+
+// The engine says whose completion it is even of an error, which verbs leave open.
+static bool is_receive(const struct alb_wc *wc)
+{
+    return wc->opcode & ALB_WC_RECV;
+}
+
+uint32_t alb_search_poll(struct alb_search *search, uint32_t side)
+{
+    struct alb_search_side *s = &search->sides[side];
+    uint32_t count = 0;
+    for (const struct alb_wc *wc; (wc = alb_cq_peek(s->cq)); alb_cq_pop(s->cq), count++) {
+        struct alb_search_qp *qp = qp_of(search, s, wc);
+        if (!qp) {
+            alb_model_fail(&search->model, "side %u: a completion of no queue pair (%u)", side, wc->qpn);
+            continue;
+        }
+        const struct alb_qp *peer = search->sides[1 - side].qps[qp->model->index].qp;
+        if (is_in_error(peer) || alb_qp_current_state(peer) == ALB_QPS_RESET)
+            qp->model->may_fail = true;
+        if (is_receive(wc))
+            alb_model_on_recv(&search->model, qp->model, (uint32_t)wc->wr_id, wc, is_in_error(qp->qp));
+        else
+            alb_model_on_send(&search->model, qp->model, (uint32_t)wc->wr_id, wc, is_in_error(qp->qp));
+    }
+    return count;
+}

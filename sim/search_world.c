@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Draws a world from the seed and builds it.
+#include "sim/search_world.h"
+
+#include "wire/roce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t iova_base =
+    0x100000000ull; // addresses on the wire must not depend on where memory happens to lie
+
+static uint32_t pick(struct alb_search *search, const uint32_t *from, uint32_t count)
+{
+    return from[alb_search_below(search, count)];
+}
+
+#define PICK(search, ...) \
+    pick((search), (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+// ---- what the network does
+// ---------------------------------------------------------------------------------------------
+
+static void draw_faults(struct alb_search *search)
+{
+    const uint32_t percent = 10000000; // parts per billion
+    uint32_t kind = alb_search_below(search, 10);
+    if (kind < 2)
+        return;
+    bool is_rough = kind >= 7;
+    uint32_t scale = is_rough ? 10 * percent : percent;
+    struct alb_faults_spec *faults = &search->faults;
+    if (alb_search_percent(search, 80))
+        faults->loss = alb_search_below(search, scale);
+    if (alb_search_percent(search, 50))
+        faults->duplicate = alb_search_below(search, scale);
+    if (alb_search_percent(search, 50))
+        faults->reorder = alb_search_below(search, scale);
+    if (alb_search_percent(search, 30))
+        faults->corrupt = alb_search_below(search, scale / 2);
+    if (alb_search_percent(search, 30))
+        faults->delay_ns_max = 1 + alb_search_below(search, is_rough ? 20000 : 3000);
+    search->may_lose_much = is_rough;
+    search->may_duplicate = faults->duplicate || faults->reorder || faults->delay_ns_max;
+}
+
+static void draw_links(struct alb_search *search, struct alb_sim_pair_config *config)
+{
+    for (uint32_t side = 0; side < ALB_SIM_SIDES; side++) {
+        struct alb_sim_link_config *link = &config->out[side];
+        link->bits_per_s = PICK(search, 0, 0, 1000, 10000, 100000) * 1000000ull;
+        link->delay = ALB_SIM_NS(PICK(search, 0, 100, 1000, 5000));
+        if (link->bits_per_s && alb_search_percent(search, 30))
+            link->queue_bytes_max = 16384 + alb_search_below(search, 65536);
+        if (link->bits_per_s && alb_search_percent(search, 30))
+            link->mark_above_bytes = 1 + alb_search_below(search, 32768);
+        config->host[side].burst_segments_max = PICK(search, 1, 2, 8, 64);
+        config->host[side].ahead_bytes = PICK(search, 0, 4096, 16384);
+    }
+}
+
+// ---- limits
+// ------------------------------------------------------------------------------------------------------------
+
+static void draw_engine(struct alb_search *search, struct alb_engine_config *config)
+{
+    config->qp_max = 16 + search->qp_count + alb_search_below(search, 4);
+    config->region_max = 16;
+    config->pd_max = 1;
+    config->cq_max = 1;
+    config->srq_max = 1;
+    config->ah_max = 1;
+    config->peer_max = 1 + alb_search_below(search, 3);
+    config->window_min_bytes = PICK(search, 1024, 4096, 16384);
+    config->window_start_bytes = config->window_min_bytes + alb_search_below(search, 32768);
+    config->window_max_bytes = config->window_start_bytes + alb_search_below(search, 65536);
+    config->congestion = ((const char *[]){"window", "window", "fixed", "none"})[alb_search_below(search, 4)];
+    if (alb_search_percent(search, 20))
+        config->unreliable_bytes_per_s = 10000000 + alb_search_below(search, 1000000000);
+    config->trace_records = 4096;
+}
+
+static void draw_limits(struct alb_search *search)
+{
+    search->qp_count = 1 + alb_search_below(search, ALB_MODEL_QPS_MAX);
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        search->types[i] = (enum alb_qp_type)PICK(search, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD);
+    search->mtu_bytes = PICK(search, 256, 256, 256, 256, 512, 512, 1024, 2048, 4096);
+    search->message_max = search->mtu_bytes * (search->mtu_bytes > 512 ? 3 : 6) + 13;
+    search->is_shared = alb_search_percent(search, 25);
+    search->send_wr_max = PICK(search, 1, 2, 3, 8, 16);
+    search->recv_wr_max = PICK(search, 1, 2, 3, 8, 16);
+    search->sge_max = 1 + alb_search_below(search, ALB_MODEL_SGE_MAX);
+    search->inline_max = PICK(search, 0, 16, 64, 300);
+    search->rd_atomic = PICK(search, 1, 1, 2, 4, 16);
+    search->has_errors = alb_search_percent(search, 40);
+    search->has_short_recvs = search->has_errors && alb_search_percent(search, 30);
+    search->has_lifecycle = alb_search_percent(search, 30);
+}
+
+static void lay_out(struct alb_search *search)
+{
+    const uint32_t guard = 64;
+    search->source_bytes = ALB_MAX(search->message_max * 2, 4096u) & ~63u;
+    search->words_at = search->source_bytes + guard;
+    search->slices_at = search->words_at + ALB_MODEL_WORDS * 8 + guard;
+    search->slice_bytes = (search->message_max * 2 + 63) & ~63u;
+    search->slice_stride = search->slice_bytes + guard;
+    search->slots_at = search->slices_at + search->qp_count * search->slice_stride;
+    search->slot_bytes = (search->message_max + ALB_GRH_BYTES + ALB_MODEL_SGE_MAX * SEARCH_GAP + guard + 63) & ~63u;
+    search->arena_bytes = search->slots_at + SEARCH_SLOTS * search->slot_bytes;
+}
+
+// ---- objects
+// -----------------------------------------------------------------------------------------------------------
+
+static void must(int error)
+{
+    alb_assert(error == 0);
+}
+
+static void create_qp(struct alb_search *search, uint32_t side, uint32_t index)
+{
+    struct alb_search_side *s = &search->sides[side];
+    struct alb_search_qp *qp = &s->qps[index];
+    struct alb_qp_init init = {
+        .type = search->types[index],
+        .send_cq = s->cq,
+        .recv_cq = s->cq,
+        .srq = s->srq,
+        .cap = {search->send_wr_max, search->recv_wr_max, search->sge_max, search->sge_max, search->inline_max},
+        .user = qp,
+    };
+    must(alb_qp_create(s->pd, &init, &qp->qp));
+    qp->cap = init.cap;
+    qp->model = &search->model.qps[side][index];
+    qp->model->number = alb_qp_number(qp->qp);
+    qp->is_connected = false;
+}
+
+static void create_objects(struct alb_search *search, uint32_t side)
+{
+    const uint32_t open =
+        ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC;
+    struct alb_search_side *s = &search->sides[side];
+    struct alb_engine *engine = s->host->engine;
+    struct alb_av av = {.local = s->host->addr, .peer = search->pair.host[1 - side].addr, .hop_limit = 64};
+    s->iova = iova_base * (side + 1);
+    must(alb_pd_create(engine, &s->pd));
+    must(alb_cq_create(engine, 4096, NULL, &s->cq));
+    must(alb_ah_create(s->pd, &av, &s->ah));
+    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, open, &s->mr));
+    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));
+    if (search->is_shared)
+        must(alb_srq_create(s->pd, search->recv_wr_max, search->sge_max, 0, NULL, &s->srq));
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        create_qp(search, side, i);
+}
+
+static void add_to_model(struct alb_search *search)
+{
+    alb_model_init(&search->model, (uint8_t *[]){search->sides[0].arena, search->sides[1].arena}, search->arena_bytes);
+    search->model.may_duplicate = search->may_duplicate;
+    search->model.may_lose_much = search->may_lose_much;
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        alb_model_set_words(&search->model, side, search->words_at);
+        for (uint32_t i = 0; i < search->qp_count; i++)
+            alb_model_add_qp(
+                &search->model, side, i, search->types[i], search->is_shared,
+                (struct alb_model_span){search->slices_at + i * search->slice_stride, search->slice_bytes});
+    }
+}
+
+static uint8_t *new_arena(struct alb_search *search)
+{
+    uint8_t *arena = aligned_alloc(64, search->arena_bytes);
+    alb_assert(arena);
+    for (uint32_t i = 0; i < search->arena_bytes; i += 8) {
+        uint64_t word = alb_prng_u64(&search->prng);
+        memcpy(arena + i, &word, 8);
+    }
+    return arena;
+}
+
+void alb_search_open(struct alb_search *search, uint64_t seed)
+{
+    struct alb_sim_pair_config config;
+    alb_prng_init(&search->prng, seed);
+    draw_limits(search);
+    draw_faults(search);
+    lay_out(search);
+    alb_sim_pair_config_default(&config, alb_search_percent(search, 40));
+    config.seed = seed;
+    draw_links(search, &config);
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        draw_engine(search, &config.host[side].engine);
+    must(alb_sim_pair_init(&search->pair, &config));
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        search->sides[side].host = &search->pair.host[side];
+        search->sides[side].arena = new_arena(search);
+    }
+    add_to_model(search);
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        create_objects(search, side);
+}
+
+void alb_search_close(struct alb_search *search)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        struct alb_search_side *s = &search->sides[side];
+        for (uint32_t i = 0; i < search->qp_count; i++)
+            must(alb_qp_destroy(s->qps[i].qp));
+        if (s->srq)
+            must(alb_srq_destroy(s->srq));
+        must(alb_mr_destroy(s->mr));
+        must(alb_mr_destroy(s->closed_mr));
+        must(alb_ah_destroy(s->ah));
+        must(alb_cq_destroy(s->cq));
+        must(alb_pd_destroy(s->pd));
+        if (s->host->memory.data_path_calls)
+            alb_model_fail(&search->model, "side %u took memory on the data path", side);
+    }
+    alb_sim_pair_fini(&search->pair); // asserts that no memory is left
+    alb_model_fini(&search->model);
+    free(search->sides[0].arena);
+    free(search->sides[1].arena);
+}
+
+// ---- connecting
+// --------------------------------------------------------------------------------------------------------
+
+static void reset(struct alb_search *search, uint32_t side, uint32_t index)
+{
+    struct alb_search_qp *qp = &search->sides[side].qps[index];
+    alb_model_on_reset(&search->model, qp->model);
+    alb_search_free_slots(&search->sides[side]);
+    if (alb_search_percent(search, 30)) {
+        must(alb_qp_destroy(qp->qp));
+        create_qp(search, side, index);
+        return;
+    }
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE, alb_sim_host_now(search->sides[side].host)));
+}
+
+static uint32_t rtr_mask(enum alb_qp_type type)
+{
+    const uint32_t connected = ALB_QP_STATE | ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN;
+    switch (type) {
+    case ALB_QPT_RC:
+        return connected | ALB_QP_MAX_DEST_RD_ATOMIC | ALB_QP_MIN_RNR_TIMER;
+    case ALB_QPT_UC:
+        return connected;
+    default:
+        return ALB_QP_STATE;
+    }
+}
+
+static uint32_t rts_mask(enum alb_qp_type type)
+{
+    const uint32_t reliable = ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_MAX_QP_RD_ATOMIC;
+    return ALB_QP_STATE | ALB_QP_SQ_PSN | (type == ALB_QPT_RC ? reliable : 0);
+}
+
+static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, const uint32_t psn[ALB_MODEL_SIDES])
+{
+    struct alb_search_side *s = &search->sides[side];
+    const struct alb_search_side *peer = &search->sides[1 - side];
+    struct alb_search_qp *qp = &s->qps[index];
+    alb_time now = alb_sim_host_now(s->host);
+    struct alb_qp_attr attr = {
+        .state = ALB_QPS_INIT,
+        .port = 1,
+        .access = ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC,
+        .qkey = 0x11,
+        .path_mtu_bytes = search->mtu_bytes,
+        .dest_qpn = alb_qp_number(peer->qps[index].qp),
+        .rq_psn = psn[1 - side],
+        .sq_psn = psn[side],
+        .max_dest_rd_atomic = (uint8_t)search->rd_atomic,
+        .max_rd_atomic = (uint8_t)(1 + alb_search_below(search, search->rd_atomic)),
+        .min_rnr_timer = (uint8_t)(1 + alb_search_below(search, 12)),
+        .timeout = (uint8_t)(8 + alb_search_below(search, 4)), // 1 to 8 ms
+        .retry_cnt = (uint8_t)(search->may_lose_much ? 3 + alb_search_below(search, 5) : 7),
+        .rnr_retry = (uint8_t)(alb_search_percent(search, 85) ? 7 : 1 + alb_search_below(search, 6)),
+        .av = {.local = s->host->addr, .peer = peer->host->addr, .hop_limit = 64, .traffic_class = ALB_ECN_ECT0},
+    };
+    uint32_t rights = search->types[index] == ALB_QPT_UD ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS;
+    must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | rights, now));
+    attr.state = ALB_QPS_RTR;
+    must(alb_qp_modify(qp->qp, &attr, rtr_mask(search->types[index]), now));
+    attr.state = ALB_QPS_RTS;
+    must(alb_qp_modify(qp->qp, &attr, rts_mask(search->types[index]), now));
+    qp->model->rnr_retry = attr.rnr_retry;
+    qp->model->may_fail = qp->model->has_failed = false;
+    qp->is_connected = true;
+}
+
+void alb_search_connect(struct alb_search *search, uint32_t index)
+{
+    uint32_t psn[ALB_MODEL_SIDES];
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        psn[side] = (uint32_t)alb_prng_u64(&search->prng) & ALB_PSN_MASK;
+        if (alb_search_percent(search, 30))
+            psn[side] = (0u - alb_search_below(search, 64)) & ALB_PSN_MASK; // wraps soon
+        reset(search, side, index);
+    }
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        bring_up(search, side, index, psn);
+}

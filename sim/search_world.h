@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The world of one search: what was drawn from the seed, and the objects of both sides.
+#pragma once
+
+#include "sim/model.h"
+#include "sim/pair.h"
+#include "sim/search.h"
+
+enum {
+    SEARCH_SLOTS = 64, // stretches of memory of a side that receives, READs and atomics are given
+    SEARCH_GAP = 32,   // at most, between the pieces of a slot
+};
+
+// Who has a slot.
+struct alb_search_slot {
+    bool is_taken, is_recv;
+    struct alb_model_qp *qp;       // of a request
+    struct alb_model_recvs *recvs; // of a receive
+    uint32_t number;
+};
+
+struct alb_search_qp {
+    struct alb_qp *qp;
+    struct alb_model_qp *model;
+    struct alb_qp_cap cap;
+    bool is_connected;
+};
+
+struct alb_search_side {
+    struct alb_sim_host *host;
+    struct alb_pd *pd;
+    struct alb_cq *cq;
+    struct alb_srq *srq;
+    uint32_t srq_capacity;
+    struct alb_region *mr, *closed_mr; // over the arena: with all rights; with none for the peer
+    struct alb_ah *ah;
+    uint8_t *arena;
+    uint64_t iova;
+    struct alb_search_qp qps[ALB_MODEL_QPS_MAX];
+    struct alb_search_slot slots[SEARCH_SLOTS];
+};
+
+struct alb_search {
+    struct alb_prng prng;
+    struct alb_sim_pair pair;
+    struct alb_model model;
+    struct alb_search_side sides[ALB_MODEL_SIDES];
+    struct alb_search_result *result;
+
+    // Drawn from the seed.
+    uint32_t qp_count;
+    uint32_t mtu_bytes, message_max;
+    enum alb_qp_type types[ALB_MODEL_QPS_MAX];
+    bool is_shared;
+    uint32_t send_wr_max, recv_wr_max, sge_max, inline_max, rd_atomic;
+    bool has_errors;      // requests that must fail are posted
+    bool has_short_recvs; // and receives too short
+    bool has_lifecycle;   // queue pairs are reset, put into error, drained in the middle of work
+    bool may_lose_much;
+    bool may_duplicate;
+    struct alb_faults_spec faults;
+
+    // The arena, the same on both sides.
+    uint32_t source_bytes; // from 0: what is sent, and what READs may ask for; never changes
+    uint32_t words_at, slices_at, slice_bytes, slice_stride, slots_at, slot_bytes, arena_bytes;
+};
+
+static inline uint32_t alb_search_below(struct alb_search *search, uint32_t n)
+{
+    return (uint32_t)alb_prng_below(&search->prng, n);
+}
+
+static inline bool alb_search_percent(struct alb_search *search, uint32_t percent)
+{
+    return alb_search_below(search, 100) < percent;
+}
+
+// search_world.c
+void alb_search_open(struct alb_search *search, uint64_t seed);
+void alb_search_close(struct alb_search *search);
+// Connects number index of both sides anew; everything of it has been polled.
+void alb_search_connect(struct alb_search *search, uint32_t index);
+
+// search_work.c
+// Posts a request, if there is room and memory for it.
+void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index);
+// Posts a receive; is_whole: long enough for any message. True if it was posted.
+bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t index, bool is_whole);
+// Shows the model all completions of a side; returns how many.
+uint32_t alb_search_poll(struct alb_search *search, uint32_t side);
+// Gives back the slots of what has completed.
+void alb_search_free_slots(struct alb_search_side *side);

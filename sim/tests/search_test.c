@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A bounded search for broken promises, in as many seeds as a test may take; alb_search --seeds tries more. A failure
+// names its seed, which does it again.
+#include "sim/search.h"
+
+#include "base/tests/test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+    SEEDS = 2000,
+    SEEDS_TWICE = 50,
+};
+
+static void run__keeps_every_promise(void **state)
+{
+    struct alb_search_result result, sum = {0};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        if (!alb_search_run(seed, NULL, NULL, &result))
+            fail_msg("seed %" PRIu64 ": %s", seed, result.failure);
+        sum.requests += result.requests;
+        sum.lost += result.lost;
+        sum.retransmitted += result.retransmitted;
+        sum.failed_qps += result.failed_qps;
+    }
+    // It has tried something.
+    assert_true(sum.requests > SEEDS * 20);
+    assert_true(sum.lost > SEEDS);
+    assert_true(sum.retransmitted > SEEDS);
+    assert_true(sum.failed_qps > SEEDS / 10);
+}
+
+static void run__same_seed_same_trace(void **state)
+{
+    struct alb_search_result first, second;
+    uint64_t before = 0;
+    for (uint64_t seed = 0; seed < SEEDS_TWICE; seed++) {
+        assert_true(alb_search_run(seed, NULL, NULL, &first));
+        void *shift = malloc(1000 * seed + 1); // memory lies elsewhere the second time
+        assert_true(alb_search_run(seed, NULL, NULL, &second));
+        free(shift);
+        assert_true(first.trace_hash == second.trace_hash);
+        assert_true(first.virtual_ns == second.virtual_ns);
+        assert_true(first.trace_hash != before);
+        before = first.trace_hash;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run__keeps_every_promise),
+        cmocka_unit_test(run__same_seed_same_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
