@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Public names of rdma-core releases later than the <infiniband/verbs.h> that this may be built with: a program that
+// was linked against one starts, and is refused what it asks for. (DMA handles and registration through them, the
+// port's speed, buffers of the library's.)
+#include "plugins/verbs/symver.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+int alb_later_refuse(void);
+int alb_later_refuse_descriptor(void);
+void *alb_later_refuse_pointer(void);
+void alb_later_quiet(void);
+
+int alb_later_refuse(void)
+{
+    return EOPNOTSUPP;
+}
+
+// For ibv_dm_export_dmabuf_fd(3), which returns a descriptor or -1.
+int alb_later_refuse_descriptor(void)
+{
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+void *alb_later_refuse_pointer(void)
+{
+    errno = EOPNOTSUPP;
+    return NULL;
+}
+
+void alb_later_quiet(void)
+{
+}
+
+ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_alloc_dmah, "IBVERBS_1.15");
+ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_dealloc_dmah, "IBVERBS_1.15");
+ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_reg_mr_ex, "IBVERBS_1.15");
+ALB_SYMVER_DEFAULT(alb_later_refuse_descriptor, ibv_dm_export_dmabuf_fd, "IBVERBS_1.16");
+ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_query_port_speed, "IBVERBS_1.16");
+ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_alloc_buf, "IBVERBS_1.17");
+ALB_SYMVER_DEFAULT(alb_later_quiet, ibv_free_buf, "IBVERBS_1.17");
+ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_reg_buf_mr, "IBVERBS_1.17");
