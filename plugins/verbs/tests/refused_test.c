@@ -83,6 +83,22 @@ static void private_names__by_node(void **state)
     register_driver(NULL);
 }
 
+// Names of releases later than the one this was built with.
+static void later_names__refuse(void **state)
+{
+    void *(*reg_mr_ex)(void) = (void *(*)(void))dlvsym(RTLD_DEFAULT, "ibv_reg_mr_ex", "IBVERBS_1.15");
+    int (*query_port_speed)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_query_port_speed", "IBVERBS_1.16");
+    int (*export_fd)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_dm_export_dmabuf_fd", "IBVERBS_1.16");
+    void *(*alloc_buf)(void) = (void *(*)(void))dlvsym(RTLD_DEFAULT, "ibv_alloc_buf", "IBVERBS_1.17");
+    assert_true(reg_mr_ex && query_port_speed && export_fd && alloc_buf);
+    errno = 0;
+    assert_null(reg_mr_ex());
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(query_port_speed(), EOPNOTSUPP);
+    assert_int_equal(export_fd(), -1);
+    assert_null(alloc_buf());
+}
+
 static void query_gid_type__as_devinfo_asks(void **state)
 {
     struct fixture *f = *state;
@@ -114,8 +130,11 @@ static void compat_1_0__no_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(refused__pointers),          FIXTURE_TEST(refused__numbers),
-        cmocka_unit_test(private_names__by_node), FIXTURE_TEST(query_gid_type__as_devinfo_asks),
+        FIXTURE_TEST(refused__pointers),
+        FIXTURE_TEST(refused__numbers),
+        cmocka_unit_test(private_names__by_node),
+        cmocka_unit_test(later_names__refuse),
+        FIXTURE_TEST(query_gid_type__as_devinfo_asks),
         cmocka_unit_test(compat_1_0__no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
