@@ -179,6 +179,7 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
         break;
     case ALB_QPS_SQD:
         alb_rc_retire(rc, now);
+        alb_rc_requester_drain(rc, now);
         break;
     default:
         break;

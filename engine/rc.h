@@ -96,6 +96,8 @@ uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *w
 enum alb_build_result alb_rc_build_requests(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);
 // Sends again from psn on (between una and high): takes what is beyond it out of flight.
 void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, alb_time now);
+// No request begins any more: asks for the acknowledgement that one of those to come would have asked for.
+void alb_rc_requester_drain(struct alb_rc *rc, alb_time now);
 // Forgets what is in flight; timers stop.
 void alb_rc_requester_stop(struct alb_rc *rc);
 

@@ -5,7 +5,8 @@
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// One READ request asks for this much at the most, so that its answers do not overrun our own receive buffer (LESSONS 1).
+// One READ request asks for this much at the most, so that its answers do not overrun our own receive buffer (LESSONS
+// 1).
 #define READ_PIECE_BYTES (64u * 1024)
 
 uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k, uint32_t count)
@@ -13,7 +14,8 @@ uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *w
     return alb_segmenter_bytes(wqe->length, rc->qp->attr.path_mtu_bytes, k, count) + count * ALB_RC_PACKET_OVERHEAD;
 }
 
-// ---- which request -----------------------------------------------------------------------------------------------------
+// ---- which request
+// -----------------------------------------------------------------------------------------------------
 
 static uint32_t tail_of(const struct alb_rc *rc)
 {
@@ -27,6 +29,17 @@ static void finish_unsent(struct alb_rc *rc, struct alb_send_wqe *wqe, enum alb_
     wqe->is_done = true;
     wqe->packets = 0;
     rc->is_blocked = status != ALB_WC_SUCCESS;
+}
+
+// Whether a request can be sent at all.
+static enum alb_wc_status check(const struct alb_rc *rc, const struct alb_send_wqe *wqe)
+{
+    struct alb_qp *qp = rc->qp;
+    if (alb_segmenter_packets(wqe->length, qp->attr.path_mtu_bytes) > ALB_PSN_MASK / 2)
+        return ALB_WC_LOC_LEN_ERR;
+    if (alb_rc_wants_answer(wqe) && qp->attr.max_rd_atomic == 0)
+        return ALB_WC_LOC_QP_OP_ERR;
+    return alb_outbound_check(qp, wqe);
 }
 
 // Gives the next posted request its PSNs; local operations are executed. False if none may start now.
@@ -44,12 +57,8 @@ static bool start_next(struct alb_rc *rc)
         rc->started++;
         return true;
     }
-    enum alb_wc_status status = alb_outbound_check(qp, wqe);
+    enum alb_wc_status status = check(rc, wqe);
     uint32_t packets = alb_segmenter_packets(wqe->length, qp->attr.path_mtu_bytes);
-    if (status == ALB_WC_SUCCESS && packets > ALB_PSN_MASK / 2)
-        status = ALB_WC_LOC_LEN_ERR;
-    if (status == ALB_WC_SUCCESS && alb_rc_wants_answer(wqe) && qp->attr.max_rd_atomic == 0)
-        status = ALB_WC_LOC_QP_OP_ERR;
     if (status != ALB_WC_SUCCESS) {
         finish_unsent(rc, wqe, status);
         rc->started++;
@@ -80,13 +89,16 @@ static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
             }
         }
         struct alb_send_wqe *wqe = alb_rc_wqe(rc, rc->cursor);
+        if (wqe->is_done && wqe->status != ALB_WC_SUCCESS)
+            return NULL; // it failed when it was to be sent again: nothing behind it goes
         if (!wqe->is_done && alb_psn_diff(rc->next, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) < 0)
             return wqe;
         rc->cursor++;
     }
 }
 
-// ---- whether it may leave ----------------------------------------------------------------------------------------------
+// ---- whether it may leave
+// ----------------------------------------------------------------------------------------------
 
 static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes)
 {
@@ -105,7 +117,8 @@ static bool may_request_answer(const struct alb_rc *rc)
     return rc->requested_again > 0 || rc->requested_count < rc->requested_capacity;
 }
 
-// ---- its packets -------------------------------------------------------------------------------------------------------
+// ---- its packets
+// -------------------------------------------------------------------------------------------------------
 
 // Notes a packet that leaves: packets PSNs, cost_bytes of the window.
 static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t packets, uint32_t cost_bytes,
@@ -113,8 +126,8 @@ static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_
 {
     struct alb_qp *qp = rc->qp;
     bool is_again = alb_psn_diff(rc->next, rc->high) < 0;
-    alb_trace_add(qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, qp->number, rc->next, wqe->opcode, cost_bytes,
-                  now);
+    alb_trace_add(qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, qp->number, rc->next, wqe->opcode,
+                  cost_bytes, now);
     if (is_again)
         alb_qp_count(qp, ALB_STAT_retransmitted_pkts, 1);
     if (rc->inflight_bytes == 0)
@@ -130,14 +143,35 @@ static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_
                       rc->heard + ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns));
 }
 
+// True if a packet of the next request surely follows: then the end of this one need not ask for an acknowledgement,
+// since that one will.
+static bool is_followed(const struct alb_rc *rc)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t index = rc->cursor + 1;
+    if (index == tail_of(rc))
+        return false;
+    const struct alb_send_wqe *next = alb_rc_wqe(rc, index);
+    if (index != rc->started)
+        return !next->is_done;
+    return alb_qp_current_state(qp) == ALB_QPS_RTS && !alb_outbound_is_local(next) &&
+           !(next->flags & ALB_SEND_FENCE && rc->answered_open > 0) && check(rc, next) == ALB_WC_SUCCESS;
+}
+
+// Once this packet has left, the largest that any queue pair may send to that peer has no room.
+static bool closes_window(const struct alb_peer *peer, uint32_t cost_bytes)
+{
+    return peer->inflight_bytes + cost_bytes + ALB_ROCE_PAYLOAD_MAX + ALB_RC_PACKET_OVERHEAD >
+           peer->congestion.window_bytes;
+}
+
 // An acknowledgement is asked for at the end of what there is to send, four times a window, and when the window closes.
 static bool asks_for_ack(struct alb_rc *rc, const struct alb_send_wqe *wqe, bool is_last, uint32_t cost_bytes)
 {
-    rc->unasked_bytes += cost_bytes;
-    bool is_end = is_last && (wqe->flags & ALB_SEND_SIGNALED || rc->cursor + 1 == tail_of(rc));
     const struct alb_peer *peer = rc->qp->peer;
-    if (!is_end && rc->unasked_bytes < peer->congestion.window_bytes / 4 &&
-        peer->inflight_bytes + 2ull * cost_bytes <= peer->congestion.window_bytes)
+    rc->unasked_bytes += cost_bytes;
+    if (rc->unasked_bytes < peer->congestion.window_bytes / 4 && !closes_window(peer, cost_bytes) &&
+        !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(rc))))
         return false;
     rc->unasked_bytes = 0;
     return true;
@@ -186,8 +220,9 @@ static void note_requested(struct alb_rc *rc, alb_psn end)
     *requested_at(rc, rc->requested_count++) = end;
 }
 
-// The packets of the next piece of a READ: what the window has room for, within READ_PIECE_BYTES. A piece that was asked for before ends
-// where it ended then: the responder may have executed it and not the next one, and refuses a duplicate that goes beyond.
+// The packets of the next piece of a READ: what the window has room for, within READ_PIECE_BYTES. A piece that was
+// asked for before ends where it ended then: the responder may have executed it and not the next one, and refuses a
+// duplicate that goes beyond.
 static uint32_t piece_packets(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k)
 {
     uint32_t mtu = rc->qp->attr.path_mtu_bytes;
@@ -320,7 +355,8 @@ enum alb_build_result alb_rc_build_requests(struct alb_rc *rc, struct alb_tx_bui
     return may_send(rc) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }
 
-// ---- and back ----------------------------------------------------------------------------------------------------------
+// ---- and back
+// ----------------------------------------------------------------------------------------------------------
 
 static void take_out_of_flight(struct alb_rc *rc)
 {
@@ -341,6 +377,15 @@ void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, a
     rc->cursor = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     rc->unasked_bytes = 0;
     alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
+}
+
+void alb_rc_requester_drain(struct alb_rc *rc, alb_time now)
+{
+    if (rc->unasked_bytes == 0 || rc->next != rc->high)
+        return;
+    const struct alb_send_wqe *last = alb_rc_wqe(rc, rc->started - 1);
+    if (!last->is_done && rc->next == alb_psn_add(last->first_psn, (int32_t)last->packets))
+        alb_rc_go_back(rc, rc->una, ALB_LOSS_TIMEOUT, now);
 }
 
 void alb_rc_requester_stop(struct alb_rc *rc)

@@ -288,6 +288,14 @@ struct pair_packet *pair_peek(const struct pair *pair, int side, uint32_t index)
     return NULL;
 }
 
+void pair_hurry(struct pair *pair, int side, uint32_t index)
+{
+    struct pair_packet *packet = pair_peek(pair, side, index);
+    alb_assert(packet);
+    alb_list_remove(&packet->link);
+    alb_list_push_front(&pair->wire[side], &packet->link);
+}
+
 void pair_deliver(struct pair *pair, int side)
 {
     struct alb_list *node = alb_list_pop(&pair->wire[side]);
@@ -368,6 +376,34 @@ int pair_post(struct pair *pair, struct alb_qp *qp, const struct alb_send_wr *wr
 static int side_of(const struct pair *pair, const struct alb_engine *engine)
 {
     return engine == pair->hosts[1].engine;
+}
+
+int pair_ask(struct pair *pair, struct alb_qp *qp, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags,
+             uint32_t offset, uint32_t length)
+{
+    int side = side_of(pair, qp->engine);
+    struct alb_sge sge = pair_sge(pair, side, offset, length);
+    struct alb_send_wr wr = {
+        .wr_id = wr_id,
+        .opcode = opcode,
+        .flags = flags,
+        .sge = &sge,
+        .sge_count = 1,
+        .imm_data = 0x1234,
+        .remote_addr = pair_va(pair, !side, offset),
+        .rkey = alb_region_key(pair->hosts[!side].mr),
+        .compare_add = 1,
+        .swap = 2,
+    };
+    return pair_post(pair, qp, &wr);
+}
+
+void pair_fill(struct pair *pair)
+{
+    for (uint32_t i = 0; i < PAIR_MEMORY_BYTES; i++) {
+        pair->hosts[0].memory[i] = (uint8_t)(i * 13 + (i >> 8) * 7);
+        pair->hosts[1].memory[i] = (uint8_t)~pair->hosts[0].memory[i];
+    }
 }
 
 int pair_receive(struct pair *pair, struct alb_qp *qp, uint64_t wr_id, uint32_t offset, uint32_t length)

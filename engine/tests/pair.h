@@ -82,6 +82,8 @@ uint32_t pair_send(struct pair *pair, int side);
 // The oldest packet that side has on the wire (or the one at index), or NULL.
 struct pair_packet *pair_peek(const struct pair *pair, int side, uint32_t index);
 uint32_t pair_count(const struct pair *pair, int side);
+// The packet at index overtakes all that stand before it.
+void pair_hurry(struct pair *pair, int side, uint32_t index);
 // The oldest packet of that side arrives, or is lost.
 void pair_deliver(struct pair *pair, int side);
 void pair_lose(struct pair *pair, int side);
@@ -96,6 +98,12 @@ void pair_pass(struct pair *pair, alb_time ns);
 
 // Posts one request, with the bell; an errno. *wr needs no more than the test cares for.
 int pair_post(struct pair *pair, struct alb_qp *qp, const struct alb_send_wr *wr);
+// Posts one over length bytes at that offset of both hosts' memories, with the key of all of it; atomics add 1, or
+// compare with 1 and swap in 2. UD: not.
+int pair_ask(struct pair *pair, struct alb_qp *qp, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags,
+             uint32_t offset, uint32_t length);
+// Fills both memories with patterns that differ in every byte.
+void pair_fill(struct pair *pair);
 // Posts a receive of length bytes at that offset of the host's memory.
 int pair_receive(struct pair *pair, struct alb_qp *qp, uint64_t wr_id, uint32_t offset, uint32_t length);
 // An entry over length bytes at that offset of the host's memory.
