@@ -74,6 +74,7 @@ struct alb_door_context {
     struct alb_notices async;
     struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
     _Atomic uint32_t next_handle;
+    _Atomic alb_time impatient_until; // destroying a queue pair waits for no peer before then
     struct verbs_context verbs; // last, and its last member is what programs hold
 };
 

@@ -213,21 +213,35 @@ static void forget_completions(const struct ibv_qp *qp, const struct alb_qp *eng
 }
 
 // Programs destroy their queue pairs right after their last completion, while the peer may still wait for its
-// acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing.
+// acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing; and once waiting
+// was in vain the next ones are not waited for, since a program that lost a peer may have thousands to destroy.
+static const alb_time patience_ns = 100 * ALB_NS_PER_MS;
+static const alb_time impatience_ns = ALB_NS_PER_S;
+
+static bool is_quiet(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_device_lock(context->device);
+    enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
+    bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR ||
+                    alb_qp_is_quiet(qp->engine_qp);
+    alb_door_unlock(context);
+    return is_quiet;
+}
+
 static void wait_quiet(struct alb_door_qp *qp)
 {
-    const alb_time patience_ns = 100 * ALB_NS_PER_MS;
     static const struct timespec pause = {.tv_nsec = 50 * 1000};
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
-    alb_time deadline = alb_device_now() + patience_ns;
-    for (;;) {
-        alb_device_lock(context->device);
-        enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
-        bool is_quiet =
-            state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR || alb_qp_is_quiet(qp->engine_qp);
-        alb_door_unlock(context);
-        if (is_quiet || alb_device_now() >= deadline)
+    alb_time start = alb_device_now();
+    while (!is_quiet(qp)) {
+        alb_time now = alb_device_now();
+        if (now < atomic_load(&context->impatient_until))
             return;
+        if (now - start >= patience_ns) {
+            atomic_store(&context->impatient_until, now + impatience_ns);
+            return;
+        }
         nanosleep(&pause, NULL);
     }
 }
