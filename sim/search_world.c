@@ -108,7 +108,7 @@ static void lay_out(struct alb_search *search)
     search->slice_stride = search->slice_bytes + guard;
     search->slots_at = search->slices_at + search->qp_count * search->slice_stride;
     search->slot_bytes = (search->message_max + ALB_GRH_BYTES + ALB_MODEL_SGE_MAX * SEARCH_GAP + guard + 63) & ~63u;
-    search->arena_bytes = search->slots_at + SEARCH_SLOTS * search->slot_bytes;
+    search->arena_bytes = (search->slots_at + SEARCH_SLOTS * search->slot_bytes + 63) & ~63u;
 }
 
 // ---- objects
