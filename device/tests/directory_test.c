@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The host directory: who is listed, who no longer is, and that nothing read from it is trusted.
+#include "device/directory_file.h"
+
+#include "base/log.h"
+#include "base/tests/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char base[64];
+
+static int setup(void **state)
+{
+    strcpy(base, "/tmp/albedo-directory-XXXXXX");
+    assert_non_null(mkdtemp(base));
+    setenv("ALBEDO_DIRECTORY", base, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    rmdir(alb_directory_folder(geteuid(), folder));
+    return rmdir(base);
+}
+
+static void create_board(struct alb_board *board, uint8_t slot)
+{
+    static struct alb_addr addr;
+    static const struct alb_faults_spec none;
+    assert_true(alb_addr_parse("10.1.2.3", &addr));
+    const struct alb_board_identity identity = {
+        .device = "roce0", .slot = slot, .mtu_bytes = 1024, .addresses = &addr, .address_count = 1, .faults = &none};
+    assert_int_equal(alb_board_create(board, &identity, 65536), 0);
+}
+
+// How many boards the directory shows; the last one's slot is stored.
+static int count_boards(uint8_t *slot)
+{
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    int count = 0;
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    while (alb_directory_next(&directory, &board)) {
+        *slot = board.header.slot;
+        assert_non_null(board.qps);
+        assert_string_equal(board.header.device, "roce0");
+        alb_directory_unmap(&board);
+        count++;
+    }
+    alb_directory_close(&directory);
+    return count;
+}
+
+static int count_files(void)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    DIR *dir = opendir(alb_directory_folder(geteuid(), folder));
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+// A process that lists a board of that slot, with one queue pair's counters, and sleeps.
+static pid_t start_listed(uint8_t slot)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct alb_board board;
+        struct alb_directory_entry entry;
+        create_board(&board, slot);
+        board.qps[40000].qpn = 0x9c40;
+        board.qps[40000].stats.counter[ALB_STAT_sent_pkts] = 77;
+        alb_directory_enter(&entry, &board);
+        if (write(ready[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+}
+
+static void end(pid_t child)
+{
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void alb_directory__empty(void **state)
+{
+    uint8_t slot;
+    assert_int_equal(count_boards(&slot), 0);
+}
+
+static void alb_directory__shows_another_process(void **state)
+{
+    pid_t child = start_listed(9);
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    assert_true(alb_directory_next(&directory, &board));
+    assert_int_equal(board.header.pid, child);
+    assert_int_equal(board.header.slot, 9);
+    assert_int_equal(board.header.net_namespace, alb_board_net_namespace());
+    assert_int_equal(board.header.address_count, 1);
+    assert_int_equal(board.qps[40000].qpn, 0x9c40);
+    assert_int_equal(board.qps[40000].stats.counter[ALB_STAT_sent_pkts], 77);
+    assert_int_equal(board.qps[39999].qpn, 0);
+    alb_directory_unmap(&board);
+    assert_false(alb_directory_next(&directory, &board));
+    alb_directory_close(&directory);
+    end(child);
+}
+
+static void alb_directory__forgets_the_killed(void **state)
+{
+    uint8_t slot;
+    pid_t first = start_listed(1), second = start_listed(2);
+    assert_int_equal(count_boards(&slot), 2);
+    end(first);
+    assert_int_equal(count_files(), 2);
+    assert_int_equal(count_boards(&slot), 1);
+    assert_int_equal(slot, 2);
+    assert_int_equal(count_files(), 1); // the stale file was removed by who saw it
+    end(second);
+    assert_int_equal(count_boards(&slot), 0);
+    assert_int_equal(count_files(), 0);
+}
+
+static void alb_directory_leave__removes(void **state)
+{
+    struct alb_board board;
+    struct alb_directory_entry entry;
+    uint8_t slot;
+    create_board(&board, 5);
+    alb_directory_enter(&entry, &board);
+    assert_int_equal(count_boards(&slot), 1); // of this very process
+    assert_int_equal(count_boards(&slot), 1); // and reading has not unlocked it
+    assert_int_equal(slot, 5);
+    alb_directory_leave(&entry);
+    alb_directory_leave(&entry); // harmless
+    assert_int_equal(count_files(), 0);
+    alb_board_destroy(&board);
+}
+
+static void alb_directory__reading_allocates_nothing(void **state)
+{
+    struct alb_board board;
+    struct alb_directory_entry entry;
+    struct stat before, after;
+    uint8_t slot;
+    create_board(&board, 5);
+    board.qps[3].qpn = 3;
+    alb_directory_enter(&entry, &board);
+    assert_int_equal(fstat(board.fd, &before), 0);
+    assert_int_equal(count_boards(&slot), 1);
+    assert_int_equal(fstat(board.fd, &after), 0);
+    assert_int_equal(before.st_blocks, after.st_blocks);
+    assert_true(after.st_blocks * 512 < 256 << 10); // of 18 MiB
+    alb_directory_leave(&entry);
+    alb_board_destroy(&board);
+}
+
+// Lists a locked file with any contents.
+static int list_garbage(const char *name, const void *bytes, size_t length)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX], path[ALB_DIRECTORY_FOLDER_MAX + 64];
+    mkdir(alb_directory_folder(geteuid(), folder), 0700);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, length), length);
+    return fd; // not locked: stale
+}
+
+static void alb_directory__garbage_files(void **state)
+{
+    uint8_t slot;
+    struct alb_directory_file file = {.magic = ALB_DIRECTORY_MAGIC, .pid = -1, .board_fd = -1};
+    close(list_garbage("a", "garbage", 7));
+    close(list_garbage("b", &file, sizeof(file)));
+    close(list_garbage("c", "", 0));
+    assert_int_equal(count_boards(&slot), 0);
+    assert_int_equal(count_files(), 0);
+
+    int locked = list_garbage("d", &file, sizeof(file)); // somebody lives, but shows nothing
+    assert_int_equal(flock(locked, LOCK_EX), 0);
+    assert_int_equal(count_boards(&slot), 0);
+    assert_int_equal(count_files(), 1);
+    close(locked);
+    assert_int_equal(count_boards(&slot), 0);
+    assert_int_equal(count_files(), 0);
+}
+
+// Maps a file of our own as if it were another's board.
+static bool maps(int fd)
+{
+    struct stat status;
+    struct alb_directory_board board;
+    assert_int_equal(fstat(fd, &status), 0);
+    bool is_mapped = alb_directory_map((int)getpid(), fd, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &board);
+    if (is_mapped)
+        alb_directory_unmap(&board);
+    return is_mapped;
+}
+
+static void alb_directory_map__garbage_boards(void **state)
+{
+    struct alb_board board;
+    create_board(&board, 1);
+    const struct alb_board_header good = *board.header;
+    assert_true(maps(board.fd));
+#define REFUSES(change)               \
+    do {                              \
+        change;                       \
+        assert_false(maps(board.fd)); \
+        *board.header = good;         \
+    } while (0)
+    REFUSES(board.header->magic ^= 1);
+    REFUSES(board.header->version++);
+    REFUSES(board.header->header_bytes++);
+    REFUSES(board.header->address_count = ALB_DEVICE_ADDRESSES_MAX + 1);
+    REFUSES(board.header->qp_max++);
+    REFUSES(board.header->qp_max = UINT32_MAX);
+    REFUSES(board.header->qp_max = 0);
+    REFUSES(board.header->qp_offset = UINT64_MAX);
+    REFUSES(board.header->qp_offset = 8);
+    REFUSES(memset(board.header->program, 'x', sizeof(board.header->program)));
+    REFUSES(memset(board.header->device, 'x', sizeof(board.header->device)));
+    REFUSES(memset(board.header->faults, 'x', sizeof(board.header->faults)));
+    assert_true(maps(board.fd));
+    struct alb_directory_board other;
+    struct stat status;
+    assert_int_equal(fstat(board.fd, &status), 0);
+    assert_false(
+        alb_directory_map((int)getpid(), board.fd, (uint64_t)status.st_dev, (uint64_t)status.st_ino + 1, &other));
+    board.header->stat_count++; // another version's counters: listed, but not readable
+    assert_true(alb_directory_map((int)getpid(), board.fd, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &other));
+    assert_null(other.qps);
+    alb_directory_unmap(&other);
+    alb_board_destroy(&board);
+
+    int shrinkable = memfd_create("shrinkable", MFD_CLOEXEC | MFD_ALLOW_SEALING); // its owner could make a reader crash
+    assert_int_equal(ftruncate(shrinkable, (off_t)good.total_bytes), 0);
+    assert_int_equal(pwrite(shrinkable, &good, sizeof(good), 0), sizeof(good));
+    assert_false(maps(shrinkable));
+    assert_int_equal(fcntl(shrinkable, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_true(maps(shrinkable));
+    close(shrinkable);
+}
+
+static void alb_directory_open__not_ours(void **state)
+{
+    struct alb_directory directory;
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    mkdir(alb_directory_folder(geteuid(), folder), 0700);
+    chmod(folder, 0777); // anybody could put files there
+    assert_int_equal(alb_directory_open(&directory, geteuid()), EPERM);
+    chmod(folder, 0700);
+    rmdir(folder);
+    assert_int_equal(symlink("/tmp", folder), 0);
+    assert_int_not_equal(alb_directory_open(&directory, geteuid()), 0);
+    unlink(folder);
+}
+
+static void alb_directory_enter__without_a_place(void **state)
+{
+    struct alb_board board;
+    struct alb_directory_entry entry;
+    alb_log_set_level(ALB_LOG_ERROR);
+    setenv("ALBEDO_DIRECTORY", "/nowhere/at/all", 1);
+    create_board(&board, 1);
+    alb_directory_enter(&entry, &board);
+    assert_int_equal(entry.fd, -1);
+    alb_directory_leave(&entry);
+    board.header->device_stats.sum.counter[0]++; // counts all the same
+    alb_board_destroy(&board);
+    setenv("ALBEDO_DIRECTORY", base, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_directory__empty),
+        cmocka_unit_test(alb_directory__shows_another_process),
+        cmocka_unit_test(alb_directory__forgets_the_killed),
+        cmocka_unit_test(alb_directory_leave__removes),
+        cmocka_unit_test(alb_directory__reading_allocates_nothing),
+        cmocka_unit_test(alb_directory__garbage_files),
+        cmocka_unit_test(alb_directory_map__garbage_boards),
+        cmocka_unit_test(alb_directory_open__not_ours),
+        cmocka_unit_test(alb_directory_enter__without_a_place),
+    };
+    return cmocka_run_group_tests_name("directory", tests, setup, teardown);
+}
