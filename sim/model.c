@@ -262,6 +262,10 @@ static uint32_t wc_opcode(enum alb_wr_opcode opcode)
         return ALB_WC_FETCH_ADD;
     case ALB_WR_ATOMIC_WRITE:
         return ALB_WC_ATOMIC_WRITE;
+    case ALB_WR_BIND_MW:
+        return ALB_WC_BIND_MW;
+    case ALB_WR_LOCAL_INV:
+        return ALB_WC_LOCAL_INV;
     default:
         return ALB_WC_SEND;
     }
@@ -334,7 +338,10 @@ static bool fits_message(const struct alb_model_op *op, const struct alb_wc *wc,
         return false;
     if (wc->opcode != (uint32_t)(is_write ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV))
         return false;
+    bool has_inv = op->opcode == ALB_WR_SEND_WITH_INV;
     if (has_imm != !!(wc->flags & ALB_WC_WITH_IMM) || (has_imm && wc->imm_data != op->imm))
+        return false;
+    if (has_inv != !!(wc->flags & ALB_WC_WITH_INV) || (has_inv && wc->invalidated_rkey != op->invalidate))
         return false;
     return op->length == got_bytes && (is_write || memcmp(op->content, got, got_bytes) == 0);
 }

@@ -131,6 +131,7 @@ struct draft {
     enum wrong wrong;
     bool is_inline;
     struct alb_search_slot *slot;
+    struct alb_search_window *through_window; // the peer's, whose key it uses or invalidates
 };
 
 static bool is_remote(enum alb_wr_opcode opcode)
@@ -173,6 +174,25 @@ static void draw_atomic(struct alb_search *search, const struct alb_model_qp *qp
         memcpy(&op->compare_add, search->sides[1 - qp->side].arena + op->remote_at, 8);
 }
 
+// Lets the request use the peer's window, if it works there; or lets a SEND close it.
+static void draw_window(struct alb_search *search, const struct alb_search_qp *qp, struct draft *draft)
+{
+    struct alb_search_window *window = &search->sides[1 - qp->model->side].qps[qp->model->index].window;
+    struct alb_model_op *op = &draft->op;
+    bool is_inside = op->remote_at - qp->model->slice.at < qp->model->slice.length;
+    if (qp->model->type != ALB_QPT_RC || window->state != SEARCH_WINDOW_OPEN || draft->wrong != NOTHING ||
+        !alb_search_percent(search, 50))
+        return;
+    if (op->opcode == ALB_WR_SEND) {
+        op->opcode = ALB_WR_SEND_WITH_INV;
+        op->invalidate = window->key;
+        op->is_fenced = true; // a READ through the window may be executed again until it has completed
+        draft->through_window = window;
+    } else if (is_remote(op->opcode) && !alb_model_is_atomic(op->opcode) && is_inside) {
+        draft->through_window = window;
+    }
+}
+
 static bool draw_op(struct alb_search *search, struct alb_search_side *side, const struct alb_search_qp *qp,
                     struct draft *draft)
 {
@@ -203,6 +223,7 @@ static bool draw_op(struct alb_search *search, struct alb_search_side *side, con
         op->local_count = cut(search, at, op->length, op->local);
     }
     draw_wrong(search, type, draft);
+    draw_window(search, qp, draft);
     return true;
 }
 
@@ -230,6 +251,18 @@ static void aim(const struct alb_search *search, const struct alb_search_side *p
     default:
         break;
     }
+    if (draft->through_window)
+        wr->rkey = draft->through_window->key;
+}
+
+static int hand_over(struct alb_search_qp *qp, const struct alb_send_wr *wr)
+{
+    int error = alb_qp_send_stage(qp->qp, wr);
+    if (error)
+        return error;
+    alb_qp_send_commit(qp->qp);
+    alb_engine_bell_ring(qp->qp);
+    return 0;
 }
 
 static int send(struct alb_search *search, struct alb_search_side *side, struct alb_search_qp *qp,
@@ -247,6 +280,7 @@ static int send(struct alb_search *search, struct alb_search_side *side, struct 
         .sge = sges,
         .sge_count = op->local_count,
         .imm_data = op->imm,
+        .invalidate_rkey = op->invalidate,
         .compare_add = op->compare_add,
         .swap = op->swap,
         .ah = side->ah,
@@ -259,12 +293,35 @@ static int send(struct alb_search *search, struct alb_search_side *side, struct 
         to_sges(side, op->local, op->local_count, key, sges);
     if (is_remote(op->opcode))
         aim(search, peer, draft, &wr);
-    int error = alb_qp_send_stage(qp->qp, &wr);
-    if (error)
-        return error;
-    alb_qp_send_commit(qp->qp);
-    alb_engine_bell_ring(qp->qp);
-    return 0;
+    return hand_over(qp, &wr);
+}
+
+// True if error is none; else it must be that of a full queue.
+static bool check_posted(struct alb_search *search, const struct alb_search_qp *qp, uint32_t open, int error)
+{
+    if (error == 0) {
+        alb_model_posted(qp->model);
+        search->result->requests++;
+        return true;
+    }
+    alb_model_unpost(&search->model, qp->model);
+    if (error != ENOMEM || open < qp->cap.send_wr_max)
+        alb_model_fail(&search->model, "queue pair %u/%u: post refused with %d while %u of %u are open",
+                       qp->model->side, qp->model->index, error, open, qp->cap.send_wr_max);
+    return false;
+}
+
+static void post_window(struct alb_search *search, struct alb_search_qp *qp)
+{
+    struct alb_send_wr wr;
+    if (!alb_search_draw_window(search, qp->model->side, qp->model->index, &wr))
+        return;
+    struct alb_model_op op = {.opcode = wr.opcode, .is_signaled = true};
+    uint32_t open = alb_model_open(qp->model);
+    wr.flags = ALB_SEND_SIGNALED;
+    wr.wr_id = alb_model_post(&search->model, qp->model, &op);
+    if (check_posted(search, qp, open, hand_over(qp, &wr)))
+        alb_search_window_posted(&qp->window, wr.opcode);
 }
 
 void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index)
@@ -272,22 +329,25 @@ void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index)
     struct alb_search_side *s = &search->sides[side];
     struct alb_search_qp *qp = &s->qps[index];
     struct draft draft = {0};
-    if (alb_qp_current_state(qp->qp) < ALB_QPS_RTS || !draw_op(search, s, qp, &draft))
+    if (alb_qp_current_state(qp->qp) < ALB_QPS_RTS)
+        return;
+    if (qp->model->type == ALB_QPT_RC && alb_search_percent(search, 8)) {
+        post_window(search, qp);
+        return;
+    }
+    if (!draw_op(search, s, qp, &draft))
         return;
     uint32_t open = alb_model_open(qp->model);
     uint32_t number = alb_model_post(&search->model, qp->model, &draft.op);
-    int error = send(search, s, qp, &draft, number);
-    if (error) {
-        alb_model_unpost(&search->model, qp->model);
-        if (error != ENOMEM || open < qp->cap.send_wr_max)
-            alb_model_fail(&search->model, "queue pair %u/%u: post refused with %d while %u of %u are open", side,
-                           index, error, open, qp->cap.send_wr_max);
+    if (!check_posted(search, qp, open, send(search, s, qp, &draft, number)))
         return;
-    }
-    alb_model_posted(qp->model);
-    search->result->requests++;
     if (draft.slot)
         *draft.slot = (struct alb_search_slot){.is_taken = true, .qp = qp->model, .number = number};
+    if (!draft.through_window)
+        return;
+    draft.through_window->is_used = true;
+    if (draft.op.opcode == ALB_WR_SEND_WITH_INV)
+        alb_search_window_posted(draft.through_window, draft.op.opcode);
 }
 
 // ---- receives
@@ -353,6 +413,21 @@ static bool is_receive(const struct alb_wc *wc)
     return wc->opcode & ALB_WC_RECV;
 }
 
+static void follow_window(struct alb_search_qp *qp, const struct alb_wc *wc)
+{
+    static const struct alb_model_op closed_by_peer = {.opcode = ALB_WR_SEND_WITH_INV};
+    if (is_receive(wc)) {
+        if (wc->status == ALB_WC_SUCCESS && wc->flags & ALB_WC_WITH_INV)
+            alb_search_window_done(qp, &closed_by_peer, ALB_WC_SUCCESS);
+        return;
+    }
+    if (wc->wr_id >= qp->model->count)
+        return;
+    const struct alb_model_op *op = &qp->model->ops[wc->wr_id];
+    if (op->opcode == ALB_WR_BIND_MW || op->opcode == ALB_WR_LOCAL_INV)
+        alb_search_window_done(qp, op, (enum alb_wc_status)wc->status);
+}
+
 uint32_t alb_search_poll(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *s = &search->sides[side];
@@ -366,6 +441,7 @@ uint32_t alb_search_poll(struct alb_search *search, uint32_t side)
         const struct alb_qp *peer = search->sides[1 - side].qps[qp->model->index].qp;
         if (is_in_error(peer) || alb_qp_current_state(peer) == ALB_QPS_RESET)
             qp->model->may_fail = true;
+        follow_window(qp, wc);
         if (is_receive(wc))
             alb_model_on_recv(&search->model, qp->model, (uint32_t)wc->wr_id, wc, is_in_error(qp->qp));
         else

@@ -140,8 +140,8 @@ static void create_qp(struct alb_search *search, uint32_t side, uint32_t index)
 
 static void create_objects(struct alb_search *search, uint32_t side)
 {
-    const uint32_t open =
-        ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC;
+    const uint32_t open = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ |
+                          ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND;
     struct alb_search_side *s = &search->sides[side];
     struct alb_engine *engine = s->host->engine;
     struct alb_av av = {.local = s->host->addr, .peer = search->pair.host[1 - side].addr, .hop_limit = 64};
@@ -208,8 +208,10 @@ void alb_search_close(struct alb_search *search)
 {
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         struct alb_search_side *s = &search->sides[side];
-        for (uint32_t i = 0; i < search->qp_count; i++)
+        for (uint32_t i = 0; i < search->qp_count; i++) {
+            alb_search_window_end(&s->qps[i].window);
             must(alb_qp_destroy(s->qps[i].qp));
+        }
         if (s->srq)
             must(alb_srq_destroy(s->srq));
         must(alb_mr_destroy(s->mr));
@@ -233,6 +235,7 @@ static void reset(struct alb_search *search, uint32_t side, uint32_t index)
 {
     struct alb_search_qp *qp = &search->sides[side].qps[index];
     alb_model_on_reset(&search->model, qp->model);
+    alb_search_window_end(&qp->window);
     alb_search_free_slots(&search->sides[side]);
     if (alb_search_percent(search, 30)) {
         must(alb_qp_destroy(qp->qp));

@@ -19,11 +19,27 @@ struct alb_search_slot {
     uint32_t number;
 };
 
+// A window of type 2 that a side opens over where the peer's queue pair writes.
+enum alb_search_window_state {
+    SEARCH_WINDOW_CLOSED,
+    SEARCH_WINDOW_OPENING, // a bind is posted
+    SEARCH_WINDOW_OPEN,    // the peer may use its key
+    SEARCH_WINDOW_CLOSING, // LOCAL_INV is posted here, or SEND_WITH_INV there
+};
+
+struct alb_search_window {
+    struct alb_region *mw;
+    enum alb_search_window_state state;
+    uint32_t key;
+    bool is_used; // the peer has posted something with its key
+};
+
 struct alb_search_qp {
     struct alb_qp *qp;
     struct alb_model_qp *model;
     struct alb_qp_cap cap;
     bool is_connected;
+    struct alb_search_window window;
 };
 
 struct alb_search_side {
@@ -80,6 +96,15 @@ void alb_search_open(struct alb_search *search, uint64_t seed);
 void alb_search_close(struct alb_search *search);
 // Connects number index of both sides anew; everything of it has been polled.
 void alb_search_connect(struct alb_search *search, uint32_t index);
+
+// search_window.c
+// Draws a request that opens or closes a window of this side; false if there is none to draw.
+bool alb_search_draw_window(struct alb_search *search, uint32_t side, uint32_t index, struct alb_send_wr *wr);
+// A request about windows was posted, or completed.
+void alb_search_window_posted(struct alb_search_window *window, enum alb_wr_opcode opcode);
+void alb_search_window_done(struct alb_search_qp *qp, const struct alb_model_op *op, enum alb_wc_status status);
+// The queue pair begins anew.
+void alb_search_window_end(struct alb_search_window *window);
 
 // search_work.c
 // Posts a request, if there is room and memory for it.

@@ -310,7 +310,8 @@ static void bad_local_key__what_stands_before_completes_first(void **state)
     world_free(w);
 }
 
-// A request sent again whose memory is gone by then fails; nothing behind it overtakes, though it had been sent before too.
+// A request sent again whose memory is gone by then fails; nothing behind it overtakes, though it had been sent before
+// too.
 static void memory_gone_before_it_is_sent_again__nothing_overtakes(void **state)
 {
     struct world *w = world_default();
