@@ -137,6 +137,8 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
         rc->expected = qp->attr.rq_psn;
     if (mask & ALB_QP_SQ_PSN)
         rc->una = rc->next = rc->high = qp->attr.sq_psn;
+    if (mask & ALB_QP_TIMEOUT && rc->una != rc->next)
+        alb_rc_watch(rc);
     if (mask & ALB_QP_RETRY_CNT)
         rc->retries_left = qp->attr.retry_cnt;
     if (mask & ALB_QP_RNR_RETRY)

@@ -103,6 +103,8 @@ void alb_rc_requester_stop(struct alb_rc *rc);
 
 // rc_completer.c
 enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
+// Arms the timer of acknowledgements for the time at which silence will have lasted too long.
+void alb_rc_watch(struct alb_rc *rc);
 void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now);
 void alb_rc_on_rnr_timeout(struct alb_deadline *deadline, alb_time now);
 // Completes the requests at the head of the send queue that are done.

@@ -174,23 +174,31 @@ static void miss_answer(struct alb_rc *rc, alb_time now)
     recover(rc, ALB_LOSS_GAP, "answers were lost", now);
 }
 
+void alb_rc_watch(struct alb_rc *rc)
+{
+    struct alb_qp *qp = rc->qp;
+    alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
+    alb_time at = ALB_TIME_NEVER;
+    if (timeout_ns != ALB_TIME_NEVER)
+        at = rc->heard + ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns);
+    alb_wheel_arm(&qp->engine->wheel, &rc->ack_timer.timer, at);
+}
+
 void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_rc *rc = ALB_CONTAINER_OF(deadline, struct alb_rc, ack_timer);
     struct alb_qp *qp = rc->qp;
     if (rc->is_waiting_rnr || rc->una == rc->next)
         return; // nothing is under way (it may wait for the window); the next packet arms the timer again
-    alb_time timeout_ns = ALB_MAX(alb_ack_timeout_ns(qp->attr.timeout), qp->engine->config.ack_timeout_min_ns);
-    if (now < rc->heard + timeout_ns) { // something was heard meanwhile
-        alb_wheel_arm(&qp->engine->wheel, &deadline->timer, rc->heard + timeout_ns);
-        return;
-    }
+    alb_rc_watch(rc);
+    if (!alb_timer_is_armed(&deadline->timer) || deadline->timer.at > now)
+        return; // something was heard meanwhile, or there is all the time in the world
     alb_trace_add(qp->engine, ALB_TRACE_timeout, qp->number, rc->una, (uint64_t)(qp->attr.retry_cnt - rc->retries_left),
                   qp->attr.retry_cnt, now);
     alb_qp_count(qp, ALB_STAT_local_ack_timeout_err, 1);
     recover(rc, ALB_LOSS_TIMEOUT, "no acknowledgement", now);
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR && !alb_timer_is_armed(&deadline->timer))
-        alb_wheel_arm(&qp->engine->wheel, &deadline->timer, now + timeout_ns);
+    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+        alb_rc_watch(rc);
 }
 
 void alb_rc_on_rnr_timeout(struct alb_deadline *deadline, alb_time now)

@@ -137,10 +137,8 @@ static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_
     rc->next = alb_psn_add(rc->next, (int32_t)packets);
     if (alb_psn_diff(rc->next, rc->high) > 0)
         rc->high = rc->next;
-    alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
-    if (timeout_ns != ALB_TIME_NEVER && !alb_timer_is_armed(&rc->ack_timer.timer))
-        alb_wheel_arm(&qp->engine->wheel, &rc->ack_timer.timer,
-                      rc->heard + ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns));
+    if (!alb_timer_is_armed(&rc->ack_timer.timer))
+        alb_rc_watch(rc);
 }
 
 // True if a packet of the next request surely follows: then the end of this one need not ask for an acknowledgement,

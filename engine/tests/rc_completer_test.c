@@ -1,0 +1,657 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What acknowledgements, answers and silence do to the requests in flight.
+#include "engine/rc.h"
+
+#include "engine/tests/pair.h"
+
+#include "base/tests/test.h"
+
+#include <stdlib.h>
+
+enum {
+    MTU = 1024,
+    TIMEOUT_NS = 4096 << 10, // of timeout code 10
+};
+
+struct context {
+    struct pair *pair;
+    struct alb_qp *qps[2];
+};
+
+static int setup(void **state)
+{
+    struct context *c = calloc(1, sizeof(*c));
+    c->pair = pair_new(NULL);
+    pair_fill(c->pair);
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
+    *state = c;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct context *c = *state;
+    pair_free(c->pair);
+    free(c);
+    return 0;
+}
+
+static void ask(struct context *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
+{
+    assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, ALB_SEND_SIGNALED, 0, length), 0);
+}
+
+static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
+{
+    struct alb_wc wc;
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, wr_id);
+    assert_int_equal(wc.status, status);
+}
+
+static void expect_none(struct context *c)
+{
+    struct alb_wc wc;
+    assert_false(pair_poll(c->pair, 0, &wc));
+}
+
+static void lose_all(struct context *c, int side)
+{
+    while (pair_count(c->pair, side) > 0)
+        pair_lose(c->pair, side);
+}
+
+static struct alb_roce response(const struct context *c, uint8_t opcode, int32_t psn_offset, uint8_t syndrome)
+{
+    return (struct alb_roce){
+        .opcode = opcode,
+        .pkey = 0xffff,
+        .dest_qpn = alb_qp_number(c->qps[0]),
+        .psn = alb_psn_add(PAIR_PSN, psn_offset),
+        .syndrome = syndrome,
+    };
+}
+
+static void acknowledge(struct context *c, int32_t psn_offset, uint8_t syndrome)
+{
+    struct alb_roce roce = response(c, ALB_RC_ACK, psn_offset, syndrome);
+    pair_inject(c->pair, 1, &roce, NULL, 0);
+}
+
+static uint64_t counted(const struct context *c, enum alb_stat stat)
+{
+    return c->pair->hosts[0].stats.sum.counter[stat];
+}
+
+static uint64_t dropped(const struct context *c, enum alb_drop reason)
+{
+    return c->pair->hosts[0].stats.dropped[reason];
+}
+
+#define ACK        ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
+#define NAK(code)  ALB_AETH_SYNDROME_NAK(code)
+#define RNR(timer) ALB_AETH_SYNDROME_RNR(timer)
+
+// ---- acknowledgements
+// ----------------------------------------------------------------------------------------------------
+
+static void completer__one_acknowledgement_for_many(void **state)
+{
+    struct context *c = *state;
+    for (uint64_t i = 0; i < 5; i++)
+        ask(c, ALB_WR_RDMA_WRITE, i, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 2, ACK);
+    for (uint64_t i = 0; i < 3; i++)
+        expect(c, i, ALB_WC_SUCCESS);
+    expect_none(c);
+    acknowledge(c, 4, ACK);
+    expect(c, 3, ALB_WC_SUCCESS);
+    expect(c, 4, ALB_WC_SUCCESS);
+    assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
+}
+
+static void completer__part_of_a_message_does_not_complete_it(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 3 * MTU);
+    pair_send(c->pair, 0);
+    acknowledge(c, 1, ACK);
+    expect_none(c);
+    assert_int_equal(c->qps[0]->peer->inflight_bytes, MTU + ALB_RC_PACKET_OVERHEAD);
+    acknowledge(c, 2, ACK);
+    expect(c, 1, ALB_WC_SUCCESS);
+}
+
+// Late ones, and those of what was never sent, change nothing.
+static void completer__acknowledges_what_is_not_in_flight(void **state)
+{
+    struct context *c = *state;
+    acknowledge(c, 0, ACK);
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, -1, ACK);
+    acknowledge(c, 2, ACK);
+    acknowledge(c, 0x7fffff, ACK);
+    acknowledge(c, -0x800000, NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    expect_none(c);
+    acknowledge(c, 0, ACK);
+    expect(c, 1, ALB_WC_SUCCESS);
+    acknowledge(c, 0, ACK);
+    acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    expect_none(c);
+    assert_int_equal(dropped(c, ALB_DROP_STALE_RESPONSE), 7);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+}
+
+static void completer__acknowledged_while_it_was_to_be_sent_again(void **state)
+{
+    struct context *c = *state;
+    for (uint64_t i = 0; i < 4; i++)
+        ask(c, ALB_WR_RDMA_WRITE, i, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    pair_pass(c->pair, 2 * TIMEOUT_NS); // back to the first
+    acknowledge(c, 2, ACK);             // and yet three of them had arrived
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    assert_int_equal(pair_peek(c->pair, 0, 0)->roce.psn, alb_psn_add(PAIR_PSN, 3));
+    acknowledge(c, 3, ACK);
+    for (uint64_t i = 0; i < 4; i++)
+        expect(c, i, ALB_WC_SUCCESS);
+    assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
+}
+
+static void completer__reserved_syndrome(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 0, 0x5f);
+    assert_int_equal(dropped(c, ALB_DROP_BAD_RESPONSE), 1);
+    expect_none(c);
+}
+
+// ---- NAKs
+// ----------------------------------------------------------------------------------------------------------------
+
+// What was sent before the refused request has succeeded, what was sent behind it is flushed.
+static void completer__naks_that_end_it(void **state)
+{
+    static const struct {
+        uint8_t code;
+        enum alb_wc_status status;
+        enum alb_stat stat;
+    } rows[] = {
+        {ALB_NAK_INVALID_REQUEST, ALB_WC_REM_INV_REQ_ERR, ALB_STAT_req_remote_invalid_request},
+        {ALB_NAK_REMOTE_ACCESS_ERROR, ALB_WC_REM_ACCESS_ERR, ALB_STAT_req_remote_access_errors},
+        {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_WC_REM_OP_ERR, ALB_STAT_req_remote_op_errors},
+        {17, ALB_WC_BAD_RESP_ERR, ALB_STAT_COUNT},
+    };
+    struct context *c = *state;
+    for (size_t i = 0; i < ALB_COUNT(rows); i++) {
+        struct alb_event event;
+        pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
+        ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+        ask(c, ALB_WR_RDMA_WRITE, 2, 2 * MTU);
+        ask(c, ALB_WR_RDMA_WRITE, 3, 8);
+        pair_send(c->pair, 0);
+        acknowledge(c, 1, NAK(rows[i].code));
+        expect(c, 1, ALB_WC_SUCCESS);
+        expect(c, 2, rows[i].status);
+        expect(c, 3, ALB_WC_WR_FLUSH_ERR);
+        expect_none(c);
+        assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
+        if (rows[i].stat != ALB_STAT_COUNT)
+            assert_int_equal(counted(c, rows[i].stat), 1);
+        assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
+        assert_int_equal(event.failure.status, rows[i].status);
+        assert_int_equal(event.failure.syndrome, NAK(rows[i].code));
+        assert_int_equal(event.failure.awaited_psn, alb_psn_add(PAIR_PSN, 1));
+        assert_int_equal(event.failure.last_psn, alb_psn_add(PAIR_PSN, 3));
+        assert_int_equal(event.failure.opcode, ALB_WR_RDMA_WRITE);
+        assert_false(event.failure.at_responder);
+        assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
+        lose_all(c, 0);
+    }
+}
+
+static void one_retry(struct alb_qp_attr *attr, int side)
+{
+    attr->retry_cnt = 1;
+}
+
+static void completer__sequence_errors_cost_retries_until_something_moves(void **state)
+{
+    struct context *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, one_retry);
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    acknowledge(c, 1, NAK(ALB_NAK_PSN_SEQUENCE_ERROR)); // acknowledges the first: a retry again
+    expect(c, 1, ALB_WC_SUCCESS);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
+    acknowledge(c, 1, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    expect(c, 2, ALB_WC_RETRY_EXC_ERR);
+    assert_int_equal(counted(c, ALB_STAT_packet_seq_err), 3);
+    assert_int_equal(counted(c, ALB_STAT_retry_exceeded_err), 1);
+}
+
+// ---- silence
+// -------------------------------------------------------------------------------------------------------------
+
+static void completer__silence_costs_retries(void **state)
+{
+    struct context *c = *state;
+    struct alb_event event;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    for (uint32_t i = 0; i <= 7; i++) {
+        assert_int_equal(pair_send(c->pair, 0), 1);
+        lose_all(c, 0);
+        pair_pass(c->pair, TIMEOUT_NS - 1);
+        assert_int_equal(pair_send(c->pair, 0), 0);
+        expect_none(c);
+        pair_pass(c->pair, 1);
+    }
+    expect(c, 1, ALB_WC_RETRY_EXC_ERR);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 8);
+    assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
+    assert_int_equal(event.failure.retries, 7);
+    assert_int_equal(event.failure.retry_limit, 7);
+    assert_string_equal(event.failure.reason, "no acknowledgement");
+    assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
+}
+
+static void no_retry(struct alb_qp_attr *attr, int side)
+{
+    attr->retry_cnt = 0;
+}
+
+static void completer__no_retries_at_all(void **state)
+{
+    struct context *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, no_retry);
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_send(c->pair, 0);
+    pair_pass(c->pair, TIMEOUT_NS);
+    expect(c, 1, ALB_WC_RETRY_EXC_ERR);
+}
+
+// The time counts from the last thing heard, not from when the timer was armed.
+static void completer__what_is_heard_gives_more_time(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 3 * MTU);
+    pair_send(c->pair, 0);
+    pair_pass(c->pair, TIMEOUT_NS - 1);
+    acknowledge(c, 0, ACK);
+    pair_pass(c->pair, TIMEOUT_NS - 1);
+    acknowledge(c, 1, ACK);
+    pair_pass(c->pair, TIMEOUT_NS - 1);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 0);
+    pair_pass(c->pair, 1);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 1);
+}
+
+static void completer__nothing_in_flight_needs_no_timer(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(c->pair);
+    assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
+}
+
+static void infinite(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 0;
+}
+
+static void completer__for_ever(void **state)
+{
+    struct context *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, infinite);
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_send(c->pair, 0);
+    assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
+}
+
+// The time to wait is changed while something is in flight.
+static void completer__another_timeout_while_draining(void **state)
+{
+    struct context *c = *state;
+    struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE | ALB_QP_TIMEOUT, c->pair->now), 0);
+    pair_pass(c->pair, 100ull * TIMEOUT_NS);
+    expect_none(c);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 0);
+    attr.timeout = 5;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE | ALB_QP_TIMEOUT, c->pair->now), 0);
+    pair_pass(c->pair, 100ull * TIMEOUT_NS);
+    assert_int_equal(pair_send(c->pair, 0), 1); // there is a timer again
+    pair_settle(c->pair);
+    expect(c, 1, ALB_WC_SUCCESS);
+}
+
+// ---- receiver not ready
+// --------------------------------------------------------------------------------------------------
+
+static void completer__waits_as_long_as_the_receiver_says(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_SEND, 1, 8);
+    ask(c, ALB_WR_SEND, 2, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    acknowledge(c, 0, RNR(14)); // 1.28 ms... of table 45: 0.96 ms is 13
+    alb_time wait = alb_rnr_timer_ns(14);
+    pair_pass(c->pair, wait - 1);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    pair_pass(c->pair, 1);
+    assert_int_equal(pair_send(c->pair, 0), 2); // with what stands behind it
+    assert_int_equal(pair_peek(c->pair, 0, 0)->roce.psn, PAIR_PSN);
+    assert_int_equal(counted(c, ALB_STAT_rcvd_rnr_err), 1);
+}
+
+static void completer__rnr_acknowledges_what_was_before(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    ask(c, ALB_WR_SEND, 2, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 1, RNR(1));
+    expect(c, 1, ALB_WC_SUCCESS);
+    assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
+}
+
+static void two_rnr_retries(struct alb_qp_attr *attr, int side)
+{
+    attr->rnr_retry = 2;
+}
+
+static void completer__rnr_retries(void **state)
+{
+    struct context *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, two_rnr_retries);
+    ask(c, ALB_WR_SEND, 1, 8);
+    for (int i = 0; i < 3; i++) {
+        expect_none(c);
+        assert_int_equal(pair_send(c->pair, 0), 1);
+        lose_all(c, 0);
+        acknowledge(c, 0, RNR(1));
+        acknowledge(c, 0, RNR(1)); // the same answer twice costs one
+        pair_pass(c->pair, alb_rnr_timer_ns(1));
+    }
+    expect(c, 1, ALB_WC_RNR_RETRY_EXC_ERR);
+    assert_int_equal(counted(c, ALB_STAT_retry_rnr_exceeded_err), 1);
+}
+
+static void completer__seven_means_for_ever(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_SEND, 1, 8);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(pair_send(c->pair, 0), 1);
+        lose_all(c, 0);
+        acknowledge(c, 0, RNR(1));
+        pair_pass(c->pair, alb_rnr_timer_ns(1));
+    }
+    expect_none(c);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
+}
+
+// The time in which the receiver wants to be left alone is not silence.
+static void completer__waiting_for_the_receiver_is_no_timeout(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_SEND, 1, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 0, RNR(31)); // 491 ms, against a timeout of 4
+    pair_pass(c->pair, 400 * ALB_NS_PER_MS);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 0);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+}
+
+// An acknowledgement of everything comes while it waits: what is posted next goes when the wait is over.
+static void completer__acknowledged_while_it_waits(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_SEND, 1, 8);
+    pair_send(c->pair, 0);
+    acknowledge(c, 0, RNR(1));
+    acknowledge(c, 0, ACK);
+    expect(c, 1, ALB_WC_SUCCESS);
+    ask(c, ALB_WR_SEND, 2, 8);
+    pair_pass(c->pair, alb_rnr_timer_ns(1));
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    assert_int_equal(pair_peek(c->pair, 0, 1)->roce.psn, alb_psn_add(PAIR_PSN, 1));
+}
+
+// ---- answers
+// -------------------------------------------------------------------------------------------------------------
+
+static void completer__reads_and_atomics(void **state)
+{
+    struct context *c = *state;
+    uint64_t *theirs = (uint64_t *)(c->pair->hosts[1].memory);
+    uint64_t *ours = (uint64_t *)(c->pair->hosts[0].memory);
+    *theirs = 41;
+    ask(c, ALB_WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+    pair_settle(c->pair);
+    expect(c, 1, ALB_WC_SUCCESS);
+    assert_int_equal(*ours, 41);
+    assert_int_equal(*theirs, 42);
+    ask(c, ALB_WR_ATOMIC_CMP_AND_SWP, 2, 8); // 42 is not 1
+    pair_settle(c->pair);
+    assert_int_equal(*ours, 42);
+    assert_int_equal(*theirs, 42);
+    *theirs = 1;
+    ask(c, ALB_WR_ATOMIC_CMP_AND_SWP, 3, 8);
+    pair_settle(c->pair);
+    assert_int_equal(*ours, 1);
+    assert_int_equal(*theirs, 2);
+    *ours = 99;
+    ask(c, ALB_WR_ATOMIC_WRITE, 4, 8);
+    pair_settle(c->pair);
+    assert_int_equal(*ours, 99);
+    assert_int_equal(*theirs, 99);
+    ask(c, ALB_WR_RDMA_READ, 5, 3 * MTU + 1);
+    pair_settle(c->pair);
+    assert_memory_equal(ours, theirs, 3 * MTU + 1);
+    ask(c, ALB_WR_RDMA_READ, 6, 0);
+    pair_settle(c->pair);
+    for (uint64_t i = 2; i <= 6; i++)
+        expect(c, i, ALB_WC_SUCCESS);
+    assert_int_equal(counted(c, ALB_STAT_rdma_atomics), 4);
+    assert_int_equal(counted(c, ALB_STAT_rdma_reads), 2);
+}
+
+// An answer acknowledges all requests before it.
+static void completer__answers_acknowledge(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    ask(c, ALB_WR_RDMA_READ, 2, 8);
+    pair_send(c->pair, 0);
+    struct alb_roce roce = response(c, ALB_RC_READ_RESPONSE_ONLY, 1, ACK);
+    pair_inject(c->pair, 1, &roce, "12345678", 8);
+    expect(c, 1, ALB_WC_SUCCESS);
+    expect(c, 2, ALB_WC_SUCCESS);
+    assert_memory_equal(c->pair->hosts[0].memory, "12345678", 8);
+}
+
+// The acknowledgement of what came behind a READ shows that its answer was lost: it is asked for again without waiting.
+static void completer__an_answer_is_missing(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_READ, 1, 8);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(pair_send(c->pair, 1), 2);
+    pair_lose(c->pair, 1);
+    pair_deliver(c->pair, 1);
+    expect_none(c);
+    assert_int_equal(counted(c, ALB_STAT_implied_nak_seq_err), 1);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    assert_int_equal(pair_peek(c->pair, 0, 0)->roce.opcode, ALB_RC_READ_REQUEST);
+    pair_settle(c->pair);
+    expect(c, 1, ALB_WC_SUCCESS);
+    expect(c, 2, ALB_WC_SUCCESS);
+    assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 8);
+}
+
+static void completer__an_answer_comes_twice(void **state)
+{
+    struct context *c = *state;
+    ask(c, ALB_WR_RDMA_READ, 1, 2 * MTU);
+    pair_send(c->pair, 0);
+    struct alb_roce roce = response(c, ALB_RC_READ_RESPONSE_FIRST, 0, ACK);
+    uint8_t bytes[MTU];
+    memset(bytes, 1, MTU);
+    pair_inject(c->pair, 1, &roce, bytes, MTU);
+    memset(bytes, 2, MTU);
+    pair_inject(c->pair, 1, &roce, bytes, MTU); // is not placed again
+    assert_int_equal(c->pair->hosts[0].memory[0], 1);
+    assert_int_equal(dropped(c, ALB_DROP_STALE_RESPONSE), 1);
+}
+
+// An answer of another kind or length than its request asks for touches nothing.
+static void completer__answers_that_do_not_fit(void **state)
+{
+    struct context *c = *state;
+    uint8_t bytes[2 * MTU];
+    memset(bytes, 0xcc, sizeof(bytes));
+    ask(c, ALB_WR_RDMA_READ, 1, 2 * MTU - 3);
+    ask(c, ALB_WR_ATOMIC_FETCH_AND_ADD, 2, 8);
+    ask(c, ALB_WR_ATOMIC_WRITE, 3, 8);
+    ask(c, ALB_WR_RDMA_WRITE, 4, 8);
+    pair_send(c->pair, 0);
+    uint8_t before[8];
+    memcpy(before, c->pair->hosts[0].memory, 8);
+    const struct {
+        uint8_t opcode;
+        int32_t psn_offset;
+        uint32_t bytes;
+    } rows[] = {
+        {ALB_RC_READ_RESPONSE_FIRST, 0, MTU - 4},
+        {ALB_RC_READ_RESPONSE_FIRST, 0, MTU + 4},
+        {ALB_RC_READ_RESPONSE_LAST, 1, MTU},
+        {ALB_RC_READ_RESPONSE_ONLY, 2, 8},
+        {ALB_RC_READ_RESPONSE_ONLY, 3, 8},
+        {ALB_RC_READ_RESPONSE_ONLY, 4, 8},
+        {ALB_RC_ATOMIC_ACK, 0, 0},
+        {ALB_RC_ATOMIC_ACK, 3, 0},
+        {ALB_RC_ATOMIC_ACK, 4, 0},
+    };
+    for (size_t i = 0; i < ALB_COUNT(rows); i++) {
+        struct alb_roce roce = response(c, rows[i].opcode, rows[i].psn_offset, ACK);
+        pair_inject(c->pair, 1, &roce, bytes, rows[i].bytes);
+        assert_int_equal(dropped(c, ALB_DROP_BAD_RESPONSE), i + 1);
+    }
+    assert_memory_equal(c->pair->hosts[0].memory, before, 8);
+    expect_none(c);
+    lose_all(c, 0);
+    pair_pass(c->pair, TIMEOUT_NS);
+    pair_settle(c->pair);
+    for (uint64_t i = 1; i <= 4; i++)
+        expect(c, i, ALB_WC_SUCCESS);
+}
+
+static void completer__nowhere_to_put_the_answer(void **state)
+{
+    struct context *c = *state;
+    struct alb_region *mr;
+    struct pair_host *host = &c->pair->hosts[0];
+    assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, ALB_ACCESS_LOCAL_WRITE, &mr), 0);
+    struct alb_sge sge = {.addr = 0, .length = 8, .lkey = alb_region_key(mr)};
+    struct alb_send_wr wr = {
+        .wr_id = 2,
+        .opcode = ALB_WR_RDMA_READ,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+    };
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+    ask(c, ALB_WR_RDMA_WRITE, 3, 8);
+    pair_send(c->pair, 0);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    pair_settle(c->pair);
+    expect(c, 1, ALB_WC_SUCCESS);
+    expect(c, 2, ALB_WC_LOC_PROT_ERR);
+    expect(c, 3, ALB_WC_WR_FLUSH_ERR);
+    assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
+}
+
+// READs, atomics and WRITEs in one queue with every packet of either side lost once: all come to their end, in order.
+static void completer__every_packet_lost_once(void **state)
+{
+    struct context *c = *state;
+    for (uint32_t lost = 0; lost < 24; lost++) {
+        uint32_t seen = 0;
+        pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
+        uint64_t *word = (uint64_t *)(c->pair->hosts[1].memory + 8192);
+        *word = 0;
+        assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 0, 3 * MTU), 0);
+        assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_ATOMIC_FETCH_AND_ADD, 2, ALB_SEND_SIGNALED, 8192, 8), 0);
+        assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 3, ALB_SEND_SIGNALED, 4096, 3 * MTU), 0);
+        assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_READ, 4, ALB_SEND_SIGNALED, 16384, 2 * MTU), 0);
+        assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_ATOMIC_FETCH_AND_ADD, 5, ALB_SEND_SIGNALED, 8192, 8), 0);
+        for (int round = 0; round < 40; round++) {
+            if (pair_send(c->pair, 0) + pair_send(c->pair, 1) == 0)
+                pair_pass(c->pair, TIMEOUT_NS);
+            for (int side = 0; side < 2; side++)
+                while (pair_count(c->pair, side) > 0)
+                    seen++ == lost ? pair_lose(c->pair, side) : pair_deliver(c->pair, side);
+        }
+        for (uint64_t i = 1; i <= 5; i++)
+            expect(c, i, ALB_WC_SUCCESS);
+        assert_int_equal(*word, 2); // executed once each
+        assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
+        assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 3 * MTU);
+        assert_true(alb_qp_is_quiet(c->qps[0]) && alb_qp_is_quiet(c->qps[1]));
+        pair_fill(c->pair);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(completer__one_acknowledgement_for_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__part_of_a_message_does_not_complete_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__acknowledges_what_is_not_in_flight, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__acknowledged_while_it_was_to_be_sent_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__reserved_syndrome, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__naks_that_end_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__sequence_errors_cost_retries_until_something_moves, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__silence_costs_retries, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__no_retries_at_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__what_is_heard_gives_more_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__nothing_in_flight_needs_no_timer, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__for_ever, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__another_timeout_while_draining, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__waits_as_long_as_the_receiver_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__rnr_acknowledges_what_was_before, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__rnr_retries, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__seven_means_for_ever, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__waiting_for_the_receiver_is_no_timeout, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__acknowledged_while_it_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__reads_and_atomics, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__answers_acknowledge, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__an_answer_is_missing, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__an_answer_comes_twice, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__answers_that_do_not_fit, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__nowhere_to_put_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(completer__every_packet_lost_once, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
