@@ -56,8 +56,9 @@ def table():
         Case("ibv_asyncwatch", quick=True),
     ]
 
-    # ibv_*_pingpong, from rdma-core's examples.
-    for options in ("", "-e", "-c", "-t", "-N", "-N -e -c", "-N -t", "-t -e", "-s 1 -c", "-s 65536 -c", "-s 1048576 -c -n 50",
+    # ibv_*_pingpong, from rdma-core's examples. Not -t with -e: ibv_rc_pingpong then fails when an event finds the queue already
+    # empty, which happens on any device when a completion comes between arming and polling.
+    for options in ("", "-e", "-c", "-t", "-N", "-N -e -c", "-N -t", "-s 1 -c", "-s 65536 -c", "-s 1048576 -c -n 50",
                     "-s 8388608 -c -n 5", "-r 8 -c", "-m 256 -c", "-m 512 -c", "-m 2048 -c", "-m 4096 -c"):
         cases.append(Case("ibv_rc_pingpong", options, quick=options in ("-c", "-e", "-t", "-N", "-s 1048576 -c -n 50")))
     for options in ("", "-e", "-c", "-e -c", "-s 1 -c", "-s 65536 -c -n 100", "-m 256 -c"):
