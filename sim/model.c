@@ -126,6 +126,7 @@ uint32_t alb_model_post(struct alb_model *model, struct alb_model_qp *qp, const 
     }
     struct alb_model_op *op = &qp->ops[qp->count];
     *op = *given;
+    op->life = qp->life;
     op->content = content_of(model, qp, op);
     if (changes_own_memory(op->opcode))
         alb_model_loosen(&model->memory[qp->side], op->local, op->local_count, 1);
@@ -358,7 +359,7 @@ static struct alb_model_op *next_message(struct alb_model_qp *from)
 static void mark_executed(struct alb_model_qp *from, const struct alb_model_op *until)
 {
     for (struct alb_model_op *op = from->ops; op <= until; op++)
-        op->is_executed = true;
+        op->is_executed |= op->life == until->life;
 }
 
 static struct alb_model_op *find_unreliable(struct alb_model *model, struct alb_model_qp *from,
@@ -488,6 +489,16 @@ void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp)
     abandon_recvs(model, &qp->recvs, qp->side);
     peer_of(model, qp)->may_fail = true;
     qp->may_fail = true;
+}
+
+void alb_model_on_new_life(struct alb_model *model, uint32_t index)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        struct alb_model_qp *qp = &model->qps[side][index];
+        alb_model_check_slice(model, qp);
+        qp->life++;
+        qp->next_delivery = qp->count;
+    }
 }
 
 // What completes without a word has succeeded, also on a queue pair that went into error behind it: after an error

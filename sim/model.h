@@ -47,6 +47,7 @@ struct alb_model_op {
     uint8_t *content;        // what is sent; of a READ what it must bring
 
     enum alb_model_state state;
+    uint32_t life;       // of the queue pair, when it was posted
     bool is_executed;    // known to have taken effect
     uint32_t deliveries; // times it completed a receive
     uint64_t original;   // of an atomic that is done
@@ -74,6 +75,7 @@ struct alb_model_qp {
     uint8_t rnr_retry;
     bool may_fail;   // its peer is gone or in error, so retries may be exceeded
     bool has_failed; // a request ended with an error or was flushed
+    uint32_t life;   // how often it has begun anew
     struct alb_model_op *ops;
     uint32_t count, capacity;
     uint32_t first_open;
@@ -129,6 +131,10 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
                        bool is_error);
 // The queue pair was reset or destroyed, after all its completions had been shown: what is open will never complete.
 void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp);
+
+// Number index of both sides was reset and begins anew, while packets of its former life may still be under way: they
+// may have no effect any more. RC only: UC knows no better than to take them for new ones.
+void alb_model_on_new_life(struct alb_model *model, uint32_t index);
 
 // Requests of it that may still complete.
 uint32_t alb_model_open(const struct alb_model_qp *qp);

@@ -32,9 +32,10 @@ void alb_model_gather(const uint8_t *arena, const struct alb_model_span *spans, 
 // ---- where WRITEs go
 // ---------------------------------------------------------------------------------------------------
 
-static bool has_effect(const struct alb_model_op *op)
+static bool has_effect(const struct alb_model_qp *qp, const struct alb_model_op *op)
 {
-    return alb_model_is_write(op->opcode) && op->fate == ALB_WC_SUCCESS && !op->is_undeliverable && op->length > 0;
+    return op->life == qp->life && alb_model_is_write(op->opcode) && op->fate == ALB_WC_SUCCESS &&
+           !op->is_undeliverable && op->length > 0;
 }
 
 // RC: what is known to be executed, in order.
@@ -45,7 +46,7 @@ static uint32_t apply_executed(struct alb_model_qp *qp)
         if (qp->ops[i].is_executed)
             executed = i + 1;
     for (uint32_t i = 0; i < executed; i++)
-        if (has_effect(&qp->ops[i]))
+        if (has_effect(qp, &qp->ops[i]))
             memcpy(qp->base + (qp->ops[i].remote_at - qp->slice.at), qp->ops[i].content, qp->ops[i].length);
     return executed;
 }
@@ -57,7 +58,7 @@ static bool may_hold(const struct alb_model_qp *qp, uint32_t from, uint32_t at, 
     for (uint32_t i = from; i < qp->count; i++) {
         const struct alb_model_op *op = &qp->ops[i];
         uint32_t offset = qp->slice.at + at - op->remote_at;
-        if (has_effect(op) && offset < op->length && op->content[offset] == byte)
+        if (has_effect(qp, op) && offset < op->length && op->content[offset] == byte)
             return true;
     }
     return false;
@@ -68,13 +69,13 @@ static void check_delivered(struct alb_model *model, const struct alb_model_qp *
 {
     for (uint32_t i = 0; i < qp->count; i++) {
         const struct alb_model_op *op = &qp->ops[i];
-        if (!has_effect(op) || op->deliveries == 0)
+        if (!has_effect(qp, op) || op->deliveries == 0)
             continue;
         for (uint32_t k = 0; k < op->length; k++) {
             bool is_alone = true;
             for (uint32_t j = 0; j < qp->count && is_alone; j++)
-                is_alone =
-                    j == i || !has_effect(&qp->ops[j]) || op->remote_at + k - qp->ops[j].remote_at >= qp->ops[j].length;
+                is_alone = j == i || !has_effect(qp, &qp->ops[j]) ||
+                           op->remote_at + k - qp->ops[j].remote_at >= qp->ops[j].length;
             if (is_alone && actual[op->remote_at - qp->slice.at + k] != op->content[k]) {
                 alb_model_fail(model, "WRITE %u of queue pair %u/%u told of but not whole", i, qp->side, qp->index);
                 return;
@@ -128,12 +129,13 @@ static uint64_t result_of(const struct alb_model_op *op, uint64_t value)
     return value == op->compare_add ? op->swap : value;
 }
 
-// May this one be next: all that its queue pair did before is placed, or never happened.
+// May this one be next: all that its queue pair did before is placed, or never happened (of a former life).
 static bool is_turn(const struct order *order, const struct step *step)
 {
     for (uint32_t i = 0; i < order->count; i++) {
         const struct step *other = &order->steps[i];
-        if (other->qp == step->qp && other->number < step->number && !other->is_placed)
+        bool may_be_lost = other->op->life < step->op->life && !other->op->is_executed;
+        if (other->qp == step->qp && other->number < step->number && !other->is_placed && !may_be_lost)
             return false;
         if (other->qp == step->qp && other->number > step->number && other->is_placed)
             return false;

@@ -37,11 +37,23 @@ static void modify(struct alb_search *search, uint32_t side, uint32_t index, enu
     alb_sim_host_poke(s->host);
 }
 
+// Begins anew at once, with packets of the former life still under way.
+static void reconnect(struct alb_search *search, uint32_t index)
+{
+    alb_search_poll(search, 0);
+    alb_search_poll(search, 1);
+    alb_search_connect(search, index, false);
+}
+
 static void change_life(struct alb_search *search, uint32_t side, uint32_t index)
 {
     struct alb_search_qp *qp = &search->sides[side].qps[index];
     enum alb_qp_state state = alb_qp_current_state(qp->qp);
-    switch (alb_search_below(search, 6)) {
+    switch (alb_search_below(search, 7)) {
+    case 6:
+        if (qp->model->type == ALB_QPT_RC)
+            reconnect(search, index);
+        break;
     case 0:
         if (state != ALB_QPS_RESET)
             modify(search, side, index, ALB_QPS_ERR);
@@ -152,7 +164,7 @@ static void run_phase(struct alb_search *search)
     for (uint32_t i = 0; i < search->qp_count; i++)
         if (!search->sides[0].qps[i].is_connected || !search->sides[1].qps[i].is_connected ||
             alb_search_percent(search, 20))
-            alb_search_connect(search, i);
+            alb_search_connect(search, i, true);
     set_faults(search, true);
     for (uint32_t n = 10 + alb_search_below(search, 90); n > 0 && !has_failed(search); n--)
         step(search);

@@ -299,15 +299,18 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
     qp->is_connected = true;
 }
 
-void alb_search_connect(struct alb_search *search, uint32_t index)
+void alb_search_connect(struct alb_search *search, uint32_t index, bool is_quiet)
 {
     uint32_t psn[ALB_MODEL_SIDES];
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         psn[side] = (uint32_t)alb_prng_u64(&search->prng) & ALB_PSN_MASK;
-        if (alb_search_percent(search, 30))
+        if (is_quiet && alb_search_percent(search, 30))
             psn[side] = (0u - alb_search_below(search, 64)) & ALB_PSN_MASK; // wraps soon
         reset(search, side, index);
     }
+    alb_model_on_new_life(&search->model, index);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         bring_up(search, side, index, psn);
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        alb_sim_host_poke(search->sides[side].host);
 }

@@ -95,7 +95,8 @@ static inline bool alb_search_percent(struct alb_search *search, uint32_t percen
 void alb_search_open(struct alb_search *search, uint64_t seed);
 void alb_search_close(struct alb_search *search);
 // Connects number index of both sides anew; everything of it has been polled.
-void alb_search_connect(struct alb_search *search, uint32_t index);
+// is_quiet: no packet of its former life is under way; else only chance keeps the new PSNs away from the old ones.
+void alb_search_connect(struct alb_search *search, uint32_t index, bool is_quiet);
 
 // search_window.c
 // Draws a request that opens or closes a window of this side; false if there is none to draw.
