@@ -15,11 +15,10 @@ struct alb_device_options *pair_options(const char *address)
     return options;
 }
 
-void side_open(struct side *side, const struct alb_device_options *options, enum alb_qp_type type)
+static void open_objects(struct side *side, enum alb_qp_type type)
 {
     const uint32_t access =
         ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC;
-    assert_int_equal(alb_device_create("roce0", options, &side->device), 0);
     side->memory = aligned_alloc(4096, PAIR_BYTES);
     memset(side->memory, 0, PAIR_BYTES);
     alb_device_lock(side->device);
@@ -38,6 +37,18 @@ void side_open(struct side *side, const struct alb_device_options *options, enum
     alb_device_unlock(side->device);
 }
 
+void side_open(struct side *side, const struct alb_device_options *options, enum alb_qp_type type)
+{
+    assert_int_equal(alb_device_create("roce0", options, &side->device), 0);
+    open_objects(side, type);
+}
+
+void side_open_shared(struct side *side, const struct alb_device_options *options, enum alb_qp_type type)
+{
+    assert_int_equal(alb_device_open("roce0", options, &side->device), 0);
+    open_objects(side, type);
+}
+
 void side_close(struct side *side)
 {
     alb_device_drain(side->device, side->qp);
@@ -51,14 +62,14 @@ void side_close(struct side *side)
     free(side->memory);
 }
 
-void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t retry_cnt)
+void side_connect_to(struct side *a, alb_qpn dest_qpn, const struct alb_addr *peer, uint8_t timeout, uint8_t retry_cnt)
 {
     struct alb_qp_attr attr = {
         .state = ALB_QPS_INIT,
         .port = 1,
         .access = ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC,
-        .path_mtu_bytes = ALB_MIN(alb_device_mtu_bytes(a->device), alb_device_mtu_bytes(b->device)),
-        .dest_qpn = alb_qp_number(b->qp),
+        .path_mtu_bytes = alb_device_mtu_bytes(a->device),
+        .dest_qpn = dest_qpn,
         .rq_psn = 7,
         .sq_psn = 7,
         .timeout = timeout,
@@ -68,7 +79,7 @@ void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t
         .max_rd_atomic = 4,
         .max_dest_rd_atomic = 4,
     };
-    assert_int_equal(alb_device_resolve(a->device, 0, alb_device_gid(b->device, 0), &attr.av), 0);
+    assert_int_equal(alb_device_resolve(a->device, 0, peer, &attr.av), 0);
     bool is_rc = alb_qp_kind(a->qp) == ALB_QPT_RC;
     alb_device_lock(a->device);
     assert_int_equal(alb_qp_modify(a->qp, &attr, ALB_QP_STATE | ALB_QP_PORT | ALB_QP_PKEY_INDEX | ALB_QP_ACCESS_FLAGS,
@@ -85,6 +96,11 @@ void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t
         mask |= ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_MAX_QP_RD_ATOMIC;
     assert_int_equal(alb_qp_modify(a->qp, &attr, mask, alb_device_now()), 0);
     alb_device_unlock(a->device);
+}
+
+void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t retry_cnt)
+{
+    side_connect_to(a, alb_qp_number(b->qp), alb_device_gid(b->device, 0), timeout, retry_cnt);
 }
 
 void pair_open(struct pair *pair, const char *address_a, const char *address_b, const struct alb_faults_spec *faults)
@@ -115,7 +131,7 @@ static void post(struct side *from, const struct alb_send_wr *wr)
     alb_device_kick(from->device, from->qp);
 }
 
-void side_write(struct side *from, const struct side *to, uint64_t offset, uint32_t length)
+void side_write_to(struct side *from, uint64_t address, uint32_t rkey, uint64_t offset, uint32_t length)
 {
     const struct alb_sge sge = {
         .addr = (uint64_t)(uintptr_t)from->memory + offset,
@@ -126,10 +142,15 @@ void side_write(struct side *from, const struct side *to, uint64_t offset, uint3
         .opcode = ALB_WR_RDMA_WRITE,
         .sge = &sge,
         .sge_count = 1,
-        .remote_addr = (uint64_t)(uintptr_t)to->memory + offset,
-        .rkey = alb_region_key(to->mr),
+        .remote_addr = address + offset,
+        .rkey = rkey,
     };
     post(from, &wr);
+}
+
+void side_write(struct side *from, const struct side *to, uint64_t offset, uint32_t length)
+{
+    side_write_to(from, (uint64_t)(uintptr_t)to->memory, alb_region_key(to->mr), offset, length);
 }
 
 void side_send(struct side *from, uint64_t offset, uint32_t length)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Device options from the environment: what is accepted, and what is said about what is not.
+#include "device/device.h"
+
+#include "base/tests/test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const variables[] = {"ALBEDO_NET",  "ALBEDO_FAULTS", "ALBEDO_SEED",
+                                        "ALBEDO_PCAP", "ALBEDO_TRACE",  "ALBEDO_STATS"};
+static struct alb_device_options options;
+static char error[512];
+
+static int parse(const char *name, const char *value)
+{
+    for (size_t i = 0; i < ALB_COUNT(variables); i++)
+        unsetenv(variables[i]);
+    if (name)
+        setenv(name, value, 1);
+    error[0] = 0;
+    return alb_device_options_from_environment(&options, error, sizeof(error));
+}
+
+static const char *address(uint32_t i)
+{
+    static char text[ALB_ADDR_TEXT_MAX];
+    return alb_addr_format(&options.addresses[i], text);
+}
+
+static void options__loopback_by_default(void **state)
+{
+    assert_int_equal(parse(NULL, NULL), 0);
+    assert_in_range(options.address_count, 1, 2);
+    assert_string_equal(address(0), "127.0.0.1");
+    if (options.address_count == 2)
+        assert_string_equal(address(1), "::1");
+    assert_true(alb_faults_spec_is_none(&options.faults));
+    assert_string_equal(options.pcap_path, "");
+    assert_string_equal(options.trace_path, "");
+    assert_string_equal(options.stats_path, "");
+    assert_int_equal(parse("ALBEDO_NET", ""), 0);
+    assert_string_equal(address(0), "127.0.0.1");
+}
+
+static void options__addresses_in_order(void **state)
+{
+    assert_int_equal(parse("ALBEDO_NET", "10.0.0.2,fd99::1,10.0.0.1,10.0.0.2"), 0);
+    assert_int_equal(options.address_count, 3); // each once
+    assert_string_equal(address(0), "10.0.0.2");
+    assert_string_equal(address(1), "fd99::1");
+    assert_string_equal(address(2), "10.0.0.1");
+}
+
+static void options__interfaces(void **state)
+{
+    assert_int_equal(parse("ALBEDO_NET", "10.0.0.2,lo"), 0);
+    assert_true(options.address_count >= 2);
+    assert_string_equal(address(1), "127.0.0.1");
+}
+
+static void refuses(const char *name, const char *value, const char *hint)
+{
+    const struct alb_device_options before = options;
+    assert_int_equal(parse(name, value), EINVAL);
+    assert_non_null(strstr(error, name));
+    assert_non_null(strstr(error, hint));
+    assert_memory_equal(&before, &options, sizeof(options));
+}
+
+static void options__wrong_addresses(void **state)
+{
+    refuses("ALBEDO_NET", "no-such-interface", "\"no-such-interface\"");
+    refuses("ALBEDO_NET", "10.0.0.300", "eth0");
+    refuses("ALBEDO_NET", "0.0.0.0", "one by one");
+    refuses("ALBEDO_NET", "::", "one by one");
+    refuses("ALBEDO_NET", "fe80::1", "link-local");
+    refuses("ALBEDO_NET", ",", "no address");
+    char many[1200] = "10.0.0.1";
+    for (int i = 2; i <= ALB_DEVICE_ADDRESSES_MAX + 1; i++)
+        snprintf(many + strlen(many), sizeof(many) - strlen(many), ",10.0.0.%d", i);
+    refuses("ALBEDO_NET", many, "more than");
+    memset(many, '1', sizeof(many) - 1);
+    many[sizeof(many) - 1] = 0;
+    refuses("ALBEDO_NET", many, "longer");
+}
+
+static void options__faults_and_seed(void **state)
+{
+    assert_int_equal(parse("ALBEDO_FAULTS", "loss=1%"), 0);
+    assert_int_equal(options.faults.loss, 10000000);
+    assert_int_equal(parse("ALBEDO_SEED", "0x10"), 0);
+    assert_int_equal(options.fault_seed, 16);
+    refuses("ALBEDO_FAULTS", "loss", "loss");
+    refuses("ALBEDO_SEED", "seven", "seven");
+}
+
+static void options__paths(void **state)
+{
+    assert_int_equal(parse("ALBEDO_PCAP", "/tmp/x-%p.pcap"), 0);
+    assert_string_equal(options.pcap_path, "/tmp/x-%p.pcap");
+    assert_int_equal(parse("ALBEDO_TRACE", "t"), 0);
+    assert_string_equal(options.trace_path, "t");
+    assert_int_equal(parse("ALBEDO_STATS", "s"), 0);
+    assert_string_equal(options.stats_path, "s");
+    static char longer[5000];
+    memset(longer, 'x', sizeof(longer) - 1);
+    refuses("ALBEDO_PCAP", longer, "longer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options__loopback_by_default), cmocka_unit_test(options__addresses_in_order),
+        cmocka_unit_test(options__interfaces),          cmocka_unit_test(options__wrong_addresses),
+        cmocka_unit_test(options__faults_and_seed),     cmocka_unit_test(options__paths),
+    };
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

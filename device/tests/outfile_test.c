@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Buffered files: names, exclusiveness, contents, failure.
+#include "device/outfile.h"
+
+#include "base/log.h"
+#include "base/tests/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static int setup(void **state)
+{
+    strcpy(folder, "/tmp/albedo-outfile-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    return rmdir(folder);
+}
+
+static const char *path(const char *name)
+{
+    static char text[128];
+    snprintf(text, sizeof(text), "%s/%s", folder, name);
+    return text;
+}
+
+static off_t size_of(const char *name)
+{
+    struct stat status;
+    return stat(name, &status) == 0 ? status.st_size : -1;
+}
+
+static void alb_outfile__writes_what_was_added(void **state)
+{
+    struct alb_outfile file;
+    static uint8_t bytes[100000], back[sizeof(bytes)];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * 3 + i / 256);
+    assert_int_equal(alb_outfile_open(&file, path("a")), 0);
+    for (int i = 0; i < 10; i++) // more than the buffer holds
+        alb_outfile_add(&file, bytes, sizeof(bytes));
+    assert_true(size_of(path("a")) >= ALB_OUTFILE_BUFFER_BYTES);
+    alb_outfile_close(&file);
+    assert_int_equal(size_of(path("a")), 10 * sizeof(bytes));
+    int fd = open(path("a"), O_RDONLY);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(read(fd, back, sizeof(back)), sizeof(back));
+        assert_memory_equal(back, bytes, sizeof(bytes));
+    }
+    close(fd);
+    unlink(path("a"));
+}
+
+static void alb_outfile_reserve__keeps_records_whole(void **state)
+{
+    struct alb_outfile file;
+    static uint8_t bytes[100000];
+    assert_int_equal(alb_outfile_open(&file, path("b")), 0);
+    for (int i = 0; i < 4; i++) {
+        alb_outfile_reserve(&file, sizeof(bytes));
+        alb_outfile_add(&file, bytes, sizeof(bytes));
+        assert_int_equal(size_of(path("b")) % (off_t)sizeof(bytes), 0);
+    }
+    alb_outfile_close(&file);
+    unlink(path("b"));
+}
+
+static void alb_outfile_open__process_id_in_the_name(void **state)
+{
+    struct alb_outfile file;
+    char expected[128], name[32];
+    snprintf(name, sizeof(name), "x-%d-%d%%", (int)getpid(), (int)getpid());
+    strcpy(expected, path(name));
+    assert_int_equal(alb_outfile_open(&file, path("x-%p-%p%")), 0);
+    assert_string_equal(file.path, expected);
+    alb_outfile_close(&file);
+    assert_int_equal(unlink(expected), 0);
+}
+
+static void alb_outfile_open__does_not_share(void **state)
+{
+    struct alb_outfile first, second;
+    assert_int_equal(alb_outfile_open(&first, path("c")), 0);
+    alb_outfile_add(&first, "first", 5);
+    alb_outfile_flush(&first);
+    assert_int_equal(alb_outfile_open(&second, path("c")), 0); // as another process would
+    assert_string_not_equal(first.path, second.path);
+    assert_int_equal(size_of(first.path), 5);
+    alb_outfile_close(&second);
+    alb_outfile_close(&first);
+    assert_int_equal(unlink(second.path), 0);
+    assert_int_equal(alb_outfile_open(&first, path("c")), 0); // nobody has it now: emptied
+    assert_int_equal(size_of(path("c")), 0);
+    alb_outfile_close(&first);
+    unlink(path("c"));
+}
+
+static void alb_outfile__failure_is_not_fatal(void **state)
+{
+    struct alb_outfile file;
+    assert_int_equal(alb_outfile_open(&file, "/nowhere/at/all"), ENOENT);
+    alb_log_set_level(ALB_LOG_ERROR); // a warning is expected
+    assert_int_equal(alb_outfile_open(&file, "/dev/full"), 0);
+    alb_outfile_add(&file, "x", 1);
+    alb_outfile_flush(&file);
+    assert_int_equal(file.fd, -1);
+    alb_outfile_add(&file, "x", 1); // forgotten
+    alb_outfile_flush(&file);
+    alb_outfile_close(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_outfile__writes_what_was_added),
+        cmocka_unit_test(alb_outfile_reserve__keeps_records_whole),
+        cmocka_unit_test(alb_outfile_open__process_id_in_the_name),
+        cmocka_unit_test(alb_outfile_open__does_not_share),
+        cmocka_unit_test(alb_outfile__failure_is_not_fatal),
+    };
+    return cmocka_run_group_tests_name("outfile", tests, setup, teardown);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What happens to a process's devices when it forks and when it exits.
+#include "device/registry.h"
+
+#include "device/directory_file.h"
+#include "device/tests/pair.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void reap(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void alb_device_open__in_a_forked_child(void **state)
+{
+    struct alb_device_options *options = pair_options("127.95.0.1");
+    struct alb_device *device;
+    assert_int_equal(alb_device_open("roce0", options, &device), 0);
+    assert_int_equal(alb_device_slot(device), 0);
+    assert_false(alb_device_is_forked(device));
+    pid_t child = fork();
+    if (child == 0) {
+        struct alb_device *own = NULL;
+        bool is_right = alb_device_is_forked(device);
+        alb_device_close(device); // does nothing
+        is_right &= alb_device_open("roce0", options, &own) == 0 && own != device;
+        is_right &= own && alb_device_slot(own) == 1 && !alb_device_is_forked(own);
+        if (own)
+            alb_device_close(own);
+        _exit(is_right ? 0 : 1);
+    }
+    reap(child);
+    assert_false(alb_device_is_forked(device));
+    alb_device_close(device);
+    free(options);
+}
+
+// A child that lives on must not keep its parent's slot and place in the directory.
+static void alb_device_open__a_forked_child_holds_nothing(void **state)
+{
+    struct alb_device_options *options = pair_options("127.95.0.2");
+    int ready[2];
+    pid_t grandchild;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct alb_device *device;
+        if (alb_device_open("roce0", options, &device) != 0 || alb_device_slot(device) != 0)
+            _exit(1);
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(ready[1]);
+            for (;;)
+                pause();
+        }
+        if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
+            _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    assert_int_equal(read(ready[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+
+    struct alb_device *device;
+    assert_int_equal(alb_device_open("roce0", options, &device), 0);
+    assert_int_equal(alb_device_slot(device), 0);
+    alb_device_close(device);
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    while (alb_directory_next(&directory, &board)) {
+        assert_int_not_equal(board.header.pid, child);
+        alb_directory_unmap(&board);
+    }
+    alb_directory_close(&directory);
+    kill(grandchild, SIGKILL);
+    close(ready[0]);
+    close(ready[1]);
+    free(options);
+}
+
+// Exits right after posting, without waiting for anything: what was posted arrives all the same.
+static void at_exit__drains(void **state)
+{
+    struct alb_device_options *options = pair_options("127.95.0.3");
+    struct side here;
+    int to_child[2], to_parent[2];
+    assert_int_equal(pipe(to_child), 0);
+    assert_int_equal(pipe(to_parent), 0);
+    side_open(&here, options, ALB_QPT_RC);
+    struct {
+        alb_qpn qpn;
+        uint64_t address;
+        uint32_t rkey;
+    } mine = {alb_qp_number(here.qp), (uint64_t)(uintptr_t)here.memory, alb_region_key(here.mr)}, theirs;
+
+    pid_t child = fork();
+    if (child == 0) {
+        struct side there;
+        side_open_shared(&there, options, ALB_QPT_RC);
+        theirs.qpn = alb_qp_number(there.qp);
+        if (write(to_parent[1], &theirs, sizeof(theirs)) != sizeof(theirs) ||
+            read(to_child[0], &mine, sizeof(mine)) != sizeof(mine))
+            _exit(1);
+        side_connect_to(&there, mine.qpn, alb_device_gid(there.device, 0), 14, 7);
+        memset(there.memory, 0x5a, PAIR_BYTES);
+        side_write_to(&there, mine.address, mine.rkey, 0, PAIR_BYTES);
+        exit(0);
+    }
+    assert_int_equal(read(to_parent[0], &theirs, sizeof(theirs)), sizeof(theirs));
+    side_connect_to(&here, theirs.qpn, alb_device_gid(here.device, 0), 14, 7);
+    assert_int_equal(write(to_child[1], &mine, sizeof(mine)), sizeof(mine));
+    reap(child);
+    alb_device_lock(here.device);
+    alb_device_unlock(here.device);
+    for (uint32_t i = 0; i < PAIR_BYTES; i++)
+        assert_int_equal(here.memory[i], 0x5a);
+    side_close(&here);
+    free(options);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_device_open__in_a_forked_child),
+        cmocka_unit_test(alb_device_open__a_forked_child_holds_nothing),
+        cmocka_unit_test(at_exit__drains),
+    };
+    return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
+}
