@@ -118,6 +118,7 @@ enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va
 static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
     const struct alb_recv_wqe *recv = qp->recv;
+    const struct alb_pd *pd = qp->srq ? qp->srq->pd : qp->pd; // a shared receive's keys are its queue's (10.2.9.1)
     if (offset > recv->length || length > recv->length - offset)
         return ALB_OUTCOME_TOO_LONG;
     for (const struct alb_sge *sge = recv->sge; length > 0; sge++) {
@@ -127,7 +128,7 @@ static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, con
         }
         uint32_t part = ALB_MIN(length, (uint32_t)(sge->length - offset));
         uint8_t *host;
-        if (alb_region_local(qp->engine, qp->pd, sge->lkey, sge->addr + offset, part, ALB_ACCESS_LOCAL_WRITE, &host) !=
+        if (alb_region_local(qp->engine, pd, sge->lkey, sge->addr + offset, part, ALB_ACCESS_LOCAL_WRITE, &host) !=
             ALB_ACCESS_OK)
             return ALB_OUTCOME_OPERATIONAL;
         alb_store_release(host, bytes, part);

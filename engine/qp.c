@@ -264,6 +264,10 @@ static void learn_flow(struct alb_qp *qp)
     alb_flow_from_av(&qp->flow, &qp->attr.av, qp->attr.dest_qpn);
     uint32_t hash = qp->number * 2654435761u ^ qp->attr.dest_qpn;
     qp->flow.path = qp->engine->path->choose(hash);
+}
+
+static void show_flow(struct alb_qp *qp)
+{
     qp->stats->dest_qpn = qp->attr.dest_qpn;
     qp->stats->path_mtu_bytes = (uint16_t)qp->attr.path_mtu_bytes;
     memcpy(qp->stats->peer, qp->attr.av.peer.bytes, sizeof(qp->stats->peer));
@@ -281,14 +285,18 @@ int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t ma
     if (error)
         return error;
     struct alb_qp_attr before = qp->attr;
+    struct alb_flow flow_before = qp->flow;
     take_attributes(qp, attr, mask);
     if (mask & ALB_QP_AV && qp->type != ALB_QPT_UD)
         learn_flow(qp);
     error = qp->delivery->modify(qp, mask, to);
     if (error) {
         qp->attr = before;
+        qp->flow = flow_before;
         return error;
     }
+    if (mask & ALB_QP_AV)
+        show_flow(qp);
     if (to != from || to == ALB_QPS_RESET)
         alb_qp_set_state(qp, to, now);
     return 0;

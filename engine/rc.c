@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The delivery layer rc as the verbs layer sees it: its life with the queue pair, and the switch between the three roles.
+// The delivery layer rc as the verbs layer sees it: its life with the queue pair, and the switch between the three
+// roles.
 #include "engine/rc.h"
 
 #include "engine/impl.h"
@@ -38,19 +39,6 @@ static int create(struct alb_qp *qp)
     return 0;
 }
 
-static void free_rings(struct alb_rc *rc)
-{
-    struct alb_engine *engine = rc->qp->engine;
-    alb_engine_put_memory(engine, rc->requested_ends, rc->requested_capacity * sizeof(*rc->requested_ends));
-    alb_engine_put_memory(engine, rc->answers, rc->answer_capacity * sizeof(*rc->answers));
-    alb_engine_put_memory(engine, rc->replays, rc->answer_capacity * sizeof(*rc->replays));
-    rc->requested_ends = NULL;
-    rc->answers = NULL;
-    rc->replays = NULL;
-    rc->requested_capacity = 0;
-    rc->answer_capacity = 0;
-}
-
 static void disconnect(struct alb_qp *qp)
 {
     if (qp->peer)
@@ -58,49 +46,78 @@ static void disconnect(struct alb_qp *qp)
     qp->peer = NULL;
 }
 
-static void destroy(struct alb_qp *qp)
+// The rings whose size is an attribute.
+struct rings {
+    struct alb_rc_answer *answers;
+    struct alb_rc_replay *replays;
+    alb_psn *requested_ends;
+    uint32_t answer_capacity, requested_capacity;
+};
+
+static void free_rings(struct alb_engine *engine, const struct rings *rings)
 {
-    struct alb_rc *rc = alb_rc_of(qp);
-    disconnect(qp);
-    free_rings(rc);
-    alb_engine_put_memory(qp->engine, rc, sizeof(*rc));
+    alb_engine_put_memory(engine, rings->requested_ends, rings->requested_capacity * sizeof(*rings->requested_ends));
+    alb_engine_put_memory(engine, rings->answers, rings->answer_capacity * sizeof(*rings->answers));
+    alb_engine_put_memory(engine, rings->replays, rings->answer_capacity * sizeof(*rings->replays));
 }
 
-// Resources for the READs and atomics that the peer may have outstanding here. At least one: a duplicate needs a place too.
-static int size_answers(struct alb_rc *rc)
+// New rings for what the mask names. At least one place each: a duplicate needs one too.
+static int get_rings(const struct alb_rc *rc, uint32_t mask, struct rings *rings)
 {
     struct alb_engine *engine = rc->qp->engine;
-    uint32_t count = ALB_MAX(rc->qp->attr.max_dest_rd_atomic, 1);
-    struct alb_rc_answer *answers = alb_engine_get_memory(engine, count * sizeof(*answers));
-    struct alb_rc_replay *replays = alb_engine_get_memory(engine, count * sizeof(*replays));
-    if (!answers || !replays) {
-        alb_engine_put_memory(engine, answers, count * sizeof(*answers));
-        alb_engine_put_memory(engine, replays, count * sizeof(*replays));
-        return ENOMEM;
+    const struct alb_qp_attr *attr = &rc->qp->attr;
+    bool is_complete = true;
+    *rings = (struct rings){0};
+    if (mask & ALB_QP_MAX_DEST_RD_ATOMIC) { // of READs and atomics that the peer may have outstanding here
+        rings->answer_capacity = ALB_MAX(attr->max_dest_rd_atomic, 1);
+        rings->answers = alb_engine_get_memory(engine, rings->answer_capacity * sizeof(*rings->answers));
+        rings->replays = alb_engine_get_memory(engine, rings->answer_capacity * sizeof(*rings->replays));
+        is_complete = rings->answers && rings->replays;
     }
-    alb_engine_put_memory(engine, rc->answers, rc->answer_capacity * sizeof(*rc->answers));
-    alb_engine_put_memory(engine, rc->replays, rc->answer_capacity * sizeof(*rc->replays));
-    rc->answers = answers;
-    rc->replays = replays;
-    rc->answer_capacity = count;
-    rc->answer_first = rc->answer_count = 0;
-    rc->replay_next = 0;
-    return 0;
+    if (mask & ALB_QP_MAX_QP_RD_ATOMIC) { // of READ pieces and atomics outstanding there
+        rings->requested_capacity = ALB_MAX(attr->max_rd_atomic, 1);
+        rings->requested_ends =
+            alb_engine_get_memory(engine, rings->requested_capacity * sizeof(*rings->requested_ends));
+        is_complete = is_complete && rings->requested_ends;
+    }
+    if (is_complete)
+        return 0;
+    free_rings(engine, rings);
+    return ENOMEM;
 }
 
-// Room to note the READ pieces and atomics outstanding there.
-static int size_requests(struct alb_rc *rc)
+// The latest results, oldest first: the peer may still ask for them.
+static void keep_replays(const struct alb_rc *rc, struct rings *rings)
 {
-    struct alb_engine *engine = rc->qp->engine;
-    uint32_t count = ALB_MAX(rc->qp->attr.max_rd_atomic, 1);
-    alb_psn *ends = alb_engine_get_memory(engine, count * sizeof(*ends));
-    if (!ends)
-        return ENOMEM;
-    alb_engine_put_memory(engine, rc->requested_ends, rc->requested_capacity * sizeof(*rc->requested_ends));
-    rc->requested_ends = ends;
-    rc->requested_capacity = count;
-    rc->requested_first = rc->requested_count = rc->requested_again = 0;
-    return 0;
+    uint32_t kept = ALB_MIN(rc->answer_capacity, rings->answer_capacity);
+    for (uint32_t i = 0; i < kept; i++)
+        rings->replays[i] = rc->replays[(rc->replay_next + rc->answer_capacity - kept + i) % rc->answer_capacity];
+}
+
+// Takes new rings in place of those in use, in which nothing is outstanding.
+static void take_rings(struct alb_rc *rc, struct rings *rings)
+{
+    struct rings old = {0};
+    if (rings->answers) {
+        uint32_t kept = ALB_MIN(rc->answer_capacity, rings->answer_capacity);
+        keep_replays(rc, rings);
+        old.answers = rc->answers;
+        old.replays = rc->replays;
+        old.answer_capacity = rc->answer_capacity;
+        rc->answers = rings->answers;
+        rc->replays = rings->replays;
+        rc->answer_capacity = rings->answer_capacity;
+        rc->answer_first = 0;
+        rc->replay_next = kept % rc->answer_capacity;
+    }
+    if (rings->requested_ends) {
+        old.requested_ends = rc->requested_ends;
+        old.requested_capacity = rc->requested_capacity;
+        rc->requested_ends = rings->requested_ends;
+        rc->requested_capacity = rings->requested_capacity;
+        rc->requested_first = 0;
+    }
+    free_rings(rc->qp->engine, &old);
 }
 
 // What is in flight counts toward the new peer from now on, and whoever waited for the old one's window looks again.
@@ -116,23 +133,38 @@ static void move_to_peer(struct alb_rc *rc, struct alb_peer *peer)
     alb_peer_charge(peer, rc->inflight_bytes);
 }
 
+static void destroy(struct alb_qp *qp)
+{
+    struct alb_rc *rc = alb_rc_of(qp);
+    struct rings rings = {rc->answers, rc->replays, rc->requested_ends, rc->answer_capacity, rc->requested_capacity};
+    disconnect(qp);
+    free_rings(qp->engine, &rings);
+    alb_engine_put_memory(qp->engine, rc, sizeof(*rc));
+}
+
 static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 {
     struct alb_rc *rc = alb_rc_of(qp);
-    int error = 0;
+    struct rings rings;
+    // While draining, a ring in use keeps its place: the limits may change only with nothing outstanding.
+    if ((mask & ALB_QP_MAX_DEST_RD_ATOMIC && rc->answer_count > 0) ||
+        (mask & ALB_QP_MAX_QP_RD_ATOMIC && rc->requested_count > 0))
+        return EBUSY;
+    struct alb_peer *peer = NULL;
     if (mask & ALB_QP_AV) {
-        struct alb_peer *peer = alb_peer_get(qp->engine, &qp->flow.peer);
+        peer = alb_peer_get(qp->engine, &qp->flow.peer);
         if (!peer)
             return ENOMEM;
-        move_to_peer(rc, peer);
     }
-    // While draining, a ring in use keeps its place: the limits may change only with nothing outstanding.
-    if (mask & ALB_QP_MAX_DEST_RD_ATOMIC)
-        error = rc->answer_count ? EBUSY : size_answers(rc);
-    if (!error && mask & ALB_QP_MAX_QP_RD_ATOMIC)
-        error = rc->requested_count ? EBUSY : size_requests(rc);
-    if (error)
+    int error = get_rings(rc, mask, &rings);
+    if (error) {
+        if (peer)
+            alb_peer_put(qp->engine, peer);
         return error;
+    }
+    if (peer)
+        move_to_peer(rc, peer);
+    take_rings(rc, &rings);
     if (mask & ALB_QP_RQ_PSN)
         rc->expected = qp->attr.rq_psn;
     if (mask & ALB_QP_SQ_PSN)
@@ -157,6 +189,8 @@ static void reset(struct alb_rc *rc)
     rc->loss_sender = (struct alb_loss_sender){0};
     rc->assembly = (struct alb_assembly){0};
     rc->answer_first = rc->answer_count = 0;
+    for (uint32_t i = 0; i < rc->answer_capacity; i++)
+        rc->replays[i].is_valid = false;
     rc->ack_is_due = rc->nak_is_due = false;
 }
 

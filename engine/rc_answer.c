@@ -93,6 +93,7 @@ static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, str
     if (alb_inbound_read(qp, answer->rkey, answer->va + (uint64_t)answer->sent * mtu, bytes, &source) != ALB_OUTCOME_OK) {
         alb_qp_count(qp, ALB_STAT_resp_remote_access_errors, 1);
         alb_rc_disown_answers(rc, psn);
+        rc->ack_is_due = false; // it would acknowledge what is not answered
         alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), psn);
         return false;
     }

@@ -5,7 +5,7 @@
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// ---- the end of requests -----------------------------------------------------------------------------------------------
+// ---- the end of requests --------------------------------------------------------------------------------------------
 
 static void fail(struct alb_rc *rc, enum alb_wc_status status, uint8_t syndrome, uint32_t retries, uint32_t limit,
                  const char *reason, alb_time now)
@@ -74,7 +74,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
     raise_drained(rc);
 }
 
-// ---- progress ----------------------------------------------------------------------------------------------------------
+// ---- progress -------------------------------------------------------------------------------------------------------
 
 // The window that PSNs una ... end - 1 take.
 static uint32_t cost_until(const struct alb_rc *rc, alb_psn end)
@@ -147,7 +147,7 @@ static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
     return end;
 }
 
-// ---- loss --------------------------------------------------------------------------------------------------------------
+// ---- loss -----------------------------------------------------------------------------------------------------------
 
 // Something in flight must be sent again. Each time without progress costs a retry.
 static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *reason, alb_time now)
@@ -231,7 +231,7 @@ static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
     alb_wheel_arm(&qp->engine->wheel, &rc->rnr_timer.timer, now + wait_ns);
 }
 
-// ---- what comes in -----------------------------------------------------------------------------------------------------
+// ---- what comes in --------------------------------------------------------------------------------------------------
 
 static void on_nak(struct alb_rc *rc, uint8_t syndrome, alb_time now)
 {

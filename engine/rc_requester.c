@@ -14,8 +14,7 @@ uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *w
     return alb_segmenter_bytes(wqe->length, rc->qp->attr.path_mtu_bytes, k, count) + count * ALB_RC_PACKET_OVERHEAD;
 }
 
-// ---- which request
-// -----------------------------------------------------------------------------------------------------
+// ---- which request --------------------------------------------------------------------------------------------------
 
 static uint32_t tail_of(const struct alb_rc *rc)
 {
@@ -97,8 +96,7 @@ static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
     }
 }
 
-// ---- whether it may leave
-// ----------------------------------------------------------------------------------------------
+// ---- whether it may leave -------------------------------------------------------------------------------------------
 
 static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes)
 {
@@ -117,8 +115,7 @@ static bool may_request_answer(const struct alb_rc *rc)
     return rc->requested_again > 0 || rc->requested_count < rc->requested_capacity;
 }
 
-// ---- its packets
-// -------------------------------------------------------------------------------------------------------
+// ---- its packets ----------------------------------------------------------------------------------------------------
 
 // Notes a packet that leaves: packets PSNs, cost_bytes of the window.
 static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t packets, uint32_t cost_bytes,
@@ -353,8 +350,7 @@ enum alb_build_result alb_rc_build_requests(struct alb_rc *rc, struct alb_tx_bui
     return may_send(rc) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }
 
-// ---- and back
-// ----------------------------------------------------------------------------------------------------------
+// ---- and back -------------------------------------------------------------------------------------------------------
 
 static void take_out_of_flight(struct alb_rc *rc)
 {

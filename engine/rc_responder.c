@@ -4,7 +4,7 @@
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// ---- refusals ----------------------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 static const struct refusal {
     enum alb_nak nak;
@@ -57,7 +57,7 @@ static enum alb_drop not_ready(struct alb_rc *rc, alb_psn psn)
     return ALB_DROP_NO_RECEIVE;
 }
 
-// ---- execution ---------------------------------------------------------------------------------------------------------
+// ---- execution ------------------------------------------------------------------------------------------------------
 
 static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce, bool is_repeated)
 {
@@ -157,7 +157,7 @@ static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, 
     return ALB_DROP_NONE;
 }
 
-// ---- duplicates --------------------------------------------------------------------------------------------------------
+// ---- duplicates -----------------------------------------------------------------------------------------------------
 
 // A READ that comes again is executed again; the memory may have changed, as the specification allows (9.7.5.1.5).
 static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *packet)
@@ -166,22 +166,39 @@ static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *pac
     if (alb_psn_diff(alb_psn_add(packet->roce.psn, (int32_t)packets), rc->expected) > 0)
         return ALB_DROP_DUPLICATE; // asks for more than was ever granted
     alb_rc_disown_answers(rc, packet->roce.psn);
-    return execute_read(rc, &packet->roce, true) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_DUPLICATE;
+    if (execute_read(rc, &packet->roce, true) == ALB_OUTCOME_OK)
+        return ALB_DROP_NONE;
+    alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), packet->roce.psn);
+    return ALB_DROP_DUPLICATE;
+}
+
+// The result of an atomic that was executed under that PSN, or NULL. The latest comes first: PSNs come round.
+static const struct alb_rc_replay *find_replay(const struct alb_rc *rc, alb_psn psn)
+{
+    for (uint32_t i = 1; i <= rc->answer_capacity; i++) {
+        const struct alb_rc_replay *replay =
+            &rc->replays[(rc->replay_next + rc->answer_capacity - i) % rc->answer_capacity];
+        if (replay->is_valid && replay->psn == psn)
+            return replay;
+    }
+    return NULL;
 }
 
 static enum alb_drop repeat_atomic(struct alb_rc *rc, const struct alb_packet *packet)
 {
-    for (uint32_t i = 0; i < rc->answer_capacity; i++) {
-        const struct alb_rc_replay *replay = &rc->replays[i];
-        if (!replay->is_valid || replay->psn != packet->roce.psn)
-            continue;
-        alb_rc_disown_answers(rc, packet->roce.psn);
-        struct alb_rc_answer answer = {
-            .psn = replay->psn, .packets = 1, .opcode = packet->roce.opcode, .is_repeated = true, .original = replay->original};
-        alb_rc_owe_answer(rc, &answer);
-        return ALB_DROP_NONE;
-    }
-    return ALB_DROP_DUPLICATE;
+    const struct alb_rc_replay *replay = find_replay(rc, packet->roce.psn);
+    if (!replay)
+        return ALB_DROP_DUPLICATE;
+    alb_rc_disown_answers(rc, packet->roce.psn);
+    struct alb_rc_answer answer = {
+        .psn = replay->psn,
+        .packets = 1,
+        .opcode = packet->roce.opcode,
+        .is_repeated = true,
+        .original = replay->original,
+    };
+    alb_rc_owe_answer(rc, &answer);
+    return ALB_DROP_NONE;
 }
 
 static enum alb_drop repeat(struct alb_rc *rc, const struct alb_packet *packet)

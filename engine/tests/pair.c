@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-// ---- hosts
-// -------------------------------------------------------------------------------------------------------------
+// ---- hosts ----------------------------------------------------------------------------------------------------------
 
 static void *get(void *context, size_t bytes)
 {
@@ -137,8 +136,7 @@ void pair_free(struct pair *pair)
     free(pair);
 }
 
-// ---- queue pairs
-// -------------------------------------------------------------------------------------------------------
+// ---- queue pairs ----------------------------------------------------------------------------------------------------
 
 struct alb_qp *pair_qp_with(struct pair *pair, int side, struct alb_qp_init *init)
 {
@@ -226,8 +224,7 @@ void pair_connect(struct pair *pair, enum alb_qp_type type, struct alb_qp *qps[2
     }
 }
 
-// ---- the wire
-// ----------------------------------------------------------------------------------------------------------
+// ---- the wire -------------------------------------------------------------------------------------------------------
 
 static void put_on_wire(struct pair *pair, int side, const struct alb_burst *burst, const struct alb_segment *segment)
 {
@@ -360,8 +357,7 @@ void pair_pass(struct pair *pair, alb_time ns)
     pair->now = end;
 }
 
-// ---- the program's side
-// ------------------------------------------------------------------------------------------------
+// ---- the program's side ---------------------------------------------------------------------------------------------
 
 int pair_post(struct pair *pair, struct alb_qp *qp, const struct alb_send_wr *wr)
 {

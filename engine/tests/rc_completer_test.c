@@ -92,8 +92,7 @@ static uint64_t dropped(const struct context *c, enum alb_drop reason)
 #define NAK(code)  ALB_AETH_SYNDROME_NAK(code)
 #define RNR(timer) ALB_AETH_SYNDROME_RNR(timer)
 
-// ---- acknowledgements
-// ----------------------------------------------------------------------------------------------------
+// ---- acknowledgements -----------------------------------------------------------------------------------------------
 
 static void completer__one_acknowledgement_for_many(void **state)
 {
@@ -173,8 +172,7 @@ static void completer__reserved_syndrome(void **state)
     expect_none(c);
 }
 
-// ---- NAKs
-// ----------------------------------------------------------------------------------------------------------------
+// ---- NAKs -----------------------------------------------------------------------------------------------------------
 
 // What was sent before the refused request has succeeded, what was sent behind it is flushed.
 static void completer__naks_that_end_it(void **state)
@@ -241,8 +239,7 @@ static void completer__sequence_errors_cost_retries_until_something_moves(void *
     assert_int_equal(counted(c, ALB_STAT_retry_exceeded_err), 1);
 }
 
-// ---- silence
-// -------------------------------------------------------------------------------------------------------------
+// ---- silence --------------------------------------------------------------------------------------------------------
 
 static void completer__silence_costs_retries(void **state)
 {
@@ -340,8 +337,7 @@ static void completer__another_timeout_while_draining(void **state)
     expect(c, 1, ALB_WC_SUCCESS);
 }
 
-// ---- receiver not ready
-// --------------------------------------------------------------------------------------------------
+// ---- receiver not ready ---------------------------------------------------------------------------------------------
 
 static void completer__waits_as_long_as_the_receiver_says(void **state)
 {
@@ -434,8 +430,7 @@ static void completer__acknowledged_while_it_waits(void **state)
     assert_int_equal(pair_peek(c->pair, 0, 1)->roce.psn, alb_psn_add(PAIR_PSN, 1));
 }
 
-// ---- answers
-// -------------------------------------------------------------------------------------------------------------
+// ---- answers --------------------------------------------------------------------------------------------------------
 
 static void completer__reads_and_atomics(void **state)
 {
