@@ -142,6 +142,26 @@ static void check_rest(struct alb_search *search)
         alb_model_fail(&search->model, "packets are left on the way");
 }
 
+// Whatever the network does to packets, what passes the ICRC is well-formed, and answers fit their requests as long as
+// nobody begins anew.
+static void check_drops(struct alb_search *search)
+{
+    static const enum alb_drop never[] = {ALB_DROP_TRUNCATED,  ALB_DROP_BAD_VERSION, ALB_DROP_UNKNOWN_OPCODE,
+                                          ALB_DROP_BAD_LENGTH, ALB_DROP_OVERSIZE,    ALB_DROP_NOT_ROCE,
+                                          ALB_DROP_WRONG_PEER, ALB_DROP_WRONG_LOCAL, ALB_DROP_BAD_PKEY,
+                                          ALB_DROP_BAD_QKEY,   ALB_DROP_NO_RESOURCES};
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        const uint64_t *dropped = search->sides[side].host->stats.dropped;
+        for (uint32_t i = 0; i < ALB_COUNT(never); i++)
+            if (dropped[never[i]])
+                alb_model_fail(&search->model, "engine %u dropped a packet: %s", side, alb_drop_name(never[i]));
+        if (dropped[ALB_DROP_BAD_ICRC] && !search->faults.corrupt)
+            alb_model_fail(&search->model, "engine %u found a bad ICRC on a good network", side);
+        if (dropped[ALB_DROP_BAD_RESPONSE] && !search->has_lifecycle)
+            alb_model_fail(&search->model, "engine %u got an answer that does not fit its request", side);
+    }
+}
+
 static void end_phase(struct alb_search *search)
 {
     bool is_live[ALB_MODEL_SIDES][ALB_MODEL_QPS_MAX] = {0};
@@ -174,6 +194,7 @@ static void run_phase(struct alb_search *search)
     if (has_failed(search))
         return;
     check_rest(search);
+    check_drops(search);
     end_phase(search);
     search->result->phases++;
 }

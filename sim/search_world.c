@@ -64,6 +64,7 @@ static void draw_links(struct alb_search *search, struct alb_sim_pair_config *co
 
 static void draw_engine(struct alb_search *search, struct alb_engine_config *config)
 {
+    config->slot = (uint8_t)alb_search_below(search, 256);
     config->qp_max = 16 + search->qp_count + alb_search_below(search, 4);
     config->region_max = 16;
     config->pd_max = 1;
@@ -87,6 +88,7 @@ static void draw_limits(struct alb_search *search)
         search->types[i] = (enum alb_qp_type)PICK(search, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD);
     search->mtu_bytes = PICK(search, 256, 256, 256, 256, 512, 512, 1024, 2048, 4096);
     search->message_max = search->mtu_bytes * (search->mtu_bytes > 512 ? 3 : 6) + 13;
+    search->is_same_host = alb_search_percent(search, 50);
     search->is_shared = alb_search_percent(search, 25);
     search->send_wr_max = PICK(search, 1, 2, 3, 8, 16);
     search->recv_wr_max = PICK(search, 1, 2, 3, 8, 16);
@@ -144,7 +146,10 @@ static void create_objects(struct alb_search *search, uint32_t side)
                           ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND;
     struct alb_search_side *s = &search->sides[side];
     struct alb_engine *engine = s->host->engine;
-    struct alb_av av = {.local = s->host->addr, .peer = search->pair.host[1 - side].addr, .hop_limit = 64};
+    struct alb_av av = {.local = s->host->addr,
+                        .peer = search->pair.host[1 - side].addr,
+                        .hop_limit = 64,
+                        .same_host = search->is_same_host};
     s->iova = iova_base * (side + 1);
     must(alb_pd_create(engine, &s->pd));
     must(alb_cq_create(engine, 4096, NULL, &s->cq));
@@ -286,7 +291,11 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
         .timeout = (uint8_t)(8 + alb_search_below(search, 4)), // 1 to 8 ms
         .retry_cnt = (uint8_t)(search->may_lose_much ? 3 + alb_search_below(search, 5) : 7),
         .rnr_retry = (uint8_t)(alb_search_percent(search, 85) ? 7 : 1 + alb_search_below(search, 6)),
-        .av = {.local = s->host->addr, .peer = peer->host->addr, .hop_limit = 64, .traffic_class = ALB_ECN_ECT0},
+        .av = {.local = s->host->addr,
+               .peer = peer->host->addr,
+               .hop_limit = 64,
+               .traffic_class = ALB_ECN_ECT0,
+               .same_host = search->is_same_host},
     };
     uint32_t rights = search->types[index] == ALB_QPT_UD ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS;
     must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | rights, now));

@@ -67,7 +67,8 @@ struct alb_search {
     uint32_t qp_count;
     uint32_t mtu_bytes, message_max;
     enum alb_qp_type types[ALB_MODEL_QPS_MAX];
-    bool is_shared;
+    bool is_shared;    // with a shared receive queue on each side
+    bool is_same_host; // UDP ports follow from the process slots
     uint32_t send_wr_max, recv_wr_max, sge_max, inline_max, rd_atomic;
     bool has_errors;      // requests that must fail are posted
     bool has_short_recvs; // and receives too short
