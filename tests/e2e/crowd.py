@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Many processes on one host: each opens a device, and many of them talk at once, every byte checked by the receiver."""
+"""Many processes on one host: each opens a device, and many of them talk at once, every byte checked by the receiver. And many
+queue pairs in one process."""
 
 import argparse
 import os
@@ -29,11 +30,27 @@ def listed(albedo):
     return len(set(re.findall(rb'"pid": *(\d+)', done.stdout)))
 
 
+def many_queue_pairs(albedo, place, number, seconds, count):
+    """Two processes with so many queue pairs each; every one connects and moves data."""
+    port = free_port()
+    options = ["ib_write_bw", "-d", "roce0", "-F", "-q", str(number), "-n", "5", "-s", "64", "-t", "1", "-p", str(port)]
+    deadline = time.monotonic() + seconds
+    server = albedo.start(place, options)
+    server.wait_listening(port, deadline)
+    client = albedo.start(place, options + [place.ipv4])
+    ok = client.wait(deadline) == 0 and server.wait(deadline) == 0
+    count.result("%d queue pairs in one process" % number, ok and re.search(r"^ *64 +%d " % (5 * number), client.output(), re.M),
+                 "%.1f s" % (time.monotonic() - server.started), describe(server, client))
+    server.end()
+    client.end()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--processes", type=int, default=200, help="devices open at once (default: 200)")
     parser.add_argument("--talking", type=int, default=64, help="of which talk (default: 64)")
+    parser.add_argument("--queue-pairs", type=int, default=10000, help="in one process (default: 10000)")
     parser.add_argument("--iterations", type=int, default=300, help="exchanges of each pair (default: 300)")
     parser.add_argument("--seconds", type=int, default=300, help="time limit of the talk (default: 300)")
     arguments = parser.parse_args()
@@ -72,6 +89,7 @@ def main():
     for server, client in clients:
         server.end()
         client.end()
+    many_queue_pairs(albedo, place, arguments.queue_pairs, arguments.seconds, count)
     count.finish()
 
 
