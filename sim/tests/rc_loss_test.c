@@ -303,6 +303,27 @@ static void read__goes_on_where_the_answers_stopped(void **state)
     world_free(w);
 }
 
+static void read__answers_doubled_or_out_of_order(void **state)
+{
+    static const enum alb_sim_action actions[] = {ALB_SIM_DUPLICATE, ALB_SIM_SWAP};
+    for (uint32_t i = 0; i < ALB_COUNT(actions); i++) {
+        for (uint32_t nth = 1; nth <= 8; nth++) {
+            struct world *w = world_default();
+            on_way_to_a(w, (struct alb_sim_rule){NTH(nth), .action = actions[i]});
+            stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_READ, 1, 0, 4 * KB, 64 * KB});
+            stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_READ, 2, 16 * KB, 4 * KB, 80 * KB});
+            alb_sim_host_poke(w->a.host);
+            run_idle(w);
+            expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+            expect_wc(w->a.cq, 2, ALB_WC_SUCCESS);
+            expect_none(w->a.cq);
+            expect_copied(&w->b, 64 * KB, &w->a, 0, 4 * KB);
+            expect_copied(&w->b, 80 * KB, &w->a, 16 * KB, 4 * KB);
+            world_free(w);
+        }
+    }
+}
+
 // The window had room for half of it when it was first asked for, and has room for all of it when the answers are lost.
 // A responder refuses a duplicate that asks for more than it has granted.
 static void read__asked_for_again_in_the_same_pieces(void **state)
@@ -491,6 +512,7 @@ int main(void)
         cmocka_unit_test(read__last_answer_lost),
         cmocka_unit_test(read__request_lost),
         cmocka_unit_test(read__goes_on_where_the_answers_stopped),
+        cmocka_unit_test(read__answers_doubled_or_out_of_order),
         cmocka_unit_test(read__asked_for_again_in_the_same_pieces),
         cmocka_unit_test(atomic__answer_lost_replayed_not_executed),
         cmocka_unit_test(atomic__replayed_from_among_many),

@@ -404,16 +404,19 @@ static void cq__notifies_once_of_what_it_was_armed_for(void **state)
 
 static void established__told_once_in_rtr(void **state)
 {
-    struct options options;
-    options_default(&options);
-    options.is_unconnected = true;
-    struct world *w = world_new(&options);
-    connect_qps(w, w->a.qp, w->b.qp);
-    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 8, 64 * KB});
-    run_idle(w);
-    assert_int_equal(w->b.host->events[ALB_EVENT_COMM_EST], 0); // it was in RTS already
-    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
-    world_free(w);
+    for (uint32_t in_rtr = 0; in_rtr < 2; in_rtr++) {
+        struct options options;
+        options_default(&options);
+        options.is_b_in_rtr = in_rtr;
+        struct world *w = world_new(&options);
+        for (uint32_t i = 0; i < 3; i++) {
+            post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, i, 0, 8, 64 * KB});
+            run_idle(w);
+            expect_wc(w->a.cq, i, ALB_WC_SUCCESS); // RTR answers
+        }
+        assert_int_equal(w->b.host->events[ALB_EVENT_COMM_EST], in_rtr);
+        world_free(w);
+    }
 }
 
 int main(void)

@@ -182,6 +182,8 @@ static void bring_up(struct world *world, enum alb_sim_side side, struct alb_qp 
         0);
     attr.state = ALB_QPS_RTR;
     assert_int_equal(alb_qp_modify(qp, &attr, rtr_mask(options->type), now), 0);
+    if (side == ALB_SIM_B && options->is_b_in_rtr)
+        return;
     attr.state = ALB_QPS_RTS;
     assert_int_equal(alb_qp_modify(qp, &attr, rts_mask(options->type), now), 0);
 }

@@ -57,6 +57,7 @@ struct options {
     uint32_t send_wr_max, recv_wr_max, cq_entries, recv_cq_entries;
     uint32_t srq_wr_max, srq_limit; // of B; 0: none
     uint32_t qkey;
+    bool is_b_in_rtr;    // B stays in RTR
     bool is_unconnected; // leave the queue pairs in RESET
 };
 
