@@ -277,13 +277,13 @@ static bool may_fail_with(const struct alb_model *model, const struct alb_model_
 {
     const struct alb_model_qp *peer = &model->qps[1 - qp->side][qp->index];
     bool takes_receive = alb_model_takes_receive(op->opcode);
-    if (status == op->fate)
+    if (status == op->fate || status == op->may_end)
         return true;
     if (qp->type != ALB_QPT_RC)
         return false;
     switch (status) {
     case ALB_WC_RETRY_EXC_ERR:
-        return model->may_lose_much || qp->may_fail || op->fate != ALB_WC_SUCCESS;
+        return model->may_lose_much || qp->may_fail || op->fate != ALB_WC_SUCCESS || op->may_end != ALB_WC_SUCCESS;
     case ALB_WC_RNR_RETRY_EXC_ERR:
         return takes_receive && qp->rnr_retry != 7;
     case ALB_WC_REM_INV_REQ_ERR: // longer than a receive; the receive's own completion says which one
@@ -452,7 +452,7 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
         break;
     case ALB_WC_LOC_ACCESS_ERR: // a WRITE with immediate took it and was refused
         next = qp->type == ALB_QPT_RC ? next_message(peer_of(model, qp)) : NULL;
-        if (!next || next->fate != ALB_WC_REM_ACCESS_ERR)
+        if (!next || (next->fate != ALB_WC_REM_ACCESS_ERR && next->may_end != ALB_WC_REM_ACCESS_ERR))
             alb_model_fail(model, "receive %u of queue pair %u/%u: refused for nothing", number, qp->side, qp->index);
         break;
     default:

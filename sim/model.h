@@ -40,11 +40,12 @@ struct alb_model_op {
     uint32_t local_count;
     uint32_t remote_at; // in the peer's arena; atomics: of the word
     uint64_t compare_add, swap;
-    uint32_t invalidate;     // SEND_WITH_INV: the key that the peer's completion must name
-    enum alb_wc_status fate; // what it must end with, or SUCCESS
-    bool is_undeliverable;   // UC, UD: wrong key, so that it never arrives
-    uint32_t target;         // UD: the queue pair of the peer it goes to
-    uint8_t *content;        // what is sent; of a READ what it must bring
+    uint32_t invalidate;        // SEND_WITH_INV: the key that the peer's completion must name
+    enum alb_wc_status fate;    // what it must end with, or SUCCESS
+    enum alb_wc_status may_end; // what it may end with instead, or SUCCESS: its key may go under it
+    bool is_undeliverable;      // UC, UD: wrong key, so that it never arrives
+    uint32_t target;            // UD: the queue pair of the peer it goes to
+    uint8_t *content;           // what is sent; of a READ what it must bring
 
     enum alb_model_state state;
     uint32_t life;       // of the queue pair, when it was posted

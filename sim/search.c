@@ -91,6 +91,8 @@ static void step(struct alb_search *search)
         alb_search_poll(search, side);
     } else if (choice < 87 && search->has_lifecycle) {
         change_life(search, side, index);
+    } else if (choice < 89 && search->has_errors) {
+        alb_search_renew_fleeting(search, side);
     } else {
         alb_sim_network_run_for(&search->pair.network, ALB_SIM_NS(1) << alb_search_below(search, 19));
     }

@@ -124,6 +124,8 @@ enum wrong {
     REMOTE_KEY,
     BOUNDS,
     RIGHTS,
+    LOCAL_FLEETING, // not wrong yet
+    REMOTE_FLEETING,
 };
 
 struct draft {
@@ -142,7 +144,17 @@ static bool is_remote(enum alb_wr_opcode opcode)
 static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct draft *draft)
 {
     struct alb_model_op *op = &draft->op;
-    if (!search->has_errors || !alb_search_percent(search, 4) || op->length == 0)
+    if (!search->has_errors || op->length == 0)
+        return;
+    if (alb_search_percent(search, 15)) {
+        draft->wrong = is_remote(op->opcode) && alb_search_percent(search, 60) ? REMOTE_FLEETING : LOCAL_FLEETING;
+        if (draft->wrong == LOCAL_FLEETING && !draft->is_inline)
+            op->may_end = ALB_WC_LOC_PROT_ERR;
+        if (draft->wrong == REMOTE_FLEETING && type == ALB_QPT_RC)
+            op->may_end = ALB_WC_REM_ACCESS_ERR;
+        return;
+    }
+    if (!alb_search_percent(search, 4))
         return;
     draft->wrong = is_remote(op->opcode) ? (enum wrong)(LOCAL_KEY + alb_search_below(search, 4)) : LOCAL_KEY;
     if (draft->wrong == LOCAL_KEY)
@@ -245,6 +257,9 @@ static void aim(const struct alb_search *search, const struct alb_search_side *p
     case BOUNDS:
         wr->remote_addr = peer->iova + search->arena_bytes - (draft->op.length / 2 & ~7u);
         break;
+    case REMOTE_FLEETING:
+        wr->rkey = alb_region_key(peer->fleeting_mr);
+        break;
     case RIGHTS:
         wr->rkey = alb_region_key(peer->closed_mr);
         break;
@@ -272,6 +287,8 @@ static int send(struct alb_search *search, struct alb_search_side *side, struct 
     const struct alb_model_op *op = &draft->op;
     struct alb_sge sges[ALB_MODEL_SGE_MAX];
     uint32_t key = alb_region_key(side->mr) ^ (draft->wrong == LOCAL_KEY ? 0x80 : 0);
+    if (draft->wrong == LOCAL_FLEETING)
+        key = alb_region_key(side->fleeting_mr);
     struct alb_send_wr wr = {
         .wr_id = number,
         .opcode = op->opcode,

@@ -140,10 +140,19 @@ static void create_qp(struct alb_search *search, uint32_t side, uint32_t index)
     qp->is_connected = false;
 }
 
+static const uint32_t all_rights = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ |
+                                   ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND;
+
+void alb_search_renew_fleeting(struct alb_search *search, uint32_t side)
+{
+    struct alb_search_side *s = &search->sides[side];
+    if (s->fleeting_mr)
+        must(alb_mr_destroy(s->fleeting_mr));
+    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, all_rights, &s->fleeting_mr));
+}
+
 static void create_objects(struct alb_search *search, uint32_t side)
 {
-    const uint32_t open = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ |
-                          ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND;
     struct alb_search_side *s = &search->sides[side];
     struct alb_engine *engine = s->host->engine;
     struct alb_av av = {.local = s->host->addr,
@@ -154,8 +163,9 @@ static void create_objects(struct alb_search *search, uint32_t side)
     must(alb_pd_create(engine, &s->pd));
     must(alb_cq_create(engine, 4096, NULL, &s->cq));
     must(alb_ah_create(s->pd, &av, &s->ah));
-    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, open, &s->mr));
+    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, all_rights, &s->mr));
     must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));
+    alb_search_renew_fleeting(search, side);
     if (search->is_shared)
         must(alb_srq_create(s->pd, search->recv_wr_max, search->sge_max, 0, NULL, &s->srq));
     for (uint32_t i = 0; i < search->qp_count; i++)
@@ -221,6 +231,7 @@ void alb_search_close(struct alb_search *search)
             must(alb_srq_destroy(s->srq));
         must(alb_mr_destroy(s->mr));
         must(alb_mr_destroy(s->closed_mr));
+        must(alb_mr_destroy(s->fleeting_mr));
         must(alb_ah_destroy(s->ah));
         must(alb_cq_destroy(s->cq));
         must(alb_pd_destroy(s->pd));

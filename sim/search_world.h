@@ -49,6 +49,7 @@ struct alb_search_side {
     struct alb_srq *srq;
     uint32_t srq_capacity;
     struct alb_region *mr, *closed_mr; // over the arena: with all rights; with none for the peer
+    struct alb_region *fleeting_mr;    // with all rights, but not for long
     struct alb_ah *ah;
     uint8_t *arena;
     uint64_t iova;
@@ -107,6 +108,9 @@ void alb_search_window_posted(struct alb_search_window *window, enum alb_wr_opco
 void alb_search_window_done(struct alb_search_qp *qp, const struct alb_model_op *op, enum alb_wc_status status);
 // The queue pair begins anew.
 void alb_search_window_end(struct alb_search_window *window);
+
+// Registers the fleeting region anew: requests that use its old key fail, unless they are done.
+void alb_search_renew_fleeting(struct alb_search *search, uint32_t side);
 
 // search_work.c
 // Posts a request, if there is room and memory for it.
