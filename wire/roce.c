@@ -2,47 +2,7 @@
 // Encoding and decoding of the RoCEv2 headers, straight along the wire: BTH, then each extended header the opcode has.
 #include "wire/roce.h"
 
-#include <endian.h>
-#include <string.h>
-
-static inline uint16_t get16(const uint8_t *p)
-{
-    uint16_t value;
-    memcpy(&value, p, sizeof(value));
-    return be16toh(value);
-}
-
-static inline uint32_t get32(const uint8_t *p)
-{
-    uint32_t value;
-    memcpy(&value, p, sizeof(value));
-    return be32toh(value);
-}
-
-static inline uint64_t get64(const uint8_t *p)
-{
-    uint64_t value;
-    memcpy(&value, p, sizeof(value));
-    return be64toh(value);
-}
-
-static inline void put16(uint8_t *p, uint16_t value)
-{
-    value = htobe16(value);
-    memcpy(p, &value, sizeof(value));
-}
-
-static inline void put32(uint8_t *p, uint32_t value)
-{
-    value = htobe32(value);
-    memcpy(p, &value, sizeof(value));
-}
-
-static inline void put64(uint8_t *p, uint64_t value)
-{
-    value = htobe64(value);
-    memcpy(p, &value, sizeof(value));
-}
+#include "wire/bytes.h"
 
 // The bits of the BTH: byte 1 is SE, M, pad (2), version (4); bytes 4 to 7 FECN, BECN, reserved (6), destination QPN
 // (24); bytes 8 to 11 AckReq, reserved (7), PSN (24).
@@ -54,15 +14,15 @@ static inline void put64(uint8_t *p, uint64_t value)
 
 static void decode_bth(const uint8_t *p, struct alb_roce *out)
 {
-    uint32_t dest = get32(p + 4);
-    uint32_t sequence = get32(p + 8);
+    uint32_t dest = alb_get_be32(p + 4);
+    uint32_t sequence = alb_get_be32(p + 8);
 
     out->opcode = p[0];
     out->solicited = p[1] & BTH_SOLICITED;
     out->migreq = p[1] & BTH_MIGREQ;
     out->pad = p[1] >> 4 & 3;
     out->version = p[1] & 15;
-    out->pkey = get16(p + 2);
+    out->pkey = alb_get_be16(p + 2);
     out->fecn = dest & BTH_FECN;
     out->becn = dest & BTH_BECN;
     out->dest_qpn = dest & ALB_QPN_MASK;
@@ -75,44 +35,44 @@ static void encode_bth(const struct alb_roce *roce, uint8_t *p)
     p[0] = roce->opcode;
     p[1] = (uint8_t)((roce->solicited ? BTH_SOLICITED : 0) | (roce->migreq ? BTH_MIGREQ : 0) | roce->pad << 4 |
                      (roce->version & 15));
-    put16(p + 2, roce->pkey);
-    put32(p + 4, (roce->fecn ? BTH_FECN : 0) | (roce->becn ? BTH_BECN : 0) | (roce->dest_qpn & ALB_QPN_MASK));
-    put32(p + 8, (roce->ackreq ? BTH_ACKREQ : 0) | (roce->psn & ALB_PSN_MASK));
+    alb_put_be16(p + 2, roce->pkey);
+    alb_put_be32(p + 4, (roce->fecn ? BTH_FECN : 0) | (roce->becn ? BTH_BECN : 0) | (roce->dest_qpn & ALB_QPN_MASK));
+    alb_put_be32(p + 8, (roce->ackreq ? BTH_ACKREQ : 0) | (roce->psn & ALB_PSN_MASK));
 }
 
 // p stands behind the BTH, and the packet is long enough for all of headers.
 static void decode_extended(const uint8_t *p, unsigned headers, struct alb_roce *out)
 {
     if (headers & ALB_HEADER_DETH) {
-        out->qkey = get32(p);
-        out->src_qpn = get32(p + 4) & ALB_QPN_MASK;
+        out->qkey = alb_get_be32(p);
+        out->src_qpn = alb_get_be32(p + 4) & ALB_QPN_MASK;
         p += 8;
     }
     if (headers & ALB_HEADER_XRCETH) {
-        out->xrc_srqn = get32(p) & ALB_QPN_MASK;
+        out->xrc_srqn = alb_get_be32(p) & ALB_QPN_MASK;
         p += 4;
     }
     if (headers & ALB_HEADER_RETH) {
-        out->va = get64(p);
-        out->rkey = get32(p + 8);
-        out->length = get32(p + 12);
+        out->va = alb_get_be64(p);
+        out->rkey = alb_get_be32(p + 8);
+        out->length = alb_get_be32(p + 12);
         p += 16;
     }
     if (headers & ALB_HEADER_ATOMIC) {
-        out->va = get64(p);
-        out->rkey = get32(p + 8);
-        out->swap_add = get64(p + 12);
-        out->compare = get64(p + 20);
+        out->va = alb_get_be64(p);
+        out->rkey = alb_get_be32(p + 8);
+        out->swap_add = alb_get_be64(p + 12);
+        out->compare = alb_get_be64(p + 20);
         p += 28;
     }
     if (headers & ALB_HEADER_AETH) {
-        uint32_t aeth = get32(p);
+        uint32_t aeth = alb_get_be32(p);
         out->syndrome = (uint8_t)(aeth >> 24);
         out->msn = aeth & ALB_PSN_MASK;
         p += 4;
     }
     if (headers & ALB_HEADER_ATOMIC_ACK) {
-        out->atomic_original = get64(p);
+        out->atomic_original = alb_get_be64(p);
         p += 8;
     }
     if (headers & ALB_HEADER_IMM) {
@@ -120,39 +80,39 @@ static void decode_extended(const uint8_t *p, unsigned headers, struct alb_roce 
         p += 4;
     }
     if (headers & ALB_HEADER_IETH)
-        out->invalidate_rkey = get32(p);
+        out->invalidate_rkey = alb_get_be32(p);
 }
 
 static void encode_extended(const struct alb_roce *roce, unsigned headers, uint8_t *p)
 {
     if (headers & ALB_HEADER_DETH) {
-        put32(p, roce->qkey);
-        put32(p + 4, roce->src_qpn & ALB_QPN_MASK);
+        alb_put_be32(p, roce->qkey);
+        alb_put_be32(p + 4, roce->src_qpn & ALB_QPN_MASK);
         p += 8;
     }
     if (headers & ALB_HEADER_XRCETH) {
-        put32(p, roce->xrc_srqn & ALB_QPN_MASK);
+        alb_put_be32(p, roce->xrc_srqn & ALB_QPN_MASK);
         p += 4;
     }
     if (headers & ALB_HEADER_RETH) {
-        put64(p, roce->va);
-        put32(p + 8, roce->rkey);
-        put32(p + 12, roce->length);
+        alb_put_be64(p, roce->va);
+        alb_put_be32(p + 8, roce->rkey);
+        alb_put_be32(p + 12, roce->length);
         p += 16;
     }
     if (headers & ALB_HEADER_ATOMIC) {
-        put64(p, roce->va);
-        put32(p + 8, roce->rkey);
-        put64(p + 12, roce->swap_add);
-        put64(p + 20, roce->compare);
+        alb_put_be64(p, roce->va);
+        alb_put_be32(p + 8, roce->rkey);
+        alb_put_be64(p + 12, roce->swap_add);
+        alb_put_be64(p + 20, roce->compare);
         p += 28;
     }
     if (headers & ALB_HEADER_AETH) {
-        put32(p, (uint32_t)roce->syndrome << 24 | (roce->msn & ALB_PSN_MASK));
+        alb_put_be32(p, (uint32_t)roce->syndrome << 24 | (roce->msn & ALB_PSN_MASK));
         p += 4;
     }
     if (headers & ALB_HEADER_ATOMIC_ACK) {
-        put64(p, roce->atomic_original);
+        alb_put_be64(p, roce->atomic_original);
         p += 8;
     }
     if (headers & ALB_HEADER_IMM) {
@@ -160,7 +120,7 @@ static void encode_extended(const struct alb_roce *roce, unsigned headers, uint8
         p += 4;
     }
     if (headers & ALB_HEADER_IETH)
-        put32(p, roce->invalidate_rkey);
+        alb_put_be32(p, roce->invalidate_rkey);
     if (headers & ALB_HEADER_CNP)
         memset(p, 0, 16);
 }
