@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#define QUEUE_MAX (1u << 31)
+
 void alb_engine_config_default(struct alb_engine_config *config)
 {
     *config = (struct alb_engine_config){
@@ -46,6 +48,9 @@ static int check_config(const struct alb_engine_config *config)
         config->region_max > 1u << 23 || !is_power_of_two || config->peer_max == 0)
         return EINVAL;
     if (config->sge_max > ALB_MAX_SGE || config->inline_max_bytes > ALB_MAX_INLINE || config->rd_atomic_max > 255)
+        return EINVAL;
+    // Queues are rounded up to a power of two.
+    if (config->send_wr_max > QUEUE_MAX || config->recv_wr_max > QUEUE_MAX || config->srq_wr_max > QUEUE_MAX)
         return EINVAL;
     if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX ||
         config->window_min_bytes > config->window_start_bytes || config->window_start_bytes > config->window_max_bytes)
@@ -171,7 +176,7 @@ bool alb_engine_is_quiet(const struct alb_engine *engine)
     if (alb_engine_bell_is_rung(engine) || alb_engine_wants_tx(engine))
         return false;
     uint32_t left = engine->qp_count;
-    for (uint32_t i = ALB_QPN_RESERVED; left > 0 && i < engine->config.qp_max; i++) {
+    for (uint32_t i = 0; left > 0 && i < engine->config.qp_max; i++) {
         if (!engine->qps[i])
             continue;
         if (!alb_qp_is_quiet(engine->qps[i]))

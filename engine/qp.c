@@ -35,22 +35,25 @@ static int check_init(const struct alb_engine *engine, const struct alb_qp_init 
     return 0;
 }
 
+// No queue pair has that index yet, and may have it: 0xffffff is the multicast QPN.
+static bool index_is_free(const struct alb_engine *engine, uint32_t index)
+{
+    alb_qpn qpn = (uint32_t)engine->config.slot << 16 | index;
+    return index < engine->config.qp_max && !engine->qps[index] && qpn != ALB_QPN_MASK;
+}
+
 // A free index, searched from a random one, so that a number says nothing about the next; 0 if none is free.
 static uint32_t pick_index(struct alb_engine *engine, alb_qpn wanted)
 {
-    uint32_t count = engine->config.qp_max - ALB_QPN_RESERVED;
     if (wanted) {
         uint32_t index = wanted & 0xffff;
-        bool is_ours = wanted >> 16 == engine->config.slot && index < engine->config.qp_max;
-        return is_ours && !engine->qps[index] ? index : 0;
+        return wanted >> 16 == engine->config.slot && index_is_free(engine, index) ? index : 0;
     }
-    if (engine->qp_count == count)
-        return 0;
+    uint32_t count = engine->config.qp_max - ALB_QPN_RESERVED;
     uint32_t start = alb_rng_below(&engine->rng, count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index = ALB_QPN_RESERVED + (start + i) % count;
-        bool is_broadcast = ((uint32_t)engine->config.slot << 16 | index) == ALB_QPN_MASK;
-        if (!engine->qps[index] && !is_broadcast)
+        if (index_is_free(engine, index))
             return index;
     }
     return 0;
