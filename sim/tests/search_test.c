@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    SEEDS = 2000,
+    SEEDS = 3000,
     SEEDS_TWICE = 50,
 };
 
