@@ -11,6 +11,9 @@
 #define BATCHES_OF_POLL 2
 #define BATCHES_OF_KICK 64
 
+// From so many segments on, sending takes a noticeable part of the takeover time.
+#define LONG_PUMP_SEGMENTS 16
+
 // Fruitless polls before the core is offered to others.
 #define POLLS_TO_YIELD 4
 
@@ -152,7 +155,12 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_engine_bell_ring(qp);
     if (!alb_token_try(&device->token))
         return;
-    alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+    alb_time now = alb_clock_now();
+    alb_drive_pump(device, BATCHES_OF_KICK, now);
+    // A poller does not stop being one while it sends at length.
+    alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    if (polled_at != 0 && device->sender.tx.segment_count > LONG_PUMP_SEGMENTS)
+        atomic_store_explicit(&device->polled_at, polled_at + (alb_clock_now() - now), memory_order_relaxed);
     alb_drive_release(device);
 }
 

@@ -22,6 +22,7 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
     outbox->stats = stats;
     outbox->socket = NULL;
     outbox->count = 0;
+    outbox->bytes = 0;
 }
 
 static void add_control(struct msghdr *header, int level, int type, const void *value, size_t bytes)
@@ -134,6 +135,7 @@ void alb_outbox_flush(struct alb_outbox *outbox)
             done++;
     }
     outbox->count = 0;
+    outbox->bytes = 0;
 }
 
 static void refer_to(struct alb_outbox *outbox, uint32_t i, void *bytes, size_t length)
@@ -178,4 +180,7 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         flatten(outbox, i, message);
     add_controls(header, alb_addr_is_ipv4(&message->peer->addr), message->traffic_class, message->hop_limit,
                  message->segment_bytes);
+    outbox->bytes += message->length;
+    if (outbox->bytes >= ALB_OUTBOX_BYTES)
+        alb_outbox_flush(outbox);
 }

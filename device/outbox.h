@@ -9,8 +9,9 @@
 
 #include <sys/socket.h>
 
-#define ALB_OUTBOX_MESSAGES   32  // of one sendmmsg
-#define ALB_OUTBOX_FLAT_BYTES 512 // messages up to this are copied into one piece
+#define ALB_OUTBOX_MESSAGES   32    // of one sendmmsg
+#define ALB_OUTBOX_BYTES      32768 // enough for a system call: what follows is sealed while this is on its way
+#define ALB_OUTBOX_FLAT_BYTES 512   // messages up to this are copied into one piece
 
 struct alb_outbox_message {
     struct alb_socket *socket;
@@ -36,6 +37,7 @@ struct alb_outbox {
     struct alb_edge_stats *stats;
     struct alb_socket *socket; // all waiting messages are for this one
     uint32_t count;
+    uint32_t bytes; // of all that wait
     struct mmsghdr headers[ALB_OUTBOX_MESSAGES];
     union alb_sockaddr names[ALB_OUTBOX_MESSAGES];
     struct alb_outbox_control controls[ALB_OUTBOX_MESSAGES];
@@ -48,7 +50,8 @@ struct alb_outbox {
 
 void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats);
 
-// Adds a message (iov is ignored for a copy); sends those before it first if they are for another socket or too many.
+// Adds a message (iov and length are ignored for a copy); sends those before it first if they are for another socket or
+// too many, and all of them if they are many bytes.
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message);
 
 // Sends what waits. Nothing refers to the messages any more when it returns.

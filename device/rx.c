@@ -226,6 +226,20 @@ static void take_message(struct alb_rx *rx, struct alb_socket *socket, uint32_t 
     split(rx, &arrival, now);
 }
 
+static void adapt_batch(struct alb_rx *rx, struct alb_socket *socket, uint32_t wanted, int count)
+{
+    uint32_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += rx->messages[i].msg_len;
+    rx->bytes += bytes;
+    if (count < (int)wanted)
+        socket->rx_batch = (uint32_t)ALB_MAX(count, 1);
+    else if (2 * bytes <= ALB_RX_BYTES)
+        socket->rx_batch = ALB_MIN(2 * wanted, (uint32_t)ALB_RX_MESSAGES);
+    else if (bytes > ALB_RX_BYTES)
+        socket->rx_batch = ALB_MAX(wanted / 2, 1u);
+}
+
 // Fills rx->messages. How many are asked for follows what was there before: a single message, as in an exchange of
 // small ones, is to be had for less than many at once.
 static int receive(struct alb_rx *rx, struct alb_socket *socket)
@@ -243,10 +257,7 @@ static int receive(struct alb_rx *rx, struct alb_socket *socket)
     } else {
         count = alb_sys_recvmmsg(socket->fd, rx->messages, wanted);
     }
-    if (count == (int)wanted)
-        socket->rx_batch = ALB_MIN(2 * wanted, (uint32_t)ALB_RX_MESSAGES);
-    else
-        socket->rx_batch = (uint32_t)ALB_MAX(count, 1);
+    adapt_batch(rx, socket, wanted, count);
     return count;
 }
 

@@ -12,6 +12,9 @@
 // Messages of one recvmmsg. Each has a buffer for the largest UDP datagram.
 #define ALB_RX_MESSAGES     8
 #define ALB_RX_BUFFER_BYTES 65536
+// About so many bytes are received before somebody looks whether there is something to send: a peer whose window is
+// full waits for it.
+#define ALB_RX_BYTES (128 << 10)
 // Datagrams handed on in one call.
 #define ALB_RX_DATAGRAMS 128
 
@@ -33,6 +36,7 @@ struct alb_rx {
     struct alb_capture *capture; // NULL: none
     uint8_t own_slot;
     struct alb_relay relay;
+    uint64_t bytes;     // received
     uint64_t one_sided; // WRITE, READ and atomic requests received, for who waits by looking at memory
     uint32_t count;
     struct alb_datagram datagrams[ALB_RX_DATAGRAMS];

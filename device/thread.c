@@ -19,6 +19,11 @@
 // How long to go on after the last traffic, if a core is free.
 #define SPIN_NS (100 * ALB_NS_PER_US)
 
+// After so many bytes in one turn more are likely to follow within the time one burst takes, and going to sleep in
+// between would cost both ends more than it gives to others: go on for so long, even if no core is free.
+#define BULK_BYTES   16384
+#define BULK_SPIN_NS (30 * ALB_NS_PER_US)
+
 // A program that polls queues and then waits by looking at memory (flags, perftest's write latency) is not looking
 // after its sockets while it "has just polled". Once we have been late for such traffic, the sockets are watched beside
 // the poller for so long.
@@ -40,6 +45,7 @@ struct state {
     bool was_watching;    // left the driving to a poller until now
     alb_time memory_until;
     alb_time traffic_at;
+    alb_time bulk_at;
     alb_time front_try_at;
 };
 
@@ -59,14 +65,17 @@ static void drive(struct state *state, alb_time now)
 {
     struct alb_device *device = state->device;
     alb_token_lock(&device->token);
-    uint64_t one_sided_before = device->rx.one_sided;
+    uint64_t one_sided_before = device->rx.one_sided, bytes_before = device->rx.bytes;
     bool received = alb_drive_receive(device, now) > 0;
     bool sent = alb_drive_pump(device, BATCHES_OF_DRIVE, now);
+    bool was_bulk = device->rx.bytes - bytes_before >= BULK_BYTES;
     bool was_one_sided = device->rx.one_sided != one_sided_before;
     alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_drives_by_thread, 1);
     alb_drive_release(device);
     if (received || sent)
         state->traffic_at = now;
+    if (was_bulk)
+        state->bulk_at = alb_clock_now();
     if (was_one_sided && (state->was_watching || now < state->memory_until))
         state->memory_until = now + MEMORY_WATCH_NS;
     state->was_watching = false;
@@ -132,6 +141,8 @@ static void turn(struct state *state)
     drive(state, now);
     try_front(state, now);
     bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
+    if (state->bulk_at != 0 && now - ALB_MIN(state->bulk_at, now) < BULK_SPIN_NS)
+        return;
     if (!has_traffic || !alb_cores_has_free(&state->cores, now))
         rest(state);
     else if (state->traffic_at != now)

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The line about a failed queue pair names everything that helps.
+#include "device/failure.h"
+
+#include "device/tests/pair.h"
+
+#include <stdio.h>
+
+static struct alb_qp_failure failure_of(const struct side *side)
+{
+    struct alb_qp_failure failure = {
+        .status = ALB_WC_RETRY_EXC_ERR,
+        .peer = {.addr = *alb_device_gid(side->device, 0), .port = 4793},
+        .dest_qpn = 0x20123,
+        .last_psn = 1234,
+        .awaited_psn = 1200,
+        .retries = 7,
+        .retry_limit = 7,
+        .opcode = ALB_WR_RDMA_READ,
+        .reason = "no acknowledgement",
+    };
+    return failure;
+}
+
+static void assert_names(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!strstr(text, words[i]))
+            fail_msg("\"%s\" is not in \"%s\"", words[i], text);
+    }
+}
+
+static void alb_failure_format__at_requester(void **state)
+{
+    static const char *const words[] = {
+        "RC", "127.96.0.1:4793", "0x020123", "1234", "1200", "READ", "no acknowledgement", "retried 7 times of 7"};
+    struct alb_device_options *options = pair_options("127.96.0.1");
+    struct side side;
+    char text[ALB_FAILURE_TEXT_MAX], number[16];
+    side_open(&side, options, ALB_QPT_RC);
+    struct alb_qp_failure failure = failure_of(&side);
+    assert_ptr_equal(alb_failure_format(side.qp, &failure, text), text);
+    assert_names(text, words, ALB_COUNT(words));
+    snprintf(number, sizeof(number), "0x%06x", alb_qp_number(side.qp));
+    assert_non_null(strstr(text, number));
+    assert_null(strchr(text, '\n'));
+    side_close(&side);
+    free(options);
+}
+
+static void alb_failure_format__at_responder(void **state)
+{
+    static const char *const words[] = {"a request of peer 127.96.0.1:4793", "0x020123", "expected PSN 1200",
+                                        "unknown reason"};
+    struct alb_device_options *options = pair_options("127.96.0.1");
+    struct side side;
+    char text[ALB_FAILURE_TEXT_MAX];
+    side_open(&side, options, ALB_QPT_RC);
+    struct alb_qp_failure failure = failure_of(&side);
+    failure.at_responder = true;
+    failure.reason = NULL;
+    alb_failure_format(side.qp, &failure, text);
+    assert_names(text, words, ALB_COUNT(words));
+    side_close(&side);
+    free(options);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_failure_format__at_requester),
+        cmocka_unit_test(alb_failure_format__at_responder),
+    };
+    return cmocka_run_group_tests_name("failure", tests, NULL, NULL);
+}
