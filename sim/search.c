@@ -159,7 +159,7 @@ static void check_drops(struct alb_search *search)
                 alb_model_fail(&search->model, "engine %u dropped a packet: %s", side, alb_drop_name(never[i]));
         if (dropped[ALB_DROP_BAD_ICRC] && !search->faults.corrupt)
             alb_model_fail(&search->model, "engine %u found a bad ICRC on a good network", side);
-        if (dropped[ALB_DROP_BAD_RESPONSE] && !search->has_lifecycle)
+        if (dropped[ALB_DROP_BAD_RESPONSE] && !search->has_lifecycle && !search->has_errors)
             alb_model_fail(&search->model, "engine %u got an answer that does not fit its request", side);
     }
 }

@@ -28,7 +28,8 @@ static void draw_faults(struct alb_search *search)
     if (kind < 2)
         return;
     bool is_rough = kind >= 7;
-    uint32_t scale = is_rough ? 10 * percent : percent;
+    bool is_wild = kind == 9;
+    uint32_t scale = is_wild ? 40 * percent : is_rough ? 10 * percent : percent;
     struct alb_faults_spec *faults = &search->faults;
     if (alb_search_percent(search, 80))
         faults->loss = alb_search_below(search, scale);
@@ -39,7 +40,7 @@ static void draw_faults(struct alb_search *search)
     if (alb_search_percent(search, 30))
         faults->corrupt = alb_search_below(search, scale / 2);
     if (alb_search_percent(search, 30))
-        faults->delay_ns_max = 1 + alb_search_below(search, is_rough ? 20000 : 3000);
+        faults->delay_ns_max = 1 + alb_search_below(search, is_wild ? 2000000 : is_rough ? 20000 : 3000);
     search->may_lose_much = is_rough;
     search->may_duplicate = faults->duplicate || faults->reorder || faults->delay_ns_max;
 }
