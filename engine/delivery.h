@@ -30,6 +30,8 @@ struct alb_delivery_ops {
     void (*work)(struct alb_qp *qp, alb_time now);
     // A packet whose destination is this queue pair, in RTR or later. Returns why it was dropped, or ALB_DROP_NONE.
     enum alb_drop (*rx)(struct alb_qp *qp, const struct alb_packet *packet, alb_time now);
+    // alb_qp_farewell; NULL where nothing is acknowledged.
+    void (*farewell)(struct alb_qp *qp);
     // Nothing unacknowledged and nothing unanswered.
     bool (*is_quiet)(const struct alb_qp *qp);
     // The PSN to report as sq_psn and rq_psn when queried.

@@ -410,6 +410,12 @@ void *alb_qp_user(const struct alb_qp *qp)
     return qp->user;
 }
 
+void alb_qp_farewell(struct alb_qp *qp)
+{
+    if (qp->delivery->farewell)
+        qp->delivery->farewell(qp);
+}
+
 bool alb_qp_is_quiet(const struct alb_qp *qp)
 {
     return qp->delivery->is_quiet(qp);

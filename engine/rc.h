@@ -68,6 +68,7 @@ struct alb_rc {
     struct alb_rc_replay *replays; // ring, overwritten from the oldest
     uint32_t replay_next;
     bool ack_is_due;
+    uint8_t farewells; // acknowledgements to repeat before the queue pair goes
     bool nak_is_due; // RNR NAKs too; stands behind the answers that are owed
     uint8_t nak_syndrome;
     alb_psn nak_psn;
@@ -125,5 +126,5 @@ void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn);
 void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn);
 static inline bool alb_rc_owes(const struct alb_rc *rc)
 {
-    return rc->answer_count > 0 || rc->ack_is_due || rc->nak_is_due;
+    return rc->answer_count > 0 || rc->ack_is_due || rc->nak_is_due || rc->farewells > 0;
 }

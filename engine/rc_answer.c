@@ -137,6 +137,8 @@ static void send_ack(struct alb_rc *rc, struct alb_tx_builder *builder)
     struct alb_roce roce;
     fill(rc, &roce, ALB_RC_ACK, alb_psn_add(rc->expected, -1), SYNDROME_ACK);
     send_bare(rc, builder, &roce);
+    if (!rc->ack_is_due)
+        rc->farewells--;
     rc->ack_is_due = false;
     alb_qp_count(rc->qp, ALB_STAT_ack_sent, 1);
 }

@@ -242,6 +242,22 @@ static void answer__requests_of_our_own_go_too(void **state)
     }
 }
 
+static void farewell__acknowledges_again_what_came(void **state)
+{
+    struct context *c = *state;
+    alb_qp_farewell(c->qps[1]);
+    assert_int_equal(pair_send(c->pair, 1), 0); // nothing has come
+    arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+    pair_send(c->pair, 1);
+    pair_lose(c->pair, 1);
+    assert_true(alb_qp_is_quiet(c->qps[1]));
+    alb_qp_farewell(c->qps[1]);
+    assert_false(alb_qp_is_quiet(c->qps[1]));
+    assert_int_equal(pair_send(c->pair, 1), 2);
+    assert_true(alb_qp_is_quiet(c->qps[1]));
+    assert_int_equal(pair_send(c->pair, 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(answer__memory_that_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(answer__memory_that_has_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(answer__requests_of_our_own_go_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(farewell__acknowledges_again_what_came, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,6 +229,14 @@ static bool is_quiet(struct alb_door_qp *qp)
     return is_quiet;
 }
 
+static void say_farewell(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_device_lock(context->device);
+    alb_qp_farewell(qp->engine_qp);
+    alb_door_unlock(context);
+}
+
 static void wait_quiet(struct alb_door_qp *qp)
 {
     static const struct timespec pause = {.tv_nsec = 50 * 1000};
@@ -275,6 +283,7 @@ static void free_qp(struct alb_door_qp *qp)
 
 int alb_door_qp_release(struct alb_door_qp *qp)
 {
+    say_farewell(qp);
     wait_quiet(qp);
     detach(qp);
     free_qp(qp);
@@ -288,6 +297,7 @@ int ibv_destroy_qp(struct ibv_qp *outer)
     struct alb_door_qp *qp = alb_door_qp(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
+    say_farewell(qp);
     wait_quiet(qp);
     uint32_t delivered = detach(qp);
     alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
