@@ -7,14 +7,20 @@
 
 #include <errno.h>
 
+// A bare acknowledgement is shorter than any request, so it can end a burst and not begin one: behind requests it leaves in the same
+// message as they (LESSONS 15).
 static enum alb_build_result build_packets(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
 {
-    if (alb_rc_owes(rc)) {
-        enum alb_build_result result = alb_rc_build_answers(rc, builder, now);
-        if (result != ALB_BUILD_IDLE)
-            return result;
+    enum alb_build_result requests, answers = ALB_BUILD_IDLE;
+    if (alb_rc_owes_more_than_ack(rc)) {
+        answers = alb_rc_build_answers(rc, builder, now);
+        if (answers != ALB_BUILD_IDLE)
+            return answers;
     }
-    return alb_rc_build_requests(rc, builder, now);
+    requests = alb_rc_build_requests(rc, builder, now);
+    if (requests != ALB_BUILD_FULL && alb_rc_owes(rc))
+        answers = alb_rc_build_answers(rc, builder, now);
+    return ALB_MAX(requests, answers);
 }
 
 static enum alb_build_result build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)

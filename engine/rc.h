@@ -124,7 +124,11 @@ bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);
 // Drops what is owed from psn on: its request has come again.
 void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn);
 void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn);
+static inline bool alb_rc_owes_more_than_ack(const struct alb_rc *rc)
+{
+    return rc->answer_count > 0 || rc->nak_is_due;
+}
 static inline bool alb_rc_owes(const struct alb_rc *rc)
 {
-    return rc->answer_count > 0 || rc->ack_is_due || rc->nak_is_due || rc->farewells > 0;
+    return alb_rc_owes_more_than_ack(rc) || rc->ack_is_due || rc->farewells > 0;
 }
