@@ -118,7 +118,7 @@ int alb_engine_create(const struct alb_engine_config *config, struct alb_engine 
 void alb_engine_destroy(struct alb_engine *engine)
 {
     struct alb_memory memory = engine->config.memory;
-    alb_assert(engine->pd_count == 0 && engine->cq_count == 0);
+    alb_assert(engine->pd_count == 0 && engine->cq_count == 0 && !engine->cm);
     fini_tables(engine);
     memory.put(memory.context, engine, sizeof(*engine));
 }

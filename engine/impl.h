@@ -15,6 +15,8 @@
 
 #define ALB_QPN_RESERVED 16 // indexes 0 to 15 of each slot: 0 and 1 as in the specification, 2 the CSA engine
 
+struct alb_cm;
+
 struct alb_pd {
     struct alb_engine *engine;
     uint32_t refs;
@@ -46,6 +48,7 @@ struct alb_engine {
     const struct alb_path_ops *path;
     struct alb_trace trace;
     struct alb_device_stats *stats;
+    struct alb_cm *cm; // NULL: queue pair 1 is not open
 };
 
 static inline void *alb_engine_get_memory(struct alb_engine *engine, size_t bytes)

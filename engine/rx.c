@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Receive: from datagrams to the queue pair they are for. Everything that comes in is hostile until proven otherwise; what does not
 // fit is dropped and counted by reason.
+#include "engine/gsi.h"
 #include "engine/impl.h"
 
 struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn)
@@ -41,7 +42,11 @@ static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagra
     packet->payload = datagram->bytes + payload_offset;
     packet->datagram = datagram;
     struct alb_qp *qp = alb_engine_find_qp(engine, packet->roce.dest_qpn);
-    return qp ? deliver(engine, qp, packet, now) : ALB_DROP_UNKNOWN_QP;
+    if (alb_likely(qp))
+        return deliver(engine, qp, packet, now);
+    if ((packet->roce.dest_qpn & ALB_GSI_INDEX_MASK) == ALB_GSI_QPN)
+        return alb_gsi_rx(engine, packet, now);
+    return ALB_DROP_UNKNOWN_QP;
 }
 
 void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason)

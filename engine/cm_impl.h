@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The connection manager's own structs and the calls between its files.
+#pragma once
+
+#include "base/map.h"
+#include "engine/cm.h"
+#include "engine/gsi.h"
+#include "engine/impl.h"
+
+#define ALB_CM_TIME_MAX      (60 * ALB_NS_PER_S) // of anything a message may make us wait for
+#define ALB_CM_TIME_MIN      ALB_NS_PER_MS       // between two copies of a message
+#define ALB_CM_LINGER_NS     (10 * ALB_NS_PER_S) // how long an answer is kept for a question that comes again
+#define ALB_CM_PATIENCE_CODE 22                  // service timeout of an MRA that we send by ourselves: 17 s
+
+struct alb_cm_id {
+    struct alb_engine *engine;
+    void *user;
+    enum alb_cm_state state;
+    bool is_used;
+    bool is_orphan;       // the user has destroyed it
+    bool is_question;     // a SIDR_REQ brought it: remote_id is a request id
+    bool is_remote_known; // remote_id is in the map of peers
+    bool is_qpn_known;    // and remote_qpn
+    uint32_t local_id, remote_id;
+    alb_qpn local_qpn, remote_qpn;
+    uint64_t transaction;
+    struct alb_av av;
+    alb_qpn gsi_qpn;
+
+    struct alb_deadline deadline;
+    alb_time timeout_ns; // until a message is sent again
+    alb_time timewait_ns;
+    uint8_t retries, retries_left;
+    struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back
+    struct alb_cm_message received; // of the event pending
+
+    uint32_t pending; // bit per enum alb_cm_event_type
+    struct alb_list event_link;
+    struct alb_list link; // free, or lingering
+
+    struct alb_cm_listen listen;
+    struct alb_list untaken; // a listener's ids whose request the user has not taken yet
+    uint32_t untaken_count;
+    struct alb_cm_id *listener; // whose list this id stands in, by sibling
+    struct alb_list sibling;
+};
+
+struct alb_cm {
+    struct alb_gsi gsi;
+    struct alb_cm_id *ids;
+    uint32_t ids_max;
+    uint32_t ids_touched; // ids below were used once and stand in free, lingering or nowhere
+    uint32_t used;
+    uint32_t lingering_count;
+    struct alb_list free;
+    struct alb_list lingering; // orphans that only wait for their peers, oldest first: they give way
+    struct alb_list events;
+    struct alb_map peers;     // peer_key -> id
+    struct alb_map listeners; // listen_key -> id
+    void *peers_memory, *listeners_memory;
+};
+
+// ---- cm_table.c
+
+// A new idle id, NULL if the table is full. Orphans that linger give way, the oldest first.
+struct alb_cm_id *alb_cm_take(struct alb_engine *engine);
+// True if a stranger may have an id: some are always kept for the user.
+bool alb_cm_has_room_for_strangers(const struct alb_cm *cm);
+// Gives an idle id back.
+void alb_cm_release(struct alb_cm_id *id);
+// Its peer's numbers, by which repetitions are recognised. False if another id has them.
+bool alb_cm_learn_remote(struct alb_cm_id *id, uint32_t remote_id);
+bool alb_cm_learn_qpn(struct alb_cm_id *id, alb_qpn qpn);
+void alb_cm_forget_peer(struct alb_cm_id *id);
+void alb_cm_forget_qpn(struct alb_cm_id *id);
+// NULL if there is none.
+struct alb_cm_id *alb_cm_find_local(struct alb_engine *engine, uint32_t local_id, const struct alb_addr *peer);
+struct alb_cm_id *alb_cm_find_remote(struct alb_engine *engine, uint32_t remote_id, const struct alb_addr *peer);
+struct alb_cm_id *alb_cm_find_question(struct alb_engine *engine, uint32_t request_id, const struct alb_addr *peer);
+struct alb_cm_id *alb_cm_find_qpn(struct alb_engine *engine, alb_qpn qpn, const struct alb_addr *peer);
+struct alb_cm_id *alb_cm_find_listener(struct alb_engine *engine, uint64_t service_id, const struct alb_addr *local);
+void alb_cm_unlisten(struct alb_cm_id *id);
+
+// ---- cm_state.c
+
+// The only writer of state. Entering IDLE forgets the peer, and an orphan ends: id is then gone.
+void alb_cm_set_state(struct alb_cm_id *id, enum alb_cm_state state);
+bool alb_cm_state_can_move(enum alb_cm_state from, enum alb_cm_state to);
+
+// ---- cm_event.c
+
+void alb_cm_raise(struct alb_cm_id *id, enum alb_cm_event_type type);
+void alb_cm_forget_events(struct alb_cm_id *id);
+// Takes an untaken request out of its listener's list.
+void alb_cm_leave_listener(struct alb_cm_id *id);
+
+// ---- cm_send.c
+
+// A message on its way in: what an answer to it needs.
+struct alb_cm_arrival {
+    const struct alb_cm_message *message;
+    struct alb_av av;
+    alb_qpn gsi_qpn;
+};
+
+// The span of a timeout code: 4.096 us * 2^code, within what we are ready to wait.
+alb_time alb_cm_code_ns(uint8_t code);
+
+// Fills id->sent with a message of that type to the id's peer, private data included. EINVAL: it is too long.
+int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data);
+// Sends id->sent, and again when id->timeout_ns has passed, id->retries times.
+void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now);
+// Sends id->sent once (again).
+void alb_cm_send(struct alb_cm_id *id);
+// Sends a message to the id's peer without remembering it.
+void alb_cm_send_mra(struct alb_cm_id *id, uint8_t service_timeout, const struct alb_cm_private *data);
+void alb_cm_send_drep(struct alb_cm_id *id);
+// Rejects what an id has sent or received without remembering it: reason TIMEOUT carries the sender's GUID.
+void alb_cm_send_rej(struct alb_cm_id *id, enum alb_cm_rej_reason reason);
+// Answers to messages that no id stands for.
+void alb_cm_answer_rej(struct alb_engine *engine, const struct alb_cm_arrival *arrival, enum alb_cm_answered answers,
+                       enum alb_cm_rej_reason reason);
+void alb_cm_answer_drep(struct alb_engine *engine, const struct alb_cm_arrival *arrival);
+void alb_cm_answer_apr(struct alb_engine *engine, const struct alb_cm_arrival *arrival);
+void alb_cm_answer_sidr(struct alb_engine *engine, const struct alb_cm_arrival *arrival,
+                        enum alb_cm_sidr_status status);
+
+// ---- cm_timer.c
+
+void alb_cm_timer_init(struct alb_cm_id *id);
+void alb_cm_arm(struct alb_cm_id *id, alb_time after_ns, alb_time now);
+void alb_cm_disarm(struct alb_cm_id *id);
+void alb_cm_enter_timewait(struct alb_cm_id *id, alb_time now);
+// Keeps the answer in id->sent for a while in that state (REJECTED or SIDR_ANSWERED).
+void alb_cm_linger(struct alb_cm_id *id, enum alb_cm_state state, alb_time now);
+// An orphan that lingers may give way to others.
+void alb_cm_note_lingering(struct alb_cm_id *id);
+
+// ---- cm_rx.c, cm_sidr.c
+
+enum alb_drop alb_cm_rx(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
+enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
+enum alb_drop alb_cm_rx_sidr_rep(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
+// A new id for a request that a stranger has sent to a listener, with its message; NULL if there is no room.
+struct alb_cm_id *alb_cm_admit(struct alb_cm_id *listener, const struct alb_cm_arrival *arrival);

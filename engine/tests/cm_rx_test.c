@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Repetitions, forgeries and strangers.
+#include "base/prng.h"
+#include "engine/tests/cm_pair.h"
+
+// Delivers side 0's only message twice.
+static void deliver_twice(struct cm_pair *cm, int side, const struct alb_cm_message *message)
+{
+    cm_deliver(cm, side);
+    cm_inject(cm, side, message);
+}
+
+static void req__again_before_the_user_answers_gets_patience(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    deliver_twice(cm, 0, &req);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_DUPLICATE), 1);
+    struct alb_cm_message mra = cm_expect_sent(cm, 1, ALB_CM_MRA);
+    assert_int_equal(mra.mra.service_timeout, ALB_CM_PATIENCE_CODE);
+    cm_deliver(cm, 1);
+    cm->ids[1] = cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id;
+    cm_expect_no_event(cm, 1);
+    assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 2);
+}
+
+static void req__again_after_the_answer_gets_it_again(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_take_request(cm);
+    cm_accept(cm);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_lose(cm, 1);
+    cm_inject(cm, 0, &req);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    pair_deliver_all(cm->pair, 0);
+    pair_send(cm->pair, 0);
+    pair_deliver_all(cm->pair, 0);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_ESTABLISHED);
+    cm_inject(cm, 0, &req); // very late
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+    cm_expect_nothing_sent(cm, 1);
+}
+
+static void rep__again_gets_ready_to_use_again(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    cm_take_request(cm);
+    cm_accept(cm);
+    struct alb_cm_message rep = cm_expect_sent(cm, 1, ALB_CM_REP);
+    deliver_twice(cm, 1, &rep); // the user has not taken it yet
+    assert_int_equal(cm_expect_sent(cm, 0, ALB_CM_MRA).mra.answers, ALB_CM_ANSWERS_REP);
+    cm_lose(cm, 0);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_RTU);
+    cm_lose(cm, 0);
+    pair_pass(cm->pair, CM_TIMEOUT_NS);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    struct alb_cm_message rtu = cm_expect_sent(cm, 0, ALB_CM_RTU);
+    deliver_twice(cm, 0, &rtu);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_ESTABLISHED);
+    cm_expect_no_event(cm, 1);
+    cm_expect_no_event(cm, 0);
+}
+
+static void dreq__again_is_agreed_to_again(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    assert_int_equal(alb_cm_disconnect(cm->ids[0], NULL, cm->pair->now), 0);
+    struct alb_cm_message dreq = cm_expect_sent(cm, 0, ALB_CM_DREQ);
+    cm_deliver(cm, 0);
+    cm_expect_sent(cm, 1, ALB_CM_DREP);
+    cm_lose(cm, 1);
+    cm_inject(cm, 0, &dreq); // in TIMEWAIT
+    cm_expect_sent(cm, 1, ALB_CM_DREP);
+    cm_lose(cm, 1);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
+    pair_pass(cm->pair, CM_TIMEWAIT_NS);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_TIMEWAIT_OVER);
+    cm_inject(cm, 0, &dreq); // when nothing is left of it
+    struct alb_cm_message drep = cm_expect_sent(cm, 1, ALB_CM_DREP);
+    assert_int_equal(drep.remote_id, alb_cm_id_number(cm->ids[0]));
+    deliver_twice(cm, 1, &drep);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_no_event(cm, 0);
+}
+
+static void dreq__from_both_sides_at_once(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    for (int side = 0; side < 2; side++)
+        assert_int_equal(alb_cm_disconnect(cm->ids[side], NULL, cm->pair->now), 0);
+    pair_settle(cm->pair);
+    for (int side = 0; side < 2; side++) {
+        cm_expect_event(cm, side, ALB_CM_EVENT_DISCONNECTED);
+        cm_expect_no_event(cm, side);
+        cm_expect_state(cm, side, ALB_CM_TIMEWAIT);
+    }
+    pair_pass(cm->pair, CM_TIMEWAIT_NS);
+    for (int side = 0; side < 2; side++)
+        cm_expect_event(cm, side, ALB_CM_EVENT_TIMEWAIT_OVER);
+}
+
+// The RTU was lost, and the peer has already had enough: it was established nevertheless.
+static void dreq__stands_for_a_lost_ready_to_use(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    cm_take_request(cm);
+    cm_accept(cm);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_RTU);
+    cm_lose(cm, 0);
+    assert_int_equal(alb_cm_disconnect(cm->ids[0], NULL, cm->pair->now), 0);
+    pair_settle(cm->pair);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_ESTABLISHED);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED);
+}
+
+static void req__that_nobody_can_take(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .transaction = 99, .req = cm_req(cm, 5)};
+    req.req.service_id++;
+    cm_inject(cm, 0, &req);
+    struct alb_cm_message rej = cm_expect_sent(cm, 1, ALB_CM_REJ);
+    assert_int_equal(rej.rej.reason, ALB_CM_REJ_INVALID_SERVICE_ID);
+    assert_int_equal(rej.remote_id, 77);
+    assert_int_equal(rej.transaction, 99);
+    cm_lose(cm, 1);
+    req.req.service_id--;
+    req.req.transport = ALB_CM_TRANSPORT_EXTENDED;
+    cm_inject(cm, 0, &req);
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_REJ).rej.reason, ALB_CM_REJ_INVALID_TRANSPORT_TYPE);
+    cm_lose(cm, 1);
+    assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 1);
+}
+
+// The peer has come back without its connection and uses the same queue pair number.
+static void req__with_a_connected_queue_pair_ends_the_old_connection(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .req = cm_req(cm, 100)};
+    cm_inject(cm, 0, &req);
+    pair_send(cm->pair, 1);
+    assert_int_equal(pair_count(cm->pair, 1), 2);
+    struct alb_cm_message rej;
+    struct pair_packet *packet = pair_peek(cm->pair, 1, 0);
+    assert_true(alb_cm_decode(packet->bytes + packet->payload_offset, ALB_MAD_BYTES, &rej));
+    assert_int_equal(rej.rej.reason, ALB_CM_REJ_STALE_CONNECTION);
+    cm_expect_state(cm, 1, ALB_CM_DREQ_SENT);
+    pair_settle(cm->pair);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED); // which has not gone, here
+    req.local_id++;
+    cm_inject(cm, 0, &req);
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_REJ).rej.reason, ALB_CM_REJ_STALE_CONNECTION);
+    cm_lose(cm, 1);
+    pair_pass(cm->pair, CM_TIMEWAIT_NS);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_TIMEWAIT_OVER);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_TIMEWAIT_OVER);
+    cm_inject(cm, 0, &req); // packets of the old one are gone: now it may
+    alb_cm_id_destroy(cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id, cm->pair->now);
+}
+
+static void rep__for_nobody_is_rejected(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_message rep = {.type = ALB_CM_REP, .local_id = 5, .remote_id = 0x00ff0000, .rep = cm_rep(3)};
+    cm_inject(cm, 0, &rep);
+    struct alb_cm_message rej = cm_expect_sent(cm, 1, ALB_CM_REJ);
+    assert_int_equal(rej.rej.reason, ALB_CM_REJ_INVALID_COMM_ID);
+    assert_int_equal(rej.rej.answers, ALB_CM_ANSWERS_REP);
+    assert_int_equal(rej.remote_id, 5);
+    cm_deliver(cm, 1);
+    assert_int_equal(cm_dropped(cm, 0, ALB_DROP_STALE_RESPONSE), 1);
+    cm_expect_nothing_sent(cm, 0); // a rejection is not answered
+}
+
+// A connection can only be touched by who knows both ids, and what answers a request also its transaction.
+static void forged__messages_change_nothing(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    struct alb_cm_message req = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    static const enum alb_cm_type answers[] = {ALB_CM_REP, ALB_CM_REJ, ALB_CM_MRA};
+    for (unsigned i = 0; i < ALB_COUNT(answers); i++) {
+        struct alb_cm_message forged = {
+            .type = answers[i], .local_id = 9, .remote_id = req.local_id, .transaction = req.transaction + 1};
+        cm_inject(cm, 1, &forged);
+        cm_expect_state(cm, 0, ALB_CM_REQ_SENT);
+    }
+    while (pair_send(cm->pair, 0))
+        ;
+    while (pair_count(cm->pair, 0) > 1) // the rejections of the forged REP
+        pair_hurry(cm->pair, 0, 1), cm_lose(cm, 0);
+    cm_take_request(cm);
+    cm_accept(cm);
+    struct alb_cm_message rep = cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_RTU);
+    cm_deliver(cm, 0);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_ESTABLISHED);
+    static const enum alb_cm_type later[] = {ALB_CM_RTU, ALB_CM_REJ, ALB_CM_MRA,      ALB_CM_DREQ,     ALB_CM_DREP,
+                                             ALB_CM_LAP, ALB_CM_APR, ALB_CM_SIDR_REP, ALB_CM_SIDR_REQ, ALB_CM_REP};
+    for (unsigned i = 0; i < ALB_COUNT(later); i++) {
+        struct alb_cm_message forged = {.type = later[i], .local_id = rep.remote_id ^ 1, .remote_id = rep.local_id};
+        if (later[i] != ALB_CM_LAP)
+            cm_inject(cm, 0, &forged);
+        forged.local_id = rep.remote_id;
+        forged.remote_id = rep.local_id ^ 1 << 16;
+        if (later[i] != ALB_CM_LAP)
+            cm_inject(cm, 0, &forged);
+    }
+    struct alb_cm_message wrong_qpn = {
+        .type = ALB_CM_DREQ, .local_id = rep.remote_id, .remote_id = rep.local_id, .dreq_qpn = 201};
+    cm_inject(cm, 0, &wrong_qpn);
+    for (int side = 0; side < 2; side++) {
+        cm_expect_state(cm, side, ALB_CM_ESTABLISHED);
+        cm_expect_no_event(cm, side);
+    }
+    while (pair_send(cm->pair, 1))
+        ;
+    while (pair_count(cm->pair, 1))
+        cm_lose(cm, 1);
+}
+
+static void lap__is_refused(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    uint8_t bytes[ALB_MAD_BYTES];
+    struct alb_cm_message message = {
+        .type = ALB_CM_APR, .local_id = alb_cm_id_number(cm->ids[0]), .remote_id = alb_cm_id_number(cm->ids[1])};
+    struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY,
+                            .pkey = ALB_PKEY_DEFAULT,
+                            .dest_qpn = ALB_GSI_QPN,
+                            .qkey = ALB_GSI_QKEY,
+                            .src_qpn = ALB_GSI_QPN};
+    alb_cm_encode(&message, bytes);
+    bytes[17] = ALB_CM_LAP;
+    pair_inject(cm->pair, 0, &roce, bytes, sizeof(bytes));
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_APR).apr.status, ALB_CM_APR_UNSUPPORTED);
+    cm_deliver(cm, 1);
+    assert_int_equal(cm_dropped(cm, 0, ALB_DROP_BAD_REQUEST), 1);
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+}
+
+// A thousand strangers ask at once, and none of them comes back.
+static void req__a_thousand_half_open_are_bounded_and_leave_nothing(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_id *taken[1000];
+    struct alb_cm_event event;
+    uint32_t count = 0;
+    uint64_t gets = cm->pair->hosts[1].gets;
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 5000 + i, .req = cm_req(cm, 1000 + i)};
+        cm_inject(cm, 0, &req);
+        if (i % 3 == 0) // a user who takes some, and never answers
+            while (alb_cm_event(cm_engine(cm, 1), &event))
+                taken[count++] = event.id;
+    }
+    uint32_t held = alb_cm_id_count(cm_engine(cm, 1));
+    assert_in_range(held, CM_BACKLOG, CM_IDS - CM_IDS / 8);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_NO_RESOURCES), 1000 - (held - 1));
+    struct alb_cm_id *own; // there is still room for the user itself
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 1), NULL, &own), 0);
+    alb_cm_id_destroy(own, cm->pair->now);
+    while (alb_cm_event(cm_engine(cm, 1), &event))
+        taken[count++] = event.id;
+    struct alb_cm_rep rep = cm_rep(200);
+    for (uint32_t i = 0; i < count; i++) // half of them accepts in vain
+        if (i % 2)
+            assert_int_equal(alb_cm_accept(taken[i], &rep, NULL, cm->pair->now), 0);
+        else
+            alb_cm_id_destroy(taken[i], cm->pair->now);
+    for (unsigned i = 0; i < 20; i++) {
+        pair_pass(cm->pair, CM_TIMEOUT_NS);
+        while (pair_send(cm->pair, 1))
+            ;
+        while (pair_count(cm->pair, 1))
+            cm_lose(cm, 1);
+    }
+    uint32_t timed_out = 0;
+    while (alb_cm_event(cm_engine(cm, 1), &event)) {
+        assert_int_equal(event.type, ALB_CM_EVENT_TIMED_OUT);
+        alb_cm_id_destroy(event.id, cm->pair->now);
+        timed_out++;
+    }
+    assert_int_equal(timed_out, count / 2);
+    pair_pass(cm->pair, ALB_CM_LINGER_NS);
+    assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 1); // the listener
+    assert_true(cm->pair->hosts[1].gets == gets);           // no memory was asked for
+}
+
+// Whatever bytes come: no crash, and the tables stay within their bounds.
+static void rx__random_messages(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_prng prng;
+    struct alb_cm_event event;
+    alb_prng_init(&prng, 11);
+    for (unsigned i = 0; i < 20000; i++) {
+        struct alb_cm_message message = {.type = (enum alb_cm_type)(ALB_CM_REQ + alb_prng_below(&prng, 11))};
+        if (message.type == ALB_CM_LAP)
+            continue;
+        message.req.service_id = alb_cm_service_id(ALB_CM_PS_TCP, CM_PORT);
+        message.local_id = (uint32_t)alb_prng_below(&prng, 40);
+        message.remote_id = (uint32_t)alb_prng_below(&prng, 3) << 16 | (uint32_t)alb_prng_below(&prng, CM_IDS);
+        if (message.type == ALB_CM_REQ)
+            message.req.qpn = (uint32_t)alb_prng_below(&prng, 40);
+        if (alb_prng_below(&prng, 2) && cm_engine(cm, 1)->cm->ids_touched) { // one that names an id of ours
+            uint32_t n = (uint32_t)alb_prng_below(&prng, cm_engine(cm, 1)->cm->ids_touched);
+            message.remote_id = cm_engine(cm, 1)->cm->ids[n].local_id;
+            message.local_id = cm_engine(cm, 1)->cm->ids[n].remote_id;
+        }
+        cm_inject(cm, 0, &message);
+        while (alb_cm_event(cm_engine(cm, 1), &event)) {
+            struct alb_cm_rep rep = cm_rep(200);
+            if (event.type == ALB_CM_EVENT_REQUEST && alb_prng_below(&prng, 3))
+                alb_cm_accept(event.id, &rep, NULL, cm->pair->now);
+            else if (event.type == ALB_CM_EVENT_SIDR_REQUEST && alb_prng_below(&prng, 3))
+                alb_cm_answer(event.id, ALB_CM_SIDR_VALID, 1, 2, NULL, cm->pair->now);
+            else if (event.type != ALB_CM_EVENT_ESTABLISHED)
+                alb_cm_id_destroy(event.id, cm->pair->now);
+        }
+        while (pair_send(cm->pair, 1))
+            ;
+        while (pair_count(cm->pair, 1))
+            cm_lose(cm, 1);
+        pair_pass(cm->pair, alb_prng_below(&prng, 10 * ALB_NS_PER_MS));
+        assert_true(alb_cm_id_count(cm_engine(cm, 1)) <= CM_IDS);
+    }
+    for (uint32_t i = 0; i < cm_engine(cm, 1)->cm->ids_touched; i++) {
+        struct alb_cm_id *id = &cm_engine(cm, 1)->cm->ids[i];
+        if (id->is_used && !id->is_orphan && id != cm->listener && !id->listener)
+            alb_cm_id_destroy(id, cm->pair->now);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CM_TEST(req__again_before_the_user_answers_gets_patience),
+        CM_TEST(req__again_after_the_answer_gets_it_again),
+        CM_TEST(rep__again_gets_ready_to_use_again),
+        CM_TEST(dreq__again_is_agreed_to_again),
+        CM_TEST(dreq__from_both_sides_at_once),
+        CM_TEST(dreq__stands_for_a_lost_ready_to_use),
+        CM_TEST(req__that_nobody_can_take),
+        CM_TEST(req__with_a_connected_queue_pair_ends_the_old_connection),
+        CM_TEST(rep__for_nobody_is_rejected),
+        CM_TEST(forged__messages_change_nothing),
+        CM_TEST(lap__is_refused),
+        CM_TEST(req__a_thousand_half_open_are_bounded_and_leave_nothing),
+        CM_TEST(rx__random_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/tests/cm_pair.h"
+
+static void code__is_held_within_bounds(void **state)
+{
+    assert_true(alb_cm_code_ns(0) == ALB_CM_TIME_MIN);
+    assert_true(alb_cm_code_ns(14) == 67108864);
+    assert_true(alb_cm_code_ns(20) == 4294967296);
+    assert_true(alb_cm_code_ns(31) == ALB_CM_TIME_MAX);
+}
+
+// max_cm_retries times more, each after the response timeout and the way, and then the peer hears that it is over.
+static void req__is_sent_again_then_given_up(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    for (unsigned i = 0; i <= CM_RETRIES; i++) {
+        cm_expect_sent(cm, 0, ALB_CM_REQ);
+        cm_lose(cm, 0);
+        pair_pass(cm->pair, CM_TIMEOUT_NS - 1);
+        cm_expect_nothing_sent(cm, 0);
+        cm_expect_no_event(cm, 0);
+        pair_pass(cm->pair, 1);
+    }
+    struct alb_cm_message rej = cm_expect_sent(cm, 0, ALB_CM_REJ);
+    assert_int_equal(rej.rej.reason, ALB_CM_REJ_TIMEOUT);
+    assert_int_equal(rej.rej.info_bytes, 8);
+    assert_memory_equal(rej.rej.info, "\1\2\3\4\5\6\7\10", 8);
+    cm_lose(cm, 0);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_TIMED_OUT);
+    cm_expect_state(cm, 0, ALB_CM_IDLE);
+    cm_connect(cm); // the id is as good as new
+    cm_take_request(cm);
+}
+
+static void rep__is_sent_again_then_given_up(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    cm_take_request(cm);
+    alb_cm_id_destroy(cm->ids[0], cm->pair->now); // the peer dies
+    cm->ids[0] = NULL;
+    cm_expect_sent(cm, 0, ALB_CM_REJ);
+    cm_lose(cm, 0);
+    cm_accept(cm);
+    for (unsigned i = 0; i <= CM_RETRIES; i++) {
+        cm_expect_sent(cm, 1, ALB_CM_REP);
+        cm_lose(cm, 1);
+        pair_pass(cm->pair, CM_TIMEOUT_NS);
+    }
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_lose(cm, 1);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_TIMED_OUT);
+    cm_expect_state(cm, 1, ALB_CM_IDLE);
+}
+
+static void dreq__without_an_answer_ends_all_the_same(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    assert_int_equal(alb_cm_disconnect(cm->ids[0], NULL, cm->pair->now), 0);
+    for (unsigned i = 0; i <= CM_RETRIES; i++) {
+        cm_expect_state(cm, 0, ALB_CM_DREQ_SENT);
+        cm_expect_sent(cm, 0, ALB_CM_DREQ);
+        cm_lose(cm, 0);
+        pair_pass(cm->pair, CM_TIMEOUT_NS);
+    }
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_state(cm, 0, ALB_CM_TIMEWAIT);
+    pair_pass(cm->pair, CM_TIMEWAIT_NS - 1);
+    cm_expect_state(cm, 0, ALB_CM_TIMEWAIT);
+    pair_pass(cm->pair, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_TIMEWAIT_OVER);
+    cm_expect_state(cm, 0, ALB_CM_IDLE);
+    cm_expect_nothing_sent(cm, 0);
+}
+
+// A service timeout of code 18 (1.07 s) and the way replace the wait that was left.
+static void mra__buys_time(void **state)
+{
+    struct cm_pair *cm = *state;
+    const uint64_t patience_ns = (4096ull << 18) + CM_TIMEWAIT_NS;
+    cm_connect(cm);
+    cm_take_request(cm);
+    assert_int_equal(alb_cm_delay(cm->ids[1], 18, NULL, cm->pair->now), 0);
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_MRA).mra.answers, ALB_CM_ANSWERS_REQ);
+    cm_deliver(cm, 1);
+    pair_pass(cm->pair, patience_ns - 1);
+    cm_expect_nothing_sent(cm, 0);
+    pair_pass(cm->pair, 1);
+    cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_lose(cm, 0);
+
+    cm_accept(cm);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_delay(cm->ids[0], 18, NULL, cm->pair->now), 0);
+    assert_int_equal(cm_expect_sent(cm, 0, ALB_CM_MRA).mra.answers, ALB_CM_ANSWERS_REP);
+    cm_deliver(cm, 0);
+    pair_pass(cm->pair, patience_ns - 1);
+    cm_expect_nothing_sent(cm, 1);
+    pair_pass(cm->pair, 1);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_lose(cm, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(code__is_held_within_bounds),
+        CM_TEST(req__is_sent_again_then_given_up),
+        CM_TEST(rep__is_sent_again_then_given_up),
+        CM_TEST(dreq__without_an_answer_ends_all_the_same),
+        CM_TEST(mra__buys_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
