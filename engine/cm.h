@@ -39,12 +39,12 @@ enum alb_cm_state {
 
 const char *alb_cm_state_name(enum alb_cm_state state);
 
-// ---- the manager
-// -------------------------------------------------------------------------------------------------------
+// ---- the manager ----------------------------------------------------------------------------------------------------
 
 // Opens queue pair 1, with room for that many ids (1 to 65536), all memory taken at once. Before this, or without it,
-// MADs are dropped. EINVAL; EBUSY if it is open; ENOMEM.
-int alb_cm_create(struct alb_engine *engine, uint32_t ids_max);
+// MADs are dropped. EINVAL; EBUSY if it is open; ENOMEM. user comes
+// with ALB_EVENT_CM.
+int alb_cm_create(struct alb_engine *engine, uint32_t ids_max, void *user);
 // The user has destroyed every id of its own. What only lingered for the peers' sake is forgotten. Harmless if it is
 // not open.
 void alb_cm_destroy(struct alb_engine *engine);
@@ -52,8 +52,7 @@ void alb_cm_destroy(struct alb_engine *engine);
 // Ids in use: the user's, requests not yet taken, and those that linger.
 uint32_t alb_cm_id_count(const struct alb_engine *engine);
 
-// ---- ids
-// ---------------------------------------------------------------------------------------------------------------
+// ---- ids ------------------------------------------------------------------------------------------------------------
 
 // ENOMEM: no room; ENODEV: the manager is not open.
 int alb_cm_id_create(struct alb_engine *engine, void *user, struct alb_cm_id **id);
@@ -116,8 +115,7 @@ int alb_cm_resolve(struct alb_cm_id *id, const struct alb_cm_target *target, uin
 int alb_cm_answer(struct alb_cm_id *id, enum alb_cm_sidr_status status, alb_qpn qpn, uint32_t qkey,
                   const struct alb_cm_private *data, alb_time now);
 
-// ---- what it has to say
-// ------------------------------------------------------------------------------------------------
+// ---- what it has to say ---------------------------------------------------------------------------------------------
 
 enum alb_cm_event_type {
     ALB_CM_EVENT_REQUEST,       // passive: message is the REQ, id is new and the user's from now on
@@ -143,6 +141,8 @@ struct alb_cm_event {
     struct alb_cm_message message; // REQUEST, RESPONSE, REJECTED, SIDR_REQUEST and SIDR_RESPONSE
 };
 
+// An engine event, ALB_EVENT_CM, says that there is one where there was none: take them all then.
+//
 // The next event, oldest first; those of one id in the order in which they happened. False if there is none, or no
 // manager.
 bool alb_cm_event(struct alb_engine *engine, struct alb_cm_event *event);

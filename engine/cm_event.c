@@ -28,9 +28,12 @@ void alb_cm_raise(struct alb_cm_id *id, enum alb_cm_event_type type)
     // A response that the user has not taken is void once it is rejected, and its message gone.
     if (type == ALB_CM_EVENT_REJECTED)
         id->pending &= ~(1u << ALB_CM_EVENT_RESPONSE);
+    struct alb_cm *cm = id->engine->cm;
+    if (alb_list_is_empty(&cm->events))
+        alb_event_raise(id->engine, &cm->event, ALB_EVENT_CM);
     id->pending |= 1u << type;
     if (!alb_list_is_linked(&id->event_link))
-        alb_list_push_back(&id->engine->cm->events, &id->event_link);
+        alb_list_push_back(&cm->events, &id->event_link);
 }
 
 void alb_cm_forget_events(struct alb_cm_id *id)

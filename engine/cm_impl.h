@@ -46,6 +46,8 @@ struct alb_cm_id {
 };
 
 struct alb_cm {
+    void *user;
+    struct alb_event_node event;
     struct alb_gsi gsi;
     struct alb_cm_id *ids;
     uint32_t ids_max;

@@ -4,8 +4,7 @@
 // one state in which the peer's own number is not known yet.
 #include "engine/cm_impl.h"
 
-// ---- requests
-// ----------------------------------------------------------------------------------------------------------
+// ---- requests -------------------------------------------------------------------------------------------------------
 
 struct alb_cm_id *alb_cm_admit(struct alb_cm_id *listener, const struct alb_cm_arrival *arrival)
 {
@@ -98,8 +97,7 @@ static enum alb_drop on_req(struct alb_engine *engine, const struct alb_cm_arriv
     return ALB_DROP_NONE;
 }
 
-// ---- what follows on a request
-// -----------------------------------------------------------------------------------------
+// ---- what follows on a request --------------------------------------------------------------------------------------
 
 // The id that a message is for, if it comes from the peer that the id knows by that number.
 static struct alb_cm_id *find(struct alb_engine *engine, const struct alb_cm_arrival *arrival)
@@ -167,8 +165,7 @@ static enum alb_drop on_mra(struct alb_engine *engine, const struct alb_cm_arriv
     return ALB_DROP_NONE;
 }
 
-// ---- rejection
-// ---------------------------------------------------------------------------------------------------------
+// ---- rejection ------------------------------------------------------------------------------------------------------
 
 // A peer that gives up may never have learnt our number.
 static struct alb_cm_id *find_rejected(struct alb_engine *engine, const struct alb_cm_arrival *arrival)
@@ -212,8 +209,7 @@ static enum alb_drop on_rej(struct alb_engine *engine, const struct alb_cm_arriv
     }
 }
 
-// ---- disconnection
-// -----------------------------------------------------------------------------------------------------
+// ---- disconnection --------------------------------------------------------------------------------------------------
 
 static enum alb_drop on_dreq(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now)
 {

@@ -91,8 +91,7 @@ void alb_cm_send_rej(struct alb_cm_id *id, enum alb_cm_rej_reason reason)
     alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
 }
 
-// ---- answers to messages that no id stands for
-// -------------------------------------------------------------------------
+// ---- answers to messages that no id stands for ----------------------------------------------------------------------
 
 static void answer(struct alb_engine *engine, const struct alb_cm_arrival *arrival, struct alb_cm_message *message)
 {

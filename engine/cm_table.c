@@ -67,7 +67,7 @@ static int get_memory(struct alb_engine *engine, struct alb_cm *cm)
     return alb_gsi_init(&cm->gsi, engine, ring_capacity(ids_max));
 }
 
-int alb_cm_create(struct alb_engine *engine, uint32_t ids_max)
+int alb_cm_create(struct alb_engine *engine, uint32_t ids_max, void *user)
 {
     if (ids_max == 0 || ids_max > 65536)
         return EINVAL;
@@ -76,7 +76,9 @@ int alb_cm_create(struct alb_engine *engine, uint32_t ids_max)
     struct alb_cm *cm = alb_engine_get_memory(engine, sizeof(*cm));
     if (!cm)
         return ENOMEM;
+    cm->user = user;
     cm->ids_max = ids_max;
+    alb_event_node_init(&cm->event, ALB_EVENT_OF_CM);
     alb_list_init(&cm->free);
     alb_list_init(&cm->lingering);
     alb_list_init(&cm->events);
@@ -99,6 +101,7 @@ void alb_cm_destroy(struct alb_engine *engine)
         if (cm->ids[i].is_used)
             alb_cm_disarm(&cm->ids[i]);
     }
+    alb_event_node_fini(&cm->event);
     engine->cm = NULL;
     free_memory(engine, cm);
 }
@@ -108,8 +111,7 @@ uint32_t alb_cm_id_count(const struct alb_engine *engine)
     return engine->cm ? engine->cm->used : 0;
 }
 
-// ---- taking and giving back
-// --------------------------------------------------------------------------------------------
+// ---- taking and giving back -----------------------------------------------------------------------------------------
 
 static struct alb_cm_id *find_free(struct alb_cm *cm)
 {
@@ -172,8 +174,7 @@ void alb_cm_note_lingering(struct alb_cm_id *id)
     id->engine->cm->lingering_count++;
 }
 
-// ---- finding
-// -----------------------------------------------------------------------------------------------------------
+// ---- finding --------------------------------------------------------------------------------------------------------
 
 static struct alb_cm_id *find_peer(struct alb_engine *engine, const struct alb_addr *addr, enum peer_kind kind,
                                    uint32_t number)
@@ -252,8 +253,7 @@ struct alb_cm_id *alb_cm_find_qpn(struct alb_engine *engine, alb_qpn qpn, const 
     return find_peer(engine, peer, KIND_QPN, qpn);
 }
 
-// ---- listeners
-// ---------------------------------------------------------------------------------------------------------
+// ---- listeners ------------------------------------------------------------------------------------------------------
 
 static const struct alb_addr any;
 static const struct alb_addr any_ipv4 = {{[10] = 0xff, [11] = 0xff}};

@@ -142,8 +142,7 @@ int alb_cm_disconnect(struct alb_cm_id *id, const struct alb_cm_private *data, a
     return 0;
 }
 
-// ---- the end of an id
-// --------------------------------------------------------------------------------------------------
+// ---- the end of an id -----------------------------------------------------------------------------------------------
 
 static void destroy_untaken(struct alb_cm_id *listener, alb_time now)
 {

@@ -96,6 +96,7 @@ enum alb_event_type {
     ALB_EVENT_QP_LAST_WQE_REACHED, // with a shared receive queue: in error, no more receives will be used
     ALB_EVENT_SRQ_LIMIT_REACHED,
     ALB_EVENT_SRQ_ERR,
+    ALB_EVENT_CM,        // the connection manager has something to say (alb_cm_event), and had nothing before
     ALB_EVENT_QP_FAILED, // a queue pair went into error by itself: failure says why, for a log line
 };
 
@@ -116,7 +117,7 @@ struct alb_qp_failure {
 
 struct alb_event {
     enum alb_event_type type;
-    void *user; // of the completion queue, queue pair or shared receive queue
+    void *user; // of the completion queue, queue pair, shared receive queue or connection manager
     struct alb_cq *cq;
     struct alb_qp *qp;
     struct alb_srq *srq;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/event.h"
 
-#include "engine/impl.h"
+#include "engine/cm_impl.h"
 
 void alb_event_node_init(struct alb_event_node *node, enum alb_event_owner owner)
 {
@@ -41,6 +41,9 @@ static void fill(struct alb_event *event, struct alb_event_node *node)
     case ALB_EVENT_OF_SRQ:
         event->srq = ALB_CONTAINER_OF(node, struct alb_srq, event);
         event->user = event->srq->user;
+        break;
+    case ALB_EVENT_OF_CM:
+        event->user = ALB_CONTAINER_OF(node, struct alb_cm, event)->user;
         break;
     }
 }

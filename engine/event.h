@@ -9,6 +9,7 @@ enum alb_event_owner {
     ALB_EVENT_OF_CQ,
     ALB_EVENT_OF_QP,
     ALB_EVENT_OF_SRQ,
+    ALB_EVENT_OF_CM,
 };
 
 struct alb_event_node {

@@ -40,8 +40,7 @@ uint32_t alb_cm_private_bytes(enum alb_cm_type type)
     return is_known(type) ? shapes[type - ALB_CM_REQ].private_bytes : 0;
 }
 
-// ---- a path: 44 bytes
-// --------------------------------------------------------------------------------------------------
+// ---- a path: 44 bytes -----------------------------------------------------------------------------------------------
 
 static void decode_path(const uint8_t *p, struct alb_cm_path *path)
 {
@@ -72,8 +71,7 @@ static void encode_path(const struct alb_cm_path *path, uint8_t *p)
     p[43] = (uint8_t)(path->ack_timeout << 3);
 }
 
-// ---- the messages
-// ------------------------------------------------------------------------------------------------------
+// ---- the messages ---------------------------------------------------------------------------------------------------
 
 static void decode_req(const uint8_t *p, struct alb_cm_req *req)
 {
@@ -300,8 +298,7 @@ void alb_cm_encode(const struct alb_cm_message *message, uint8_t *out)
            alb_cm_private_bytes(message->type));
 }
 
-// ---- RDMA IP CM service
-// ------------------------------------------------------------------------------------------------
+// ---- RDMA IP CM service ---------------------------------------------------------------------------------------------
 
 // Version (0), IP version in the high four bits, source port, source and destination address of 16 bytes each, an IPv4
 // address in the last four of them.

@@ -211,8 +211,7 @@ bool alb_cm_decode(const uint8_t *bytes, uint32_t length, struct alb_cm_message 
 // Writes ALB_MAD_BYTES; reserved bits are zero. A LAP is never sent (asserted).
 void alb_cm_encode(const struct alb_cm_message *message, uint8_t *out);
 
-// ---- RDMA IP CM service
-// ------------------------------------------------------------------------------------------------
+// ---- RDMA IP CM service ---------------------------------------------------------------------------------------------
 
 // Port spaces, as <rdma/rdma_cma.h> numbers them: their low byte is the IP protocol number in the service id.
 enum alb_cm_port_space {

@@ -14,7 +14,7 @@ struct cm_pair *cm_pair_new(void)
     assert_non_null(cm);
     cm->pair = pair_new(NULL);
     for (int side = 0; side < 2; side++)
-        assert_int_equal(alb_cm_create(cm_engine(cm, side), CM_IDS), 0);
+        assert_int_equal(alb_cm_create(cm_engine(cm, side), CM_IDS, cm), 0);
     struct alb_cm_listen listen = {.service_id = alb_cm_service_id(ALB_CM_PS_TCP, CM_PORT), .backlog = CM_BACKLOG};
     assert_int_equal(alb_cm_id_create(cm_engine(cm, 1), cm, &cm->listener), 0);
     assert_int_equal(alb_cm_listen(cm->listener, &listen), 0);

@@ -7,16 +7,16 @@ static void create__takes_all_memory_or_none(void **state)
 {
     struct fixture *f = *state;
     size_t before = f->bytes_held;
-    assert_int_equal(alb_cm_create(f->engine, 0), EINVAL);
-    assert_int_equal(alb_cm_create(f->engine, 65537), EINVAL);
+    assert_int_equal(alb_cm_create(f->engine, 0, NULL), EINVAL);
+    assert_int_equal(alb_cm_create(f->engine, 65537, NULL), EINVAL);
     for (uint32_t nth = 1; nth <= 5; nth++) {
         f->refused_from = nth;
-        assert_int_equal(alb_cm_create(f->engine, 16), ENOMEM);
+        assert_int_equal(alb_cm_create(f->engine, 16, NULL), ENOMEM);
         assert_true(f->bytes_held == before);
     }
     f->refused_from = 0;
-    assert_int_equal(alb_cm_create(f->engine, 16), 0);
-    assert_int_equal(alb_cm_create(f->engine, 16), EBUSY);
+    assert_int_equal(alb_cm_create(f->engine, 16, NULL), 0);
+    assert_int_equal(alb_cm_create(f->engine, 16, NULL), EBUSY);
     alb_cm_destroy(f->engine);
     assert_true(f->bytes_held == before);
     alb_cm_destroy(f->engine);
@@ -27,7 +27,7 @@ static void id_create__wants_an_open_manager_and_room(void **state)
     struct fixture *f = *state;
     struct alb_cm_id *ids[17];
     assert_int_equal(alb_cm_id_create(f->engine, NULL, &ids[0]), ENODEV);
-    assert_int_equal(alb_cm_create(f->engine, 16), 0);
+    assert_int_equal(alb_cm_create(f->engine, 16, NULL), 0);
     for (unsigned i = 0; i < 16; i++)
         assert_int_equal(alb_cm_id_create(f->engine, NULL, &ids[i]), 0);
     assert_int_equal(alb_cm_id_create(f->engine, NULL, &ids[16]), ENOMEM);
@@ -43,7 +43,7 @@ static void id_number__shows_the_slot_and_is_never_zero(void **state)
     struct fixture *f = *state;
     struct alb_cm_id *id;
     uint32_t last = 0;
-    assert_int_equal(alb_cm_create(f->engine, 1), 0);
+    assert_int_equal(alb_cm_create(f->engine, 1, NULL), 0);
     for (unsigned i = 0; i < 1000; i++) {
         assert_int_equal(alb_cm_id_create(f->engine, NULL, &id), 0);
         assert_int_equal(alb_cm_id_number(id) >> 24, f->engine->config.slot);
@@ -90,7 +90,7 @@ static void listen__refuses_what_another_has(void **state)
         {"::", "fd00::1", true, EADDRINUSE},
     };
     struct fixture *f = *state;
-    assert_int_equal(alb_cm_create(f->engine, 16), 0);
+    assert_int_equal(alb_cm_create(f->engine, 16, NULL), 0);
     for (unsigned i = 0; i < ALB_COUNT(cases); i++) {
         struct alb_cm_id *first, *second, *other;
         assert_int_equal(listen_on(f, cases[i].first, cases[i].first_only_ipv6, 7, &first), 0);
@@ -108,7 +108,7 @@ static void find_listener__the_narrowest_wins(void **state)
     struct fixture *f = *state;
     struct alb_cm_id *one, *any_ipv4, *any;
     struct alb_addr here = addr("10.0.0.1"), there = addr("10.0.0.2"), ipv6 = addr("fd00::1");
-    assert_int_equal(alb_cm_create(f->engine, 16), 0);
+    assert_int_equal(alb_cm_create(f->engine, 16, NULL), 0);
     assert_int_equal(listen_on(f, "10.0.0.1", false, 1, &one), 0);
     assert_ptr_equal(alb_cm_find_listener(f->engine, 1, &here), one);
     assert_null(alb_cm_find_listener(f->engine, 1, &there));
@@ -134,7 +134,7 @@ static void listen__wants_a_backlog(void **state)
 {
     struct fixture *f = *state;
     struct alb_cm_id *id;
-    assert_int_equal(alb_cm_create(f->engine, 1), 0);
+    assert_int_equal(alb_cm_create(f->engine, 1, NULL), 0);
     assert_int_equal(alb_cm_id_create(f->engine, NULL, &id), 0);
     assert_int_equal(alb_cm_listen(id, &(struct alb_cm_listen){.service_id = 9}), EINVAL);
     alb_cm_id_destroy(id, 0);
