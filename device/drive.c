@@ -14,6 +14,11 @@
 // From so many segments on, sending takes a noticeable part of the takeover time.
 #define LONG_PUMP_SEGMENTS 16
 
+// A program that has polled within this time polls again at once: what it posts is left to that poll, so that several messages leave
+// in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks again soon.
+#define POLLER_NS      (20 * ALB_NS_PER_US)
+#define KICKS_LEFT_MAX 32
+
 // Fruitless polls before the core is offered to others.
 #define POLLS_TO_YIELD 4
 
@@ -88,6 +93,7 @@ static void hear(struct alb_device *device)
 
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
+    atomic_store_explicit(&device->kicks_left, 0, memory_order_relaxed);
     if (alb_engine_bell_is_rung(device->engine))
         alb_engine_bells(device->engine, now);
     if (alb_engine_deadline(device->engine) <= now)
@@ -150,12 +156,20 @@ void alb_device_unlock(struct alb_device *device)
     alb_drive_release(device);
 }
 
+static bool may_leave_to_poller(struct alb_device *device, alb_time now)
+{
+    alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    if (polled_at == 0 || now - ALB_MIN(polled_at, now) >= POLLER_NS || atomic_load(&device->armed_until) != 0)
+        return false;
+    return atomic_fetch_add_explicit(&device->kicks_left, 1, memory_order_relaxed) < KICKS_LEFT_MAX;
+}
+
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
 {
     alb_engine_bell_ring(qp);
-    if (!alb_token_try(&device->token))
-        return;
     alb_time now = alb_clock_now();
+    if (may_leave_to_poller(device, now) || !alb_token_try(&device->token))
+        return;
     alb_drive_pump(device, BATCHES_OF_KICK, now);
     // A poller does not stop being one while it sends at length.
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);

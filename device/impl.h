@@ -44,6 +44,7 @@ struct alb_device {
     _Alignas(64) _Atomic alb_time deadline;  // when somebody has to drive at the latest; written by the token's holder
     _Atomic alb_time
         armed_until; // when the device thread wakes by itself; 0: it is awake, or looks again within the takeover time
+    _Atomic uint32_t kicks_left; // kicks since the last pump that were left to a poller
     _Atomic alb_time active_at; // when something was last sent or received
     _Atomic bool has_foreign_peers;
 

@@ -122,8 +122,9 @@ static void rest(struct state *state)
     flush_files(device);
     alb_time until = ALB_MIN(next_look(state, alb_clock_now()), atomic_load(&device->deadline));
     atomic_store(&device->armed_until, until);
-    // Who made the deadline earlier before it could see that we sleep has not woken us.
-    if (atomic_load(&device->deadline) >= until && !atomic_load(&device->stops)) {
+    // Who made the deadline earlier, or left a bell to us, before it could see that we sleep has not woken us.
+    if (atomic_load(&device->deadline) >= until && !alb_engine_bell_is_rung(device->engine) &&
+        !atomic_load(&device->stops)) {
         alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_thread_sleeps, 1);
         alb_port_sleep(&device->port, until);
     }
