@@ -433,7 +433,7 @@ static void operate(struct world *w)
         inject_raw(w);
         break;
     case 15:
-        pair_pass(w->pair, 1000ull << draw(w) % 20);
+        pair_pass(w->pair, 1000ull << draw(w) % 16);
         break;
     case 16:
         poll(w, draw(w) & 1, draw(w));

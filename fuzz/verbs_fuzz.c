@@ -445,7 +445,7 @@ static void loop_back(void)
 
 static void pass_time(void)
 {
-    alb_time end = w.now + (1000ull << draw() % 24);
+    alb_time end = w.now + (1000ull << draw() % 14);
     alb_time due;
     while ((due = alb_engine_deadline(w.engine)) <= end) {
         w.now = ALB_MAX(w.now, due);
