@@ -14,8 +14,9 @@
 // From so many segments on, sending takes a noticeable part of the takeover time.
 #define LONG_PUMP_SEGMENTS 16
 
-// A program that has polled within this time polls again at once: what it posts is left to that poll, so that several messages leave
-// in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks again soon.
+// A program that has polled within this time polls again at once: what it posts is left to that poll, so that several
+// messages leave in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks
+// again soon.
 #define POLLER_NS      (20 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
 

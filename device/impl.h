@@ -45,7 +45,7 @@ struct alb_device {
     _Atomic alb_time
         armed_until; // when the device thread wakes by itself; 0: it is awake, or looks again within the takeover time
     _Atomic uint32_t kicks_left; // kicks since the last pump that were left to a poller
-    _Atomic alb_time active_at; // when something was last sent or received
+    _Atomic alb_time active_at;  // when something was last sent or received
     _Atomic bool has_foreign_peers;
 
     pthread_t thread;

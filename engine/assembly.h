@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Puts the packets of a SEND or WRITE together again, in order. RC and UC share it; they differ in what they do about trouble.
+// Puts the packets of a SEND or WRITE together again, in order. RC and UC share it; they differ in what they do about
+// trouble.
 #pragma once
 
 #include "engine/delivery.h"
@@ -12,8 +13,9 @@ struct alb_assembly {
     uint64_t offset; // bytes placed so far
 };
 
-// Takes the next packet, places its payload and, with a Last or Only, completes the message. After anything but OK and RNR the message in
-// progress is lost (alb_assembly_abandon); after RNR nothing has changed and the same packet may come again.
+// Takes the next packet, places its payload and, with a Last or Only, completes the message. After anything but OK and
+// RNR the message in progress is lost (alb_assembly_abandon); after RNR nothing has changed and the same packet may
+// come again.
 enum alb_outcome alb_assembly_add(struct alb_qp *qp, struct alb_assembly *assembly, const struct alb_packet *packet,
                                   alb_time now);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The bell: how a thread that does not hold the engine tells it that a queue pair has new work. A stack that any thread pushes
-// and the holder takes whole, so that neither waits for the other.
+// The bell: how a thread that does not hold the engine tells it that a queue pair has new work. A stack that any thread
+// pushes and the holder takes whole, so that neither waits for the other.
 #include "engine/impl.h"
 
 void alb_engine_bell_ring(struct alb_qp *qp)
@@ -11,8 +11,8 @@ void alb_engine_bell_ring(struct alb_qp *qp)
     struct alb_qp *top = atomic_load_explicit(&engine->bells, memory_order_relaxed);
     do {
         atomic_store_explicit(&qp->bell_next, top, memory_order_relaxed);
-    } while (!atomic_compare_exchange_weak_explicit(&engine->bells, &top, qp, memory_order_seq_cst,
-                                                    memory_order_relaxed));
+    } while (
+        !atomic_compare_exchange_weak_explicit(&engine->bells, &top, qp, memory_order_seq_cst, memory_order_relaxed));
 }
 
 bool alb_engine_bell_is_rung(const struct alb_engine *engine)
@@ -41,7 +41,8 @@ void alb_engine_bells(struct alb_engine *engine, alb_time now)
 {
     struct alb_qp *qp = atomic_exchange_explicit(&engine->bells, NULL, memory_order_seq_cst);
     struct alb_qp *oldest = NULL;
-    while (qp) { // the stack holds the latest first; turn it round, so that queue pairs are served in the order they rang
+    while (
+        qp) { // the stack holds the latest first; turn it round, so that queue pairs are served in the order they rang
         struct alb_qp *next = atomic_load_explicit(&qp->bell_next, memory_order_relaxed);
         atomic_store_explicit(&qp->bell_next, oldest, memory_order_relaxed);
         oldest = qp;

@@ -14,14 +14,15 @@ struct alb_cq {
     _Atomic bool overrun;
     struct alb_event_node event;
     struct alb_wc *entries;
-    uint32_t capacity; // a power of two
-    uint32_t limit;    // how many it takes: the capacity, or the configured limit
+    uint32_t capacity;                  // a power of two
+    uint32_t limit;                     // how many it takes: the capacity, or the configured limit
     _Alignas(64) _Atomic uint32_t tail; // written by the engine
     _Atomic uint32_t arm;               // enum alb_cq_arm
     _Alignas(64) _Atomic uint32_t head; // written by the program
 };
 
-// Appends a completion (its timestamp is set to now) and raises the notification it is armed for. solicited: an unsolicited one leaves a queue that is armed
-// for solicited completions only asleep (errors count as solicited). False: the queue was full; it is then overrun, ALB_EVENT_CQ_ERR is
-// raised, and the caller puts its queue pair into error.
+// Appends a completion (its timestamp is set to now) and raises the notification it is armed for. solicited: an
+// unsolicited one leaves a queue that is armed for solicited completions only asleep (errors count as solicited).
+// False: the queue was full; it is then overrun, ALB_EVENT_CQ_ERR is raised, and the caller puts its queue pair into
+// error.
 bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb_time now);

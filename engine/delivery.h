@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The seam between the verbs layer and the delivery layers below it. A delivery layer carries messages between queue pairs: it cuts
-// them into packets and knows what arrived. What a message means is the verbs layer's (engine/inbound.h, engine/outbound.h,
-// engine/qp.h), which it calls; the verbs layer calls it only through this table.
+// The seam between the verbs layer and the delivery layers below it. A delivery layer carries messages between queue
+// pairs: it cuts them into packets and knows what arrived. What a message means is the verbs layer's (engine/inbound.h,
+// engine/outbound.h, engine/qp.h), which it calls; the verbs layer calls it only through this table.
 #pragma once
 
 #include "engine/qp.h"
@@ -21,8 +21,8 @@ struct alb_delivery_ops {
     // Memory for delivery_state; ENOMEM. The queue pair is in RESET.
     int (*create)(struct alb_qp *qp);
     void (*destroy)(struct alb_qp *qp);
-    // An attribute that the layer must follow has changed, before the state does: into RTR it learns its peer, into RTS its timers.
-    // ENOMEM if the peer table is full.
+    // An attribute that the layer must follow has changed, before the state does: into RTR it learns its peer, into RTS
+    // its timers. ENOMEM if the peer table is full.
     int (*modify)(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next);
     // The state has just changed from old.
     void (*on_state)(struct alb_qp *qp, enum alb_qp_state old, alb_time now);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The engine: the whole protocol of one device as a state machine without clock, socket, thread, file or allocator. A driver
-// (device/ with sockets, sim/ with a virtual network) feeds it datagrams and time and takes datagrams and deadlines from it:
+// The engine: the whole protocol of one device as a state machine without clock, socket, thread, file or allocator. A
+// driver (device/ with sockets, sim/ with a virtual network) feeds it datagrams and time and takes datagrams and
+// deadlines from it:
 //
 //     alb_engine_rx(engine, datagrams, count, now);     what came in
 //     alb_engine_bells(engine, now);                    what was posted
@@ -9,8 +10,9 @@
 //     while (alb_engine_event(engine, &event)) ...      what the owner must hear
 //     alb_engine_deadline(engine)                       when to come back
 //
-// One thread at a time holds the engine; calls that may run beside it are marked [ring] or [any thread]. The only symbols it takes
-// from outside are memcpy, memmove, memset, memcmp, strcmp, snprintf and those of base/ and wire/; tests/walls checks that.
+// One thread at a time holds the engine; calls that may run beside it are marked [ring] or [any thread]. The only
+// symbols it takes from outside are memcpy, memmove, memset, memcmp, strcmp, snprintf and those of base/ and wire/;
+// tests/walls checks that.
 #pragma once
 
 #include "base/types.h"
@@ -18,7 +20,8 @@
 #include "engine/verbs.h"
 #include "wire/datagram.h"
 
-// Where an engine's memory comes from. get returns zeroed memory aligned to 64 bytes, or NULL; neither is called on the data path.
+// Where an engine's memory comes from. get returns zeroed memory aligned to 64 bytes, or NULL; neither is called on the
+// data path.
 struct alb_memory {
     void *(*get)(void *context, size_t bytes);
     void (*put)(void *context, void *memory, size_t bytes);
@@ -38,12 +41,13 @@ struct alb_engine_config {
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
     uint64_t unreliable_bytes_per_s; // rate that UC and UD are held to, since nobody acknowledges them; 0: none
     uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be off its processor)
-    const char *loss;       // "go-back-n"
-    const char *congestion; // "window", "fixed", "none"
-    const char *path;       // "single"
-    struct alb_device_stats *stats; // required
-    struct alb_qp_stats *qp_stats;  // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
-    uint32_t trace_records;         // 0: no trace
+    const char *loss;                // "go-back-n"
+    const char *congestion;          // "window", "fixed", "none"
+    const char *path;                // "single"
+    struct alb_device_stats *stats;  // required
+    struct alb_qp_stats
+        *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
+    uint32_t trace_records; // 0: no trace
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);
@@ -57,8 +61,8 @@ const struct alb_engine_config *alb_engine_configuration(const struct alb_engine
 // Takes received datagrams, ICRC checked and cut off. The bytes are used during the call only.
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
 
-// Fills tx with what may leave now and returns the number of bursts; 0: nothing more. Payload references stay valid until
-// the engine is entered again.
+// Fills tx with what may leave now and returns the number of bursts; 0: nothing more. Payload references stay valid
+// until the engine is entered again.
 uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time now);
 
 // True if alb_engine_tx would find something to send.
@@ -83,16 +87,16 @@ void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
 // True if every queue pair is quiet (alb_qp_is_quiet): nothing would be lost by closing now.
 bool alb_engine_is_quiet(const struct alb_engine *engine);
 
-// ---- what the engine has to say ----------------------------------------------------------------------------------------
+// ---- what the engine has to say ---------------------------------------------------------------------------
 
 enum alb_event_type {
-    ALB_EVENT_CQ_NOTIFY,        // an armed completion queue has a completion
-    ALB_EVENT_CQ_ERR,           // a completion queue has overrun
-    ALB_EVENT_QP_FATAL,         // local work queue error
-    ALB_EVENT_QP_REQ_ERR,       // invalid request
-    ALB_EVENT_QP_ACCESS_ERR,    // local access violation
-    ALB_EVENT_COMM_EST,         // first packet while in RTR
-    ALB_EVENT_SQ_DRAINED,       // SQD: all that was started is done
+    ALB_EVENT_CQ_NOTIFY,           // an armed completion queue has a completion
+    ALB_EVENT_CQ_ERR,              // a completion queue has overrun
+    ALB_EVENT_QP_FATAL,            // local work queue error
+    ALB_EVENT_QP_REQ_ERR,          // invalid request
+    ALB_EVENT_QP_ACCESS_ERR,       // local access violation
+    ALB_EVENT_COMM_EST,            // first packet while in RTR
+    ALB_EVENT_SQ_DRAINED,          // SQD: all that was started is done
     ALB_EVENT_QP_LAST_WQE_REACHED, // with a shared receive queue: in error, no more receives will be used
     ALB_EVENT_SRQ_LIMIT_REACHED,
     ALB_EVENT_SRQ_ERR,
@@ -103,16 +107,16 @@ enum alb_event_type {
 // Why a queue pair went into error.
 struct alb_qp_failure {
     enum alb_wc_status status;
-    uint8_t syndrome;           // of the NAK, if one decided
-    bool at_responder;          // it was the peer's request that failed here
+    uint8_t syndrome;  // of the NAK, if one decided
+    bool at_responder; // it was the peer's request that failed here
     struct alb_endpoint peer;
     alb_qpn dest_qpn;
-    uint32_t last_psn;          // last one sent
-    uint32_t awaited_psn;       // oldest one unacknowledged (at the responder: the one expected)
-    uint32_t retries;           // how often it was tried again
+    uint32_t last_psn;    // last one sent
+    uint32_t awaited_psn; // oldest one unacknowledged (at the responder: the one expected)
+    uint32_t retries;     // how often it was tried again
     uint32_t retry_limit;
-    enum alb_wr_opcode opcode;  // of the request that failed
-    const char *reason;         // one short phrase: "no acknowledgement", "remote key not valid", ...
+    enum alb_wr_opcode opcode; // of the request that failed
+    const char *reason;        // one short phrase: "no acknowledgement", "remote key not valid", ...
 };
 
 struct alb_event {

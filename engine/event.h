@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The queue of what the engine has to say upward. It cannot overflow: every object carries its own node, with a bit per type.
+// The queue of what the engine has to say upward. It cannot overflow: every object carries its own node, with a bit per
+// type.
 #pragma once
 
 #include "base/list.h"

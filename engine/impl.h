@@ -31,16 +31,16 @@ struct alb_engine {
     struct alb_engine_config config;
     struct alb_rng rng;
     struct alb_wheel wheel;
-    alb_time now; // the last one given, for calls without a time of their own
+    alb_time now;                // the last one given, for calls without a time of their own
     struct alb_region **regions; // by key index
     uint8_t *region_tags;        // by key index: low byte of the last key that stood there
     uint32_t region_table_size;  // a power of two
     struct alb_qp **qps;         // by QPN index
     uint32_t pd_count, ah_count, cq_count, srq_count, region_count, qp_count;
     struct alb_scheduler scheduler;
-    struct alb_list unsent;  // queue pairs of UC and UD whose last packets the driver may still refer to
+    struct alb_list unsent; // queue pairs of UC and UD whose last packets the driver may still refer to
     struct alb_peers peers;
-    struct alb_pacer pacer;  // of unreliable traffic
+    struct alb_pacer pacer; // of unreliable traffic
     struct alb_list events;
     struct alb_qp *_Atomic bells; // stack of queue pairs whose bell has rung
     const struct alb_loss_ops *loss;
@@ -69,7 +69,8 @@ static inline void alb_qp_count(struct alb_qp *qp, enum alb_stat stat, uint64_t 
     qp->engine->stats->sum.counter[stat] += n;
 }
 
-// Counts what a queue pair has added to a batch since it held that many segments. The device's own sum counts whole batches.
+// Counts what a queue pair has added to a batch since it held that many segments. The device's own sum counts whole
+// batches.
 static inline void alb_qp_count_sent(struct alb_qp *qp, const struct alb_tx *tx, uint32_t segments_before)
 {
     uint64_t bytes = 0;

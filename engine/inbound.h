@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the verbs layer does with messages that come in: access checks, placement, atomics, receives. Delivery layers call it with
-// messages and offsets, never with packets.
+// What the verbs layer does with messages that come in: access checks, placement, atomics, receives. Delivery layers
+// call it with messages and offsets, never with packets.
 #pragma once
 
 #include "engine/qp.h"
@@ -31,16 +31,18 @@ struct alb_target {
 // A SEND begins: takes a receive. RNR if there is none.
 enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target);
 // A WRITE begins: checks the whole range.
-enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, struct alb_target *target);
+enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                   struct alb_target *target);
 
-// Puts length bytes at offset of the target's message. This is the one place where payload reaches the program's memory. Keys are checked
-// each time, so that memory deregistered in the middle of a message is not touched. The last bytes are stored last, and an aligned
-// 8-byte unit never tears (docs/ARCHITECTURE.md, "Order").
+// Puts length bytes at offset of the target's message. This is the one place where payload reaches the program's
+// memory. Keys are checked each time, so that memory deregistered in the middle of a message is not touched. The last
+// bytes are stored last, and an aligned 8-byte unit never tears (docs/ARCHITECTURE.md, "Order").
 enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
                            uint32_t length);
 
 // The memory that a READ answers from.
-enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, const uint8_t **bytes);
+enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                  const uint8_t **bytes);
 
 enum alb_atomic {
     ALB_ATOMIC_CMP_SWAP,
@@ -48,9 +50,10 @@ enum alb_atomic {
     ALB_ATOMIC_WRITE,
 };
 
-// Executes an atomic operation on the 8 bytes at va (host byte order), also against this host's processors. original: what they held.
-enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va, uint64_t operand,
-                                    uint64_t compare, uint64_t *original);
+// Executes an atomic operation on the 8 bytes at va (host byte order), also against this host's processors. original:
+// what they held.
+enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va,
+                                    uint64_t operand, uint64_t compare, uint64_t *original);
 
 // What ends a SEND or a WRITE with immediate.
 struct alb_inbound_end {
@@ -70,6 +73,7 @@ enum alb_outcome alb_inbound_complete(struct alb_qp *qp, const struct alb_inboun
 // The message in progress failed: its receive, if one is taken, completes with an error.
 void alb_inbound_fail(struct alb_qp *qp, enum alb_outcome outcome, alb_time now);
 
-// Copies n bytes to memory that another thread may be polling. An aligned 8-byte unit within them never tears; the last such unit and what
-// stands behind it are stored last, upward and with release order, so that the last byte is the last one seen to change.
+// Copies n bytes to memory that another thread may be polling. An aligned 8-byte unit within them never tears; the last
+// such unit and what stands behind it are stored last, upward and with release order, so that the last byte is the last
+// one seen to change.
 void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n);

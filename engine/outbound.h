@@ -14,12 +14,13 @@ static inline uint32_t alb_outbound_refs(const struct alb_send_wqe *wqe)
     return wqe->flags & ALB_SEND_INLINE ? 1 : wqe->sge_count;
 }
 
-// Adds length bytes at offset of the message to the segment being built. False if a key is no longer valid: then the segment is not
-// complete and must be given up (alb_outbound_check first).
-bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder, uint64_t offset,
-                         uint32_t length);
+// Adds length bytes at offset of the message to the segment being built. False if a key is no longer valid: then the
+// segment is not complete and must be given up (alb_outbound_check first).
+bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                         uint64_t offset, uint32_t length);
 
-// Puts bytes that answer a READ or atomic at offset of the request's own memory. LOC_PROT_ERR if a key is no longer valid.
+// Puts bytes that answer a READ or atomic at offset of the request's own memory. LOC_PROT_ERR if a key is no longer
+// valid.
 enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,
                                         const uint8_t *bytes, uint32_t length);
 

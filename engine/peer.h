@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Permit: what may be in flight. Toward a peer endpoint all reliable queue pairs share one window; unreliable traffic, which nobody
-// acknowledges, is held to a rate.
+// Permit: what may be in flight. Toward a peer endpoint all reliable queue pairs share one window; unreliable traffic,
+// which nobody acknowledges, is held to a rate.
 #pragma once
 
 #include "base/addr.h"
@@ -41,7 +41,8 @@ bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes);
 void alb_peer_charge(struct alb_peer *peer, uint32_t bytes);
 // Puts the source to sleep until the window may let it send. Only while something is in flight.
 void alb_peer_wait(struct alb_peer *peer, struct alb_source *source);
-// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited; so the congestion policy is told before.
+// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited; so the congestion policy
+// is told before.
 void alb_peer_release(struct alb_engine *engine, struct alb_peer *peer, uint64_t bytes);
 
 // A rate limit: a bucket of bytes that fills with time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Policies, chosen by name per device: which packets are missing (loss), how much may be in flight (congestion), which way a burst goes
-// (path). Each is a table of functions over a small state that the user of the policy embeds.
+// Policies, chosen by name per device: which packets are missing (loss), how much may be in flight (congestion), which
+// way a burst goes (path). Each is a table of functions over a small state that the user of the policy embeds.
 #pragma once
 
 #include "base/types.h"
@@ -8,7 +8,7 @@
 
 struct alb_engine_config;
 
-// ---- loss --------------------------------------------------------------------------------------------------------------
+// ---- loss -------------------------------------------------------------------------------------------------
 
 // What a receiver does with a segment.
 enum alb_loss_verdict {
@@ -48,7 +48,7 @@ extern const struct alb_loss_ops alb_loss_go_back_n;
 
 const struct alb_loss_ops *alb_loss_find(const char *name); // NULL: no such policy
 
-// ---- congestion --------------------------------------------------------------------------------------------------------
+// ---- congestion -------------------------------------------------------------------------------------------
 
 // The window toward one peer, in bytes.
 struct alb_congestion {
@@ -74,7 +74,7 @@ extern const struct alb_congestion_ops alb_congestion_none;   // no bound
 
 const struct alb_congestion_ops *alb_congestion_find(const char *name);
 
-// ---- path --------------------------------------------------------------------------------------------------------------
+// ---- path -------------------------------------------------------------------------------------------------
 
 struct alb_path_ops {
     const char *name;

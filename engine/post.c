@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Post: copies work requests into a queue pair's rings. Runs beside the engine, so it only reads what does not change while the
-// queue pair lives, its state, and its own ring.
+// Post: copies work requests into a queue pair's rings. Runs beside the engine, so it only reads what does not change
+// while the queue pair lives, its state, and its own ring.
 #include "engine/impl.h"
 
 #include <errno.h>

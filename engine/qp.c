@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-// ---- create and destroy ------------------------------------------------------------------------------------------------
+// ---- create and destroy -----------------------------------------------------------------------------------
 
 static const struct alb_delivery_ops *delivery_of(enum alb_qp_type type)
 {
@@ -191,7 +191,7 @@ int alb_qp_destroy(struct alb_qp *qp)
     return 0;
 }
 
-// ---- attributes --------------------------------------------------------------------------------------------------------
+// ---- attributes -------------------------------------------------------------------------------------------
 
 static bool mtu_is_valid(const struct alb_engine *engine, uint32_t bytes)
 {
@@ -217,10 +217,10 @@ static int check_attributes(const struct alb_qp *qp, const struct alb_qp_attr *a
     return 0;
 }
 
-#define TAKE(flag, field)                                                                                              \
-    do {                                                                                                               \
-        if (mask & (flag))                                                                                             \
-            qp->attr.field = attr->field;                                                                              \
+#define TAKE(flag, field)                 \
+    do {                                  \
+        if (mask & (flag))                \
+            qp->attr.field = attr->field; \
     } while (0)
 
 static void take_attributes(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask)
@@ -246,7 +246,8 @@ static void take_attributes(struct alb_qp *qp, const struct alb_qp_attr *attr, u
     qp->attr.dest_qpn &= ALB_QPN_MASK;
 }
 
-// The UDP port behind a QPN: its process slot's, if the peer is on this host; a foreign peer knows only the well-known one.
+// The UDP port behind a QPN: its process slot's, if the peer is on this host; a foreign peer knows only the well-known
+// one.
 static uint16_t port_of(const struct alb_av *av, alb_qpn qpn)
 {
     return (uint16_t)(ALB_ROCE_PORT + (av->same_host ? qpn >> 16 : 0));
@@ -323,7 +324,7 @@ void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_
     };
 }
 
-// ---- state -------------------------------------------------------------------------------------------------------------
+// ---- state ------------------------------------------------------------------------------------------------
 
 static void forget_everything(struct alb_qp *qp)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A queue pair inside the engine: what the verbs layer knows of it. What a delivery layer knows is behind delivery_state.
+// A queue pair inside the engine: what the verbs layer knows of it. What a delivery layer knows is behind
+// delivery_state.
 #pragma once
 
 #include "engine/cq.h"
@@ -26,22 +27,22 @@ struct alb_qp {
     struct alb_cq *send_cq, *recv_cq;
     struct alb_srq *srq;
     struct alb_send_queue sq;
-    struct alb_recv_queue rq;       // unused with an srq
-    struct alb_recv_wqe *recv;      // the receive that the message coming in uses
+    struct alb_recv_queue rq;  // unused with an srq
+    struct alb_recv_wqe *recv; // the receive that the message coming in uses
     bool recv_is_taken;
-    bool is_established;            // the first packet has come, or RTS was set
+    bool is_established; // the first packet has come, or RTS was set
     bool last_wqe_raised;
     bool drain_raised;
-    struct alb_flow flow;           // RC, UC: where its packets go
-    struct alb_peer *peer;          // RC: what it shares with others to the same endpoint
+    struct alb_flow flow;  // RC, UC: where its packets go
+    struct alb_peer *peer; // RC: what it shares with others to the same endpoint
     const struct alb_delivery_ops *delivery;
     void *delivery_state;
-    struct alb_source source;       // its place in the scheduler
+    struct alb_source source; // its place in the scheduler
     struct alb_event_node event;
     struct alb_qp_failure failure;
-    struct alb_list windows;        // memory windows of type 2 bound on it
+    struct alb_list windows; // memory windows of type 2 bound on it
     struct alb_qp_stats *stats;
-    struct alb_qp_stats own_stats;  // where the driver supplies none
+    struct alb_qp_stats own_stats; // where the driver supplies none
     struct alb_qp *_Atomic bell_next;
     _Atomic bool bell_is_rung;
 };
@@ -52,8 +53,9 @@ void alb_flow_from_av(struct alb_flow *flow, const struct alb_av *av, alb_qpn qp
 // The only writer of state. Enters ERR: flushes; leaves the sending states: stops delivery.
 void alb_qp_set_state(struct alb_qp *qp, enum alb_qp_state state, alb_time now);
 
-// The queue pair fails by itself: completes the request in trouble, remembers why, raises ALB_EVENT_QP_FAILED and enters ERR
-// (SQE for a sending error of UC and UD). wqe may be NULL (trouble at the responder); else it must be the oldest one.
+// The queue pair fails by itself: completes the request in trouble, remembers why, raises ALB_EVENT_QP_FAILED and
+// enters ERR (SQE for a sending error of UC and UD). wqe may be NULL (trouble at the responder); else it must be the
+// oldest one.
 void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_qp_failure *failure, alb_time now);
 
 // Completes the oldest request of the send queue with the given status and retires it.

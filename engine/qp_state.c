@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The queue pair state machine as ibv_modify_qp(3) shows it: which moves are legal, which attributes each needs and allows
-// (InfiniBand specification, volume 1, 10.3.1 and tables 91 to 93).
+// The queue pair state machine as ibv_modify_qp(3) shows it: which moves are legal, which attributes each needs and
+// allows (InfiniBand specification, volume 1, 10.3.1 and tables 91 to 93).
 #include "engine/qp_state.h"
 
 #define STATES (ALB_QPS_ERR + 1)
@@ -27,64 +27,66 @@ struct move {
     uint32_t optional[KINDS];
 };
 
-static const struct move moves[STATES][STATES] = {
-    [ALB_QPS_RESET] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_INIT] = {true, {PKEY | PORT | ACC, PKEY | PORT | ACC, PKEY | PORT | QKEY}, {0}},
-        },
-    [ALB_QPS_INIT] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_ERR] = {.is_legal = true},
-            [ALB_QPS_INIT] = {true, {0}, {PKEY | PORT | ACC, PKEY | PORT | ACC, PKEY | PORT | QKEY}},
-            [ALB_QPS_RTR] = {true,
-                             {ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN |
-                                  ALB_QP_MAX_DEST_RD_ATOMIC | RNR,
-                              ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN, 0},
-                             {ALT | ACC | PKEY, ALT | ACC | PKEY, PKEY | QKEY}},
-        },
-    [ALB_QPS_RTR] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_ERR] = {.is_legal = true},
-            [ALB_QPS_RTS] = {true,
-                             {ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_SQ_PSN |
-                                  ALB_QP_MAX_QP_RD_ATOMIC,
-                              ALB_QP_SQ_PSN, ALB_QP_SQ_PSN},
-                             {CUR | ALT | ACC | RNR | MIG, CUR | ALT | ACC | MIG, CUR | QKEY}},
-        },
-    [ALB_QPS_RTS] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_ERR] = {.is_legal = true},
-            [ALB_QPS_RTS] = {true, {0}, {CUR | ACC | ALT | MIG | RNR, CUR | ACC | ALT | MIG, CUR | QKEY}},
-            [ALB_QPS_SQD] = {true,
-                             {0},
-                             {ALB_QP_EN_SQD_ASYNC_NOTIFY, ALB_QP_EN_SQD_ASYNC_NOTIFY, ALB_QP_EN_SQD_ASYNC_NOTIFY}},
-        },
-    [ALB_QPS_SQD] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_ERR] = {.is_legal = true},
-            [ALB_QPS_RTS] = {true, {0}, {CUR | ACC | ALT | MIG | RNR, CUR | ACC | ALT | MIG, CUR | QKEY}},
-            [ALB_QPS_SQD] = {true,
-                             {0},
-                             {PORT | ALB_QP_AV | ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY |
-                                  ALB_QP_MAX_QP_RD_ATOMIC | ALB_QP_MAX_DEST_RD_ATOMIC | ALT | ACC | PKEY | RNR | MIG,
-                              ALB_QP_AV | ALT | ACC | PKEY | MIG, PKEY | QKEY}},
-        },
-    [ALB_QPS_SQE] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_ERR] = {.is_legal = true},
-            [ALB_QPS_RTS] = {true, {0}, {0, CUR | ACC, CUR | QKEY}},
-        },
-    [ALB_QPS_ERR] =
-        {
-            [ALB_QPS_RESET] = {.is_legal = true},
-            [ALB_QPS_ERR] = {.is_legal = true},
-        },
+static const struct move moves[STATES][STATES] =
+    {
+        [ALB_QPS_RESET] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_INIT] = {true, {PKEY | PORT | ACC, PKEY | PORT | ACC, PKEY | PORT | QKEY}, {0}},
+            },
+        [ALB_QPS_INIT] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_ERR] = {.is_legal = true},
+                [ALB_QPS_INIT] = {true, {0}, {PKEY | PORT | ACC, PKEY | PORT | ACC, PKEY | PORT | QKEY}},
+                [ALB_QPS_RTR] = {true,
+                                 {ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN |
+                                      ALB_QP_MAX_DEST_RD_ATOMIC | RNR,
+                                  ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN, 0},
+                                 {ALT | ACC | PKEY, ALT | ACC | PKEY, PKEY | QKEY}},
+            },
+        [ALB_QPS_RTR] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_ERR] = {.is_legal = true},
+                [ALB_QPS_RTS] = {true,
+                                 {ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_SQ_PSN |
+                                      ALB_QP_MAX_QP_RD_ATOMIC,
+                                  ALB_QP_SQ_PSN, ALB_QP_SQ_PSN},
+                                 {CUR | ALT | ACC | RNR | MIG, CUR | ALT | ACC | MIG, CUR | QKEY}},
+            },
+        [ALB_QPS_RTS] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_ERR] = {.is_legal = true},
+                [ALB_QPS_RTS] = {true, {0}, {CUR | ACC | ALT | MIG | RNR, CUR | ACC | ALT | MIG, CUR | QKEY}},
+                [ALB_QPS_SQD] = {true,
+                                 {0},
+                                 {ALB_QP_EN_SQD_ASYNC_NOTIFY, ALB_QP_EN_SQD_ASYNC_NOTIFY, ALB_QP_EN_SQD_ASYNC_NOTIFY}},
+            },
+        [ALB_QPS_SQD] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_ERR] = {.is_legal = true},
+                [ALB_QPS_RTS] = {true, {0}, {CUR | ACC | ALT | MIG | RNR, CUR | ACC | ALT | MIG, CUR | QKEY}},
+                [ALB_QPS_SQD] = {true,
+                                 {0},
+                                 {PORT | ALB_QP_AV | ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY |
+                                      ALB_QP_MAX_QP_RD_ATOMIC | ALB_QP_MAX_DEST_RD_ATOMIC | ALT | ACC | PKEY | RNR |
+                                      MIG,
+                                  ALB_QP_AV | ALT | ACC | PKEY | MIG, PKEY | QKEY}},
+            },
+        [ALB_QPS_SQE] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_ERR] = {.is_legal = true},
+                [ALB_QPS_RTS] = {true, {0}, {0, CUR | ACC, CUR | QKEY}},
+            },
+        [ALB_QPS_ERR] =
+            {
+                [ALB_QPS_RESET] = {.is_legal = true},
+                [ALB_QPS_ERR] = {.is_legal = true},
+            },
 };
 
 static enum kind kind_of(enum alb_qp_type type)

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-// A bare acknowledgement is shorter than any request, so it can end a burst and not begin one: behind requests it leaves in the same
-// message as they (LESSONS 15).
+// A bare acknowledgement is shorter than any request, so it can end a burst and not begin one: behind requests it
+// leaves in the same message as they (LESSONS 15).
 static enum alb_build_result build_packets(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
 {
     enum alb_build_result requests, answers = ALB_BUILD_IDLE;

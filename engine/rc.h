@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The delivery layer rc: reliable connected service by the rules of the InfiniBand specification, volume 1, 9.7. One queue pair's
-// state, and what its three roles - requester, responder, completer - offer each other.
+// The delivery layer rc: reliable connected service by the rules of the InfiniBand specification, volume 1, 9.7. One
+// queue pair's state, and what its three roles - requester, responder, completer - offer each other.
 //
-// Requester: requests leave in PSN order. PSNs una ... next - 1 are in flight, next ... high - 1 have been sent before and will be sent
-// again, high is the first never sent. READs are asked for in pieces, so that answers stay within the peer's window.
+// Requester: requests leave in PSN order. PSNs una ... next - 1 are in flight, next ... high - 1 have been sent before
+// and will be sent again, high is the first never sent. READs are asked for in pieces, so that answers stay within the
+// peer's window.
 #pragma once
 
 #include "engine/assembly.h"
@@ -38,16 +39,16 @@ struct alb_rc {
 
     // Requester.
     alb_psn una, next, high;
-    uint32_t cursor;  // send queue index of the request that next belongs to
-    uint32_t started; // send queue index of the first request that has no PSNs yet
-    bool is_blocked;  // a request failed before it was sent: nothing behind it starts
-    uint32_t unasked_bytes;    // sent since an acknowledgement was last asked for
-    uint32_t inflight_bytes;   // charged to the peer
-    uint32_t answered_open;    // READs and atomics started and not completed: what a fence waits for
-    alb_psn *requested_ends;   // ring: one past the last PSN of each READ piece and atomic asked for and not answered
+    uint32_t cursor;         // send queue index of the request that next belongs to
+    uint32_t started;        // send queue index of the first request that has no PSNs yet
+    bool is_blocked;         // a request failed before it was sent: nothing behind it starts
+    uint32_t unasked_bytes;  // sent since an acknowledgement was last asked for
+    uint32_t inflight_bytes; // charged to the peer
+    uint32_t answered_open;  // READs and atomics started and not completed: what a fence waits for
+    alb_psn *requested_ends; // ring: one past the last PSN of each READ piece and atomic asked for and not answered
     uint32_t requested_first, requested_count, requested_capacity;
-    uint32_t requested_again;  // the last so many of them are to be asked for again
-    bool window_limited;       // the window has held something back since the last acknowledgement
+    uint32_t requested_again; // the last so many of them are to be asked for again
+    bool window_limited;      // the window has held something back since the last acknowledgement
 
     // Completer.
     struct alb_loss_sender loss_sender;
@@ -69,7 +70,7 @@ struct alb_rc {
     uint32_t replay_next;
     bool ack_is_due;
     uint8_t farewells; // acknowledgements to repeat before the queue pair goes
-    bool nak_is_due; // RNR NAKs too; stands behind the answers that are owed
+    bool nak_is_due;   // RNR NAKs too; stands behind the answers that are owed
     uint8_t nak_syndrome;
     alb_psn nak_psn;
 };
@@ -116,8 +117,8 @@ enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *pack
 
 // rc_answer.c: builds answers and acknowledgements.
 enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);
-// False: more READs and atomics than were agreed. Makes room for one more answer, if need be by giving up one whose request had come before:
-// a peer that keeps to the agreement has that one already, or asks again.
+// False: more READs and atomics than were agreed. Makes room for one more answer, if need be by giving up one whose
+// request had come before: a peer that keeps to the agreement has that one already, or asks again.
 bool alb_rc_make_room(struct alb_rc *rc);
 // As above; notes the answer.
 bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// rc, what the responder sends: answers to READs and atomics in PSN order, acknowledgements (merged as far as they go), NAKs behind
-// the answers that were owed before them (9.7.5).
+// rc, what the responder sends: answers to READs and atomics in PSN order, acknowledgements (merged as far as they go),
+// NAKs behind the answers that were owed before them (9.7.5).
 #include "engine/impl.h"
 #include "engine/rc.h"
 #include "engine/segmenter.h"
@@ -90,7 +90,8 @@ static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, str
     uint32_t bytes = alb_segmenter_bytes(answer->length, mtu, answer->sent, 1);
     const uint8_t *source;
     alb_psn psn = alb_psn_add(answer->psn, (int32_t)answer->sent);
-    if (alb_inbound_read(qp, answer->rkey, answer->va + (uint64_t)answer->sent * mtu, bytes, &source) != ALB_OUTCOME_OK) {
+    if (alb_inbound_read(qp, answer->rkey, answer->va + (uint64_t)answer->sent * mtu, bytes, &source) !=
+        ALB_OUTCOME_OK) {
         alb_qp_count(qp, ALB_STAT_resp_remote_access_errors, 1);
         alb_rc_disown_answers(rc, psn);
         rc->ack_is_due = false; // it would acknowledge what is not answered

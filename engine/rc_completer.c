@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// rc, the completer: what acknowledgements and answers do to the requests in flight, and what silence does (9.7.5, 9.7.6).
+// rc, the completer: what acknowledgements and answers do to the requests in flight, and what silence does
+// (9.7.5, 9.7.6).
 #include "engine/impl.h"
 #include "engine/outbound.h"
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// ---- the end of requests --------------------------------------------------------------------------------------------
+// ---- the end of requests ----------------------------------------------------------------------------------
 
 static void fail(struct alb_rc *rc, enum alb_wc_status status, uint8_t syndrome, uint32_t retries, uint32_t limit,
                  const char *reason, alb_time now)
@@ -74,7 +75,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
     raise_drained(rc);
 }
 
-// ---- progress -------------------------------------------------------------------------------------------------------
+// ---- progress ---------------------------------------------------------------------------------------------
 
 // The window that PSNs una ... end - 1 take.
 static uint32_t cost_until(const struct alb_rc *rc, alb_psn end)
@@ -131,7 +132,8 @@ static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
         alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
 }
 
-// The first READ or atomic among PSNs una ... end - 1 whose answer has not come, as the PSN awaited; end if there is none.
+// The first READ or atomic among PSNs una ... end - 1 whose answer has not come, as the PSN awaited; end if there is
+// none.
 static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
 {
     if (rc->answered_open == 0)
@@ -147,7 +149,7 @@ static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
     return end;
 }
 
-// ---- loss -----------------------------------------------------------------------------------------------------------
+// ---- loss -------------------------------------------------------------------------------------------------
 
 // Something in flight must be sent again. Each time without progress costs a retry.
 static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *reason, alb_time now)
@@ -231,7 +233,7 @@ static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
     alb_wheel_arm(&qp->engine->wheel, &rc->rnr_timer.timer, now + wait_ns);
 }
 
-// ---- what comes in --------------------------------------------------------------------------------------------------
+// ---- what comes in ----------------------------------------------------------------------------------------
 
 static void on_nak(struct alb_rc *rc, uint8_t syndrome, alb_time now)
 {
@@ -259,7 +261,8 @@ static void on_nak(struct alb_rc *rc, uint8_t syndrome, alb_time now)
     }
 }
 
-// A plain acknowledgement of psn: everything before it has arrived; psn itself has too, or the syndrome says what is wrong with it.
+// A plain acknowledgement of psn: everything before it has arrived; psn itself has too, or the syndrome says what is
+// wrong with it.
 static enum alb_drop on_ack(struct alb_rc *rc, const struct alb_roce *roce, alb_time now)
 {
     struct alb_qp *qp = rc->qp;

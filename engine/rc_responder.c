@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// rc, the responder: takes requests in PSN order, executes them, and notes what is owed to the peer (9.7.4 and 9.7.5.1).
+// rc, the responder: takes requests in PSN order, executes them, and notes what is owed to the peer (9.7.4
+// and 9.7.5.1).
 #include "engine/impl.h"
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// ---- refusals -------------------------------------------------------------------------------------------------------
+// ---- refusals ---------------------------------------------------------------------------------------------
 
 static const struct refusal {
     enum alb_nak nak;
@@ -57,7 +58,7 @@ static enum alb_drop not_ready(struct alb_rc *rc, alb_psn psn)
     return ALB_DROP_NO_RECEIVE;
 }
 
-// ---- execution ------------------------------------------------------------------------------------------------------
+// ---- execution --------------------------------------------------------------------------------------------
 
 static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce, bool is_repeated)
 {
@@ -157,7 +158,7 @@ static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, 
     return ALB_DROP_NONE;
 }
 
-// ---- duplicates -----------------------------------------------------------------------------------------------------
+// ---- duplicates -------------------------------------------------------------------------------------------
 
 // A READ that comes again is executed again; the memory may have changed, as the specification allows (9.7.5.1.5).
 static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *packet)

@@ -39,7 +39,8 @@ uint32_t alb_recv_wqe_bytes(uint32_t sge_max);
 
 // [ring] ENOMEM when full, EINVAL for too many entries.
 int alb_recv_queue_post(struct alb_recv_queue *queue, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count);
-// Copies the oldest receive into *wqe (room for alb_recv_wqe_bytes(sge_max)) and frees its slot; false if there is none.
+// Copies the oldest receive into *wqe (room for alb_recv_wqe_bytes(sge_max)) and frees its slot; false if there is
+// none.
 bool alb_recv_queue_take(struct alb_recv_queue *queue, struct alb_recv_wqe *wqe);
 uint32_t alb_recv_queue_count(const struct alb_recv_queue *queue);
 // Forgets all that is posted.

@@ -34,14 +34,15 @@ enum alb_access_result {
     ALB_ACCESS_BAD_RIGHTS, // the region does not allow it
 };
 
-// Finds the memory behind (key, va, length) for local use by a queue pair: access is 0 to read, ALB_ACCESS_LOCAL_WRITE to write.
+// Finds the memory behind (key, va, length) for local use by a queue pair: access is 0 to read, ALB_ACCESS_LOCAL_WRITE
+// to write.
 enum alb_access_result alb_region_local(struct alb_engine *engine, const struct alb_pd *pd, uint32_t lkey, uint64_t va,
                                         uint64_t length, uint32_t access, uint8_t **host);
 
-// The same for a peer's use through queue pair qp: access is one of ALB_ACCESS_REMOTE_*. What the queue pair itself allows is the
-// caller's to check. A length of 0 needs no valid key.
-enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
-                                         uint8_t **host);
+// The same for a peer's use through queue pair qp: access is one of ALB_ACCESS_REMOTE_*. What the queue pair itself
+// allows is the caller's to check. A length of 0 needs no valid key.
+enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                         uint32_t access, uint8_t **host);
 
 // A phrase for a log line: "key not valid", "beyond the region", "access not allowed".
 const char *alb_access_result_text(enum alb_access_result result);

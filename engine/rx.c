@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Receive: from datagrams to the queue pair they are for. Everything that comes in is hostile until proven otherwise; what does not
-// fit is dropped and counted by reason.
+// Receive: from datagrams to the queue pair they are for. Everything that comes in is hostile until proven otherwise;
+// what does not fit is dropped and counted by reason.
 #include "engine/gsi.h"
 #include "engine/impl.h"
 
@@ -12,7 +12,8 @@ struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn)
     return engine->qps[index];
 }
 
-static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const struct alb_packet *packet,
+                             alb_time now)
 {
     if ((packet->roce.pkey & 0x7fff) != (ALB_PKEY_DEFAULT & 0x7fff)) // the high bit tells full from limited members
         return ALB_DROP_BAD_PKEY;
@@ -34,8 +35,8 @@ static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagra
                              alb_time now)
 {
     uint32_t payload_offset;
-    enum alb_drop drop = alb_roce_decode(datagram->bytes, datagram->length, &packet->roce, &payload_offset,
-                                         &packet->payload_bytes);
+    enum alb_drop drop =
+        alb_roce_decode(datagram->bytes, datagram->length, &packet->roce, &payload_offset, &packet->payload_bytes);
     if (drop != ALB_DROP_NONE)
         return drop;
     packet->info = alb_opcode_info(packet->roce.opcode);

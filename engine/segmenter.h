@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Cuts the message of a SEND or WRITE into packets as the specification does: First, Middle, Last or Only. RC and UC share it.
+// Cuts the message of a SEND or WRITE into packets as the specification does: First, Middle, Last or Only. RC and UC
+// share it.
 #pragma once
 
 #include "engine/qp.h"
@@ -19,6 +20,7 @@ static inline uint32_t alb_segmenter_bytes(uint32_t length, uint32_t mtu_bytes, 
     return (uint32_t)((end < length ? end : length) - (begin < length ? begin : length));
 }
 
-// The headers of packet k of a request, but for psn and ackreq. service_base is the RC or UC opcode of "SEND First" (0x00, 0x20).
+// The headers of packet k of a request, but for psn and ackreq. service_base is the RC or UC opcode of "SEND First"
+// (0x00, 0x20).
 void alb_segmenter_header(const struct alb_qp *qp, const struct alb_send_wqe *wqe, uint8_t service_base, uint32_t k,
                           struct alb_roce *roce);

@@ -55,9 +55,9 @@ struct alb_send_queue {
     uint32_t capacity; // a power of two
     uint32_t sge_max;
     uint32_t inline_max_bytes;
-    _Alignas(64) uint32_t staged;        // one past the last request staged; the program's
-    _Atomic uint32_t tail;               // one past the last request handed over; written by the program
-    _Alignas(64) _Atomic uint32_t head;  // the oldest request not completed; written by the engine
+    _Alignas(64) uint32_t staged;       // one past the last request staged; the program's
+    _Atomic uint32_t tail;              // one past the last request handed over; written by the program
+    _Alignas(64) _Atomic uint32_t head; // the oldest request not completed; written by the engine
 };
 
 static inline struct alb_send_wqe *alb_send_queue_at(const struct alb_send_queue *queue, uint32_t index)

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an engine counts, per device and per queue pair. The driver supplies the memory (a device: shared memory that `albedo
-// stat` reads), so a counter is a plain 64-bit word with one writer. Names are those of the kernel's rdma hw_counters
-// where one exists.
+// What an engine counts, per device and per queue pair. The driver supplies the memory (a device: shared memory that
+// `albedo stat` reads), so a counter is a plain 64-bit word with one writer. Names are those of the kernel's rdma
+// hw_counters where one exists.
 #pragma once
 
 #include "base/types.h"
 #include "wire/drop.h"
 
-#define ALB_STATS(X)                                                                                                   \
-    X(sent_pkts, "packets sent")                                                                                       \
-    X(rcvd_pkts, "packets received")                                                                                   \
-    X(sent_bytes, "UDP payload bytes sent")                                                                            \
-    X(rcvd_bytes, "UDP payload bytes received")                                                                        \
-    X(retransmitted_pkts, "request packets sent again")                                                                \
-    X(duplicate_request, "requests received again")                                                                    \
-    X(out_of_seq_request, "requests received ahead of the one expected")                                               \
-    X(packet_seq_err, "NAK sequence errors received")                                                                  \
-    X(sent_seq_err, "NAK sequence errors sent")                                                                        \
-    X(rcvd_rnr_err, "RNR NAKs received")                                                                               \
-    X(send_rnr_err, "RNR NAKs sent")                                                                                   \
-    X(ack_sent, "acknowledgements sent")                                                                               \
-    X(ack_deferred, "acknowledgements merged into a later one")                                                        \
-    X(implied_nak_seq_err, "responses received ahead of the one expected")                                             \
-    X(local_ack_timeout_err, "transport timeouts")                                                                     \
-    X(retry_exceeded_err, "queue pairs failed: transport retries used up")                                             \
-    X(retry_rnr_exceeded_err, "queue pairs failed: receiver-not-ready retries used up")                                \
-    X(req_remote_access_errors, "NAK remote access errors received")                                                   \
-    X(req_remote_invalid_request, "NAK invalid requests received")                                                     \
-    X(req_remote_op_errors, "NAK remote operational errors received")                                                  \
-    X(resp_remote_access_errors, "NAK remote access errors sent")                                                      \
-    X(resp_remote_invalid_request, "NAK invalid requests sent")                                                        \
-    X(resp_remote_op_errors, "NAK remote operational errors sent")                                                     \
-    X(resp_cqe_error, "completion queue overruns")                                                                     \
-    X(rdma_sends, "SEND messages completed")                                                                           \
-    X(rdma_recvs, "messages received into a posted receive")                                                           \
-    X(rdma_writes, "WRITE messages completed")                                                                         \
-    X(rdma_reads, "READ messages completed")                                                                           \
-    X(rdma_atomics, "atomic operations completed")                                                                     \
-    X(window_stalls, "times a queue pair waited for its peer's window")                                                \
+#define ALB_STATS(X)                                                                    \
+    X(sent_pkts, "packets sent")                                                        \
+    X(rcvd_pkts, "packets received")                                                    \
+    X(sent_bytes, "UDP payload bytes sent")                                             \
+    X(rcvd_bytes, "UDP payload bytes received")                                         \
+    X(retransmitted_pkts, "request packets sent again")                                 \
+    X(duplicate_request, "requests received again")                                     \
+    X(out_of_seq_request, "requests received ahead of the one expected")                \
+    X(packet_seq_err, "NAK sequence errors received")                                   \
+    X(sent_seq_err, "NAK sequence errors sent")                                         \
+    X(rcvd_rnr_err, "RNR NAKs received")                                                \
+    X(send_rnr_err, "RNR NAKs sent")                                                    \
+    X(ack_sent, "acknowledgements sent")                                                \
+    X(ack_deferred, "acknowledgements merged into a later one")                         \
+    X(implied_nak_seq_err, "responses received ahead of the one expected")              \
+    X(local_ack_timeout_err, "transport timeouts")                                      \
+    X(retry_exceeded_err, "queue pairs failed: transport retries used up")              \
+    X(retry_rnr_exceeded_err, "queue pairs failed: receiver-not-ready retries used up") \
+    X(req_remote_access_errors, "NAK remote access errors received")                    \
+    X(req_remote_invalid_request, "NAK invalid requests received")                      \
+    X(req_remote_op_errors, "NAK remote operational errors received")                   \
+    X(resp_remote_access_errors, "NAK remote access errors sent")                       \
+    X(resp_remote_invalid_request, "NAK invalid requests sent")                         \
+    X(resp_remote_op_errors, "NAK remote operational errors sent")                      \
+    X(resp_cqe_error, "completion queue overruns")                                      \
+    X(rdma_sends, "SEND messages completed")                                            \
+    X(rdma_recvs, "messages received into a posted receive")                            \
+    X(rdma_writes, "WRITE messages completed")                                          \
+    X(rdma_reads, "READ messages completed")                                            \
+    X(rdma_atomics, "atomic operations completed")                                      \
+    X(window_stalls, "times a queue pair waited for its peer's window")                 \
     X(ecn_marked_pkts, "packets received with congestion experienced")
 
 enum alb_stat {
@@ -59,9 +59,9 @@ struct alb_device_stats {
 
 // One queue pair's: who it is, so that a reader needs nothing else, and its counters.
 struct alb_qp_stats {
-    uint32_t qpn;   // 0: no such queue pair
-    uint8_t type;   // enum alb_qp_type
-    uint8_t state;  // enum alb_qp_state
+    uint32_t qpn;  // 0: no such queue pair
+    uint8_t type;  // enum alb_qp_type
+    uint8_t state; // enum alb_qp_state
     uint16_t path_mtu_bytes;
     uint32_t dest_qpn;
     uint8_t peer[16];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The engine's trace: a ring of small records that the driver drains and writes as JSON lines. Device and simulator write the same.
+// The engine's trace: a ring of small records that the driver drains and writes as JSON lines. Device and simulator
+// write the same.
 #pragma once
 
 #include "base/types.h"
@@ -7,18 +8,18 @@
 struct alb_engine;
 struct alb_qp;
 
-#define ALB_TRACES(X)                                                                                                  \
-    X(state, "old", "new")                                                                                             \
-    X(send, "request", "bytes")                                                                                        \
-    X(resend, "request", "bytes")                                                                                      \
-    X(receive, "opcode", "bytes")                                                                                      \
-    X(drop, "reason", "opcode")                                                                                        \
-    X(ack, "syndrome", "msn")                                                                                          \
-    X(go_back, "cause", "packets")                                                                                     \
-    X(timeout, "retries", "limit")                                                                                     \
-    X(rnr_wait, "timer_ns", "retries")                                                                                 \
-    X(window, "window_bytes", "inflight_bytes")                                                                        \
-    X(complete_send, "status", "wr_id")                                                                                \
+#define ALB_TRACES(X)                           \
+    X(state, "old", "new")                      \
+    X(send, "request", "bytes")                 \
+    X(resend, "request", "bytes")               \
+    X(receive, "opcode", "bytes")               \
+    X(drop, "reason", "opcode")                 \
+    X(ack, "syndrome", "msn")                   \
+    X(go_back, "cause", "packets")              \
+    X(timeout, "retries", "limit")              \
+    X(rnr_wait, "timer_ns", "retries")          \
+    X(window, "window_bytes", "inflight_bytes") \
+    X(complete_send, "status", "wr_id")         \
     X(complete_receive, "status", "wr_id")
 
 enum alb_trace_kind {
@@ -46,8 +47,8 @@ struct alb_trace {
 // The ring of config.trace_records; ENOMEM.
 int alb_trace_init(struct alb_engine *engine);
 void alb_trace_fini(struct alb_engine *engine);
-void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a, uint64_t b,
-                   alb_time now);
+void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a,
+                   uint64_t b, alb_time now);
 
 // The next record, oldest first; false if there is none.
 bool alb_engine_trace(struct alb_engine *engine, struct alb_trace_record *record);
@@ -55,8 +56,8 @@ bool alb_engine_trace(struct alb_engine *engine, struct alb_trace_record *record
 uint64_t alb_engine_trace_lost(const struct alb_engine *engine);
 
 #define ALB_TRACE_LINE_MAX 256
-// Writes a record as one line of JSON with its newline; returns the length without the terminating zero. What has a name (requests, opcodes,
-// states, drop reasons, syndromes, causes, statuses) is written as a string.
+// Writes a record as one line of JSON with its newline; returns the length without the terminating zero. What has a
+// name (requests, opcodes, states, drop reasons, syndromes, causes, statuses) is written as a string.
 uint32_t alb_trace_format(const struct alb_trace_record *record, char line[ALB_TRACE_LINE_MAX]);
 
 int alb_trace_init(struct alb_engine *engine);

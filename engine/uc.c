@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Unreliable connected service (9.8.2): messages in packets with PSNs, nothing acknowledged. A message with a gap is lost whole.
+// Unreliable connected service (9.8.2): messages in packets with PSNs, nothing acknowledged. A message with a gap is
+// lost whole.
 #include "engine/impl.h"
 #include "engine/segmenter.h"
 #include "engine/unreliable.h"
@@ -44,8 +45,8 @@ static enum alb_drop drop_of(enum alb_outcome outcome)
     }
 }
 
-// Whatever is wrong, the message is dropped without a word and the next First or Only begins afresh. A receive it had taken serves the
-// next message.
+// Whatever is wrong, the message is dropped without a word and the next First or Only begins afresh. A receive it had
+// taken serves the next message.
 static enum alb_drop lose(struct alb_unreliable *u, enum alb_drop drop)
 {
     u->is_lost = true;

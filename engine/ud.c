@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Unreliable datagram service (9.8.3): one packet a message, to any queue pair that knows the Q_Key. A receive begins with 40 bytes for
-// the network header the datagram came with (RoCEv2: annex A17.4.5; an IPv4 header stands in the last 20 of them).
+// Unreliable datagram service (9.8.3): one packet a message, to any queue pair that knows the Q_Key. A receive begins
+// with 40 bytes for the network header the datagram came with (RoCEv2: annex A17.4.5; an IPv4 header stands in the last
+// 20 of them).
 #include "engine/impl.h"
 #include "engine/inbound.h"
 #include "engine/unreliable.h"
@@ -36,7 +37,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     return 0;
 }
 
-// ---- the network header in front of a datagram -------------------------------------------------------------------------
+// ---- the network header in front of a datagram ------------------------------------------------------------
 
 static void put_be16(uint8_t *to, uint32_t value)
 {
@@ -87,7 +88,7 @@ static void write_grh(const struct alb_datagram *datagram, uint8_t grh[ALB_GRH_B
         write_ipv6(datagram, grh);
 }
 
-// ---- receiving ---------------------------------------------------------------------------------------------------------
+// ---- receiving --------------------------------------------------------------------------------------------
 
 static enum alb_drop check(const struct alb_qp *qp, const struct alb_packet *packet)
 {

@@ -14,7 +14,7 @@ static uint32_t head_of(const struct alb_unreliable *u)
     return atomic_load_explicit(&u->qp->sq.head, memory_order_relaxed);
 }
 
-// ---- completion --------------------------------------------------------------------------------------------------------
+// ---- completion -------------------------------------------------------------------------------------------
 
 static const char *text_of(enum alb_wc_status status)
 {
@@ -60,7 +60,7 @@ static void retire_soon(struct alb_unreliable *u)
         alb_list_push_back(&u->qp->engine->unsent, &u->unsent);
 }
 
-// ---- sending -----------------------------------------------------------------------------------------------------------
+// ---- sending ----------------------------------------------------------------------------------------------
 
 static void finish_request(struct alb_unreliable *u)
 {
@@ -99,7 +99,8 @@ static bool open_request(struct alb_unreliable *u, struct alb_send_wqe *wqe)
     return true;
 }
 
-static void send_packet(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder, alb_time now)
+static void send_packet(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                        alb_time now)
 {
     struct alb_qp *qp = u->qp;
     uint32_t bytes = alb_segmenter_bytes(wqe->length, u->mtu_bytes, u->sent, 1);
@@ -156,7 +157,7 @@ static enum alb_build_result build(struct alb_source *source, struct alb_tx_buil
     return result;
 }
 
-// ---- receiving ---------------------------------------------------------------------------------------------------------
+// ---- receiving --------------------------------------------------------------------------------------------
 
 enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
 {
@@ -171,7 +172,7 @@ enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
     return ALB_DROP_ACCESS;
 }
 
-// ---- life --------------------------------------------------------------------------------------------------------------
+// ---- life -------------------------------------------------------------------------------------------------
 
 int alb_unreliable_create(struct alb_qp *qp, void (*fill)(struct alb_qp *, const struct alb_send_wqe *, uint32_t,
                                                           struct alb_roce *, struct alb_flow *))
@@ -242,8 +243,8 @@ bool alb_unreliable_is_quiet(const struct alb_qp *qp)
 {
     const struct alb_unreliable *u = alb_unreliable_of(qp);
     enum alb_qp_state state = alb_qp_current_state(qp);
-    return state != ALB_QPS_RTS || (u->cursor == atomic_load_explicit(&qp->sq.tail, memory_order_acquire) &&
-                                    !alb_list_is_linked(&u->unsent));
+    return state != ALB_QPS_RTS ||
+           (u->cursor == atomic_load_explicit(&qp->sq.tail, memory_order_acquire) && !alb_list_is_linked(&u->unsent));
 }
 
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr)

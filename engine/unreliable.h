@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What UC and UD share: a send queue whose requests are done once their packets have been handed to the driver. Nobody acknowledges
-// them, so they are held to a rate (struct alb_pacer).
+// What UC and UD share: a send queue whose requests are done once their packets have been handed to the driver. Nobody
+// acknowledges them, so they are held to a rate (struct alb_pacer).
 #pragma once
 
 #include "engine/assembly.h"
@@ -8,10 +8,10 @@
 
 struct alb_unreliable {
     struct alb_qp *qp;
-    uint32_t cursor;  // send queue index of the request being sent
-    uint32_t sent;    // packets of it that have been sent
-    bool is_open;     // its length and keys have been checked
-    bool is_blocked;  // it failed; what was sent before it completes first
+    uint32_t cursor; // send queue index of the request being sent
+    uint32_t sent;   // packets of it that have been sent
+    bool is_open;    // its length and keys have been checked
+    bool is_blocked; // it failed; what was sent before it completes first
     alb_psn next;
     struct alb_list unsent; // in the engine's list while packets may still be with the driver
     // The packet at sent of a request: headers but for psn, and where it goes.
@@ -38,7 +38,8 @@ void alb_unreliable_work(struct alb_qp *qp, alb_time now);
 bool alb_unreliable_is_quiet(const struct alb_qp *qp);
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr);
 
-// The message coming in met a receive whose own key is bad: the receive completes in error, and the queue pair is in error (10.3.1.5).
+// The message coming in met a receive whose own key is bad: the receive completes in error, and the queue pair is in
+// error (10.3.1.5).
 enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now);
 
 // The driver has let go of everything handed to it: completes the requests that were waiting for that.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The verbs objects of an engine: protection domains, memory regions and windows, completion queues, shared receive queues,
-// address handles and queue pairs. Semantics are those of the InfiniBand Architecture Specification, volume 1 (chapters 9 to
-// 11), and of the rdma-core manual pages; enumerators have the values of <infiniband/verbs.h>, which the verbs door asserts.
+// The verbs objects of an engine: protection domains, memory regions and windows, completion queues, shared receive
+// queues, address handles and queue pairs. Semantics are those of the InfiniBand Architecture Specification, volume 1
+// (chapters 9 to 11), and of the rdma-core manual pages; enumerators have the values of <infiniband/verbs.h>, which the
+// verbs door asserts.
 //
-// Threads. A call marked [ring] touches one ring only: it may run beside anything else, as long as calls on the same ring
-// exclude each other. Every other call must be made by the holder of the engine (the device's driver token).
+// Threads. A call marked [ring] touches one ring only: it may run beside anything else, as long as calls on the same
+// ring exclude each other. Every other call must be made by the holder of the engine (the device's driver token).
 //
 // Errors. A call that can fail returns 0 or a positive errno and changes nothing when it fails.
 #pragma once
@@ -27,14 +28,14 @@ typedef uint32_t alb_qpn; // 24 bits: process slot (8) | index (16)
 #define ALB_MAX_MESSAGE (1u << 31)
 #define ALB_GRH_BYTES   40
 
-// ---- protection domains ------------------------------------------------------------------------------------------------
+// ---- protection domains -----------------------------------------------------------------------------------
 
 // ENOMEM at the configured limit.
 int alb_pd_create(struct alb_engine *engine, struct alb_pd **pd);
 // EBUSY while anything belongs to it.
 int alb_pd_destroy(struct alb_pd *pd);
 
-// ---- memory regions and windows ----------------------------------------------------------------------------------------
+// ---- memory regions and windows ---------------------------------------------------------------------------
 
 enum alb_access {
     ALB_ACCESS_LOCAL_WRITE = 1 << 0,
@@ -51,13 +52,13 @@ enum alb_mw_type {
     ALB_MW_TYPE_2 = 2, // type 2B: bound to one queue pair
 };
 
-// Registers length bytes at address. iova is the address that work requests and peers use for the first byte. The memory must stay
-// mapped until the region is destroyed. With ALB_ACCESS_ZERO_BASED iova is taken as 0. EINVAL: remote write or atomic without local write,
-// unknown access, wrap-around, no address; ENOMEM at the configured limit.
+// Registers length bytes at address. iova is the address that work requests and peers use for the first byte. The
+// memory must stay mapped until the region is destroyed. With ALB_ACCESS_ZERO_BASED iova is taken as 0. EINVAL: remote
+// write or atomic without local write, unknown access, wrap-around, no address; ENOMEM at the configured limit.
 int alb_mr_create(struct alb_pd *pd, void *address, uint64_t length, uint64_t iova, uint32_t access,
                   struct alb_region **mr);
-// ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys stay, since peers
-// may hold them. EINVAL as above; EBUSY while memory windows are bound to it.
+// ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys
+// stay, since peers may hold them. EINVAL as above; EBUSY while memory windows are bound to it.
 int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint64_t length, uint64_t iova,
                   uint32_t access);
 // EBUSY while memory windows are bound to it.
@@ -68,12 +69,12 @@ int alb_mw_create(struct alb_pd *pd, enum alb_mw_type type, struct alb_region **
 // A window that is bound is unbound before.
 int alb_mw_destroy(struct alb_region *mw);
 
-// Local and remote key of a region are one number. That of a window changes with every bind of type 1; of type 2 its low byte
-// is the caller's (ibv_inc_rkey).
+// Local and remote key of a region are one number. That of a window changes with every bind of type 1; of type 2 its
+// low byte is the caller's (ibv_inc_rkey).
 uint32_t alb_region_key(const struct alb_region *region);
 struct alb_pd *alb_region_pd(const struct alb_region *region);
 
-// ---- completion queues -------------------------------------------------------------------------------------------------
+// ---- completion queues ------------------------------------------------------------------------------------
 
 enum alb_wc_status {
     ALB_WC_SUCCESS,
@@ -146,7 +147,8 @@ enum alb_cq_arm {
 
 // A queue for at least entries completions. user comes back in events. EINVAL: 0 or more than the configured limit.
 int alb_cq_create(struct alb_engine *engine, uint32_t entries, void *user, struct alb_cq **cq);
-// Keeps what is queued. EINVAL: fewer entries than are queued, or beyond the limit. The caller also excludes [ring] calls on it.
+// Keeps what is queued. EINVAL: fewer entries than are queued, or beyond the limit. The caller also excludes [ring]
+// calls on it.
 int alb_cq_resize(struct alb_cq *cq, uint32_t entries);
 // EBUSY while a queue pair uses it.
 int alb_cq_destroy(struct alb_cq *cq);
@@ -165,7 +167,7 @@ bool alb_cq_is_overrun(const struct alb_cq *cq);
 // Forgets the queued completions of a queue pair (reset, destroy). The caller also excludes [ring] calls on the queue.
 void alb_cq_forget_qp(struct alb_cq *cq, const struct alb_qp *qp);
 
-// ---- scatter/gather, receives, shared receive queues -------------------------------------------------------------------
+// ---- scatter/gather, receives, shared receive queues ------------------------------------------------------
 
 struct alb_sge {
     uint64_t addr;
@@ -184,7 +186,7 @@ void *alb_srq_user(const struct alb_srq *srq);
 // [ring] ENOMEM: full; EINVAL: too many entries. Keys are checked when the receive is used.
 int alb_srq_post(struct alb_srq *srq, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count);
 
-// ---- address vectors and handles ---------------------------------------------------------------------------------------
+// ---- address vectors and handles --------------------------------------------------------------------------
 
 struct alb_av {
     struct alb_addr local; // source GID
@@ -201,7 +203,7 @@ int alb_ah_create(struct alb_pd *pd, const struct alb_av *av, struct alb_ah **ah
 int alb_ah_destroy(struct alb_ah *ah);
 const struct alb_av *alb_ah_av(const struct alb_ah *ah);
 
-// ---- queue pairs -------------------------------------------------------------------------------------------------------
+// ---- queue pairs ------------------------------------------------------------------------------------------
 
 enum alb_qp_type {
     ALB_QPT_RC = 2,
@@ -248,7 +250,7 @@ struct alb_qp_attr {
     enum alb_qp_state state;
     enum alb_qp_state cur_state;
     bool en_sqd_async_notify;
-    uint32_t access;      // remote access that the queue pair allows (enum alb_access)
+    uint32_t access; // remote access that the queue pair allows (enum alb_access)
     uint16_t pkey_index;
     uint8_t port;
     uint32_t qkey;
@@ -283,8 +285,8 @@ struct alb_qp_init {
 
 // cap is rounded up in place of what was asked. EINVAL beyond the limits; ENOMEM when no number is free.
 int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **qp);
-// The state table and masks of ibv_modify_qp(3). EINVAL: move or mask not allowed or attribute out of range; EOPNOTSUPP: path
-// migration, rate limits.
+// The state table and masks of ibv_modify_qp(3). EINVAL: move or mask not allowed or attribute out of range;
+// EOPNOTSUPP: path migration, rate limits.
 int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask, alb_time now);
 void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_qp_init *init);
 int alb_qp_destroy(struct alb_qp *qp);
@@ -293,8 +295,8 @@ alb_qpn alb_qp_number(const struct alb_qp *qp);
 enum alb_qp_state alb_qp_current_state(const struct alb_qp *qp); // any thread
 enum alb_qp_type alb_qp_kind(const struct alb_qp *qp);
 void *alb_qp_user(const struct alb_qp *qp);
-// The program is about to destroy it: what the peer may still wait for is acknowledged more than once, since nobody will be there to
-// answer when an acknowledgement that was lost is asked for again.
+// The program is about to destroy it: what the peer may still wait for is acknowledged more than once, since nobody
+// will be there to answer when an acknowledgement that was lost is asked for again.
 void alb_qp_farewell(struct alb_qp *qp);
 // Nothing sent is unacknowledged and nothing that must be answered is unanswered: what close and exit wait for.
 bool alb_qp_is_quiet(const struct alb_qp *qp);
@@ -326,7 +328,8 @@ struct alb_mw_bind {
     uint64_t addr;
     uint64_t length; // 0 unbinds a window of type 1
     uint32_t access;
-    uint32_t rkey; // the key it shall have, of which the low byte is free; type 1: or 0, then the low byte goes up by one
+    uint32_t
+        rkey; // the key it shall have, of which the low byte is free; type 1: or 0, then the low byte goes up by one
 };
 
 struct alb_send_wr {
@@ -335,7 +338,7 @@ struct alb_send_wr {
     uint32_t flags; // enum alb_send_flags
     const struct alb_sge *sge;
     uint32_t sge_count;
-    uint32_t imm_data;       // network byte order
+    uint32_t imm_data;        // network byte order
     uint32_t invalidate_rkey; // SEND_WITH_INV, LOCAL_INV
     uint64_t remote_addr;
     uint32_t rkey;
@@ -347,8 +350,9 @@ struct alb_send_wr {
     struct alb_mw_bind bind; // BIND_MW
 };
 
-// [ring: send] Copies the request (and inline data) behind those posted before it; nothing is sent before alb_qp_send_commit.
-// ENOMEM: queue full; EINVAL: state, opcode for this type, flags, number of entries, inline length, address handle.
+// [ring: send] Copies the request (and inline data) behind those posted before it; nothing is sent before
+// alb_qp_send_commit. ENOMEM: queue full; EINVAL: state, opcode for this type, flags, number of entries, inline length,
+// address handle.
 int alb_qp_send_stage(struct alb_qp *qp, const struct alb_send_wr *wr);
 // [ring: send] Hands over all that was staged. The caller then rings the queue pair's bell (alb_engine_bell_ring).
 void alb_qp_send_commit(struct alb_qp *qp);

@@ -19,7 +19,7 @@ static void send__is_a_datagram_to_queue_pair_1(void **state)
         assert_int_equal(packet->roce.src_qpn, ALB_GSI_QPN);
         assert_int_equal(packet->roce.qkey, ALB_GSI_QKEY);
         assert_int_equal(packet->roce.psn, i);
-        }
+    }
     assert_true(alb_engine_is_quiet(cm_engine(cm, 0)));
     pair_deliver_all(cm->pair, 0);
 }

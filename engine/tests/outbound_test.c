@@ -167,8 +167,11 @@ static void outbound_execute__a_window_or_region_that_is_gone(void **state)
     assert_int_equal(alb_mw_create(f->pd, ALB_MW_TYPE_1, &mw), 0);
     wqe->opcode = ALB_WR_BIND_MW;
     wqe->sge_count = 0;
-    wqe->bind = (struct alb_queued_bind){
-        .mw_key = mw->key, .mr_key = s.mr->key, .addr = (uintptr_t)memory, .length = 8, .access = ALB_ACCESS_REMOTE_READ};
+    wqe->bind = (struct alb_queued_bind){.mw_key = mw->key,
+                                         .mr_key = s.mr->key,
+                                         .addr = (uintptr_t)memory,
+                                         .length = 8,
+                                         .access = ALB_ACCESS_REMOTE_READ};
     assert_int_equal(alb_mr_destroy(s.mr), 0);
     assert_int_equal(alb_outbound_execute(s.qp, wqe), ALB_WC_MW_BIND_ERR);
     assert_int_equal(alb_mw_destroy(mw), 0);

@@ -15,7 +15,7 @@ enum {
     QPS = 64,
     CQS = 4, // of each side
     RECEIVES = 512,
-    REQUESTS = 3000,         // of each thread
+    REQUESTS = 3000,        // of each thread
     BUFFER = 2048,          // of each queue pair
     COUNTER = QPS * BUFFER, // offset of the word that everybody adds to
 };

@@ -28,7 +28,7 @@
 #define ALB_DOOR_VENDOR  0x02a1be                 // locally administered, so that it is nobody's IEEE OUI
 #define ALB_DOOR_VERSION "0.1.0"
 
-// ---- devices -------------------------------------------------------------------------------------------------------
+// ---- devices ----------------------------------------------------------------------------------------------
 
 struct alb_door_device {
     struct ibv_device device;
@@ -50,7 +50,7 @@ struct alb_door_srq;
 struct alb_door_ah;
 struct alb_door_qp;
 
-// ---- contexts ------------------------------------------------------------------------------------------------------
+// ---- contexts ---------------------------------------------------------------------------------------------
 
 // Objects of a context, in the order in which closing it destroys what the program left.
 enum alb_door_kind {
@@ -75,7 +75,7 @@ struct alb_door_context {
     struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
     _Atomic uint32_t next_handle;
     _Atomic alb_time impatient_until; // destroying a queue pair waits for no peer before then
-    struct verbs_context verbs; // last, and its last member is what programs hold
+    struct verbs_context verbs;       // last, and its last member is what programs hold
 };
 
 static inline struct alb_door_context *alb_door_context(struct ibv_context *context)
@@ -129,7 +129,7 @@ int alb_door_channel_release(struct alb_door_channel *channel);
 int alb_door_pd_release(struct alb_door_pd *pd);
 int alb_door_td_release(struct alb_door_td *td);
 
-// ---- events --------------------------------------------------------------------------------------------------------
+// ---- events -----------------------------------------------------------------------------------------------
 
 // Where the device delivers the engine's events; holds the driver token, calls nothing but notices.
 void alb_door_on_event(void *context, const struct alb_event *event);
@@ -145,7 +145,7 @@ uint32_t alb_door_notices_forget(struct ibv_context *context, struct alb_notice 
 void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
                                 uint32_t delivered);
 
-// ---- protection domains --------------------------------------------------------------------------------------------
+// ---- protection domains -----------------------------------------------------------------------------------
 
 struct alb_door_td {
     struct ibv_td td;
@@ -182,7 +182,7 @@ static inline void alb_door_pd_put(struct ibv_pd *pd)
     atomic_fetch_sub(&alb_door_pd(pd)->refs, 1);
 }
 
-// ---- memory --------------------------------------------------------------------------------------------------------
+// ---- memory -----------------------------------------------------------------------------------------------
 
 struct alb_door_mr {
     struct ibv_mr mr;
@@ -214,7 +214,7 @@ struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bi
 // EFAULT unless every page of the range is mapped, readable, and writable if asked.
 int alb_door_check_mapped(const void *address, size_t length, bool writable);
 
-// ---- completion queues ---------------------------------------------------------------------------------------------
+// ---- completion queues ------------------------------------------------------------------------------------
 
 struct alb_door_channel {
     struct ibv_comp_channel channel;
@@ -250,7 +250,7 @@ static inline struct alb_door_channel *alb_door_channel(struct ibv_comp_channel 
 struct alb_door_cq *alb_door_cq_create(struct ibv_context *context, int entries, void *cq_context,
                                        struct ibv_comp_channel *channel, int vector);
 
-// ---- shared receive queues, address handles ------------------------------------------------------------------------
+// ---- shared receive queues, address handles ---------------------------------------------------------------
 
 enum { ALB_DOOR_SRQ_NOTICES = 2 };
 
@@ -283,7 +283,7 @@ static inline struct alb_door_ah *alb_door_ah(struct ibv_ah *ah)
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av);
 void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr);
 
-// ---- queue pairs ---------------------------------------------------------------------------------------------------
+// ---- queue pairs ------------------------------------------------------------------------------------------
 
 enum { ALB_DOOR_QP_NOTICES = 6 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-// ---- create --------------------------------------------------------------------------------------------------------
+// ---- create -----------------------------------------------------------------------------------------------
 
 static int check_objects(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
 {
@@ -186,7 +186,7 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *outer)
     return qp && qp->builder ? &qp->ex : NULL;
 }
 
-// ---- destroy -------------------------------------------------------------------------------------------------------
+// ---- destroy ----------------------------------------------------------------------------------------------
 
 // Both completion queues of a queue pair, each once, in the order of their addresses.
 static void lock_queues(const struct ibv_qp *qp)
@@ -213,8 +213,8 @@ static void forget_completions(const struct ibv_qp *qp, const struct alb_qp *eng
 }
 
 // Programs destroy their queue pairs right after their last completion, while the peer may still wait for its
-// acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing; and once waiting
-// was in vain the next ones are not waited for, since a program that lost a peer may have thousands to destroy.
+// acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing; and once
+// waiting was in vain the next ones are not waited for, since a program that lost a peer may have thousands to destroy.
 static const alb_time patience_ns = 100 * ALB_NS_PER_MS;
 static const alb_time impatience_ns = ALB_NS_PER_S;
 
@@ -223,8 +223,8 @@ static bool is_quiet(struct alb_door_qp *qp)
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     alb_device_lock(context->device);
     enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
-    bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR ||
-                    alb_qp_is_quiet(qp->engine_qp);
+    bool is_quiet =
+        state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR || alb_qp_is_quiet(qp->engine_qp);
     alb_door_unlock(context);
     return is_quiet;
 }
@@ -305,7 +305,7 @@ int ibv_destroy_qp(struct ibv_qp *outer)
     return 0;
 }
 
-// ---- modify and query ----------------------------------------------------------------------------------------------
+// ---- modify and query -------------------------------------------------------------------------------------
 
 // The move to RESET empties the queues, so nobody may post to them or poll meanwhile.
 static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
