@@ -67,10 +67,17 @@ void alb_raw_socket_open(struct alb_raw_socket *s, const struct alb_raw_options 
         set_option(s->fd, SOL_SOCKET, SO_RCVBUF, (int)options->buffer_bytes, "SO_RCVBUF");
         set_option(s->fd, SOL_SOCKET, SO_SNDBUF, (int)options->buffer_bytes, "SO_SNDBUF");
     }
-    if (options->local.ss_family == AF_INET6)
+    // What the device asks of its sockets: no fragments, and the ECN mark and hop limit of what comes.
+    if (options->local.ss_family == AF_INET6) {
         set_option(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "IPV6_MTU_DISCOVER");
-    else
+        set_option(s->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS");
+        set_option(s->fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1, "IPV6_RECVHOPLIMIT");
+    } else {
         set_option(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+        set_option(s->fd, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS");
+        set_option(s->fd, IPPROTO_IP, IP_RECVTTL, 1, "IP_RECVTTL");
+    }
+    set_option(s->fd, SOL_SOCKET, SO_RXQ_OVFL, 1, "SO_RXQ_OVFL");
     if (s->gso)
         set_option(s->fd, IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO");
     if (bind(s->fd, (const struct sockaddr *)&options->local, address_length(&options->local)) != 0)
@@ -199,7 +206,7 @@ static uint32_t segment_bytes_of(struct msghdr *message, uint32_t length)
 
 static uint32_t receive_burst(struct alb_raw_socket *s, struct alb_raw_received *received, int flags)
 {
-    char control[CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) char control[4 * CMSG_SPACE(sizeof(int))]; // segment size, ECN, hop limit, overflow
     struct iovec iov = {s->buffers[0], ALB_RAW_BUFFER_BYTES};
     struct msghdr message = {.msg_name = &s->peer,
                              .msg_namelen = sizeof(s->peer),
