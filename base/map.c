@@ -61,9 +61,15 @@ size_t alb_map_bytes(uint32_t capacity, uint32_t key_bytes)
 void alb_map_init(struct alb_map *map, uint32_t capacity, uint32_t key_bytes, void *memory,
                   const struct alb_siphash_key *hash_key)
 {
-    size_t bytes = alb_map_bytes(capacity, key_bytes); // checks the arguments
+    memset(memory, 0, alb_map_bytes(capacity, key_bytes));
+    alb_map_init_zeroed(map, capacity, key_bytes, memory, hash_key);
+}
+
+void alb_map_init_zeroed(struct alb_map *map, uint32_t capacity, uint32_t key_bytes, void *memory,
+                         const struct alb_siphash_key *hash_key)
+{
+    alb_assert(alb_map_bytes(capacity, key_bytes) > 0); // which checks the arguments
     alb_assert((uintptr_t)memory % _Alignof(struct entry) == 0);
-    memset(memory, 0, bytes);
     *map = (struct alb_map){
         .hash_key = *hash_key,
         .entries = memory,

@@ -28,6 +28,10 @@ size_t alb_map_bytes(uint32_t capacity, uint32_t key_bytes);
 void alb_map_init(struct alb_map *map, uint32_t capacity, uint32_t key_bytes, void *memory,
                   const struct alb_siphash_key *hash_key);
 
+// The same in memory that is zero already, of which only what is used is ever touched.
+void alb_map_init_zeroed(struct alb_map *map, uint32_t capacity, uint32_t key_bytes, void *memory,
+                         const struct alb_siphash_key *hash_key);
+
 // True if the key is there; *value is then its value (value may be NULL).
 bool alb_map_find(const struct alb_map *map, const void *key, uint64_t *value);
 

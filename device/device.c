@@ -7,6 +7,7 @@
 #include "device/registry.h"
 #include "device/report.h"
 #include "device/thread.h"
+#include "engine/cm.h"
 
 #include "base/log.h"
 
@@ -18,6 +19,9 @@
 
 // A software peer may be off its processor for some time slices: waiting less only sends things twice.
 #define ACK_TIMEOUT_MIN_NS (10 * ALB_NS_PER_MS)
+
+// Communication ids: listeners, connections and what is left of them. Those not used cost no memory.
+#define CM_IDS_MAX 8192
 
 static void take_datagrams(void *context, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
 {
@@ -148,7 +152,8 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
         return error;
     config.stats = &device->board.header->device_stats;
     config.qp_stats = device->board.qps;
-    return alb_engine_create(&config, &device->engine);
+    error = alb_engine_create(&config, &device->engine);
+    return error ? error : alb_cm_create(device->engine, CM_IDS_MAX, NULL);
 }
 
 // Undoes as much of open_parts as was done.
@@ -156,8 +161,10 @@ static void close_parts(struct alb_device *device)
 {
     alb_thread_stop(device);
     close_edge(device);
-    if (device->engine)
+    if (device->engine) {
+        alb_cm_destroy(device->engine);
         alb_engine_destroy(device->engine);
+    }
     alb_directory_leave(&device->directory);
     if (device->board.header)
         alb_board_destroy(&device->board);

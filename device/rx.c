@@ -2,6 +2,7 @@
 // From recvmmsg to checked datagrams. Every byte here is hostile.
 #include "device/rx.h"
 
+#include "device/gsi_slot.h"
 #include "device/syscalls.h"
 
 #include <errno.h>
@@ -98,14 +99,17 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         hand_on(rx, now);
 }
 
-// The slot that a datagram on port 4791 belongs to. QPN 0 and 1 belong to whoever holds the port: connection management
-// of foreign peers speaks to QPN 1.
-static uint8_t slot_for(const struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
+// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 whatever process they mean;
+// where the message does not tell, it is for whoever holds the port.
+static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length)
 {
+    uint8_t slot;
     if (length < ALB_BTH_BYTES)
         return rx->own_slot;
     alb_qpn qpn = (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
-    return qpn <= 1 ? rx->own_slot : alb_slot_of_qpn(qpn);
+    if (qpn > 1)
+        return alb_slot_of_qpn(qpn);
+    return alb_gsi_slot(bytes, length, local, &slot) ? slot : rx->own_slot;
 }
 
 static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t slot, const uint8_t *bytes,
@@ -161,8 +165,9 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
         open_envelope(rx, arrival, &envelope, bytes, length, now);
         return;
     }
-    uint8_t slot =
-        arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed ? slot_for(rx, bytes, length) : rx->own_slot;
+    uint8_t slot = rx->own_slot;
+    if (arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed)
+        slot = slot_for(rx, &arrival->local.addr, bytes, length);
     if (slot != rx->own_slot) {
         pass_on(rx, arrival, slot, bytes, length);
         return;

@@ -45,6 +45,8 @@ const char *alb_cm_state_name(enum alb_cm_state state);
 // MADs are dropped. EINVAL; EBUSY if it is open; ENOMEM. user comes
 // with ALB_EVENT_CM.
 int alb_cm_create(struct alb_engine *engine, uint32_t ids_max, void *user);
+// Another user, for ALB_EVENT_CM. The manager is open.
+void alb_cm_set_user(struct alb_engine *engine, void *user);
 // The user has destroyed every id of its own. What only lingered for the peers' sake is forgotten. Harmless if it is
 // not open.
 void alb_cm_destroy(struct alb_engine *engine);

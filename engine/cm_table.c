@@ -61,9 +61,9 @@ static int get_memory(struct alb_engine *engine, struct alb_cm *cm)
     if (!cm->ids || !cm->peers_memory || !cm->listeners_memory)
         return ENOMEM;
     alb_rng_fill(&engine->rng, &hash_key, sizeof(hash_key));
-    alb_map_init(&cm->peers, peers_max(ids_max), sizeof(struct peer_key), cm->peers_memory, &hash_key);
+    alb_map_init_zeroed(&cm->peers, peers_max(ids_max), sizeof(struct peer_key), cm->peers_memory, &hash_key);
     alb_rng_fill(&engine->rng, &hash_key, sizeof(hash_key));
-    alb_map_init(&cm->listeners, ids_max, sizeof(struct listen_key), cm->listeners_memory, &hash_key);
+    alb_map_init_zeroed(&cm->listeners, ids_max, sizeof(struct listen_key), cm->listeners_memory, &hash_key);
     return alb_gsi_init(&cm->gsi, engine, ring_capacity(ids_max));
 }
 
@@ -104,6 +104,11 @@ void alb_cm_destroy(struct alb_engine *engine)
     alb_event_node_fini(&cm->event);
     engine->cm = NULL;
     free_memory(engine, cm);
+}
+
+void alb_cm_set_user(struct alb_engine *engine, void *user)
+{
+    engine->cm->user = user;
 }
 
 uint32_t alb_cm_id_count(const struct alb_engine *engine)

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Claims of services. The lock is one of the open file (F_OFD_SETLK): asking whether it is held takes nothing, so who
+// only looks never stands in the way of who claims. A file that nobody has locked means nothing, and the next claim
+// uses it again.
+#include "device/cm_claim.h"
+
+#include "device/directory_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    NAME_MAX_BYTES = 96,
+    ATTEMPTS = 16,
+};
+
+#define MAGIC 0x416c6265646f436cull // "AlbedoCl"
+
+struct content {
+    uint64_t magic;
+    uint8_t slot;
+    uint8_t is_one_family;
+    uint8_t reserved[6];
+};
+
+static const struct alb_addr any;
+static const struct alb_addr any_ipv4 = {{[10] = 0xff, [11] = 0xff}};
+
+// Names begin with a dot: readers of the directory's boards pass them over.
+static int write_prefix(char name[NAME_MAX_BYTES], uint64_t service_id)
+{
+    return snprintf(name, NAME_MAX_BYTES, ".cm-%llu-%016llx-", (unsigned long long)alb_board_net_namespace(),
+                    (unsigned long long)service_id);
+}
+
+static void write_name(char name[NAME_MAX_BYTES], uint64_t service_id, const struct alb_addr *addr)
+{
+    int at = write_prefix(name, service_id);
+    for (unsigned i = 0; i < sizeof(addr->bytes); i++)
+        at += snprintf(name + at, NAME_MAX_BYTES - (size_t)at, "%02x", addr->bytes[i]);
+}
+
+// The address in a name behind its prefix. False if it is none.
+static bool read_name(const char *text, struct alb_addr *addr)
+{
+    if (strlen(text) != 2 * sizeof(addr->bytes))
+        return false;
+    for (unsigned i = 0; i < sizeof(addr->bytes); i++) {
+        unsigned byte;
+        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+            return false;
+        addr->bytes[i] = (uint8_t)byte;
+    }
+    return true;
+}
+
+static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX], bool makes)
+{
+    uint32_t uid = (uint32_t)geteuid();
+    alb_directory_folder(uid, path);
+    if (makes && mkdir(path, 0700) != 0 && errno != EEXIST)
+        return -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int error = fd < 0 ? 0 : alb_directory_check_folder(fd, uid);
+    if (error) {
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static bool is_locked(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+// What a living claim holds.
+static bool read_claim(int folder, const char *name, struct content *content)
+{
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool is_read = is_locked(fd) && pread(fd, content, sizeof(*content), 0) == (ssize_t)sizeof(*content) &&
+                   content->magic == MAGIC;
+    close(fd);
+    return is_read;
+}
+
+bool alb_cm_claim_find(uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
+    bool is_ipv4 = alb_addr_is_ipv4(local), is_found = false;
+    const struct alb_addr *const tries[] = {local, is_ipv4 ? &any_ipv4 : &any, &any};
+    int folder = open_folder(path, false);
+    if (folder < 0)
+        return false;
+    for (unsigned i = 0; i < ALB_COUNT(tries) && !is_found; i++) {
+        struct content content;
+        write_name(name, service_id, tries[i]);
+        is_found = read_claim(folder, name, &content) &&
+                   !(is_ipv4 && content.is_one_family && alb_addr_equals(tries[i], &any));
+        if (is_found)
+            *slot = content.slot;
+    }
+    close(folder);
+    return is_found;
+}
+
+// ---- claiming -------------------------------------------------------------------------------------------------------
+
+// True if an address that the one stands for is also one that the other stands for; which differ.
+static bool overlaps(const struct alb_addr *a, bool a_is_one_family, const struct alb_addr *b, bool b_is_one_family)
+{
+    if (alb_addr_equals(a, &any) || alb_addr_equals(b, &any)) {
+        bool other_is_ipv4 = alb_addr_is_ipv4(alb_addr_equals(a, &any) ? b : a);
+        return !(other_is_ipv4 && (alb_addr_equals(a, &any) ? a_is_one_family : b_is_one_family));
+    }
+    return (alb_addr_equals(a, &any_ipv4) || alb_addr_equals(b, &any_ipv4)) && alb_addr_is_ipv4(a) &&
+           alb_addr_is_ipv4(b);
+}
+
+static bool is_in_the_way(int folder, const char *name, const char *prefix, const struct alb_cm_place *place)
+{
+    struct alb_addr addr;
+    struct content content;
+    size_t length = strlen(prefix);
+    return strncmp(name, prefix, length) == 0 && read_name(name + length, &addr) &&
+           !alb_addr_equals(&addr, &place->addr) && read_claim(folder, name, &content) &&
+           overlaps(&addr, content.is_one_family, &place->addr, place->is_one_family);
+}
+
+// True if a claim of another address stands for this one too.
+static bool is_taken(int folder, const struct alb_cm_place *place)
+{
+    char prefix[NAME_MAX_BYTES];
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    struct dirent *listed;
+    bool is_taken = false;
+    write_prefix(prefix, place->service_id);
+    while (!is_taken && (listed = readdir(dir)))
+        is_taken = is_in_the_way(folder, listed->d_name, prefix, place);
+    closedir(dir);
+    return is_taken;
+}
+
+// Creates and locks a file, which nobody has removed in between. Returns -1 with errno.
+static int create_locked(int folder, const char *name)
+{
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        struct stat status;
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return -1;
+        int error = fcntl(fd, F_OFD_SETLK, &lock) != 0 ? errno : 0;
+        if (!error && fstat(fd, &status) == 0 && status.st_nlink > 0)
+            return fd;
+        close(fd);
+        if (error) {
+            errno = error == EAGAIN || error == EACCES ? EADDRINUSE : error;
+            return -1;
+        }
+    }
+    errno = EADDRINUSE;
+    return -1;
+}
+
+static int write_content(int fd, const struct alb_cm_place *place)
+{
+    const struct content content = {.magic = MAGIC, .slot = place->slot, .is_one_family = place->is_one_family};
+    ssize_t wrote = pwrite(fd, &content, sizeof(content), 0);
+    return wrote == (ssize_t)sizeof(content) ? 0 : wrote < 0 ? errno : ENOSPC;
+}
+
+int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
+{
+    char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
+    *claim = (struct alb_cm_claim){.fd = -1};
+    int folder = open_folder(folder_path, true);
+    if (folder < 0)
+        return errno;
+    write_name(name, place->service_id, &place->addr);
+    claim->fd = create_locked(folder, name);
+    int error = claim->fd < 0 ? errno : 0;
+    snprintf(claim->path, sizeof(claim->path), "%s/%s", folder_path, name);
+    // Locked first and looked around then: of two that claim at once what overlaps, at the most one is left.
+    if (!error)
+        error = write_content(claim->fd, place);
+    if (!error && is_taken(folder, place))
+        error = EADDRINUSE;
+    if (error)
+        alb_cm_claim_end(claim);
+    close(folder);
+    return error;
+}
+
+void alb_cm_claim_end(struct alb_cm_claim *claim)
+{
+    if (claim->fd < 0)
+        return;
+    unlink(claim->path);
+    close(claim->fd);
+    claim->fd = -1;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who listens for what: the part of the host directory by which a connection request finds its process. A service that
+// a process listens for, or has bound a port of, is a small file named after network namespace, service and address.
+// Its process keeps it locked while it lives, so a claim ends with any kind of death, and looking one up is a matter of
+// opening at most three files. Claims are seen among processes of one user.
+#pragma once
+
+#include "base/addr.h"
+
+struct alb_cm_claim {
+    int fd; // locked; -1: nothing is claimed
+    char path[300];
+};
+
+struct alb_cm_place {
+    uint64_t service_id;
+    struct alb_addr addr; // one address; ::ffff:0.0.0.0: any of IPv4; ::: any
+    bool is_one_family;   // :: does not stand for IPv4
+    uint8_t slot;
+};
+
+// EADDRINUSE: another claim of this user stands for the service at such an address; else why the directory cannot be
+// written.
+int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place);
+// Harmless if nothing is claimed.
+void alb_cm_claim_end(struct alb_cm_claim *claim);
+
+// The slot of whoever listens for a service at that address; the claim for this very address wins over one for any.
+// False if nobody does.
+bool alb_cm_claim_find(uint64_t service_id, const struct alb_addr *local, uint8_t *slot);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "device/gsi_slot.h"
+
+#include "device/cm_claim.h"
+#include "wire/cm.h"
+#include "wire/datagram.h"
+
+static bool slot_of_id(uint32_t communication_id, uint8_t *slot)
+{
+    if (communication_id == ALB_CM_NEVER_REMOTE)
+        return false;
+    *slot = (uint8_t)(communication_id >> 24);
+    return true;
+}
+
+bool alb_gsi_slot(const uint8_t *bytes, uint32_t length, const struct alb_addr *local, uint8_t *slot)
+{
+    struct alb_roce roce;
+    struct alb_cm_message message;
+    uint32_t offset, payload_bytes;
+    if (length < ALB_ICRC_BYTES ||
+        alb_roce_decode(bytes, length - ALB_ICRC_BYTES, &roce, &offset, &payload_bytes) != ALB_DROP_NONE ||
+        roce.opcode != ALB_UD_SEND_ONLY || !alb_cm_decode(bytes + offset, payload_bytes, &message))
+        return false;
+    switch (message.type) {
+    case ALB_CM_REQ:
+        return alb_cm_claim_find(message.req.service_id, local, slot);
+    case ALB_CM_SIDR_REQ:
+        return alb_cm_claim_find(message.sidr_req.service_id, local, slot);
+    case ALB_CM_SIDR_REP: // its request id is the asker's
+        return slot_of_id(message.local_id, slot);
+    default:
+        return slot_of_id(message.remote_id, slot);
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "device/cm_claim.h"
+
+#include "base/tests/test.h"
+#include "device/directory_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char base[64];
+
+static int setup(void **state)
+{
+    strcpy(base, "/tmp/albedo-claim-XXXXXX");
+    assert_non_null(mkdtemp(base));
+    setenv("ALBEDO_DIRECTORY", base, 1);
+    return 0;
+}
+
+// Every claim has ended: the folder is empty.
+static int teardown(void **state)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    rmdir(alb_directory_folder(geteuid(), folder));
+    return rmdir(base);
+}
+
+static struct alb_addr addr(const char *text)
+{
+    struct alb_addr result;
+    assert_true(alb_addr_parse(text, &result));
+    return result;
+}
+
+static struct alb_cm_place place(const char *text, bool is_one_family, uint8_t slot)
+{
+    return (struct alb_cm_place){
+        .service_id = 0x1061c06, .addr = addr(text), .is_one_family = is_one_family, .slot = slot};
+}
+
+// The slot that is found, -1: none.
+static int find(uint64_t service_id, const char *text)
+{
+    uint8_t slot;
+    struct alb_addr local = addr(text);
+    return alb_cm_claim_find(service_id, &local, &slot) ? slot : -1;
+}
+
+static void find__nobody_and_nothing(void **state)
+{
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    setenv("ALBEDO_DIRECTORY", "/nowhere/at/all", 1);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    struct alb_cm_claim claim;
+    struct alb_cm_place here = place("10.0.0.1", false, 3);
+    assert_int_equal(alb_cm_claim(&claim, &here), ENOENT);
+    alb_cm_claim_end(&claim);
+    setenv("ALBEDO_DIRECTORY", base, 1);
+}
+
+static void claim__is_found_until_it_ends(void **state)
+{
+    struct alb_cm_claim claim;
+    struct alb_cm_place here = place("10.0.0.1", false, 3);
+    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 3);
+    assert_int_equal(find(0x1061c06, "10.0.0.2"), -1);
+    assert_int_equal(find(0x1061c07, "10.0.0.1"), -1);
+    alb_cm_claim_end(&claim);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    alb_cm_claim_end(&claim);
+}
+
+static void claim__the_narrowest_wins(void **state)
+{
+    struct alb_cm_claim ipv4, ipv6;
+    struct alb_cm_place any_ipv4 = place("0.0.0.0", false, 4), only_ipv6 = place("::", true, 6);
+    assert_int_equal(alb_cm_claim(&ipv4, &any_ipv4), 0);
+    assert_int_equal(alb_cm_claim(&ipv6, &only_ipv6), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 4);
+    assert_int_equal(find(0x1061c06, "fd00::1"), 6);
+    alb_cm_claim_end(&ipv4);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    alb_cm_claim_end(&ipv6);
+    struct alb_cm_place both = place("::", false, 7);
+    assert_int_equal(alb_cm_claim(&ipv6, &both), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 7);
+    alb_cm_claim_end(&ipv6);
+}
+
+static void claim__refuses_what_another_has(void **state)
+{
+    static const struct {
+        const char *first, *second;
+        bool first_is_one_family;
+        int result;
+    } cases[] = {
+        {"10.0.0.1", "10.0.0.1", false, EADDRINUSE},
+        {"10.0.0.1", "10.0.0.2", false, 0},
+        {"0.0.0.0", "10.0.0.1", false, EADDRINUSE},
+        {"10.0.0.1", "0.0.0.0", false, EADDRINUSE},
+        {"::", "10.0.0.1", false, EADDRINUSE},
+        {"::", "10.0.0.1", true, 0},
+        {"::", "0.0.0.0", true, 0},
+        {"10.0.0.1", "::", false, EADDRINUSE},
+        {"0.0.0.0", "fd00::1", false, 0},
+        {"fd00::1", "::", false, EADDRINUSE},
+    };
+    for (unsigned i = 0; i < ALB_COUNT(cases); i++) {
+        struct alb_cm_claim first, second;
+        struct alb_cm_place one = place(cases[i].first, cases[i].first_is_one_family, 1);
+        struct alb_cm_place two = place(cases[i].second, false, 2);
+        assert_int_equal(alb_cm_claim(&first, &one), 0);
+        assert_int_equal(alb_cm_claim(&second, &two), cases[i].result);
+        alb_cm_claim_end(&second);
+        assert_int_equal(find(0x1061c06, cases[i].first), 1); // a refused one takes nothing with it
+        alb_cm_claim_end(&first);
+    }
+}
+
+// Another process claims, and dies by kill -9: what it leaves behind is nothing.
+static void claim__ends_with_its_process(void **state)
+{
+    struct alb_cm_place here = place("10.0.0.1", false, 9);
+    struct alb_cm_claim claim;
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (alb_cm_claim(&claim, &here) != 0 || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 9);
+    assert_int_equal(alb_cm_claim(&claim, &here), EADDRINUSE);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    here.slot = 2;
+    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 2);
+    alb_cm_claim_end(&claim);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void find__trusts_no_file(void **state)
+{
+    struct alb_cm_claim claim;
+    struct alb_cm_place here = place("10.0.0.1", false, 3);
+    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(ftruncate(claim.fd, 5), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    assert_int_equal(ftruncate(claim.fd, 4096), 0);
+    assert_int_equal(pwrite(claim.fd, "garbage!", 8, 0), 8);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    alb_cm_claim_end(&claim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(find__nobody_and_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(claim__is_found_until_it_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, setup, teardown),
+        cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, setup, teardown),
+        cmocka_unit_test_setup_teardown(claim__ends_with_its_process, setup, teardown),
+        cmocka_unit_test_setup_teardown(find__trusts_no_file, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "device/gsi_slot.h"
+
+#include "base/tests/test.h"
+#include "device/cm_claim.h"
+#include "device/directory_file.h"
+#include "wire/cm.h"
+#include "wire/datagram.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DATAGRAM_BYTES (12 + 8 + ALB_MAD_BYTES + ALB_ICRC_BYTES)
+
+static char base[64];
+
+static int setup(void **state)
+{
+    strcpy(base, "/tmp/albedo-gsi-XXXXXX");
+    assert_non_null(mkdtemp(base));
+    setenv("ALBEDO_DIRECTORY", base, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    rmdir(alb_directory_folder(geteuid(), folder));
+    return rmdir(base);
+}
+
+static void write_datagram(const struct alb_cm_message *message, uint8_t bytes[DATAGRAM_BYTES])
+{
+    const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY, .dest_qpn = ALB_GSI_QPN, .qkey = ALB_GSI_QKEY};
+    memset(bytes, 0, DATAGRAM_BYTES);
+    alb_cm_encode(message, bytes + alb_roce_encode(&roce, bytes));
+}
+
+// The slot of a message that came to 10.0.0.1, -1: it does not say.
+static int slot_of(const struct alb_cm_message *message)
+{
+    uint8_t bytes[DATAGRAM_BYTES], slot;
+    struct alb_addr local = alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1});
+    write_datagram(message, bytes);
+    return alb_gsi_slot(bytes, sizeof(bytes), &local, &slot) ? slot : -1;
+}
+
+static void slot__of_a_request_is_its_listeners(void **state)
+{
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 0x05000000, .req = {.service_id = 7}};
+    struct alb_cm_message sidr = {.type = ALB_CM_SIDR_REQ, .local_id = 0x05000000, .sidr_req = {.service_id = 7}};
+    struct alb_cm_place place = {.service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 200};
+    struct alb_cm_claim claim;
+    assert_int_equal(slot_of(&req), -1);
+    assert_int_equal(slot_of(&sidr), -1);
+    assert_int_equal(alb_cm_claim(&claim, &place), 0);
+    assert_int_equal(slot_of(&req), 200);
+    assert_int_equal(slot_of(&sidr), 200);
+    alb_cm_claim_end(&claim);
+}
+
+static void slot__of_the_rest_is_the_ids(void **state)
+{
+    static const enum alb_cm_type types[] = {ALB_CM_MRA,  ALB_CM_REJ,  ALB_CM_REP, ALB_CM_RTU,
+                                             ALB_CM_DREQ, ALB_CM_DREP, ALB_CM_APR};
+    for (unsigned i = 0; i < ALB_COUNT(types); i++) {
+        struct alb_cm_message message = {.type = types[i], .local_id = 0x05000000, .remote_id = 0x11223344};
+        assert_int_equal(slot_of(&message), 0x11);
+    }
+    struct alb_cm_message answer = {.type = ALB_CM_SIDR_REP, .local_id = 0xfe000001};
+    assert_int_equal(slot_of(&answer), 0xfe);
+    struct alb_cm_message timeout = {.type = ALB_CM_REJ, .local_id = 0x05000000};
+    assert_int_equal(slot_of(&timeout), -1);
+}
+
+static void slot__of_what_is_no_message(void **state)
+{
+    uint8_t bytes[DATAGRAM_BYTES], slot;
+    struct alb_addr local = {0};
+    struct alb_cm_message message = {.type = ALB_CM_RTU, .remote_id = 0x11223344};
+    write_datagram(&message, bytes);
+    for (uint32_t length = 0; length < sizeof(bytes); length++)
+        assert_false(alb_gsi_slot(bytes, length, &local, &slot));
+    assert_true(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot));
+    bytes[21] = 4; // another management class
+    assert_false(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot));
+    write_datagram(&message, bytes);
+    bytes[0] = ALB_RC_SEND_ONLY;
+    assert_false(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(slot__of_a_request_is_its_listeners, setup, teardown),
+        cmocka_unit_test_setup_teardown(slot__of_the_rest_is_the_ids, setup, teardown),
+        cmocka_unit_test(slot__of_what_is_no_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
