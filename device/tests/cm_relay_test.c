@@ -31,12 +31,17 @@ static int setup(void **state)
     strcpy(base, "/tmp/albedo-relay-XXXXXX");
     assert_non_null(mkdtemp(base));
     setenv("ALBEDO_DIRECTORY", base, 1);
-    struct alb_device_options *options = pair_options("127.0.0.1");
+    // An address of this test's own: on others somebody else may hold port 4791, and knows nothing of our claims.
+    char address[32];
+    snprintf(address, sizeof(address), "127.%d.%d.%d", 64 + getpid() / 65536 % 64, getpid() / 256 % 256,
+             getpid() % 255 + 1);
+    struct alb_device_options *options = pair_options(address);
     for (int i = 0; i < DEVICES; i++) {
         nodes[i] = (struct node){.claim.fd = -1};
         assert_int_equal(alb_device_create("roce0", options, &nodes[i].device), 0);
     }
     free(options);
+    assert_int_equal(alb_device_slot(nodes[0].device), 0);
     return 0;
 }
 
