@@ -53,16 +53,19 @@ static void alb_device_open__a_forked_child_holds_nothing(void **state)
         struct alb_device *device;
         if (alb_device_open("roce0", options, &device) != 0 || alb_device_slot(device) != 0)
             _exit(1);
-        pid_t pid = fork();
-        if (pid == 0) {
+        if (fork() ==
+            0) { // tells of itself once it has let go of what it inherited; ends by itself should the test fail
+            pid_t self = getpid();
+            if (write(ready[1], &self, sizeof(self)) != sizeof(self))
+                _exit(1);
             close(ready[1]);
+            alarm(30);
             for (;;)
                 pause();
         }
-        if (write(ready[1], &pid, sizeof(pid)) != sizeof(pid))
-            _exit(1);
         kill(getpid(), SIGKILL);
     }
+    close(ready[1]); // so that a child that fails ends the read
     assert_int_equal(read(ready[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
     assert_int_equal(waitpid(child, NULL, 0), child);
 
@@ -80,7 +83,6 @@ static void alb_device_open__a_forked_child_holds_nothing(void **state)
     alb_directory_close(&directory);
     kill(grandchild, SIGKILL);
     close(ready[0]);
-    close(ready[1]);
     free(options);
 }
 
