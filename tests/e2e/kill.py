@@ -16,9 +16,9 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
 
-# timeout 12: 4.096 us * 2^12 = 16.8 ms between tries; a sender gives up after retries + 1 of them. A timeout may last up to four times as
+# timeout 14: 4.096 us * 2^14 = 67.1 ms between tries; a sender gives up after retries + 1 of them. A timeout may last up to four times as
 # long by the InfiniBand specification (C9-141); the rest is room for a busy machine.
-TIMEOUT, RETRIES = 12, 3
+TIMEOUT, RETRIES = 14, 3
 BOUND_SECONDS = 4.096e-6 * 2 ** TIMEOUT * (RETRIES + 1) * 4 + 2.0
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill_worker.py")
