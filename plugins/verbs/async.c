@@ -93,7 +93,9 @@ void alb_door_on_event(void *context, const struct alb_event *event)
     case ALB_EVENT_SRQ_ERR:
         raise_srq(event->user, IBV_EVENT_SRQ_ERR);
         break;
-    case ALB_EVENT_CM:        // nobody opens a connection manager by verbs alone
+    case ALB_EVENT_CM:
+        alb_door_on_cm(event->user);
+        break;
     case ALB_EVENT_QP_FAILED: // the device has logged it; programs learn of it by completions
         break;
     }

@@ -134,6 +134,9 @@ int alb_door_td_release(struct alb_door_td *td);
 // Where the device delivers the engine's events; holds the driver token, calls nothing but notices.
 void alb_door_on_event(void *context, const struct alb_event *event);
 
+// Passes ALB_EVENT_CM on to the rdma_cm library, if the program has it.
+void alb_door_on_cm(void *user);
+
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
 void alb_door_srq_notices_init(struct alb_door_srq *srq);
 // Forgets the asynchronous events of an object that the engine no longer knows; returns how many are owed an

@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "device": ["base", "wire", "engine"],
     "sim": ["base", "wire", "engine"],
     "plugins/verbs": ["base", "wire", "engine", "device"],
+    "plugins/rdmacm": ["base", "wire", "engine", "device", "plugins/verbs"],
     "tools": ["base", "wire", "engine", "device"],
 }
 

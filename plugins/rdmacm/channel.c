@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Event channels: a queue, and a descriptor that is readable while the queue holds something. The program may make the
+// descriptor non-blocking and poll it.
+#include "plugins/rdmacm/door.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct rdmacm_channel *rdmacm_channel_create(void)
+{
+    struct rdmacm_channel *channel = calloc(1, sizeof(*channel));
+    if (!channel)
+        return NULL;
+    channel->channel.fd = eventfd(0, EFD_CLOEXEC);
+    if (channel->channel.fd < 0) {
+        free(channel);
+        return NULL;
+    }
+    pthread_mutex_init(&channel->lock, NULL);
+    alb_list_init(&channel->events);
+    return channel;
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+    if (!rdmacm_context())
+        return NULL;
+    struct rdmacm_channel *channel = rdmacm_channel_create();
+    return channel ? &channel->channel : NULL;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *outer)
+{
+    struct rdmacm_channel *channel = rdmacm_channel(outer);
+    close(outer->fd);
+    pthread_mutex_destroy(&channel->lock);
+    free(channel);
+}
+
+// With the lock held: the descriptor says whether the queue is empty.
+static void show(struct rdmacm_channel *channel, bool was_empty)
+{
+    bool is_empty = alb_list_is_empty(&channel->events);
+    uint64_t one = 1;
+    if (was_empty == is_empty)
+        return;
+    ssize_t done =
+        is_empty ? read(channel->channel.fd, &one, sizeof(one)) : write(channel->channel.fd, &one, sizeof(one));
+    alb_assert(done == sizeof(one));
+}
+
+void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
+{
+    struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
+    event->id = id;
+    pthread_mutex_lock(&channel->lock);
+    bool was_empty = alb_list_is_empty(&channel->events);
+    alb_list_push_back(&channel->events, &event->link);
+    show(channel, was_empty);
+    pthread_mutex_unlock(&channel->lock);
+}
+
+int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
+{
+    struct rdmacm_event *event = calloc(1, sizeof(*event));
+    if (!event)
+        return ENOMEM;
+    event->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
+    rdmacm_post(id, event);
+    return 0;
+}
+
+void rdmacm_take_events(struct rdmacm_id *id, struct alb_list *taken)
+{
+    struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
+    pthread_mutex_lock(&channel->lock);
+    bool was_empty = alb_list_is_empty(&channel->events);
+    ALB_LIST_FOR_EACH (&channel->events, node) {
+        if (ALB_LIST_ENTRY(node, struct rdmacm_event, link)->id != id)
+            continue;
+        alb_list_remove(node);
+        alb_list_push_back(taken, node);
+    }
+    show(channel, was_empty);
+    pthread_mutex_unlock(&channel->lock);
+}
+
+void rdmacm_forget_events(struct rdmacm_id *id)
+{
+    struct alb_list forgotten, *node;
+    alb_list_init(&forgotten);
+    rdmacm_take_events(id, &forgotten);
+    while ((node = alb_list_pop(&forgotten))) {
+        struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
+        if (event->fresh)
+            rdma_destroy_id(&event->fresh->id);
+        free(event);
+    }
+}
+
+static struct rdmacm_event *pop(struct rdmacm_channel *channel)
+{
+    pthread_mutex_lock(&channel->lock);
+    bool was_empty = alb_list_is_empty(&channel->events);
+    struct alb_list *node = alb_list_pop(&channel->events);
+    struct rdmacm_event *event = node ? ALB_LIST_ENTRY(node, struct rdmacm_event, link) : NULL;
+    show(channel, was_empty);
+    if (event) {
+        pthread_mutex_lock(&event->id->lock);
+        event->id->taken++;
+        pthread_mutex_unlock(&event->id->lock);
+    }
+    pthread_mutex_unlock(&channel->lock);
+    return event;
+}
+
+static int wait_for_one(const struct rdmacm_channel *channel)
+{
+    struct pollfd poller = {.fd = channel->channel.fd, .events = POLLIN};
+    int flags = fcntl(channel->channel.fd, F_GETFL);
+    if (flags < 0)
+        return errno;
+    if (flags & O_NONBLOCK)
+        return EAGAIN;
+    return poll(&poller, 1, -1) < 0 ? errno : 0;
+}
+
+// What taking an event means for its id, before the program sees it.
+static void act_on(struct rdmacm_event *event)
+{
+    struct rdmacm_id *id = event->id;
+    int error = 0;
+    if (event->event.event == RDMA_CM_EVENT_REJECTED && id->id.qp)
+        rdmacm_qp_error(id);
+    if (!event->is_response || !id->id.qp)
+        return;
+    error = rdmacm_on_response(id);
+    event->event.event = error ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
+    event->event.status = -error;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *outer, struct rdma_cm_event **out)
+{
+    if (!outer || !out)
+        return rdmacm_fail(EINVAL);
+    struct rdmacm_channel *channel = rdmacm_channel(outer);
+    struct rdmacm_event *event;
+    while (!(event = pop(channel))) {
+        int error = wait_for_one(channel);
+        if (error)
+            return rdmacm_fail(error);
+    }
+    act_on(event);
+    *out = &event->event;
+    return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *outer)
+{
+    if (!outer)
+        return rdmacm_fail(EINVAL);
+    struct rdmacm_event *event = ALB_CONTAINER_OF(outer, struct rdmacm_event, event);
+    struct rdmacm_id *id = event->id;
+    pthread_mutex_lock(&id->lock);
+    id->completed++;
+    pthread_cond_broadcast(&id->acknowledged);
+    pthread_mutex_unlock(&id->lock);
+    free(event);
+    return 0;
+}
+
+int rdmacm_complete(struct rdmacm_id *id)
+{
+    if (!id->is_sync)
+        return 0;
+    if (id->id.event) {
+        rdma_ack_cm_event(id->id.event);
+        id->id.event = NULL;
+    }
+    if (rdma_get_cm_event(id->id.channel, &id->id.event))
+        return errno;
+    int status = id->id.event->status;
+    if (id->id.event->event == RDMA_CM_EVENT_REJECTED)
+        return ECONNREFUSED;
+    return status < 0 ? -status : status;
+}
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+    static const char *const names[] = {
+        [RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
+        [RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",
+        [RDMA_CM_EVENT_ROUTE_RESOLVED] = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+        [RDMA_CM_EVENT_ROUTE_ERROR] = "RDMA_CM_EVENT_ROUTE_ERROR",
+        [RDMA_CM_EVENT_CONNECT_REQUEST] = "RDMA_CM_EVENT_CONNECT_REQUEST",
+        [RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+        [RDMA_CM_EVENT_CONNECT_ERROR] = "RDMA_CM_EVENT_CONNECT_ERROR",
+        [RDMA_CM_EVENT_UNREACHABLE] = "RDMA_CM_EVENT_UNREACHABLE",
+        [RDMA_CM_EVENT_REJECTED] = "RDMA_CM_EVENT_REJECTED",
+        [RDMA_CM_EVENT_ESTABLISHED] = "RDMA_CM_EVENT_ESTABLISHED",
+        [RDMA_CM_EVENT_DISCONNECTED] = "RDMA_CM_EVENT_DISCONNECTED",
+        [RDMA_CM_EVENT_DEVICE_REMOVAL] = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+        [RDMA_CM_EVENT_MULTICAST_JOIN] = "RDMA_CM_EVENT_MULTICAST_JOIN",
+        [RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
+        [RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
+        [RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+    };
+    return (unsigned)event < ALB_COUNT(names) ? names[event] : "UNKNOWN EVENT";
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The rdma_cm door: what stands behind the structures of <rdma/rdma_cma.h>. It has no thread of its own. Engine events
+// are turned into rdma_cm events by whoever drives the device (home.c) and wait at an event channel; what follows from
+// them for queue pairs is done by the thread that takes them (rdma_get_cm_event).
+//
+// Locks, outermost first: the device's driver token, a channel's lock, an id's lock.
+#pragma once
+
+#include "base/list.h"
+#include "device/cm_claim.h"
+#include "device/device.h"
+#include "engine/cm.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+
+#define RDMACM_HOP_LIMIT 64
+#define RDMACM_PORT      1
+
+// Timeout codes that we put into requests (4.096 us * 2^code): 268 ms to answer, 67 ms for the way there and back.
+#define RDMACM_RESPONSE_CODE 16
+#define RDMACM_ACK_CODE      14
+#define RDMACM_CM_RETRIES    15
+
+struct rdmacm_channel {
+    struct rdma_event_channel channel;
+    pthread_mutex_t lock;
+    struct alb_list events; // struct rdmacm_event; the descriptor is readable while there is one
+};
+
+struct rdmacm_id {
+    struct rdma_cm_id id;
+    struct alb_cm_id *cm; // while it listens, connects or is connected
+    struct alb_cm_claim claim;
+    bool is_bound; // to a port
+    bool is_any;   // to any address
+    bool is_sync;  // has a channel of its own, and calls wait
+    bool is_listening;
+    bool is_one_family;
+    bool has_ack_timeout;
+    bool owns_cqs;
+    uint8_t tos;
+    uint8_t ack_timeout;
+    uint32_t gid_index;
+    struct alb_av av; // once the peer is known
+    pthread_mutex_t lock;
+    pthread_cond_t acknowledged;
+    uint32_t taken, completed; // events
+
+    // Of the connection to be, or that is.
+    uint8_t responder_resources, initiator_depth; // that the peer has offered
+    uint8_t retry_count, rnr_retry_count, timeout_code;
+    uint8_t mtu_code;
+    bool is_srq;
+    uint32_t psn, remote_psn, remote_qpn, qkey;
+    uint8_t rd_atomic, dest_rd_atomic;
+    uint32_t qpn;                     // of a queue pair that is not the id's own
+    struct ibv_qp_init_attr *ep_attr; // rdma_create_ep of a listener: for the queue pairs of its requests
+    struct ibv_pd *ep_pd;
+    struct ibv_sa_path_rec path;
+};
+
+struct rdmacm_event {
+    struct rdma_cm_event event;
+    struct rdmacm_id *id;    // whose acknowledgement is waited for: the listener's for a request
+    struct rdmacm_id *fresh; // of a request: the new id
+    struct alb_list link;
+    uint8_t private_data[ALB_CM_PRIVATE_MAX];
+    bool is_response; // the queue pair has to be moved
+};
+
+static inline struct rdmacm_id *rdmacm_id(struct rdma_cm_id *id)
+{
+    return ALB_CONTAINER_OF(id, struct rdmacm_id, id);
+}
+
+static inline struct rdmacm_channel *rdmacm_channel(struct rdma_event_channel *channel)
+{
+    return ALB_CONTAINER_OF(channel, struct rdmacm_channel, channel);
+}
+
+// errno is set, -1 returned.
+static inline int rdmacm_fail(int error)
+{
+    errno = error;
+    return -1;
+}
+
+// 0 or -1 with errno, from an error number.
+static inline int rdmacm_result(int error)
+{
+    return error ? rdmacm_fail(error) : 0;
+}
+
+// ---- home.c: the process's device
+
+// Opens the device once; NULL with errno.
+struct ibv_context *rdmacm_context(void);
+struct alb_device *rdmacm_device(void);
+struct alb_engine *rdmacm_engine(void);
+void rdmacm_lock(void);
+void rdmacm_unlock(void);
+// A default protection domain of the process.
+struct ibv_pd *rdmacm_default_pd(void);
+
+// ---- channel.c
+
+struct rdmacm_channel *rdmacm_channel_create(void);
+// Queues an event for the id's channel; the event is the channel's.
+void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
+// An event that says only its type and status; ENOMEM.
+int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
+// Moves the events of an id that nobody has taken into a list.
+void rdmacm_take_events(struct rdmacm_id *id, struct alb_list *taken);
+// Forgets the events of an id that nobody has taken; new ids in them are destroyed.
+void rdmacm_forget_events(struct rdmacm_id *id);
+// In synchronous mode waits for the next event and keeps it in id->event: its error, or 0. Otherwise 0 at once.
+int rdmacm_complete(struct rdmacm_id *id);
+
+// ---- id.c
+
+struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, enum rdma_port_space ps,
+                                enum ibv_qp_type type);
+void rdmacm_id_free(struct rdmacm_id *id);
+void rdmacm_set_sockaddr(struct sockaddr_storage *out, const struct alb_addr *addr, uint16_t port);
+bool rdmacm_get_sockaddr(const struct sockaddr *sockaddr, struct alb_addr *addr, uint16_t *port);
+uint16_t rdmacm_port(const struct sockaddr_storage *storage);
+int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const struct alb_addr *peer);
+
+// ---- qp.c
+
+int rdmacm_qp_init(struct rdmacm_id *id);
+int rdmacm_qp_connect(struct rdmacm_id *id); // to RTR and RTS
+int rdmacm_qp_error(struct rdmacm_id *id);
+
+// ---- connect.c
+
+// What an event of the engine is for the program. Called with the token held.
+void rdmacm_on_engine_event(const struct alb_cm_event *event);
+// What a response that has come in asks for: the queue pair to RTS, and the RTU. An errno.
+int rdmacm_on_response(struct rdmacm_id *id);

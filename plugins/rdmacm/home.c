@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a process has once: the device, and the handler by which its connection manager speaks.
+#include "plugins/rdmacm/door.h"
+#include "plugins/verbs/bridge.h"
+
+#include <stdatomic.h>
+
+static struct {
+    pthread_mutex_t mutex;
+    struct ibv_context *_Atomic context; // set last, and never again
+    struct alb_device *device;
+    struct ibv_pd *pd;
+} home = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void on_cm(void *user)
+{
+    struct alb_cm_event event;
+    while (alb_cm_event(user, &event))
+        rdmacm_on_engine_event(&event);
+}
+
+static struct ibv_context *open_first(void)
+{
+    int count;
+    struct ibv_device **list = ibv_get_device_list(&count);
+    struct ibv_context *context = list && count > 0 ? ibv_open_device(list[0]) : NULL;
+    int error = context ? 0 : list && count == 0 ? ENODEV : errno;
+    if (list)
+        ibv_free_device_list(list);
+    errno = error;
+    return context;
+}
+
+// Everything that events will need is there before the first of them can come.
+static struct ibv_context *open_home(void)
+{
+    struct ibv_context *context = open_first();
+    if (!context)
+        return NULL;
+    home.pd = ibv_alloc_pd(context);
+    if (!home.pd) {
+        int error = errno;
+        ibv_close_device(context);
+        errno = error;
+        return NULL;
+    }
+    home.device = albedo_bridge_device(context);
+    albedo_bridge_set_cm_handler(on_cm);
+    struct alb_engine *engine = alb_device_engine(home.device);
+    alb_device_lock(home.device);
+    alb_cm_set_user(engine, engine);
+    alb_device_unlock(home.device);
+    return context;
+}
+
+struct ibv_context *rdmacm_context(void)
+{
+    struct ibv_context *context = atomic_load(&home.context);
+    if (context)
+        return context;
+    pthread_mutex_lock(&home.mutex);
+    context = atomic_load(&home.context);
+    if (!context && (context = open_home()))
+        atomic_store(&home.context, context);
+    pthread_mutex_unlock(&home.mutex);
+    return context;
+}
+
+struct ibv_pd *rdmacm_default_pd(void)
+{
+    return home.pd;
+}
+
+struct alb_device *rdmacm_device(void)
+{
+    return home.device;
+}
+
+struct alb_engine *rdmacm_engine(void)
+{
+    return alb_device_engine(home.device);
+}
+
+void rdmacm_lock(void)
+{
+    alb_device_lock(home.device);
+}
+
+void rdmacm_unlock(void)
+{
+    alb_device_unlock(home.device);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Queue pairs of ids, which are moved through their states as the connection goes.
+#include "plugins/rdmacm/door.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int move(struct rdmacm_id *id, struct ibv_qp_attr *attr, int mask)
+{
+    return ibv_modify_qp(id->id.qp, attr, mask | IBV_QP_STATE);
+}
+
+static struct ibv_ah_attr ah_attr_of(const struct rdmacm_id *id)
+{
+    struct ibv_ah_attr attr = {
+        .is_global = 1,
+        .port_num = RDMACM_PORT,
+        .grh = {.sgid_index = (uint8_t)id->gid_index, .hop_limit = RDMACM_HOP_LIMIT, .traffic_class = id->tos},
+    };
+    memcpy(attr.grh.dgid.raw, id->av.peer.bytes, 16);
+    return attr;
+}
+
+// The attributes of a move, and their mask: what rdma_init_qp_attr shows.
+static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_qp_attr *attr, int *mask)
+{
+    bool is_ud = id->id.qp_type == IBV_QPT_UD, is_rc = id->id.qp_type == IBV_QPT_RC;
+    *mask = IBV_QP_STATE;
+    attr->qp_state = state;
+    switch (state) {
+    case IBV_QPS_INIT:
+        attr->port_num = RDMACM_PORT;
+        attr->pkey_index = 0;
+        attr->qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY;
+        attr->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                (is_rc ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+        *mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX | (is_ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+        return 0;
+    case IBV_QPS_RTR:
+        if (is_ud)
+            return 0;
+        attr->ah_attr = ah_attr_of(id);
+        attr->path_mtu = (enum ibv_mtu)id->mtu_code;
+        attr->dest_qp_num = id->remote_qpn;
+        attr->rq_psn = id->remote_psn;
+        attr->max_dest_rd_atomic = id->dest_rd_atomic;
+        attr->min_rnr_timer = 12;
+        *mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                 (is_rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
+        return 0;
+    case IBV_QPS_RTS:
+        attr->sq_psn = id->psn;
+        attr->timeout = id->timeout_code;
+        attr->retry_cnt = id->retry_count;
+        attr->rnr_retry = id->rnr_retry_count;
+        attr->max_rd_atomic = id->rd_atomic;
+        *mask |= IBV_QP_SQ_PSN |
+                 (is_rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0);
+        return 0;
+    default:
+        return EINVAL;
+    }
+}
+
+static int move_to(struct rdmacm_id *id, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {0};
+    int mask, error = attributes(id, state, &attr, &mask);
+    return error ? error : move(id, &attr, mask);
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *outer, struct ibv_qp_attr *attr, int *mask)
+{
+    struct rdmacm_id *id = rdmacm_id(outer);
+    if (!outer->verbs)
+        return rdmacm_fail(EINVAL);
+    return rdmacm_result(attributes(id, attr->qp_state, attr, mask));
+}
+
+int rdmacm_qp_init(struct rdmacm_id *id)
+{
+    int error = move_to(id, IBV_QPS_INIT);
+    if (!error && id->id.qp_type == IBV_QPT_UD) {
+        error = move_to(id, IBV_QPS_RTR);
+        error = error ? error : move_to(id, IBV_QPS_RTS);
+    }
+    return error;
+}
+
+int rdmacm_qp_connect(struct rdmacm_id *id)
+{
+    int error = move_to(id, IBV_QPS_RTR);
+    return error ? error : move_to(id, IBV_QPS_RTS);
+}
+
+int rdmacm_qp_error(struct rdmacm_id *id)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    return id->id.qp ? move(id, &attr, 0) : 0;
+}
+
+// ---- creating -------------------------------------------------------------------------------------------------------
+
+static int create_cq(struct rdmacm_id *id, uint32_t entries, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+    *channel = ibv_create_comp_channel(id->id.verbs);
+    if (!*channel)
+        return errno;
+    *cq = ibv_create_cq(id->id.verbs, (int)ALB_MAX(entries, 1u), &id->id, *channel, 0);
+    return *cq ? 0 : errno;
+}
+
+static void destroy_cqs(struct rdmacm_id *id)
+{
+    struct rdma_cm_id *outer = &id->id;
+    if (outer->recv_cq && id->owns_cqs)
+        ibv_destroy_cq(outer->recv_cq);
+    if (outer->recv_cq_channel && id->owns_cqs)
+        ibv_destroy_comp_channel(outer->recv_cq_channel);
+    if (outer->send_cq && id->owns_cqs)
+        ibv_destroy_cq(outer->send_cq);
+    if (outer->send_cq_channel && id->owns_cqs)
+        ibv_destroy_comp_channel(outer->send_cq_channel);
+    outer->recv_cq = outer->send_cq = NULL;
+    outer->recv_cq_channel = outer->send_cq_channel = NULL;
+    id->owns_cqs = false;
+}
+
+// Queues for who brought none.
+static int find_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    int error = 0;
+    id->owns_cqs = !attr->recv_cq || !attr->send_cq;
+    if (!attr->recv_cq) {
+        error = create_cq(id, attr->cap.max_recv_wr, &id->id.recv_cq_channel, &id->id.recv_cq);
+        attr->recv_cq = id->id.recv_cq;
+    }
+    if (!error && !attr->send_cq) {
+        error = create_cq(id, attr->cap.max_send_wr, &id->id.send_cq_channel, &id->id.send_cq);
+        attr->send_cq = id->id.send_cq;
+    }
+    return error;
+}
+
+static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    if (!id->id.verbs || id->id.qp)
+        return EINVAL;
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+        attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+        attr->pd = id->id.pd;
+    }
+    if (attr->pd->context != id->id.verbs)
+        return EINVAL;
+    id->id.pd = attr->pd;
+    id->id.qp_type = attr->qp_type;
+    int error = find_cqs(id, attr);
+    if (!error && !(id->id.qp = ibv_create_qp_ex(id->id.verbs, attr)))
+        error = errno;
+    if (!error && (error = rdmacm_qp_init(id))) {
+        ibv_destroy_qp(id->id.qp);
+        id->id.qp = NULL;
+    }
+    if (error)
+        destroy_cqs(id);
+    return error;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *outer, struct ibv_qp_init_attr_ex *attr)
+{
+    return rdmacm_result(create(rdmacm_id(outer), attr));
+}
+
+int rdma_create_qp(struct rdma_cm_id *outer, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct ibv_qp_init_attr_ex ex = {
+        .qp_context = attr->qp_context,
+        .send_cq = attr->send_cq,
+        .recv_cq = attr->recv_cq,
+        .srq = attr->srq,
+        .cap = attr->cap,
+        .qp_type = attr->qp_type,
+        .sq_sig_all = attr->sq_sig_all,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = pd,
+    };
+    int error = create(rdmacm_id(outer), &ex);
+    if (!error)
+        attr->cap = ex.cap;
+    return rdmacm_result(error);
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *outer)
+{
+    if (outer->qp)
+        ibv_destroy_qp(outer->qp);
+    outer->qp = NULL;
+    destroy_cqs(rdmacm_id(outer));
+}

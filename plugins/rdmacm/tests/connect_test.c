@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fixture.h"
+
+#include <string.h>
+
+struct ends {
+    struct rdma_event_channel *channels[2]; // of the listener's side, and of the caller's
+    struct rdma_cm_id *listener, *server, *client;
+    uint16_t port;
+};
+
+static void open_ends(struct ends *ends, enum rdma_port_space ps)
+{
+    memset(ends, 0, sizeof(*ends));
+    for (int i = 0; i < 2; i++)
+        assert_non_null(ends->channels[i] = rdma_create_event_channel());
+    ends->listener = fixture_listener(ends->channels[0], ps, &ends->port);
+    ends->client = fixture_resolved(ends->channels[1], ps, ends->port);
+    fixture_create_qp(ends->client);
+}
+
+static void close_id(struct rdma_cm_id *id)
+{
+    if (!id)
+        return;
+    rdma_destroy_qp(id);
+    assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+static void close_ends(struct ends *ends)
+{
+    close_id(ends->client);
+    close_id(ends->server);
+    close_id(ends->listener);
+    for (int i = 0; i < 2; i++)
+        rdma_destroy_event_channel(ends->channels[i]);
+}
+
+static void call(struct ends *ends)
+{
+    struct rdma_conn_param param = {.private_data = "knock",
+                                    .private_data_len = 6,
+                                    .responder_resources = 3,
+                                    .initiator_depth = 5,
+                                    .retry_count = 6,
+                                    .rnr_retry_count = 5};
+    assert_int_equal(rdma_connect(ends->client, &param), 0);
+}
+
+static void take_call(struct ends *ends)
+{
+    struct rdma_cm_event *event = expect_event(ends->channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_ptr_equal(event->listen_id, ends->listener);
+    assert_ptr_equal(event->id->context, (void *)7);
+    assert_string_equal(
+        event->id->qp_type == IBV_QPT_UD ? event->param.ud.private_data : event->param.conn.private_data, "knock");
+    if (event->id->qp_type == IBV_QPT_RC) {
+        assert_int_equal(event->param.conn.responder_resources, 5); // what the other asks is what we answer
+        assert_int_equal(event->param.conn.initiator_depth, 3);
+        assert_int_equal(event->param.conn.retry_count, 6);
+        assert_int_equal(event->param.conn.qp_num, ends->client->qp->qp_num);
+        assert_int_equal(event->param.conn.private_data_len, 56);
+    }
+    ends->server = event->id;
+    assert_int_equal(rdma_get_src_port(ends->server), rdma_get_dst_port(ends->client));
+    assert_int_equal(rdma_get_dst_port(ends->server), rdma_get_src_port(ends->client));
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(ends->server);
+}
+
+static void accept_call(struct ends *ends)
+{
+    struct rdma_conn_param param = {
+        .private_data = "come in", .private_data_len = 8, .responder_resources = 5, .initiator_depth = 3};
+    assert_int_equal(rdma_accept(ends->server, &param), 0);
+    struct rdma_cm_event *event = expect_event(ends->channels[1], RDMA_CM_EVENT_ESTABLISHED);
+    assert_ptr_equal(event->id, ends->client);
+    assert_string_equal(event->param.conn.private_data, "come in");
+    assert_int_equal(event->param.conn.qp_num, ends->server->qp->qp_num);
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    pass_event(ends->channels[0], RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static struct ibv_wc wait_for(struct ibv_cq *cq)
+{
+    struct ibv_wc wc;
+    int count;
+    while ((count = ibv_poll_cq(cq, 1, &wc)) == 0)
+        ;
+    assert_int_equal(count, 1);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    return wc;
+}
+
+static void connect__data_flows_and_both_part(void **state)
+{
+    static char from[64] = "over the connection", to[64];
+    struct ends ends;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    open_ends(&ends, RDMA_PS_TCP);
+    call(&ends);
+    take_call(&ends);
+    struct ibv_mr *source = rdma_reg_msgs(ends.client, from, sizeof(from));
+    struct ibv_mr *target = rdma_reg_msgs(ends.server, to, sizeof(to));
+    assert_int_equal(rdma_post_recv(ends.server, NULL, to, sizeof(to), target), 0);
+    accept_call(&ends);
+    assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_STATE, &init), 0);
+    assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+    assert_int_equal(attr.max_rd_atomic, 5);
+    assert_int_equal(attr.max_dest_rd_atomic, 3);
+    assert_int_equal(attr.retry_cnt, 6);
+    assert_int_equal(rdma_post_send(ends.client, NULL, from, sizeof(from), source, 0), 0);
+    wait_for(ends.client->send_cq);
+    assert_int_equal(wait_for(ends.server->recv_cq).byte_len, sizeof(from));
+    assert_string_equal(to, "over the connection");
+
+    assert_int_equal(rdma_disconnect(ends.client), 0);
+    pass_event(ends.channels[0], RDMA_CM_EVENT_DISCONNECTED);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_DISCONNECTED);
+    assert_int_equal(rdma_disconnect(ends.server), 0); // which has ended already
+    pass_event(ends.channels[0], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    ibv_dereg_mr(source);
+    ibv_dereg_mr(target);
+    close_ends(&ends);
+}
+
+static void connect__rejected_with_words(void **state)
+{
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    call(&ends);
+    take_call(&ends);
+    assert_int_equal(rdma_reject(ends.server, "not today", 10), 0);
+    struct rdma_cm_event *event = expect_event(ends.channels[1], RDMA_CM_EVENT_REJECTED);
+    assert_int_equal(event->status, 28); // consumer defined
+    assert_string_equal(event->param.conn.private_data, "not today");
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    close_ends(&ends);
+}
+
+static void connect__nobody_listens(void **state)
+{
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    assert_int_equal(rdma_destroy_id(ends.listener), 0);
+    ends.listener = NULL;
+    call(&ends);
+    struct rdma_cm_event *event = expect_event(ends.channels[1], RDMA_CM_EVENT_REJECTED);
+    assert_int_equal(event->status, 8); // invalid service id
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    close_ends(&ends);
+}
+
+// A request that nobody takes ends with its listener.
+static void connect__the_listener_goes(void **state)
+{
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    call(&ends);
+    struct rdma_cm_event *event = expect_event(ends.channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    assert_int_equal(rdma_destroy_id(ends.server), 0);
+    ends.server = NULL;
+    pass_event(ends.channels[1], RDMA_CM_EVENT_REJECTED);
+    close_ends(&ends);
+}
+
+static void connect__private_data_too_long(void **state)
+{
+    static char bytes[255];
+    struct ends ends;
+    struct rdma_conn_param param = {.private_data = bytes, .private_data_len = 57};
+    open_ends(&ends, RDMA_PS_TCP);
+    expect_errno(rdma_connect(ends.client, &param), EINVAL);
+    param.private_data_len = 56;
+    assert_int_equal(rdma_connect(ends.client, &param), 0);
+    expect_errno(rdma_connect(ends.client, &param), EINVAL); // it is connecting
+    struct rdma_cm_event *event = expect_event(ends.channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    param.private_data_len = 197;
+    expect_errno(rdma_accept(ends.server, &param), EINVAL);
+    expect_errno(rdma_reject(ends.server, bytes, 149), EINVAL);
+    close_ends(&ends);
+}
+
+static void datagrams__address_and_number_are_learnt(void **state)
+{
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_UDP);
+    call(&ends);
+    take_call(&ends);
+    struct rdma_conn_param param = {.private_data = "come in", .private_data_len = 8};
+    assert_int_equal(rdma_accept(ends.server, &param), 0);
+    struct rdma_cm_event *event = expect_event(ends.channels[1], RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(event->param.ud.qp_num, ends.server->qp->qp_num);
+    assert_int_equal(event->param.ud.qkey, RDMA_UDP_QKEY);
+    assert_string_equal(event->param.ud.private_data, "come in");
+    struct ibv_ah *ah = ibv_create_ah(ends.client->pd, &event->param.ud.ah_attr);
+    assert_non_null(ah);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    close_ends(&ends);
+}
+
+static void calls__without_a_connection(void **state)
+{
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    expect_errno(rdma_disconnect(ends.client), EINVAL);
+    expect_errno(rdma_accept(ends.client, NULL), EINVAL);
+    expect_errno(rdma_reject(ends.client, NULL, 0), EINVAL);
+    expect_errno(rdma_establish(ends.client), EINVAL);
+    expect_errno(rdma_notify(ends.client, IBV_EVENT_COMM_EST), EINVAL);
+    expect_errno(rdma_accept(ends.listener, NULL), EINVAL);
+    expect_errno(rdma_listen(ends.listener, 1), EINVAL);
+    close_ends(&ends);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(connect__data_flows_and_both_part), cmocka_unit_test(connect__rejected_with_words),
+        cmocka_unit_test(connect__nobody_listens),           cmocka_unit_test(connect__the_listener_goes),
+        cmocka_unit_test(connect__private_data_too_long),    cmocka_unit_test(datagrams__address_and_number_are_learnt),
+        cmocka_unit_test(calls__without_a_connection),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, NULL);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Endpoints and synchronous calls: one thread serves, the other calls.
+#include "fixture.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct ibv_qp_init_attr wanted = {
+    .cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1},
+    .sq_sig_all = 1,
+};
+
+static struct rdma_cm_id *create_ep(int flags, const char *port, bool has_qp)
+{
+    struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_TCP}, *info;
+    struct ibv_qp_init_attr attr = wanted;
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_getaddrinfo(fixture_address, port, &hints, &info), 0);
+    assert_int_equal(rdma_create_ep(&id, info, NULL, has_qp ? &attr : NULL), 0);
+    rdma_freeaddrinfo(info);
+    return id;
+}
+
+// Takes one request, answers a message with itself, and waits for the end. Returns how often something failed.
+static void *serve(void *argument)
+{
+    static char bytes[32];
+    struct rdma_cm_id *listener = argument, *id;
+    struct ibv_wc wc;
+    intptr_t failed = 0;
+    if (rdma_get_request(listener, &id))
+        return (void *)1;
+    struct ibv_mr *mr = rdma_reg_msgs(id, bytes, sizeof(bytes));
+    failed += rdma_post_recv(id, NULL, bytes, sizeof(bytes), mr) != 0;
+    failed += rdma_accept(id, NULL) != 0;
+    failed += rdma_get_recv_comp(id, &wc) != 1 || wc.status != IBV_WC_SUCCESS;
+    failed += rdma_post_send(id, NULL, bytes, wc.byte_len, mr, 0) != 0;
+    failed += rdma_get_send_comp(id, &wc) != 1 || wc.status != IBV_WC_SUCCESS;
+    failed += rdma_disconnect(id) != 0;
+    failed += rdma_dereg_mr(mr) != 0;
+    rdma_destroy_ep(id);
+    return (void *)failed;
+}
+
+static void ep__a_message_there_and_back(void **state)
+{
+    static char sent[32] = "there", got[32];
+    char port[8];
+    pthread_t thread;
+    struct ibv_wc wc;
+    struct rdma_cm_id *listener = create_ep(RAI_PASSIVE, "0", true);
+    assert_int_equal(rdma_listen(listener, 0), 0);
+    snprintf(port, sizeof(port), "%d", ntohs(rdma_get_src_port(listener)));
+    assert_int_equal(pthread_create(&thread, NULL, serve, listener), 0);
+
+    struct rdma_cm_id *id = create_ep(0, port, true);
+    struct ibv_mr *send_mr = rdma_reg_msgs(id, sent, sizeof(sent)), *recv_mr = rdma_reg_msgs(id, got, sizeof(got));
+    assert_int_equal(rdma_post_recv(id, NULL, got, sizeof(got), recv_mr), 0);
+    assert_int_equal(rdma_connect(id, NULL), 0);
+    assert_int_equal(rdma_post_send(id, NULL, sent, sizeof(sent), send_mr, 0), 0);
+    assert_int_equal(rdma_get_send_comp(id, &wc), 1);
+    assert_int_equal(rdma_get_recv_comp(id, &wc), 1);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_string_equal(got, "there");
+    void *failed;
+    assert_int_equal(rdma_disconnect(id), 0);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(rdma_dereg_mr(send_mr), 0);
+    assert_int_equal(rdma_dereg_mr(recv_mr), 0);
+    rdma_destroy_ep(id);
+    rdma_destroy_ep(listener);
+}
+
+static void ep__calls_return_what_went_wrong(void **state)
+{
+    struct rdma_cm_id *id = create_ep(0, "9", true), *other;
+    expect_errno(rdma_connect(id, NULL), ECONNREFUSED);
+    expect_errno(rdma_get_request(id, &other), EINVAL); // it does not listen
+    rdma_destroy_ep(id);
+    struct rdma_addrinfo foreign = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_RC};
+    struct sockaddr_storage there = fixture_sockaddr("192.0.2.1", 0);
+    foreign.ai_src_addr = (struct sockaddr *)&there;
+    expect_errno(rdma_create_ep(&id, &foreign, NULL, NULL), ENODEV);
+}
+
+static void srq__belongs_to_an_id(void **state)
+{
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct rdma_cm_id *id = create_ep(0, "9", false);
+    assert_int_equal(rdma_create_srq(id, NULL, &attr), 0);
+    assert_non_null(id->srq);
+    expect_errno(rdma_create_srq(id, NULL, &attr), EINVAL);
+    rdma_destroy_srq(id);
+    assert_null(id->srq);
+    struct ibv_srq_init_attr_ex ex = {.attr = {.max_wr = 4, .max_sge = 1}};
+    assert_int_equal(rdma_create_srq_ex(id, &ex), 0);
+    rdma_destroy_ep(id);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ep__a_message_there_and_back),
+        cmocka_unit_test(ep__calls_return_what_went_wrong),
+        cmocka_unit_test(srq__belongs_to_an_id),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, NULL);
+}

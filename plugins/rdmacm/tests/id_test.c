@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Ids, addresses and event channels.
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+static void channel__says_whether_it_holds_something(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_event *event;
+    assert_non_null(channel);
+    struct pollfd poller = {.fd = channel->fd, .events = POLLIN};
+    assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rdma_get_cm_event(channel, &event), EAGAIN);
+    assert_int_equal(poll(&poller, 1, 0), 0);
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9);
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), 0);
+    assert_int_equal(rdma_resolve_route(id, 100), 0);
+    assert_int_equal(poll(&poller, 1, 0), 1);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_int_equal(poll(&poller, 1, 0), 1);
+    pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    assert_int_equal(poll(&poller, 1, 0), 0);
+    expect_errno(rdma_get_cm_event(channel, &event), EAGAIN);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+}
+
+// Events that nobody took end with their id.
+static void channel__is_empty_when_its_ids_are_gone(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct pollfd poller = {.fd = channel->fd, .events = POLLIN};
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9);
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), 0);
+    assert_int_equal(poll(&poller, 1, 0), 1);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    assert_int_equal(poll(&poller, 1, 0), 0);
+    rdma_destroy_event_channel(channel);
+}
+
+static void bind__refuses_ports_in_use_and_foreign_addresses(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *id;
+    uint16_t port;
+    struct rdma_cm_id *listener = fixture_listener(channel, RDMA_PS_TCP, &port);
+    struct sockaddr_storage taken = fixture_sockaddr(fixture_address, port), any = fixture_sockaddr("0.0.0.0", port);
+    struct sockaddr_storage foreign = fixture_sockaddr("192.0.2.1", 0);
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&taken), EADDRINUSE);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&any), EADDRINUSE);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&foreign), ENODEV);
+    foreign.ss_family = AF_UNIX;
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&foreign), EAFNOSUPPORT);
+    assert_int_equal(rdma_destroy_id(listener), 0);
+    assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&taken), 0); // free at once
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&taken), EINVAL);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+}
+
+static void create_id__refuses_an_unknown_port_space(void **state)
+{
+    struct rdma_cm_id *id;
+    expect_errno(rdma_create_id(NULL, &id, NULL, (enum rdma_port_space)5), EINVAL);
+}
+
+static void set_option__checks_what_it_is_given(void **state)
+{
+    struct rdma_cm_id *id;
+    uint8_t byte = 32;
+    int one = 1;
+    assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1), 0);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &one, sizeof(one)), EINVAL);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, 1), EINVAL);
+    byte = 14;
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, 1), 0);
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), 0);
+    assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one)), 0);
+    expect_errno(rdma_set_option(id, 99, 0, &one, sizeof(one)), ENOSYS);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_ID, 99, &one, sizeof(one)), ENOSYS);
+    assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+static void migrate__takes_events_along(void **state)
+{
+    struct rdma_event_channel *from = rdma_create_event_channel(), *to = rdma_create_event_channel();
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9);
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(from, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), 0);
+    assert_int_equal(rdma_migrate_id(id, to), 0);
+    assert_ptr_equal(id->channel, to);
+    rdma_destroy_event_channel(from);
+    pass_event(to, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(to);
+}
+
+static void getaddrinfo__both_sides(void **state)
+{
+    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *info;
+    assert_int_equal(rdma_getaddrinfo(fixture_address, "7471", &hints, &info), 0);
+    assert_int_equal(info->ai_qp_type, IBV_QPT_RC);
+    assert_int_equal(info->ai_dst_len, sizeof(struct sockaddr_in));
+    assert_null(info->ai_src_addr);
+    rdma_freeaddrinfo(info);
+    hints = (struct rdma_addrinfo){.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_UDP};
+    assert_int_equal(rdma_getaddrinfo(NULL, "7471", &hints, &info), 0);
+    assert_int_equal(info->ai_qp_type, IBV_QPT_UD);
+    assert_non_null(info->ai_src_addr);
+    assert_null(info->ai_dst_addr);
+    rdma_freeaddrinfo(info);
+    hints.ai_flags = RAI_NUMERICHOST;
+    assert_int_not_equal(rdma_getaddrinfo("no number", "7471", &hints, &info), 0);
+    assert_int_not_equal(rdma_getaddrinfo(NULL, NULL, NULL, &info), 0);
+}
+
+static void get_devices__shows_the_one(void **state)
+{
+    int count;
+    struct ibv_context **list = rdma_get_devices(&count);
+    assert_int_equal(count, 1);
+    assert_non_null(list[0]);
+    assert_null(list[1]);
+    rdma_free_devices(list);
+}
+
+static void event_str__has_one_for_every_type(void **state)
+{
+    for (int type = RDMA_CM_EVENT_ADDR_RESOLVED; type <= RDMA_CM_EVENT_TIMEWAIT_EXIT; type++)
+        assert_non_null(strstr(rdma_event_str((enum rdma_cm_event_type)type), "RDMA_CM_EVENT_"));
+    assert_string_equal(rdma_event_str((enum rdma_cm_event_type)99), "UNKNOWN EVENT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(channel__says_whether_it_holds_something),
+        cmocka_unit_test(channel__is_empty_when_its_ids_are_gone),
+        cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
+        cmocka_unit_test(create_id__refuses_an_unknown_port_space),
+        cmocka_unit_test(set_option__checks_what_it_is_given),
+        cmocka_unit_test(migrate__takes_events_along),
+        cmocka_unit_test(getaddrinfo__both_sides),
+        cmocka_unit_test(get_devices__shows_the_one),
+        cmocka_unit_test(event_str__has_one_for_every_type),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, NULL);
+}
