@@ -139,6 +139,12 @@ bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb
     return true;
 }
 
+bool alb_cq_is_empty(const struct alb_cq *cq)
+{
+    return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+           atomic_load_explicit(&cq->tail, memory_order_seq_cst);
+}
+
 const struct alb_wc *alb_cq_peek(struct alb_cq *cq)
 {
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);

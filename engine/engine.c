@@ -29,7 +29,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .mtu_max_bytes = 4096,
         .window_start_bytes = 64 << 10,
         .window_min_bytes = 16 << 10,
-        .window_max_bytes = 1 << 20,
+        .window_max_bytes = 2 << 20,
         .unreliable_bytes_per_s = 1000000000,
         .ack_timeout_min_ns = 0,
         .loss = "go-back-n",

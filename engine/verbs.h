@@ -158,6 +158,8 @@ struct alb_engine *alb_cq_engine(const struct alb_cq *cq);
 
 // [ring] The oldest completion, or NULL; valid until it is popped.
 const struct alb_wc *alb_cq_peek(struct alb_cq *cq);
+// [any thread] True if nothing was queued a moment ago.
+bool alb_cq_is_empty(const struct alb_cq *cq);
 // [ring] Drops what alb_cq_peek returned.
 void alb_cq_pop(struct alb_cq *cq);
 // [ring] Asks for one ALB_EVENT_CQ_NOTIFY. Any thread, at any time.
