@@ -31,9 +31,11 @@ static void cq_push__comes_out_in_order(void **state)
     struct fixture *f = *state;
     uint64_t in = 0, out = 0;
     assert_null(alb_cq_peek(f->cq));
+    assert_true(alb_cq_is_empty(f->cq));
     for (int round = 0; round < 10; round++) { // several times round the ring
         for (int i = 0; i < 13; i++)
             assert_true(push(f->cq, in++, ALB_WC_SUCCESS, false));
+        assert_false(alb_cq_is_empty(f->cq));
         assert_int_equal(alb_cq_peek(f->cq)->timestamp, 77);
         for (int i = 0; i < 13; i++)
             assert_int_equal(pop(f->cq), out++);
