@@ -6,7 +6,7 @@
 #include "engine/segmenter.h"
 
 // One READ request asks for this much at the most, so that its answers do not overrun our own receive buffer (LESSONS
-// 1).
+// 9).
 #define READ_PIECE_BYTES (64u * 1024)
 
 uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k, uint32_t count)
