@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Loads libibverbs.so.1 from the private directory and asks it what a program would ask.
+// Loads libibverbs.so.1 and librdmacm.so.1 from the private directory and asks them what a program would ask.
 #include "tools/door.h"
 
 #include "tools/libraries.h"
@@ -21,7 +21,7 @@
     X(query_gid)
 
 struct door {
-    void *library;
+    void *library, *cm_library;
     struct ibv_device **devices;
     int device_count;
 #define X(name) __typeof__(ibv_##name) *name;
@@ -45,29 +45,42 @@ static bool resolve(struct door *door, char *error, size_t error_size)
     return true;
 }
 
-struct door *door_open(const char *directory, char *error, size_t error_size)
+static void *load(const char *directory, const char *library, char *error, size_t error_size)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/%s", directory, LIBRARIES_DOOR);
-    struct door *door = calloc(1, sizeof(*door));
-    if (door == NULL || length < 0 || (size_t)length >= sizeof(path)) {
-        snprintf(error, error_size, "%s", strerror(door == NULL ? ENOMEM : ENAMETOOLONG));
-        free(door);
+    int length = snprintf(path, sizeof(path), "%s/%s", directory, library);
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        snprintf(error, error_size, "%s", strerror(ENAMETOOLONG));
         return NULL;
     }
-    door->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (door->library == NULL) {
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
         snprintf(error, error_size, "%s", dlerror());
-        free(door);
-        return NULL;
-    }
-    if (!resolve(door, error, error_size)) {
-        door_close(door);
-        return NULL;
-    }
+    return handle;
+}
+
+static bool fill(struct door *door, const char *directory, char *error, size_t error_size)
+{
+    door->library = load(directory, LIBRARIES_DOOR, error, error_size);
+    if (door->library == NULL || !resolve(door, error, error_size))
+        return false;
+    door->cm_library = load(directory, LIBRARIES_CM_DOOR, error, error_size);
+    if (door->cm_library == NULL)
+        return false;
     door->devices = door->get_device_list(&door->device_count);
-    if (door->devices == NULL) {
+    if (door->devices == NULL)
         snprintf(error, error_size, "no device list: %s", strerror(errno));
+    return door->devices != NULL;
+}
+
+struct door *door_open(const char *directory, char *error, size_t error_size)
+{
+    struct door *door = calloc(1, sizeof(*door));
+    if (door == NULL) {
+        snprintf(error, error_size, "%s", strerror(ENOMEM));
+        return NULL;
+    }
+    if (!fill(door, directory, error, error_size)) {
         door_close(door);
         return NULL;
     }
@@ -78,7 +91,10 @@ void door_close(struct door *door)
 {
     if (door->devices != NULL)
         door->free_device_list(door->devices);
-    dlclose(door->library);
+    if (door->cm_library != NULL)
+        dlclose(door->cm_library);
+    if (door->library != NULL)
+        dlclose(door->library);
     free(door);
 }
 
@@ -97,6 +113,20 @@ const char *door_interface(const struct door *door)
     };
     for (size_t i = 0; i < ALB_COUNT(versions); i++) {
         if (dlvsym(door->library, versions[i][1], versions[i][0]) != NULL)
+            return versions[i][0];
+    }
+    return "unknown";
+}
+
+const char *door_cm_interface(const struct door *door)
+{
+    static const char *const versions[][2] = {
+        {"RDMACM_1.3", "rdma_get_remote_ece"},
+        {"RDMACM_1.2", "rdma_establish"},
+        {"RDMACM_1.0", "rdma_connect"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(versions); i++) {
+        if (dlvsym(door->cm_library, versions[i][1], versions[i][0]) != NULL)
             return versions[i][0];
     }
     return "unknown";

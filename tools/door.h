@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The verbs door as a program sees it: loaded at run time, asked through its public names. So `albedo info` shows what
+// The doors as a program sees them: loaded at run time, asked through their public names. So `albedo info` shows what
 // programs will get, and fails where they would.
 #pragma once
 
@@ -21,7 +21,7 @@ struct door_device {
     union ibv_gid gids[DOOR_GIDS_MAX];
 };
 
-// Loads the door from a directory. NULL: error says why.
+// Loads the doors from a directory. NULL: error says why.
 struct door *door_open(const char *directory, char *error, size_t error_size);
 void door_close(struct door *door);
 
@@ -30,6 +30,9 @@ const char *door_interface(const struct door *door);
 // The next name of the private interface that providers link against, from the oldest on; NULL after the last.
 // *position starts at 0.
 const char *door_private_interface(const struct door *door, uint32_t *position);
+
+// The highest version of the rdma_cm interface, such as "RDMACM_1.3".
+const char *door_cm_interface(const struct door *door);
 
 uint32_t door_device_count(const struct door *door);
 // Opens the device, asks it about itself, and closes it. False: error says why.

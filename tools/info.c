@@ -109,8 +109,8 @@ static json_t *gather(char *error, size_t error_size)
     char directory[PATH_MAX];
     int failed = libraries_find(directory);
     if (failed != 0) {
-        snprintf(error, error_size, "%s is not in %s: %s; build it with make, or install again", LIBRARIES_DOOR,
-                 directory, strerror(failed));
+        snprintf(error, error_size, "%s and %s are not in %s: %s; build them with make, or install again",
+                 LIBRARIES_DOOR, LIBRARIES_CM_DOOR, directory, strerror(failed));
         return NULL;
     }
     struct door *door = door_open(directory, error, error_size);
@@ -123,9 +123,10 @@ static json_t *gather(char *error, size_t error_size)
         uint32_t position = 0;
         for (const char *name; (name = door_private_interface(door, &position)) != NULL;)
             json_array_append_new(private, json_string(name));
-        info = json_pack("{s:s, s:s, s:{s:s, s:s, s:o}, s:o, s:o}", "version", ALBEDO_VERSION, "libraries", directory,
-                         "verbs", "library", LIBRARIES_DOOR, "interface", door_interface(door), "private_interfaces",
-                         private, "devices", devices, "host", gather_host());
+        info = json_pack("{s:s, s:s, s:{s:s, s:s, s:o}, s:{s:s, s:s}, s:o, s:o}", "version", ALBEDO_VERSION,
+                         "libraries", directory, "verbs", "library", LIBRARIES_DOOR, "interface", door_interface(door),
+                         "private_interfaces", private, "rdma_cm", "library", LIBRARIES_CM_DOOR, "interface",
+                         door_cm_interface(door), "devices", devices, "host", gather_host());
     }
     door_close(door);
     return info;
@@ -147,6 +148,7 @@ static void print_members(const json_t *object, const char *indent)
 static void print_text(const json_t *info)
 {
     const json_t *verbs = json_object_get(info, "verbs");
+    const json_t *cm = json_object_get(info, "rdma_cm");
     const json_t *device, *address, *private;
     size_t i, j;
     printf("albedo     %s\n", json_string_value(json_object_get(info, "version")));
@@ -155,7 +157,8 @@ static void print_text(const json_t *info)
            json_string_value(json_object_get(verbs, "interface")));
     json_array_foreach(json_object_get(verbs, "private_interfaces"), i, private)
         printf(", %s", json_string_value(private));
-    puts("");
+    printf("\nrdma_cm    %s, %s\n", json_string_value(json_object_get(cm, "library")),
+           json_string_value(json_object_get(cm, "interface")));
     json_array_foreach(json_object_get(info, "devices"), i, device)
     {
         printf("\ndevice %s (%s)\n", json_string_value(json_object_get(device, "name")),

@@ -2,7 +2,7 @@
 // Finds the libraries and puts them in front.
 //
 // Both variables are needed: LD_LIBRARY_PATH wins over DT_RUNPATH but not over DT_RPATH, and serves programs that
-// dlopen "libibverbs.so"; a preloaded library of the same SONAME and symbol versions wins everywhere.
+// dlopen "libibverbs.so" or "librdmacm.so"; a preloaded library of the same SONAME and symbol versions wins everywhere.
 #include "tools/libraries.h"
 
 #include <errno.h>
@@ -12,11 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool holds_door(const char *directory)
+static bool holds(const char *directory, const char *library)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/%s", directory, LIBRARIES_DOOR);
+    int length = snprintf(path, sizeof(path), "%s/%s", directory, library);
     return length > 0 && (size_t)length < sizeof(path) && access(path, R_OK) == 0;
+}
+
+static bool holds_doors(const char *directory)
+{
+    return holds(directory, LIBRARIES_DOOR) && holds(directory, LIBRARIES_CM_DOOR);
 }
 
 int libraries_find(char directory[PATH_MAX])
@@ -37,7 +42,7 @@ int libraries_find(char directory[PATH_MAX])
             return ENAMETOOLONG;
         if (i == 0)
             memcpy(first, place, sizeof(first));
-        if (holds_door(place) && realpath(place, directory) != NULL)
+        if (holds_doors(place) && realpath(place, directory) != NULL)
             return 0;
     }
     memcpy(directory, first, sizeof(first));
@@ -66,10 +71,11 @@ int libraries_put_in_front(const char *directory)
         return error;
     // Blanks separate the names in LD_PRELOAD too; bare names are then found through LD_LIBRARY_PATH.
     bool bare = strpbrk(directory, " \t\n") != NULL;
+    const char *folder = bare ? "" : directory, *slash = bare ? "" : "/";
     char *preload = NULL;
     const char *sanitizer = ALBEDO_SANITIZER_RUNTIME; // must come first of all; "" in an ordinary build
-    if (asprintf(&preload, "%s%s%s%s%s:%s%s%s", sanitizer, *sanitizer != '\0' ? ":" : "", bare ? "" : directory,
-                 bare ? "" : "/", LIBRARIES_DOOR, bare ? "" : directory, bare ? "" : "/", LIBRARIES_SHIM) < 0)
+    if (asprintf(&preload, "%s%s%s%s%s:%s%s%s:%s%s%s", sanitizer, *sanitizer != '\0' ? ":" : "", folder, slash,
+                 LIBRARIES_DOOR, folder, slash, LIBRARIES_CM_DOOR, folder, slash, LIBRARIES_SHIM) < 0)
         return ENOMEM;
     error = prepend("LD_PRELOAD", preload);
     free(preload);

@@ -7,10 +7,11 @@
 
 #include <limits.h>
 
-#define LIBRARIES_DOOR "libibverbs.so.1"   // the verbs door
-#define LIBRARIES_SHIM "libalbedo-shim.so" // shows programs the device nodes they look for
+#define LIBRARIES_DOOR    "libibverbs.so.1"   // the verbs door
+#define LIBRARIES_CM_DOOR "librdmacm.so.1"    // the rdma_cm door
+#define LIBRARIES_SHIM    "libalbedo-shim.so" // shows programs the device nodes they look for
 
-// Writes the directory that holds the door. ENOENT: there is none; *directory is then where it was first looked for.
+// Writes the directory that holds the doors. ENOENT: there is none; *directory is then where it was first looked for.
 int libraries_find(char directory[PATH_MAX]);
 
 // Puts the libraries of that directory in front for programs that are executed from here on: sets LD_LIBRARY_PATH and

@@ -196,8 +196,8 @@ static int put_libraries_in_front(void)
     char directory[PATH_MAX];
     int error = libraries_find(directory);
     if (error == ENOENT)
-        return command_error(COMMAND_FAILED, "run", "%s is not in %s; build it with make, or install again",
-                             LIBRARIES_DOOR, directory);
+        return command_error(COMMAND_FAILED, "run", "%s and %s are not in %s; build them with make, or install again",
+                             LIBRARIES_DOOR, LIBRARIES_CM_DOOR, directory);
     if (error == 0)
         error = libraries_put_in_front(directory);
     if (error == EINVAL)

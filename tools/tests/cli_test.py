@@ -136,12 +136,14 @@ class Info(unittest.TestCase):
         self.assertIn(device["limits"]["path_mtu_bytes"], (256, 512, 1024, 2048, 4096))
         self.assertEqual(info["verbs"]["interface"], "IBVERBS_1.14")
         self.assertIn("IBVERBS_PRIVATE_34", info["verbs"]["private_interfaces"])
+        self.assertEqual(info["rdma_cm"]["library"], "librdmacm.so.1")
+        self.assertRegex(info["rdma_cm"]["interface"], r"^RDMACM_1\.[0-9]$")
         self.assertGreater(info["host"]["receive_buffer_default_bytes"], 0)
 
     def test_text_says_the_same(self):
         status, out, err = albedo("info")
         self.assertEqual(status, 0, err)
-        for word in ("roce0", "127.0.0.1", "queue_pairs", "IBVERBS_1.14", "gso"):
+        for word in ("roce0", "127.0.0.1", "queue_pairs", "IBVERBS_1.14", "RDMACM_1.", "gso"):
             self.assertIn(word, out)
 
     def test_address_that_is_not_local(self):
