@@ -201,6 +201,18 @@ static void reset(struct alb_rc *rc)
     rc->farewells = 0;
 }
 
+// In error a NAK that says why, and the answers owed before it, are still sent; without one, the acknowledgement of
+// what came before, unless that would acknowledge what is not answered any more.
+static void end_answers(struct alb_rc *rc)
+{
+    if (rc->nak_is_due || rc->answer_count) {
+        rc->ack_is_due = false;
+        rc->farewells = 0;
+    }
+    if (!rc->nak_is_due)
+        rc->answer_count = 0;
+}
+
 static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
 {
     struct alb_rc *rc = alb_rc_of(qp);
@@ -211,15 +223,12 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
         alb_scheduler_remove(&qp->source);
         disconnect(qp);
         break;
-    case ALB_QPS_ERR: // a NAK that says why, and the answers owed before it, are still sent
+    case ALB_QPS_ERR:
         alb_rc_requester_stop(rc);
         alb_assembly_abandon(&rc->assembly);
-        rc->ack_is_due = false;
-        rc->farewells = 0;
-        if (rc->nak_is_due)
-            break;
-        rc->answer_count = 0;
-        alb_scheduler_remove(&qp->source);
+        end_answers(rc);
+        if (!alb_rc_owes(rc))
+            alb_scheduler_remove(&qp->source);
         break;
     case ALB_QPS_SQD:
         alb_rc_retire(rc, now);
@@ -265,10 +274,10 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
 static bool is_quiet(const struct alb_qp *qp)
 {
     const struct alb_rc *rc = alb_rc_of(qp);
-    if (rc->nak_is_due)
-        return false;
-    if (alb_qp_current_state(qp) < ALB_QPS_RTR || alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
         return true;
+    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        return !alb_rc_owes(rc);
     return rc->una == rc->high && !alb_rc_owes(rc) &&
            rc->started == atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
 }

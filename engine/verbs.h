@@ -297,7 +297,7 @@ alb_qpn alb_qp_number(const struct alb_qp *qp);
 enum alb_qp_state alb_qp_current_state(const struct alb_qp *qp); // any thread
 enum alb_qp_type alb_qp_kind(const struct alb_qp *qp);
 void *alb_qp_user(const struct alb_qp *qp);
-// The program is about to destroy it: what the peer may still wait for is acknowledged more than once, since nobody
+// The program is about to destroy it or to end its connection: what the peer may still wait for is acknowledged more than once, since nobody
 // will be there to answer when an acknowledgement that was lost is asked for again.
 void alb_qp_farewell(struct alb_qp *qp);
 // Nothing sent is unacknowledged and nothing that must be answered is unanswered: what close and exit wait for.

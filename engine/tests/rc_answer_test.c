@@ -258,6 +258,35 @@ static void farewell__acknowledges_again_what_came(void **state)
     assert_int_equal(pair_send(c->pair, 1), 0);
 }
 
+// A program that has what it waited for may end the connection before the acknowledgement has left.
+static void farewell__is_said_in_error_too(void **state)
+{
+    struct context *c = *state;
+    struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
+    alb_qp_farewell(c->qps[1]);
+    assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_false(alb_qp_is_quiet(c->qps[1]));
+    assert_int_equal(pair_send(c->pair, 1), 3);
+    assert_int_equal(pair_peek(c->pair, 1, 0)->roce.opcode, ALB_RC_ACK);
+    assert_int_equal(pair_peek(c->pair, 1, 0)->roce.syndrome, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    assert_true(alb_qp_is_quiet(c->qps[1]));
+    alb_qp_farewell(c->qps[1]);
+    assert_int_equal(pair_send(c->pair, 1), 0);
+}
+
+// What has not been answered must not be acknowledged.
+static void farewell__is_not_said_behind_a_read(void **state)
+{
+    struct context *c = *state;
+    struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    arrive(c, ALB_RC_READ_REQUEST, 0, 8);
+    alb_qp_farewell(c->qps[1]);
+    assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_true(alb_qp_is_quiet(c->qps[1]));
+    assert_int_equal(pair_send(c->pair, 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(answer__memory_that_has_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(answer__requests_of_our_own_go_too, setup, teardown),
         cmocka_unit_test_setup_teardown(farewell__acknowledges_again_what_came, setup, teardown),
+        cmocka_unit_test_setup_teardown(farewell__is_said_in_error_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(farewell__is_not_said_behind_a_read, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,8 +223,7 @@ static bool is_quiet(struct alb_door_qp *qp)
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     alb_device_lock(context->device);
     enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
-    bool is_quiet =
-        state == ALB_QPS_RESET || state == ALB_QPS_INIT || state == ALB_QPS_ERR || alb_qp_is_quiet(qp->engine_qp);
+    bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || alb_qp_is_quiet(qp->engine_qp);
     alb_door_unlock(context);
     return is_quiet;
 }
@@ -323,6 +322,16 @@ static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *att
     return error;
 }
 
+static int modify(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
+{
+    bool moves = mask & IBV_QP_STATE;
+    if (moves && attr->state == ALB_QPS_RESET)
+        return modify_to_reset(qp, attr, mask);
+    if (moves && attr->state == ALB_QPS_ERR)
+        alb_qp_farewell(qp->engine_qp);
+    return alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
+}
+
 int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
 {
     struct alb_qp_attr engine;
@@ -335,10 +344,7 @@ int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
         error = alb_door_lock(context);
     if (error)
         return error;
-    if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-        error = modify_to_reset(qp, &engine, mask);
-    else
-        error = alb_qp_modify(qp->engine_qp, &engine, (uint32_t)mask, alb_device_now());
+    error = modify(qp, &engine, mask);
     alb_door_unlock(context);
     if (!error && mask & IBV_QP_STATE)
         outer->state = attr->qp_state;
