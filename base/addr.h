@@ -27,6 +27,12 @@ static inline bool alb_addr_is_ipv4(const struct alb_addr *a)
     return memcmp(a->bytes, prefix, sizeof(prefix)) == 0;
 }
 
+// A multicast group: ff00::/8, or 224.0.0.0/4.
+static inline bool alb_addr_is_multicast(const struct alb_addr *a)
+{
+    return a->bytes[0] == 0xff || (alb_addr_is_ipv4(a) && (a->bytes[12] & 0xf0) == 0xe0);
+}
+
 static inline bool alb_endpoint_equals(const struct alb_endpoint *a, const struct alb_endpoint *b)
 {
     return a->port == b->port && alb_addr_equals(&a->addr, &b->addr);

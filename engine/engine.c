@@ -2,6 +2,7 @@
 // The engine as a whole: its life, its clockwork, and what leaves it.
 #include "engine/engine.h"
 
+#include "engine/group.h"
 #include "engine/impl.h"
 #include "engine/unreliable.h"
 
@@ -25,6 +26,8 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .sge_max = ALB_MAX_SGE,
         .inline_max_bytes = ALB_MAX_INLINE,
         .rd_atomic_max = 128,
+        .group_max = 256,
+        .group_qp_max = 1024,
         .peer_max = 16384,
         .mtu_max_bytes = 4096,
         .window_start_bytes = 64 << 10,
@@ -82,6 +85,7 @@ static int init_tables(struct alb_engine *engine)
 static void fini_tables(struct alb_engine *engine)
 {
     alb_trace_fini(engine);
+    alb_groups_fini(engine);
     alb_peers_fini(engine);
     alb_region_table_fini(engine);
     alb_engine_put_memory(engine, engine->qps, engine->config.qp_max * sizeof(*engine->qps));

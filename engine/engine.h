@@ -36,6 +36,8 @@ struct alb_engine_config {
     uint32_t pd_max, region_max, cq_max, srq_max, ah_max, qp_max;
     uint32_t cqe_max, send_wr_max, recv_wr_max, srq_wr_max, sge_max, inline_max_bytes;
     uint32_t rd_atomic_max; // outstanding READs and atomics per queue pair, each way
+    uint32_t group_max;     // multicast groups with attached queue pairs; 0: none can be attached
+    uint32_t group_qp_max;  // queue pairs attached to one group
     uint32_t peer_max;      // distinct remote endpoints with connected queue pairs
     uint32_t mtu_max_bytes; // largest path_mtu accepted
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer

@@ -35,11 +35,11 @@ static int check_init(const struct alb_engine *engine, const struct alb_qp_init 
     return 0;
 }
 
-// No queue pair has that index yet, and may have it: 0xffffff is the multicast QPN.
+// No queue pair has that index yet, and may have it.
 static bool index_is_free(const struct alb_engine *engine, uint32_t index)
 {
     alb_qpn qpn = (uint32_t)engine->config.slot << 16 | index;
-    return index < engine->config.qp_max && !engine->qps[index] && qpn != ALB_QPN_MASK;
+    return index < engine->config.qp_max && !engine->qps[index] && qpn != ALB_MULTICAST_QPN;
 }
 
 // A free index, searched from a random one, so that a number says nothing about the next; 0 if none is free.
@@ -126,6 +126,7 @@ static struct alb_qp *new_qp(struct alb_pd *pd, const struct alb_qp_init *init, 
     alb_source_init(&qp->source, build_nothing);
     alb_event_node_init(&qp->event, ALB_EVENT_OF_QP);
     alb_list_init(&qp->windows);
+    alb_list_init(&qp->groups);
     return qp;
 }
 
@@ -172,6 +173,8 @@ static void silence_bell(struct alb_qp *qp)
 int alb_qp_destroy(struct alb_qp *qp)
 {
     struct alb_engine *engine = qp->engine;
+    if (!alb_list_is_empty(&qp->groups))
+        return EBUSY;
     silence_bell(qp);
     alb_qp_set_state(qp, ALB_QPS_RESET, engine->now);
     alb_region_release_qp(qp);

@@ -41,6 +41,7 @@ struct alb_qp {
     struct alb_event_node event;
     struct alb_qp_failure failure;
     struct alb_list windows; // memory windows of type 2 bound on it
+    struct alb_list groups;  // UD: its memberships (engine/group.h)
     struct alb_qp_stats *stats;
     struct alb_qp_stats own_stats; // where the driver supplies none
     struct alb_qp *_Atomic bell_next;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Receive: from datagrams to the queue pair they are for. Everything that comes in is hostile until proven otherwise;
 // what does not fit is dropped and counted by reason.
+#include "engine/group.h"
 #include "engine/gsi.h"
 #include "engine/impl.h"
 
@@ -31,6 +32,27 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
     return qp->delivery->rx(qp, packet, now);
 }
 
+static void note_drop(struct alb_engine *engine, const struct alb_packet *packet, enum alb_drop drop, alb_time now)
+{
+    alb_engine_count_drop(engine, drop);
+    alb_trace_add(engine, ALB_TRACE_drop, packet->roce.dest_qpn, packet->roce.psn, drop, packet->roce.opcode, now);
+}
+
+// Each member takes its copy or drops it, whatever the others do.
+static enum alb_drop deliver_copies(struct alb_engine *engine, const struct alb_packet *packet, alb_time now)
+{
+    const struct alb_group *group = alb_group_find(engine, &packet->datagram->local.addr);
+    if (!group)
+        return ALB_DROP_NO_MEMBER;
+    ALB_LIST_FOR_EACH (&group->members, node) {
+        struct alb_qp *qp = ALB_LIST_ENTRY(node, struct alb_membership, in_group)->qp;
+        enum alb_drop drop = deliver(engine, qp, packet, now);
+        if (drop != ALB_DROP_NONE)
+            note_drop(engine, packet, drop, now);
+    }
+    return ALB_DROP_NONE;
+}
+
 static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagram *datagram, struct alb_packet *packet,
                              alb_time now)
 {
@@ -45,6 +67,8 @@ static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagra
     struct alb_qp *qp = alb_engine_find_qp(engine, packet->roce.dest_qpn);
     if (alb_likely(qp))
         return deliver(engine, qp, packet, now);
+    if (alb_addr_is_multicast(&datagram->local.addr))
+        return packet->roce.dest_qpn == ALB_MULTICAST_QPN ? deliver_copies(engine, packet, now) : ALB_DROP_WRONG_LOCAL;
     if ((packet->roce.dest_qpn & ALB_GSI_INDEX_MASK) == ALB_GSI_QPN)
         return alb_gsi_rx(engine, packet, now);
     return ALB_DROP_UNKNOWN_QP;
@@ -63,9 +87,8 @@ void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagra
         enum alb_drop drop = receive(engine, &datagrams[i], &packet, now);
         if (alb_likely(drop == ALB_DROP_NONE))
             continue;
-        alb_engine_count_drop(engine, drop);
         if (drop == ALB_DROP_TRUNCATED)
             packet.roce = (struct alb_roce){0}; // nothing of it was decoded
-        alb_trace_add(engine, ALB_TRACE_drop, packet.roce.dest_qpn, packet.roce.psn, drop, packet.roce.opcode, now);
+        note_drop(engine, &packet, drop, now);
     }
 }

@@ -97,6 +97,8 @@ static enum alb_drop check(const struct alb_qp *qp, const struct alb_packet *pac
         return ALB_DROP_BAD_SERVICE;
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
+    if (alb_addr_is_multicast(&packet->datagram->local.addr) != (packet->roce.dest_qpn == ALB_MULTICAST_QPN))
+        return ALB_DROP_WRONG_LOCAL;
     if (packet->roce.qkey != qp->attr.qkey)
         return ALB_DROP_BAD_QKEY;
     if (packet->payload_bytes > qp->engine->config.mtu_max_bytes)

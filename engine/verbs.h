@@ -28,6 +28,8 @@ typedef uint32_t alb_qpn; // 24 bits: process slot (8) | index (16)
 #define ALB_MAX_MESSAGE (1u << 31)
 #define ALB_GRH_BYTES   40
 
+#define ALB_MULTICAST_QPN 0xffffff // destination of datagrams to a multicast group (volume 1, 10.5)
+
 // ---- protection domains -----------------------------------------------------------------------------------
 
 // ENOMEM at the configured limit.
@@ -291,6 +293,7 @@ int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **q
 // EOPNOTSUPP: path migration, rate limits.
 int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask, alb_time now);
 void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_qp_init *init);
+// EBUSY while it is attached to a multicast group.
 int alb_qp_destroy(struct alb_qp *qp);
 
 alb_qpn alb_qp_number(const struct alb_qp *qp);
@@ -302,6 +305,17 @@ void *alb_qp_user(const struct alb_qp *qp);
 void alb_qp_farewell(struct alb_qp *qp);
 // Nothing sent is unacknowledged and nothing that must be answered is unanswered: what close and exit wait for.
 bool alb_qp_is_quiet(const struct alb_qp *qp);
+
+// Attaches a queue pair to a multicast group: it gets a copy of each datagram that the driver receives at the group's
+// address, also of what was sent from this host or by itself. Attached twice is attached once. EINVAL: not of UD, or
+// not a multicast address; ENOMEM: too many groups, or queue pairs in this one.
+int alb_qp_attach(struct alb_qp *qp, const struct alb_addr *group);
+// EINVAL: it is not attached to this group.
+int alb_qp_detach(struct alb_qp *qp, const struct alb_addr *group);
+// A group that the queue pair is attached to. False if there is none.
+bool alb_qp_group(const struct alb_qp *qp, struct alb_addr *group);
+// True if a queue pair is attached to the group: the driver has to receive at its address.
+bool alb_engine_has_group(const struct alb_engine *engine, const struct alb_addr *group);
 
 enum alb_wr_opcode {
     ALB_WR_RDMA_WRITE = 0,

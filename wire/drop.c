@@ -30,6 +30,7 @@ static const char *const names[] = {
     [ALB_DROP_BAD_REQUEST] = "bad_request",
     [ALB_DROP_STALE_RESPONSE] = "stale_response",
     [ALB_DROP_BAD_RESPONSE] = "bad_response",
+    [ALB_DROP_NO_MEMBER] = "no_member",
     [ALB_DROP_NO_RESOURCES] = "no_resources",
     [ALB_DROP_FAULT] = "fault",
 };

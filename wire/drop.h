@@ -35,6 +35,7 @@ enum alb_drop {
     ALB_DROP_BAD_REQUEST,       // an operation that this queue pair does not take
     ALB_DROP_STALE_RESPONSE,    // acknowledges or answers what is not in flight
     ALB_DROP_BAD_RESPONSE,      // an answer that does not fit its request
+    ALB_DROP_NO_MEMBER,         // multicast to a group that no queue pair is attached to
 
     // Ourselves.
     ALB_DROP_NO_RESOURCES, // a bounded pool of the engine is empty

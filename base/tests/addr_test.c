@@ -82,6 +82,23 @@ static void alb_endpoint_equals__port_and_address(void **state)
     assert_false(alb_endpoint_equals(&a, &b));
 }
 
+static void alb_addr_is_multicast__both_families(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_multicast;
+    } cases[] = {
+        {"224.0.0.0", true},  {"239.255.255.255", true}, {"223.255.255.255", false},
+        {"240.0.0.0", false}, {"0.0.0.0", false},        {"ff00::", true},
+        {"ff0e::1", true},    {"fe80::1", false},        {"::e0:1", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct alb_addr addr;
+        assert_true(alb_addr_parse(cases[i].text, &addr));
+        assert_int_equal(alb_addr_is_multicast(&addr), cases[i].is_multicast);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +108,7 @@ int main(void)
         cmocka_unit_test(alb_addr_format__round_trip),
         cmocka_unit_test(alb_endpoint_format__both_families),
         cmocka_unit_test(alb_endpoint_equals__port_and_address),
+        cmocka_unit_test(alb_addr_is_multicast__both_families),
     };
     return cmocka_run_group_tests_name("addr", tests, NULL, NULL);
 }
