@@ -70,6 +70,9 @@ uint32_t alb_cm_id_number(const struct alb_cm_id *id);
 // Where its messages go, once it has a peer.
 const struct alb_av *alb_cm_id_av(const struct alb_cm_id *id);
 
+// Goes with the next request or answer of the id (REQ, REP, SIDR_REP).
+void alb_cm_id_set_ece(struct alb_cm_id *id, const struct alb_cm_ece *ece);
+
 struct alb_cm_listen {
     uint64_t service_id;
     struct alb_addr addr; // one address; ::ffff:0.0.0.0: any of IPv4; ::: any

@@ -26,6 +26,7 @@ struct alb_cm_id {
     uint64_t transaction;
     struct alb_av av;
     alb_qpn gsi_qpn;
+    struct alb_cm_ece ece;
 
     struct alb_deadline deadline;
     alb_time timeout_ns; // until a message is sent again

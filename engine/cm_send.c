@@ -31,6 +31,7 @@ int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb
     if (is_too_long(type, data))
         return EINVAL;
     id->sent = message_of(id, type);
+    id->sent.ece = id->ece;
     put_private(&id->sent, data);
     return 0;
 }

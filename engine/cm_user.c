@@ -33,6 +33,11 @@ void alb_cm_id_set_user(struct alb_cm_id *id, void *user)
     id->user = user;
 }
 
+void alb_cm_id_set_ece(struct alb_cm_id *id, const struct alb_cm_ece *ece)
+{
+    id->ece = *ece;
+}
+
 uint32_t alb_cm_id_number(const struct alb_cm_id *id)
 {
     return id->local_id;

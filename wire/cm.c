@@ -184,6 +184,48 @@ static void encode_sidr_rep(const struct alb_cm_sidr_rep *rep, uint8_t *p)
     memcpy(p + 24, rep->info, ALB_CM_INFO_MAX);
 }
 
+// ---- enhanced connection establishment ------------------------------------------------------------------------------
+
+// The vendor id stands in what was reserved; the options are the MAD's attribute modifier.
+static uint32_t decode_vendor(enum alb_cm_type type, const uint8_t *p)
+{
+    switch (type) {
+    case ALB_CM_REQ:
+        return alb_get_be24(p + 5);
+    case ALB_CM_REP:
+        return (uint32_t)p[15] << 16 | (uint32_t)p[19] << 8 | p[23];
+    case ALB_CM_SIDR_REP:
+        return (uint32_t)alb_get_be16(p + 6) << 8 | p[11];
+    default:
+        return 0;
+    }
+}
+
+static void encode_vendor(enum alb_cm_type type, uint32_t vendor_id, uint8_t *p)
+{
+    switch (type) {
+    case ALB_CM_REQ:
+        alb_put_be24(p + 5, vendor_id);
+        break;
+    case ALB_CM_REP:
+        p[15] = (uint8_t)(vendor_id >> 16);
+        p[19] = (uint8_t)(vendor_id >> 8);
+        p[23] = (uint8_t)vendor_id;
+        break;
+    case ALB_CM_SIDR_REP:
+        alb_put_be16(p + 6, (uint16_t)(vendor_id >> 8));
+        p[11] = (uint8_t)vendor_id;
+        break;
+    default:
+        break;
+    }
+}
+
+static bool has_ece(enum alb_cm_type type)
+{
+    return type == ALB_CM_REQ || type == ALB_CM_REP || type == ALB_CM_SIDR_REP;
+}
+
 static void decode_body(const uint8_t *p, struct alb_cm_message *out)
 {
     switch (out->type) {
@@ -272,6 +314,8 @@ bool alb_cm_decode(const uint8_t *bytes, uint32_t length, struct alb_cm_message 
     out->local_id = alb_get_be32(p);
     out->remote_id = shapes[out->type - ALB_CM_REQ].has_remote_id ? alb_get_be32(p + 4) : ALB_CM_NEVER_REMOTE;
     decode_body(p, out);
+    if (has_ece(out->type))
+        out->ece = (struct alb_cm_ece){.vendor_id = decode_vendor(out->type, p), .options = mad.modifier};
     memcpy(out->private_data, p + shapes[out->type - ALB_CM_REQ].private_offset, alb_cm_private_bytes(out->type));
     return true;
 }
@@ -286,6 +330,7 @@ void alb_cm_encode(const struct alb_cm_message *message, uint8_t *out)
         .method = ALB_MAD_SEND,
         .transaction = message->transaction,
         .attribute = (uint16_t)message->type,
+        .modifier = has_ece(message->type) ? message->ece.options : 0,
     };
     uint8_t *p = out + ALB_MAD_HEADER_BYTES;
     memset(out, 0, ALB_MAD_BYTES);
@@ -294,6 +339,7 @@ void alb_cm_encode(const struct alb_cm_message *message, uint8_t *out)
     if (shapes[message->type - ALB_CM_REQ].has_remote_id)
         alb_put_be32(p + 4, message->remote_id);
     encode_body(message, p);
+    encode_vendor(message->type, message->ece.vendor_id, p);
     memcpy(p + shapes[message->type - ALB_CM_REQ].private_offset, message->private_data,
            alb_cm_private_bytes(message->type));
 }

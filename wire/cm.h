@@ -71,6 +71,7 @@ enum alb_cm_rej_reason {
     ALB_CM_REJ_INVALID_CLASS_VERSION = 31,
     ALB_CM_REJ_INVALID_FLOW_LABEL = 32,
     ALB_CM_REJ_INVALID_ALT_FLOW_LABEL = 33,
+    ALB_CM_REJ_VENDOR_OPTION = 35, // an enhanced connection establishment that is not supported
 };
 
 // Which message a REJ or an MRA answers.
@@ -185,6 +186,13 @@ struct alb_cm_apr {
     uint8_t info[ALB_CM_INFO_MAX];
 };
 
+// Enhanced connection establishment: what a vendor's queue pairs agree on between themselves. vendor_id has 24 bits; 0:
+// nothing.
+struct alb_cm_ece {
+    uint32_t vendor_id;
+    uint32_t options;
+};
+
 // One message. Of a LAP only the communication ids are read.
 struct alb_cm_message {
     enum alb_cm_type type;
@@ -201,6 +209,7 @@ struct alb_cm_message {
         struct alb_cm_sidr_rep sidr_rep;
         struct alb_cm_apr apr;
     };
+    struct alb_cm_ece ece; // of REQ, REP and SIDR_REP
     uint8_t private_data[ALB_CM_PRIVATE_MAX];
 };
 

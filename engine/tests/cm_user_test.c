@@ -40,6 +40,33 @@ static void connect__refuses_bad_arguments(void **state)
     cm_take_request(cm);
 }
 
+static void ece__goes_with_request_and_reply(void **state)
+{
+    static const struct alb_cm_ece ece = {.vendor_id = 0x15b3, .options = 7};
+    static const struct alb_cm_private knock = {"knock", 6}, come_in = {"come in", 8};
+    struct cm_pair *cm = *state;
+    struct alb_cm_target target = cm_target(cm, 0);
+    struct alb_cm_req req = cm_req(cm, 100);
+    struct alb_cm_rep rep = cm_rep(200);
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 0), cm, &cm->ids[0]), 0);
+    alb_cm_id_set_ece(cm->ids[0], &ece);
+    assert_int_equal(alb_cm_connect(cm->ids[0], &target, &req, &knock, cm->pair->now), 0);
+    struct alb_cm_message sent = cm_expect_sent(cm, 0, ALB_CM_REQ);
+    assert_memory_equal(&sent.ece, &ece, sizeof(ece));
+    cm_take_request(cm);
+    alb_cm_id_set_ece(cm->ids[1], &ece);
+    assert_int_equal(alb_cm_accept(cm->ids[1], &rep, &come_in, cm->pair->now), 0);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    struct alb_cm_event event = cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_memory_equal(&event.message.ece, &ece, sizeof(ece));
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    sent = cm_expect_sent(cm, 0, ALB_CM_RTU);
+    assert_int_equal(sent.ece.vendor_id, 0);
+    cm_deliver(cm, 0);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_ESTABLISHED);
+}
+
 // What does not fit the state changes nothing.
 static void calls__in_the_wrong_state(void **state)
 {
@@ -250,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CM_TEST(connect__handshake_and_parting),
         CM_TEST(connect__refuses_bad_arguments),
+        CM_TEST(ece__goes_with_request_and_reply),
         CM_TEST(calls__in_the_wrong_state),
         CM_TEST(calls__private_data_too_long),
         CM_TEST(reject__with_reason_and_words),

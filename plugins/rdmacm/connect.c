@@ -104,6 +104,8 @@ static int connect_now(struct rdmacm_id *id, const struct rdma_conn_param *param
         return error;
     rdmacm_lock();
     error = alb_cm_id_create(rdmacm_engine(), id, &id->cm);
+    if (!error)
+        alb_cm_id_set_ece(id->cm, &id->local_ece);
     if (!error && is_datagram(id))
         error = alb_cm_resolve(id->cm, &target, req.service_id, &payload.data, 4096ull << RDMACM_RESPONSE_CODE,
                                RDMACM_CM_RETRIES, alb_device_now());
@@ -177,6 +179,7 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
     };
     rdmacm_lock();
+    alb_cm_id_set_ece(id->cm, &id->local_ece);
     error = alb_cm_accept(id->cm, &rep, data, alb_device_now());
     rdmacm_unlock();
     return error;
@@ -187,6 +190,7 @@ static int accept_datagrams(struct rdmacm_id *id, const struct rdma_conn_param *
 {
     uint32_t qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
     rdmacm_lock();
+    alb_cm_id_set_ece(id->cm, &id->local_ece);
     int error =
         alb_cm_answer(id->cm, ALB_CM_SIDR_VALID, qpn, id->qkey ? id->qkey : RDMA_UDP_QKEY, data, alb_device_now());
     rdmacm_unlock();
@@ -205,16 +209,20 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     return is_datagram(id) ? 0 : rdmacm_result(rdmacm_complete(id));
 }
 
-int rdma_reject(struct rdma_cm_id *outer, const void *private_data, uint8_t length)
+int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length)
 {
-    struct rdmacm_id *id = rdmacm_id(outer);
     struct alb_cm_private data = {private_data, length};
     rdmacm_lock();
     int error = !id->cm           ? EINVAL
                 : is_datagram(id) ? alb_cm_answer(id->cm, ALB_CM_SIDR_REJECTED, 0, 0, &data, alb_device_now())
-                                  : alb_cm_reject(id->cm, ALB_CM_REJ_CONSUMER_DEFINED, &data, alb_device_now());
+                                  : alb_cm_reject(id->cm, reason, &data, alb_device_now());
     rdmacm_unlock();
-    return rdmacm_result(error);
+    return error;
+}
+
+int rdma_reject(struct rdma_cm_id *outer, const void *private_data, uint8_t length)
+{
+    return rdmacm_result(rdmacm_reject(rdmacm_id(outer), ALB_CM_REJ_CONSUMER_DEFINED, private_data, length));
 }
 
 int rdma_notify(struct rdma_cm_id *outer, enum ibv_event_type event)
@@ -335,6 +343,7 @@ static void on_request(const struct alb_cm_event *from)
         return;
     }
     alb_cm_id_set_user(from->id, id);
+    id->remote_ece = from->message.ece;
     event->event.listen_id = &listener->id;
     event->fresh = id;
     if (from->type == ALB_CM_EVENT_REQUEST) {
@@ -355,6 +364,7 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
         return; // the peer asks again
     id->remote_qpn = message->rep.qpn;
     id->remote_psn = message->rep.starting_psn;
+    id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;
     event->is_response = true;
     fill_conn(event, message);
@@ -369,6 +379,7 @@ static void on_sidr_response(struct rdmacm_id *id, const struct alb_cm_message *
         event_of(id, is_valid ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE, is_valid ? 0 : rep->status);
     if (!event)
         return;
+    id->remote_ece = message->ece;
     struct rdma_ud_param *ud = &event->event.param.ud;
     *ud = (struct rdma_ud_param){
         .private_data = event->private_data,

@@ -59,6 +59,7 @@ struct rdmacm_id {
     struct ibv_qp_init_attr *ep_attr; // rdma_create_ep of a listener: for the queue pairs of its requests
     struct ibv_pd *ep_pd;
     struct ibv_sa_path_rec path;
+    struct alb_cm_ece local_ece, remote_ece;
 };
 
 struct rdmacm_event {
@@ -140,3 +141,5 @@ int rdmacm_qp_error(struct rdmacm_id *id);
 void rdmacm_on_engine_event(const struct alb_cm_event *event);
 // What a response that has come in asks for: the queue pair to RTS, and the RTU. An errno.
 int rdmacm_on_response(struct rdmacm_id *id);
+// Rejects the request or the response that waits. EINVAL: none does, or the data are too long.
+int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length);

@@ -261,6 +261,30 @@ static void req_and_rep__fields_do_not_touch_each_other(void **state)
 #undef EACH
 }
 
+static void ece__stands_in_what_was_reserved(void **state)
+{
+    static const struct {
+        enum alb_cm_type type;
+        unsigned at[3];
+    } places[] = {{ALB_CM_REQ, {5, 6, 7}}, {ALB_CM_REP, {15, 19, 23}}, {ALB_CM_SIDR_REP, {6, 7, 11}}};
+    for (unsigned i = 0; i < ALB_COUNT(places); i++) {
+        uint8_t plain[ALB_MAD_BYTES], bytes[ALB_MAD_BYTES];
+        struct alb_cm_message message = sample(places[i].type);
+        if (places[i].type != ALB_CM_REP)
+            message.remote_id = 0;
+        alb_cm_encode(&message, plain);
+        message.ece = (struct alb_cm_ece){.vendor_id = 0x123456, .options = 0x789abcde};
+        expect_round_trip(&message, bytes);
+        assert_memory_equal(bytes + 20, "\x78\x9a\xbc\xde", 4);
+        for (unsigned j = 0; j < 3; j++) {
+            assert_int_equal(bytes[ALB_MAD_HEADER_BYTES + places[i].at[j]], 0x12 + 0x22 * j);
+            bytes[ALB_MAD_HEADER_BYTES + places[i].at[j]] = 0;
+        }
+        memset(bytes + 20, 0, 4);
+        assert_memory_equal(bytes, plain, ALB_MAD_BYTES);
+    }
+}
+
 static void decode__refuses_what_is_no_message(void **state)
 {
     uint8_t bytes[ALB_MAD_BYTES];
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(sidr__as_tables_12_11),
         cmocka_unit_test(alternate_path__only_its_refusal_is_sent),
         cmocka_unit_test(req_and_rep__fields_do_not_touch_each_other),
+        cmocka_unit_test(ece__stands_in_what_was_reserved),
         cmocka_unit_test(decode__refuses_what_is_no_message),
         cmocka_unit_test(decode__more_information_than_fits_is_cut),
         cmocka_unit_test(ip_header__ipv6_and_what_is_none),

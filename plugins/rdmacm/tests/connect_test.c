@@ -206,6 +206,38 @@ static void datagrams__address_and_number_are_learnt(void **state)
     close_ends(&ends);
 }
 
+// Of programs that own their queue pairs: both learn what the other wants to agree on, and it can be refused.
+static void ece__is_exchanged_and_rejected(void **state)
+{
+    struct ends ends;
+    struct ibv_ece ours = {.vendor_id = 0x15b3, .options = 0x10203}, theirs = {.comp_mask = 1};
+    struct rdma_conn_param param = {.qp_num = 77};
+    open_ends(&ends, RDMA_PS_TCP);
+    expect_errno(rdma_set_local_ece(ends.client, &ours), EINVAL); // its queue pair is rdma_cm's
+    expect_errno(rdma_get_remote_ece(ends.client, &theirs), EINVAL);
+    rdma_destroy_qp(ends.client);
+    expect_errno(rdma_set_local_ece(ends.client, &theirs), EINVAL);
+    assert_int_equal(rdma_set_local_ece(ends.client, &ours), 0);
+    assert_int_equal(rdma_connect(ends.client, &param), 0);
+    struct rdma_cm_event *event = expect_event(ends.channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    assert_int_equal(rdma_get_remote_ece(ends.server, &theirs), 0);
+    assert_memory_equal(&theirs, &ours, sizeof(ours));
+    ours.options = 0x10000;
+    param.qp_num++; // two queue pairs of one host have two numbers
+    assert_int_equal(rdma_set_local_ece(ends.server, &ours), 0);
+    assert_int_equal(rdma_accept(ends.server, &param), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rdma_get_remote_ece(ends.client, &theirs), 0);
+    assert_memory_equal(&theirs, &ours, sizeof(ours));
+    assert_int_equal(rdma_reject_ece(ends.client, NULL, 0), 0);
+    event = expect_event(ends.channels[0], RDMA_CM_EVENT_REJECTED);
+    assert_int_equal(event->status, 35); // vendor option not supported
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    close_ends(&ends);
+}
+
 static void calls__without_a_connection(void **state)
 {
     struct ends ends;
@@ -226,7 +258,7 @@ int main(void)
         cmocka_unit_test(connect__data_flows_and_both_part), cmocka_unit_test(connect__rejected_with_words),
         cmocka_unit_test(connect__nobody_listens),           cmocka_unit_test(connect__the_listener_goes),
         cmocka_unit_test(connect__private_data_too_long),    cmocka_unit_test(datagrams__address_and_number_are_learnt),
-        cmocka_unit_test(calls__without_a_connection),
+        cmocka_unit_test(ece__is_exchanged_and_rejected),    cmocka_unit_test(calls__without_a_connection),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }
