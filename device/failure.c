@@ -37,7 +37,11 @@ static const char *request_name(enum alb_wr_opcode opcode)
 
 static const char *kind_name(const struct alb_qp *qp)
 {
-    static const char *const names[] = {[ALB_QPT_RC] = "RC", [ALB_QPT_UC] = "UC", [ALB_QPT_UD] = "UD"};
+    static const char *const names[] = {[ALB_QPT_RC] = "RC",
+                                        [ALB_QPT_UC] = "UC",
+                                        [ALB_QPT_UD] = "UD",
+                                        [ALB_QPT_XRC_SEND] = "XRC_SEND",
+                                        [ALB_QPT_XRC_RECV] = "XRC_RECV"};
     return names[alb_qp_kind(qp)];
 }
 

@@ -20,6 +20,10 @@ const char *alb_report_qp_type(uint8_t type)
         return "UC";
     case ALB_QPT_UD:
         return "UD";
+    case ALB_QPT_XRC_SEND:
+        return "XRC_SEND";
+    case ALB_QPT_XRC_RECV:
+        return "XRC_RECV";
     default:
         return "?";
     }

@@ -41,7 +41,7 @@ static void count_send(struct alb_qp *qp, uint32_t wc_opcode)
 // A queue pair whose completion queue has overrun can no longer tell its program anything: it is in error (11.6.3.5).
 static void push(struct alb_qp *qp, struct alb_cq *cq, struct alb_wc *wc, bool solicited, alb_time now)
 {
-    wc->qp = qp;
+    wc->qp = qp->type == ALB_QPT_XRC_RECV ? NULL : qp;
     wc->qpn = qp->number;
     if (alb_cq_push(cq, wc, solicited, now))
         return;
@@ -70,8 +70,9 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
 
 bool alb_qp_take_receive(struct alb_qp *qp)
 {
+    struct alb_srq *srq = alb_qp_srq(qp);
     if (!qp->recv_is_taken)
-        qp->recv_is_taken = qp->srq ? alb_srq_take(qp->srq, qp->recv) : alb_recv_queue_take(&qp->rq, qp->recv);
+        qp->recv_is_taken = srq ? alb_srq_take(srq, qp->recv) : alb_recv_queue_take(&qp->rq, qp->recv);
     return qp->recv_is_taken;
 }
 
@@ -82,7 +83,7 @@ void alb_qp_complete_receive(struct alb_qp *qp, struct alb_wc *wc, bool solicite
     alb_trace_add(qp->engine, ALB_TRACE_complete_receive, qp->number, 0, wc->status, wc->wr_id, now);
     if (wc->status == ALB_WC_SUCCESS)
         alb_qp_count(qp, ALB_STAT_rdma_recvs, 1);
-    push(qp, qp->recv_cq, wc, solicited || wc->status != ALB_WC_SUCCESS, now);
+    push(qp, qp->named_srq ? qp->named_srq->cq : qp->recv_cq, wc, solicited || wc->status != ALB_WC_SUCCESS, now);
 }
 
 void alb_qp_flush_send(struct alb_qp *qp, alb_time now)
@@ -94,7 +95,7 @@ void alb_qp_flush_send(struct alb_qp *qp, alb_time now)
 
 void alb_qp_flush_receive(struct alb_qp *qp, alb_time now)
 {
-    while (qp->recv_is_taken || (!qp->srq && alb_qp_take_receive(qp))) {
+    while (qp->recv_is_taken || (!alb_qp_srq(qp) && alb_qp_take_receive(qp))) {
         struct alb_wc wc = {.status = ALB_WC_WR_FLUSH_ERR, .opcode = ALB_WC_RECV};
         alb_qp_complete_receive(qp, &wc, true, now);
     }

@@ -17,6 +17,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .region_max = 1u << 18,
         .cq_max = 65536,
         .srq_max = 32768,
+        .xrcd_max = 65536,
         .ah_max = 1u << 20,
         .qp_max = 65536,
         .cqe_max = 1u << 22,

@@ -33,7 +33,7 @@ struct alb_engine_config {
     struct alb_memory memory;
     uint8_t seed[32]; // of all randomness: QPNs, PSNs, keys
     uint8_t slot;     // process slot: the high 8 bits of every QPN
-    uint32_t pd_max, region_max, cq_max, srq_max, ah_max, qp_max;
+    uint32_t pd_max, region_max, cq_max, srq_max, xrcd_max, ah_max, qp_max;
     uint32_t cqe_max, send_wr_max, recv_wr_max, srq_wr_max, sge_max, inline_max_bytes;
     uint32_t rd_atomic_max; // outstanding READs and atomics per queue pair, each way
     uint32_t group_max;     // multicast groups with attached queue pairs; 0: none can be attached

@@ -23,6 +23,12 @@ struct alb_pd {
     uint32_t refs;
 };
 
+struct alb_xrcd {
+    struct alb_engine *engine;
+    uint32_t refs;
+    struct alb_list qps; // of type XRC_RECV
+};
+
 struct alb_ah {
     struct alb_pd *pd;
     struct alb_av av;
@@ -37,7 +43,8 @@ struct alb_engine {
     uint8_t *region_tags;        // by key index: low byte of the last key that stood there
     uint32_t region_table_size;  // a power of two
     struct alb_qp **qps;         // by QPN index
-    uint32_t pd_count, ah_count, cq_count, srq_count, region_count, qp_count;
+    struct alb_srq **xrc_srqs;   // by number's index; NULL while there are none
+    uint32_t pd_count, ah_count, cq_count, srq_count, xrcd_count, xrc_srq_count, region_count, qp_count;
     struct alb_scheduler scheduler;
     struct alb_list unsent; // queue pairs of UC and UD whose last packets the driver may still refer to
     struct alb_map *groups; // address -> struct alb_group; NULL before the first

@@ -118,7 +118,8 @@ enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va
 static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
     const struct alb_recv_wqe *recv = qp->recv;
-    const struct alb_pd *pd = qp->srq ? qp->srq->pd : qp->pd; // a shared receive's keys are its queue's (10.2.9.1)
+    const struct alb_srq *srq = alb_qp_srq(qp);
+    const struct alb_pd *pd = srq ? srq->pd : qp->pd; // a shared receive's keys are its queue's (10.2.9.1)
     if (offset > recv->length || length > recv->length - offset)
         return ALB_OUTCOME_TOO_LONG;
     for (const struct alb_sge *sge = recv->sge; length > 0; sge++) {

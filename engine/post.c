@@ -9,22 +9,23 @@
 #define RC             SERVICES(ALB_QPT_RC)
 #define UC             SERVICES(ALB_QPT_UC)
 #define UD             SERVICES(ALB_QPT_UD)
+#define XRC            SERVICES(ALB_QPT_XRC_SEND)
 
 // Which services know an operation, and whether its data may be inline.
 static const struct {
     uint32_t services;
     bool may_inline;
 } operations[] = {
-    [ALB_WR_RDMA_WRITE] = {RC | UC, true},
-    [ALB_WR_RDMA_WRITE_WITH_IMM] = {RC | UC, true},
-    [ALB_WR_SEND] = {RC | UC | UD, true},
-    [ALB_WR_SEND_WITH_IMM] = {RC | UC | UD, true},
-    [ALB_WR_RDMA_READ] = {RC, false},
-    [ALB_WR_ATOMIC_CMP_AND_SWP] = {RC, false},
-    [ALB_WR_ATOMIC_FETCH_AND_ADD] = {RC, false},
-    [ALB_WR_LOCAL_INV] = {RC | UC, false},
-    [ALB_WR_BIND_MW] = {RC | UC, false},
-    [ALB_WR_SEND_WITH_INV] = {RC, true},
+    [ALB_WR_RDMA_WRITE] = {RC | UC | XRC, true},
+    [ALB_WR_RDMA_WRITE_WITH_IMM] = {RC | UC | XRC, true},
+    [ALB_WR_SEND] = {RC | UC | UD | XRC, true},
+    [ALB_WR_SEND_WITH_IMM] = {RC | UC | UD | XRC, true},
+    [ALB_WR_RDMA_READ] = {RC | XRC, false},
+    [ALB_WR_ATOMIC_CMP_AND_SWP] = {RC | XRC, false},
+    [ALB_WR_ATOMIC_FETCH_AND_ADD] = {RC | XRC, false},
+    [ALB_WR_LOCAL_INV] = {RC | UC | XRC, false},
+    [ALB_WR_BIND_MW] = {RC | UC | XRC, false},
+    [ALB_WR_SEND_WITH_INV] = {RC | XRC, true},
     [ALB_WR_ATOMIC_WRITE] = {RC, true},
 };
 
@@ -80,6 +81,7 @@ static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct
     wqe->length = (uint32_t)length;
     wqe->imm_data = wr->imm_data;
     wqe->invalidate_rkey = wr->invalidate_rkey;
+    wqe->xrc_srqn = wr->remote_srqn & ALB_QPN_MASK;
     if (wr->opcode == ALB_WR_BIND_MW) {
         wqe->bind = (struct alb_queued_bind){
             .mw_key = alb_region_key(wr->bind.mw),
@@ -138,7 +140,8 @@ void alb_qp_send_abort(struct alb_qp *qp)
 int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count, bool *bell)
 {
     *bell = false;
-    if (qp->srq || atomic_load_explicit(&qp->state, memory_order_acquire) == ALB_QPS_RESET)
+    bool has_queue = !qp->srq && qp->recv_cq;
+    if (!has_queue || atomic_load_explicit(&qp->state, memory_order_acquire) == ALB_QPS_RESET)
         return EINVAL;
     int error = alb_recv_queue_post(&qp->rq, wr_id, sge, sge_count);
     if (error)

@@ -10,6 +10,8 @@ static const struct alb_delivery_ops *delivery_of(enum alb_qp_type type)
 {
     switch (type) {
     case ALB_QPT_RC:
+    case ALB_QPT_XRC_SEND:
+    case ALB_QPT_XRC_RECV:
         return &alb_rc_ops;
     case ALB_QPT_UC:
         return &alb_uc_ops;
@@ -25,12 +27,15 @@ static int check_init(const struct alb_engine *engine, const struct alb_qp_init 
     const struct alb_qp_cap *cap = &init->cap;
     if (!delivery_of(init->type))
         return EOPNOTSUPP;
-    if (!init->send_cq || !init->recv_cq)
+    if (init->type == ALB_QPT_XRC_RECV)
+        return init->xrcd ? 0 : EINVAL;
+    bool receives = init->type != ALB_QPT_XRC_SEND;
+    if (!init->send_cq || (receives && !init->recv_cq))
         return EINVAL;
     if (cap->send_wr_max > config->send_wr_max || cap->send_sge_max > config->sge_max ||
         cap->inline_max_bytes > config->inline_max_bytes)
         return EINVAL;
-    if (!init->srq && (cap->recv_wr_max > config->recv_wr_max || cap->recv_sge_max > config->sge_max))
+    if (receives && !init->srq && (cap->recv_wr_max > config->recv_wr_max || cap->recv_sge_max > config->sge_max))
         return EINVAL;
     return 0;
 }
@@ -73,55 +78,71 @@ static void attach_stats(struct alb_qp *qp)
     qp->stats->qpn = qp->number;
 }
 
+// How many entries a receive may have that comes in by this queue pair.
+static uint32_t recv_sge_max_of(const struct alb_qp *qp)
+{
+    if (qp->type == ALB_QPT_XRC_RECV) // whichever of the domain's queues a message names
+        return qp->engine->config.sge_max;
+    return qp->srq ? qp->srq->queue.sge_max : qp->cap.recv_sge_max;
+}
+
 static int create_queues(struct alb_qp *qp)
 {
     struct alb_engine *engine = qp->engine;
     int error = alb_send_queue_init(engine, &qp->sq, &qp->cap);
     if (error)
         return error;
-    uint32_t recv_sge_max = qp->srq ? qp->srq->queue.sge_max : qp->cap.recv_sge_max;
-    if (!qp->srq) {
-        error = alb_recv_queue_init(engine, &qp->rq, qp->cap.recv_wr_max, recv_sge_max);
-        if (error)
-            return error;
-        qp->cap.recv_wr_max = qp->rq.capacity;
-    } else {
-        qp->cap.recv_wr_max = 0;
-        qp->cap.recv_sge_max = 0;
-    }
+    error = alb_recv_queue_init(engine, &qp->rq, qp->cap.recv_wr_max, qp->cap.recv_sge_max);
+    if (error)
+        return error;
+    qp->cap.recv_wr_max = qp->rq.capacity;
     qp->cap.send_wr_max = qp->sq.capacity;
     qp->cap.send_sge_max = qp->sq.sge_max;
     qp->cap.inline_max_bytes = qp->sq.inline_max_bytes;
-    qp->recv = alb_engine_get_memory(engine, alb_recv_wqe_bytes(recv_sge_max));
+    qp->recv = alb_engine_get_memory(engine, alb_recv_wqe_bytes(recv_sge_max_of(qp)));
     return qp->recv ? 0 : ENOMEM;
 }
 
 static void destroy_queues(struct alb_qp *qp)
 {
     struct alb_engine *engine = qp->engine;
-    uint32_t recv_sge_max = qp->srq ? qp->srq->queue.sge_max : qp->rq.sge_max;
-    alb_engine_put_memory(engine, qp->recv, alb_recv_wqe_bytes(recv_sge_max));
-    if (!qp->srq)
-        alb_recv_queue_fini(engine, &qp->rq);
+    alb_engine_put_memory(engine, qp->recv, alb_recv_wqe_bytes(recv_sge_max_of(qp)));
+    alb_recv_queue_fini(engine, &qp->rq);
     alb_send_queue_fini(engine, &qp->sq);
 }
 
-static struct alb_qp *new_qp(struct alb_pd *pd, const struct alb_qp_init *init, uint32_t index)
+// What a queue pair is made of beside its numbers: only the half of an XRC connection that it is.
+static void take_objects(struct alb_qp *qp, struct alb_pd *pd, const struct alb_qp_init *init)
 {
-    struct alb_engine *engine = pd->engine;
+    alb_list_init(&qp->of_xrcd);
+    if (qp->type == ALB_QPT_XRC_RECV) {
+        qp->xrcd = init->xrcd;
+        return;
+    }
+    qp->pd = pd;
+    qp->keys_pd = pd;
+    qp->cap = init->cap;
+    qp->send_cq = init->send_cq;
+    if (qp->type != ALB_QPT_XRC_SEND) {
+        qp->recv_cq = init->recv_cq;
+        qp->srq = init->srq;
+    }
+    if (!qp->recv_cq || qp->srq)
+        qp->cap.recv_wr_max = qp->cap.recv_sge_max = 0;
+}
+
+static struct alb_qp *new_qp(struct alb_engine *engine, struct alb_pd *pd, const struct alb_qp_init *init,
+                             uint32_t index)
+{
     struct alb_qp *qp = alb_engine_get_memory(engine, sizeof(*qp));
     if (!qp)
         return NULL;
     qp->engine = engine;
-    qp->pd = pd;
     qp->user = init->user;
     qp->type = init->type;
     qp->number = (uint32_t)engine->config.slot << 16 | index;
-    qp->cap = init->cap;
     qp->sq_sig_all = init->sq_sig_all;
-    qp->send_cq = init->send_cq;
-    qp->recv_cq = init->recv_cq;
-    qp->srq = init->srq;
+    take_objects(qp, pd, init);
     qp->delivery = delivery_of(init->type);
     alb_source_init(&qp->source, build_nothing);
     alb_event_node_init(&qp->event, ALB_EVENT_OF_QP);
@@ -130,16 +151,33 @@ static struct alb_qp *new_qp(struct alb_pd *pd, const struct alb_qp_init *init, 
     return qp;
 }
 
+// Counts the queue pair with what it uses, or no longer.
+static void refer(struct alb_qp *qp, uint32_t one)
+{
+    if (qp->pd)
+        qp->pd->refs += one;
+    if (qp->send_cq)
+        qp->send_cq->refs += one;
+    if (qp->recv_cq)
+        qp->recv_cq->refs += one;
+    if (qp->srq)
+        qp->srq->refs += one;
+    if (qp->xrcd)
+        qp->xrcd->refs += one;
+}
+
 int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **out)
 {
-    struct alb_engine *engine = pd->engine;
+    if (!pd && !(init->type == ALB_QPT_XRC_RECV && init->xrcd))
+        return EINVAL;
+    struct alb_engine *engine = pd ? pd->engine : init->xrcd->engine;
     int error = check_init(engine, init);
     if (error)
         return error;
     uint32_t index = pick_index(engine, init->qpn);
     if (!index)
         return init->qpn ? EADDRINUSE : ENOMEM;
-    struct alb_qp *qp = new_qp(pd, init, index);
+    struct alb_qp *qp = new_qp(engine, pd, init, index);
     if (!qp)
         return ENOMEM;
     error = create_queues(qp);
@@ -153,11 +191,9 @@ int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **o
     attach_stats(qp);
     engine->qps[index] = qp;
     engine->qp_count++;
-    pd->refs++;
-    qp->send_cq->refs++;
-    qp->recv_cq->refs++;
-    if (qp->srq)
-        qp->srq->refs++;
+    refer(qp, 1);
+    if (qp->xrcd)
+        alb_list_push_back(&qp->xrcd->qps, &qp->of_xrcd);
     init->cap = qp->cap;
     *out = qp;
     return 0;
@@ -183,11 +219,8 @@ int alb_qp_destroy(struct alb_qp *qp)
     alb_event_node_fini(&qp->event);
     engine->qps[qp->number & 0xffff] = NULL;
     engine->qp_count--;
-    qp->pd->refs--;
-    qp->send_cq->refs--;
-    qp->recv_cq->refs--;
-    if (qp->srq)
-        qp->srq->refs--;
+    refer(qp, (uint32_t)-1);
+    alb_list_remove(&qp->of_xrcd);
     qp->stats->qpn = 0;
     destroy_queues(qp);
     alb_engine_put_memory(engine, qp, sizeof(*qp));
@@ -320,6 +353,7 @@ void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_
         .send_cq = qp->send_cq,
         .recv_cq = qp->recv_cq,
         .srq = qp->srq,
+        .xrcd = qp->xrcd,
         .cap = qp->cap,
         .sq_sig_all = qp->sq_sig_all,
         .user = qp->user,
@@ -332,8 +366,8 @@ void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_
 static void forget_everything(struct alb_qp *qp)
 {
     alb_send_queue_clear(&qp->sq);
-    if (!qp->srq)
-        alb_recv_queue_clear(&qp->rq);
+    alb_recv_queue_clear(&qp->rq);
+    qp->named_srq = NULL;
     qp->recv_is_taken = false;
     qp->is_established = false;
     qp->last_wqe_raised = false;
@@ -390,7 +424,7 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
     }
     alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_FAILED);
     // The completion queue may have overrun by the failure: that was an error already.
-    bool only_sends_fail = wqe && qp->type != ALB_QPT_RC && alb_qp_current_state(qp) != ALB_QPS_ERR;
+    bool only_sends_fail = wqe && !alb_qp_is_reliable(qp) && alb_qp_current_state(qp) != ALB_QPS_ERR;
     alb_qp_set_state(qp, only_sends_fail ? ALB_QPS_SQE : ALB_QPS_ERR, now);
 }
 

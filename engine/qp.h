@@ -26,6 +26,10 @@ struct alb_qp {
     bool sq_sig_all;
     struct alb_cq *send_cq, *recv_cq;
     struct alb_srq *srq;
+    struct alb_xrcd *xrcd;        // XRC_RECV
+    struct alb_list of_xrcd;      // XRC_RECV: its place among the queue pairs of the domain
+    struct alb_srq *named_srq;    // XRC_RECV: the one that the message coming in names
+    const struct alb_pd *keys_pd; // whose keys peers may use: pd; XRC_RECV: that of the queue named last
     struct alb_send_queue sq;
     struct alb_recv_queue rq;  // unused with an srq
     struct alb_recv_wqe *recv; // the receive that the message coming in uses
@@ -61,6 +65,18 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
 
 // Completes the oldest request of the send queue with the given status and retires it.
 void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time now);
+
+// True if the type's packets are acknowledged.
+static inline bool alb_qp_is_reliable(const struct alb_qp *qp)
+{
+    return qp->type != ALB_QPT_UC && qp->type != ALB_QPT_UD;
+}
+
+// The shared receive queue that the message coming in uses, or NULL: the queue pair has a receive queue of its own.
+static inline struct alb_srq *alb_qp_srq(const struct alb_qp *qp)
+{
+    return qp->named_srq ? qp->named_srq : qp->srq;
+}
 
 // Takes a receive for a message that comes in, unless one is taken; false if none is posted.
 bool alb_qp_take_receive(struct alb_qp *qp);

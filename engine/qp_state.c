@@ -18,6 +18,8 @@ enum kind {
     RC,
     UC,
     UD,
+    INI, // XRC_SEND
+    TGT, // XRC_RECV
     KINDS,
 };
 
@@ -27,60 +29,70 @@ struct move {
     uint32_t optional[KINDS];
 };
 
+#define BASICS  (PKEY | PORT | ACC)
+#define ADDRESS (ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN)
+#define SENDING (ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_SQ_PSN | ALB_QP_MAX_QP_RD_ATOMIC)
+#define EN_SQD  ALB_QP_EN_SQD_ASYNC_NOTIFY
+
+#define RUNNING                                                                                \
+    {                                                                                          \
+        CUR | ALT | ACC | RNR | MIG, CUR | ALT | ACC | MIG, CUR | QKEY, CUR | ALT | ACC | MIG, \
+            CUR | ALT | ACC | RNR | MIG                                                        \
+    }
+
 static const struct move moves[STATES][STATES] =
     {
         [ALB_QPS_RESET] =
             {
                 [ALB_QPS_RESET] = {.is_legal = true},
-                [ALB_QPS_INIT] = {true, {PKEY | PORT | ACC, PKEY | PORT | ACC, PKEY | PORT | QKEY}, {0}},
+                [ALB_QPS_INIT] = {true, {BASICS, BASICS, PKEY | PORT | QKEY, BASICS, BASICS}, {0}},
             },
         [ALB_QPS_INIT] =
             {
                 [ALB_QPS_RESET] = {.is_legal = true},
                 [ALB_QPS_ERR] = {.is_legal = true},
-                [ALB_QPS_INIT] = {true, {0}, {PKEY | PORT | ACC, PKEY | PORT | ACC, PKEY | PORT | QKEY}},
+                [ALB_QPS_INIT] = {true, {0}, {BASICS, BASICS, PKEY | PORT | QKEY, BASICS, BASICS}},
                 [ALB_QPS_RTR] = {true,
-                                 {ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN |
-                                      ALB_QP_MAX_DEST_RD_ATOMIC | RNR,
-                                  ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN, 0},
-                                 {ALT | ACC | PKEY, ALT | ACC | PKEY, PKEY | QKEY}},
+                                 {ADDRESS | ALB_QP_MAX_DEST_RD_ATOMIC | RNR, ADDRESS, 0,
+                                  ADDRESS, ADDRESS | ALB_QP_MAX_DEST_RD_ATOMIC | RNR},
+                                 {ALT | ACC | PKEY, ALT | ACC | PKEY, PKEY | QKEY, ALT | ACC | PKEY, ALT | ACC | PKEY}},
             },
         [ALB_QPS_RTR] =
             {
                 [ALB_QPS_RESET] = {.is_legal = true},
                 [ALB_QPS_ERR] = {.is_legal = true},
                 [ALB_QPS_RTS] = {true,
-                                 {ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_SQ_PSN |
-                                      ALB_QP_MAX_QP_RD_ATOMIC,
-                                  ALB_QP_SQ_PSN, ALB_QP_SQ_PSN},
-                                 {CUR | ALT | ACC | RNR | MIG, CUR | ALT | ACC | MIG, CUR | QKEY}},
+                                 {SENDING, ALB_QP_SQ_PSN, ALB_QP_SQ_PSN, SENDING, ALB_QP_TIMEOUT | ALB_QP_SQ_PSN},
+                                 RUNNING},
             },
         [ALB_QPS_RTS] =
             {
                 [ALB_QPS_RESET] = {.is_legal = true},
                 [ALB_QPS_ERR] = {.is_legal = true},
-                [ALB_QPS_RTS] = {true, {0}, {CUR | ACC | ALT | MIG | RNR, CUR | ACC | ALT | MIG, CUR | QKEY}},
-                [ALB_QPS_SQD] = {true,
-                                 {0},
-                                 {ALB_QP_EN_SQD_ASYNC_NOTIFY, ALB_QP_EN_SQD_ASYNC_NOTIFY, ALB_QP_EN_SQD_ASYNC_NOTIFY}},
+                [ALB_QPS_RTS] = {true, {0}, RUNNING},
+                [ALB_QPS_SQD] = {true, {0}, {EN_SQD, EN_SQD, EN_SQD, EN_SQD, EN_SQD}},
             },
         [ALB_QPS_SQD] =
             {
                 [ALB_QPS_RESET] = {.is_legal = true},
                 [ALB_QPS_ERR] = {.is_legal = true},
-                [ALB_QPS_RTS] = {true, {0}, {CUR | ACC | ALT | MIG | RNR, CUR | ACC | ALT | MIG, CUR | QKEY}},
+                [ALB_QPS_RTS] = {true, {0}, RUNNING},
                 [ALB_QPS_SQD] = {true,
                                  {0},
                                  {PORT | ALB_QP_AV | ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY |
                                       ALB_QP_MAX_QP_RD_ATOMIC | ALB_QP_MAX_DEST_RD_ATOMIC | ALT | ACC | PKEY | RNR |
                                       MIG,
-                                  ALB_QP_AV | ALT | ACC | PKEY | MIG, PKEY | QKEY}},
+                                  ALB_QP_AV | ALT | ACC | PKEY | MIG, PKEY | QKEY,
+                                  PORT | ALB_QP_AV | ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY |
+                                      ALB_QP_MAX_QP_RD_ATOMIC | ALT | ACC | PKEY | MIG,
+                                  PORT | ALB_QP_AV | ALB_QP_TIMEOUT | ALB_QP_MAX_DEST_RD_ATOMIC | ALT | ACC | PKEY |
+                                      RNR | MIG}},
             },
         [ALB_QPS_SQE] =
             {
                 [ALB_QPS_RESET] = {.is_legal = true},
                 [ALB_QPS_ERR] = {.is_legal = true},
-                [ALB_QPS_RTS] = {true, {0}, {0, CUR | ACC, CUR | QKEY}},
+                [ALB_QPS_RTS] = {true, {0}, {0, CUR | ACC, CUR | QKEY, 0, 0}},
             },
         [ALB_QPS_ERR] =
             {
@@ -98,6 +110,10 @@ static enum kind kind_of(enum alb_qp_type type)
         return UC;
     case ALB_QPT_UD:
         return UD;
+    case ALB_QPT_XRC_SEND:
+        return INI;
+    case ALB_QPT_XRC_RECV:
+        return TGT;
     }
     return KINDS;
 }
@@ -110,7 +126,7 @@ bool alb_qp_state_can_move(enum alb_qp_type type, enum alb_qp_state from, enum a
     const struct move *move = &moves[from][to];
     uint32_t required = move->required[kind];
     uint32_t allowed = required | move->optional[kind] | ALB_QP_STATE;
-    if (type == ALB_QPT_RC && from == ALB_QPS_SQE && to == ALB_QPS_RTS) // a reliable one never comes there
+    if (kind != UC && kind != UD && from == ALB_QPS_SQE && to == ALB_QPS_RTS) // a reliable one never comes there
         return false;
     return move->is_legal && (mask & required) == required && (mask & ~allowed) == 0;
 }

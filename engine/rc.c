@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The delivery layer rc as the verbs layer sees it: its life with the queue pair, and the switch between the three
-// roles.
+// The delivery layer rc, which carries RC and XRC, as the verbs layer sees it: its life with the queue pair, and the
+// switch between the three roles.
 #include "engine/rc.h"
 
 #include "engine/impl.h"
@@ -38,6 +38,8 @@ static int create(struct alb_qp *qp)
     if (!rc)
         return ENOMEM;
     rc->qp = qp;
+    rc->service = qp->type == ALB_QPT_RC ? ALB_SERVICE_RC : ALB_SERVICE_XRC;
+    rc->opcode_base = qp->type == ALB_QPT_RC ? ALB_RC_SEND_FIRST : ALB_XRC_SEND_FIRST;
     alb_deadline_init(&rc->ack_timer, alb_rc_on_ack_timeout);
     alb_deadline_init(&rc->rnr_timer, alb_rc_on_rnr_timeout);
     qp->delivery_state = rc;
@@ -254,10 +256,19 @@ static enum alb_drop check_peer(const struct alb_qp *qp, const struct alb_datagr
     return ALB_DROP_NONE;
 }
 
+// One half of an XRC connection only asks, the other only answers.
+static bool takes(enum alb_qp_type type, uint32_t flags)
+{
+    uint32_t excluded = type == ALB_QPT_XRC_SEND   ? ALB_OPCODE_REQUEST
+                        : type == ALB_QPT_XRC_RECV ? ALB_OPCODE_RESPONSE
+                                                   : 0;
+    return !(flags & excluded);
+}
+
 static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
 {
     struct alb_rc *rc = alb_rc_of(qp);
-    if (packet->info->service != ALB_SERVICE_RC)
+    if (packet->info->service != rc->service || !takes(qp->type, packet->info->flags))
         return ALB_DROP_BAD_SERVICE;
     enum alb_drop drop = check_peer(qp, packet->datagram);
     if (drop != ALB_DROP_NONE)

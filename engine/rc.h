@@ -19,11 +19,12 @@ struct alb_rc_answer {
     alb_psn psn;
     uint32_t packets;
     uint32_t sent;    // packets of it that have been sent
-    uint8_t opcode;   // of the request
+    uint8_t opcode;   // of the request, as that of RC
     bool is_repeated; // its request had come before
     uint32_t rkey;    // READ
     uint64_t va;
     uint32_t length;
+    uint32_t xrc_srqn; // XRC
     uint64_t original; // atomics
 };
 
@@ -36,6 +37,8 @@ struct alb_rc_replay {
 
 struct alb_rc {
     struct alb_qp *qp;
+    enum alb_service service;
+    uint8_t opcode_base; // of the service: its opcodes are those of RC behind another base
 
     // Requester.
     alb_psn una, next, high;
@@ -83,6 +86,12 @@ static inline struct alb_rc *alb_rc_of(const struct alb_qp *qp)
 static inline struct alb_send_wqe *alb_rc_wqe(const struct alb_rc *rc, uint32_t index)
 {
     return alb_send_queue_at(&rc->qp->sq, index);
+}
+
+// The opcode of RC that a packet's of the queue pair's own service corresponds to.
+static inline uint8_t alb_rc_opcode(const struct alb_rc *rc, uint8_t opcode)
+{
+    return (uint8_t)(opcode - rc->opcode_base);
 }
 
 static inline bool alb_rc_wants_answer(const struct alb_send_wqe *wqe)

@@ -4,6 +4,7 @@
 #include "engine/impl.h"
 #include "engine/rc.h"
 #include "engine/segmenter.h"
+#include "engine/xrc.h"
 
 #define SYNDROME_ACK ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
 
@@ -57,7 +58,7 @@ void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn)
 static void fill(const struct alb_rc *rc, struct alb_roce *roce, uint8_t opcode, alb_psn psn, uint8_t syndrome)
 {
     *roce = (struct alb_roce){
-        .opcode = opcode,
+        .opcode = (uint8_t)(rc->opcode_base + opcode),
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = rc->qp->attr.dest_qpn,
         .psn = psn,
@@ -82,6 +83,14 @@ static uint8_t read_opcode(const struct alb_rc_answer *answer)
     return answer->sent == answer->packets - 1 ? ALB_RC_READ_RESPONSE_LAST : ALB_RC_READ_RESPONSE_MIDDLE;
 }
 
+static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_rc_answer *answer, uint64_t offset,
+                                    uint32_t bytes, const uint8_t **source)
+{
+    if (qp->xrcd && alb_xrc_name_keys(qp, answer->xrc_srqn) != ALB_OUTCOME_OK)
+        return ALB_OUTCOME_ACCESS;
+    return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);
+}
+
 // One packet of a READ's answer. False if its memory is gone since: the peer is told instead.
 static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, struct alb_tx_builder *builder)
 {
@@ -90,8 +99,7 @@ static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, str
     uint32_t bytes = alb_segmenter_bytes(answer->length, mtu, answer->sent, 1);
     const uint8_t *source;
     alb_psn psn = alb_psn_add(answer->psn, (int32_t)answer->sent);
-    if (alb_inbound_read(qp, answer->rkey, answer->va + (uint64_t)answer->sent * mtu, bytes, &source) !=
-        ALB_OUTCOME_OK) {
+    if (read_memory(qp, answer, (uint64_t)answer->sent * mtu, bytes, &source) != ALB_OUTCOME_OK) {
         alb_qp_count(qp, ALB_STAT_resp_remote_access_errors, 1);
         alb_rc_disown_answers(rc, psn);
         rc->ack_is_due = false; // it would acknowledge what is not answered

@@ -307,9 +307,9 @@ static bool fits_request(const struct alb_rc *rc, const struct alb_send_wqe *wqe
         return packet->info->flags & ALB_OPCODE_READ &&
                packet->payload_bytes == alb_segmenter_bytes(wqe->length, rc->qp->attr.path_mtu_bytes, k, 1);
     case ALB_WR_ATOMIC_WRITE:
-        return packet->roce.opcode == ALB_RC_READ_RESPONSE_ONLY && packet->payload_bytes == 0;
+        return alb_rc_opcode(rc, packet->roce.opcode) == ALB_RC_READ_RESPONSE_ONLY && packet->payload_bytes == 0;
     default:
-        return packet->roce.opcode == ALB_RC_ATOMIC_ACK;
+        return alb_rc_opcode(rc, packet->roce.opcode) == ALB_RC_ATOMIC_ACK;
     }
 }
 

@@ -185,7 +185,7 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
     if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
         return ALB_BUILD_FULL;
     struct alb_roce roce;
-    alb_segmenter_header(qp, wqe, ALB_RC_SEND_FIRST, k, &roce);
+    alb_segmenter_header(qp, wqe, rc->opcode_base, k, &roce);
     roce.psn = rc->next;
     roce.ackreq = asks_for_ack(rc, wqe, k == wqe->packets - 1, cost);
     alb_tx_begin(builder, &qp->flow, &roce, bytes);
@@ -246,12 +246,13 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
     if (!alb_tx_has_room(builder, 0))
         return ALB_BUILD_FULL;
     struct alb_roce roce = {
-        .opcode = ALB_RC_READ_REQUEST,
+        .opcode = (uint8_t)(rc->opcode_base + ALB_RC_READ_REQUEST),
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = qp->attr.dest_qpn,
         .psn = rc->next,
         .va = wqe->remote_addr + (uint64_t)k * mtu,
         .rkey = wqe->rkey,
+        .xrc_srqn = wqe->xrc_srqn,
         .length = alb_segmenter_bytes(wqe->length, mtu, k, packets),
         .ackreq = true,
     };
@@ -263,13 +264,14 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
     return ALB_BUILD_MORE;
 }
 
-static void atomic_header(const struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_roce *roce)
+static void atomic_header(const struct alb_rc *rc, const struct alb_send_wqe *wqe, struct alb_roce *roce)
 {
     *roce = (struct alb_roce){
         .pkey = ALB_PKEY_DEFAULT,
-        .dest_qpn = qp->attr.dest_qpn,
+        .dest_qpn = rc->qp->attr.dest_qpn,
         .va = wqe->remote_addr,
         .rkey = wqe->rkey,
+        .xrc_srqn = wqe->xrc_srqn,
         .ackreq = true,
     };
     switch (wqe->opcode) {
@@ -287,6 +289,7 @@ static void atomic_header(const struct alb_qp *qp, const struct alb_send_wqe *wq
         roce->length = wqe->length;
         break;
     }
+    roce->opcode = (uint8_t)(rc->opcode_base + roce->opcode);
 }
 
 static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
@@ -300,7 +303,7 @@ static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe 
     if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
         return ALB_BUILD_FULL;
     struct alb_roce roce;
-    atomic_header(qp, wqe, &roce);
+    atomic_header(rc, wqe, &roce);
     roce.psn = rc->next;
     alb_tx_begin(builder, &qp->flow, &roce, bytes);
     if (bytes && !alb_outbound_gather(qp, wqe, builder, 0, bytes)) {

@@ -4,6 +4,7 @@
 #include "engine/impl.h"
 #include "engine/rc.h"
 #include "engine/segmenter.h"
+#include "engine/xrc.h"
 
 // ---- refusals ---------------------------------------------------------------------------------------------
 
@@ -74,20 +75,22 @@ static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *r
     struct alb_rc_answer answer = {
         .psn = roce->psn,
         .packets = alb_segmenter_packets(roce->length, qp->attr.path_mtu_bytes),
-        .opcode = roce->opcode,
+        .opcode = alb_rc_opcode(rc, roce->opcode),
         .is_repeated = is_repeated,
         .rkey = roce->rkey,
         .va = roce->va,
         .length = roce->length,
+        .xrc_srqn = roce->xrc_srqn,
     };
     return alb_rc_owe_answer(rc, &answer) ? ALB_OUTCOME_OK : ALB_OUTCOME_INVALID_REQUEST;
 }
 
-static enum alb_outcome run_atomic(struct alb_qp *qp, const struct alb_packet *packet, uint64_t *original)
+static enum alb_outcome run_atomic(struct alb_rc *rc, const struct alb_packet *packet, uint64_t *original)
 {
+    struct alb_qp *qp = rc->qp;
     const struct alb_roce *roce = &packet->roce;
     uint64_t operand;
-    switch (roce->opcode) {
+    switch (alb_rc_opcode(rc, roce->opcode)) {
     case ALB_RC_CMP_SWAP:
         return alb_inbound_atomic(qp, ALB_ATOMIC_CMP_SWAP, roce->rkey, roce->va, roce->swap_add, roce->compare,
                                   original);
@@ -106,8 +109,9 @@ static enum alb_outcome execute_atomic(struct alb_rc *rc, const struct alb_packe
     struct alb_qp *qp = rc->qp;
     if (qp->attr.max_dest_rd_atomic == 0 || !alb_rc_make_room(rc))
         return ALB_OUTCOME_INVALID_REQUEST;
-    struct alb_rc_answer answer = {.psn = packet->roce.psn, .packets = 1, .opcode = packet->roce.opcode};
-    enum alb_outcome outcome = run_atomic(qp, packet, &answer.original);
+    struct alb_rc_answer answer = {
+        .psn = packet->roce.psn, .packets = 1, .opcode = alb_rc_opcode(rc, packet->roce.opcode)};
+    enum alb_outcome outcome = run_atomic(rc, packet, &answer.original);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
     rc->replays[rc->replay_next] = (struct alb_rc_replay){true, answer.psn, answer.original};
@@ -119,6 +123,11 @@ static enum alb_outcome execute_atomic(struct alb_rc *rc, const struct alb_packe
 static enum alb_outcome execute(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
 {
     uint32_t flags = packet->info->flags;
+    if (alb_unlikely(rc->qp->xrcd)) {
+        enum alb_outcome outcome = alb_xrc_name(rc->qp, packet->roce.xrc_srqn, rc->assembly.is_open);
+        if (outcome != ALB_OUTCOME_OK)
+            return outcome;
+    }
     if (!(flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE)))
         return alb_assembly_add(rc->qp, &rc->assembly, packet, now);
     if (rc->assembly.is_open) // a message in progress comes to its end first
@@ -167,7 +176,8 @@ static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *pac
     if (alb_psn_diff(alb_psn_add(packet->roce.psn, (int32_t)packets), rc->expected) > 0)
         return ALB_DROP_DUPLICATE; // asks for more than was ever granted
     alb_rc_disown_answers(rc, packet->roce.psn);
-    if (execute_read(rc, &packet->roce, true) == ALB_OUTCOME_OK)
+    bool is_named = !rc->qp->xrcd || alb_xrc_name_keys(rc->qp, packet->roce.xrc_srqn) == ALB_OUTCOME_OK;
+    if (is_named && execute_read(rc, &packet->roce, true) == ALB_OUTCOME_OK)
         return ALB_DROP_NONE;
     alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), packet->roce.psn);
     return ALB_DROP_DUPLICATE;
@@ -194,7 +204,7 @@ static enum alb_drop repeat_atomic(struct alb_rc *rc, const struct alb_packet *p
     struct alb_rc_answer answer = {
         .psn = replay->psn,
         .packets = 1,
-        .opcode = packet->roce.opcode,
+        .opcode = alb_rc_opcode(rc, packet->roce.opcode),
         .is_repeated = true,
         .original = replay->original,
     };

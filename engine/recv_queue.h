@@ -26,8 +26,11 @@ struct alb_recv_queue {
 struct alb_srq {
     struct alb_pd *pd;
     void *user;
-    uint32_t refs;  // queue pairs attached
-    uint32_t limit; // 0: not armed
+    struct alb_xrcd *xrcd; // NULL: not one of XRC
+    struct alb_cq *cq;     // XRC: where its receives complete
+    uint32_t number;       // XRC: what requests name it by
+    uint32_t refs;         // queue pairs attached
+    uint32_t limit;        // 0: not armed
     struct alb_event_node event;
     struct alb_recv_queue queue;
 };

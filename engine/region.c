@@ -135,7 +135,7 @@ enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint6
     if (length == 0)
         return ALB_ACCESS_OK;
     const struct alb_region *region = alb_region_table_find(qp->engine, rkey);
-    if (!region || !region->is_valid || region->pd != qp->pd || (region->qp && region->qp != qp))
+    if (!region || !region->is_valid || region->pd != qp->keys_pd || (region->qp && region->qp != qp))
         return ALB_ACCESS_BAD_KEY;
     return locate(region, va, length, access, host);
 }

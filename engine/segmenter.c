@@ -56,5 +56,6 @@ void alb_segmenter_header(const struct alb_qp *qp, const struct alb_send_wqe *wq
         .length = wqe->length,
         .imm_be = wqe->imm_data,
         .invalidate_rkey = wqe->invalidate_rkey,
+        .xrc_srqn = wqe->xrc_srqn,
     };
 }

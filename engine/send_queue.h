@@ -29,6 +29,7 @@ struct alb_send_wqe {
     uint32_t invalidate_rkey;
     alb_psn first_psn; // set when it is first sent
     uint32_t packets;  // PSNs it takes: request packets, or response packets of a READ
+    uint32_t xrc_srqn;
     union {
         struct {
             uint64_t remote_addr;

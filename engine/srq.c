@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Shared receive queues.
 #include "engine/impl.h"
+#include "engine/xrc.h"
 
 #include <errno.h>
 
@@ -79,6 +80,8 @@ int alb_srq_destroy(struct alb_srq *srq)
     struct alb_engine *engine = srq->pd->engine;
     if (srq->refs > 0)
         return EBUSY;
+    if (srq->xrcd)
+        alb_xrc_forget_srq(srq);
     alb_event_node_fini(&srq->event);
     alb_recv_queue_fini(engine, &srq->queue);
     srq->pd->refs--;

@@ -20,6 +20,7 @@ struct alb_cq;
 struct alb_srq;
 struct alb_ah;
 struct alb_qp;
+struct alb_xrcd; // an XRC domain
 
 typedef uint32_t alb_qpn; // 24 bits: process slot (8) | index (16)
 
@@ -138,7 +139,7 @@ struct alb_wc {
     uint16_t flags; // enum alb_wc_flags
     uint8_t sl;
     uint8_t dlid_path_bits;
-    struct alb_qp *qp;
+    struct alb_qp *qp; // NULL: a receive of XRC, which outlives the queue pair that it came by
 };
 
 enum alb_cq_arm {
@@ -179,11 +180,29 @@ struct alb_sge {
     uint32_t lkey;
 };
 
+// ---- extended reliable connected service (annex A14) ------------------------------------------------------
+//
+// An XRC_SEND queue pair asks, an XRC_RECV one executes. Every request names a shared receive queue of the same domain
+// as the executing queue pair: a SEND is received there, and the memory that a request may touch is that of the shared
+// receive queue's protection domain.
+
+// ENOMEM at the configured limit.
+int alb_xrcd_create(struct alb_engine *engine, struct alb_xrcd **xrcd);
+// EBUSY while a shared receive queue or a queue pair belongs to it.
+int alb_xrcd_destroy(struct alb_xrcd *xrcd);
+
 // ENOMEM/EINVAL beyond the configured limits.
 int alb_srq_create(struct alb_pd *pd, uint32_t wr_max, uint32_t sge_max, uint32_t limit, void *user,
                    struct alb_srq **srq);
+// One that requests of the domain can name; what it receives completes in cq.
+int alb_srq_create_xrc(struct alb_pd *pd, struct alb_xrcd *xrcd, struct alb_cq *cq, uint32_t wr_max, uint32_t sge_max,
+                       uint32_t limit, void *user, struct alb_srq **srq);
+// What requests name it by, 24 bits; 0: it is not one of XRC.
+uint32_t alb_srq_number(const struct alb_srq *srq);
 // resize: wr_max, or 0 to leave it; limit: UINT32_MAX to leave it. The caller also excludes [ring] calls on it.
 int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit);
+// EBUSY while a queue pair is attached. Whoever names one of XRC from now on is refused, in the middle of a message
+// too.
 int alb_srq_destroy(struct alb_srq *srq);
 void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_max, uint32_t *limit);
 void *alb_srq_user(const struct alb_srq *srq);
@@ -213,6 +232,8 @@ enum alb_qp_type {
     ALB_QPT_RC = 2,
     ALB_QPT_UC = 3,
     ALB_QPT_UD = 4,
+    ALB_QPT_XRC_SEND = 9,
+    ALB_QPT_XRC_RECV = 10,
 };
 
 enum alb_qp_state {
@@ -280,14 +301,17 @@ struct alb_qp_cap {
 struct alb_qp_init {
     enum alb_qp_type type;
     struct alb_cq *send_cq, *recv_cq;
-    struct alb_srq *srq; // NULL: a receive queue of its own
+    struct alb_srq *srq;   // NULL: a receive queue of its own
+    struct alb_xrcd *xrcd; // XRC_RECV
     struct alb_qp_cap cap;
     bool sq_sig_all;
     void *user;
     alb_qpn qpn; // 0: a random one (the usual); else that one, for CM and the simulator
 };
 
-// cap is rounded up in place of what was asked. EINVAL beyond the limits; ENOMEM when no number is free.
+// cap is rounded up in place of what was asked. EINVAL beyond the limits; ENOMEM when no number is free. An XRC_SEND
+// queue pair has no receive side (recv_cq and srq are not looked at), an XRC_RECV one has nothing but its domain: pd is
+// NULL, no queue is looked at.
 int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **qp);
 // The state table and masks of ibv_modify_qp(3). EINVAL: move or mask not allowed or attribute out of range;
 // EOPNOTSUPP: path migration, rate limits.
@@ -300,8 +324,8 @@ alb_qpn alb_qp_number(const struct alb_qp *qp);
 enum alb_qp_state alb_qp_current_state(const struct alb_qp *qp); // any thread
 enum alb_qp_type alb_qp_kind(const struct alb_qp *qp);
 void *alb_qp_user(const struct alb_qp *qp);
-// The program is about to destroy it or to end its connection: what the peer may still wait for is acknowledged more than once, since nobody
-// will be there to answer when an acknowledgement that was lost is asked for again.
+// The program is about to destroy it or to end its connection: what the peer may still wait for is acknowledged more
+// than once, since nobody will be there to answer when an acknowledgement that was lost is asked for again.
 void alb_qp_farewell(struct alb_qp *qp);
 // Nothing sent is unacknowledged and nothing that must be answered is unanswered: what close and exit wait for.
 bool alb_qp_is_quiet(const struct alb_qp *qp);
@@ -363,6 +387,7 @@ struct alb_send_wr {
     const struct alb_ah *ah; // UD
     alb_qpn remote_qpn;      // UD
     uint32_t remote_qkey;    // UD
+    uint32_t remote_srqn;    // XRC_SEND: the shared receive queue over there
     struct alb_mw_bind bind; // BIND_MW
 };
 
@@ -374,6 +399,6 @@ int alb_qp_send_stage(struct alb_qp *qp, const struct alb_send_wr *wr);
 void alb_qp_send_commit(struct alb_qp *qp);
 // [ring: send] Forgets what was staged since the last commit.
 void alb_qp_send_abort(struct alb_qp *qp);
-// [ring: receive] ENOMEM: full; EINVAL: too many entries, a shared receive queue is attached, state is RESET. When
+// [ring: receive] ENOMEM: full; EINVAL: too many entries, no receive queue of its own, state is RESET. When
 // *bell comes back true (the queue pair is in error and must flush it) the caller rings the queue pair's bell.
 int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count, bool *bell);

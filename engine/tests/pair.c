@@ -142,11 +142,12 @@ struct alb_qp *pair_qp_with(struct pair *pair, int side, struct alb_qp_init *ini
 {
     struct alb_qp *qp;
     struct pair_host *host = &pair->hosts[side];
-    if (!init->send_cq)
+    bool is_bare = init->type == ALB_QPT_XRC_RECV;
+    if (!init->send_cq && !is_bare)
         init->send_cq = host->cq;
-    if (!init->recv_cq)
+    if (!init->recv_cq && !is_bare)
         init->recv_cq = host->cq;
-    int error = alb_qp_create(host->pd, init, &qp);
+    int error = alb_qp_create(is_bare ? NULL : host->pd, init, &qp);
     alb_assert(error == 0);
     return qp;
 }
@@ -182,17 +183,19 @@ struct alb_qp_attr pair_attr(const struct pair *pair, int side, const struct alb
 
 uint32_t pair_mask(enum alb_qp_type type, enum alb_qp_state state)
 {
-    bool is_rc = type == ALB_QPT_RC;
     bool is_ud = type == ALB_QPT_UD;
+    bool asks = type == ALB_QPT_RC || type == ALB_QPT_XRC_SEND;
+    bool answers = type == ALB_QPT_RC || type == ALB_QPT_XRC_RECV;
+    uint32_t timeout = asks || answers ? ALB_QP_TIMEOUT : 0;
     switch (state) {
     case ALB_QPS_INIT:
         return ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | (is_ud ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS);
     case ALB_QPS_RTR:
         return ALB_QP_STATE | (is_ud ? 0 : ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN) |
-               (is_rc ? ALB_QP_MAX_DEST_RD_ATOMIC | ALB_QP_MIN_RNR_TIMER : 0);
+               (answers ? ALB_QP_MAX_DEST_RD_ATOMIC | ALB_QP_MIN_RNR_TIMER : 0);
     case ALB_QPS_RTS:
-        return ALB_QP_STATE | ALB_QP_SQ_PSN |
-               (is_rc ? ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_MAX_QP_RD_ATOMIC : 0);
+        return ALB_QP_STATE | ALB_QP_SQ_PSN | timeout |
+               (asks ? ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_MAX_QP_RD_ATOMIC : 0);
     default:
         return ALB_QP_STATE;
     }

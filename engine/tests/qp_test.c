@@ -63,7 +63,7 @@ static void alb_qp_create__types_and_queues(void **state)
 {
     struct pair *pair = *state;
     struct alb_qp *qp;
-    struct alb_qp_init init = small_init(pair, 9);
+    struct alb_qp_init init = small_init(pair, 8);
     assert_int_equal(alb_qp_create(pair->hosts[0].pd, &init, &qp), EOPNOTSUPP);
     init = small_init(pair, ALB_QPT_RC);
     init.send_cq = NULL;
