@@ -142,6 +142,7 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     alb_engine_config_default(&config);
     config.memory = alb_device_memory();
     config.slot = device->port.slot;
+    config.group_max = ALB_GROUPS_MAX;
     config.mtu_max_bytes = device->mtu_bytes;
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
     config.trace_records = device->has_trace ? ALB_TRACE_FILE_RECORDS : 0;
@@ -180,6 +181,8 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
     int error = learn_addresses(device, options);
     if (!error)
         error = alb_port_open(&device->port, options->addresses, options->address_count);
+    if (!error)
+        alb_port_set_interfaces(&device->port, device->ifindexes);
     if (!error)
         error = open_files(device, options);
     if (!error)
@@ -264,7 +267,7 @@ int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const stru
     av->peer = *peer;
     av->gid_index = (uint8_t)gid_index;
     av->same_host = alb_address_is_local(peer);
-    if (!av->same_host)
+    if (!av->same_host && !alb_addr_is_multicast(peer)) // a group has no need of port 4791 of ours
         atomic_store_explicit(&device->has_foreign_peers, true, memory_order_relaxed);
     return 0;
 }

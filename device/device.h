@@ -56,6 +56,14 @@ int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const stru
 void alb_device_lock(struct alb_device *device);
 void alb_device_unlock(struct alb_device *device);
 
+// Attaches a queue pair to a multicast group (alb_qp_attach) and receives what is sent there, on every interface that
+// carries an address of the device: from this host, and through any interface but loopback from others. To be called
+// without the token. Errors: those of alb_qp_attach and alb_groups_join.
+int alb_device_attach(struct alb_device *device, struct alb_qp *qp, const struct alb_addr *group);
+// EINVAL: it is not attached.
+int alb_device_detach(struct alb_device *device, struct alb_qp *qp, const struct alb_addr *group);
+void alb_device_detach_all(struct alb_device *device, struct alb_qp *qp);
+
 // Work was posted to the queue pair: rings its bell and, if the token is free, drives the engine so that it leaves at
 // once.
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp);

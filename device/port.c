@@ -65,6 +65,7 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
 
 void alb_port_close(struct alb_port *port)
 {
+    alb_groups_leave_all(&port->groups, port->epoll_fd);
     close_files(port);
     close_all(port, port->own);
     if (port->has_front)
@@ -120,4 +121,19 @@ bool alb_port_take_front(struct alb_port *port)
     }
     port->has_front = true;
     return true;
+}
+
+void alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
+{
+    for (uint32_t i = 0; i < port->address_count; i++) {
+        alb_groups_add_interface(&port->groups, &port->addresses[i], ifindexes[i]);
+        alb_socket_set_multicast_interface(&port->own[i], ifindexes[i]);
+    }
+}
+
+void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group)
+{
+    if (port->hot->is_group) // perhaps one of those that go
+        port->hot = &port->own[0];
+    alb_groups_leave(&port->groups, group, port->epoll_fd);
 }

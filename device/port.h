@@ -5,6 +5,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "device/groups.h"
 #include "device/slot.h"
 
 struct alb_port {
@@ -14,6 +15,7 @@ struct alb_port {
     bool has_front; // the sockets of front are open
     struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
     struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
+    struct alb_groups groups;                          // multicast groups that are heard
     struct alb_socket *hot;                            // the one that had something last
     uint32_t looks;                                    // at the hot socket alone, since all of them were looked at
     int epoll_fd;
@@ -34,6 +36,11 @@ void alb_port_wake(struct alb_port *port);
 
 // The socket of our slot that sends from a local address, or NULL.
 struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local);
+
+// Tells which interfaces carry the addresses, for multicast: ifindexes stand as the addresses do.
+void alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes);
+// Stops hearing a multicast group (alb_groups_join has begun it).
+void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group);
 
 // True if datagrams to UDP port 4791 reach this process: it has slot 0 or holds the port besides.
 static inline bool alb_port_is_front(const struct alb_port *port)

@@ -107,6 +107,8 @@ static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, c
     if (length < ALB_BTH_BYTES)
         return rx->own_slot;
     alb_qpn qpn = (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
+    if (qpn == ALB_MULTICAST_QPN) // goes to groups' addresses only, and they have sockets of their own
+        return rx->own_slot;
     if (qpn > 1)
         return alb_slot_of_qpn(qpn);
     return alb_gsi_slot(bytes, length, local, &slot) ? slot : rx->own_slot;
@@ -166,7 +168,7 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
         return;
     }
     uint8_t slot = rx->own_slot;
-    if (arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed)
+    if (arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed && !arrival->socket->is_group)
         slot = slot_for(rx, &arrival->local.addr, bytes, length);
     if (slot != rx->own_slot) {
         pass_on(rx, arrival, slot, bytes, length);

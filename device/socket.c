@@ -68,12 +68,12 @@ static void set_ipv6_options(int fd)
     set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1); // RoCEv2 peers may leave the UDP checksum out: the ICRC protects
 }
 
-int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
+// Returns -1 with errno.
+static int open_unbound(bool is_ipv4)
 {
-    bool is_ipv4 = alb_addr_is_ipv4(&local->addr);
     int fd = socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP);
     if (fd < 0)
-        return errno;
+        return -1;
     if (is_ipv4)
         set_ipv4_options(fd);
     else
@@ -81,19 +81,70 @@ int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
     set_option(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
     set_option(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
     set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    // Kernels before 5.0 know neither: single datagrams then, both ways.
-    set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
-    bool gso_works = set_option(fd, IPPROTO_UDP, UDP_SEGMENT, 0);
+    set_option(fd, IPPROTO_UDP, UDP_GRO, 1); // kernels before 5.0 do not know it: single datagrams then
+    return fd;
+}
 
+// With the error that a call has just left.
+static int give_up(int fd)
+{
+    int error = errno;
+    close(fd);
+    return error;
+}
+
+int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
+{
     union alb_sockaddr address;
     socklen_t length = alb_sockaddr_encode(local, &address);
-    if (bind(fd, &address.any, length) != 0) {
-        int error = errno;
-        close(fd);
-        return error;
-    }
+    int fd = open_unbound(alb_addr_is_ipv4(&local->addr));
+    if (fd < 0)
+        return errno;
+    bool gso_works = set_option(fd, IPPROTO_UDP, UDP_SEGMENT, 0); // likewise
+    if (bind(fd, &address.any, length) != 0)
+        return give_up(fd);
     *sock = (struct alb_socket){.fd = fd, .local = *local, .gso_works = gso_works};
     return 0;
+}
+
+// IPv4 looks at the interface of each membership, if it is told to; IPv6 at that of the socket only.
+static bool join(int fd, const struct alb_addr *group, uint32_t ifindex)
+{
+    if (alb_addr_is_ipv4(group)) {
+        struct ip_mreqn request = {.imr_ifindex = (int)ifindex};
+        memcpy(&request.imr_multiaddr, group->bytes + 12, 4);
+        return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) &&
+               setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request)) == 0;
+    }
+    struct ipv6_mreq request = {.ipv6mr_interface = ifindex};
+    memcpy(&request.ipv6mr_multiaddr, group->bytes, 16);
+    return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request)) == 0;
+}
+
+int alb_socket_open_group(struct alb_socket *sock, const struct alb_endpoint *group, uint32_t ifindex)
+{
+    union alb_sockaddr address;
+    bool is_ipv4 = alb_addr_is_ipv4(&group->addr);
+    socklen_t length = alb_sockaddr_encode(group, &address);
+    int fd = open_unbound(is_ipv4);
+    if (fd < 0)
+        return errno;
+    bool is_ready = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) && // for other processes' sockets of the same group
+                    (is_ipv4 || set_option(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)ifindex)) &&
+                    bind(fd, &address.any, length) == 0 && join(fd, &group->addr, ifindex);
+    if (!is_ready)
+        return give_up(fd);
+    *sock = (struct alb_socket){.fd = fd, .local = *group, .is_group = true};
+    return 0;
+}
+
+void alb_socket_set_multicast_interface(struct alb_socket *sock, uint32_t ifindex)
+{
+    const struct ip_mreqn request = {.imr_ifindex = (int)ifindex};
+    if (alb_addr_is_ipv4(&sock->local.addr))
+        setsockopt(sock->fd, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof(request));
+    else
+        set_option(sock->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)ifindex);
 }
 
 void alb_socket_close(struct alb_socket *sock)

@@ -11,6 +11,7 @@ struct alb_socket {
     struct alb_endpoint local;
     uint32_t rx_batch;      // messages to ask for next time
     bool gso_works;         // the kernel cuts bursts for us
+    bool is_group;          // bound to a multicast group: what comes in there is for this process alone
     uint32_t overflow_seen; // the socket's own count of datagrams lost to a full receive buffer, as last reported
 };
 
@@ -18,6 +19,13 @@ struct alb_socket {
 // forbids fragmentation, takes coalesced bursts, reports traffic class, hop limit and lost datagrams, and has as much
 // buffer as an unprivileged process gets. Errors: those of socket(2) and bind(2).
 int alb_socket_open(struct alb_socket *socket, const struct alb_endpoint *local);
+
+// A socket that hears one multicast group on one interface, beside whoever else of this host does. Errors: those of
+// socket(2), bind(2) and setsockopt(2).
+int alb_socket_open_group(struct alb_socket *socket, const struct alb_endpoint *group, uint32_t ifindex);
+// Multicast leaves by the interface that carries the socket's address; it needs no route then.
+void alb_socket_set_multicast_interface(struct alb_socket *socket, uint32_t ifindex);
+
 void alb_socket_close(struct alb_socket *socket);
 
 union alb_sockaddr {
