@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,6 +31,35 @@ struct content {
 
 static const struct alb_addr any;
 static const struct alb_addr any_ipv4 = {{[10] = 0xff, [11] = 0xff}};
+
+// What the process holds.
+static struct {
+    pthread_mutex_t mutex;
+    struct alb_list claims;
+    bool has_hooks;
+} held = {.mutex = PTHREAD_MUTEX_INITIALIZER, .claims = {&held.claims, &held.claims}};
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&held.mutex);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&held.mutex);
+}
+
+// A lock of an open file lives as long as any of its descriptors: the child keeps none.
+static void after_fork_in_child(void)
+{
+    struct alb_list *node;
+    while ((node = alb_list_pop(&held.claims))) {
+        struct alb_cm_claim *claim = ALB_LIST_ENTRY(node, struct alb_cm_claim, link);
+        close(claim->fd);
+        claim->fd = -1;
+    }
+    pthread_mutex_unlock(&held.mutex);
+}
 
 // Names begin with a dot: readers of the directory's boards pass them over.
 static int write_prefix(char name[NAME_MAX_BYTES], uint64_t service_id)
@@ -185,10 +215,9 @@ static int write_content(int fd, const struct alb_cm_place *place)
     return wrote == (ssize_t)sizeof(content) ? 0 : wrote < 0 ? errno : ENOSPC;
 }
 
-int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
+static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *place)
 {
     char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
-    *claim = (struct alb_cm_claim){.fd = -1};
     int folder = open_folder(folder_path, true);
     if (folder < 0)
         return errno;
@@ -201,17 +230,43 @@ int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
         error = write_content(claim->fd, place);
     if (!error && is_taken(folder, place))
         error = EADDRINUSE;
-    if (error)
-        alb_cm_claim_end(claim);
     close(folder);
+    return error;
+}
+
+// With the mutex held.
+static void give_up(struct alb_cm_claim *claim)
+{
+    if (claim->fd < 0)
+        return;
+    alb_list_remove(&claim->link);
+    unlink(claim->path);
+    close(claim->fd);
+    claim->fd = -1;
+}
+
+int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
+{
+    *claim = (struct alb_cm_claim){.fd = -1};
+    alb_list_init(&claim->link);
+    pthread_mutex_lock(&held.mutex);
+    int error = 0;
+    if (!held.has_hooks)
+        error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    held.has_hooks = !error;
+    if (!error)
+        error = claim_file(claim, place);
+    if (error)
+        give_up(claim);
+    else
+        alb_list_push_back(&held.claims, &claim->link);
+    pthread_mutex_unlock(&held.mutex);
     return error;
 }
 
 void alb_cm_claim_end(struct alb_cm_claim *claim)
 {
-    if (claim->fd < 0)
-        return;
-    unlink(claim->path);
-    close(claim->fd);
-    claim->fd = -1;
+    pthread_mutex_lock(&held.mutex);
+    give_up(claim);
+    pthread_mutex_unlock(&held.mutex);
 }

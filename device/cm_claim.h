@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who listens for what: the part of the host directory by which a connection request finds its process. A service that
 // a process listens for, or has bound a port of, is a small file named after network namespace, service and address.
-// Its process keeps it locked while it lives, so a claim ends with any kind of death, and looking one up is a matter of
-// opening at most three files. Claims are seen among processes of one user.
+// Its process keeps it locked while it lives, so a claim ends with any kind of death (also while a forked child lives
+// on), and looking one up is a matter of opening at most three files. Claims are seen among processes of one user.
 #pragma once
 
 #include "base/addr.h"
+#include "base/list.h"
 
+// Stays where it is while it is held. A child of the process does not hold it.
 struct alb_cm_claim {
     int fd; // locked; -1: nothing is claimed
     char path[300];
+    struct alb_list link; // of those that the process holds
 };
 
 struct alb_cm_place {

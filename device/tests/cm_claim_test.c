@@ -154,6 +154,40 @@ static void claim__ends_with_its_process(void **state)
     close(ready[1]);
 }
 
+// A child that outlives its parent does not hold the parent's claims, and cannot end them.
+static void claim__is_not_inherited(void **state)
+{
+    struct alb_cm_place here = place("10.0.0.1", false, 9);
+    struct alb_cm_claim claim;
+    int ready[2], go[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(go[1]);
+        alb_cm_claim_end(&claim); // is nothing here
+        if (write(ready[1], "x", 1) == 1 && read(go[0], &byte, 1) == 0)
+            _exit(0);
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 9);
+    close(claim.fd); // as the parent's death does
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    claim.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    alb_cm_claim_end(&claim);
+    int status;
+    close(go[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(go[0]);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 static void find__trusts_no_file(void **state)
 {
     struct alb_cm_claim claim;
@@ -175,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__ends_with_its_process, setup, teardown),
+        cmocka_unit_test_setup_teardown(claim__is_not_inherited, setup, teardown),
         cmocka_unit_test_setup_teardown(find__trusts_no_file, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
