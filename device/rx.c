@@ -99,8 +99,8 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         hand_on(rx, now);
 }
 
-// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 whatever process they mean;
-// where the message does not tell, it is for whoever holds the port.
+// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 whatever process they
+// mean; where the message does not tell, it is for whoever holds the port.
 static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length)
 {
     uint8_t slot;

@@ -244,6 +244,7 @@ static int check_attributes(const struct alb_qp *qp, const struct alb_qp_attr *a
         return EOPNOTSUPP;
     if ((mask & ALB_QP_PORT && attr->port != 1) || (mask & ALB_QP_PKEY_INDEX && attr->pkey_index != 0) ||
         (mask & ALB_QP_ACCESS_FLAGS && attr->access & ~access) ||
+        (mask & ALB_QP_AV && alb_addr_is_multicast(&attr->av.peer)) ||
         (mask & ALB_QP_PATH_MTU && !mtu_is_valid(engine, attr->path_mtu_bytes)) ||
         (mask & ALB_QP_TIMEOUT && attr->timeout > 31) || (mask & ALB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
         (mask & ALB_QP_RNR_RETRY && attr->rnr_retry > 7) || (mask & ALB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||

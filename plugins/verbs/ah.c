@@ -10,12 +10,6 @@ static bool is_zero(const union ibv_gid *gid)
     return memcmp(gid, &zero, sizeof(zero)) == 0;
 }
 
-// ff00::/8, and 224.0.0.0/4 as ::ffff:a.b.c.d.
-static bool is_multicast(const struct alb_addr *addr)
-{
-    return addr->bytes[0] == 0xff || (alb_addr_is_ipv4(addr) && (addr->bytes[12] & 0xf0) == 0xe0);
-}
-
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av)
 {
     const struct ibv_global_route *route = &attr->grh;
@@ -23,8 +17,6 @@ int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_
     if (!attr->is_global || attr->port_num != ALB_DOOR_PORT || is_zero(&route->dgid))
         return EINVAL;
     memcpy(peer.bytes, route->dgid.raw, sizeof(peer.bytes));
-    if (is_multicast(&peer))
-        return EOPNOTSUPP;
     *av = (struct alb_av){0};
     int error = alb_device_resolve(context->device, route->sgid_index, &peer, av);
     if (error)

@@ -282,6 +282,7 @@ static void free_qp(struct alb_door_qp *qp)
 
 int alb_door_qp_release(struct alb_door_qp *qp)
 {
+    alb_device_detach_all(alb_door_context(qp->ex.qp_base.context)->device, qp->engine_qp);
     say_farewell(qp);
     wait_quiet(qp);
     detach(qp);
@@ -289,6 +290,17 @@ int alb_door_qp_release(struct alb_door_qp *qp)
     return 0;
 }
 
+static bool is_in_a_group(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    struct alb_addr group;
+    alb_device_lock(context->device);
+    bool is_in = alb_qp_group(qp->engine_qp, &group);
+    alb_door_unlock(context);
+    return is_in;
+}
+
+// EBUSY while it is attached to a multicast group.
 int ibv_destroy_qp(struct ibv_qp *outer)
 {
     if (!outer)
@@ -296,6 +308,8 @@ int ibv_destroy_qp(struct ibv_qp *outer)
     struct alb_door_qp *qp = alb_door_qp(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
+    if (outer->qp_type == IBV_QPT_UD && is_in_a_group(qp))
+        return EBUSY;
     say_farewell(qp);
     wait_quiet(qp);
     uint32_t delivered = detach(qp);

@@ -40,6 +40,9 @@ static void fill_limits(struct ibv_context *context, struct ibv_device_attr *att
     attr->max_qp_rd_atom = bounded(limits->rd_atomic_max);
     attr->max_qp_init_rd_atom = bounded(limits->rd_atomic_max);
     attr->max_res_rd_atom = bounded(limits->rd_atomic_max * limits->qp_max);
+    attr->max_mcast_grp = bounded(limits->group_max);
+    attr->max_mcast_qp_attach = bounded(limits->group_qp_max);
+    attr->max_total_mcast_qp_attach = bounded(limits->group_max * limits->group_qp_max);
     attr->max_ah = bounded(limits->ah_max);
     attr->max_srq = bounded(limits->srq_max);
     attr->max_srq_wr = bounded(limits->srq_wr_max);

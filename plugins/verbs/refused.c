@@ -60,18 +60,6 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
     return alb_door_fail(EOPNOTSUPP);
 }
 
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-    (void)lid;
-    return qp && gid ? EOPNOTSUPP : EINVAL;
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-    (void)lid;
-    return qp && gid ? EOPNOTSUPP : EINVAL;
-}
-
 // Enhanced connection establishment negotiates vendors' extensions; there are none.
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

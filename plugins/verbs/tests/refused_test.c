@@ -47,12 +47,9 @@ static void refused__numbers(void **state)
     struct ibv_qp_rate_limit_attr rate = {0};
     struct ibv_ece ece = {0};
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
-    union ibv_gid gid = {.raw = {0xff}};
     assert_int_equal(ibv_advise_mr(f->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
     assert_int_equal(ibv_modify_cq(f->cq, &moderate), EOPNOTSUPP);
     assert_int_equal(ibv_modify_qp_rate_limit(qp, &rate), EOPNOTSUPP);
-    assert_int_equal(ibv_attach_mcast(qp, &gid, 0), EOPNOTSUPP);
-    assert_int_equal(ibv_detach_mcast(qp, &gid, 0), EOPNOTSUPP);
     assert_int_equal(ibv_query_ece(qp, &ece), EOPNOTSUPP);
     assert_int_equal(ibv_set_ece(qp, &ece), EOPNOTSUPP);
     assert_int_equal(ibv_query_ece(qp, NULL), EINVAL);
