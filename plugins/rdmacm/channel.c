@@ -172,14 +172,33 @@ int rdma_ack_cm_event(struct rdma_cm_event *outer)
     return 0;
 }
 
+void rdmacm_keep(struct rdmacm_id *id, struct rdma_cm_event *outer)
+{
+    struct rdmacm_event *event = ALB_CONTAINER_OF(outer, struct rdmacm_event, event);
+    struct rdmacm_id *from = event->id;
+    pthread_mutex_lock(&from->lock);
+    from->completed++;
+    pthread_cond_broadcast(&from->acknowledged);
+    pthread_mutex_unlock(&from->lock);
+    pthread_mutex_lock(&id->lock);
+    id->taken++;
+    pthread_mutex_unlock(&id->lock);
+    event->id = id;
+    id->id.event = outer;
+}
+
+void rdmacm_drop_kept(struct rdmacm_id *id)
+{
+    if (id->id.event)
+        rdma_ack_cm_event(id->id.event);
+    id->id.event = NULL;
+}
+
 int rdmacm_complete(struct rdmacm_id *id)
 {
     if (!id->is_sync)
         return 0;
-    if (id->id.event) {
-        rdma_ack_cm_event(id->id.event);
-        id->id.event = NULL;
-    }
+    rdmacm_drop_kept(id);
     if (rdma_get_cm_event(id->id.channel, &id->id.event))
         return errno;
     int status = id->id.event->status;

@@ -19,7 +19,7 @@ static uint32_t random_psn(void)
 
 static bool is_datagram(const struct rdmacm_id *id)
 {
-    return id->id.ps == RDMA_PS_UDP || id->id.ps == RDMA_PS_IPOIB;
+    return id->id.qp_type == IBV_QPT_UD;
 }
 
 static uint8_t local_mtu_code(void)
@@ -206,7 +206,10 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     int error = is_datagram(id) ? accept_datagrams(id, param, &data) : accept_connection(id, param, &data);
     if (error)
         return rdmacm_fail(error);
-    return is_datagram(id) ? 0 : rdmacm_result(rdmacm_complete(id));
+    if (!is_datagram(id))
+        return rdmacm_result(rdmacm_complete(id));
+    rdmacm_drop_kept(id);
+    return 0;
 }
 
 int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length)
@@ -217,6 +220,8 @@ int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const voi
                 : is_datagram(id) ? alb_cm_answer(id->cm, ALB_CM_SIDR_REJECTED, 0, 0, &data, alb_device_now())
                                   : alb_cm_reject(id->cm, reason, &data, alb_device_now());
     rdmacm_unlock();
+    if (!error)
+        rdmacm_drop_kept(id);
     return error;
 }
 
@@ -350,6 +355,7 @@ static void on_request(const struct alb_cm_event *from)
         take_request(id, &from->message.req);
         fill_conn(event, &from->message);
     } else {
+        id->id.qp_type = IBV_QPT_UD;
         struct rdma_ud_param *ud = &event->event.param.ud;
         ud->private_data_len = (uint8_t)private_data(event, &from->message);
         ud->private_data = event->private_data;

@@ -38,6 +38,7 @@ struct rdmacm_id {
     bool is_sync;  // has a channel of its own, and calls wait
     bool is_listening;
     bool is_one_family;
+    bool is_reusable; // may share its port with others that say so, until one of them listens
     bool has_ack_timeout;
     bool owns_cqs;
     uint8_t tos;
@@ -116,6 +117,10 @@ int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int st
 void rdmacm_take_events(struct rdmacm_id *id, struct alb_list *taken);
 // Forgets the events of an id that nobody has taken; new ids in them are destroyed.
 void rdmacm_forget_events(struct rdmacm_id *id);
+// An event that the program has taken is from here on the id's to acknowledge: id->event.
+void rdmacm_keep(struct rdmacm_id *id, struct rdma_cm_event *event);
+// Acknowledges it, if there is one.
+void rdmacm_drop_kept(struct rdmacm_id *id);
 // In synchronous mode waits for the next event and keeps it in id->event: its error, or 0. Otherwise 0 at once.
 int rdmacm_complete(struct rdmacm_id *id);
 

@@ -174,10 +174,7 @@ int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
     struct rdma_cm_event *event;
     if (!id->is_sync || !id->is_listening)
         return rdmacm_fail(EINVAL);
-    if (listener->event) {
-        rdma_ack_cm_event(listener->event);
-        listener->event = NULL;
-    }
+    rdmacm_drop_kept(id);
     if (rdma_get_cm_event(listener->channel, &event))
         return -1;
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -185,12 +182,13 @@ int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
         return rdmacm_fail(EINVAL);
     }
     struct rdma_cm_id *fresh = event->id;
-    listener->event = event; // its private data is valid until the next call
     if (rdma_migrate_id(fresh, NULL)) {
         int error = errno;
+        rdma_ack_cm_event(event);
         rdma_destroy_id(fresh);
         return rdmacm_fail(error);
     }
+    rdmacm_keep(rdmacm_id(fresh), event); // until the program accepts, rejects or destroys it
     struct ibv_qp_init_attr attr = id->ep_attr ? *id->ep_attr : (struct ibv_qp_init_attr){0};
     if (id->ep_attr && rdma_create_qp(fresh, id->ep_pd, &attr)) {
         int error = errno;

@@ -2,6 +2,8 @@
 // Ids: life, addresses, listening.
 #include "plugins/rdmacm/door.h"
 
+#include "device/address.h"
+
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,15 +67,17 @@ static bool is_any(const struct alb_addr *addr)
     return alb_addr_equals(addr, &any) || alb_addr_equals(addr, &any_ipv4);
 }
 
+// EADDRNOTAVAIL: it is not an address of this host; ENODEV: it is, but not of the device.
 static int find_gid(const struct alb_addr *addr, uint32_t *index)
 {
+    struct alb_address_info info;
     const struct alb_addr *gid;
     for (uint32_t i = 0; (gid = alb_device_gid(rdmacm_device(), i)); i++)
         if (alb_addr_equals(gid, addr)) {
             *index = i;
             return 0;
         }
-    return ENODEV;
+    return alb_address_find(addr, &info) ? ENODEV : EADDRNOTAVAIL;
 }
 
 // The address that the host would send from; what a socket connected there says.
@@ -187,8 +191,7 @@ int rdma_destroy_id(struct rdma_cm_id *outer)
         alb_cm_id_destroy(id->cm, alb_device_now());
     id->cm = NULL;
     rdmacm_unlock();
-    if (outer->event)
-        rdma_ack_cm_event(outer->event);
+    rdmacm_drop_kept(id);
     rdmacm_forget_events(id);
     pthread_mutex_lock(&id->lock);
     while (id->completed != id->taken)
@@ -232,6 +235,8 @@ static int bind_to(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t p
         error = port ? claim(id, addr, port) : claim_any(id, addr, &port);
     if (error)
         return error;
+    if (id->is_reusable)
+        alb_cm_claim_end(&id->claim);
     id->is_bound = true;
     id->is_any = is_any(addr);
     if (!id->is_any)
@@ -250,6 +255,14 @@ int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
     if (!rdmacm_get_sockaddr(sockaddr, &addr, &port))
         return rdmacm_fail(EAFNOSUPPORT);
     return rdmacm_result(bind_to(id, &addr, port));
+}
+
+static int claim_bound(struct rdmacm_id *id)
+{
+    struct alb_addr addr;
+    uint16_t port;
+    rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &addr, &port);
+    return claim(id, &addr, port);
 }
 
 static int listen_now(struct rdmacm_id *id, int backlog)
@@ -281,26 +294,31 @@ int rdma_listen(struct rdma_cm_id *outer, int backlog)
     if (id->cm)
         return rdmacm_fail(EINVAL);
     int error = id->is_bound ? 0 : bind_to(id, &any_ipv4, 0);
+    if (!error && id->is_reusable)
+        error = claim_bound(id);
     return rdmacm_result(error ? error : listen_now(id, backlog));
 }
 
 // ---- resolution -----------------------------------------------------------------------------------------------------
 
-static int choose_local(struct rdmacm_id *id, const struct sockaddr *source, const struct alb_addr *peer,
-                        struct alb_addr *local)
+// Binds to the source that is asked for, unless it leaves everything open.
+static int bind_source(struct rdmacm_id *id, const struct sockaddr *source)
+{
+    struct alb_addr addr;
+    uint16_t port;
+    if (id->is_bound || !source)
+        return 0;
+    if (!rdmacm_get_sockaddr(source, &addr, &port))
+        return EAFNOSUPPORT;
+    return port || !is_any(&addr) ? bind_to(id, &addr, port) : 0;
+}
+
+static int choose_local(const struct rdmacm_id *id, const struct alb_addr *peer, struct alb_addr *local)
 {
     uint16_t port;
-    if (!id->is_bound && source) {
-        struct alb_addr addr;
-        if (!rdmacm_get_sockaddr(source, &addr, &port))
-            return EAFNOSUPPORT;
-        int error = port || !is_any(&addr) ? bind_to(id, &addr, port) : 0;
-        if (error)
-            return error;
-    }
+    uint32_t index;
     if (id->is_bound && !id->is_any)
         return rdmacm_get_sockaddr(&id->id.route.addr.src_addr, local, &port) ? 0 : EINVAL;
-    uint32_t index;
     if (find_gid(peer, &index) == 0) { // ourselves
         *local = *peer;
         return 0;
@@ -320,28 +338,34 @@ static void give_port(struct rdmacm_id *id)
     rdmacm_set_sockaddr(&id->id.route.addr.src_storage, &local, (uint16_t)(PORT_FIRST + random % PORT_COUNT));
 }
 
-static int resolve(struct rdmacm_id *id, const struct sockaddr *source, const struct sockaddr *destination)
+static int resolve(struct rdmacm_id *id, const struct alb_addr *peer, uint16_t port)
 {
-    struct alb_addr peer, local;
-    uint16_t port;
-    if (!rdmacm_get_sockaddr(destination, &peer, &port))
-        return EAFNOSUPPORT;
-    int error = choose_local(id, source, &peer, &local);
+    struct alb_addr local;
+    int error = choose_local(id, peer, &local);
     if (!error)
-        error = rdmacm_learn_av(id, &local, &peer);
+        error = rdmacm_learn_av(id, &local, peer);
     if (error)
         return error;
     give_port(id);
-    rdmacm_set_sockaddr(&id->id.route.addr.dst_storage, &peer, port);
-    return rdmacm_post_plain(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+    rdmacm_set_sockaddr(&id->id.route.addr.dst_storage, peer, port);
+    return 0;
 }
 
+// What the arguments are wrong about is said at once, what the network is wrong about by an event.
 int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct sockaddr *destination, int timeout_ms)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    struct alb_addr peer;
+    uint16_t port;
     if (id->cm || !destination)
         return rdmacm_fail(EINVAL);
-    int error = resolve(id, source, destination);
+    if (!rdmacm_get_sockaddr(destination, &peer, &port))
+        return rdmacm_fail(EAFNOSUPPORT);
+    int error = bind_source(id, source);
+    if (error)
+        return rdmacm_fail(error);
+    error = resolve(id, &peer, port);
+    error = rdmacm_post_plain(id, error ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -error);
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
 
@@ -424,15 +448,15 @@ static int set_flag(const void *value, size_t length, bool *out)
 int rdma_set_option(struct rdma_cm_id *outer, int level, int name, void *value, size_t length)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
-    bool ignored;
+    if (level == RDMA_OPTION_IB) // path records come from a subnet's administrator, and there is no subnet
+        return rdmacm_fail(EOPNOTSUPP);
     if (level != RDMA_OPTION_ID)
         return rdmacm_fail(ENOSYS);
     switch (name) {
     case RDMA_OPTION_ID_TOS:
         return rdmacm_result(set_number(value, length, &id->tos, NULL));
     case RDMA_OPTION_ID_REUSEADDR:
-        // What it is asked for holds always: a port is free as soon as its id is gone.
-        return rdmacm_result(id->is_bound ? EINVAL : set_flag(value, length, &ignored));
+        return rdmacm_result(id->is_bound ? EINVAL : set_flag(value, length, &id->is_reusable));
     case RDMA_OPTION_ID_AFONLY:
         return rdmacm_result(id->is_bound ? EINVAL : set_flag(value, length, &id->is_one_family));
     case RDMA_OPTION_ID_ACK_TIMEOUT:
@@ -452,10 +476,7 @@ int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
     struct alb_list moved;
     if (!target)
         return rdmacm_fail(ENOMEM);
-    if (outer->event) {
-        rdma_ack_cm_event(outer->event);
-        outer->event = NULL;
-    }
+    rdmacm_drop_kept(id);
     pthread_mutex_lock(&id->lock);
     while (id->completed != id->taken)
         pthread_cond_wait(&id->acknowledged, &id->lock);

@@ -9,14 +9,19 @@ struct ends {
     uint16_t port;
 };
 
-static void open_ends(struct ends *ends, enum rdma_port_space ps)
+static void open_ends_at(struct ends *ends, enum rdma_port_space ps, const char *here, const char *there)
 {
     memset(ends, 0, sizeof(*ends));
     for (int i = 0; i < 2; i++)
         assert_non_null(ends->channels[i] = rdma_create_event_channel());
-    ends->listener = fixture_listener(ends->channels[0], ps, &ends->port);
-    ends->client = fixture_resolved(ends->channels[1], ps, ends->port);
+    ends->listener = fixture_listener_at(ends->channels[0], ps, here, &ends->port);
+    ends->client = fixture_resolved_at(ends->channels[1], ps, there, ends->port);
     fixture_create_qp(ends->client);
+}
+
+static void open_ends(struct ends *ends, enum rdma_port_space ps)
+{
+    open_ends_at(ends, ps, fixture_address, fixture_address);
 }
 
 static void close_id(struct rdma_cm_id *id)
@@ -123,6 +128,66 @@ static void connect__data_flows_and_both_part(void **state)
     pass_event(ends.channels[1], RDMA_CM_EVENT_TIMEWAIT_EXIT);
     ibv_dereg_mr(source);
     ibv_dereg_mr(target);
+    close_ends(&ends);
+}
+
+// At the address itself, and at any.
+static void connect__over_ipv6(void **state)
+{
+    static const char *const listening[] = {"::1", "::"};
+    if (!fixture_has_ipv6)
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct ends ends;
+        open_ends_at(&ends, RDMA_PS_TCP, listening[i], "::1");
+        call(&ends);
+        take_call(&ends);
+        assert_int_equal(ends.server->route.addr.src_addr.sa_family, AF_INET6);
+        assert_int_equal(ends.server->route.addr.dst_addr.sa_family, AF_INET6);
+        accept_call(&ends);
+        close_ends(&ends);
+    }
+}
+
+// Who listens at any address of IPv6 is reached by IPv4, unless it wants its own family only.
+static void connect__ipv4_to_a_listener_of_ipv6(void **state)
+{
+    struct ends ends;
+    if (!fixture_has_ipv6)
+        skip();
+    open_ends_at(&ends, RDMA_PS_TCP, "::", fixture_address);
+    call(&ends);
+    take_call(&ends);
+    accept_call(&ends);
+    close_ends(&ends);
+
+    struct sockaddr_storage any = fixture_sockaddr("::", 0);
+    int one = 1;
+    open_ends(&ends, RDMA_PS_TCP);
+    assert_int_equal(rdma_destroy_id(ends.listener), 0);
+    assert_int_equal(rdma_create_id(ends.channels[0], &ends.listener, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_set_option(ends.listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one)), 0);
+    ((struct sockaddr_in6 *)&any)->sin6_port = rdma_get_dst_port(ends.client);
+    assert_int_equal(rdma_bind_addr(ends.listener, (struct sockaddr *)&any), 0);
+    assert_int_equal(rdma_listen(ends.listener, 1), 0);
+    call(&ends);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_REJECTED);
+    close_ends(&ends);
+}
+
+// The port spaces have each their own ports.
+static void connect__port_space_ib(void **state)
+{
+    struct ends ends;
+    struct rdma_cm_id *same_port;
+    open_ends(&ends, RDMA_PS_IB);
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, ends.port);
+    assert_int_equal(rdma_create_id(NULL, &same_port, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(same_port, (struct sockaddr *)&here), 0);
+    call(&ends);
+    take_call(&ends);
+    accept_call(&ends);
+    assert_int_equal(rdma_destroy_id(same_port), 0);
     close_ends(&ends);
 }
 
@@ -255,10 +320,17 @@ static void calls__without_a_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connect__data_flows_and_both_part), cmocka_unit_test(connect__rejected_with_words),
-        cmocka_unit_test(connect__nobody_listens),           cmocka_unit_test(connect__the_listener_goes),
-        cmocka_unit_test(connect__private_data_too_long),    cmocka_unit_test(datagrams__address_and_number_are_learnt),
-        cmocka_unit_test(ece__is_exchanged_and_rejected),    cmocka_unit_test(calls__without_a_connection),
+        cmocka_unit_test(connect__data_flows_and_both_part),
+        cmocka_unit_test(connect__over_ipv6),
+        cmocka_unit_test(connect__ipv4_to_a_listener_of_ipv6),
+        cmocka_unit_test(connect__port_space_ib),
+        cmocka_unit_test(connect__rejected_with_words),
+        cmocka_unit_test(connect__nobody_listens),
+        cmocka_unit_test(connect__the_listener_goes),
+        cmocka_unit_test(connect__private_data_too_long),
+        cmocka_unit_test(datagrams__address_and_number_are_learnt),
+        cmocka_unit_test(ece__is_exchanged_and_rejected),
+        cmocka_unit_test(calls__without_a_connection),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }

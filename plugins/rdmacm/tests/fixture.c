@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include "device/address.h"
+
 #include <arpa/inet.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 enum { RESOLVE_MS = 2000 };
 
 char fixture_address[32];
+bool fixture_has_ipv6;
 static char base[64];
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
@@ -32,7 +35,14 @@ int fixture_setup(void **state)
     assert_non_null(mkdtemp(base));
     atexit(remove_base);
     setenv("ALBEDO_DIRECTORY", base, 1);
-    setenv("ALBEDO_NET", fixture_address, 1);
+    char net[64];
+    struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+    struct alb_addr ipv6;
+    struct alb_address_info info;
+    memcpy(ipv6.bytes, &loopback, sizeof(ipv6.bytes));
+    fixture_has_ipv6 = alb_address_find(&ipv6, &info);
+    snprintf(net, sizeof(net), "%s%s", fixture_address, fixture_has_ipv6 ? ",::1" : "");
+    setenv("ALBEDO_NET", net, 1);
     return 0;
 }
 
@@ -40,6 +50,13 @@ struct sockaddr_storage fixture_sockaddr(const char *address, uint16_t port)
 {
     struct sockaddr_storage storage = {0};
     struct sockaddr_in *in = (struct sockaddr_in *)&storage;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&storage;
+    if (strchr(address, ':')) {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(port);
+        assert_int_equal(inet_pton(AF_INET6, address, &in6->sin6_addr), 1);
+        return storage;
+    }
     in->sin_family = AF_INET;
     in->sin_port = htons(port);
     assert_int_equal(inet_pton(AF_INET, address, &in->sin_addr), 1);
@@ -60,9 +77,10 @@ void pass_event_at(struct rdma_event_channel *channel, enum rdma_cm_event_type t
     assert_int_equal(rdma_ack_cm_event(expect_event_at(channel, type, file, line)), 0);
 }
 
-struct rdma_cm_id *fixture_listener(struct rdma_event_channel *channel, enum rdma_port_space ps, uint16_t *port)
+struct rdma_cm_id *fixture_listener_at(struct rdma_event_channel *channel, enum rdma_port_space ps, const char *address,
+                                       uint16_t *port)
 {
-    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    struct sockaddr_storage here = fixture_sockaddr(address, 0);
     struct rdma_cm_id *id;
     assert_int_equal(rdma_create_id(channel, &id, (void *)7, ps), 0);
     assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&here), 0);
@@ -72,9 +90,15 @@ struct rdma_cm_id *fixture_listener(struct rdma_event_channel *channel, enum rdm
     return id;
 }
 
-struct rdma_cm_id *fixture_resolved(struct rdma_event_channel *channel, enum rdma_port_space ps, uint16_t port)
+struct rdma_cm_id *fixture_listener(struct rdma_event_channel *channel, enum rdma_port_space ps, uint16_t *port)
 {
-    struct sockaddr_storage there = fixture_sockaddr(fixture_address, port);
+    return fixture_listener_at(channel, ps, fixture_address, port);
+}
+
+struct rdma_cm_id *fixture_resolved_at(struct rdma_event_channel *channel, enum rdma_port_space ps, const char *address,
+                                       uint16_t port)
+{
+    struct sockaddr_storage there = fixture_sockaddr(address, port);
     struct rdma_cm_id *id;
     assert_int_equal(rdma_create_id(channel, &id, NULL, ps), 0);
     assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, RESOLVE_MS), 0);
@@ -83,6 +107,11 @@ struct rdma_cm_id *fixture_resolved(struct rdma_event_channel *channel, enum rdm
     pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
     assert_non_null(id->verbs);
     return id;
+}
+
+struct rdma_cm_id *fixture_resolved(struct rdma_event_channel *channel, enum rdma_port_space ps, uint16_t port)
+{
+    return fixture_resolved_at(channel, ps, fixture_address, port);
 }
 
 void fixture_create_qp(struct rdma_cm_id *id)

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdbool.h>
 
 extern char fixture_address[32];
+extern bool fixture_has_ipv6; // the device has ::1, too
 
 // Sets up the environment; before the first call of the library. For cmocka_run_group_tests.
 int fixture_setup(void **state);
@@ -31,6 +33,10 @@ void pass_event_at(struct rdma_event_channel *channel, enum rdma_cm_event_type t
 
 // A listener on any port of the test's address; its port is stored.
 struct rdma_cm_id *fixture_listener(struct rdma_event_channel *channel, enum rdma_port_space ps, uint16_t *port);
+struct rdma_cm_id *fixture_listener_at(struct rdma_event_channel *channel, enum rdma_port_space ps, const char *address,
+                                       uint16_t *port);
 // An id whose address and route to that port are resolved.
 struct rdma_cm_id *fixture_resolved(struct rdma_event_channel *channel, enum rdma_port_space ps, uint16_t port);
+struct rdma_cm_id *fixture_resolved_at(struct rdma_event_channel *channel, enum rdma_port_space ps, const char *address,
+                                       uint16_t port);
 void fixture_create_qp(struct rdma_cm_id *id);

@@ -56,12 +56,54 @@ static void bind__refuses_ports_in_use_and_foreign_addresses(void **state)
     assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
     expect_errno(rdma_bind_addr(id, (struct sockaddr *)&taken), EADDRINUSE);
     expect_errno(rdma_bind_addr(id, (struct sockaddr *)&any), EADDRINUSE);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&foreign), EADDRNOTAVAIL);
+    foreign = fixture_sockaddr("127.255.0.1", 0); // of the host, not of the device
     expect_errno(rdma_bind_addr(id, (struct sockaddr *)&foreign), ENODEV);
     foreign.ss_family = AF_UNIX;
     expect_errno(rdma_bind_addr(id, (struct sockaddr *)&foreign), EAFNOSUPPORT);
     assert_int_equal(rdma_destroy_id(listener), 0);
     assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&taken), 0); // free at once
     expect_errno(rdma_bind_addr(id, (struct sockaddr *)&taken), EINVAL);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+}
+
+// Ports may be shared until one listens.
+static void bind__shares_ports_that_are_reusable(void **state)
+{
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    struct rdma_cm_id *ids[3];
+    int one = 1;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rdma_create_id(NULL, &ids[i], NULL, RDMA_PS_TCP), 0);
+        if (i < 2)
+            assert_int_equal(rdma_set_option(ids[i], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), 0);
+    }
+    assert_int_equal(rdma_bind_addr(ids[0], (struct sockaddr *)&here), 0);
+    ((struct sockaddr_in *)&here)->sin_port = rdma_get_src_port(ids[0]);
+    assert_int_equal(rdma_bind_addr(ids[1], (struct sockaddr *)&here), 0);
+    assert_int_equal(rdma_listen(ids[0], 1), 0);
+    expect_errno(rdma_listen(ids[1], 1), EADDRINUSE);
+    expect_errno(rdma_bind_addr(ids[2], (struct sockaddr *)&here), EADDRINUSE);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rdma_destroy_id(ids[i]), 0);
+}
+
+static void resolve__says_what_is_wrong(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage far = fixture_sockaddr("192.0.2.1", 9), foreign = far, odd = far;
+    struct rdma_cm_id *id;
+    odd.ss_family = 27; // AF_IB
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    expect_errno(rdma_resolve_addr(id, NULL, (struct sockaddr *)&odd, 100), EAFNOSUPPORT);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&odd), EAFNOSUPPORT);
+    expect_errno(rdma_resolve_addr(id, (struct sockaddr *)&foreign, (struct sockaddr *)&far, 100), EADDRNOTAVAIL);
+    expect_errno(rdma_resolve_route(id, 100), EINVAL); // no address yet
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&far, 100), 0);
+    struct rdma_cm_event *event = expect_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
+    assert_true(event->status < 0); // the device has no address to send from, or the host no route
+    assert_int_equal(rdma_ack_cm_event(event), 0);
     assert_int_equal(rdma_destroy_id(id), 0);
     rdma_destroy_event_channel(channel);
 }
@@ -85,6 +127,7 @@ static void set_option__checks_what_it_is_given(void **state)
     assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, 1), 0);
     assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), 0);
     assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one)), 0);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &one, sizeof(one)), EOPNOTSUPP);
     expect_errno(rdma_set_option(id, 99, 0, &one, sizeof(one)), ENOSYS);
     expect_errno(rdma_set_option(id, RDMA_OPTION_ID, 99, &one, sizeof(one)), ENOSYS);
     assert_int_equal(rdma_destroy_id(id), 0);
@@ -147,6 +190,8 @@ int main(void)
         cmocka_unit_test(channel__says_whether_it_holds_something),
         cmocka_unit_test(channel__is_empty_when_its_ids_are_gone),
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
+        cmocka_unit_test(bind__shares_ports_that_are_reusable),
+        cmocka_unit_test(resolve__says_what_is_wrong),
         cmocka_unit_test(create_id__refuses_an_unknown_port_space),
         cmocka_unit_test(set_option__checks_what_it_is_given),
         cmocka_unit_test(migrate__takes_events_along),
