@@ -73,13 +73,14 @@ int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int st
     return 0;
 }
 
-void rdmacm_take_events(struct rdmacm_id *id, struct alb_list *taken)
+void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *multicast, struct alb_list *taken)
 {
     struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
     pthread_mutex_lock(&channel->lock);
     bool was_empty = alb_list_is_empty(&channel->events);
     ALB_LIST_FOR_EACH (&channel->events, node) {
-        if (ALB_LIST_ENTRY(node, struct rdmacm_event, link)->id != id)
+        const struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
+        if (event->id != id || (multicast && event->multicast != multicast))
             continue;
         alb_list_remove(node);
         alb_list_push_back(taken, node);
@@ -92,7 +93,7 @@ void rdmacm_forget_events(struct rdmacm_id *id)
 {
     struct alb_list forgotten, *node;
     alb_list_init(&forgotten);
-    rdmacm_take_events(id, &forgotten);
+    rdmacm_take_events(id, NULL, &forgotten);
     while ((node = alb_list_pop(&forgotten))) {
         struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
         if (event->fresh)
@@ -135,6 +136,8 @@ static void act_on(struct rdmacm_event *event)
     int error = 0;
     if (event->event.event == RDMA_CM_EVENT_REJECTED && id->id.qp)
         rdmacm_qp_error(id);
+    if (event->multicast)
+        rdmacm_on_join(event);
     if (!event->is_response || !id->id.qp)
         return;
     error = rdmacm_on_response(id);

@@ -47,7 +47,8 @@ struct rdmacm_id {
     struct alb_av av; // once the peer is known
     pthread_mutex_t lock;
     pthread_cond_t acknowledged;
-    uint32_t taken, completed; // events
+    uint32_t taken, completed;  // events
+    struct alb_list multicasts; // groups it has joined, struct rdmacm_multicast
 
     // Of the connection to be, or that is.
     uint8_t responder_resources, initiator_depth; // that the peer has offered
@@ -63,10 +64,13 @@ struct rdmacm_id {
     struct alb_cm_ece local_ece, remote_ece;
 };
 
+struct rdmacm_multicast;
+
 struct rdmacm_event {
     struct rdma_cm_event event;
-    struct rdmacm_id *id;    // whose acknowledgement is waited for: the listener's for a request
-    struct rdmacm_id *fresh; // of a request: the new id
+    struct rdmacm_id *id;               // whose acknowledgement is waited for: the listener's for a request
+    struct rdmacm_id *fresh;            // of a request: the new id
+    struct rdmacm_multicast *multicast; // that was joined; not to be looked at once the event has been taken
     struct alb_list link;
     uint8_t private_data[ALB_CM_PRIVATE_MAX];
     bool is_response; // the queue pair has to be moved
@@ -113,8 +117,8 @@ struct rdmacm_channel *rdmacm_channel_create(void);
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
 // An event that says only its type and status; ENOMEM.
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
-// Moves the events of an id that nobody has taken into a list.
-void rdmacm_take_events(struct rdmacm_id *id, struct alb_list *taken);
+// Moves the events of an id that nobody has taken into a list; those of one multicast join, or all (NULL).
+void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *multicast, struct alb_list *taken);
 // Forgets the events of an id that nobody has taken; new ids in them are destroyed.
 void rdmacm_forget_events(struct rdmacm_id *id);
 // An event that the program has taken is from here on the id's to acknowledge: id->event.
@@ -148,3 +152,12 @@ void rdmacm_on_engine_event(const struct alb_cm_event *event);
 int rdmacm_on_response(struct rdmacm_id *id);
 // Rejects the request or the response that waits. EINVAL: none does, or the data are too long.
 int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length);
+
+// ---- multicast.c
+
+// A join's event is being taken: attaches the id's queue pair.
+void rdmacm_on_join(struct rdmacm_event *event);
+// The id's queue pair is about to go.
+void rdmacm_multicast_detach(struct rdmacm_id *id);
+// The id is about to go; none of its events is left.
+void rdmacm_multicast_leave_all(struct rdmacm_id *id);

@@ -148,6 +148,7 @@ struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, e
     id->retry_count = id->rnr_retry_count = 7;
     pthread_mutex_init(&id->lock, NULL);
     pthread_cond_init(&id->acknowledged, NULL);
+    alb_list_init(&id->multicasts);
     return id;
 }
 
@@ -197,6 +198,7 @@ int rdma_destroy_id(struct rdma_cm_id *outer)
     while (id->completed != id->taken)
         pthread_cond_wait(&id->acknowledged, &id->lock);
     pthread_mutex_unlock(&id->lock);
+    rdmacm_multicast_leave_all(id);
     rdmacm_id_free(id);
     return 0;
 }
@@ -483,7 +485,7 @@ int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
     pthread_mutex_unlock(&id->lock);
     alb_list_init(&moved);
     rdmacm_lock(); // nothing is posted meanwhile
-    rdmacm_take_events(id, &moved);
+    rdmacm_take_events(id, NULL, &moved);
     bool was_sync = id->is_sync;
     outer->channel = &target->channel;
     id->is_sync = !to;

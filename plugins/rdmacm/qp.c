@@ -192,6 +192,7 @@ int rdma_create_qp(struct rdma_cm_id *outer, struct ibv_pd *pd, struct ibv_qp_in
 
 void rdma_destroy_qp(struct rdma_cm_id *outer)
 {
+    rdmacm_multicast_detach(rdmacm_id(outer));
     if (outer->qp)
         ibv_destroy_qp(outer->qp);
     outer->qp = NULL;
