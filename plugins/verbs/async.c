@@ -41,9 +41,17 @@ static void raise_async(struct ibv_context *context, struct alb_notice *notices,
             alb_notices_raise(&alb_door_context(context)->async, &notices[i]);
 }
 
-static void raise_qp(struct alb_door_qp *qp, enum ibv_event_type type)
+static void raise_handle(struct alb_door_qp *qp, enum ibv_event_type type)
 {
     raise_async(qp->ex.qp_base.context, qp->notices, ALB_DOOR_QP_NOTICES, type);
+}
+
+static void raise_qp(const struct alb_event *event, enum ibv_event_type type)
+{
+    if (alb_qp_kind(event->qp) == ALB_QPT_XRC_RECV)
+        alb_door_target_raise(event->user, raise_handle, type);
+    else
+        raise_handle(event->user, type);
 }
 
 static void raise_srq(struct alb_door_srq *srq, enum ibv_event_type type)
@@ -70,22 +78,22 @@ void alb_door_on_event(void *context, const struct alb_event *event)
         break;
     }
     case ALB_EVENT_QP_FATAL:
-        raise_qp(event->user, IBV_EVENT_QP_FATAL);
+        raise_qp(event, IBV_EVENT_QP_FATAL);
         break;
     case ALB_EVENT_QP_REQ_ERR:
-        raise_qp(event->user, IBV_EVENT_QP_REQ_ERR);
+        raise_qp(event, IBV_EVENT_QP_REQ_ERR);
         break;
     case ALB_EVENT_QP_ACCESS_ERR:
-        raise_qp(event->user, IBV_EVENT_QP_ACCESS_ERR);
+        raise_qp(event, IBV_EVENT_QP_ACCESS_ERR);
         break;
     case ALB_EVENT_COMM_EST:
-        raise_qp(event->user, IBV_EVENT_COMM_EST);
+        raise_qp(event, IBV_EVENT_COMM_EST);
         break;
     case ALB_EVENT_SQ_DRAINED:
-        raise_qp(event->user, IBV_EVENT_SQ_DRAINED);
+        raise_qp(event, IBV_EVENT_SQ_DRAINED);
         break;
     case ALB_EVENT_QP_LAST_WQE_REACHED:
-        raise_qp(event->user, IBV_EVENT_QP_LAST_WQE_REACHED);
+        raise_qp(event, IBV_EVENT_QP_LAST_WQE_REACHED);
         break;
     case ALB_EVENT_SRQ_LIMIT_REACHED:
         raise_srq(event->user, IBV_EVENT_SRQ_LIMIT_REACHED);

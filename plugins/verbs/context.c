@@ -55,6 +55,7 @@ static void fill_tables(struct alb_door_context *context)
     alb_door_fill_srq(verbs);
     alb_door_fill_qp(verbs);
     alb_door_fill_post(verbs);
+    alb_door_fill_xrc(verbs);
 }
 
 static int open_engine(struct alb_door_context *context, const char *name)

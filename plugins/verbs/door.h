@@ -3,7 +3,7 @@
 // followed by the engine's object and what the door itself keeps (locks, events, counts); this header is private to
 // plugins/verbs.
 //
-// Locks, outermost first: the device's driver token (alb_device_lock), a queue pair's send and receive locks,
+// Locks, outermost first: the lock of the XRC domains, the device's driver token (alb_device_lock), a queue pair's send and receive locks,
 // completion queues' poll locks (lower address first), an object's public mutex, a notice queue's lock. Only a thread
 // that holds none of them calls a verb of another object.
 #pragma once
@@ -49,6 +49,7 @@ struct alb_door_cq;
 struct alb_door_srq;
 struct alb_door_ah;
 struct alb_door_qp;
+struct alb_door_xrcd;
 
 // ---- contexts ---------------------------------------------------------------------------------------------
 
@@ -58,6 +59,7 @@ enum alb_door_kind {
     ALB_DOOR_MW,
     ALB_DOOR_AH,
     ALB_DOOR_SRQ,
+    ALB_DOOR_XRCD,
     ALB_DOOR_MR,
     ALB_DOOR_CQ,
     ALB_DOOR_CHANNEL,
@@ -111,6 +113,7 @@ void alb_door_fill_cq_ex(struct verbs_context *verbs);
 void alb_door_fill_srq(struct verbs_context *verbs);
 void alb_door_fill_qp(struct verbs_context *verbs);
 void alb_door_fill_post(struct verbs_context *verbs);
+void alb_door_fill_xrc(struct verbs_context *verbs);
 
 // Sets errno to a positive error number and returns NULL.
 static inline void *alb_door_fail(int error)
@@ -123,6 +126,7 @@ int alb_door_qp_release(struct alb_door_qp *qp);
 int alb_door_mw_release(struct alb_door_mw *mw);
 int alb_door_ah_release(struct alb_door_ah *ah);
 int alb_door_srq_release(struct alb_door_srq *srq);
+int alb_door_xrcd_release(struct alb_door_xrcd *xrcd);
 int alb_door_mr_release(struct alb_door_mr *mr);
 int alb_door_cq_release(struct alb_door_cq *cq);
 int alb_door_channel_release(struct alb_door_channel *channel);
@@ -261,6 +265,7 @@ struct alb_door_srq {
     struct ibv_srq srq;
     struct alb_list link;
     struct alb_srq *engine_srq;
+    struct alb_door_xrcd *xrcd; // NULL: not one of XRC
     pthread_mutex_t post_lock;
     struct alb_notice notices[ALB_DOOR_SRQ_NOTICES];
 };
@@ -286,6 +291,26 @@ static inline struct alb_door_ah *alb_door_ah(struct ibv_ah *ah)
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av);
 void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr);
 
+// ---- XRC --------------------------------------------------------------------------------------------------
+
+struct alb_door_domain;
+struct alb_door_target;
+
+// A handle on a domain.
+struct alb_door_xrcd {
+    struct ibv_xrcd xrcd;
+    struct alb_list link;
+    struct alb_door_domain *domain;
+    _Atomic uint32_t refs; // objects created with this handle
+};
+
+static inline struct alb_door_xrcd *alb_door_xrcd(struct ibv_xrcd *xrcd)
+{
+    return ALB_CONTAINER_OF(xrcd, struct alb_door_xrcd, xrcd);
+}
+
+struct alb_xrcd *alb_door_engine_xrcd(struct ibv_xrcd *xrcd);
+
 // ---- queue pairs ------------------------------------------------------------------------------------------
 
 enum { ALB_DOOR_QP_NOTICES = 6 };
@@ -299,6 +324,9 @@ struct alb_door_qp {
     pthread_mutex_t send_lock;
     pthread_mutex_t recv_lock;
     struct alb_door_builder *builder; // ibv_wr_*: only if created with send_ops_flags
+    struct ibv_xrcd *xrcd;            // XRC_RECV
+    struct alb_door_target *target;   // XRC_RECV: the queue pair that this is a handle on
+    struct alb_list of_target;        // XRC_RECV: among the handles
     struct alb_notice notices[ALB_DOOR_QP_NOTICES];
 };
 
@@ -306,6 +334,21 @@ static inline struct alb_door_qp *alb_door_qp(struct ibv_qp *qp)
 {
     return ALB_CONTAINER_OF(qp, struct alb_door_qp, ex.qp_base);
 }
+
+// A receiving queue pair of XRC may have several handles (ibv_open_qp(3)), and ends with the last one. These are called
+// with the driver token held; qp->xrcd is set.
+//
+// Makes qp the first handle on a new queue pair of the engine.
+int alb_door_target_create(struct alb_door_qp *qp, struct alb_qp_init *init);
+// Makes it another handle on the one with that number. EINVAL: there is none in the domain.
+int alb_door_target_open(struct alb_door_qp *qp, uint32_t number);
+// True if qp has a target, and is not the only handle on it.
+bool alb_door_target_is_shared(const struct alb_door_qp *qp);
+// Takes the handle away, and with the last one the queue pair of the engine.
+void alb_door_target_leave(struct alb_door_qp *qp);
+// Lets every handle hear of an event.
+void alb_door_target_raise(struct alb_door_target *target, void (*raise)(struct alb_door_qp *, enum ibv_event_type),
+                           enum ibv_event_type type);
 
 // ibv_qp_attr <-> alb_qp_attr. From: EINVAL for what the engine would not see (port, P_Key index, MTU code, unknown
 // mask bits).

@@ -30,6 +30,8 @@ static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr,
         .imm_data = wr->imm_data,
         .invalidate_rkey = wr->invalidate_rkey,
     };
+    if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND)
+        to->remote_srqn = wr->qp_type.xrc.remote_srqn;
     if (qp->ex.qp_base.qp_type == IBV_QPT_UD) {
         to->ah = wr->wr.ud.ah ? alb_door_ah(wr->wr.ud.ah)->engine_ah : NULL;
         to->remote_qpn = wr->wr.ud.remote_qpn;

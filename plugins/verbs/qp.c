@@ -7,21 +7,33 @@
 
 // ---- create -----------------------------------------------------------------------------------------------
 
+static bool is_own_cq(const struct ibv_context *context, const struct ibv_cq *cq)
+{
+    return cq && cq->context == context;
+}
+
+// What the type needs is there and of this context. What it has not is not looked at.
 static int check_objects(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
 {
-    if (!init->send_cq || !init->recv_cq || init->send_cq->context != context || init->recv_cq->context != context)
+    if (init->qp_type == IBV_QPT_XRC_RECV) {
+        bool is_given = init->comp_mask & IBV_QP_INIT_ATTR_XRCD && init->xrcd;
+        return is_given && init->xrcd->context == context ? 0 : EINVAL;
+    }
+    if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd || init->pd->context != context ||
+        init->comp_mask & IBV_QP_INIT_ATTR_XRCD || !is_own_cq(context, init->send_cq))
         return EINVAL;
-    return init->srq && init->srq->context != context ? EINVAL : 0;
+    if (init->qp_type == IBV_QPT_XRC_SEND)
+        return 0;
+    return is_own_cq(context, init->recv_cq) && (!init->srq || init->srq->context == context) ? 0 : EINVAL;
 }
 
 // What an extension of the structure asks for and this device has not: EOPNOTSUPP.
 static int check_extensions(const struct ibv_qp_init_attr_ex *init)
 {
-    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint32_t known =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     if (init->comp_mask & ~known)
         return EOPNOTSUPP;
-    if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd)
-        return EINVAL;
     if (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && init->create_flags)
         return EOPNOTSUPP;
     if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
@@ -36,10 +48,10 @@ static int check_type(enum ibv_qp_type type)
     case IBV_QPT_RC:
     case IBV_QPT_UC:
     case IBV_QPT_UD:
-        return 0;
-    case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
+        return 0;
+    case IBV_QPT_RAW_PACKET:
     case IBV_QPT_DRIVER:
         return EOPNOTSUPP;
     }
@@ -48,11 +60,12 @@ static int check_type(enum ibv_qp_type type)
 
 static struct alb_qp_init engine_init(struct alb_door_qp *qp, const struct ibv_qp_init_attr_ex *init)
 {
+    const struct ibv_qp *outer = &qp->ex.qp_base;
     struct alb_qp_init engine = {
         .type = (enum alb_qp_type)init->qp_type,
-        .send_cq = alb_door_cq(init->send_cq)->engine_cq,
-        .recv_cq = alb_door_cq(init->recv_cq)->engine_cq,
-        .srq = init->srq ? alb_door_srq(init->srq)->engine_srq : NULL,
+        .send_cq = outer->send_cq ? alb_door_cq(outer->send_cq)->engine_cq : NULL,
+        .recv_cq = outer->recv_cq ? alb_door_cq(outer->recv_cq)->engine_cq : NULL,
+        .srq = outer->srq ? alb_door_srq(outer->srq)->engine_srq : NULL,
         .cap =
             {
                 .send_wr_max = init->cap.max_send_wr,
@@ -84,47 +97,70 @@ static struct ibv_qp_cap cap_from(const struct alb_qp_cap *cap)
 
 static int create_engine_qp(struct alb_door_qp *qp, struct ibv_qp_init_attr_ex *init)
 {
-    struct alb_door_context *context = alb_door_context(init->pd->context);
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     struct alb_qp_init engine = engine_init(qp, init);
     int error = alb_door_lock(context);
     if (error)
         return error;
-    error = alb_qp_create(alb_door_engine_pd(init->pd), &engine, &qp->engine_qp);
+    error = qp->xrcd ? alb_door_target_create(qp, &engine)
+                     : alb_qp_create(alb_door_engine_pd(init->pd), &engine, &qp->engine_qp);
     alb_door_unlock(context);
     if (!error)
         init->cap = cap_from(&engine.cap);
     return error;
 }
 
+// The driver token is held.
 static void destroy_engine_qp(struct alb_door_qp *qp)
 {
-    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
-    alb_device_lock(context->device);
+    if (qp->target) {
+        alb_door_target_leave(qp);
+        return;
+    }
     int error = alb_qp_destroy(qp->engine_qp);
-    alb_door_unlock(context);
     alb_assert(error == 0);
 }
 
-static void init_public(struct alb_door_qp *qp, const struct ibv_qp_init_attr_ex *init)
+static void init_public(struct alb_door_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
-    outer->context = init->pd->context;
+    outer->context = context;
     outer->qp_context = init->qp_context;
-    outer->pd = init->pd;
-    outer->send_cq = init->send_cq;
-    outer->recv_cq = init->recv_cq;
-    outer->srq = init->srq;
     outer->state = IBV_QPS_RESET;
     outer->qp_type = init->qp_type;
+    if (init->qp_type == IBV_QPT_XRC_RECV) {
+        qp->xrcd = init->xrcd;
+        return;
+    }
+    outer->pd = init->pd;
+    outer->send_cq = init->send_cq;
+    if (init->qp_type != IBV_QPT_XRC_SEND) {
+        outer->recv_cq = init->recv_cq;
+        outer->srq = init->srq;
+    }
 }
 
-static struct ibv_qp *create(struct ibv_qp_init_attr_ex *init)
+// The engine has it: it is the program's from now on.
+static struct ibv_qp *publish(struct alb_door_qp *qp)
+{
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    outer->qp_num = alb_qp_number(qp->engine_qp);
+    pthread_mutex_init(&qp->send_lock, NULL);
+    pthread_mutex_init(&qp->recv_lock, NULL);
+    pthread_mutex_init(&outer->mutex, NULL);
+    pthread_cond_init(&outer->cond, NULL);
+    outer->handle = alb_door_remember(alb_door_context(outer->context), ALB_DOOR_QP, &qp->link);
+    if (outer->pd)
+        alb_door_pd_get(outer->pd);
+    return outer;
+}
+
+static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
     struct alb_door_qp *qp = calloc(1, sizeof(*qp));
     if (!qp)
         return alb_door_fail(ENOMEM);
-    struct ibv_qp *outer = &qp->ex.qp_base;
-    init_public(qp, init);
+    init_public(qp, context, init);
     alb_door_qp_notices_init(qp);
     int error = create_engine_qp(qp, init);
     if (error) {
@@ -134,19 +170,14 @@ static struct ibv_qp *create(struct ibv_qp_init_attr_ex *init)
     if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
         error = alb_door_builder_create(qp, init->send_ops_flags, &init->cap);
         if (error) {
+            alb_device_lock(alb_door_context(context)->device);
             destroy_engine_qp(qp);
+            alb_door_unlock(alb_door_context(context));
             free(qp);
             return alb_door_fail(error);
         }
     }
-    outer->qp_num = alb_qp_number(qp->engine_qp);
-    pthread_mutex_init(&qp->send_lock, NULL);
-    pthread_mutex_init(&qp->recv_lock, NULL);
-    pthread_mutex_init(&outer->mutex, NULL);
-    pthread_cond_init(&outer->cond, NULL);
-    outer->handle = alb_door_remember(alb_door_context(outer->context), ALB_DOOR_QP, &qp->link);
-    alb_door_pd_get(init->pd);
-    return outer;
+    return publish(qp);
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
@@ -155,8 +186,40 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
     if (!error)
         error = check_extensions(init);
     if (!error)
-        error = init->pd->context == context ? check_objects(context, init) : EINVAL;
-    return error ? alb_door_fail(error) : create(init);
+        error = check_objects(context, init);
+    return error ? alb_door_fail(error) : create(context, init);
+}
+
+static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+    const uint32_t needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+    if (!attr || (attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd ||
+        attr->xrcd->context != context)
+        return alb_door_fail(EINVAL);
+    if (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT))
+        return alb_door_fail(EOPNOTSUPP);
+    struct alb_door_qp *qp = calloc(1, sizeof(*qp));
+    if (!qp)
+        return alb_door_fail(ENOMEM);
+    const struct ibv_qp_init_attr_ex init = {
+        .qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL,
+        .qp_type = attr->qp_type,
+        .xrcd = attr->xrcd,
+    };
+    init_public(qp, context, &init);
+    alb_door_qp_notices_init(qp);
+    int error = alb_door_lock(alb_door_context(context));
+    if (!error) {
+        error = alb_door_target_open(qp, attr->qp_num);
+        if (!error)
+            qp->ex.qp_base.state = (enum ibv_qp_state)alb_qp_current_state(qp->engine_qp);
+        alb_door_unlock(alb_door_context(context));
+    }
+    if (error) {
+        free(qp);
+        return alb_door_fail(error);
+    }
+    return publish(qp);
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -188,27 +251,33 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *outer)
 
 // ---- destroy ----------------------------------------------------------------------------------------------
 
-// Both completion queues of a queue pair, each once, in the order of their addresses.
+// The completion queues of a queue pair, each once, in the order of their addresses.
 static void lock_queues(const struct ibv_qp *qp)
 {
-    struct alb_door_cq *a = alb_door_cq(qp->send_cq), *b = alb_door_cq(qp->recv_cq);
-    pthread_mutex_lock(a < b ? &a->poll_lock : &b->poll_lock);
-    if (a != b)
-        pthread_mutex_lock(a < b ? &b->poll_lock : &a->poll_lock);
+    struct alb_door_cq *a = qp->send_cq ? alb_door_cq(qp->send_cq) : NULL;
+    struct alb_door_cq *b = qp->recv_cq ? alb_door_cq(qp->recv_cq) : NULL;
+    struct alb_door_cq *first = a < b ? a : b, *second = a < b ? b : a;
+    if (first)
+        pthread_mutex_lock(&first->poll_lock);
+    if (second && second != first)
+        pthread_mutex_lock(&second->poll_lock);
 }
 
 static void unlock_queues(const struct ibv_qp *qp)
 {
-    pthread_mutex_unlock(&alb_door_cq(qp->send_cq)->poll_lock);
-    if (qp->recv_cq != qp->send_cq)
+    if (qp->send_cq)
+        pthread_mutex_unlock(&alb_door_cq(qp->send_cq)->poll_lock);
+    if (qp->recv_cq && qp->recv_cq != qp->send_cq)
         pthread_mutex_unlock(&alb_door_cq(qp->recv_cq)->poll_lock);
 }
 
-// The completions of a queue pair end with it, and with its move to RESET (ibv_destroy_qp(3)).
+// The completions of a queue pair end with it, and with its move to RESET (ibv_destroy_qp(3)). Those of XRC's receives
+// belong to the shared receive queue.
 static void forget_completions(const struct ibv_qp *qp, const struct alb_qp *engine_qp)
 {
-    alb_cq_forget_qp(alb_door_cq(qp->send_cq)->engine_cq, engine_qp);
-    if (qp->recv_cq != qp->send_cq)
+    if (qp->send_cq)
+        alb_cq_forget_qp(alb_door_cq(qp->send_cq)->engine_cq, engine_qp);
+    if (qp->recv_cq && qp->recv_cq != qp->send_cq)
         alb_cq_forget_qp(alb_door_cq(qp->recv_cq)->engine_cq, engine_qp);
 }
 
@@ -223,7 +292,8 @@ static bool is_quiet(struct alb_door_qp *qp)
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     alb_device_lock(context->device);
     enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
-    bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || alb_qp_is_quiet(qp->engine_qp);
+    bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || alb_door_target_is_shared(qp) ||
+                    alb_qp_is_quiet(qp->engine_qp);
     alb_door_unlock(context);
     return is_quiet;
 }
@@ -232,7 +302,8 @@ static void say_farewell(struct alb_door_qp *qp)
 {
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     alb_device_lock(context->device);
-    alb_qp_farewell(qp->engine_qp);
+    if (!alb_door_target_is_shared(qp))
+        alb_qp_farewell(qp->engine_qp);
     alb_door_unlock(context);
 }
 
@@ -260,10 +331,9 @@ static uint32_t detach(struct alb_door_qp *qp)
     alb_device_lock(context->device);
     lock_queues(outer);
     forget_completions(outer, qp->engine_qp);
-    int error = alb_qp_destroy(qp->engine_qp);
+    destroy_engine_qp(qp);
     unlock_queues(outer);
     alb_door_unlock(context);
-    alb_assert(error == 0);
     return alb_door_notices_forget(outer->context, qp->notices, ALB_DOOR_QP_NOTICES);
 }
 
@@ -271,7 +341,8 @@ static void free_qp(struct alb_door_qp *qp)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
     alb_door_builder_destroy(qp);
-    alb_door_pd_put(outer->pd);
+    if (outer->pd)
+        alb_door_pd_put(outer->pd);
     alb_door_forget(alb_door_context(outer->context), &qp->link);
     pthread_mutex_destroy(&qp->send_lock);
     pthread_mutex_destroy(&qp->recv_lock);
@@ -400,4 +471,5 @@ int ibv_query_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask, struc
 void alb_door_fill_qp(struct verbs_context *verbs)
 {
     verbs->create_qp_ex = create_qp_ex;
+    verbs->open_qp = open_qp;
 }

@@ -121,6 +121,11 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
     wr->remote_qkey = remote_qkey;
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+    builder_of(ex)->wr.remote_srqn = remote_srqn;
+}
+
 // ---- operations ----------------------------------------------------------------------------------------------------
 
 static void wr_send(struct ibv_qp_ex *ex)
@@ -230,12 +235,14 @@ uint64_t alb_door_builder_ops(enum ibv_qp_type type)
     const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
     const uint64_t uc = ud | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
                         IBV_QP_EX_WITH_BIND_MW;
-    const uint64_t rc = uc | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV |
-                        IBV_QP_EX_WITH_ATOMIC_WRITE;
+    const uint64_t xrc = uc | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
+    const uint64_t rc = xrc | IBV_QP_EX_WITH_ATOMIC_WRITE;
     switch (type) {
     case IBV_QPT_RC:
         return rc;
+    case IBV_QPT_XRC_SEND:
+        return xrc;
     case IBV_QPT_UC:
         return uc;
     case IBV_QPT_UD:
@@ -279,6 +286,8 @@ static void fill_setters(struct ibv_qp_ex *ex)
     ex->wr_set_sge_list = wr_set_sge_list;
     if (ex->qp_base.qp_type == IBV_QPT_UD)
         ex->wr_set_ud_addr = wr_set_ud_addr;
+    if (ex->qp_base.qp_type == IBV_QPT_XRC_SEND)
+        ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
     ex->wr_start = wr_start;
     ex->wr_complete = wr_complete;
     ex->wr_abort = wr_abort;

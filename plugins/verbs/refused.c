@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Verbs that exist as symbols and that this device has not. What stands in the context's tables only (flow steering,
-// counters, device memory, work queues, XRC, tag matching, null regions, advice, moderation) is refused by a NULL slot.
+// counters, device memory, work queues, tag matching, null regions, advice, moderation) is refused by a NULL slot.
 // docs/CONFORMANCE.md gives the reasons.
 #include "plugins/verbs/door.h"
 

@@ -13,6 +13,8 @@ int alb_door_release(enum alb_door_kind kind, struct alb_list *link)
         return alb_door_ah_release(ALB_LIST_ENTRY(link, struct alb_door_ah, link));
     case ALB_DOOR_SRQ:
         return alb_door_srq_release(ALB_LIST_ENTRY(link, struct alb_door_srq, link));
+    case ALB_DOOR_XRCD:
+        return alb_door_xrcd_release(ALB_LIST_ENTRY(link, struct alb_door_xrcd, link));
     case ALB_DOOR_MR:
         return alb_door_mr_release(ALB_LIST_ENTRY(link, struct alb_door_mr, link));
     case ALB_DOOR_CQ:

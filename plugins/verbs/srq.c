@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_create_srq(3), ibv_modify_srq(3), ibv_post_srq_recv(3).
+// ibv_create_srq(3), ibv_create_srq_ex(3), ibv_get_srq_num(3), ibv_modify_srq(3), ibv_post_srq_recv(3).
 #include "plugins/verbs/door.h"
 
 #include <stdlib.h>
 
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+static int create_engine_srq(struct alb_door_srq *srq, struct ibv_srq_init_attr_ex *init)
 {
-    if (!pd || !init)
-        return alb_door_fail(EINVAL);
-    struct alb_door_context *context = alb_door_context(pd->context);
     struct ibv_srq_attr *attr = &init->attr;
+    struct alb_pd *pd = alb_door_engine_pd(init->pd);
+    // ibv_create_srq(3): the limit is not looked at here.
+    int error = srq->xrcd ? alb_srq_create_xrc(pd, alb_door_engine_xrcd(init->xrcd), alb_door_cq(init->cq)->engine_cq,
+                                               attr->max_wr, attr->max_sge, 0, srq, &srq->engine_srq)
+                          : alb_srq_create(pd, attr->max_wr, attr->max_sge, 0, srq, &srq->engine_srq);
+    if (!error)
+        alb_srq_query(srq->engine_srq, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+    return error;
+}
+
+static struct ibv_srq *create(struct ibv_srq_init_attr_ex *init)
+{
+    struct ibv_pd *pd = init->pd;
+    struct alb_door_context *context = alb_door_context(pd->context);
     struct alb_door_srq *srq = calloc(1, sizeof(*srq));
     if (!srq)
         return alb_door_fail(ENOMEM);
@@ -17,12 +28,11 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
     srq->srq.context = pd->context;
     srq->srq.srq_context = init->srq_context;
     srq->srq.pd = pd;
+    if (init->srq_type == IBV_SRQT_XRC)
+        srq->xrcd = alb_door_xrcd(init->xrcd);
     int error = alb_door_lock(context);
     if (!error) {
-        // ibv_create_srq(3): the limit is not looked at here.
-        error = alb_srq_create(alb_door_engine_pd(pd), attr->max_wr, attr->max_sge, 0, srq, &srq->engine_srq);
-        if (!error)
-            alb_srq_query(srq->engine_srq, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+        error = create_engine_srq(srq, init);
         alb_door_unlock(context);
     }
     if (error) {
@@ -34,7 +44,63 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
     pthread_cond_init(&srq->srq.cond, NULL);
     srq->srq.handle = alb_door_remember(context, ALB_DOOR_SRQ, &srq->link);
     alb_door_pd_get(pd);
+    if (srq->xrcd)
+        atomic_fetch_add(&srq->xrcd->refs, 1);
     return &srq->srq;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+    if (!pd || !init)
+        return alb_door_fail(EINVAL);
+    struct ibv_srq_init_attr_ex extended = {
+        .srq_context = init->srq_context, .attr = init->attr, .srq_type = IBV_SRQT_BASIC, .pd = pd};
+    struct ibv_srq *srq = create(&extended);
+    if (srq)
+        init->attr = extended.attr;
+    return srq;
+}
+
+// EOPNOTSUPP: tag matching, or what is not known.
+static int check_extended(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *init)
+{
+    const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    if (init->comp_mask & ~(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | xrc))
+        return EOPNOTSUPP;
+    if (init->srq_type != IBV_SRQT_BASIC && init->srq_type != IBV_SRQT_XRC)
+        return EOPNOTSUPP;
+    if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
+        return EINVAL;
+    if (init->srq_type == IBV_SRQT_BASIC)
+        return init->comp_mask & xrc ? EINVAL : 0;
+    bool is_complete = (init->comp_mask & xrc) == xrc && init->xrcd && init->cq;
+    return is_complete && init->xrcd->context == context && init->cq->context == context ? 0 : EINVAL;
+}
+
+static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+    if (!init)
+        return alb_door_fail(EINVAL);
+    struct ibv_srq_init_attr_ex copy = *init;
+    if (!(copy.comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
+        copy.srq_type = IBV_SRQT_BASIC;
+    int error = check_extended(context, &copy);
+    if (error)
+        return alb_door_fail(error);
+    struct ibv_srq *srq = create(&copy);
+    if (srq)
+        init->attr = copy.attr;
+    return srq;
+}
+
+// EINVAL: nobody can name it.
+static int get_srq_num(struct ibv_srq *outer, uint32_t *number)
+{
+    struct alb_door_srq *srq = alb_door_srq(outer);
+    if (!srq->xrcd || !number)
+        return EINVAL;
+    *number = alb_srq_number(srq->engine_srq);
+    return 0;
 }
 
 // Takes the queue from the engine; *delivered is how many events are owed an acknowledgement.
@@ -52,6 +118,8 @@ static int detach(struct alb_door_srq *srq, uint32_t *delivered)
 static void free_srq(struct alb_door_srq *srq)
 {
     alb_door_pd_put(srq->srq.pd);
+    if (srq->xrcd)
+        atomic_fetch_sub(&srq->xrcd->refs, 1);
     alb_door_forget(alb_door_context(srq->srq.context), &srq->link);
     pthread_mutex_destroy(&srq->post_lock);
     pthread_mutex_destroy(&srq->srq.mutex);
@@ -139,4 +207,6 @@ static int post_srq_recv(struct ibv_srq *outer, struct ibv_recv_wr *wr, struct i
 void alb_door_fill_srq(struct verbs_context *verbs)
 {
     verbs->context.ops.post_srq_recv = post_srq_recv;
+    verbs->create_srq_ex = create_srq_ex;
+    verbs->get_srq_num = get_srq_num;
 }

@@ -58,7 +58,7 @@ static void open_device__tables(void **state)
     assert_non_null(verbs->create_qp_ex);
     assert_non_null(verbs->create_cq_ex);
     assert_non_null(verbs->query_port);
-    assert_null(verbs->open_xrcd);
+    assert_null(verbs->alloc_dm);
     assert_int_equal(ibv_close_device(context), 0);
 }
 

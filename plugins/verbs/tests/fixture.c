@@ -110,7 +110,7 @@ void fixture_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn)
     own_gid(qp->context, &attr.ah_attr.grh.dgid);
     if (qp->qp_type != IBV_QPT_UD)
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    if (qp->qp_type == IBV_QPT_RC)
+    if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV)
         mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 }
@@ -120,7 +120,9 @@ void fixture_to_rts(struct ibv_qp *qp)
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS, .sq_psn = 77, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
     int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-    if (qp->qp_type == IBV_QPT_RC)
+    if (qp->qp_type == IBV_QPT_XRC_RECV)
+        mask |= IBV_QP_TIMEOUT;
+    if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_SEND)
         mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
     assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 }

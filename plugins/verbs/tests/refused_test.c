@@ -7,7 +7,6 @@
 static void refused__pointers(void **state)
 {
     struct fixture *f = *state;
-    struct ibv_xrcd_init_attr xrcd = {.comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1};
     struct ibv_alloc_dm_attr dm = {.length = 4096};
     struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ};
     struct ibv_rwq_ind_table_init_attr table = {0};
@@ -16,20 +15,17 @@ static void refused__pointers(void **state)
                                                 .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
                                                 .srq_type = IBV_SRQT_TM,
                                                 .pd = f->pd};
-    struct ibv_qp_open_attr open = {0};
 #define REFUSED(call)                        \
     do {                                     \
         errno = 0;                           \
         assert_null(call);                   \
         assert_int_equal(errno, EOPNOTSUPP); \
     } while (0)
-    REFUSED(ibv_open_xrcd(f->context, &xrcd));
     REFUSED(ibv_alloc_dm(f->context, &dm));
     REFUSED(ibv_create_wq(f->context, &wq));
     REFUSED(ibv_create_rwq_ind_table(f->context, &table));
     REFUSED(ibv_create_counters(f->context, &counters));
     REFUSED(ibv_create_srq_ex(f->context, &tag_matching));
-    REFUSED(ibv_open_qp(f->context, &open));
     REFUSED(ibv_alloc_null_mr(f->pd));
     REFUSED(ibv_reg_dmabuf_mr(f->pd, 0, 4096, 0, 0, 0));
     REFUSED(ibv_import_device(f->context->cmd_fd));
