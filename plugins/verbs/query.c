@@ -53,7 +53,9 @@ static void fill_limits(struct ibv_context *context, struct ibv_device_attr *att
 
 static void fill_capabilities(struct ibv_device_attr *attr)
 {
-    attr->atomic_cap = IBV_ATOMIC_GLOB; // the engine uses the processor's own atomic instructions
+    // The engine uses the processor's own atomic instructions, which IBV_ATOMIC_GLOB would say. But programs (UCX 1.13)
+    // compare for equality with what devices commonly say, and do without atomics if it is anything else.
+    attr->atomic_cap = IBV_ATOMIC_HCA;
     attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
                              IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
                              IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
