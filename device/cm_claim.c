@@ -26,7 +26,8 @@ struct content {
     uint64_t magic;
     uint8_t slot;
     uint8_t is_one_family;
-    uint8_t reserved[6];
+    uint8_t is_listening;
+    uint8_t reserved[5];
 };
 
 static const struct alb_addr any;
@@ -134,7 +135,7 @@ bool alb_cm_claim_find(uint64_t service_id, const struct alb_addr *local, uint8_
     for (unsigned i = 0; i < ALB_COUNT(tries) && !is_found; i++) {
         struct content content;
         write_name(name, service_id, tries[i]);
-        is_found = read_claim(folder, name, &content) &&
+        is_found = read_claim(folder, name, &content) && content.is_listening &&
                    !(is_ipv4 && content.is_one_family && alb_addr_equals(tries[i], &any));
         if (is_found)
             *slot = content.slot;
@@ -262,6 +263,13 @@ int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
         alb_list_push_back(&held.claims, &claim->link);
     pthread_mutex_unlock(&held.mutex);
     return error;
+}
+
+int alb_cm_claim_listen(struct alb_cm_claim *claim)
+{
+    const uint8_t yes = 1;
+    ssize_t wrote = pwrite(claim->fd, &yes, sizeof(yes), offsetof(struct content, is_listening));
+    return wrote == (ssize_t)sizeof(yes) ? 0 : wrote < 0 ? errno : ENOSPC;
 }
 
 void alb_cm_claim_end(struct alb_cm_claim *claim)

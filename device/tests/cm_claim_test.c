@@ -52,6 +52,13 @@ static int find(uint64_t service_id, const char *text)
     return alb_cm_claim_find(service_id, &local, &slot) ? slot : -1;
 }
 
+// Claims and listens.
+static int claim_and_listen(struct alb_cm_claim *claim, const struct alb_cm_place *at)
+{
+    int error = alb_cm_claim(claim, at);
+    return error ? error : alb_cm_claim_listen(claim);
+}
+
 static void find__nobody_and_nothing(void **state)
 {
     assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
@@ -69,6 +76,8 @@ static void claim__is_found_until_it_ends(void **state)
     struct alb_cm_claim claim;
     struct alb_cm_place here = place("10.0.0.1", false, 3);
     assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    assert_int_equal(alb_cm_claim_listen(&claim), 0);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), 3);
     assert_int_equal(find(0x1061c06, "10.0.0.2"), -1);
     assert_int_equal(find(0x1061c07, "10.0.0.1"), -1);
@@ -81,15 +90,15 @@ static void claim__the_narrowest_wins(void **state)
 {
     struct alb_cm_claim ipv4, ipv6;
     struct alb_cm_place any_ipv4 = place("0.0.0.0", false, 4), only_ipv6 = place("::", true, 6);
-    assert_int_equal(alb_cm_claim(&ipv4, &any_ipv4), 0);
-    assert_int_equal(alb_cm_claim(&ipv6, &only_ipv6), 0);
+    assert_int_equal(claim_and_listen(&ipv4, &any_ipv4), 0);
+    assert_int_equal(claim_and_listen(&ipv6, &only_ipv6), 0);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), 4);
     assert_int_equal(find(0x1061c06, "fd00::1"), 6);
     alb_cm_claim_end(&ipv4);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
     alb_cm_claim_end(&ipv6);
     struct alb_cm_place both = place("::", false, 7);
-    assert_int_equal(alb_cm_claim(&ipv6, &both), 0);
+    assert_int_equal(claim_and_listen(&ipv6, &both), 0);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), 7);
     alb_cm_claim_end(&ipv6);
 }
@@ -116,8 +125,8 @@ static void claim__refuses_what_another_has(void **state)
         struct alb_cm_claim first, second;
         struct alb_cm_place one = place(cases[i].first, cases[i].first_is_one_family, 1);
         struct alb_cm_place two = place(cases[i].second, false, 2);
-        assert_int_equal(alb_cm_claim(&first, &one), 0);
-        assert_int_equal(alb_cm_claim(&second, &two), cases[i].result);
+        assert_int_equal(claim_and_listen(&first, &one), 0);
+        assert_int_equal(claim_and_listen(&second, &two), cases[i].result);
         alb_cm_claim_end(&second);
         assert_int_equal(find(0x1061c06, cases[i].first), 1); // a refused one takes nothing with it
         alb_cm_claim_end(&first);
@@ -135,19 +144,19 @@ static void claim__ends_with_its_process(void **state)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        if (alb_cm_claim(&claim, &here) != 0 || write(ready[1], "x", 1) != 1)
+        if (claim_and_listen(&claim, &here) != 0 || write(ready[1], "x", 1) != 1)
             _exit(1);
         for (;;)
             pause();
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), 9);
-    assert_int_equal(alb_cm_claim(&claim, &here), EADDRINUSE);
+    assert_int_equal(claim_and_listen(&claim, &here), EADDRINUSE);
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
     here.slot = 2;
-    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(claim_and_listen(&claim, &here), 0);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), 2);
     alb_cm_claim_end(&claim);
     close(ready[0]);
@@ -163,7 +172,7 @@ static void claim__is_not_inherited(void **state)
     char byte;
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(go), 0);
-    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(claim_and_listen(&claim, &here), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -192,7 +201,7 @@ static void find__trusts_no_file(void **state)
 {
     struct alb_cm_claim claim;
     struct alb_cm_place here = place("10.0.0.1", false, 3);
-    assert_int_equal(alb_cm_claim(&claim, &here), 0);
+    assert_int_equal(claim_and_listen(&claim, &here), 0);
     assert_int_equal(ftruncate(claim.fd, 5), 0);
     assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
     assert_int_equal(ftruncate(claim.fd, 4096), 0);

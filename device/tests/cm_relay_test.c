@@ -73,6 +73,7 @@ static void listen_at(struct node *node)
     struct alb_cm_listen listen = {.service_id = service(), .backlog = 4};
     struct alb_cm_place place = {.service_id = service(), .slot = alb_device_slot(node->device)};
     assert_int_equal(alb_cm_claim(&node->claim, &place), 0);
+    assert_int_equal(alb_cm_claim_listen(&node->claim), 0);
     alb_device_lock(node->device);
     assert_int_equal(alb_cm_id_create(alb_device_engine(node->device), node, &node->listener), 0);
     assert_int_equal(alb_cm_listen(node->listener, &listen), 0);

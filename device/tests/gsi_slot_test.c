@@ -56,6 +56,7 @@ static void slot__of_a_request_is_its_listeners(void **state)
     assert_int_equal(slot_of(&req), -1);
     assert_int_equal(slot_of(&sidr), -1);
     assert_int_equal(alb_cm_claim(&claim, &place), 0);
+    assert_int_equal(alb_cm_claim_listen(&claim), 0);
     assert_int_equal(slot_of(&req), 200);
     assert_int_equal(slot_of(&sidr), 200);
     alb_cm_claim_end(&claim);

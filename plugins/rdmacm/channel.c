@@ -32,10 +32,17 @@ struct rdma_event_channel *rdma_create_event_channel(void)
     return channel ? &channel->channel : NULL;
 }
 
+// Programs (rping) end while a thread of theirs still waits for an event: that thread keeps what it looks at.
 void rdma_destroy_event_channel(struct rdma_event_channel *outer)
 {
     struct rdmacm_channel *channel = rdmacm_channel(outer);
+    pthread_mutex_lock(&channel->lock);
     close(outer->fd);
+    channel->is_destroyed = true;
+    bool is_waited_for = channel->waiting > 0;
+    pthread_mutex_unlock(&channel->lock);
+    if (is_waited_for)
+        return;
     pthread_mutex_destroy(&channel->lock);
     free(channel);
 }
@@ -102,9 +109,9 @@ void rdmacm_forget_events(struct rdmacm_id *id)
     }
 }
 
+// With the lock held.
 static struct rdmacm_event *pop(struct rdmacm_channel *channel)
 {
-    pthread_mutex_lock(&channel->lock);
     bool was_empty = alb_list_is_empty(&channel->events);
     struct alb_list *node = alb_list_pop(&channel->events);
     struct rdmacm_event *event = node ? ALB_LIST_ENTRY(node, struct rdmacm_event, link) : NULL;
@@ -114,19 +121,49 @@ static struct rdmacm_event *pop(struct rdmacm_channel *channel)
         event->id->taken++;
         pthread_mutex_unlock(&event->id->lock);
     }
-    pthread_mutex_unlock(&channel->lock);
     return event;
 }
 
-static int wait_for_one(const struct rdmacm_channel *channel)
+static int wait_for_one(int fd)
 {
-    struct pollfd poller = {.fd = channel->channel.fd, .events = POLLIN};
-    int flags = fcntl(channel->channel.fd, F_GETFL);
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    int flags = fcntl(fd, F_GETFL);
     if (flags < 0)
         return errno;
     if (flags & O_NONBLOCK)
         return EAGAIN;
     return poll(&poller, 1, -1) < 0 ? errno : 0;
+}
+
+// As with a kernel's channel, whose reader is not woken when its descriptor is closed. Whoever began to wait before
+// waits until the process ends.
+static void wait_for_the_end(void)
+{
+    for (;;)
+        pause();
+}
+
+// The next event, waited for unless the descriptor is non-blocking: NULL with an errno.
+static struct rdmacm_event *next(struct rdmacm_channel *channel)
+{
+    struct rdmacm_event *event;
+    int error = 0;
+    pthread_mutex_lock(&channel->lock);
+    channel->waiting++;
+    while (!(event = pop(channel)) && !error) {
+        int fd = channel->channel.fd;
+        pthread_mutex_unlock(&channel->lock);
+        error = wait_for_one(fd);
+        pthread_mutex_lock(&channel->lock);
+        if (channel->is_destroyed && error != EAGAIN) {
+            pthread_mutex_unlock(&channel->lock);
+            wait_for_the_end();
+        }
+    }
+    channel->waiting--;
+    pthread_mutex_unlock(&channel->lock);
+    errno = error;
+    return event;
 }
 
 // What taking an event means for its id, before the program sees it.
@@ -149,13 +186,9 @@ int rdma_get_cm_event(struct rdma_event_channel *outer, struct rdma_cm_event **o
 {
     if (!outer || !out)
         return rdmacm_fail(EINVAL);
-    struct rdmacm_channel *channel = rdmacm_channel(outer);
-    struct rdmacm_event *event;
-    while (!(event = pop(channel))) {
-        int error = wait_for_one(channel);
-        if (error)
-            return rdmacm_fail(error);
-    }
+    struct rdmacm_event *event = next(rdmacm_channel(outer));
+    if (!event)
+        return -1;
     act_on(event);
     *out = &event->event;
     return 0;

@@ -2,6 +2,8 @@
 // Connecting: between the program's calls and events, and the connection manager's.
 #include "plugins/rdmacm/door.h"
 
+#include "device/slot.h"
+
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,11 +96,37 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
     };
 }
 
+// True if some process receives what is sent to port 4791 of an address of this host.
+static bool has_front(const struct alb_addr *addr)
+{
+    struct alb_socket probe;
+    if (alb_slot_bind(addr, 1, ALB_ROCE_PORT, &probe) != 0)
+        return true;
+    alb_socket_close(&probe);
+    return false;
+}
+
+// On this host the listener's slot is known, so that the request depends on nobody else: whoever holds port 4791 may be
+// another user's process, which does not see our claims, or nobody. What we know nothing of, another user may have; if
+// nobody holds the port, our own slot refuses it at once.
+static struct alb_cm_target target_of(const struct rdmacm_id *id, uint64_t service_id)
+{
+    struct alb_cm_target target = {.av = id->av, .gsi_qpn = ALB_GSI_QPN};
+    uint8_t slot;
+    if (!id->av.same_host)
+        return target;
+    if (alb_cm_claim_find(service_id, &id->av.peer, &slot))
+        target.gsi_qpn = (alb_qpn)slot << 16 | ALB_GSI_QPN;
+    else if (!has_front(&id->av.peer))
+        target.gsi_qpn = (alb_qpn)alb_device_slot(rdmacm_device()) << 16 | ALB_GSI_QPN;
+    return target;
+}
+
 static int connect_now(struct rdmacm_id *id, const struct rdma_conn_param *param)
 {
     struct payload payload;
-    struct alb_cm_target target = {.av = id->av, .gsi_qpn = ALB_GSI_QPN};
     struct alb_cm_req req = request(id, param);
+    struct alb_cm_target target = target_of(id, req.service_id);
     int error = with_header(id, is_datagram(id) ? ALB_CM_SIDR_REQ : ALB_CM_REQ, param, &payload);
     if (error)
         return error;
@@ -161,7 +189,6 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
     id->rd_atomic = ALB_MIN(asks_all ? id->initiator_depth : param->initiator_depth, (uint8_t)RD_ATOMIC_MAX);
     id->dest_rd_atomic =
         ALB_MIN(gives_all ? id->responder_resources : param->responder_resources, (uint8_t)RD_ATOMIC_MAX);
-    id->psn = random_psn();
     int error = id->id.qp ? rdmacm_qp_connect(id) : 0;
     if (error)
         return error;
@@ -323,10 +350,14 @@ static struct rdmacm_id *id_of_request(struct rdmacm_id *listener, const struct 
     return id;
 }
 
+// All that rdma_init_qp_attr needs before the request is accepted, too.
 static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
 {
+    id->psn = random_psn();
     id->responder_resources = req->initiator_depth;
     id->initiator_depth = req->responder_resources;
+    id->dest_rd_atomic = ALB_MIN(id->responder_resources, (uint8_t)RD_ATOMIC_MAX);
+    id->rd_atomic = ALB_MIN(id->initiator_depth, (uint8_t)RD_ATOMIC_MAX);
     id->retry_count = req->retry_count;
     id->rnr_retry_count = req->rnr_retry_count;
     id->timeout_code = id->has_ack_timeout ? id->ack_timeout : req->primary.ack_timeout;

@@ -27,6 +27,8 @@ struct rdmacm_channel {
     struct rdma_event_channel channel;
     pthread_mutex_t lock;
     struct alb_list events; // struct rdmacm_event; the descriptor is readable while there is one
+    uint32_t waiting;       // calls of rdma_get_cm_event
+    bool is_destroyed;
 };
 
 struct rdmacm_id {

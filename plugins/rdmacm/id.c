@@ -286,7 +286,7 @@ static int listen_now(struct rdmacm_id *id, int backlog)
     }
     rdmacm_unlock();
     id->is_listening = !error;
-    return error;
+    return error ? error : alb_cm_claim_listen(&id->claim);
 }
 
 int rdma_listen(struct rdma_cm_id *outer, int backlog)
