@@ -182,7 +182,7 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
     if (!error)
         error = alb_port_open(&device->port, options->addresses, options->address_count);
     if (!error)
-        alb_port_set_interfaces(&device->port, device->ifindexes);
+        error = alb_port_set_interfaces(&device->port, device->ifindexes);
     if (!error)
         error = open_files(device, options);
     if (!error)
@@ -202,7 +202,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     strcpy(device->name, name);
     strcpy(device->stats_path, options->stats_path);
     device->directory.fd = -1;
-    device->port.epoll_fd = device->port.wake_fd = -1;
+    device->port.epoll_fd = device->port.wake_fd = device->port.carrier.fd = -1;
     alb_token_init(&device->token);
     atomic_init(&device->deadline, ALB_TIME_NEVER);
     int error = open_parts(device, options);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The multicast groups that a device receives from. RoCEv2 multicast is IP multicast to UDP port 4791, so the kernel
 // carries it: every process of a host that has joined a group on an interface gets a copy of what is sent there, the
-// sender too, and of what comes in from other hosts. That holds on the loopback interface as well, and asks for neither
-// a route nor a privilege. Nothing is copied by us, and nobody who has not joined is ever sent anything.
+// sender too, and of what comes in from other hosts. That asks for neither a route nor a privilege, and holds on the
+// loopback interface as well, over IPv4; for IPv6 there see device/carrier.h. Nothing is copied by us, and nobody who has not joined is ever sent anything.
 //
 // A group takes one socket for each interface that carries an address of its family, bound to the group's address: it
 // hears that group on that interface and nothing else.
@@ -18,6 +18,7 @@ struct alb_joined_group;
 struct alb_groups {
     uint32_t interfaces_ipv4[ALB_DEVICE_ADDRESSES_MAX], ipv4_count; // indexes, each once
     uint32_t interfaces_ipv6[ALB_DEVICE_ADDRESSES_MAX], ipv6_count;
+    bool is_carried; // one of the addresses is ::1: what is sent to IPv6 groups there is carried (device/carrier.h)
     struct alb_joined_group *joined[ALB_GROUPS_MAX];
     uint32_t count;
 };

@@ -61,7 +61,7 @@ static void settle(struct alb_outbox *outbox, uint32_t i, enum alb_edge_stat sta
         alb_line_free(outbox->line, outbox->copies[i]);
 }
 
-static enum alb_edge_stat reason_of(int error)
+enum alb_edge_stat alb_outbox_reason(int error)
 {
     switch (error) {
     case EAGAIN:
@@ -89,7 +89,7 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
         header.msg_iov = &outbox->tx->iov[segment->iov_first];
         header.msg_iovlen = segment->iov_count;
         bool is_sent = alb_sys_sendmsg(outbox->socket->fd, &header) >= 0;
-        alb_edge_count(outbox->stats, is_sent ? ALB_EDGE_tx_datagrams : reason_of(errno), 1);
+        alb_edge_count(outbox->stats, is_sent ? ALB_EDGE_tx_datagrams : alb_outbox_reason(errno), 1);
         alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, is_sent);
     }
 }
@@ -113,7 +113,7 @@ static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uin
         send_singly(outbox, i);
         return true;
     }
-    settle(outbox, i, reason_of(error));
+    settle(outbox, i, alb_outbox_reason(error));
     return true;
 }
 

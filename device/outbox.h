@@ -54,5 +54,8 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
 // too many, and all of them if they are many bytes.
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message);
 
+// What a message is counted as that a socket did not take, by the errno that said so.
+enum alb_edge_stat alb_outbox_reason(int error);
+
 // Sends what waits. Nothing refers to the messages any more when it returns.
 void alb_outbox_flush(struct alb_outbox *outbox);

@@ -2,6 +2,7 @@
 // Slot, sockets and epoll of a process.
 #include "device/port.h"
 
+#include "device/carrier.h"
 #include "device/clock.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ static void close_files(struct alb_port *port)
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_DEVICE_ADDRESSES_MAX);
-    *port = (struct alb_port){.address_count = count, .epoll_fd = -1, .wake_fd = -1};
+    *port = (struct alb_port){.address_count = count, .epoll_fd = -1, .wake_fd = -1, .carrier.fd = -1};
     memcpy(port->addresses, addresses, count * sizeof(*addresses));
     int error = alb_slot_claim(addresses, count, port->own, &port->slot);
     if (error)
@@ -68,6 +69,7 @@ void alb_port_close(struct alb_port *port)
     alb_groups_leave_all(&port->groups, port->epoll_fd);
     close_files(port);
     close_all(port, port->own);
+    alb_socket_close(&port->carrier);
     if (port->has_front)
         close_all(port, port->front);
     port->has_front = false;
@@ -123,12 +125,16 @@ bool alb_port_take_front(struct alb_port *port)
     return true;
 }
 
-void alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
+int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
 {
+    int error = 0;
     for (uint32_t i = 0; i < port->address_count; i++) {
         alb_groups_add_interface(&port->groups, &port->addresses[i], ifindexes[i]);
         alb_socket_set_multicast_interface(&port->own[i], ifindexes[i]);
     }
+    if (port->groups.is_carried && (error = alb_carrier_open(&port->carrier)) != 0)
+        port->carrier.fd = -1;
+    return error;
 }
 
 void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group)

@@ -16,6 +16,7 @@ struct alb_port {
     struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
     struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
     struct alb_groups groups;                          // multicast groups that are heard
+    struct alb_socket carrier;                         // what ::1 sends to groups goes by it; fd -1: it has no address
     struct alb_socket *hot;                            // the one that had something last
     uint32_t looks;                                    // at the hot socket alone, since all of them were looked at
     int epoll_fd;
@@ -37,8 +38,9 @@ void alb_port_wake(struct alb_port *port);
 // The socket of our slot that sends from a local address, or NULL.
 struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local);
 
-// Tells which interfaces carry the addresses, for multicast: ifindexes stand as the addresses do.
-void alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes);
+// Tells which interfaces carry the addresses, for multicast: ifindexes stand as the addresses do. Errors: those of
+// alb_carrier_open.
+int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes);
 // Stops hearing a multicast group (alb_groups_join has begun it).
 void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group);
 

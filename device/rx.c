@@ -2,6 +2,7 @@
 // From recvmmsg to checked datagrams. Every byte here is hostile.
 #include "device/rx.h"
 
+#include "device/carrier.h"
 #include "device/gsi_slot.h"
 #include "device/syscalls.h"
 
@@ -159,10 +160,30 @@ static void open_envelope(struct alb_rx *rx, const struct arrival *outer, const 
     split(rx, &inner, now);
 }
 
+static void open_carried(struct alb_rx *rx, const struct arrival *outer, const uint8_t *bytes, uint32_t length,
+                         alb_time now)
+{
+    struct alb_carried carried;
+    if (!alb_carrier_decode(&outer->peer, &outer->local.addr, bytes, length, &carried)) {
+        rx->taker.drop(rx->taker.context, ALB_DROP_NOT_ROCE);
+        return;
+    }
+    struct arrival inner = *outer;
+    inner.peer = (struct alb_endpoint){.addr.bytes[15] = 1, .port = carried.source_port};
+    inner.traffic_class = carried.traffic_class;
+    inner.hop_limit = carried.hop_limit;
+    alb_edge_count(rx->stats, ALB_EDGE_rx_datagrams, 1);
+    take(rx, &inner, bytes + ALB_CARRIER_HEADER_BYTES, length - ALB_CARRIER_HEADER_BYTES, now);
+}
+
 static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length,
                      alb_time now)
 {
     struct alb_envelope envelope;
+    if (arrival->socket->is_carrier) {
+        open_carried(rx, arrival, bytes, length, now);
+        return;
+    }
     if (is_envelope(arrival, bytes, length, &envelope)) {
         open_envelope(rx, arrival, &envelope, bytes, length, now);
         return;

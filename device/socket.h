@@ -12,6 +12,7 @@ struct alb_socket {
     uint32_t rx_batch;      // messages to ask for next time
     bool gso_works;         // the kernel cuts bursts for us
     bool is_group;          // bound to a multicast group: what comes in there is for this process alone
+    bool is_carrier;        // and carried there (device/carrier.h)
     uint32_t overflow_seen; // the socket's own count of datagrams lost to a full receive buffer, as last reported
 };
 

@@ -2,6 +2,7 @@
 // Sealing bursts and making messages of them.
 #include "device/tx.h"
 
+#include "device/carrier.h"
 #include "wire/icrc.h"
 
 #include <limits.h>
@@ -67,6 +68,33 @@ static struct alb_outbox_message message_of(struct alb_socket *socket, const str
     };
 }
 
+// One datagram to a group that the loopback interface has no way to.
+static void carry(struct alb_sender *sender, const struct alb_outbox_message *message)
+{
+    struct alb_line_datagram *copy = message->copy;
+    struct iovec whole = {.iov_base = copy ? copy->bytes : NULL, .iov_len = copy ? copy->length : 0};
+    const struct alb_carried carried = {
+        .group = message->peer->addr,
+        .source_port = message->socket->local.port,
+        .traffic_class = message->traffic_class,
+        .hop_limit = message->hop_limit ? message->hop_limit : 1,
+    };
+    int error =
+        alb_carrier_send(&sender->port->carrier, &carried, copy ? &whole : message->iov, copy ? 1 : message->iov_count);
+    alb_edge_count(sender->stats, error ? alb_outbox_reason(error) : ALB_EDGE_tx_datagrams, 1);
+    alb_edge_count(sender->stats, ALB_EDGE_tx_messages, !error);
+    if (copy)
+        alb_line_free(&sender->faults.line, copy);
+}
+
+static void add(struct alb_sender *sender, const struct alb_outbox_message *message)
+{
+    if (alb_carrier_is_needed(&message->socket->local.addr, &message->peer->addr))
+        carry(sender, message);
+    else
+        alb_outbox_add(&sender->outbox, message);
+}
+
 static void add_segments(struct alb_sender *sender, struct alb_outbox_message message, const struct alb_burst *burst)
 {
     message.datagrams = 1;
@@ -75,7 +103,7 @@ static void add_segments(struct alb_sender *sender, struct alb_outbox_message me
         message.iov = &sender->tx.iov[segment->iov_first];
         message.iov_count = segment->iov_count;
         message.length = segment->length;
-        alb_outbox_add(&sender->outbox, &message);
+        add(sender, &message);
     }
 }
 
@@ -96,7 +124,8 @@ static void send_burst(struct alb_sender *sender, struct alb_socket *socket, con
                        alb_time now)
 {
     uint32_t iov_count = burst_iov_count(sender, burst);
-    bool is_cut = burst->segment_count > 1 && socket->gso_works && iov_count <= IOV_MAX;
+    bool is_cut = burst->segment_count > 1 && socket->gso_works && iov_count <= IOV_MAX &&
+                  !alb_carrier_is_needed(&socket->local.addr, &burst->peer.addr);
     struct alb_outbox_message message = message_of(socket, burst);
     alb_icrc_seal(&sender->tx, burst, &socket->local, is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO);
     for (uint32_t s = 0; sender->capture && s < burst->segment_count; s++) {
@@ -126,7 +155,7 @@ static void send_copy(struct alb_sender *sender, struct alb_line_datagram *copy,
         const struct iovec iov = {.iov_base = copy->bytes, .iov_len = copy->length};
         capture(sender, &socket->local, &message, &iov, copy->length, 0, now);
     }
-    alb_outbox_add(&sender->outbox, &message);
+    add(sender, &message);
 }
 
 static void send_copies_due(struct alb_sender *sender, alb_time now)

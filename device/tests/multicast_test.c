@@ -31,19 +31,41 @@ static void to_rts(struct side *side)
     alb_device_unlock(side->device);
 }
 
-static int setup(void **state)
+static int setup_with(void **state, const char *const addresses[SIDES], const char *group,
+                      const struct alb_faults_spec *faults)
 {
-    static const char *const addresses[SIDES] = {"127.94.0.1", "127.94.0.1", "127.94.0.2"};
     struct context *c = calloc(1, sizeof(*c));
     for (int i = 0; i < SIDES; i++) {
         struct alb_device_options *options = pair_options(addresses[i]);
+        options->faults = *faults;
         side_open(&c->sides[i], options, ALB_QPT_UD);
         to_rts(&c->sides[i]);
         free(options);
     }
-    assert_true(alb_addr_parse("239.94.1.2", &c->group));
+    assert_true(alb_addr_parse(group, &c->group));
     *state = c;
     return 0;
+}
+
+static int setup(void **state)
+{
+    static const char *const addresses[SIDES] = {"127.94.0.1", "127.94.0.1", "127.94.0.2"};
+    static const struct alb_faults_spec none;
+    return setup_with(state, addresses, "239.94.1.2", &none);
+}
+
+static const char *const ipv6_addresses[SIDES] = {"::1", "::1", "::1"};
+
+static int setup_ipv6(void **state)
+{
+    static const struct alb_faults_spec none;
+    return setup_with(state, ipv6_addresses, "ff0e::94:102", &none);
+}
+
+static int setup_ipv6_faulty(void **state)
+{
+    const struct alb_faults_spec delay = {.delay_ns_min = ALB_NS_PER_MS, .delay_ns_max = ALB_NS_PER_MS};
+    return setup_with(state, ipv6_addresses, "ff0e::94:103", &delay);
 }
 
 static int teardown(void **state)
@@ -101,7 +123,12 @@ static void expect_copy(struct context *c, int side)
     assert_int_equal(wc.status, ALB_WC_SUCCESS);
     assert_int_equal(wc.byte_len, ALB_GRH_BYTES + BYTES);
     assert_int_equal(wc.src_qpn, alb_qp_number(c->sides[0].qp));
-    assert_memory_equal(at->memory + 4096 + 20 + 12, ((uint8_t[]){127, 94, 0, 1, 239, 94, 1, 2}), 8);
+    if (alb_addr_is_ipv4(&c->group)) {
+        assert_memory_equal(at->memory + 4096 + 20 + 12, ((uint8_t[]){127, 94, 0, 1, 239, 94, 1, 2}), 8);
+    } else {
+        assert_int_equal(at->memory[4096 + 8 + 15], 1); // ::1
+        assert_memory_equal(at->memory + 4096 + 24, c->group.bytes, 16);
+    }
     assert_memory_equal(at->memory + 4096 + ALB_GRH_BYTES, c->sides[0].memory, BYTES);
 }
 
@@ -224,6 +251,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(alb_device_attach__members_of_all_slots_and_the_sender, setup, teardown),
+        cmocka_unit_test_setup_teardown(alb_device_attach__members_of_all_slots_and_the_sender, setup_ipv6, teardown),
+        cmocka_unit_test_setup_teardown(alb_device_attach__members_of_all_slots_and_the_sender, setup_ipv6_faulty,
+                                        teardown),
         cmocka_unit_test_setup_teardown(alb_device_attach__who_is_not_attached_gets_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_device_detach__gets_no_more, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_rx__multicast_number_to_a_host, setup, teardown),
