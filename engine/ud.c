@@ -88,6 +88,13 @@ static void write_grh(const struct alb_datagram *datagram, uint8_t grh[ALB_GRH_B
         write_ipv6(datagram, grh);
 }
 
+// Which header it is, as devices tell it in a completion's service level, which RoCE has no other use for: bit 3 for
+// UDP underneath, then 1 for IPv6, 2 for IPv4. UCX 1.13 relies on it.
+static uint8_t header_type(const struct alb_datagram *datagram)
+{
+    return alb_addr_is_ipv4(&datagram->peer.addr) ? 0x8 | 0x2 : 0x8 | 0x1;
+}
+
 // ---- receiving --------------------------------------------------------------------------------------------
 
 static enum alb_drop check(const struct alb_qp *qp, const struct alb_packet *packet)
@@ -132,6 +139,7 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
         .wc_flags = (uint16_t)(ALB_WC_GRH | (has_imm ? ALB_WC_WITH_IMM : 0)),
         .solicited = packet->roce.solicited,
         .src_qpn = packet->roce.src_qpn,
+        .sl = header_type(packet->datagram),
     };
     return alb_inbound_complete(qp, &end, now) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_ACCESS;
 }

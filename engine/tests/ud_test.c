@@ -101,6 +101,9 @@ static void ud__ipv4_header(void **state)
     for (int i = 0; i < 20; i += 2)
         sum += (uint32_t)ip[i] << 8 | ip[i + 1];
     assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff);
+    struct alb_wc wc;
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.sl, 0xA);
 }
 
 static void ud__ipv6_header(void **state)
@@ -124,6 +127,9 @@ static void ud__ipv6_header(void **state)
     assert_int_equal(ip[7], 33);
     assert_memory_equal(ip + 8, local.bytes, 16);
     assert_memory_equal(ip + 24, peer.bytes, 16);
+    struct alb_wc wc;
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.sl, 0x9);
 }
 
 static void ud__q_keys(void **state)
