@@ -1,12 +1,231 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// rpoll(3): waiting for descriptors.
-#include "plugins/rdmacm/door.h"
+// rpoll(3), rselect(3): waiting for rsockets and ordinary descriptors together. An rsocket's number is a descriptor
+// that becomes readable when something may have happened; so one poll(2) waits for all of them, and then each is looked
+// at.
+#include "plugins/rdmacm/rsocket.h"
 
-#include <poll.h>
-#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <string.h>
 
-// A number that belongs to no rsocket is an ordinary descriptor, and so are all while rsockets cannot be made.
+#define ALWAYS_TOLD (POLLERR | POLLHUP | POLLNVAL)
+
+// One call's descriptors: the program's, what the kernel is asked, and the rsockets among them.
+struct set {
+    struct pollfd *fds;
+    nfds_t count;
+    struct pollfd *kernel;
+    struct rsocket **rsockets; // NULL: an ordinary descriptor
+    nfds_t rsocket_count;
+    int polling_us;
+};
+
+enum { FEW = 32 };
+
+// ---- looking
+
+static short look_at(struct rsocket *rs, short asked)
+{
+    rsocket_lock(rs);
+    rsocket_progress(rs);
+    short events = rs->is_closed ? POLLNVAL : rs->ops->events(rs);
+    rsocket_unlock(rs);
+    return events & (asked | ALWAYS_TOLD);
+}
+
+static int look_at_rsockets(struct set *set)
+{
+    int ready = 0;
+    for (nfds_t i = 0; i < set->count; i++) {
+        if (!set->rsockets[i])
+            continue;
+        set->fds[i].revents = look_at(set->rsockets[i], set->fds[i].events);
+        ready += set->fds[i].revents != 0;
+    }
+    return ready;
+}
+
+// Asks the kernel, about ordinary descriptors only or about all; the ordinary ones' answers are given to the program.
+static int ask_kernel(struct set *set, bool asks_all, const struct timespec *timeout)
+{
+    int ready = 0;
+    for (nfds_t i = 0; i < set->count; i++) {
+        bool is_ordinary = !set->rsockets[i];
+        set->kernel[i] = (struct pollfd){
+            .fd = is_ordinary || asks_all ? set->fds[i].fd : -1,
+            .events = is_ordinary ? set->fds[i].events : POLLIN,
+        };
+    }
+    if (ppoll(set->kernel, set->count, timeout, NULL) < 0)
+        return -errno;
+    for (nfds_t i = 0; i < set->count; i++) {
+        if (set->rsockets[i])
+            continue;
+        set->fds[i].revents = set->kernel[i].revents;
+        ready += set->fds[i].revents != 0;
+    }
+    return ready;
+}
+
+static int look(struct set *set)
+{
+    static const struct timespec none = {0};
+    int ready = look_at_rsockets(set);
+    if (set->rsocket_count == set->count)
+        return ready;
+    int ordinary = ask_kernel(set, false, &none);
+    return ordinary < 0 ? ordinary : ready + ordinary;
+}
+
+// ---- sleeping
+
+static int sleep_now(struct set *set, const struct timespec *timeout)
+{
+    bool is_quiet = true;
+    int result = 0;
+    for (nfds_t i = 0; i < set->count; i++) {
+        struct rsocket *rs = set->rsockets[i];
+        if (!rs)
+            continue;
+        rsocket_lock(rs);
+        is_quiet &= rsocket_enter(rs);
+        rsocket_unlock(rs);
+    }
+    if (is_quiet)
+        result = ask_kernel(set, true, timeout);
+    for (nfds_t i = 0; i < set->count; i++) {
+        struct rsocket *rs = set->rsockets[i];
+        if (!rs)
+            continue;
+        rsocket_lock(rs);
+        rsocket_leave(rs);
+        rsocket_unlock(rs);
+    }
+    return result < 0 ? result : 0;
+}
+
+static alb_time sooner(alb_time a, alb_time b)
+{
+    return ALB_MIN(a, b);
+}
+
+static int poll_set(struct set *set, alb_time until)
+{
+    alb_time now = alb_device_now();
+    alb_time spin_until = sooner(until, now + (alb_time)set->polling_us * ALB_NS_PER_US);
+    int ready;
+    while ((ready = look(set)) == 0) {
+        now = alb_device_now();
+        if (now >= until)
+            return 0;
+        if (now < spin_until)
+            continue;
+        alb_time ns = until - now;
+        struct timespec left = {.tv_sec = (time_t)(ns / ALB_NS_PER_S), .tv_nsec = (long)(ns % ALB_NS_PER_S)};
+        int error = sleep_now(set, until == ALB_TIME_NEVER ? NULL : &left);
+        if (error < 0)
+            return error;
+    }
+    return ready;
+}
+
+// ---- rpoll
+
+static void find_rsockets(struct set *set)
+{
+    for (nfds_t i = 0; i < set->count; i++) {
+        set->rsockets[i] = rsocket_get(set->fds[i].fd);
+        if (!set->rsockets[i])
+            continue;
+        set->rsocket_count++;
+        set->polling_us = ALB_MAX(set->polling_us, set->rsockets[i]->settings.polling_us);
+    }
+}
+
+static int poll_both(struct set *set, alb_time until)
+{
+    find_rsockets(set);
+    int result = poll_set(set, until);
+    for (nfds_t i = 0; i < set->count; i++)
+        if (set->rsockets[i])
+            rsocket_put(set->rsockets[i]);
+    return result < 0 ? rdmacm_fail(-result) : result;
+}
+
+static int poll_until(struct pollfd *fds, nfds_t count, alb_time until)
+{
+    struct pollfd few_fds[FEW];
+    struct rsocket *few_rsockets[FEW];
+    struct set set = {.fds = fds, .count = count, .kernel = few_fds, .rsockets = few_rsockets};
+    if (count <= FEW)
+        return poll_both(&set, until);
+    set.kernel = calloc(count, sizeof(*set.kernel));
+    set.rsockets = calloc(count, sizeof(struct rsocket *));
+    int result = set.kernel && set.rsockets ? poll_both(&set, until) : rdmacm_fail(ENOMEM);
+    free(set.kernel);
+    free(set.rsockets);
+    return result;
+}
+
 int rpoll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-    return poll(fds, count, timeout_ms);
+    if (count > 0 && !fds)
+        return rdmacm_fail(EFAULT);
+    return poll_until(fds, count,
+                      timeout_ms < 0 ? ALB_TIME_NEVER : alb_device_now() + (alb_time)timeout_ms * ALB_NS_PER_MS);
+}
+
+// ---- rselect
+
+static bool is_in(int fd, const fd_set *set)
+{
+    return set && FD_ISSET(fd, set);
+}
+
+static nfds_t from_sets(struct pollfd *fds, int count, const fd_set *reads, const fd_set *writes,
+                        const fd_set *exceptions)
+{
+    nfds_t used = 0;
+    for (int fd = 0; fd < count; fd++) {
+        short events = (short)((is_in(fd, reads) ? POLLIN : 0) | (is_in(fd, writes) ? POLLOUT : 0) |
+                               (is_in(fd, exceptions) ? POLLPRI : 0));
+        if (events)
+            fds[used++] = (struct pollfd){.fd = fd, .events = events};
+    }
+    return used;
+}
+
+// As select(2) understands what poll(2) says.
+static int mark(const struct pollfd *fd, short asked, short told, fd_set *set)
+{
+    if (!(fd->events & asked))
+        return 0;
+    bool holds = fd->revents & told;
+    if (!holds)
+        FD_CLR(fd->fd, set);
+    return holds;
+}
+
+int rselect(int count, fd_set *reads, fd_set *writes, fd_set *exceptions, struct timeval *timeout)
+{
+    struct pollfd fds[FD_SETSIZE];
+    alb_time until = ALB_TIME_NEVER;
+    if (count < 0 || count > FD_SETSIZE)
+        return rdmacm_fail(EINVAL);
+    if (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec >= 1000000))
+        return rdmacm_fail(EINVAL);
+    if (timeout)
+        until =
+            alb_device_now() + (alb_time)timeout->tv_sec * ALB_NS_PER_S + (alb_time)timeout->tv_usec * ALB_NS_PER_US;
+    nfds_t used = from_sets(fds, count, reads, writes, exceptions);
+    int ready = poll_until(fds, used, until), marked = 0;
+    if (ready < 0)
+        return -1;
+    for (nfds_t i = 0; i < used; i++) {
+        if (fds[i].revents & POLLNVAL)
+            return rdmacm_fail(EBADF);
+        marked += mark(&fds[i], POLLIN, POLLIN | POLLHUP | POLLERR, reads);
+        marked += mark(&fds[i], POLLOUT, POLLOUT | POLLERR, writes);
+        marked += mark(&fds[i], POLLPRI, POLLPRI, exceptions);
+    }
+    return marked;
 }

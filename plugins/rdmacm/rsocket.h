@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Rsockets: the calls of <rdma/rsocket.h>, sockets whose bytes travel by RDMA. What all of them have, whatever their
+// type: a number, a lock, and the way in which threads wait.
+//
+// An rsocket's number is a real descriptor, so that no other thing gets it: an epoll descriptor, readable when
+// something may have happened to the rsocket. In it are the completion channels and an eventfd by which threads wake
+// each other.
+//
+// Locks, outermost first: an rsocket's lock; that of the listener it came from; those of door.h. The table's lock is
+// taken with none of them, and none is taken with it held.
+#pragma once
+
+#include "plugins/rdmacm/door.h"
+#include "plugins/rdmacm/rsocket_ring.h"
+
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+// What rsetsockopt can say before a connection is there.
+struct rsocket_settings {
+    uint32_t receive_bytes, send_bytes;
+    uint32_t receive_queue, send_queue, inline_bytes, iomap_count;
+    int polling_us; // how long a call polls before it sleeps
+};
+
+struct rsocket;
+
+// What the types do differently. All but free are called with the rsocket's lock held. Errors are numbers; transfers
+// return them negated.
+struct rsocket_ops {
+    int (*bind)(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
+    int (*connect)(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
+    ssize_t (*send)(struct rsocket *rs, struct rsocket_cursor *from, int flags, const struct sockaddr *to,
+                    socklen_t length);
+    // from->ss_family stays 0 where the sender goes without saying.
+    ssize_t (*receive)(struct rsocket *rs, struct rsocket_cursor *to, int flags, struct sockaddr_storage *from);
+    int (*shutdown)(struct rsocket *rs, int how);
+    // Takes what has completed; true if something has changed that a thread may wait for.
+    bool (*progress)(struct rsocket *rs);
+    // Sees to it that the number becomes readable with the next change; false: something has changed already.
+    bool (*arm)(struct rsocket *rs);
+    // Of poll(2): all that hold.
+    short (*events)(struct rsocket *rs);
+    // The service thread found service_fd readable; false: it is not to be watched for now.
+    bool (*serve)(struct rsocket *rs);
+    // Last words, and waits for them if it must, until the time that it is given.
+    void (*close)(struct rsocket *rs, alb_time until);
+    int (*address)(struct rsocket *rs, bool is_peer, struct sockaddr_storage *out);
+    int (*set_option)(struct rsocket *rs, int level, int name, const void *value, socklen_t length);
+    int (*get_option)(struct rsocket *rs, int level, int name, void *value, socklen_t *length);
+    void (*free)(struct rsocket *rs); // without the lock: nobody else is left
+};
+
+struct rsocket {
+    const struct rsocket_ops *ops;
+    int fd;         // its number
+    int wake_fd;    // the eventfd in it
+    int service_fd; // what the service thread watches, or -1
+    int domain, type;
+    _Atomic uint32_t references;
+    pthread_mutex_t lock;
+    uint32_t waiters; // threads that sleep, or are on their way to or from it
+    bool is_woken;    // wake_fd is readable; until the last of them has gone
+    bool is_closed;
+    int status_flags;     // of fcntl: O_NONBLOCK
+    int error;            // of SO_ERROR
+    uint64_t flags_on[3]; // options that are remembered and ask nothing of us: SOL_SOCKET, IPPROTO_TCP, IPPROTO_IPV6
+    struct linger linger;
+    struct rsocket_settings settings;
+};
+
+// ---- rsocket_base.c
+
+// Sets up what all have; the rsocket is in the table afterwards, and the table holds its one reference. An error
+// number.
+int rsocket_init(struct rsocket *rs, const struct rsocket_ops *ops, int domain, int type);
+// Undoes it, last.
+void rsocket_fini(struct rsocket *rs);
+// Adds a descriptor to those that make the number readable.
+int rsocket_listen_to(struct rsocket *rs, int fd);
+void rsocket_set_blocking(int fd, bool is_blocking);
+void rsocket_lock(struct rsocket *rs);
+void rsocket_unlock(struct rsocket *rs);
+
+// ---- rsocket_table.c
+
+// With a reference, or NULL.
+struct rsocket *rsocket_get(int fd);
+struct rsocket *rsocket_ref(struct rsocket *rs);
+void rsocket_put(struct rsocket *rs);
+int rsocket_table_add(struct rsocket *rs);
+// Takes it out of the table; the table's reference is the caller's. NULL: it is not there (any more).
+struct rsocket *rsocket_table_take(int fd);
+// The lowest number at or above one, with a reference, or NULL.
+struct rsocket *rsocket_table_next(int fd);
+
+// ---- rsocket_wait.c
+
+// Lets the type make progress, and wakes threads that the outcome may concern.
+void rsocket_progress(struct rsocket *rs);
+// Among the flags of a call: wait, although the rsocket does not block.
+#define RSOCKET_WAIT (1 << 30)
+// Something has changed: whoever sleeps looks again.
+void rsocket_wake(struct rsocket *rs);
+// Waits, with progress, until the condition holds: 0; EAGAIN (flags: MSG_DONTWAIT; or the rsocket does not block),
+// EINTR, EBADF (it was closed), ETIMEDOUT. The lock is held, and given up while waiting.
+int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until);
+// For who polls several: sleeping is prepared. False: something has changed, do not sleep. In both cases
+// rsocket_leave follows.
+bool rsocket_enter(struct rsocket *rs);
+void rsocket_leave(struct rsocket *rs);
+bool rsocket_is_blocking(const struct rsocket *rs, int flags);
+
+// ---- rsocket_service.c: a thread that sees to what has to go on while the program does something else
+
+// Watches rs->service_fd.
+int rsocket_service_watch(struct rsocket *rs);
+// Again, after serve has returned false.
+void rsocket_service_again(struct rsocket *rs);
+
+// ---- rsocket_settings.c
+
+struct rsocket_settings rsocket_settings_default(void);
+int rsocket_set_setting(struct rsocket_settings *settings, int name, const void *value, socklen_t length);
+int rsocket_get_setting(const struct rsocket_settings *settings, int name, void *value, socklen_t *length);
+// An int out of a program's option; EINVAL.
+int rsocket_option_int(const void *value, socklen_t length, int *out);
+// Hands a value out, cut to *length.
+int rsocket_option_give(const void *from, size_t bytes, void *value, socklen_t *length);
+
+// ---- rsocket_stream.c, rsocket_datagram.c
+
+int rsocket_stream_create(int domain, struct rsocket **out);
+int rsocket_datagram_create(int domain, struct rsocket **out);
+
+// ---- rsocket_close.c
+
+// Takes the rsocket out of the table and says goodbye. EBADF.
+int rsocket_close(int fd, alb_time until);
+// Sees to it that nothing stays open when the process ends. The device is open.
+void rsocket_close_at_exit(void);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What rsockets of all types begin and end with.
+#include "plugins/rdmacm/rsocket.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int rsocket_listen_to(struct rsocket *rs, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(rs->fd, EPOLL_CTL_ADD, fd, &event) ? errno : 0;
+}
+
+void rsocket_set_blocking(int fd, bool is_blocking)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0)
+        fcntl(fd, F_SETFL, is_blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+static int open_descriptors(struct rsocket *rs)
+{
+    rs->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (rs->fd < 0)
+        return errno;
+    rs->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (rs->wake_fd < 0)
+        return errno;
+    return rsocket_listen_to(rs, rs->wake_fd);
+}
+
+int rsocket_init(struct rsocket *rs, const struct rsocket_ops *ops, int domain, int type)
+{
+    rs->ops = ops;
+    rs->domain = domain;
+    rs->type = type;
+    rs->fd = rs->wake_fd = rs->service_fd = -1;
+    rs->settings = rsocket_settings_default();
+    atomic_init(&rs->references, 1);
+    pthread_mutex_init(&rs->lock, NULL);
+    int error = open_descriptors(rs);
+    if (!error)
+        error = rsocket_table_add(rs);
+    if (error)
+        rsocket_fini(rs);
+    return error;
+}
+
+void rsocket_fini(struct rsocket *rs)
+{
+    if (rs->wake_fd >= 0)
+        close(rs->wake_fd);
+    if (rs->fd >= 0)
+        close(rs->fd);
+    pthread_mutex_destroy(&rs->lock);
+}
+
+void rsocket_lock(struct rsocket *rs)
+{
+    pthread_mutex_lock(&rs->lock);
+}
+
+void rsocket_unlock(struct rsocket *rs)
+{
+    pthread_mutex_unlock(&rs->lock);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rclose(3), and the same for what a program leaves open when it ends: the kernel delivers for a socket after its
+// process has gone, and programs rely on it; an rsocket has to be delivered before.
+#include "plugins/rdmacm/rsocket.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { EXIT_MS = 3000 }; // all of them together
+
+int rsocket_close(int fd, alb_time until)
+{
+    struct rsocket *rs = rsocket_table_take(fd);
+    if (!rs)
+        return EBADF;
+    rsocket_lock(rs);
+    if (rs->linger.l_onoff)
+        until = ALB_MIN(until, alb_device_now() + (alb_time)ALB_MAX(rs->linger.l_linger, 0) * ALB_NS_PER_S);
+    rs->ops->close(rs, until);
+    rs->is_closed = true;
+    rsocket_wake(rs);
+    rsocket_unlock(rs);
+    rsocket_put(rs);
+    return 0;
+}
+
+int rclose(int socket)
+{
+    return rdmacm_result(rsocket_close(socket, ALB_TIME_NEVER));
+}
+
+static pid_t owner;
+
+static void close_all(void)
+{
+    alb_time until = alb_device_now() + EXIT_MS * ALB_NS_PER_MS;
+    struct rsocket *rs;
+    if (getpid() != owner)
+        return; // a forked child has no part in its parent's connections
+    for (int fd = 0; (rs = rsocket_table_next(fd)); fd++) {
+        fd = rs->fd;
+        rsocket_close(fd, until);
+        rsocket_put(rs);
+    }
+}
+
+static void register_at_exit(void)
+{
+    owner = getpid();
+    atexit(close_all);
+}
+
+// The device has registered its own end before, so this comes first.
+void rsocket_close_at_exit(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_at_exit);
+}

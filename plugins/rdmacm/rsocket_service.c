@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The service thread: connections are made and accepted, their end is noticed, and datagrams that come through UDP are
+// taken while the program does something else. There is one for the process, from its first rsocket on.
+#include "plugins/rdmacm/rsocket.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static struct {
+    pthread_mutex_t lock;
+    int epoll_fd; // valid once it runs
+    bool is_running;
+} service = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll_fd = -1};
+
+static int watch(struct rsocket *rs, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = rs->fd};
+    return epoll_ctl(service.epoll_fd, operation, rs->service_fd, &event) ? errno : 0;
+}
+
+static void serve(int fd)
+{
+    struct rsocket *rs = rsocket_get(fd);
+    if (!rs)
+        return; // it was closed meanwhile
+    rsocket_lock(rs);
+    if (!rs->is_closed && rs->ops->serve(rs))
+        rsocket_service_again(rs);
+    rsocket_unlock(rs);
+    rsocket_put(rs);
+}
+
+static void *run(void *unused)
+{
+    enum { EVENTS = 16 };
+    struct epoll_event events[EVENTS];
+    for (;;) {
+        int count = epoll_wait(service.epoll_fd, events, EVENTS, -1);
+        for (int i = 0; i < count; i++)
+            serve(events[i].data.fd);
+    }
+    return NULL;
+}
+
+// No signal of the program's is handled in this thread.
+static int start_thread(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_detach(thread);
+    return error;
+}
+
+static int start(void)
+{
+    int error = 0;
+    pthread_mutex_lock(&service.lock);
+    if (!service.is_running) {
+        service.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        error = service.epoll_fd < 0 ? errno : start_thread();
+        service.is_running = !error;
+        if (error && service.epoll_fd >= 0)
+            close(service.epoll_fd);
+    }
+    pthread_mutex_unlock(&service.lock);
+    return error;
+}
+
+int rsocket_service_watch(struct rsocket *rs)
+{
+    int error = start();
+    return error ? error : watch(rs, EPOLL_CTL_ADD);
+}
+
+// It cannot fail: the descriptor is there, and so is its entry.
+void rsocket_service_again(struct rsocket *rs)
+{
+    if (rs->service_fd >= 0)
+        watch(rs, EPOLL_CTL_MOD);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How threads wait for an rsocket, several at once if they like. What one of them takes from the completion queue may
+// be what another waits for: then it wakes them through the eventfd, which stays readable until the last sleeper has
+// left, so that none is missed. Each looks again at what it waits for.
+#include "plugins/rdmacm/rsocket.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+void rsocket_wake(struct rsocket *rs)
+{
+    static const uint64_t one = 1;
+    if (rs->waiters == 0 || rs->is_woken)
+        return;
+    ssize_t written = write(rs->wake_fd, &one, sizeof(one));
+    alb_assert(written == sizeof(one));
+    rs->is_woken = true;
+}
+
+void rsocket_progress(struct rsocket *rs)
+{
+    if (rs->ops->progress(rs))
+        rsocket_wake(rs);
+}
+
+bool rsocket_enter(struct rsocket *rs)
+{
+    bool is_quiet = rs->ops->arm(rs);
+    if (!is_quiet)
+        rsocket_wake(rs); // the others
+    rs->waiters++;
+    return is_quiet && !rs->is_closed;
+}
+
+void rsocket_leave(struct rsocket *rs)
+{
+    uint64_t count;
+    alb_assert(rs->waiters > 0);
+    if (--rs->waiters > 0 || !rs->is_woken)
+        return;
+    ssize_t taken = read(rs->wake_fd, &count, sizeof(count));
+    alb_assert(taken == sizeof(count));
+    rs->is_woken = false;
+}
+
+bool rsocket_is_blocking(const struct rsocket *rs, int flags)
+{
+    return (flags & RSOCKET_WAIT) || (!(flags & MSG_DONTWAIT) && !(rs->status_flags & O_NONBLOCK));
+}
+
+// Polls for a while without sleeping: what is awaited is often a few microseconds away.
+static bool spin(struct rsocket *rs, bool (*is_met)(struct rsocket *))
+{
+    if (rs->settings.polling_us <= 0)
+        return false;
+    alb_time end = alb_device_now() + (alb_time)rs->settings.polling_us * ALB_NS_PER_US;
+    do {
+        rsocket_unlock(rs);
+        rsocket_lock(rs);
+        rsocket_progress(rs);
+        if (is_met(rs) || rs->is_closed)
+            return true;
+    } while (alb_device_now() < end);
+    return false;
+}
+
+static int sleep_until(struct rsocket *rs, alb_time until)
+{
+    struct pollfd poller = {.fd = rs->fd, .events = POLLIN};
+    struct timespec left, *timeout = NULL;
+    int error = 0;
+    if (until != ALB_TIME_NEVER) {
+        alb_time now = alb_device_now(), ns = until > now ? until - now : 0;
+        left = (struct timespec){.tv_sec = (time_t)(ns / ALB_NS_PER_S), .tv_nsec = (long)(ns % ALB_NS_PER_S)};
+        timeout = &left;
+    }
+    if (rsocket_enter(rs)) {
+        rsocket_unlock(rs);
+        int count = ppoll(&poller, 1, timeout, NULL);
+        error = count < 0 ? errno : count == 0 ? ETIMEDOUT : 0;
+        rsocket_lock(rs);
+    }
+    rsocket_leave(rs);
+    return error;
+}
+
+int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until)
+{
+    bool has_spun = false;
+    for (;;) {
+        if (rs->is_closed)
+            return EBADF;
+        rsocket_progress(rs);
+        if (is_met(rs))
+            return 0;
+        if (!rsocket_is_blocking(rs, flags))
+            return EAGAIN;
+        if (!has_spun) {
+            has_spun = true;
+            if (spin(rs, is_met))
+                continue;
+        }
+        int error = sleep_until(rs, until);
+        if (error) {
+            rsocket_progress(rs);
+            return is_met(rs) ? 0 : error;
+        }
+    }
+}
