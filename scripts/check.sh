@@ -15,11 +15,13 @@ part unit 900 ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -LE sl
 case $extent in
 quick)
     part e2e 600 python3 tests/e2e/table.py --build "$build" --quick
+    part multicast 300 python3 tests/e2e/multicast.py --build "$build" --quick
     ;;
 all)
     part slow 1800 ctest --test-dir "$build" --output-on-failure -L slow --no-tests=ignore
     part e2e 3600 python3 tests/e2e/table.py --build "$build"
     part e2e-faults 3600 python3 tests/e2e/table.py --build "$build" --quick --faults "$faults"
+    part multicast 300 python3 tests/e2e/multicast.py --build "$build"
     part capture 300 python3 tests/e2e/capture.py --build "$build"
     part kill 900 python3 tests/e2e/kill.py --build "$build"
     part crowd 900 python3 tests/e2e/crowd.py --build "$build"
