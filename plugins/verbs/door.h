@@ -3,9 +3,9 @@
 // followed by the engine's object and what the door itself keeps (locks, events, counts); this header is private to
 // plugins/verbs.
 //
-// Locks, outermost first: the lock of the XRC domains, the device's driver token (alb_device_lock), a queue pair's send and receive locks,
-// completion queues' poll locks (lower address first), an object's public mutex, a notice queue's lock. Only a thread
-// that holds none of them calls a verb of another object.
+// Locks, outermost first: the lock of the XRC domains, the device's driver token (alb_device_lock), a queue pair's send
+// and receive locks, completion queues' poll locks (lower address first), an object's public mutex, a notice queue's
+// lock. Only a thread that holds none of them calls a verb of another object.
 #pragma once
 
 #include "base/list.h"
