@@ -24,6 +24,11 @@ RUNS = [
     ("RC write", ["ib_write_bw", "-F", "-x", "0", "-n", "20", "-s", "10001"]),
     ("RC read", ["ib_read_bw", "-F", "-x", "0", "-n", "20", "-s", "10001"]),
     ("RC atomics", ["ib_atomic_bw", "-F", "-x", "0", "-n", "20"]),
+    # tshark has names for XRC's opcodes and takes what stands behind the BTH for data.
+    ("XRC send", ["ibv_xsrq_pingpong", "-g", "0", "-n", "50"]),
+    ("XRC write", ["ib_write_bw", "-F", "-x", "0", "-n", "20", "-s", "10001", "-c", "XRC"]),
+    ("XRC read", ["ib_read_bw", "-F", "-x", "0", "-n", "20", "-s", "10001", "-c", "XRC"]),
+    ("XRC atomics", ["ib_atomic_bw", "-F", "-x", "0", "-n", "20", "-c", "XRC"]),
 ]
 PCAP_HEADER = struct.Struct("=IHHiIII")
 
