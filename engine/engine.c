@@ -2,7 +2,6 @@
 // The engine as a whole: its life, its clockwork, and what leaves it.
 #include "engine/engine.h"
 
-#include "engine/group.h"
 #include "engine/impl.h"
 #include "engine/unreliable.h"
 
@@ -86,7 +85,6 @@ static int init_tables(struct alb_engine *engine)
 static void fini_tables(struct alb_engine *engine)
 {
     alb_trace_fini(engine);
-    alb_groups_fini(engine);
     alb_peers_fini(engine);
     alb_region_table_fini(engine);
     alb_engine_put_memory(engine, engine->qps, engine->config.qp_max * sizeof(*engine->qps));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of multicast groups. It takes memory when the first queue pair is attached, so that an engine without
+// The table of multicast groups. It takes memory only while a queue pair is attached to one, so that an engine without
 // multicast pays nothing for it.
 #include "engine/group.h"
 
@@ -28,11 +28,11 @@ static int init_table(struct alb_engine *engine)
     return 0;
 }
 
-void alb_groups_fini(struct alb_engine *engine)
+static void drop_table_if_empty(struct alb_engine *engine)
 {
-    alb_assert(!engine->groups || alb_map_count(engine->groups) == 0);
-    if (engine->groups)
-        alb_engine_put_memory(engine, engine->groups, table_bytes(engine));
+    if (!engine->groups || alb_map_count(engine->groups) > 0)
+        return;
+    alb_engine_put_memory(engine, engine->groups, table_bytes(engine));
     engine->groups = NULL;
 }
 
@@ -104,11 +104,13 @@ int alb_qp_attach(struct alb_qp *qp, const struct alb_addr *addr)
     if (find_membership(qp, addr))
         return 0;
     int error = init_table(qp->engine);
-    struct alb_group *group = error ? NULL : open_group(qp->engine, addr);
-    if (!group)
-        return ENOMEM;
-    error = enter(qp, group);
-    close_if_empty(qp->engine, group);
+    if (error)
+        return error;
+    struct alb_group *group = open_group(qp->engine, addr);
+    error = group ? enter(qp, group) : ENOMEM;
+    if (group)
+        close_if_empty(qp->engine, group);
+    drop_table_if_empty(qp->engine);
     return error;
 }
 
@@ -123,6 +125,7 @@ int alb_qp_detach(struct alb_qp *qp, const struct alb_addr *addr)
     alb_engine_put_memory(qp->engine, membership, sizeof(*membership));
     group->member_count--;
     close_if_empty(qp->engine, group);
+    drop_table_if_empty(qp->engine);
     return 0;
 }
 

@@ -21,5 +21,3 @@ struct alb_membership {
 
 // NULL if no queue pair is attached to it.
 const struct alb_group *alb_group_find(const struct alb_engine *engine, const struct alb_addr *addr);
-// Every queue pair has left its groups.
-void alb_groups_fini(struct alb_engine *engine);

@@ -47,7 +47,7 @@ struct alb_engine {
     uint32_t pd_count, ah_count, cq_count, srq_count, xrcd_count, xrc_srq_count, region_count, qp_count;
     struct alb_scheduler scheduler;
     struct alb_list unsent; // queue pairs of UC and UD whose last packets the driver may still refer to
-    struct alb_map *groups; // address -> struct alb_group; NULL before the first
+    struct alb_map *groups; // address -> struct alb_group; NULL while there are none
     struct alb_peers peers;
     struct alb_pacer pacer; // of unreliable traffic
     struct alb_list events;

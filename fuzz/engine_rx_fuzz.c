@@ -89,6 +89,8 @@ static void open_regions(struct world *w, int side)
     alb_assert(error == 0);
 }
 
+static const struct alb_addr group = {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 1}};
+
 static void make_side(struct world *w, int side)
 {
     static const enum alb_qp_type types[QPS] = {ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD};
@@ -111,6 +113,8 @@ static void make_side(struct world *w, int side)
         };
         s->qps[i] = pair_qp_with(w->pair, side, &init);
     }
+    error = alb_qp_attach(s->qps[UD], &group);
+    alb_assert(error == 0);
 }
 
 static void connect(struct world *w, int i)
@@ -236,7 +240,8 @@ static void post_receive(struct world *w)
         alb_engine_bell_ring(qp);
 }
 
-static void receive(struct world *w, int side, const uint8_t *bytes, uint32_t length, uint8_t traffic_class)
+static void receive_at(struct world *w, int side, const struct alb_addr *local, const uint8_t *bytes, uint32_t length,
+                       uint8_t traffic_class)
 {
     uint8_t *exact = malloc(length ? length : 1); // so that a byte read beyond it is seen
     alb_assert(exact);
@@ -244,13 +249,18 @@ static void receive(struct world *w, int side, const uint8_t *bytes, uint32_t le
         memcpy(exact, bytes, length);
     struct alb_datagram datagram = {
         .peer = {w->pair->hosts[!side].addr, 49152},
-        .local = {w->pair->hosts[side].addr, ALB_ROCE_PORT},
+        .local = {*local, ALB_ROCE_PORT},
         .traffic_class = traffic_class,
         .bytes = exact,
         .length = length,
     };
     alb_engine_rx(w->pair->hosts[side].engine, &datagram, 1, w->pair->now);
     free(exact);
+}
+
+static void receive(struct world *w, int side, const uint8_t *bytes, uint32_t length, uint8_t traffic_class)
+{
+    receive_at(w, side, &w->pair->hosts[side].addr, bytes, length, traffic_class);
 }
 
 // A packet that is on its way from that side, or NULL.
@@ -323,11 +333,14 @@ static void forge(struct world *w)
 static void inject_raw(struct world *w)
 {
     uint8_t bytes[64];
-    int side = draw(w) & 1;
+    uint8_t how = draw(w);
+    int side = how & 1;
     uint32_t length = draw_below(w, sizeof(bytes) + 1);
     for (uint32_t i = 0; i < length; i++)
         bytes[i] = draw(w);
-    receive(w, side, bytes, length, 0);
+    if (how & 2 && length > 7) // to all members
+        memset(bytes + 5, 0xff, 3);
+    receive_at(w, side, how & 2 ? &group : &w->pair->hosts[side].addr, bytes, length, 0);
 }
 
 static void repeat(struct world *w)
@@ -468,6 +481,7 @@ static void finish(struct world *w)
     check_memory(w);
     for (int side = 0; side < 2; side++) {
         struct side *s = &w->sides[side];
+        alb_qp_detach(s->qps[UD], &group);
         for (int i = 0; i < QPS; i++)
             alb_qp_destroy(s->qps[i]);
         alb_ah_destroy(s->ah);

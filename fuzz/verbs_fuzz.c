@@ -181,6 +181,8 @@ static struct alb_av any_av(void)
     uint8_t how = draw(); // mostly to itself
     av.local.bytes[15] = how < 16 ? how & 3 : 0;
     av.peer.bytes[15] = how < 16 ? how >> 2 : 0;
+    if (how >= 240) // to a group
+        av.peer = (struct alb_addr){.bytes = {0xff, [15] = how & 3}};
     return av;
 }
 
@@ -192,6 +194,18 @@ static void make_ah(void)
     size_t held = w.bytes_held;
     if (pd && !*ah && !is_ok(alb_ah_create(pd, &av, ah), held, ENOMEM, 0, 0))
         *ah = NULL;
+}
+
+// Which joins a group, or leaves one.
+static void change_groups(void)
+{
+    struct alb_qp *qp = PICK(w.qps);
+    const struct alb_addr group = {.bytes = {0xff, [15] = draw() & 3}};
+    size_t held = w.bytes_held;
+    if (qp && draw() & 1)
+        is_ok(alb_qp_attach(qp, &group), held, EINVAL, ENOMEM, 0);
+    else if (qp)
+        is_ok(alb_qp_detach(qp, &group), held, EINVAL, 0, 0);
 }
 
 static void make_qp(void)
@@ -326,7 +340,9 @@ static void post_send(void)
         .remote_addr = any_address(),
         .rkey = any_key(),
         .ah = PICK(w.ahs),
-        .remote_qpn = peer ? alb_qp_number(peer) : draw32(),
+        .remote_qpn = peer         ? alb_qp_number(peer)
+                      : draw() & 1 ? ALB_MULTICAST_QPN
+                                   : draw32(),
         .remote_qkey = how >> 7,
     };
     if (wr.opcode == ALB_WR_BIND_MW) {
@@ -471,6 +487,11 @@ static void look(void)
 
 static void destroy_qp(struct alb_qp **qp)
 {
+    struct alb_addr group;
+    while (alb_qp_group(*qp, &group)) {
+        alb_assert(alb_qp_destroy(*qp) == EBUSY);
+        alb_assert(alb_qp_detach(*qp, &group) == 0);
+    }
     for (int i = 0; i < OBJECTS; i++)
         if (w.cqs[i])
             alb_cq_forget_qp(w.cqs[i], *qp);
@@ -544,9 +565,9 @@ static void destroy_all(void)
 static void operate(void)
 {
     static void (*const operations[])(void) = {
-        make_pd,   make_mr,   change_mr, make_mw,   make_cq,   make_srq,  make_ah,      make_qp, modify_qp,
-        modify_qp, modify_qp, modify_qp, post_send, post_send, post_send, post_receive, use_cq,  modify_srq,
-        loop_back, loop_back, loop_back, pass_time, look,      destroy,   post_receive,
+        make_pd,   make_mr,   change_mr, make_mw,   make_cq,   make_srq,  make_ah,      make_qp,       modify_qp,
+        modify_qp, modify_qp, modify_qp, post_send, post_send, post_send, post_receive, use_cq,        modify_srq,
+        loop_back, loop_back, loop_back, pass_time, look,      destroy,   post_receive, change_groups,
     };
     uint8_t which = draw();
     w.refused_from = which > 250 ? 1 + draw() % 4 : 0;
@@ -578,6 +599,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config.cq_max = 5;
     config.srq_max = 3;
     config.ah_max = 4;
+    config.group_max = 3;
+    config.group_qp_max = 2;
     config.cqe_max = 256;
     config.send_wr_max = config.recv_wr_max = config.srq_wr_max = 64;
     config.sge_max = 5;

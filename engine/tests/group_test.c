@@ -251,14 +251,17 @@ static void alb_qp_attach__refusals(void **state)
 static void alb_qp_attach__out_of_memory(void **state)
 {
     struct context *c = *state;
-    static const uint64_t refused[] = {1, 2, 2}; // table; group; membership, when the table is there
-    for (int i = 0; i < 3; i++) {
-        c->pair->hosts[1].refused_from = refused[i];
+    size_t held = c->pair->hosts[1].bytes_held;
+    for (uint64_t nth = 1; nth <= 3; nth++) { // table, group, membership
+        c->pair->hosts[1].refused_from = nth;
         assert_int_equal(alb_qp_attach(c->members[0], &c->group), ENOMEM);
         c->pair->hosts[1].refused_from = 0;
         assert_false(alb_engine_has_group(c->pair->hosts[1].engine, &c->group));
+        assert_int_equal(c->pair->hosts[1].bytes_held, held);
     }
     assert_int_equal(alb_qp_attach(c->members[0], &c->group), 0);
+    assert_int_equal(alb_qp_detach(c->members[0], &c->group), 0);
+    assert_int_equal(c->pair->hosts[1].bytes_held, held);
 }
 
 static void alb_qp_destroy__waits_until_it_has_left(void **state)
