@@ -59,6 +59,3 @@ uint64_t alb_engine_trace_lost(const struct alb_engine *engine);
 // Writes a record as one line of JSON with its newline; returns the length without the terminating zero. What has a
 // name (requests, opcodes, states, drop reasons, syndromes, causes, statuses) is written as a string.
 uint32_t alb_trace_format(const struct alb_trace_record *record, char line[ALB_TRACE_LINE_MAX]);
-
-int alb_trace_init(struct alb_engine *engine);
-void alb_trace_fini(struct alb_engine *engine);
