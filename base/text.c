@@ -166,7 +166,7 @@ bool alb_text_parse_duration(const char *text, alb_time *value, char *error, siz
 bool alb_text_parse_duration_range(const char *text, alb_time *min, alb_time *max, char *error, size_t error_size)
 {
     const char *dots = strstr(text, "..");
-    alb_time first, second;
+    alb_time first = 0, second = 0;
     if (dots == NULL) {
         if (!alb_text_parse_duration(text, &first, error, error_size))
             return false;

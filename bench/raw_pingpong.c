@@ -107,6 +107,8 @@ void alb_raw_pingpong_ask(const struct alb_raw_options *options)
     for (int i = 0; i < 3; i++)
         alb_raw_send_header(&s, &(struct alb_raw_header){.kind = ALB_RAW_FIN});
     print_result(options, rtt_ns, count, lost, (double)alb_raw_cpu_ns() * 1e-9);
+    free(rtt_ns);
+    free(message);
 }
 
 void alb_raw_pingpong_answer(const struct alb_raw_options *options)
@@ -118,4 +120,5 @@ void alb_raw_pingpong_answer(const struct alb_raw_options *options)
     alb_raw_socket_open(&s, options);
     while (wait_message(&s, options, IDLE_NS))
         send_message(&s, message, options);
+    free(message);
 }
