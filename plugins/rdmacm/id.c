@@ -261,16 +261,16 @@ int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
 
 static int claim_bound(struct rdmacm_id *id)
 {
-    struct alb_addr addr;
-    uint16_t port;
+    struct alb_addr addr = {0};
+    uint16_t port = 0;
     rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &addr, &port);
     return claim(id, &addr, port);
 }
 
 static int listen_now(struct rdmacm_id *id, int backlog)
 {
-    struct alb_addr addr;
-    uint16_t port;
+    struct alb_addr addr = {0};
+    uint16_t port = 0;
     rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &addr, &port);
     struct alb_cm_listen listen = {
         .service_id = alb_cm_service_id((enum alb_cm_port_space)id->id.ps, port),
@@ -332,8 +332,8 @@ static int choose_local(const struct rdmacm_id *id, const struct alb_addr *peer,
 static void give_port(struct rdmacm_id *id)
 {
     uint32_t random = 0;
-    struct alb_addr local;
-    uint16_t port;
+    struct alb_addr local = {0};
+    uint16_t port = 0;
     rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &local, &port);
     if (port || getrandom(&random, sizeof(random), 0) != sizeof(random))
         return;
