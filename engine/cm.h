@@ -83,11 +83,15 @@ struct alb_cm_listen {
 // EADDRINUSE: another listener has that service at such an address; EINVAL: the id is not idle, or backlog is 0.
 int alb_cm_listen(struct alb_cm_id *id, const struct alb_cm_listen *listen);
 
-// Where a request goes. gsi_qpn is 1, or on this host the queue pair 1 of a certain slot.
+// Where a request goes. gsi_qpn is 1, or on this host the queue pair 1 of a certain slot. A peer that knows no such
+// service is asked again refusals times, ALB_CM_REFUSED_NS apart, before that counts.
 struct alb_cm_target {
     struct alb_av av;
     alb_qpn gsi_qpn;
+    uint8_t refusals;
 };
+
+#define ALB_CM_REFUSED_NS (30 * ALB_NS_PER_MS)
 
 // Private data of a message: at most alb_cm_private_bytes of its type, else EINVAL. NULL with 0 bytes: none.
 struct alb_cm_private {

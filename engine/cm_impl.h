@@ -32,6 +32,7 @@ struct alb_cm_id {
     alb_time timeout_ns; // until a message is sent again
     alb_time timewait_ns;
     uint8_t retries, retries_left;
+    uint8_t refusals_left;
     struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back
     struct alb_cm_message received; // of the event pending
 
@@ -113,6 +114,8 @@ alb_time alb_cm_code_ns(uint8_t code);
 int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data);
 // Sends id->sent, and again when id->timeout_ns has passed, id->retries times.
 void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now);
+// The peer knows no such service. True if it will be asked again, soon.
+bool alb_cm_bears_refusal(struct alb_cm_id *id, alb_time now);
 // Sends id->sent once (again).
 void alb_cm_send(struct alb_cm_id *id);
 // Sends a message to the id's peer without remembering it.

@@ -48,6 +48,16 @@ void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now)
     alb_cm_arm(id, id->timeout_ns, now);
 }
 
+bool alb_cm_bears_refusal(struct alb_cm_id *id, alb_time now)
+{
+    if (id->refusals_left == 0)
+        return false;
+    id->refusals_left--;
+    id->retries_left++; // what the deadline takes
+    alb_cm_arm(id, ALB_CM_REFUSED_NS, now);
+    return true;
+}
+
 void alb_cm_send_mra(struct alb_cm_id *id, uint8_t service_timeout, const struct alb_cm_private *data)
 {
     struct alb_cm_message message = message_of(id, ALB_CM_MRA);

@@ -11,6 +11,7 @@ int alb_cm_resolve(struct alb_cm_id *id, const struct alb_cm_target *target, uin
         return EINVAL;
     id->av = target->av;
     id->gsi_qpn = target->gsi_qpn;
+    id->refusals_left = target->refusals;
     id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;
     int error = alb_cm_compose(id, ALB_CM_SIDR_REQ, data);
     alb_assert(!error);
@@ -70,6 +71,8 @@ enum alb_drop alb_cm_rx_sidr_rep(struct alb_engine *engine, const struct alb_cm_
     struct alb_cm_id *id = alb_cm_find_local(engine, message->local_id, &arrival->av.peer);
     if (!id || id->state != ALB_CM_SIDR_SENT || id->transaction != message->transaction)
         return ALB_DROP_STALE_RESPONSE;
+    if (message->sidr_rep.status == ALB_CM_SIDR_UNSUPPORTED && alb_cm_bears_refusal(id, now))
+        return ALB_DROP_NONE;
     id->received = *message;
     alb_cm_raise(id, ALB_CM_EVENT_SIDR_RESPONSE);
     alb_cm_set_state(id, ALB_CM_IDLE);

@@ -52,6 +52,7 @@ static void aim(struct alb_cm_id *id, const struct alb_cm_target *target)
 {
     id->av = target->av;
     id->gsi_qpn = target->gsi_qpn;
+    id->refusals_left = target->refusals;
     id->remote_id = ALB_CM_NEVER_REMOTE;
     // Random, so that who does not see the messages cannot answer them.
     id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;

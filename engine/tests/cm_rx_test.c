@@ -151,6 +151,42 @@ static void req__that_nobody_can_take(void **state)
     assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 1);
 }
 
+// A listener that comes a moment later is found, by who is ready to ask again.
+static void refusal__is_borne_for_a_while(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_target target = cm_target(cm, 0);
+    struct alb_cm_req req = cm_req(cm, 100);
+    struct alb_cm_private knock = {"knock", 6};
+    struct alb_cm_listen listen = cm->listener->listen;
+    target.refusals = 2;
+    alb_cm_id_destroy(cm->listener, cm->pair->now);
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 0), cm, &cm->ids[0]), 0);
+    for (int is_late = 0; is_late < 2; is_late++) {
+        assert_int_equal(alb_cm_connect(cm->ids[0], &target, &req, &knock, cm->pair->now), 0);
+        for (unsigned i = 0; i < 2; i++) {
+            cm_expect_sent(cm, 0, ALB_CM_REQ);
+            cm_deliver(cm, 0);
+            cm_expect_sent(cm, 1, ALB_CM_REJ);
+            cm_deliver(cm, 1);
+            cm_expect_no_event(cm, 0);
+            pair_pass(cm->pair, ALB_CM_REFUSED_NS - 1);
+            cm_expect_nothing_sent(cm, 0);
+            pair_pass(cm->pair, 1);
+        }
+        if (is_late)
+            break;
+        cm_expect_sent(cm, 0, ALB_CM_REQ);
+        cm_deliver(cm, 0);
+        cm_expect_sent(cm, 1, ALB_CM_REJ);
+        cm_deliver(cm, 1);
+        cm_expect_event(cm, 0, ALB_CM_EVENT_REJECTED);
+    }
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 1), cm, &cm->listener), 0);
+    assert_int_equal(alb_cm_listen(cm->listener, &listen), 0);
+    cm_take_request(cm);
+}
+
 // The peer has come back without its connection and uses the same queue pair number.
 static void req__with_a_connected_queue_pair_ends_the_old_connection(void **state)
 {
@@ -367,6 +403,7 @@ int main(void)
         CM_TEST(dreq__from_both_sides_at_once),
         CM_TEST(dreq__stands_for_a_lost_ready_to_use),
         CM_TEST(req__that_nobody_can_take),
+        CM_TEST(refusal__is_borne_for_a_while),
         CM_TEST(req__with_a_connected_queue_pair_ends_the_old_connection),
         CM_TEST(rep__for_nobody_is_rejected),
         CM_TEST(forged__messages_change_nothing),

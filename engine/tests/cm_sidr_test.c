@@ -81,6 +81,25 @@ static void sidr__nobody_serves_it(void **state)
     assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 1); // the listener
 }
 
+static void sidr__a_refusal_is_borne(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_target target = cm_target(cm, 0);
+    target.refusals = 1;
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 0), cm, &cm->ids[0]), 0);
+    assert_int_equal(alb_cm_resolve(cm->ids[0], &target, SERVICE + 1, NULL, TIMEOUT_NS, CM_RETRIES, cm->pair->now), 0);
+    for (int i = 0; i < 2; i++) {
+        cm_expect_no_event(cm, 0);
+        cm_expect_sent(cm, 0, ALB_CM_SIDR_REQ);
+        cm_deliver(cm, 0);
+        cm_expect_sent(cm, 1, ALB_CM_SIDR_REP);
+        cm_deliver(cm, 1);
+        if (i == 0)
+            pair_pass(cm->pair, ALB_CM_REFUSED_NS);
+    }
+    cm_expect_event(cm, 0, ALB_CM_EVENT_SIDR_RESPONSE);
+}
+
 static void sidr__silence_ends_it(void **state)
 {
     struct cm_pair *cm = *state;
@@ -149,6 +168,7 @@ int main(void)
         CM_TEST(sidr__question_and_answer),
         CM_TEST(sidr__a_lost_answer_is_given_again_without_asking_the_user),
         CM_TEST(sidr__nobody_serves_it),
+        CM_TEST(sidr__a_refusal_is_borne),
         CM_TEST(sidr__silence_ends_it),
         CM_TEST(sidr__destroying_the_question_rejects_it),
         CM_TEST(sidr__a_forged_answer_is_dropped),

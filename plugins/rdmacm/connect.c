@@ -111,7 +111,7 @@ static bool has_front(const struct alb_addr *addr)
 // nobody holds the port, our own slot refuses it at once.
 static struct alb_cm_target target_of(const struct rdmacm_id *id, uint64_t service_id)
 {
-    struct alb_cm_target target = {.av = id->av, .gsi_qpn = ALB_GSI_QPN};
+    struct alb_cm_target target = {.av = id->av, .gsi_qpn = ALB_GSI_QPN, .refusals = RDMACM_REFUSALS};
     uint8_t slot;
     if (!id->av.same_host)
         return target;

@@ -23,6 +23,10 @@
 #define RDMACM_ACK_CODE      14
 #define RDMACM_CM_RETRIES    15
 
+// Programs (perftest) listen, talk, end the listener, and listen at the same port again while their peer already calls:
+// through a kernel, connecting takes long enough for that.
+#define RDMACM_REFUSALS 5
+
 struct rdmacm_channel {
     struct rdma_event_channel channel;
     pthread_mutex_t lock;
