@@ -44,6 +44,8 @@ def sides(case, here, there, port, arguments):
 
 def figure(case, output):
     """What the program measured, in its own words, short."""
+    if case.program == "ibv_xsrq_pingpong":  # measures nothing
+        return "success" if re.search(r"^success$", output, re.M) else ""
     if case.kind() == "pingpong":
         match = re.search(r"= ([\d.]+) usec/iter", output)
         return "%s us/iteration" % match.group(1) if match else ""
