@@ -107,7 +107,8 @@ static int set_rdma_option(struct rsocket_stream *stream, int name, const void *
 {
     if (name == RDMA_ROUTE)
         return EOPNOTSUPP;
-    if (stream->state != RSOCKET_NEW)
+    // What a listener is told is for those that it accepts.
+    if (stream->state != RSOCKET_NEW && stream->state != RSOCKET_LISTENING)
         return EINVAL;
     return rsocket_set_setting(&stream->rs.settings, name, value, length);
 }
