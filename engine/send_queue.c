@@ -7,15 +7,18 @@
 
 enum {
     STRIDE_ALIGNMENT = 64, // the program fills a request while the engine notes things in the one before it
+    INLINE_MIN_BYTES = 16, // given to who asks for less: rdma_xclient asks for none, and sends that much
 };
 
 int alb_send_queue_init(struct alb_engine *engine, struct alb_send_queue *queue, const struct alb_qp_cap *cap)
 {
     uint32_t sge_bytes = cap->send_sge_max * (uint32_t)sizeof(struct alb_sge);
-    uint32_t bytes = (uint32_t)sizeof(struct alb_send_wqe) + ALB_MAX(sge_bytes, cap->inline_max_bytes);
+    uint32_t inline_min_bytes =
+        cap->send_wr_max ? ALB_MIN((uint32_t)INLINE_MIN_BYTES, engine->config.inline_max_bytes) : 0;
+    queue->inline_max_bytes = ALB_MAX(cap->inline_max_bytes, inline_min_bytes);
+    uint32_t bytes = (uint32_t)sizeof(struct alb_send_wqe) + ALB_MAX(sge_bytes, queue->inline_max_bytes);
     queue->stride = (bytes + STRIDE_ALIGNMENT - 1) / STRIDE_ALIGNMENT * STRIDE_ALIGNMENT;
     queue->sge_max = cap->send_sge_max;
-    queue->inline_max_bytes = cap->inline_max_bytes;
     queue->capacity = cap->send_wr_max > 0;
     while (queue->capacity < cap->send_wr_max)
         queue->capacity *= 2;
