@@ -100,7 +100,7 @@ struct alb_cm_private {
 };
 
 // Sends a REQ, which is waited for remote_response_timeout and the way there and back (primary.ack_timeout), and sent
-// max_cm_retries times more. EINVAL: the id is not idle; private data too long; neither RC nor UC.
+// max_cm_retries times more. EINVAL: the id is not idle; private data too long; neither RC, UC nor XRC.
 int alb_cm_connect(struct alb_cm_id *id, const struct alb_cm_target *target, const struct alb_cm_req *req,
                    const struct alb_cm_private *data, alb_time now);
 // Answers a request: sends a REP. EINVAL: none is waiting (REQ_RECEIVED), or private data too long.

@@ -49,7 +49,7 @@ static enum alb_cm_rej_reason flaw_of(const struct alb_cm_req *req, const struct
 {
     if (!listener)
         return ALB_CM_REJ_INVALID_SERVICE_ID;
-    if (req->transport != ALB_CM_TRANSPORT_RC && req->transport != ALB_CM_TRANSPORT_UC)
+    if (!alb_cm_is_connected_service(req))
         return ALB_CM_REJ_INVALID_TRANSPORT_TYPE;
     return 0;
 }
@@ -116,7 +116,7 @@ static struct alb_cm_id *find_asking(struct alb_engine *engine, const struct alb
 static enum alb_drop on_first_rep(struct alb_cm_id *id, const struct alb_cm_arrival *arrival)
 {
     const struct alb_cm_message *message = arrival->message;
-    if (!alb_cm_learn_remote(id, message->local_id) || !alb_cm_learn_qpn(id, message->rep.qpn)) {
+    if (!alb_cm_learn_remote(id, message->local_id) || !alb_cm_learn_qpn(id, alb_cm_rep_qpn(&message->rep))) {
         alb_cm_forget_peer(id);
         alb_cm_answer_rej(id->engine, arrival, ALB_CM_ANSWERS_REP, ALB_CM_REJ_STALE_CONNECTION);
         return ALB_DROP_STALE_RESPONSE; // asked again until the peer knows better

@@ -61,8 +61,8 @@ static void aim(struct alb_cm_id *id, const struct alb_cm_target *target)
 int alb_cm_connect(struct alb_cm_id *id, const struct alb_cm_target *target, const struct alb_cm_req *req,
                    const struct alb_cm_private *data, alb_time now)
 {
-    bool is_known_transport = req->transport == ALB_CM_TRANSPORT_RC || req->transport == ALB_CM_TRANSPORT_UC;
-    if (id->state != ALB_CM_IDLE || !is_known_transport || (data && data->length > alb_cm_private_bytes(ALB_CM_REQ)))
+    if (id->state != ALB_CM_IDLE || !alb_cm_is_connected_service(req) ||
+        (data && data->length > alb_cm_private_bytes(ALB_CM_REQ)))
         return EINVAL;
     aim(id, target);
     int error = alb_cm_compose(id, ALB_CM_REQ, data);
@@ -82,7 +82,7 @@ int alb_cm_accept(struct alb_cm_id *id, const struct alb_cm_rep *rep, const stru
     if (id->state != ALB_CM_REQ_RECEIVED || alb_cm_compose(id, ALB_CM_REP, data))
         return EINVAL;
     id->sent.rep = *rep;
-    id->local_qpn = rep->qpn;
+    id->local_qpn = alb_cm_rep_qpn(rep);
     alb_cm_set_state(id, ALB_CM_REP_SENT);
     alb_cm_send_until_answered(id, now);
     return 0;

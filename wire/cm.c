@@ -119,6 +119,7 @@ static void decode_rep(const uint8_t *p, struct alb_cm_rep *rep)
 {
     rep->qkey = alb_get_be32(p + 8);
     rep->qpn = alb_get_be24(p + 12);
+    rep->eecn = alb_get_be24(p + 16);
     rep->starting_psn = alb_get_be24(p + 20);
     rep->responder_resources = p[24];
     rep->initiator_depth = p[25];
@@ -134,6 +135,7 @@ static void encode_rep(const struct alb_cm_rep *rep, uint8_t *p)
 {
     alb_put_be32(p + 8, rep->qkey);
     alb_put_be24(p + 12, rep->qpn);
+    alb_put_be24(p + 16, rep->eecn);
     alb_put_be24(p + 20, rep->starting_psn);
     p[24] = rep->responder_resources;
     p[25] = rep->initiator_depth;

@@ -106,6 +106,8 @@ enum alb_cm_transport {
     ALB_CM_TRANSPORT_EXTENDED = 3, // extended_transport says which: 1 is XRC
 };
 
+#define ALB_CM_EXTENDED_XRC 1
+
 struct alb_cm_path {
     uint16_t local_lid, remote_lid; // 0xffff on RoCE
     struct alb_addr local_gid, remote_gid;
@@ -151,8 +153,22 @@ struct alb_cm_rep {
     bool flow_control;
     uint8_t rnr_retry_count;
     bool has_srq;
+    uint32_t eecn; // XRC: the receiving queue pair stands here, and qpn is 0
     uint64_t ca_guid;
 };
+
+// RC, UC or XRC.
+static inline bool alb_cm_is_connected_service(const struct alb_cm_req *req)
+{
+    return req->transport == ALB_CM_TRANSPORT_RC || req->transport == ALB_CM_TRANSPORT_UC ||
+           (req->transport == ALB_CM_TRANSPORT_EXTENDED && req->extended_transport == ALB_CM_EXTENDED_XRC);
+}
+
+// The queue pair of who replies, whichever field it stands in.
+static inline alb_qpn alb_cm_rep_qpn(const struct alb_cm_rep *rep)
+{
+    return rep->qpn ? rep->qpn : rep->eecn;
+}
 
 struct alb_cm_rej {
     uint8_t answers; // enum alb_cm_answered

@@ -40,6 +40,38 @@ static void connect__refuses_bad_arguments(void **state)
     cm_take_request(cm);
 }
 
+// The reply has the receiving queue pair where the EE context stands, as Linux does it.
+static void xrc__connects_and_disconnects(void **state)
+{
+    static const struct alb_cm_private knock = {"knock", 6};
+    struct cm_pair *cm = *state;
+    struct alb_cm_target target = cm_target(cm, 0);
+    struct alb_cm_req req = cm_req(cm, 100);
+    struct alb_cm_rep rep = cm_rep(0);
+    req.transport = ALB_CM_TRANSPORT_EXTENDED;
+    assert_int_equal(alb_cm_id_create(cm_engine(cm, 0), cm, &cm->ids[0]), 0);
+    assert_int_equal(alb_cm_connect(cm->ids[0], &target, &req, NULL, cm->pair->now), EINVAL);
+    req.extended_transport = ALB_CM_EXTENDED_XRC;
+    assert_int_equal(alb_cm_connect(cm->ids[0], &target, &req, &knock, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_REQ);
+    cm_take_request(cm);
+    rep.eecn = 0x777;
+    assert_int_equal(alb_cm_accept(cm->ids[1], &rep, NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 1, ALB_CM_REP);
+    cm_deliver(cm, 1);
+    struct alb_cm_event event = cm_expect_event(cm, 0, ALB_CM_EVENT_RESPONSE);
+    assert_int_equal(alb_cm_rep_qpn(&event.message.rep), 0x777);
+    assert_int_equal(alb_cm_establish(cm->ids[0], NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 0, ALB_CM_RTU);
+    cm_deliver(cm, 0);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_ESTABLISHED);
+    assert_int_equal(alb_cm_disconnect(cm->ids[0], NULL, cm->pair->now), 0);
+    assert_int_equal(cm_expect_sent(cm, 0, ALB_CM_DREQ).dreq_qpn, 0x777);
+    cm_deliver(cm, 0);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_sent(cm, 1, ALB_CM_DREP);
+}
+
 static void ece__goes_with_request_and_reply(void **state)
 {
     static const struct alb_cm_ece ece = {.vendor_id = 0x15b3, .options = 7};
@@ -277,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CM_TEST(connect__handshake_and_parting),
         CM_TEST(connect__refuses_bad_arguments),
+        CM_TEST(xrc__connects_and_disconnects),
         CM_TEST(ece__goes_with_request_and_reply),
         CM_TEST(calls__in_the_wrong_state),
         CM_TEST(calls__private_data_too_long),

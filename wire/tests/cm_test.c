@@ -249,6 +249,7 @@ static void req_and_rep__fields_do_not_touch_each_other(void **state)
     EACH(ALB_CM_REQ, req, alternate.ack_timeout, 31);
     EACH(ALB_CM_REP, rep, qkey, UINT32_MAX);
     EACH(ALB_CM_REP, rep, qpn, 0xffffff);
+    EACH(ALB_CM_REP, rep, eecn, 0xffffff);
     EACH(ALB_CM_REP, rep, starting_psn, 0xffffff);
     EACH(ALB_CM_REP, rep, responder_resources, 255);
     EACH(ALB_CM_REP, rep, initiator_depth, 255);
