@@ -69,6 +69,7 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
     id->mtu_code = local_mtu_code();
     id->psn = random_psn();
     id->qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
+    bool is_xrc = id->id.qp_type == IBV_QPT_XRC_SEND;
     return (struct alb_cm_req){
         .service_id = alb_cm_service_id((enum alb_cm_port_space)id->id.ps, rdmacm_port(&id->id.route.addr.dst_storage)),
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
@@ -77,7 +78,10 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
         .initiator_depth = id->rd_atomic,
         .remote_response_timeout = RDMACM_RESPONSE_CODE,
         .local_response_timeout = RDMACM_RESPONSE_CODE,
-        .transport = id->id.qp_type == IBV_QPT_UC ? ALB_CM_TRANSPORT_UC : ALB_CM_TRANSPORT_RC,
+        .transport = id->id.qp_type == IBV_QPT_UC ? ALB_CM_TRANSPORT_UC
+                     : is_xrc                     ? ALB_CM_TRANSPORT_EXTENDED
+                                                  : ALB_CM_TRANSPORT_RC,
+        .extended_transport = is_xrc ? ALB_CM_EXTENDED_XRC : 0,
         .starting_psn = id->psn,
         .retry_count = id->retry_count,
         .rnr_retry_count = id->rnr_retry_count,
@@ -192,17 +196,18 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
     int error = id->id.qp ? rdmacm_qp_connect(id) : 0;
     if (error)
         return error;
+    bool is_xrc = id->id.qp_type == IBV_QPT_XRC_RECV;
+    uint32_t qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
     struct alb_cm_rep rep = {
-        .qpn = id->id.qp ? id->id.qp->qp_num
-               : param   ? param->qp_num
-                         : 0,
+        .qpn = is_xrc ? 0 : qpn,
+        .eecn = is_xrc ? qpn : 0,
         .starting_psn = id->psn,
         .responder_resources = id->dest_rd_atomic,
         .initiator_depth = id->rd_atomic,
         .target_ack_delay = 15,
         .flow_control = param && param->flow_control,
         .rnr_retry_count = param ? param->rnr_retry_count & 7 : 7,
-        .has_srq = id->id.qp ? id->id.qp->srq != NULL : param && param->srq,
+        .has_srq = is_xrc || (id->id.qp ? id->id.qp->srq != NULL : param && param->srq),
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
     };
     rdmacm_lock();
@@ -323,7 +328,7 @@ static void fill_conn(struct rdmacm_event *event, const struct alb_cm_message *m
         conn->flow_control = message->rep.flow_control;
         conn->rnr_retry_count = message->rep.rnr_retry_count;
         conn->srq = message->rep.has_srq;
-        conn->qp_num = message->rep.qpn;
+        conn->qp_num = alb_cm_rep_qpn(&message->rep);
     }
 }
 
@@ -364,7 +369,9 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->mtu_code = ALB_MIN(req->mtu, local_mtu_code());
     id->remote_qpn = req->qpn;
     id->remote_psn = req->starting_psn;
-    id->id.qp_type = req->transport == ALB_CM_TRANSPORT_UC ? IBV_QPT_UC : IBV_QPT_RC;
+    id->id.qp_type = req->transport == ALB_CM_TRANSPORT_UC         ? IBV_QPT_UC
+                     : req->transport == ALB_CM_TRANSPORT_EXTENDED ? IBV_QPT_XRC_RECV
+                                                                   : IBV_QPT_RC;
 }
 
 static void on_request(const struct alb_cm_event *from)
@@ -399,7 +406,7 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
     struct rdmacm_event *event = event_of(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
     if (!event)
         return; // the peer asks again
-    id->remote_qpn = message->rep.qpn;
+    id->remote_qpn = alb_cm_rep_qpn(&message->rep);
     id->remote_psn = message->rep.starting_psn;
     id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;

@@ -68,6 +68,8 @@ struct rdmacm_id {
     struct ibv_pd *ep_pd;
     struct ibv_sa_path_rec path;
     struct alb_cm_ece local_ece, remote_ece;
+    struct ibv_cq *srq_cq; // made for its XRC shared receive queue, and ends with it
+    struct ibv_comp_channel *srq_channel;
 };
 
 struct rdmacm_multicast;
@@ -149,6 +151,14 @@ int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const st
 int rdmacm_qp_init(struct rdmacm_id *id);
 int rdmacm_qp_connect(struct rdmacm_id *id); // to RTR and RTS
 int rdmacm_qp_error(struct rdmacm_id *id);
+
+// ---- xrc.c
+
+// The domain of the process, for who brings none; NULL with errno.
+struct ibv_xrcd *rdmacm_default_xrcd(void);
+// A completion queue for the id's XRC shared receive queue; an errno.
+int rdmacm_srq_cq_create(struct rdmacm_id *id, uint32_t entries);
+void rdmacm_srq_cq_destroy(struct rdmacm_id *id);
 
 // ---- connect.c
 

@@ -204,14 +204,36 @@ int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    if (!id->verbs || id->srq)
-        return rdmacm_fail(EINVAL);
-    id->srq = ibv_create_srq(pd ? pd : id->pd, attr);
-    if (!id->srq)
+    struct ibv_srq_init_attr_ex ex = {
+        .srq_context = attr->srq_context,
+        .attr = attr->attr,
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+        .srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC,
+        .pd = pd,
+    };
+    if (rdma_create_srq_ex(id, &ex))
         return -1;
+    attr->attr = ex.attr;
     if (pd)
         id->pd = pd;
     return 0;
+}
+
+// What an XRC queue needs beside its protection domain; an errno.
+static int complete_xrc(struct rdmacm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd) {
+        attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+        attr->xrcd = rdmacm_default_xrcd();
+        if (!attr->xrcd)
+            return errno;
+    }
+    if (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ && attr->cq)
+        return 0;
+    int error = rdmacm_srq_cq_create(id, attr->attr.max_wr);
+    attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+    attr->cq = id->srq_cq;
+    return error;
 }
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
@@ -222,8 +244,13 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
         attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
         attr->pd = id->pd;
     }
-    id->srq = ibv_create_srq_ex(id->verbs, attr);
-    return id->srq ? 0 : -1;
+    bool is_xrc = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC;
+    int error = is_xrc ? complete_xrc(rdmacm_id(id), attr) : 0;
+    if (!error && !(id->srq = ibv_create_srq_ex(id->verbs, attr)))
+        error = errno;
+    if (error)
+        rdmacm_srq_cq_destroy(rdmacm_id(id));
+    return rdmacm_result(error);
 }
 
 void rdma_destroy_srq(struct rdma_cm_id *id)
@@ -231,4 +258,5 @@ void rdma_destroy_srq(struct rdma_cm_id *id)
     if (id->srq)
         ibv_destroy_srq(id->srq);
     id->srq = NULL;
+    rdmacm_srq_cq_destroy(rdmacm_id(id));
 }

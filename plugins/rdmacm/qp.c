@@ -24,7 +24,10 @@ static struct ibv_ah_attr ah_attr_of(const struct rdmacm_id *id)
 // The attributes of a move, and their mask: what rdma_init_qp_attr shows.
 static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_qp_attr *attr, int *mask)
 {
-    bool is_ud = id->id.qp_type == IBV_QPT_UD, is_rc = id->id.qp_type == IBV_QPT_RC;
+    enum ibv_qp_type type = id->id.qp_type;
+    bool is_ud = type == IBV_QPT_UD;
+    bool asks = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND,
+         answers = type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
     *mask = IBV_QP_STATE;
     attr->qp_state = state;
     switch (state) {
@@ -33,7 +36,7 @@ static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_
         attr->pkey_index = 0;
         attr->qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY;
         attr->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                (is_rc ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+                                (asks || answers ? IBV_ACCESS_REMOTE_ATOMIC : 0);
         *mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX | (is_ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
         return 0;
     case IBV_QPS_RTR:
@@ -46,7 +49,7 @@ static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_
         attr->max_dest_rd_atomic = id->dest_rd_atomic;
         attr->min_rnr_timer = 12;
         *mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                 (is_rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
+                 (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
         return 0;
     case IBV_QPS_RTS:
         attr->sq_psn = id->psn;
@@ -54,8 +57,8 @@ static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_
         attr->retry_cnt = id->retry_count;
         attr->rnr_retry = id->rnr_retry_count;
         attr->max_rd_atomic = id->rd_atomic;
-        *mask |= IBV_QP_SQ_PSN |
-                 (is_rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0);
+        *mask |= IBV_QP_SQ_PSN | (asks || answers ? IBV_QP_TIMEOUT : 0) |
+                 (asks ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0);
         return 0;
     default:
         return EINVAL;
@@ -113,16 +116,18 @@ static int create_cq(struct rdmacm_id *id, uint32_t entries, struct ibv_comp_cha
 static void destroy_cqs(struct rdmacm_id *id)
 {
     struct rdma_cm_id *outer = &id->id;
-    if (outer->recv_cq && id->owns_cqs)
+    if (outer->recv_cq && id->owns_cqs && outer->recv_cq != id->srq_cq)
         ibv_destroy_cq(outer->recv_cq);
-    if (outer->recv_cq_channel && id->owns_cqs)
+    if (outer->recv_cq_channel && id->owns_cqs && outer->recv_cq_channel != id->srq_channel)
         ibv_destroy_comp_channel(outer->recv_cq_channel);
     if (outer->send_cq && id->owns_cqs)
         ibv_destroy_cq(outer->send_cq);
     if (outer->send_cq_channel && id->owns_cqs)
         ibv_destroy_comp_channel(outer->send_cq_channel);
-    outer->recv_cq = outer->send_cq = NULL;
-    outer->recv_cq_channel = outer->send_cq_channel = NULL;
+    outer->recv_cq = id->srq_cq;
+    outer->recv_cq_channel = id->srq_channel;
+    outer->send_cq = NULL;
+    outer->send_cq_channel = NULL;
     id->owns_cqs = false;
 }
 
@@ -130,8 +135,11 @@ static void destroy_cqs(struct rdmacm_id *id)
 static int find_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     int error = 0;
-    id->owns_cqs = !attr->recv_cq || !attr->send_cq;
-    if (!attr->recv_cq) {
+    if (attr->qp_type == IBV_QPT_XRC_RECV) // completions are those of shared receive queues
+        return 0;
+    bool receives = attr->qp_type != IBV_QPT_XRC_SEND;
+    id->owns_cqs = (receives && !attr->recv_cq) || !attr->send_cq;
+    if (receives && !attr->recv_cq) {
         error = create_cq(id, attr->cap.max_recv_wr, &id->id.recv_cq_channel, &id->id.recv_cq);
         attr->recv_cq = id->id.recv_cq;
     }
@@ -152,6 +160,10 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     }
     if (attr->pd->context != id->id.verbs)
         return EINVAL;
+    if (attr->qp_type == IBV_QPT_XRC_RECV && (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)) {
+        attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+        attr->xrcd = rdmacm_default_xrcd();
+    }
     id->id.pd = attr->pd;
     id->id.qp_type = attr->qp_type;
     int error = find_cqs(id, attr);
