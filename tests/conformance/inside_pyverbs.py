@@ -63,6 +63,13 @@ def import_tests(name):
     raise ImportError(name)
 
 
+def tell_interface():
+    """Older tests look into the kernel's sysfs for the network interface behind a device, where ours has no entry; newer ones ask rdma(8),
+    for which there is a stand-in."""
+    case = sys.modules["tests.base"].RDMATestCase
+    case._get_ip_mac = lambda self, dev, port, index: self.args.append([dev, port, index, *self.get_ip_mac_address("lo")])
+
+
 class Lines(unittest.TestResult):
     def tell(self, test, outcome, why=""):
         print(json.dumps({"test": test.id(), "outcome": outcome, "why": why}), flush=True)
@@ -103,6 +110,7 @@ def main():
         except Exception:  # a module that can't even be loaded is a result too
             print(json.dumps({"test": module, "outcome": "failed", "why": traceback.format_exc()}), flush=True)
             continue
+        tell_interface()
         unittest.defaultTestLoader.loadTestsFromModule(tests).run(Lines())
 
 
