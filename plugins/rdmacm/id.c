@@ -61,9 +61,10 @@ uint16_t rdmacm_port(const struct sockaddr_storage *storage)
     return rdmacm_get_sockaddr((const struct sockaddr *)storage, &addr, &port) ? port : 0;
 }
 
+static const struct alb_addr any, any_ipv4 = {{[10] = 0xff, [11] = 0xff}};
+
 static bool is_any(const struct alb_addr *addr)
 {
-    static const struct alb_addr any, any_ipv4 = {{[10] = 0xff, [11] = 0xff}};
     return alb_addr_equals(addr, &any) || alb_addr_equals(addr, &any_ipv4);
 }
 
@@ -78,6 +79,19 @@ static int find_gid(const struct alb_addr *addr, uint32_t *index)
             return 0;
         }
     return alb_address_find(addr, &info) ? ENODEV : EADDRNOTAVAIL;
+}
+
+// Where the device has no loopback address of that family, a loopback address stands for any address: so does the
+// kernel's rdma_cm, and libfabric binds to "localhost" to learn what there is.
+static bool stands_for_any(const struct alb_addr *addr)
+{
+    const struct alb_addr *gid;
+    if (is_any(addr) || !alb_address_is_loopback(addr))
+        return is_any(addr);
+    for (uint32_t i = 0; (gid = alb_device_gid(rdmacm_device(), i)); i++)
+        if (alb_address_is_loopback(gid) && alb_addr_is_ipv4(gid) == alb_addr_is_ipv4(addr))
+            return false;
+    return true;
 }
 
 // The address that the host would send from; what a socket connected there says.
@@ -229,9 +243,12 @@ static int claim_any(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t
     return error;
 }
 
-static int bind_to(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t port)
+static int bind_to(struct rdmacm_id *id, const struct alb_addr *wanted, uint16_t port)
 {
     uint32_t index;
+    const struct alb_addr *addr = wanted;
+    if (!is_any(wanted) && stands_for_any(wanted))
+        addr = alb_addr_is_ipv4(wanted) ? &any_ipv4 : &any;
     int error = is_any(addr) ? 0 : find_gid(addr, &index);
     if (!error)
         error = port ? claim(id, addr, port) : claim_any(id, addr, &port);
@@ -291,7 +308,6 @@ static int listen_now(struct rdmacm_id *id, int backlog)
 
 int rdma_listen(struct rdma_cm_id *outer, int backlog)
 {
-    static const struct alb_addr any_ipv4 = {{[10] = 0xff, [11] = 0xff}};
     struct rdmacm_id *id = rdmacm_id(outer);
     if (id->cm)
         return rdmacm_fail(EINVAL);
