@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #define RD_ATOMIC_MAX 128
 
@@ -110,6 +111,18 @@ static bool has_front(const struct alb_addr *addr)
     return false;
 }
 
+// The slot of a listener on this host, also if it listens in a moment (RDMACM_REFUSALS says why).
+static bool find_soon(uint64_t service_id, const struct alb_addr *addr, uint8_t *slot)
+{
+    static const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    for (int tries = 50; tries > 0; tries--) {
+        if (alb_cm_claim_find(service_id, addr, slot))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 // On this host the listener's slot is known, so that the request depends on nobody else: whoever holds port 4791 may be
 // another user's process, which does not see our claims, or nobody. What we know nothing of, another user may have; if
 // nobody holds the port, our own slot refuses it at once.
@@ -119,7 +132,7 @@ static struct alb_cm_target target_of(const struct rdmacm_id *id, uint64_t servi
     uint8_t slot;
     if (!id->av.same_host)
         return target;
-    if (alb_cm_claim_find(service_id, &id->av.peer, &slot))
+    if (find_soon(service_id, &id->av.peer, &slot))
         target.gsi_qpn = (alb_qpn)slot << 16 | ALB_GSI_QPN;
     else if (!has_front(&id->av.peer))
         target.gsi_qpn = (alb_qpn)alb_device_slot(rdmacm_device()) << 16 | ALB_GSI_QPN;
