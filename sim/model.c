@@ -39,6 +39,8 @@ void alb_model_init(struct alb_model *model, uint8_t *const arena[ALB_MODEL_SIDE
         *memory = (struct alb_model_memory){arena[side], get(arena_bytes), get(arena_bytes), arena_bytes, 0};
         memcpy(memory->expected, memory->actual, arena_bytes);
         model->shared[side].length_min = UINT32_MAX;
+        for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+            model->named[side][i].length_min = UINT32_MAX;
     }
 }
 
@@ -61,6 +63,8 @@ void alb_model_fini(struct alb_model *model)
             free(qp->view);
         }
         free(model->shared[side].all);
+        for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+            free(model->named[side][i].all);
         free(model->memory[side].expected);
         free(model->memory[side].loose);
     }
@@ -78,6 +82,8 @@ void alb_model_add_qp(struct alb_model *model, uint32_t side, uint32_t index, en
     *qp = (struct alb_model_qp){.side = side, .index = index, .type = type, .slice = slice};
     qp->recvs.length_min = UINT32_MAX;
     qp->used = is_shared ? &model->shared[side] : &qp->recvs;
+    if (alb_model_is_xrc(type))
+        qp->used = &model->named[side][index % ALB_MODEL_NAMED];
     qp->base = get(slice.length);
     qp->view = get(slice.length);
     memcpy(qp->base, model->memory[1 - side].expected + slice.at, slice.length);
@@ -235,7 +241,7 @@ static void finish(struct alb_model *model, struct alb_model_qp *qp, uint32_t nu
 static void succeed(struct alb_model *model, struct alb_model_qp *qp, uint32_t number)
 {
     struct alb_model_op *op = &qp->ops[number];
-    if (qp->type == ALB_QPT_RC && op->fate != ALB_WC_SUCCESS)
+    if (alb_model_is_reliable(qp->type) && op->fate != ALB_WC_SUCCESS)
         alb_model_fail(model, "request %u of queue pair %u/%u succeeded, must fail with %u", number, qp->side,
                        qp->index, op->fate);
     if (op->fate == ALB_WC_LOC_PROT_ERR)
@@ -245,7 +251,7 @@ static void succeed(struct alb_model *model, struct alb_model_qp *qp, uint32_t n
         check_read(model, qp, number);
     if (alb_model_is_atomic(op->opcode))
         alb_model_gather(model->memory[qp->side].actual, op->local, op->local_count, (uint8_t *)&op->original, 8);
-    op->is_executed = qp->type == ALB_QPT_RC;
+    op->is_executed = alb_model_is_reliable(qp->type);
     finish(model, qp, number, ALB_MODEL_DONE);
 }
 
@@ -279,7 +285,7 @@ static bool may_fail_with(const struct alb_model *model, const struct alb_model_
     bool takes_receive = alb_model_takes_receive(op->opcode);
     if (status == op->fate || status == op->may_end)
         return true;
-    if (qp->type != ALB_QPT_RC)
+    if (!alb_model_is_reliable(qp->type))
         return false;
     switch (status) {
     case ALB_WC_RETRY_EXC_ERR:
@@ -404,7 +410,7 @@ static void deliver(struct alb_model *model, struct alb_model_qp *qp, const stru
     }
     alb_model_gather(model->memory[qp->side].actual, recv->local, recv->local_count, got, recv->length);
     struct alb_model_op *op = NULL;
-    if (from && qp->type == ALB_QPT_RC) {
+    if (from && alb_model_is_reliable(qp->type)) {
         op = next_message(from);
         if (op && !fits_message(op, wc, got, wc->byte_len))
             op = NULL;
@@ -446,12 +452,12 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
                            qp->index);
         break;
     case ALB_WC_LOC_LEN_ERR:
-        next = qp->type == ALB_QPT_RC ? next_message(peer_of(model, qp)) : NULL;
+        next = alb_model_is_reliable(qp->type) ? next_message(peer_of(model, qp)) : NULL;
         if (!next || next->length <= recv->length)
             alb_model_fail(model, "receive %u of queue pair %u/%u: too short for nothing", number, qp->side, qp->index);
         break;
     case ALB_WC_LOC_ACCESS_ERR: // a WRITE with immediate took it and was refused
-        next = qp->type == ALB_QPT_RC ? next_message(peer_of(model, qp)) : NULL;
+        next = alb_model_is_reliable(qp->type) ? next_message(peer_of(model, qp)) : NULL;
         if (!next || (next->fate != ALB_WC_REM_ACCESS_ERR && next->may_end != ALB_WC_REM_ACCESS_ERR))
             alb_model_fail(model, "receive %u of queue pair %u/%u: refused for nothing", number, qp->side, qp->index);
         break;
@@ -512,7 +518,7 @@ static void end_ops(struct alb_model *model, struct alb_model_qp *qp)
                            qp->side, qp->index, op->opcode);
         succeed(model, qp, qp->first_open);
     }
-    for (uint32_t i = 0; qp->type == ALB_QPT_RC && i < qp->count; i++)
+    for (uint32_t i = 0; alb_model_is_reliable(qp->type) && i < qp->count; i++)
         if (alb_model_takes_receive(qp->ops[i].opcode) && qp->ops[i].state == ALB_MODEL_DONE &&
             qp->ops[i].deliveries != 1)
             alb_model_fail(model, "message %u of queue pair %u/%u succeeded but was delivered %u times", i, qp->side,
@@ -547,5 +553,7 @@ void alb_model_end_phase(struct alb_model *model)
             end_recvs(&model->qps[side][i].recvs);
         }
         end_recvs(&model->shared[side]);
+        for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+            end_recvs(&model->named[side][i]);
     }
 }

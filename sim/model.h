@@ -2,8 +2,8 @@
 // What verbs promise, written down a second time and without knowledge of how the engine keeps it. The model hears what
 // two hosts post and is shown what completes; it says when a completion, a byte or the lack of one breaks a promise:
 //
-// RC: requests execute in order and exactly once; each signalled one completes once, in order, with the status it must
-// have; after an error everything is flushed in order; messages arrive in order, whole, in the receives in order.
+// RC, XRC: requests execute in order and exactly once; each signalled one completes once, in order, with the status it
+// must have; after an error everything is flushed in order; messages arrive in order, whole, in the receives in order.
 // Atomics of all queue pairs have one total order that agrees with each queue pair's. UC and UD: a message arrives
 // whole and untouched, or not at all. No byte outside of what was asked for changes, ever.
 //
@@ -17,6 +17,7 @@ enum {
     ALB_MODEL_SIDES = 2,
     ALB_MODEL_QPS_MAX = 6, // of a side
     ALB_MODEL_SGE_MAX = 4,
+    ALB_MODEL_NAMED = 2, // shared receive queues of XRC, of a side
     ALB_MODEL_WORDS = 4, // that atomics work on, of a side
 };
 
@@ -82,7 +83,7 @@ struct alb_model_qp {
     uint32_t first_open;
     uint32_t next_delivery; // RC, UC: the op that may complete a receive next, or one before it
     struct alb_model_recvs recvs;
-    struct alb_model_recvs *used; // recvs, or the side's shared ones
+    struct alb_model_recvs *used; // recvs, or the side's shared ones, or those that XRC names
     struct alb_model_span slice;  // of the peer's arena: where its WRITEs go
     uint8_t *base;                // the slice with what is known to be executed
     uint8_t *view;                // the slice with all that was posted
@@ -101,7 +102,8 @@ struct alb_model {
     struct alb_model_qp qps[ALB_MODEL_SIDES][ALB_MODEL_QPS_MAX];
     uint32_t qp_count; // of each side; number i of one side is connected to number i of the other
     struct alb_model_recvs shared[ALB_MODEL_SIDES];
-    bool may_duplicate; // the network may double or reorder packets
+    struct alb_model_recvs named[ALB_MODEL_SIDES][ALB_MODEL_NAMED]; // by the rest of a queue pair's index
+    bool may_duplicate;                                             // the network may double or reorder packets
     bool may_lose_much; // the network may lose so much that retries are exceeded
     char failure[256];  // the first broken promise; empty: none
 };
@@ -158,6 +160,14 @@ void alb_model_gather(const uint8_t *arena, const struct alb_model_span *spans, 
 void alb_model_check_slice(struct alb_model *model, struct alb_model_qp *qp);
 void alb_model_check_words(struct alb_model *model, uint32_t side);
 void alb_model_check_arena(struct alb_model *model, uint32_t side);
+static inline bool alb_model_is_xrc(enum alb_qp_type type)
+{
+    return type == ALB_QPT_XRC_SEND || type == ALB_QPT_XRC_RECV;
+}
+static inline bool alb_model_is_reliable(enum alb_qp_type type)
+{
+    return type == ALB_QPT_RC || alb_model_is_xrc(type);
+}
 static inline bool alb_model_is_atomic(enum alb_wr_opcode opcode)
 {
     return opcode == ALB_WR_ATOMIC_CMP_AND_SWP || opcode == ALB_WR_ATOMIC_FETCH_AND_ADD;

@@ -51,7 +51,7 @@ static void change_life(struct alb_search *search, uint32_t side, uint32_t index
     enum alb_qp_state state = alb_qp_current_state(qp->qp);
     switch (alb_search_below(search, 7)) {
     case 6:
-        if (qp->model->type == ALB_QPT_RC)
+        if (alb_model_is_reliable(qp->model->type))
             reconnect(search, index);
         break;
     case 0:
@@ -105,7 +105,7 @@ static bool replenish(struct alb_search *search)
         for (uint32_t i = 0; i < search->qp_count; i++) {
             const struct alb_search_qp *qp = &search->sides[side].qps[i];
             const struct alb_search_qp *from = &search->sides[1 - side].qps[i];
-            bool is_wanted = qp->model->type == ALB_QPT_RC && qp->is_connected && from->is_connected &&
+            bool is_wanted = alb_model_is_reliable(qp->model->type) && qp->is_connected && from->is_connected &&
                              alb_model_wants_receive(from->model) && qp->model->used->open < SEARCH_SLOTS / 8;
             if (is_wanted)
                 did |= alb_search_post_recv(search, side, i, true);

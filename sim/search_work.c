@@ -110,6 +110,8 @@ static enum alb_wr_opcode draw_opcode(struct alb_search *search, enum alb_qp_typ
     switch (type) {
     case ALB_QPT_RC:
         return rc[alb_search_below(search, ALB_COUNT(rc))];
+    case ALB_QPT_XRC_SEND:
+        return rc[alb_search_below(search, ALB_COUNT(rc) - 1)]; // no ATOMIC WRITE
     case ALB_QPT_UC:
         return uc[alb_search_below(search, ALB_COUNT(uc))];
     default:
@@ -126,6 +128,7 @@ enum wrong {
     RIGHTS,
     LOCAL_FLEETING, // not wrong yet
     REMOTE_FLEETING,
+    QUEUE, // XRC: no such shared receive queue
 };
 
 struct draft {
@@ -150,7 +153,7 @@ static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct 
         draft->wrong = is_remote(op->opcode) && alb_search_percent(search, 60) ? REMOTE_FLEETING : LOCAL_FLEETING;
         if (draft->wrong == LOCAL_FLEETING && !draft->is_inline)
             op->may_end = ALB_WC_LOC_PROT_ERR;
-        if (draft->wrong == REMOTE_FLEETING && type == ALB_QPT_RC)
+        if (draft->wrong == REMOTE_FLEETING && alb_model_is_reliable(type))
             op->may_end = ALB_WC_REM_ACCESS_ERR;
         return;
     }
@@ -159,10 +162,19 @@ static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct 
     draft->wrong = is_remote(op->opcode) ? (enum wrong)(LOCAL_KEY + alb_search_below(search, 4)) : LOCAL_KEY;
     if (draft->wrong == LOCAL_KEY)
         op->fate = draft->is_inline ? ALB_WC_SUCCESS : ALB_WC_LOC_PROT_ERR;
-    else if (type == ALB_QPT_RC)
+    else if (alb_model_is_reliable(type))
         op->fate = ALB_WC_REM_ACCESS_ERR;
     else
         op->is_undeliverable = true;
+}
+
+// Lets an XRC request name a queue that is not there.
+static void draw_queue(struct alb_search *search, enum alb_qp_type type, struct draft *draft)
+{
+    if (!alb_model_is_xrc(type) || !search->has_errors || draft->wrong != NOTHING || !alb_search_percent(search, 3))
+        return;
+    draft->wrong = QUEUE;
+    draft->op.fate = ALB_WC_REM_INV_REQ_ERR;
 }
 
 // Where the request works at the peer.
@@ -235,6 +247,7 @@ static bool draw_op(struct alb_search *search, struct alb_search_side *side, con
         op->local_count = cut(search, at, op->length, op->local);
     }
     draw_wrong(search, type, draft);
+    draw_queue(search, type, draft);
     draw_window(search, qp, draft);
     return true;
 }
@@ -304,6 +317,10 @@ static int send(struct alb_search *search, struct alb_search_side *side, struct 
         .remote_qpn = alb_qp_number(peer->qps[op->target].qp),
         .remote_qkey = 0x11,
     };
+    if (alb_model_is_xrc(qp->model->type))
+        wr.remote_srqn = alb_srq_number(peer->named[qp->model->index % ALB_MODEL_NAMED]);
+    if (draft->wrong == QUEUE)
+        wr.remote_srqn ^= alb_search_percent(search, 50) ? 0x10000 : wr.remote_srqn;
     if (draft->is_inline)
         make_inline(side, op, sges);
     else
@@ -346,7 +363,7 @@ void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index)
     struct alb_search_side *s = &search->sides[side];
     struct alb_search_qp *qp = &s->qps[index];
     struct draft draft = {0};
-    if (alb_qp_current_state(qp->qp) < ALB_QPS_RTS)
+    if (alb_qp_current_state(qp->qp) < ALB_QPS_RTS || qp->model->type == ALB_QPT_XRC_RECV)
         return;
     if (qp->model->type == ALB_QPT_RC && alb_search_percent(search, 8)) {
         post_window(search, qp);
@@ -379,8 +396,9 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
     struct alb_model_recv recv = {0};
     struct alb_sge sges[ALB_MODEL_SGE_MAX];
     bool bell = false;
-    if (!slot || alb_qp_current_state(qp->qp) == ALB_QPS_RESET)
+    if (!slot || alb_qp_current_state(qp->qp) == ALB_QPS_RESET || qp->model->type == ALB_QPT_XRC_SEND)
         return false;
+    struct alb_srq *srq = qp->model->type == ALB_QPT_XRC_RECV ? s->named[index % ALB_MODEL_NAMED] : s->srq;
     recv.length = search->message_max + ALB_GRH_BYTES;
     if (!is_whole && search->has_short_recvs && alb_search_percent(search, 10))
         recv.length = draw_length(search);
@@ -389,11 +407,11 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
     to_sges(s, recv.local, recv.local_count, alb_region_key(s->mr), sges);
     uint32_t open = recvs->open;
     uint32_t number = alb_model_post_recv(&search->model, recvs, side, &recv);
-    int error = s->srq ? alb_srq_post(s->srq, number, sges, recv.local_count)
-                       : alb_qp_recv_post(qp->qp, number, sges, recv.local_count, &bell);
+    int error = srq ? alb_srq_post(srq, number, sges, recv.local_count)
+                    : alb_qp_recv_post(qp->qp, number, sges, recv.local_count, &bell);
     if (error) {
         alb_model_unpost_recv(&search->model, recvs, side);
-        if (error != ENOMEM || (!s->srq && open < qp->cap.recv_wr_max))
+        if (error != ENOMEM || (!srq && open < qp->cap.recv_wr_max))
             alb_model_fail(&search->model, "queue pair %u/%u: receive refused with %d while %u are open", side, index,
                            error, open);
         return false;
@@ -413,7 +431,8 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
 static struct alb_search_qp *qp_of(struct alb_search *search, struct alb_search_side *side, const struct alb_wc *wc)
 {
     for (uint32_t i = 0; i < search->qp_count; i++)
-        if (side->qps[i].qp == wc->qp && alb_qp_number(wc->qp) == wc->qpn)
+        if (alb_qp_number(side->qps[i].qp) == wc->qpn &&
+            wc->qp == (side->qps[i].model->type == ALB_QPT_XRC_RECV ? NULL : side->qps[i].qp))
             return &side->qps[i];
     return NULL;
 }

@@ -70,7 +70,8 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->region_max = 16;
     config->pd_max = 1;
     config->cq_max = 1;
-    config->srq_max = 1;
+    config->srq_max = 1 + ALB_MODEL_NAMED;
+    config->xrcd_max = 1;
     config->ah_max = 1;
     config->peer_max = 1 + alb_search_below(search, 3);
     config->window_min_bytes = PICK(search, 1024, 4096, 16384);
@@ -86,7 +87,8 @@ static void draw_limits(struct alb_search *search)
 {
     search->qp_count = 1 + alb_search_below(search, ALB_MODEL_QPS_MAX);
     for (uint32_t i = 0; i < search->qp_count; i++)
-        search->types[i] = (enum alb_qp_type)PICK(search, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD);
+        search->types[i] = (enum alb_qp_type)PICK(search, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD,
+                                                  ALB_QPT_XRC_SEND, ALB_QPT_XRC_RECV);
     search->mtu_bytes = PICK(search, 256, 256, 256, 256, 512, 512, 1024, 2048, 4096);
     search->message_max = search->mtu_bytes * (search->mtu_bytes > 512 ? 3 : 6) + 13;
     search->is_same_host = alb_search_percent(search, 50);
@@ -122,19 +124,28 @@ static void must(int error)
     alb_assert(error == 0);
 }
 
+static enum alb_qp_type type_of(const struct alb_search *search, uint32_t side, uint32_t index)
+{
+    enum alb_qp_type type = search->types[index];
+    if (side == 0 || !alb_model_is_xrc(type))
+        return type;
+    return type == ALB_QPT_XRC_SEND ? ALB_QPT_XRC_RECV : ALB_QPT_XRC_SEND;
+}
+
 static void create_qp(struct alb_search *search, uint32_t side, uint32_t index)
 {
     struct alb_search_side *s = &search->sides[side];
     struct alb_search_qp *qp = &s->qps[index];
     struct alb_qp_init init = {
-        .type = search->types[index],
+        .type = type_of(search, side, index),
         .send_cq = s->cq,
         .recv_cq = s->cq,
         .srq = s->srq,
+        .xrcd = s->xrcd,
         .cap = {search->send_wr_max, search->recv_wr_max, search->sge_max, search->sge_max, search->inline_max},
         .user = qp,
     };
-    must(alb_qp_create(s->pd, &init, &qp->qp));
+    must(alb_qp_create(init.type == ALB_QPT_XRC_RECV ? NULL : s->pd, &init, &qp->qp));
     qp->cap = init.cap;
     qp->model = &search->model.qps[side][index];
     qp->model->number = alb_qp_number(qp->qp);
@@ -169,6 +180,9 @@ static void create_objects(struct alb_search *search, uint32_t side)
     alb_search_renew_fleeting(search, side);
     if (search->is_shared)
         must(alb_srq_create(s->pd, search->recv_wr_max, search->sge_max, 0, NULL, &s->srq));
+    must(alb_xrcd_create(engine, &s->xrcd));
+    for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+        must(alb_srq_create_xrc(s->pd, s->xrcd, s->cq, search->recv_wr_max, search->sge_max, 0, NULL, &s->named[i]));
     for (uint32_t i = 0; i < search->qp_count; i++)
         create_qp(search, side, i);
 }
@@ -182,7 +196,7 @@ static void add_to_model(struct alb_search *search)
         alb_model_set_words(&search->model, side, search->words_at);
         for (uint32_t i = 0; i < search->qp_count; i++)
             alb_model_add_qp(
-                &search->model, side, i, search->types[i], search->is_shared,
+                &search->model, side, i, type_of(search, side, i), search->is_shared,
                 (struct alb_model_span){search->slices_at + i * search->slice_stride, search->slice_bytes});
     }
 }
@@ -230,6 +244,9 @@ void alb_search_close(struct alb_search *search)
         }
         if (s->srq)
             must(alb_srq_destroy(s->srq));
+        for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+            must(alb_srq_destroy(s->named[i]));
+        must(alb_xrcd_destroy(s->xrcd));
         must(alb_mr_destroy(s->mr));
         must(alb_mr_destroy(s->closed_mr));
         must(alb_mr_destroy(s->fleeting_mr));
@@ -268,8 +285,10 @@ static uint32_t rtr_mask(enum alb_qp_type type)
     const uint32_t connected = ALB_QP_STATE | ALB_QP_AV | ALB_QP_PATH_MTU | ALB_QP_DEST_QPN | ALB_QP_RQ_PSN;
     switch (type) {
     case ALB_QPT_RC:
+    case ALB_QPT_XRC_RECV:
         return connected | ALB_QP_MAX_DEST_RD_ATOMIC | ALB_QP_MIN_RNR_TIMER;
     case ALB_QPT_UC:
+    case ALB_QPT_XRC_SEND:
         return connected;
     default:
         return ALB_QP_STATE;
@@ -279,7 +298,8 @@ static uint32_t rtr_mask(enum alb_qp_type type)
 static uint32_t rts_mask(enum alb_qp_type type)
 {
     const uint32_t reliable = ALB_QP_TIMEOUT | ALB_QP_RETRY_CNT | ALB_QP_RNR_RETRY | ALB_QP_MAX_QP_RD_ATOMIC;
-    return ALB_QP_STATE | ALB_QP_SQ_PSN | (type == ALB_QPT_RC ? reliable : 0);
+    bool asks = type == ALB_QPT_RC || type == ALB_QPT_XRC_SEND;
+    return ALB_QP_STATE | ALB_QP_SQ_PSN | (asks ? reliable : type == ALB_QPT_XRC_RECV ? ALB_QP_TIMEOUT : 0);
 }
 
 static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, const uint32_t psn[ALB_MODEL_SIDES])
@@ -288,6 +308,7 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
     const struct alb_search_side *peer = &search->sides[1 - side];
     struct alb_search_qp *qp = &s->qps[index];
     alb_time now = alb_sim_host_now(s->host);
+    enum alb_qp_type type = type_of(search, side, index);
     struct alb_qp_attr attr = {
         .state = ALB_QPS_INIT,
         .port = 1,
@@ -309,12 +330,12 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
                .traffic_class = ALB_ECN_ECT0,
                .same_host = search->is_same_host},
     };
-    uint32_t rights = search->types[index] == ALB_QPT_UD ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS;
+    uint32_t rights = type == ALB_QPT_UD ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS;
     must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | rights, now));
     attr.state = ALB_QPS_RTR;
-    must(alb_qp_modify(qp->qp, &attr, rtr_mask(search->types[index]), now));
+    must(alb_qp_modify(qp->qp, &attr, rtr_mask(type), now));
     attr.state = ALB_QPS_RTS;
-    must(alb_qp_modify(qp->qp, &attr, rts_mask(search->types[index]), now));
+    must(alb_qp_modify(qp->qp, &attr, rts_mask(type), now));
     qp->model->rnr_retry = attr.rnr_retry;
     qp->model->may_fail = qp->model->has_failed = false;
     qp->is_connected = true;

@@ -48,8 +48,10 @@ struct alb_search_side {
     struct alb_cq *cq;
     struct alb_srq *srq;
     uint32_t srq_capacity;
-    struct alb_region *mr, *closed_mr; // over the arena: with all rights; with none for the peer
-    struct alb_region *fleeting_mr;    // with all rights, but not for long
+    struct alb_xrcd *xrcd;
+    struct alb_srq *named[ALB_MODEL_NAMED]; // what XRC queue pairs name, by the rest of their index
+    struct alb_region *mr, *closed_mr;      // over the arena: with all rights; with none for the peer
+    struct alb_region *fleeting_mr;         // with all rights, but not for long
     struct alb_ah *ah;
     uint8_t *arena;
     uint64_t iova;
@@ -67,9 +69,9 @@ struct alb_search {
     // Drawn from the seed.
     uint32_t qp_count;
     uint32_t mtu_bytes, message_max;
-    enum alb_qp_type types[ALB_MODEL_QPS_MAX];
-    bool is_shared;    // with a shared receive queue on each side
-    bool is_same_host; // UDP ports follow from the process slots
+    enum alb_qp_type types[ALB_MODEL_QPS_MAX]; // of side 0; of XRC the other side has the other half
+    bool is_shared;                            // with a shared receive queue on each side
+    bool is_same_host;                         // UDP ports follow from the process slots
     uint32_t send_wr_max, recv_wr_max, sge_max, inline_max, rd_atomic;
     bool has_errors;      // requests that must fail are posted
     bool has_short_recvs; // and receives too short
