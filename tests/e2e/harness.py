@@ -6,6 +6,7 @@ through `albedo run`; they are found again by process id only.
 """
 
 import atexit
+import glob
 import os
 import random
 import shutil
@@ -139,6 +140,34 @@ class Albedo:
 
     def start(self, place, argv, options=(), environment=None):
         return Process(self.command(place, argv, options), environment)
+
+
+class Claims:
+    """A host directory of a test's own: its processes see each other's listeners, and nobody else's."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="albedo-e2e-")
+        self.environment = dict(os.environ, ALBEDO_DIRECTORY=self.folder.name)
+
+    def wait(self, service_id, process, deadline):
+        """Until some process listens for a service: byte 10 of its claim says so (device/cm_claim.c)."""
+        pattern = os.path.join(self.folder.name, "*", ".cm-*-%016x-*" % service_id)
+        while time.monotonic() < deadline and process.poll() is None:
+            if any(self.is_listening(path) for path in glob.glob(pattern)):
+                return True
+            time.sleep(0.01)
+        return False
+
+    @staticmethod
+    def is_listening(path):
+        try:
+            with open(path, "rb") as file:
+                return file.read(11)[10:] == b"\1"
+        except OSError:
+            return False
+
+    def end(self):
+        self.folder.cleanup()
 
 
 def namespaces():

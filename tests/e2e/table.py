@@ -14,7 +14,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import table  # noqa: E402
-from harness import Albedo, Count, Place, Process, describe, free_port, namespaces  # noqa: E402
+from cm_cases import cm_table  # noqa: E402
+from harness import Albedo, Claims, Count, Place, Process, describe, free_port, namespaces  # noqa: E402
 
 
 def iterations(case, arguments):
@@ -148,7 +149,38 @@ def run_pair(case, albedo, here, there, arguments):
             client.end()
 
 
+def run_cm(case, albedo, here, there, arguments):
+    """Server and client of rdma_cm: the client must end with status 0 and have said what it must; so must the server, if it ends."""
+    port = case.port or free_port()
+    server_argv, client_argv = case.commands(here, port)
+    deadline = time.monotonic() + case.seconds * (arguments.patience if arguments.faults else 1)
+    claims = Claims()
+    server = albedo.start(here, server_argv, environment=claims.environment)
+    client = None
+    try:
+        if not claims.wait(case.service_id(port), server, deadline):
+            return False, "the server does not listen", describe(server)
+        client = albedo.start(there, client_argv, environment=claims.environment)
+        status = client.wait(deadline)
+        if case.stays:
+            server.signal(signal.SIGTERM)
+        server_status = server.wait(min(deadline, time.monotonic() + 10) if status is not None else deadline)
+        if status is None or server_status is None:
+            return False, "not finished in time", describe(server, client)
+        if status != 0 or server_status != (-signal.SIGTERM if case.stays else 0):
+            return False, "exit %s and %s" % (server_status, status), describe(server, client)
+        said = case.spoke(client.output())
+        return bool(said), " ".join(said.split())[:40], describe(server, client)
+    finally:
+        for side in (server, client):
+            if side:
+                side.end()
+        claims.end()
+
+
 def run(case, albedo, here, there, arguments):
+    if case.kind() == "cm":
+        return run_cm(case, albedo, here, there, arguments)
     if case.kind() == "single":
         return run_single(case, albedo, here, arguments)
     if case.refused:
@@ -173,7 +205,7 @@ def arguments_of(argv):
 
 def select(arguments, place):
     """The cases for a place; a quick run takes every second one of the quick cases in namespaces."""
-    cases = [case for case in table() if not arguments.only or re.search(arguments.only, case.name())]
+    cases = [case for case in table() + cm_table() if not arguments.only or re.search(arguments.only, case.name())]
     if arguments.quick:
         cases = [case for case in cases if case.quick]
         if place == "veth":

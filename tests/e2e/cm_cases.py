@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs that connect through rdma_cm: the part of the end-to-end table in which a server is found by address and port."""
+
+import re
+
+from cases import Case, unreliable
+
+# In the command lines {port} is the server's port, {here} its address.
+BIND = {
+    "rping": ("rping -s -a {here} -p {port}", "rping -c -a {here} -p {port}"),
+    "ucmatose": ("ucmatose -b {here} -p {port}", "ucmatose -s {here} -p {port}"),
+    "udaddy": ("udaddy -b {here}", "udaddy -s {here}"),
+    "cmtime": ("cmtime -b {here} -p {port}", "cmtime -s {here} -p {port}"),
+    "rdma_client": ("rdma_server -s {here} -p {port}", "rdma_client -s {here} -p {port}"),
+}
+FIXED_PORTS = {"udaddy": 7174}
+
+
+class CmCase(Case):
+    """stays: the server serves on, and is ended when the client has what it wants."""
+
+    def __init__(self, program, options="", stays=False, said=None, **more):
+        super().__init__(program, options, **more)
+        self.stays, self.said = stays, said
+        self.port = FIXED_PORTS.get(program)
+        self.port_space = 0x0111 if program == "udaddy" else 0x0106
+
+    def kind(self):
+        return "cm"
+
+    def commands(self, here, port):
+        """Command lines of server and client."""
+        address = here.ipv6 if self.ipv6 else here.ipv4
+        if self.program.startswith("ib_"):
+            common = [self.program, "-R", "-F", "-p", str(port), *self.options]
+            return [*common], [*common, address]
+        server, client = (line.format(here=address, port=port).split() for line in BIND[self.program])
+        return server + self.options, client + self.options
+
+    def service_id(self, port):
+        return self.port_space << 16 | port
+
+    def spoke(self, output):
+        """What is to be shown of the client's output; empty if it does not say what it must."""
+        found = re.findall(self.said, output) if self.said else ["done"]
+        return found[-1] if found else ""
+
+
+def perftest(program, *options, quick=()):
+    """Cases of one perftest program over rdma_cm (-R); a row of results must come out."""
+    said = r"(?m)^ +\d+ +\d+ +[\d.]+.*$"
+    return [CmCase(program, text, said=said, quick=text in quick, lossy=not unreliable(text)) for text in options]
+
+
+def cm_table():
+    pings = r"ping data: .*"
+    cases = [
+        CmCase("rping", "-C 100 -v -V", said=pings, quick=True),
+        CmCase("rping", "-C 20 -v -V", said=pings, quick=True, ipv6=True),
+        CmCase("rping", "-C 20 -V -S 23"),
+        CmCase("rping", "-C 20 -V -S 65535"),
+        CmCase("rping", "-C 20 -V -q"),
+        CmCase("rping", "-C 20 -V -P", stays=True),
+        CmCase("ucmatose", "-c 8 -C 100", said="return status 0", quick=True),
+        CmCase("ucmatose", "-c 100 -C 2", said="return status 0"),
+        CmCase("ucmatose", "-c 2 -C 20 -S 65536", said="return status 0"),
+        CmCase("ucmatose", "-c 4 -C 20 -m", said="return status 0"),
+        CmCase("ucmatose", "-c 2 -C 20 -t 8 -a 18", said="return status 0"),
+        CmCase("ucmatose", "-c 4 -C 20", said="return status 0", ipv6=True),
+        CmCase("udaddy", "-c 4 -C 20", said="return status 0", lossy=False, quick=True),
+        CmCase("udaddy", "-c 1 -C 10 -S 1024", said="return status 0", lossy=False),
+        CmCase("udaddy", "-c 2 -C 10", said="return status 0", lossy=False, ipv6=True),
+        CmCase("cmtime", "-c 100", said="disconnect.*", stays=True, quick=True),
+        CmCase("rdma_client", said="rdma_client: end 0", quick=True),
+    ]
+    cases += perftest("ib_write_bw", "-n 480", "-n 480 -b -q 4", quick=("-n 480",))
+    cases += perftest("ib_write_lat", "-n 480")
+    cases += perftest("ib_read_bw", "-n 480", "-n 480 -b", quick=("-n 480",))
+    cases += perftest("ib_read_lat", "-n 480")
+    # perftest itself has no UC over rdma_cm. As without -R, what UD carries fits a default socket buffer.
+    cases += perftest("ib_send_bw", "-n 480", "-n 480 -b -q 4", "-n 480 -r 16 -e", "-c UD -s 1024 -n 40",
+                      quick=("-n 480", "-c UD -s 1024 -n 40"))
+    cases += perftest("ib_send_lat", "-n 480", "-n 480 -e", "-n 480 -c UD", quick=("-n 480",))
+    cases += perftest("ib_atomic_bw", "-n 480", "-n 480 -A CMP_AND_SWAP -b", quick=("-n 480",))
+    cases += perftest("ib_atomic_lat", "-n 480", "-n 480 -A CMP_AND_SWAP")
+    return cases
