@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 MODULES = """test_addr test_atomic test_cq test_cq_events test_cqex test_device test_fork test_mr test_odp
 test_parent_domain test_pd test_qp test_qpex test_rdmacm test_relaxed_ordering test_shared_pd test_srq test_flow test_rss_traffic
-test_tag_matching test_rdmacm""".split()
+test_tag_matching""".split()
 
 
 def find_tests(build):
