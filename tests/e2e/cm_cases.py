@@ -11,6 +11,7 @@ BIND = {
     "ucmatose": ("ucmatose -b {here} -p {port}", "ucmatose -s {here} -p {port}"),
     "udaddy": ("udaddy -b {here}", "udaddy -s {here}"),
     "cmtime": ("cmtime -b {here} -p {port}", "cmtime -s {here} -p {port}"),
+    "rdma_xclient": ("rdma_xserver -p {port}", "rdma_xclient -s {here} -p {port}"),
     "rdma_client": ("rdma_server -s {here} -p {port}", "rdma_client -s {here} -p {port}"),
 }
 FIXED_PORTS = {"udaddy": 7174}
@@ -23,7 +24,7 @@ class CmCase(Case):
         super().__init__(program, options, **more)
         self.stays, self.said = stays, said
         self.port = FIXED_PORTS.get(program)
-        self.port_space = 0x0111 if program == "udaddy" else 0x0106
+        self.port_space = 0x0111 if program == "udaddy" else 0x013F if options == "-c x" else 0x0106
 
     def kind(self):
         return "cm"
@@ -72,6 +73,8 @@ def cm_table():
         CmCase("udaddy", "-c 2 -C 10", said="return status 0", lossy=False, ipv6=True),
         CmCase("cmtime", "-c 100", said="disconnect.*", stays=True, quick=True),
         CmCase("rdma_client", said="rdma_client: end 0", quick=True),
+        CmCase("rdma_xclient", "-c r", said="rdma_xclient: end 0"),
+        CmCase("rdma_xclient", "-c x", said="rdma_xclient: end 0", quick=True),
     ]
     cases += perftest("ib_write_bw", "-n 480", "-n 480 -b -q 4", quick=("-n 480",))
     cases += perftest("ib_write_lat", "-n 480")

@@ -89,6 +89,70 @@ static void ep__calls_return_what_went_wrong(void **state)
     expect_errno(rdma_create_ep(&id, &foreign, NULL, NULL), EADDRNOTAVAIL);
 }
 
+// ---- XRC
+
+static struct rdma_cm_id *create_xrc_ep(int flags, const char *port, enum ibv_qp_type type)
+{
+    struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_IB, .ai_qp_type = type}, *info;
+    struct ibv_qp_init_attr attr = wanted;
+    struct rdma_cm_id *id;
+    attr.cap.max_inline_data = 16;
+    assert_int_equal(rdma_getaddrinfo(fixture_address, port, &hints, &info), 0);
+    assert_int_equal(rdma_create_ep(&id, info, NULL, &attr), 0);
+    rdma_freeaddrinfo(info);
+    return id;
+}
+
+// Takes one request, tells its shared receive queue's number, and receives one message there.
+static void *serve_xrc(void *argument)
+{
+    static char bytes[32];
+    struct rdma_cm_id *listener = argument, *id;
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+    uint32_t number = 0;
+    struct rdma_conn_param param = {.private_data = &number, .private_data_len = sizeof(number)};
+    struct ibv_wc wc;
+    intptr_t failed = 0;
+    if (rdma_get_request(listener, &id))
+        return (void *)1;
+    failed += id->qp_type != IBV_QPT_XRC_RECV || !id->qp || id->qp->qp_type != IBV_QPT_XRC_RECV;
+    failed += rdma_create_srq(id, NULL, &attr) != 0 || ibv_get_srq_num(id->srq, &number) != 0;
+    struct ibv_mr *mr = rdma_reg_msgs(id, bytes, sizeof(bytes));
+    failed += rdma_post_recv(id, NULL, bytes, sizeof(bytes), mr) != 0;
+    failed += rdma_accept(id, &param) != 0;
+    failed += rdma_get_recv_comp(id, &wc) != 1 || wc.status != IBV_WC_SUCCESS || strcmp(bytes, "there") != 0;
+    failed += rdma_disconnect(id) != 0;
+    failed += rdma_dereg_mr(mr) != 0;
+    rdma_destroy_ep(id);
+    return (void *)failed;
+}
+
+static void ep__a_message_by_xrc(void **state)
+{
+    char port[8], there[] = "there";
+    pthread_t thread;
+    struct ibv_wc wc;
+    void *failed;
+    struct rdma_cm_id *listener = create_xrc_ep(RAI_PASSIVE, "0", IBV_QPT_XRC_RECV);
+    assert_int_equal(rdma_listen(listener, 0), 0);
+    snprintf(port, sizeof(port), "%d", ntohs(rdma_get_src_port(listener)));
+    assert_int_equal(pthread_create(&thread, NULL, serve_xrc, listener), 0);
+    struct rdma_cm_id *id = create_xrc_ep(0, port, IBV_QPT_XRC_SEND);
+    assert_null(id->recv_cq);
+    assert_int_equal(rdma_connect(id, NULL), 0);
+    struct ibv_sge sge = {.addr = (uintptr_t)there, .length = sizeof(there)};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE}, *bad;
+    memcpy(&wr.qp_type.xrc.remote_srqn, id->event->param.conn.private_data, sizeof(uint32_t));
+    assert_int_equal(ibv_post_send(id->qp, &wr, &bad), 0);
+    assert_int_equal(rdma_get_send_comp(id, &wc), 1);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(rdma_disconnect(id), 0);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    rdma_destroy_ep(id);
+    rdma_destroy_ep(listener);
+}
+
 static void srq__belongs_to_an_id(void **state)
 {
     struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -108,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ep__a_message_there_and_back),
         cmocka_unit_test(ep__calls_return_what_went_wrong),
+        cmocka_unit_test(ep__a_message_by_xrc),
         cmocka_unit_test(srq__belongs_to_an_id),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
