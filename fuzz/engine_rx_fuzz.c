@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The receive path of a live pair: two engines whose queue pairs of all three services are connected and busy, while
+// The receive path of a live pair: two engines whose queue pairs of all four services are connected and busy, while
 // the input loses, repeats, turns round, damages and forges packets, posts and polls, lets time pass, and takes memory
 // away.
 //
@@ -19,9 +19,10 @@ enum {
     OPERATIONS_MAX = 600,
     WIRE_MAX = 256,
     RC_PAIRS = 2,
-    QPS = RC_PAIRS + 2, // and one each of UC and UD
+    QPS = RC_PAIRS + 3, // and one each of UC, UD and XRC, which side 0 sends by
     UC = RC_PAIRS,
     UD = RC_PAIRS + 1,
+    XRC = RC_PAIRS + 2,
     POSTS_MAX = 400, // of each side and kind
     REGION_BYTES = 16 << 10,
     TARGET = 32 << 10, // offset of what is open to the peer
@@ -31,12 +32,15 @@ enum {
 struct posted {
     bool is_signaled;
     bool is_completed;
+    bool is_shared; // a receive that no queue pair's error completes
 };
 
 struct side {
     struct alb_qp *qps[QPS];
     struct alb_cq *cq;
     struct alb_ah *ah;
+    struct alb_xrcd *xrcd;
+    struct alb_srq *srq; // of XRC
     struct alb_region *target, *own;
     struct posted sends[POSTS_MAX], receives[POSTS_MAX];
     uint32_t send_count, receive_count;
@@ -93,7 +97,10 @@ static const struct alb_addr group = {.bytes = {[10] = 0xff, [11] = 0xff, [12] =
 
 static void make_side(struct world *w, int side)
 {
-    static const enum alb_qp_type types[QPS] = {ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD};
+    static const enum alb_qp_type types[2][QPS] = {
+        {ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD, ALB_QPT_XRC_SEND},
+        {ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD, ALB_QPT_XRC_RECV},
+    };
     struct pair_host *host = &w->pair->hosts[side];
     struct side *s = &w->sides[side];
     memset(host->memory, PAIR_GUARD, PAIR_MEMORY_BYTES);
@@ -104,9 +111,14 @@ static void make_side(struct world *w, int side)
     struct alb_av av = {.local = host->addr, .peer = w->pair->hosts[!side].addr};
     error = alb_ah_create(host->pd, &av, &s->ah);
     alb_assert(error == 0);
+    error = alb_xrcd_create(host->engine, &s->xrcd);
+    alb_assert(error == 0);
+    error = alb_srq_create_xrc(host->pd, s->xrcd, s->cq, 8, 2, 0, NULL, &s->srq);
+    alb_assert(error == 0);
     for (int i = 0; i < QPS; i++) {
         struct alb_qp_init init = {
-            .type = types[i],
+            .type = types[side][i],
+            .xrcd = s->xrcd,
             .send_cq = s->cq,
             .recv_cq = s->cq,
             .cap = {.send_wr_max = 8, .recv_wr_max = 8, .send_sge_max = 2, .recv_sge_max = 2, .inline_max_bytes = 32},
@@ -151,9 +163,9 @@ static void check_windows(const struct world *w)
     for (int side = 0; side < 2; side++) {
         const struct alb_peer *peer = NULL;
         uint64_t inflight = 0;
-        for (int i = 0; i < RC_PAIRS; i++) {
+        for (int i = 0; i < QPS; i++) {
             const struct alb_qp *qp = w->sides[side].qps[i];
-            if (!qp->peer)
+            if (!qp->peer || i == UC || i == UD)
                 continue;
             alb_assert(!peer || peer == qp->peer);
             peer = qp->peer;
@@ -208,6 +220,7 @@ static void post(struct world *w)
         .ah = s->ah,
         .remote_qpn = alb_qp_number(w->sides[!side].qps[UD]),
         .remote_qkey = 0x11111111,
+        .remote_srqn = alb_srq_number(w->sides[!side].srq) ^ (fault == 3),
     };
     bool is_atomic = wr.opcode == ALB_WR_ATOMIC_CMP_AND_SWP || wr.opcode == ALB_WR_ATOMIC_FETCH_AND_ADD ||
                      wr.opcode == ALB_WR_ATOMIC_WRITE;
@@ -231,10 +244,12 @@ static void post_receive(struct world *w)
     uint8_t how = draw(w);
     struct alb_sge sge = {pair_va(w->pair, side, OWN) + draw_below(w, REGION_BYTES), draw_below(w, REGION_BYTES),
                           alb_region_key(s->own) ^ (how == 255)};
-    bool bell;
+    bool bell = false;
     if (s->receive_count == POSTS_MAX)
         return;
-    if (alb_qp_recv_post(qp, 1ull << 32 | s->receive_count, &sge, 1, &bell) == 0)
+    if (qp == s->qps[XRC] && alb_srq_post(s->srq, 1ull << 32 | s->receive_count, &sge, 1) == 0)
+        s->receives[s->receive_count++].is_shared = true;
+    else if (alb_qp_recv_post(qp, 1ull << 32 | s->receive_count, &sge, 1, &bell) == 0)
         s->receive_count++;
     if (bell)
         alb_engine_bell_ring(qp);
@@ -302,7 +317,7 @@ static void forge(struct world *w)
     if (!info)
         return;
     uint32_t base = qp->attr.rq_psn;
-    if (i < RC_PAIRS)
+    if (i < RC_PAIRS || i == XRC)
         base = info->flags & ALB_OPCODE_RESPONSE ? alb_rc_of(qp)->una : alb_rc_of(qp)->expected;
     if (i == UC) {
         struct alb_qp_attr attr;
@@ -320,6 +335,7 @@ static void forge(struct world *w)
     roce.rkey = alb_region_key(w->sides[side].target) ^ (how >> 4 & 1);
     roce.length = how & 32 ? draw_below(w, REGION_BYTES) : (uint32_t)draw(w) << 24 | draw(w);
     roce.invalidate_rkey = roce.rkey;
+    roce.xrc_srqn = alb_srq_number(w->sides[side].srq) ^ (how == 17);
     uint32_t mtu = qp->attr.path_mtu_bytes ? qp->attr.path_mtu_bytes : 1024;
     uint32_t payload = how & 64 ? mtu : draw_below(w, 2 * 4096);
     if (!(info->flags & ALB_OPCODE_PAYLOAD))
@@ -475,7 +491,7 @@ static void finish(struct world *w)
         for (uint32_t i = 0; i < s->send_count; i++)
             alb_assert(s->sends[i].is_completed || !s->sends[i].is_signaled);
         for (uint32_t i = 0; i < s->receive_count; i++)
-            alb_assert(s->receives[i].is_completed);
+            alb_assert(s->receives[i].is_completed || s->receives[i].is_shared);
     }
     check_windows(w);
     check_memory(w);
@@ -485,7 +501,11 @@ static void finish(struct world *w)
         for (int i = 0; i < QPS; i++)
             alb_qp_destroy(s->qps[i]);
         alb_ah_destroy(s->ah);
-        int error = alb_cq_destroy(s->cq);
+        int error = alb_srq_destroy(s->srq);
+        alb_assert(error == 0);
+        error = alb_xrcd_destroy(s->xrcd);
+        alb_assert(error == 0);
+        error = alb_cq_destroy(s->cq);
         alb_assert(error == 0);
     }
 }
