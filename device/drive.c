@@ -20,8 +20,11 @@
 #define POLLER_NS      (20 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
 
-// Fruitless polls before the core is offered to others.
-#define POLLS_TO_YIELD 4
+// Fruitless polls before the core is offered to others: few while somebody takes it (the offer then lasts longer than a
+// mere system call), more each time nobody does.
+#define POLLS_TO_YIELD_MIN 4
+#define POLLS_TO_YIELD_MAX 64
+#define CORE_TAKEN_NS      ALB_NS_PER_US
 
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
@@ -112,7 +115,9 @@ static void publish_deadline(struct alb_device *device, alb_time tx_by)
     alb_time deadline = ALB_MIN(alb_engine_deadline(device->engine), alb_sender_deadline(&device->sender));
     if (alb_engine_wants_tx(device->engine))
         deadline = ALB_MIN(deadline, tx_by);
-    atomic_store(&device->deadline, deadline);
+    // Only who holds the token writes it.
+    if (deadline != atomic_load_explicit(&device->deadline, memory_order_relaxed))
+        atomic_store(&device->deadline, deadline);
 }
 
 static void wake_thread_if_late(struct alb_device *device)
@@ -179,8 +184,22 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_drive_release(device);
 }
 
-// Fruitless polls of this thread in a row.
-static _Thread_local uint32_t empty_polls;
+// How a thread that polls shares its core: what lets 64 pollers on two cores get on.
+static _Thread_local struct {
+    uint32_t empty_polls; // in a row
+    uint32_t polls_to_yield;
+} sharing = {.polls_to_yield = POLLS_TO_YIELD_MIN};
+
+static void share_core(void)
+{
+    if (++sharing.empty_polls < sharing.polls_to_yield)
+        return;
+    sharing.empty_polls = 0;
+    alb_time before = alb_clock_now();
+    sched_yield();
+    bool was_taken = alb_clock_now() - before > CORE_TAKEN_NS;
+    sharing.polls_to_yield = was_taken ? POLLS_TO_YIELD_MIN : ALB_MIN(2 * sharing.polls_to_yield, POLLS_TO_YIELD_MAX);
+}
 
 void alb_device_poll(struct alb_device *device)
 {
@@ -198,14 +217,10 @@ void alb_device_poll(struct alb_device *device)
         }
         release(device, now + ALB_TAKEOVER_NS);
     }
-    // What makes 64 pollers on two cores get on. It costs a fifth of a microsecond when nobody waits for this core, so
-    // not at every turn.
     if (worked)
-        empty_polls = 0;
-    else if (++empty_polls >= POLLS_TO_YIELD) {
-        empty_polls = 0;
-        sched_yield();
-    }
+        sharing.empty_polls = 0;
+    else
+        share_core();
 }
 
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),

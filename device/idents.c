@@ -69,13 +69,13 @@ bool alb_idents_check(struct alb_idents *idents, const struct alb_datagram *data
     const struct alb_addr *addr = &datagram->peer.addr;
     uint64_t index;
     if (idents->last_index < ALB_IDENTS_MAX && alb_addr_equals(&idents->last_addr, addr))
-        return alb_icrc_check(datagram, &idents->peers[idents->last_index], identification, now);
+        return alb_icrc_check(&idents->flow, datagram, &idents->peers[idents->last_index], identification, now);
     if (alb_map_find(&idents->map, addr, &index)) {
         remember(idents, addr, (uint32_t)index);
-        return alb_icrc_check(datagram, &idents->peers[index], identification, now);
+        return alb_icrc_check(&idents->flow, datagram, &idents->peers[index], identification, now);
     }
     struct alb_icrc_peer stranger = {0};
-    if (!alb_icrc_check(datagram, &stranger, identification, now))
+    if (!alb_icrc_check(&idents->flow, datagram, &stranger, identification, now))
         return false;
     enter(idents, addr, &stranger, now);
     return true;

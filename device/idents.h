@@ -14,6 +14,7 @@ struct alb_idents {
     struct alb_map map; // address -> index of peers
     struct alb_prng prng;
     struct alb_icrc_peer peers[ALB_IDENTS_MAX];
+    struct alb_icrc_flow flow; // that was checked last
     struct alb_addr last_addr; // the peer that spoke last, at last_index
     uint32_t last_index;       // ALB_IDENTS_MAX: none
     uint64_t map_memory[];

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <string.h>
@@ -23,6 +24,7 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
     outbox->socket = NULL;
     outbox->count = 0;
     outbox->bytes = 0;
+    outbox->flow.is_known = false;
 }
 
 static void add_control(struct msghdr *header, int level, int type, const void *value, size_t bytes)
@@ -80,7 +82,7 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
 {
     const struct alb_burst *burst = outbox->bursts[i];
     struct msghdr header = outbox->headers[i].msg_hdr;
-    alb_icrc_seal(outbox->tx, burst, &outbox->socket->local, ALB_ICRC_IDENT_ZERO);
+    alb_icrc_seal(&outbox->flow, outbox->tx, burst, &outbox->socket->local, ALB_ICRC_IDENT_ZERO);
     header.msg_control = &outbox->controls[i];
     header.msg_controllen = 0;
     add_controls(&header, alb_addr_is_ipv4(&burst->peer.addr), burst->traffic_class, burst->hop_limit, 0);
@@ -157,10 +159,25 @@ static void flatten(struct alb_outbox *outbox, uint32_t i, const struct alb_outb
     refer_to(outbox, i, outbox->flat[i], message->length);
 }
 
+// What a message needs said of its hop limit, 0 for nothing: a socket takes over a limit that two messages in a row ask
+// for, since to say it with each makes sending dearer.
+static uint8_t hop_limit_to_say(struct alb_outbox *outbox, struct alb_socket *socket, uint8_t hop_limit)
+{
+    if (hop_limit == 0)
+        hop_limit = IPDEFTTL;
+    if (hop_limit != socket->hop_limit && hop_limit == socket->hop_limit_last) {
+        alb_outbox_flush(outbox); // what waits may count on the old one
+        alb_socket_set_hop_limit(socket, hop_limit);
+    }
+    socket->hop_limit_last = hop_limit;
+    return hop_limit == socket->hop_limit ? 0 : hop_limit;
+}
+
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message)
 {
     if (outbox->count == ALB_OUTBOX_MESSAGES || (outbox->count > 0 && outbox->socket != message->socket))
         alb_outbox_flush(outbox);
+    uint8_t hop_limit = hop_limit_to_say(outbox, message->socket, message->hop_limit);
     uint32_t i = outbox->count++;
     struct msghdr *header = &outbox->headers[i].msg_hdr;
     outbox->socket = message->socket;
@@ -178,7 +195,7 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         refer_to(outbox, i, message->copy->bytes, message->copy->length);
     else if (message->length <= ALB_OUTBOX_FLAT_BYTES && message->iov_count > 1)
         flatten(outbox, i, message);
-    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), message->traffic_class, message->hop_limit,
+    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), message->traffic_class, hop_limit,
                  message->segment_bytes);
     outbox->bytes += message->length;
     if (outbox->bytes >= ALB_OUTBOX_BYTES)

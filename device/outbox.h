@@ -6,6 +6,7 @@
 #include "device/edge_stats.h"
 #include "device/line.h"
 #include "device/socket.h"
+#include "wire/icrc.h"
 
 #include <sys/socket.h>
 
@@ -37,7 +38,8 @@ struct alb_outbox {
     struct alb_edge_stats *stats;
     struct alb_socket *socket; // all waiting messages are for this one
     uint32_t count;
-    uint32_t bytes; // of all that wait
+    uint32_t bytes;            // of all that wait
+    struct alb_icrc_flow flow; // that was sealed last
     struct mmsghdr headers[ALB_OUTBOX_MESSAGES];
     union alb_sockaddr names[ALB_OUTBOX_MESSAGES];
     struct alb_outbox_control controls[ALB_OUTBOX_MESSAGES];

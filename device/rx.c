@@ -260,12 +260,14 @@ static void adapt_batch(struct alb_rx *rx, struct alb_socket *socket, uint32_t w
     for (int i = 0; i < count; i++)
         bytes += rx->messages[i].msg_len;
     rx->bytes += bytes;
-    if (count < (int)wanted)
+    bool is_full = count == (int)wanted;
+    if (!is_full)
         socket->rx_batch = (uint32_t)ALB_MAX(count, 1);
-    else if (2 * bytes <= ALB_RX_BYTES)
+    else if (2 * bytes <= ALB_RX_BYTES && (wanted > 1 || socket->rx_was_full))
         socket->rx_batch = ALB_MIN(2 * wanted, (uint32_t)ALB_RX_MESSAGES);
     else if (bytes > ALB_RX_BYTES)
         socket->rx_batch = ALB_MAX(wanted / 2, 1u);
+    socket->rx_was_full = is_full;
 }
 
 // Fills rx->messages. How many are asked for follows what was there before: a single message, as in an exchange of

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -104,6 +105,7 @@ int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
     if (bind(fd, &address.any, length) != 0)
         return give_up(fd);
     *sock = (struct alb_socket){.fd = fd, .local = *local, .gso_works = gso_works};
+    alb_socket_set_hop_limit(sock, IPDEFTTL);
     return 0;
 }
 
@@ -152,4 +154,11 @@ void alb_socket_close(struct alb_socket *sock)
     if (sock->fd >= 0)
         close(sock->fd);
     sock->fd = -1;
+}
+
+void alb_socket_set_hop_limit(struct alb_socket *sock, uint8_t hop_limit)
+{
+    bool is_ipv4 = alb_addr_is_ipv4(&sock->local.addr);
+    if (set_option(sock->fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_TTL : IPV6_UNICAST_HOPS, hop_limit))
+        sock->hop_limit = hop_limit;
 }

@@ -10,6 +10,9 @@ struct alb_socket {
     int fd;
     struct alb_endpoint local;
     uint32_t rx_batch;      // messages to ask for next time
+    bool rx_was_full;       // as many came as were asked for
+    uint8_t hop_limit;      // of datagrams that do not carry their own
+    uint8_t hop_limit_last; // what the last one asked for
     bool gso_works;         // the kernel cuts bursts for us
     bool is_group;          // bound to a multicast group: what comes in there is for this process alone
     bool is_carrier;        // and carried there (device/carrier.h)
@@ -28,6 +31,9 @@ int alb_socket_open_group(struct alb_socket *socket, const struct alb_endpoint *
 void alb_socket_set_multicast_interface(struct alb_socket *socket, uint32_t ifindex);
 
 void alb_socket_close(struct alb_socket *socket);
+
+// The hop limit of datagrams that do not carry their own. If the socket does not take it, it stays as it was.
+void alb_socket_set_hop_limit(struct alb_socket *socket, uint8_t hop_limit);
 
 union alb_sockaddr {
     struct sockaddr any;

@@ -127,7 +127,8 @@ static void send_burst(struct alb_sender *sender, struct alb_socket *socket, con
     bool is_cut = burst->segment_count > 1 && socket->gso_works && iov_count <= IOV_MAX &&
                   !alb_carrier_is_needed(&socket->local.addr, &burst->peer.addr);
     struct alb_outbox_message message = message_of(socket, burst);
-    alb_icrc_seal(&sender->tx, burst, &socket->local, is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO);
+    alb_icrc_seal(&sender->outbox.flow, &sender->tx, burst, &socket->local,
+                  is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO);
     for (uint32_t s = 0; sender->capture && s < burst->segment_count; s++) {
         const struct alb_segment *segment = &sender->tx.segments[burst->segment_first + s];
         capture(sender, &socket->local, &message, &sender->tx.iov[segment->iov_first], segment->length,
@@ -176,7 +177,7 @@ static void send_faulty(struct alb_sender *sender, struct alb_socket *socket, co
     if (alb_fault_verdict_is_none(&verdict)) {
         send_burst(sender, socket, burst, now);
     } else {
-        alb_icrc_seal(&sender->tx, burst, &socket->local, ALB_ICRC_IDENT_ZERO);
+        alb_icrc_seal(&sender->outbox.flow, &sender->tx, burst, &socket->local, ALB_ICRC_IDENT_ZERO);
         alb_fault_line_take(&sender->faults, &verdict, &sender->tx, burst, now);
         send_copies_due(sender, now);
     }

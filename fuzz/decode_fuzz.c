@@ -57,8 +57,9 @@ static struct alb_endpoint endpoint(bool is_ipv6, uint8_t host, uint16_t port)
 static void check_icrc(struct alb_datagram datagram, uint16_t identification)
 {
     struct alb_icrc_peer peer = {0};
+    struct alb_icrc_flow flow = {0};
     uint16_t found;
-    alb_icrc_check(&datagram, &peer, &found, 0);
+    alb_icrc_check(&flow, &datagram, &peer, &found, 0);
 
     uint8_t copy[ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES];
     if (datagram.length % 4 || datagram.length < ALB_BTH_BYTES + ALB_ICRC_BYTES || datagram.length > sizeof(copy))
@@ -72,7 +73,7 @@ static void check_icrc(struct alb_datagram datagram, uint16_t identification)
     memcpy(copy + length, &icrc, sizeof(icrc));
     datagram.bytes = copy;
     peer = (struct alb_icrc_peer){0};
-    alb_assert(alb_icrc_check(&datagram, &peer, &found, 0));
+    alb_assert(alb_icrc_check(&flow, &datagram, &peer, &found, 0));
     alb_assert(found == (prefix.is_ipv4 ? identification : 0));
 }
 

@@ -142,7 +142,7 @@ static void send_burst(struct alb_sim_host *host, const struct alb_burst *burst,
     if (source.port == 0)
         source.port = burst->path ? (uint16_t)(PATH_PORT + burst->path % (65536 - PATH_PORT)) : host->port;
     if (host->network->carries_payload)
-        alb_icrc_seal(&host->tx, burst, &source, ALB_ICRC_IDENT_ZERO);
+        alb_icrc_seal(&host->sent_flow, &host->tx, burst, &source, ALB_ICRC_IDENT_ZERO);
     for (uint32_t i = 0; i < burst->segment_count; i++)
         send_segment(host, burst, &source, &host->tx.segments[burst->segment_first + i], now);
 }
@@ -248,7 +248,7 @@ static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *p
     uint16_t identification;
     if (!host->network->carries_payload)
         return !packet->is_corrupt;
-    return alb_icrc_check(datagram, icrc_peer(host, &packet->source.addr), &identification, now);
+    return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &packet->source.addr), &identification, now);
 }
 
 static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_packet *packet)

@@ -42,6 +42,8 @@ struct alb_sim_host {
     struct alb_tx tx;
     uint8_t *tx_memory;
     uint8_t *scratch; // a received packet whose payload is not carried
+    struct alb_icrc_flow sent_flow;
+    struct alb_icrc_flow received_flow;
     struct alb_sim_icrc_peer *icrc_peers;
     uint32_t icrc_peer_count;
     uint32_t events[ALB_EVENT_QP_FAILED + 1]; // by type

@@ -35,13 +35,13 @@ static uint32_t multiply_portable(uint32_t a, uint32_t b)
 static uint32_t x_to_32n[ALB_CRC32_SHORT_WORDS + 1];
 static uint32_t x_to_minus_32n[ALB_CRC32_WORDS_MAX + 1];
 
-static uint32_t short_portable(const uint32_t *words, uint32_t count)
+static uint32_t short_portable(uint32_t crc, const uint32_t *words, uint32_t count)
 {
-    return alb_crc32(0, words, 4 * (size_t)count);
+    return alb_crc32(crc, words, 4 * (size_t)count);
 }
 
 static uint32_t (*multiply)(uint32_t a, uint32_t b) = multiply_portable;
-static uint32_t (*crc32_short)(const uint32_t *words, uint32_t count) = short_portable;
+static uint32_t (*crc32_short)(uint32_t crc, const uint32_t *words, uint32_t count) = short_portable;
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -72,9 +72,9 @@ TARGET static uint32_t multiply_pclmul(uint32_t a, uint32_t b)
 }
 
 // Each word times its own power of x, all independent of each other, and one reduction for the sum.
-TARGET static uint32_t short_pclmul(const uint32_t *words, uint32_t count)
+TARGET static uint32_t short_pclmul(uint32_t crc, const uint32_t *words, uint32_t count)
 {
-    __m128i sum = carryless(~words[0], x_to_32n[count]);
+    __m128i sum = carryless(~crc ^ words[0], x_to_32n[count]);
     for (uint32_t i = 1; i < count; i++)
         sum = _mm_xor_si128(sum, carryless(words[i], x_to_32n[count - i]));
     return ~reduce(sum);
@@ -130,10 +130,16 @@ __attribute__((constructor)) static void init(void)
     fill_powers(x_to_minus_32n, ALB_CRC32_WORDS_MAX, x_to_minus_32);
 }
 
-uint32_t alb_crc32_short(const uint32_t *words, uint32_t count)
+uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_CRC32_SHORT_WORDS);
-    return crc32_short(words, count);
+    return crc32_short(crc, words, count);
+}
+
+uint32_t alb_crc32_change(uint32_t difference, uint32_t words)
+{
+    alb_assert(words >= 1 && words <= ALB_CRC32_SHORT_WORDS);
+    return multiply(difference, x_to_32n[words]);
 }
 
 uint32_t alb_crc32_word_for(uint32_t difference, uint32_t words)

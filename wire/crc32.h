@@ -12,9 +12,13 @@
 // Goes on with a CRC (0 to begin with) over bytes more.
 uint32_t alb_crc32(uint32_t crc, const void *bytes, size_t length);
 
-// The CRC of a message's first count words (1 ... ALB_CRC32_SHORT_WORDS), as they lie in memory; alb_crc32() may go on
-// with it. Several times as fast as that for a message this short, and at ease with words that have just been stored.
-uint32_t alb_crc32_short(const uint32_t *words, uint32_t count);
+// The same over count words (1 ... ALB_CRC32_SHORT_WORDS) as they lie in memory. Several times as fast as alb_crc32()
+// for bytes this few, and at ease with words that have just been stored.
+uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count);
+
+// By how much the CRC of a message changes when one of its aligned words changes by difference. words counts from that
+// word (included) to the end of the message, 1 ... ALB_CRC32_SHORT_WORDS.
+uint32_t alb_crc32_change(uint32_t difference, uint32_t words);
 
 // Which change of one aligned word of a message changes its CRC by difference. words counts from that word (included)
 // to the end of the message, 1 ... ALB_CRC32_WORDS_MAX. The word is as a little-endian load gives it. Always exactly

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Computing, sealing and checking the ICRC. The bytes before the payload are gathered, masked, in one small buffer,
-// since a call of the CRC function costs as much as a few hundred bytes of it.
+// Computing, sealing and checking the ICRC. What is the same for all packets of a flow is taken from its prefix; the
+// bytes from there to the payload are gathered, masked, in one small buffer, since a call of the CRC function costs as
+// much as a few hundred bytes of it.
 #include "wire/icrc.h"
 
 #include "wire/crc32.h"
@@ -13,15 +14,17 @@
 #define IPV4_BYTES   20
 #define IPV6_BYTES   40
 #define UDP_BYTES    8
+#define PORTS_BYTES  4
 #define PROTOCOL_UDP 17
-#define COPIED_MAX   72 // bytes of the packet that join the prefix in one short CRC
-#define HEAD_WORDS   ((ALB_ICRC_PREFIX_MAX + COPIED_MAX) / 4)
-_Static_assert(HEAD_WORDS <= ALB_CRC32_SHORT_WORDS, "prefix and short packet fit in one short CRC");
+#define PREFIX_MAX   (ONES_BYTES + IPV6_BYTES + PORTS_BYTES)
+#define COPIED_MAX   72                   // bytes of the packet that join the UDP length in one short CRC
+#define HEAD_WORDS   (1 + COPIED_MAX / 4) // that, and the word of UDP length and checksum before it
+_Static_assert(HEAD_WORDS <= ALB_CRC32_SHORT_WORDS && PREFIX_MAX / 4 <= ALB_CRC32_SHORT_WORDS, "each is one short CRC");
 
-// Offsets in the prefix.
-#define IPV4_TOTAL_LENGTH   (ONES_BYTES + 2)
-#define IPV4_IDENTIFICATION (ONES_BYTES + 4)
-#define IPV6_PAYLOAD_LENGTH (ONES_BYTES + 4)
+// How many words before the end of the prefix a field's word begins.
+#define IPV4_TOTAL_LENGTH   ((IPV4_BYTES + PORTS_BYTES) / 4)
+#define IPV4_IDENTIFICATION (IPV4_TOTAL_LENGTH - 1)
+#define IPV6_PAYLOAD_LENGTH ((IPV6_BYTES + PORTS_BYTES) / 4 - 1)
 
 static void put16(uint8_t *p, uint32_t value)
 {
@@ -52,7 +55,8 @@ static uint8_t *put_ipv6(uint8_t *p, const struct alb_addr *source, const struct
 void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpoint *source,
                           const struct alb_endpoint *destination)
 {
-    uint8_t *p = (uint8_t *)prefix->words;
+    uint32_t words[PREFIX_MAX / 4];
+    uint8_t *p = (uint8_t *)words;
     prefix->is_ipv4 = alb_addr_is_ipv4(&source->addr) && alb_addr_is_ipv4(&destination->addr);
     memset(p, 0xff, ONES_BYTES);
     p += ONES_BYTES;
@@ -60,30 +64,42 @@ void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpo
                         : put_ipv6(p, &source->addr, &destination->addr);
     put16(p, source->port);
     put16(p + 2, destination->port);
-    put16(p + 4, 0);
-    put16(p + 6, 0xffff);
-    prefix->size = (uint8_t)(p + UDP_BYTES - (uint8_t *)prefix->words);
+    prefix->crc = alb_crc32_short(0, words, (uint32_t)(p + PORTS_BYTES - (uint8_t *)words) / 4);
 }
 
-// Sets a field of two bytes that is still zero. All stores and loads here are of whole words: a load of more than was
-// just stored has to wait for the store.
-static inline void set16(uint32_t *words, uint32_t offset, uint32_t value)
+static const struct alb_icrc_prefix *prefix_of(struct alb_icrc_flow *flow, const struct alb_endpoint *source,
+                                               const struct alb_endpoint *destination)
 {
-    words[offset / 4] |= htole32((uint32_t)bswap_16((uint16_t)value) << offset % 4 * 8);
-}
-
-// Length and identification of one packet, into a copy of the prefix.
-static void complete_prefix(const struct alb_icrc_prefix *prefix, uint32_t *words, uint16_t identification,
-                            uint32_t length)
-{
-    uint32_t udp_bytes = UDP_BYTES + length + ALB_ICRC_BYTES;
-    if (prefix->is_ipv4) {
-        set16(words, IPV4_TOTAL_LENGTH, IPV4_BYTES + udp_bytes);
-        set16(words, IPV4_IDENTIFICATION, identification);
-    } else {
-        set16(words, IPV6_PAYLOAD_LENGTH, udp_bytes);
+    if (alb_unlikely(!flow->is_known || !alb_endpoint_equals(&flow->source, source) ||
+                     !alb_endpoint_equals(&flow->destination, destination))) {
+        flow->source = *source;
+        flow->destination = *destination;
+        flow->is_known = true;
+        alb_icrc_prefix_init(&flow->prefix, source, destination);
     }
-    set16(words, prefix->size - UDP_BYTES + 4u, udp_bytes);
+    return &flow->prefix;
+}
+
+// A field of two bytes as it lies in the first or second half of a word.
+static uint32_t first_half(uint32_t value)
+{
+    return htole32(bswap_16((uint16_t)value));
+}
+
+static uint32_t second_half(uint32_t value)
+{
+    return htole32((uint32_t)bswap_16((uint16_t)value) << 16);
+}
+
+// The CRC of the prefix of one packet.
+static uint32_t completed(const struct alb_icrc_prefix *prefix, uint16_t identification, uint32_t udp_bytes)
+{
+    uint32_t crc = prefix->crc;
+    if (!prefix->is_ipv4)
+        return crc ^ alb_crc32_change(first_half(udp_bytes), IPV6_PAYLOAD_LENGTH);
+    if (identification != 0)
+        crc ^= alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
+    return crc ^ alb_crc32_change(second_half(IPV4_BYTES + udp_bytes), IPV4_TOTAL_LENGTH);
 }
 
 // A place among the bytes of a packet.
@@ -130,15 +146,14 @@ uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identif
                           uint32_t length)
 {
     alb_assert(length >= ALB_BTH_BYTES && iov->iov_len >= ALB_BTH_BYTES);
-    uint32_t head[HEAD_WORDS];
-    uint32_t *bth = head + prefix->size / 4;
+    uint32_t udp_bytes = UDP_BYTES + length + ALB_ICRC_BYTES;
     struct cursor at = {.iov = iov, .left = length};
-
-    memcpy(head, prefix->words, sizeof(prefix->words));
-    complete_prefix(prefix, head, identification, length);
+    uint32_t head[HEAD_WORDS];
+    head[0] = first_half(udp_bytes) | htole32(0xffff0000); // the checksum is taken as ones
+    uint32_t *bth = head + 1;
     uint32_t copied = gather_short(&at, (uint8_t *)bth);
     bth[1] |= htole32(0xff); // FECN, BECN and reserved bits
-    uint32_t crc = alb_crc32_short(head, (prefix->size + copied) / 4);
+    uint32_t crc = alb_crc32_short(completed(prefix, identification, udp_bytes), head, 1 + copied / 4);
     if (copied % 4)
         crc = alb_crc32(crc, (uint8_t *)bth + (copied & ~3u), copied % 4);
     return crc32_rest(crc, &at);
@@ -150,17 +165,16 @@ static void store(uint8_t *p, uint32_t icrc)
     memcpy(p, &icrc, sizeof(icrc));
 }
 
-void alb_icrc_seal(struct alb_tx *tx, const struct alb_burst *burst, const struct alb_endpoint *source,
-                   enum alb_icrc_ident ident)
+void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
+                   const struct alb_endpoint *source, enum alb_icrc_ident ident)
 {
-    struct alb_icrc_prefix prefix;
-    alb_icrc_prefix_init(&prefix, source, &burst->peer);
+    const struct alb_icrc_prefix *prefix = prefix_of(flow, source, &burst->peer);
     for (uint32_t place = 0; place < burst->segment_count; place++) {
         const struct alb_segment *segment = &tx->segments[burst->segment_first + place];
         const struct iovec *iov = &tx->iov[segment->iov_first];
         const struct iovec *trailer = &iov[segment->iov_count - 1];
         uint16_t identification = ident == ALB_ICRC_IDENT_PLACE ? (uint16_t)place : 0;
-        uint32_t icrc = alb_icrc_compute(&prefix, identification, iov, segment->length - ALB_ICRC_BYTES);
+        uint32_t icrc = alb_icrc_compute(prefix, identification, iov, segment->length - ALB_ICRC_BYTES);
         store((uint8_t *)trailer->iov_base + trailer->iov_len - ALB_ICRC_BYTES, icrc);
     }
 }
@@ -171,23 +185,22 @@ static uint32_t words_from_identification(uint32_t length)
     return (IPV4_BYTES - 4 + UDP_BYTES + length) / 4;
 }
 
-bool alb_icrc_check(const struct alb_datagram *datagram, struct alb_icrc_peer *peer, uint16_t *identification,
-                    alb_time now)
+bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
+                    uint16_t *identification, alb_time now)
 {
     if (datagram->length % 4 || datagram->length < ALB_BTH_BYTES + ALB_ICRC_BYTES ||
         datagram->length > ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES)
         return false;
 
-    struct alb_icrc_prefix prefix;
+    const struct alb_icrc_prefix *prefix = prefix_of(flow, &datagram->peer, &datagram->local);
     uint32_t length = datagram->length - ALB_ICRC_BYTES;
     struct iovec iov = {.iov_base = (void *)datagram->bytes, .iov_len = length};
-    alb_icrc_prefix_init(&prefix, &datagram->peer, &datagram->local);
     uint32_t received;
     memcpy(&received, datagram->bytes + length, sizeof(received));
-    uint32_t difference = le32toh(received) ^ alb_icrc_compute(&prefix, 0, &iov, length);
+    uint32_t difference = le32toh(received) ^ alb_icrc_compute(prefix, 0, &iov, length);
 
     *identification = 0;
-    if (!prefix.is_ipv4)
+    if (!prefix->is_ipv4)
         return difference == 0;
     // The word that holds the identification in its first two bytes, had it differed from zero by what explains all.
     uint32_t word = alb_crc32_word_for(difference, words_from_identification(length));

@@ -20,20 +20,26 @@
 
 #include "wire/datagram.h"
 
-#define ALB_ICRC_PREFIX_MAX  56  // ones, IPv6 header, UDP header
 #define ALB_ICRC_BURST_IDENT 128 // identifications within a burst are below this (UDP_MAX_SEGMENTS of newer kernels)
 
-// Everything before the BTH as the ICRC sees it, length and identification still zero. The same for all packets from
-// one endpoint to another.
+// The CRC of what comes before the UDP length, length and identification of the IP header still zero. The same for all
+// packets from one endpoint to another.
 struct alb_icrc_prefix {
-    uint32_t words[ALB_ICRC_PREFIX_MAX / 4]; // bytes as on the wire; kept in words since they are used as such
-    uint8_t size;                            // bytes
+    uint32_t crc;
     bool is_ipv4;
 };
 
 // Both addresses are of one family; if they are not, the result is that of IPv6.
 void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpoint *source,
                           const struct alb_endpoint *destination);
+
+// The prefix that was used last, since the next packet is mostly of the same flow. All zero: none yet.
+struct alb_icrc_flow {
+    struct alb_endpoint source;
+    struct alb_endpoint destination;
+    struct alb_icrc_prefix prefix;
+    bool is_known;
+};
 
 // The ICRC of a packet whose first length bytes in iov run from the BTH to the pad; iov[0] holds the whole BTH at least
 // and what follows length is not looked at. identification matters for IPv4 only.
@@ -49,8 +55,8 @@ enum alb_icrc_ident {
 // Writes the ICRC into the last four bytes of every segment of a burst. source is the address and port the burst leaves
 // from (never a wildcard). To be called when nothing about the burst will change any more: a segment that is taken out
 // and sent alone must be sealed as such.
-void alb_icrc_seal(struct alb_tx *tx, const struct alb_burst *burst, const struct alb_endpoint *source,
-                   enum alb_icrc_ident ident);
+void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
+                   const struct alb_endpoint *source, enum alb_icrc_ident ident);
 
 // What one peer's IPv4 identifications have looked like. One per peer address. All zero: nothing heard yet.
 struct alb_icrc_peer {
@@ -70,5 +76,5 @@ bool alb_icrc_peer_admits(struct alb_icrc_peer *peer, uint16_t identification, a
 // True if a received datagram (length with ICRC; local is the address in its IP header, not a wildcard) has a good
 // ICRC. The identification that it must have had is stored, 0 over IPv6. A datagram that cannot be RoCE (shorter than
 // BTH and ICRC, not a multiple of four, longer than any header with 4096 bytes of payload) is not good.
-bool alb_icrc_check(const struct alb_datagram *datagram, struct alb_icrc_peer *peer, uint16_t *identification,
-                    alb_time now);
+bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
+                    uint16_t *identification, alb_time now);

@@ -157,6 +157,17 @@ static struct alb_endpoint endpoint_of(const struct end *end)
     return end->port.own[0].local;
 }
 
+static bool has_ipv6(void)
+{
+    struct alb_endpoint local = {.port = 40000};
+    struct alb_socket sock;
+    assert_true(alb_addr_parse("::1", &local.addr));
+    if (alb_socket_open(&sock, &local) != 0)
+        return false;
+    alb_socket_close(&sock);
+    return true;
+}
+
 static void alb_edge__bursts_arrive_in_order(const char *address_a, const char *address_b)
 {
     struct end *a = end_open(address_a), *b = end_open(address_b);
@@ -195,14 +206,44 @@ static void alb_edge__ipv4(void **state)
     alb_edge__bursts_arrive_in_order("127.94.0.1", "127.94.0.2");
 }
 
+static void alb_edge__every_datagram_has_its_hop_limit(const char *address_a, const char *address_b)
+{
+    static const uint8_t limits[] = {1, 1, 1, 7, 9, 9, 9, 7, 1, 1, 0, 0, 64, 255};
+    struct end *a = end_open(address_a), *b = end_open(address_b);
+    struct alb_endpoint peer = endpoint_of(b);
+    for (uint32_t batch = 0; batch < 3; batch++) {
+        for (uint32_t i = 0; i < ALB_COUNT(limits); i++) {
+            add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1, 8, 8);
+            a->sender->tx.bursts[a->sender->tx.burst_count - 1].hop_limit = limits[i];
+        }
+        send_batch(a, 1);
+    }
+    receive_all(b);
+    assert_int_equal(b->count, 3 * ALB_COUNT(limits));
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint8_t limit = limits[i % ALB_COUNT(limits)];
+        assert_int_equal(b->taken[i].hop_limit, limit ? limit : 64); // 0 leaves it to the system
+    }
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__hop_limit_ipv4(void **state)
+{
+    alb_edge__every_datagram_has_its_hop_limit("127.94.0.1", "127.94.0.2");
+}
+
+static void alb_edge__hop_limit_ipv6(void **state)
+{
+    if (!has_ipv6())
+        skip();
+    alb_edge__every_datagram_has_its_hop_limit("::1", "::1");
+}
+
 static void alb_edge__ipv6(void **state)
 {
-    struct alb_endpoint local = {.port = 40000};
-    struct alb_socket sock;
-    assert_true(alb_addr_parse("::1", &local.addr));
-    if (alb_socket_open(&sock, &local) != 0)
+    if (!has_ipv6())
         skip();
-    alb_socket_close(&sock);
     alb_edge__bursts_arrive_in_order("::1", "::1");
 }
 
@@ -488,6 +529,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_edge__ipv4),
         cmocka_unit_test(alb_edge__ipv6),
+        cmocka_unit_test(alb_edge__hop_limit_ipv4),
+        cmocka_unit_test(alb_edge__hop_limit_ipv6),
         cmocka_unit_test(alb_edge__without_gso),
         cmocka_unit_test(alb_edge__burst_that_the_kernel_refuses),
         cmocka_unit_test(alb_edge__what_cannot_be_sent_is_counted),

@@ -97,10 +97,11 @@ static void capture__icrc_checks_without_the_identification(void **state)
         struct alb_datagram datagram;
         struct alb_pcap_packet packet;
         struct alb_icrc_peer peers[2] = {0};
+        struct alb_icrc_flow flow = {0};
         capture_open(&capture, capture_names[i]);
         while (capture_next(&capture, &datagram, &packet)) {
             uint16_t identification;
-            assert_true(alb_icrc_check(&datagram, &peers[host_of(&packet)], &identification, packet.time));
+            assert_true(alb_icrc_check(&flow, &datagram, &peers[host_of(&packet)], &identification, packet.time));
             assert_int_equal(identification, packet.identification);
         }
         capture_close(&capture);
@@ -121,12 +122,13 @@ static void capture__a_corrupt_bit_is_caught(void **state)
         struct alb_datagram datagram;
         struct alb_pcap_packet packet;
         struct alb_icrc_peer peers[2] = {0};
+        struct alb_icrc_flow flow = {0};
         capture_open(&capture, capture_names[i]);
         while (capture_next(&capture, &datagram, &packet)) {
             uint16_t identification;
             struct alb_icrc_peer *peer = &peers[host_of(&packet)];
             // The peer is known by one good packet, so that its range is.
-            assert_true(alb_icrc_check(&datagram, peer, &identification, packet.time));
+            assert_true(alb_icrc_check(&flow, &datagram, peer, &identification, packet.time));
             uint8_t copy[4200];
             assert_in_range(datagram.length, 16, sizeof(copy));
             memcpy(copy, datagram.bytes, datagram.length);
@@ -136,7 +138,8 @@ static void capture__a_corrupt_bit_is_caught(void **state)
                 uint32_t bit = (uint32_t)((uint64_t)random * datagram.length * 8 >> 32);
                 copy[bit / 8] ^= 1 << bit % 8;
                 struct alb_icrc_peer known = *peer;
-                assert_int_equal(alb_icrc_check(&datagram, &known, &identification, packet.time), !is_covered(bit));
+                bool is_good = alb_icrc_check(&flow, &datagram, &known, &identification, packet.time);
+                assert_int_equal(is_good, !is_covered(bit));
                 copy[bit / 8] ^= 1 << bit % 8;
             }
         }

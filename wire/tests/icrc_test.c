@@ -17,6 +17,7 @@ struct fixture {
     struct alb_burst burst;
     struct alb_tx tx;
     struct alb_endpoint source;
+    struct alb_icrc_flow flow;
 };
 
 static struct fixture fixture;
@@ -86,12 +87,12 @@ static void icrc_seal__every_segment_checks_with_its_place_as_identification(voi
     for (unsigned i = 0; i < ALB_COUNT(families); i++) {
         struct fixture *f = make_burst(families[i].from, families[i].to, SEGMENTS, 1024, 333);
         struct alb_icrc_peer peer = {0};
-        alb_icrc_seal(&f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
+        alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
         for (uint32_t place = 0; place < SEGMENTS; place++) {
             uint8_t bytes[ROOM];
             uint16_t identification = 9999;
             struct alb_datagram datagram = receive(f, place, bytes);
-            assert_true(alb_icrc_check(&datagram, &peer, &identification, place));
+            assert_true(alb_icrc_check(&f->flow, &datagram, &peer, &identification, place));
             assert_int_equal(identification, i == 0 ? place : 0);
         }
     }
@@ -101,12 +102,12 @@ static void icrc_seal__numbers_nothing_when_segments_travel_alone(void **state)
 {
     struct fixture *f = make_burst("10.0.0.1", "10.0.0.2", SEGMENTS, 256, 256);
     struct alb_icrc_peer peer = {0};
-    alb_icrc_seal(&f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_ZERO);
+    alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_ZERO);
     for (uint32_t place = 0; place < SEGMENTS; place++) {
         uint8_t bytes[ROOM];
         uint16_t identification = 9999;
         struct alb_datagram datagram = receive(f, place, bytes);
-        assert_true(alb_icrc_check(&datagram, &peer, &identification, place));
+        assert_true(alb_icrc_check(&f->flow, &datagram, &peer, &identification, place));
         assert_int_equal(identification, 0);
     }
 }
@@ -119,9 +120,9 @@ static void icrc__every_payload_length_checks(void **state)
             struct alb_icrc_peer peer = {0};
             uint8_t bytes[ROOM];
             uint16_t identification;
-            alb_icrc_seal(&f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
+            alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
             struct alb_datagram datagram = receive(f, 0, bytes);
-            assert_true(alb_icrc_check(&datagram, &peer, &identification, 0));
+            assert_true(alb_icrc_check(&f->flow, &datagram, &peer, &identification, 0));
         }
     }
 }
@@ -142,7 +143,7 @@ static void icrc_check__finds_any_identification(void **state)
         uint32_t icrc = alb_icrc_compute(&prefix, (uint16_t)identification, &iov, length);
         for (unsigned i = 0; i < 4; i++)
             bytes[length + i] = (uint8_t)(icrc >> 8 * i);
-        assert_true(alb_icrc_check(&datagram, &peer, &found, 0));
+        assert_true(alb_icrc_check(&f->flow, &datagram, &peer, &found, 0));
         assert_int_equal(found, identification);
     }
 }
@@ -154,10 +155,10 @@ static void icrc_check__covers_addresses_ports_and_length(void **state)
         struct alb_icrc_peer peer = {0};
         uint8_t bytes[ROOM];
         uint16_t identification;
-        alb_icrc_seal(&f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
+        alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
         struct alb_datagram good = receive(f, 0, bytes);
         for (unsigned n = 0; n < 10; n++)
-            assert_true(alb_icrc_check(&good, &peer, &identification, 0));
+            assert_true(alb_icrc_check(&f->flow, &good, &peer, &identification, 0));
 
         struct alb_datagram bad[] = {good, good, good, good, good};
         bad[0].peer.port++;
@@ -167,15 +168,16 @@ static void icrc_check__covers_addresses_ports_and_length(void **state)
         bad[4].length -= 4;
         for (unsigned n = 0; n < ALB_COUNT(bad); n++) {
             struct alb_icrc_peer known = peer;
-            assert_false(alb_icrc_check(&bad[n], &known, &identification, 0));
+            assert_false(alb_icrc_check(&f->flow, &bad[n], &known, &identification, 0));
         }
         bytes[4] ^= 0xff; // congestion marks and reserved bits are not
-        assert_true(alb_icrc_check(&good, &peer, &identification, 0));
+        assert_true(alb_icrc_check(&f->flow, &good, &peer, &identification, 0));
     }
 }
 
 static void icrc_check__refuses_what_cannot_be_roce(void **state)
 {
+    struct alb_icrc_flow flow = {0};
     static uint8_t bytes[65536];
     struct alb_icrc_peer peer = {0};
     uint16_t identification;
@@ -183,12 +185,12 @@ static void icrc_check__refuses_what_cannot_be_roce(void **state)
     static const uint32_t lengths[] = {0, 1, 3, 4, 12, 15, 17, 4145, 4148, 65504};
     for (unsigned i = 0; i < ALB_COUNT(lengths); i++) {
         datagram.length = lengths[i];
-        assert_false(alb_icrc_check(&datagram, &peer, &identification, 0));
+        assert_false(alb_icrc_check(&flow, &datagram, &peer, &identification, 0));
     }
     // A mixture of families cannot come from a socket; it must do no harm either.
     datagram.length = 64;
     datagram.local = endpoint("fd99::1", 2);
-    assert_false(alb_icrc_check(&datagram, &peer, &identification, 0));
+    assert_false(alb_icrc_check(&flow, &datagram, &peer, &identification, 0));
 }
 
 // Random garbage passes as often as the header's comment says: from a known peer, never in as many tries as these.
@@ -199,17 +201,17 @@ static void icrc_check__random_corruption_is_refused(void **state)
     uint8_t bytes[ROOM];
     uint16_t identification;
     uint32_t random = 3, first_contact = 0;
-    alb_icrc_seal(&f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
+    alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE);
     struct alb_datagram datagram = receive(f, 0, bytes);
     for (unsigned n = 0; n < 10; n++)
-        assert_true(alb_icrc_check(&datagram, &peer, &identification, 0));
+        assert_true(alb_icrc_check(&f->flow, &datagram, &peer, &identification, 0));
     for (unsigned n = 0; n < 1000000; n++) {
         struct alb_icrc_peer known = peer, unknown = {0};
         random = random * 1664525 + 1013904223;
         uint32_t noise = random ^ random >> 16;
         memcpy(bytes + 40, &noise, 4);
-        assert_false(alb_icrc_check(&datagram, &known, &identification, 0));
-        first_contact += alb_icrc_check(&datagram, &unknown, &identification, 0);
+        assert_false(alb_icrc_check(&f->flow, &datagram, &known, &identification, 0));
+        first_contact += alb_icrc_check(&f->flow, &datagram, &unknown, &identification, 0);
     }
     assert_in_range(first_contact, 2, 60); // 15 expected
 }
