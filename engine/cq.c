@@ -105,6 +105,11 @@ struct alb_engine *alb_cq_engine(const struct alb_cq *cq)
     return cq->engine;
 }
 
+void alb_cq_set_silent(struct alb_cq *cq)
+{
+    cq->is_silent = true;
+}
+
 // A queue that is armed for anything stays so when it is asked for solicited completions only.
 void alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm)
 {
@@ -134,8 +139,12 @@ bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb
     struct alb_wc *slot = entry(cq, tail);
     *slot = *wc;
     slot->timestamp = now;
-    atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);
-    notify(cq, solicited || wc->status != ALB_WC_SUCCESS);
+    if (cq->is_silent) {
+        atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+    } else {
+        atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);
+        notify(cq, solicited || wc->status != ALB_WC_SUCCESS);
+    }
     return true;
 }
 

@@ -12,6 +12,7 @@ struct alb_cq {
     void *user;
     uint32_t refs; // queue pairs that use it, each use counted
     _Atomic bool overrun;
+    bool is_silent; // never notifies
     struct alb_event_node event;
     struct alb_wc *entries;
     uint32_t capacity;                  // a power of two

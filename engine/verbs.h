@@ -167,6 +167,9 @@ bool alb_cq_is_empty(const struct alb_cq *cq);
 void alb_cq_pop(struct alb_cq *cq);
 // [ring] Asks for one ALB_EVENT_CQ_NOTIFY. Any thread, at any time.
 void alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm);
+// For a queue whose notifications nobody could hear: arming it has no effect from now on, and each completion costs one
+// full barrier less. To be called before the queue is used.
+void alb_cq_set_silent(struct alb_cq *cq);
 // True once it has overrun: completions were lost, its queue pairs are in error.
 bool alb_cq_is_overrun(const struct alb_cq *cq);
 // Forgets the queued completions of a queue pair (reset, destroy). The caller also excludes [ring] calls on the queue.

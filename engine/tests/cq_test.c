@@ -99,6 +99,16 @@ static void cq_arm__next_outranks_solicited(void **state)
     assert_true(has_event(f, ALB_EVENT_CQ_NOTIFY));
 }
 
+static void cq_set_silent__nothing_is_told(void **state)
+{
+    struct fixture *f = *state;
+    alb_cq_set_silent(f->cq);
+    alb_cq_arm(f->cq, ALB_CQ_ARM_NEXT);
+    push(f->cq, 1, ALB_WC_WR_FLUSH_ERR, true);
+    assert_false(has_event(f, ALB_EVENT_CQ_NOTIFY));
+    assert_int_equal(alb_cq_peek(f->cq)->wr_id, 1);
+}
+
 static void cq_create__limits(void **state)
 {
     struct fixture *f = *state;
@@ -180,6 +190,7 @@ int main(void)
         FIXTURE_TEST(cq_arm__next_fires_once),
         FIXTURE_TEST(cq_arm__solicited_sleeps_through_others),
         FIXTURE_TEST(cq_arm__next_outranks_solicited),
+        FIXTURE_TEST(cq_set_silent__nothing_is_told),
         FIXTURE_TEST(cq_create__limits),
         FIXTURE_TEST(cq_destroy__busy_while_used),
         FIXTURE_TEST(cq_resize__keeps_what_is_queued),

@@ -45,13 +45,14 @@ struct alb_door_cq *alb_door_cq_create(struct ibv_context *outer, int entries, v
     error = alb_door_lock(context);
     if (!error) {
         error = alb_cq_create(context->engine, (uint32_t)entries, cq, &cq->engine_cq);
+        if (!error && !channel)
+            alb_cq_set_silent(cq->engine_cq);
         alb_door_unlock(context);
     }
     if (error) {
         free(cq);
         return alb_door_fail(error);
     }
-    pthread_mutex_init(&cq->poll_lock, NULL);
     init_public(&cq->cq, outer, cq_context, channel);
     cq->cq.cqe = (int)alb_cq_entries(cq->engine_cq);
     cq->cq.handle = alb_door_remember(context, ALB_DOOR_CQ, &cq->link);
@@ -93,7 +94,6 @@ static void free_cq(struct alb_door_cq *cq)
     if (cq->parent_domain)
         alb_door_pd_put(&cq->parent_domain->pd);
     alb_door_forget(alb_door_context(context), &cq->link);
-    pthread_mutex_destroy(&cq->poll_lock);
     pthread_mutex_destroy(&cq->cq.mutex);
     pthread_cond_destroy(&cq->cq.cond);
     free(cq);
@@ -133,11 +133,11 @@ int ibv_resize_cq(struct ibv_cq *outer, int entries)
     int error = alb_door_lock(context);
     if (error)
         return error;
-    pthread_mutex_lock(&cq->poll_lock);
+    alb_spinlock_take(&cq->poll_lock);
     error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
     if (!error)
         outer->cqe = (int)alb_cq_entries(cq->engine_cq);
-    pthread_mutex_unlock(&cq->poll_lock);
+    alb_spinlock_give(&cq->poll_lock);
     alb_door_unlock(context);
     return error;
 }
@@ -166,12 +166,12 @@ static int drain(struct alb_door_cq *cq, int count, struct ibv_wc *wc)
     const struct alb_wc *entry;
     if (alb_cq_is_empty(cq->engine_cq))
         return 0;
-    pthread_mutex_lock(&cq->poll_lock);
+    alb_spinlock_take(&cq->poll_lock);
     while (taken < count && (entry = alb_cq_peek(cq->engine_cq))) {
         copy_wc(&wc[taken++], entry);
         alb_cq_pop(cq->engine_cq);
     }
-    pthread_mutex_unlock(&cq->poll_lock);
+    alb_spinlock_give(&cq->poll_lock);
     return taken;
 }
 

@@ -28,16 +28,16 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     struct alb_door_cq *cq = door_cq(ex);
     if (attr && attr->comp_mask)
         return EINVAL;
-    pthread_mutex_lock(&cq->poll_lock);
+    alb_spinlock_take(&cq->poll_lock);
     int error = show(cq);
     if (error) {
-        pthread_mutex_unlock(&cq->poll_lock);
+        alb_spinlock_give(&cq->poll_lock);
         alb_device_poll(alb_door_context(ex->context)->device);
-        pthread_mutex_lock(&cq->poll_lock);
+        alb_spinlock_take(&cq->poll_lock);
         error = show(cq);
     }
     if (error)
-        pthread_mutex_unlock(&cq->poll_lock);
+        alb_spinlock_give(&cq->poll_lock);
     return error;
 }
 
@@ -55,7 +55,7 @@ static void end_poll(struct ibv_cq_ex *ex)
     if (cq->current)
         alb_cq_pop(cq->engine_cq);
     cq->current = NULL;
-    pthread_mutex_unlock(&cq->poll_lock);
+    alb_spinlock_give(&cq->poll_lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)

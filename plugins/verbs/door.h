@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "device/device.h"
 #include "plugins/verbs/notice.h"
+#include "plugins/verbs/spinlock.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -237,7 +238,7 @@ struct alb_door_cq {
     struct alb_list link;
     struct alb_cq *engine_cq;
     struct alb_door_pd *parent_domain; // or NULL
-    pthread_mutex_t poll_lock;
+    struct alb_spinlock poll_lock;
     const struct alb_wc *current; // between ibv_start_poll and ibv_end_poll: what is read, NULL past the last one
     struct alb_notice completion; // to the channel
     struct alb_notice overrun;    // asynchronous
@@ -266,7 +267,7 @@ struct alb_door_srq {
     struct alb_list link;
     struct alb_srq *engine_srq;
     struct alb_door_xrcd *xrcd; // NULL: not one of XRC
-    pthread_mutex_t post_lock;
+    struct alb_spinlock post_lock;
     struct alb_notice notices[ALB_DOOR_SRQ_NOTICES];
 };
 
@@ -321,8 +322,8 @@ struct alb_door_qp {
     struct ibv_qp_ex ex; // its first member is the struct ibv_qp
     struct alb_list link;
     struct alb_qp *engine_qp;
-    pthread_mutex_t send_lock;
-    pthread_mutex_t recv_lock;
+    struct alb_spinlock send_lock;
+    struct alb_spinlock recv_lock;
     struct alb_door_builder *builder; // ibv_wr_*: only if created with send_ops_flags
     struct ibv_xrcd *xrcd;            // XRC_RECV
     struct alb_door_target *target;   // XRC_RECV: the queue pair that this is a handle on

@@ -73,13 +73,13 @@ static int bind_mw(struct ibv_qp *outer, struct ibv_mw *mw, struct ibv_mw_bind *
     };
     if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED))
         return EINVAL;
-    pthread_mutex_lock(&qp->send_lock);
+    alb_spinlock_take(&qp->send_lock);
     int error = alb_qp_send_stage(qp->engine_qp, &wr);
     if (!error) {
         alb_qp_send_commit(qp->engine_qp);
         mw->rkey = wr.bind.rkey;
     }
-    pthread_mutex_unlock(&qp->send_lock);
+    alb_spinlock_give(&qp->send_lock);
     if (!error)
         alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     return error;

@@ -66,7 +66,7 @@ static int post_send(struct ibv_qp *outer, struct ibv_send_wr *wr, struct ibv_se
     struct alb_send_wr engine_wr;
     bool any = false;
     int error = 0;
-    pthread_mutex_lock(&qp->send_lock);
+    alb_spinlock_take(&qp->send_lock);
     for (; wr; wr = wr->next) {
         error = translate(qp, wr, &engine_wr);
         if (!error)
@@ -77,7 +77,7 @@ static int post_send(struct ibv_qp *outer, struct ibv_send_wr *wr, struct ibv_se
     }
     if (any)
         alb_qp_send_commit(qp->engine_qp);
-    pthread_mutex_unlock(&qp->send_lock);
+    alb_spinlock_give(&qp->send_lock);
     if (any)
         alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     if (error && bad_wr)
@@ -90,7 +90,7 @@ static int post_recv(struct ibv_qp *outer, struct ibv_recv_wr *wr, struct ibv_re
     struct alb_door_qp *qp = alb_door_qp(outer);
     bool kick = false;
     int error = 0;
-    pthread_mutex_lock(&qp->recv_lock);
+    alb_spinlock_take(&qp->recv_lock);
     for (; wr; wr = wr->next) {
         bool bell = false;
         if (has_sane_list(wr->num_sge, wr->sg_list))
@@ -102,7 +102,7 @@ static int post_recv(struct ibv_qp *outer, struct ibv_recv_wr *wr, struct ibv_re
             break;
         kick |= bell;
     }
-    pthread_mutex_unlock(&qp->recv_lock);
+    alb_spinlock_give(&qp->recv_lock);
     if (kick)
         alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     if (error && bad_wr)

@@ -145,8 +145,6 @@ static struct ibv_qp *publish(struct alb_door_qp *qp)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
     outer->qp_num = alb_qp_number(qp->engine_qp);
-    pthread_mutex_init(&qp->send_lock, NULL);
-    pthread_mutex_init(&qp->recv_lock, NULL);
     pthread_mutex_init(&outer->mutex, NULL);
     pthread_cond_init(&outer->cond, NULL);
     outer->handle = alb_door_remember(alb_door_context(outer->context), ALB_DOOR_QP, &qp->link);
@@ -258,17 +256,17 @@ static void lock_queues(const struct ibv_qp *qp)
     struct alb_door_cq *b = qp->recv_cq ? alb_door_cq(qp->recv_cq) : NULL;
     struct alb_door_cq *first = a < b ? a : b, *second = a < b ? b : a;
     if (first)
-        pthread_mutex_lock(&first->poll_lock);
+        alb_spinlock_take(&first->poll_lock);
     if (second && second != first)
-        pthread_mutex_lock(&second->poll_lock);
+        alb_spinlock_take(&second->poll_lock);
 }
 
 static void unlock_queues(const struct ibv_qp *qp)
 {
     if (qp->send_cq)
-        pthread_mutex_unlock(&alb_door_cq(qp->send_cq)->poll_lock);
+        alb_spinlock_give(&alb_door_cq(qp->send_cq)->poll_lock);
     if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-        pthread_mutex_unlock(&alb_door_cq(qp->recv_cq)->poll_lock);
+        alb_spinlock_give(&alb_door_cq(qp->recv_cq)->poll_lock);
 }
 
 // The completions of a queue pair end with it, and with its move to RESET (ibv_destroy_qp(3)). Those of XRC's receives
@@ -344,8 +342,6 @@ static void free_qp(struct alb_door_qp *qp)
     if (outer->pd)
         alb_door_pd_put(outer->pd);
     alb_door_forget(alb_door_context(outer->context), &qp->link);
-    pthread_mutex_destroy(&qp->send_lock);
-    pthread_mutex_destroy(&qp->recv_lock);
     pthread_mutex_destroy(&outer->mutex);
     pthread_cond_destroy(&outer->cond);
     free(qp);
@@ -395,15 +391,15 @@ int ibv_destroy_qp(struct ibv_qp *outer)
 static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
-    pthread_mutex_lock(&qp->send_lock);
-    pthread_mutex_lock(&qp->recv_lock);
+    alb_spinlock_take(&qp->send_lock);
+    alb_spinlock_take(&qp->recv_lock);
     lock_queues(outer);
     int error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
     if (!error)
         forget_completions(outer, qp->engine_qp);
     unlock_queues(outer);
-    pthread_mutex_unlock(&qp->recv_lock);
-    pthread_mutex_unlock(&qp->send_lock);
+    alb_spinlock_give(&qp->recv_lock);
+    alb_spinlock_give(&qp->send_lock);
     return error;
 }
 

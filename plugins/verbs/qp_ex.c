@@ -199,7 +199,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 static void wr_start(struct ibv_qp_ex *ex)
 {
     struct alb_door_qp *qp = door_qp(ex);
-    pthread_mutex_lock(&qp->send_lock);
+    alb_spinlock_take(&qp->send_lock);
     qp->builder->error = 0;
     qp->builder->is_open = false;
 }
@@ -213,7 +213,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
         alb_qp_send_abort(qp->engine_qp);
     else
         alb_qp_send_commit(qp->engine_qp);
-    pthread_mutex_unlock(&qp->send_lock);
+    alb_spinlock_give(&qp->send_lock);
     if (!error)
         alb_device_kick(alb_door_context(ex->qp_base.context)->device, qp->engine_qp);
     return error;
@@ -224,7 +224,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
     struct alb_door_qp *qp = door_qp(ex);
     qp->builder->is_open = false;
     alb_qp_send_abort(qp->engine_qp);
-    pthread_mutex_unlock(&qp->send_lock);
+    alb_spinlock_give(&qp->send_lock);
 }
 
 // ---- creation ------------------------------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ static struct ibv_srq *create(struct ibv_srq_init_attr_ex *init)
         free(srq);
         return alb_door_fail(error);
     }
-    pthread_mutex_init(&srq->post_lock, NULL);
     pthread_mutex_init(&srq->srq.mutex, NULL);
     pthread_cond_init(&srq->srq.cond, NULL);
     srq->srq.handle = alb_door_remember(context, ALB_DOOR_SRQ, &srq->link);
@@ -121,7 +120,6 @@ static void free_srq(struct alb_door_srq *srq)
     if (srq->xrcd)
         atomic_fetch_sub(&srq->xrcd->refs, 1);
     alb_door_forget(alb_door_context(srq->srq.context), &srq->link);
-    pthread_mutex_destroy(&srq->post_lock);
     pthread_mutex_destroy(&srq->srq.mutex);
     pthread_cond_destroy(&srq->srq.cond);
     free(srq);
@@ -163,10 +161,10 @@ int ibv_modify_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr, int mask)
     int error = alb_door_lock(context);
     if (error)
         return error;
-    pthread_mutex_lock(&srq->post_lock);
+    alb_spinlock_take(&srq->post_lock);
     error = alb_srq_modify(srq->engine_srq, mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
                            mask & IBV_SRQ_LIMIT ? attr->srq_limit : UINT32_MAX);
-    pthread_mutex_unlock(&srq->post_lock);
+    alb_spinlock_give(&srq->post_lock);
     alb_door_unlock(context);
     return error;
 }
@@ -188,7 +186,7 @@ static int post_srq_recv(struct ibv_srq *outer, struct ibv_recv_wr *wr, struct i
 {
     struct alb_door_srq *srq = alb_door_srq(outer);
     int error = 0;
-    pthread_mutex_lock(&srq->post_lock);
+    alb_spinlock_take(&srq->post_lock);
     for (; wr; wr = wr->next) {
         if (wr->num_sge < 0 || (wr->num_sge > 0 && !wr->sg_list))
             error = EINVAL;
@@ -198,7 +196,7 @@ static int post_srq_recv(struct ibv_srq *outer, struct ibv_recv_wr *wr, struct i
         if (error)
             break;
     }
-    pthread_mutex_unlock(&srq->post_lock);
+    alb_spinlock_give(&srq->post_lock);
     if (error && bad_wr)
         *bad_wr = wr;
     return error;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The lock of what a program posts to or polls: held for some dozen nanoseconds and mostly by one thread, so it is
+// given back by a plain store, which a mutex (that has to look for sleepers) cannot do. Who finds it taken offers its
+// core to the holder. All zero: free.
+#pragma once
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct alb_spinlock {
+    atomic_bool is_held;
+};
+
+static inline void alb_spinlock_take(struct alb_spinlock *lock)
+{
+    while (atomic_exchange_explicit(&lock->is_held, true, memory_order_acquire))
+        sched_yield();
+}
+
+static inline void alb_spinlock_give(struct alb_spinlock *lock)
+{
+    atomic_store_explicit(&lock->is_held, false, memory_order_release);
+}
