@@ -160,9 +160,13 @@ static void flatten(struct alb_outbox *outbox, uint32_t i, const struct alb_outb
 }
 
 // What a message needs said of its hop limit, 0 for nothing: a socket takes over a limit that two messages in a row ask
-// for, since to say it with each makes sending dearer.
-static uint8_t hop_limit_to_say(struct alb_outbox *outbox, struct alb_socket *socket, uint8_t hop_limit)
+// for, since to say it with each makes sending dearer. (What it takes over is for unicast.)
+static uint8_t hop_limit_to_say(struct alb_outbox *outbox, const struct alb_outbox_message *message)
 {
+    struct alb_socket *socket = message->socket;
+    uint8_t hop_limit = message->hop_limit;
+    if (alb_addr_is_multicast(&message->peer->addr))
+        return hop_limit;
     if (hop_limit == 0)
         hop_limit = IPDEFTTL;
     if (hop_limit != socket->hop_limit && hop_limit == socket->hop_limit_last) {
@@ -177,7 +181,7 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
 {
     if (outbox->count == ALB_OUTBOX_MESSAGES || (outbox->count > 0 && outbox->socket != message->socket))
         alb_outbox_flush(outbox);
-    uint8_t hop_limit = hop_limit_to_say(outbox, message->socket, message->hop_limit);
+    uint8_t hop_limit = hop_limit_to_say(outbox, message);
     uint32_t i = outbox->count++;
     struct msghdr *header = &outbox->headers[i].msg_hdr;
     outbox->socket = message->socket;
