@@ -30,7 +30,7 @@ static int check_init(const struct alb_engine *engine, const struct alb_qp_init 
     if (init->type == ALB_QPT_XRC_RECV)
         return init->xrcd ? 0 : EINVAL;
     bool receives = init->type != ALB_QPT_XRC_SEND;
-    if (!init->send_cq || (receives && !init->recv_cq))
+    if (!init->send_cq || (receives && (!init->recv_cq || (init->srq && init->srq->xrcd))))
         return EINVAL;
     if (cap->send_wr_max > config->send_wr_max || cap->send_sge_max > config->sge_max ||
         cap->inline_max_bytes > config->inline_max_bytes)

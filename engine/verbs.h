@@ -312,9 +312,9 @@ struct alb_qp_init {
     alb_qpn qpn; // 0: a random one (the usual); else that one, for CM and the simulator
 };
 
-// cap is rounded up in place of what was asked. EINVAL beyond the limits; ENOMEM when no number is free. An XRC_SEND
-// queue pair has no receive side (recv_cq and srq are not looked at), an XRC_RECV one has nothing but its domain: pd is
-// NULL, no queue is looked at.
+// cap is rounded up in place of what was asked. EINVAL beyond the limits, or attached to a shared receive queue of XRC;
+// ENOMEM when no number is free. An XRC_SEND queue pair has no receive side (recv_cq and srq are not looked at), an
+// XRC_RECV one has nothing but its domain: pd is NULL, no queue is looked at.
 int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **qp);
 // The state table and masks of ibv_modify_qp(3). EINVAL: move or mask not allowed or attribute out of range;
 // EOPNOTSUPP: path migration, rate limits.

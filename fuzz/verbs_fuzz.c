@@ -32,6 +32,7 @@ static struct world {
     struct alb_region *mrs[OBJECTS], *mws[OBJECTS];
     struct alb_cq *cqs[OBJECTS];
     struct alb_srq *srqs[OBJECTS];
+    struct alb_xrcd *xrcds[OBJECTS];
     struct alb_ah *ahs[OBJECTS];
     struct alb_qp *qps[OBJECTS];
     struct alb_burst bursts[SEGMENTS];
@@ -170,9 +171,23 @@ static void make_srq(void)
     struct alb_pd *pd = PICK(w.pds);
     struct alb_srq **srq = &PICK(w.srqs);
     uint32_t wr_max = number(32), sge_max = number(6), limit = number(8);
+    struct alb_xrcd *xrcd = PICK(w.xrcds);
+    struct alb_cq *cq = PICK(w.cqs);
     size_t held = w.bytes_held;
-    if (pd && !*srq && !is_ok(alb_srq_create(pd, wr_max, sge_max, limit, NULL, srq), held, EINVAL, ENOMEM, 0))
+    if (!pd || *srq)
+        return;
+    int error = xrcd && cq ? alb_srq_create_xrc(pd, xrcd, cq, wr_max, sge_max, limit, NULL, srq)
+                           : alb_srq_create(pd, wr_max, sge_max, limit, NULL, srq);
+    if (!is_ok(error, held, EINVAL, ENOMEM, 0))
         *srq = NULL;
+}
+
+static void make_xrcd(void)
+{
+    struct alb_xrcd **xrcd = &PICK(w.xrcds);
+    size_t held = w.bytes_held;
+    if (!*xrcd && !is_ok(alb_xrcd_create(w.engine, xrcd), held, ENOMEM, 0, 0))
+        *xrcd = NULL;
 }
 
 static struct alb_av any_av(void)
@@ -214,10 +229,11 @@ static void make_qp(void)
     struct alb_pd *pd = PICK(w.pds);
     struct alb_qp **qp = &PICK(w.qps);
     struct alb_qp_init init = {
-        .type = number(6),
+        .type = number(11),
         .send_cq = PICK(w.cqs),
         .recv_cq = PICK(w.cqs),
         .srq = draw() & 1 ? PICK(w.srqs) : NULL,
+        .xrcd = PICK(w.xrcds),
         .cap = {number(20), number(20), number(6), number(6), number(100)},
         .sq_sig_all = draw() & 1,
         .qpn = numbers[draw() & 7],
@@ -225,7 +241,7 @@ static void make_qp(void)
     size_t held = w.bytes_held;
     if (!pd || *qp)
         return;
-    int error = alb_qp_create(pd, &init, qp);
+    int error = alb_qp_create(init.type == ALB_QPT_XRC_RECV ? NULL : pd, &init, qp);
     if (error == EADDRINUSE && init.qpn)
         error = EINVAL;
     if (!is_ok(error, held, EINVAL, ENOMEM, EOPNOTSUPP))
@@ -289,7 +305,7 @@ static uint32_t usual_mask(const struct alb_qp *qp, enum alb_qp_state to)
             ALB_QP_AV,
         };
         static const uint32_t ud[] = {ALB_QP_PKEY_INDEX | ALB_QP_PORT | ALB_QP_QKEY, 0, ALB_QP_SQ_PSN, ALB_QP_QKEY};
-        const uint32_t *masks = alb_qp_kind(qp) == ALB_QPT_RC ? rc : alb_qp_kind(qp) == ALB_QPT_UC ? uc : ud;
+        const uint32_t *masks = alb_qp_kind(qp) == ALB_QPT_UC ? uc : alb_qp_kind(qp) == ALB_QPT_UD ? ud : rc;
         if (alb_qp_state_can_move(alb_qp_kind(qp), alb_qp_current_state(qp), to, masks[bits] | ALB_QP_STATE))
             return masks[bits] | ALB_QP_STATE;
     }
@@ -321,6 +337,7 @@ static void post_send(void)
     struct alb_qp *qp = PICK(w.qps);
     struct alb_qp *peer = PICK(w.qps);
     struct alb_region *mw = PICK(w.mws), *mr = PICK(w.mrs);
+    const struct alb_srq *srq = PICK(w.srqs);
     uint8_t how = draw();
     struct alb_sge sge[8];
     uint32_t count = draw() % 8;
@@ -344,6 +361,7 @@ static void post_send(void)
                       : draw() & 1 ? ALB_MULTICAST_QPN
                                    : draw32(),
         .remote_qkey = how >> 7,
+        .remote_srqn = srq ? alb_srq_number(srq) : 0,
     };
     if (wr.opcode == ALB_WR_BIND_MW) {
         wr.sge_count = 0;
@@ -512,7 +530,7 @@ static void destroy_qp(struct alb_qp **qp)
 static void destroy(void)
 {
     struct alb_qp **qp;
-    switch (draw() % 7) {
+    switch (draw() % 8) {
     case 0:
         DESTROY(w.pds, alb_pd_destroy);
         break;
@@ -536,6 +554,9 @@ static void destroy(void)
         if (*qp)
             destroy_qp(qp);
         break;
+    case 7:
+        DESTROY(w.xrcds, alb_xrcd_destroy);
+        break;
     }
 }
 
@@ -554,6 +575,7 @@ static void destroy_all(void)
             destroy_qp(&w.qps[i]);
     DESTROY_ALL(w.ahs, alb_ah_destroy);
     DESTROY_ALL(w.srqs, alb_srq_destroy);
+    DESTROY_ALL(w.xrcds, alb_xrcd_destroy);
     DESTROY_ALL(w.cqs, alb_cq_destroy);
     DESTROY_ALL(w.mws, alb_mw_destroy);
     DESTROY_ALL(w.mrs, alb_mr_destroy);
@@ -567,7 +589,7 @@ static void operate(void)
     static void (*const operations[])(void) = {
         make_pd,   make_mr,   change_mr, make_mw,   make_cq,   make_srq,  make_ah,      make_qp,       modify_qp,
         modify_qp, modify_qp, modify_qp, post_send, post_send, post_send, post_receive, use_cq,        modify_srq,
-        loop_back, loop_back, loop_back, pass_time, look,      destroy,   post_receive, change_groups,
+        loop_back, loop_back, loop_back, pass_time, look,      destroy,   post_receive, change_groups, make_xrcd,
     };
     uint8_t which = draw();
     w.refused_from = which > 250 ? 1 + draw() % 4 : 0;
@@ -598,6 +620,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config.pd_max = 4;
     config.cq_max = 5;
     config.srq_max = 3;
+    config.xrcd_max = 3;
     config.ah_max = 4;
     config.group_max = 3;
     config.group_qp_max = 2;

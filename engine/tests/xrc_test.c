@@ -278,6 +278,9 @@ static void alb_qp_create__halves(void **state)
     init.type = ALB_QPT_XRC_SEND;
     assert_int_equal(alb_qp_create(c->pds[0], &init, &qp), EINVAL); // no completion queue
     assert_int_equal(alb_qp_create(NULL, &init, &qp), EINVAL);
+    init = (struct alb_qp_init){
+        .type = ALB_QPT_RC, .send_cq = c->cqs[0], .recv_cq = c->cqs[0], .srq = c->srqs[0]}; // which peers name
+    assert_int_equal(alb_qp_create(c->pds[0], &init, &qp), EINVAL);
 
     struct alb_qp_attr attr;
     alb_qp_query(c->receiver, &attr, &init);
