@@ -23,9 +23,9 @@ check:
 	@$(MAKE) --no-print-directory all
 	@scripts/check.sh $(BUILD) quick
 
-# Everything that runs on one machine without a guest: the whole table, the kill and crowd tests, pyverbs.
+# Everything that runs on one machine without a guest: the whole table, the kill and crowd tests, UCX, libfabric and MPI, pyverbs.
 check-all:
-	@scripts/setup.sh build check
+	@scripts/setup.sh build check stacks
 	@$(MAKE) --no-print-directory all
 	@scripts/check.sh $(BUILD) all
 
@@ -51,7 +51,7 @@ format:
 
 lint: configure
 	@git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror
-	@git ls-files '*.c' | grep -v '^fuzz/' | xargs -r -P $(JOBS) -n 8 clang-tidy -p $(BUILD) --quiet
+	@git ls-files '*.c' | grep -v -e '^fuzz/' -e '^tests/stacks/' | xargs -r -P $(JOBS) -n 8 clang-tidy -p $(BUILD) --quiet
 
 clean:
 	@rm -rf $(BUILD)
@@ -60,7 +60,7 @@ help:
 	@echo 'make            release build: programs in build/bin, libraries in build/lib'
 	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
-	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, pyverbs'
+	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI, pyverbs'
 	@echo 'make bench      speed beside the raw limit of this machine: JSON lines and a table'
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
 	@echo 'make fuzz       fuzzers, for a bounded time'

@@ -25,6 +25,8 @@ all)
     part capture 300 python3 tests/e2e/capture.py --build "$build"
     part kill 900 python3 tests/e2e/kill.py --build "$build"
     part crowd 900 python3 tests/e2e/crowd.py --build "$build"
+    part stacks 1800 python3 tests/stacks/run.py --build "$build"
+    part stacks-faults 3600 python3 tests/stacks/run.py --build "$build" --faults 'loss=0.5%,reorder=1%'
     part pyverbs 1800 python3 tests/conformance/run_pyverbs.py --build "$build"
     ;;
 *)
