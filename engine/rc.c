@@ -7,17 +7,22 @@
 
 #include <errno.h>
 
-// A bare acknowledgement is shorter than any request, so it can end a burst and not begin one: behind requests it
-// leaves in the same message as they (LESSONS 15).
+// Answering and asking take turns, so that a peer that asks without end leaves room for what was posted here. A bare
+// acknowledgement is shorter than any request, so it can end a burst and not begin one: behind requests it leaves in
+// the same message as they (LESSONS 15).
 static enum alb_build_result build_packets(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
 {
     enum alb_build_result requests, answers = ALB_BUILD_IDLE;
-    if (alb_rc_owes_more_than_ack(rc)) {
+    if (alb_rc_owes_more_than_ack(rc) && !rc->asks_next) {
         answers = alb_rc_build_answers(rc, builder, now);
-        if (answers != ALB_BUILD_IDLE)
+        rc->asks_next = answers != ALB_BUILD_IDLE;
+        if (rc->asks_next)
             return answers;
     }
     requests = alb_rc_build_requests(rc, builder, now);
+    rc->asks_next = false;
+    if (requests == ALB_BUILD_MORE && alb_rc_owes_more_than_ack(rc))
+        return requests;
     if (requests != ALB_BUILD_FULL && alb_rc_owes(rc))
         answers = alb_rc_build_answers(rc, builder, now);
     return ALB_MAX(requests, answers);
@@ -200,6 +205,7 @@ static void reset(struct alb_rc *rc)
     for (uint32_t i = 0; i < rc->answer_capacity; i++)
         rc->replays[i].is_valid = false;
     rc->ack_is_due = rc->nak_is_due = false;
+    rc->asks_next = false;
     rc->farewells = 0;
 }
 

@@ -40,6 +40,8 @@ struct alb_rc {
     enum alb_service service;
     uint8_t opcode_base; // of the service: its opcodes are those of RC behind another base
 
+    bool asks_next; // the last turn was spent on answers
+
     // Requester.
     alb_psn una, next, high;
     uint32_t cursor;         // send queue index of the request that next belongs to

@@ -229,11 +229,42 @@ static void rc__ends_in_the_middle_of_everything(void **state)
     }
 }
 
+// Packets of the next batch of side 0, which takes sixteen in turns of four: requests, and answers.
+static void count_batch(struct context *c, uint32_t *requests, uint32_t *answers)
+{
+    struct pair_host *host = &c->pair->hosts[0];
+    host->tx.burst_segments_max = 4;
+    host->tx.segment_capacity = 16;
+    alb_engine_bells(host->engine, c->pair->now);
+    alb_engine_tx(host->engine, &host->tx, c->pair->now);
+    *requests = *answers = 0;
+    for (uint32_t i = 0; i < host->tx.segment_count; i++) {
+        const uint8_t *bytes = host->iov[host->segments[i].iov_first].iov_base;
+        ++*(alb_opcode_info(bytes[0])->flags & ALB_OPCODE_REQUEST ? requests : answers);
+    }
+}
+
+static void rc__answering_and_asking_take_turns(void **state)
+{
+    struct context *c = *state;
+    uint32_t requests, answers;
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_READ, 1, 0, 0, 50 * MTU), 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    ask(c, ALB_WR_RDMA_WRITE, 50 * MTU);
+    for (int batch = 0; batch < 3; batch++) {
+        count_batch(c, &requests, &answers);
+        assert_int_equal(requests, 8);
+        assert_int_equal(answers, 8);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rc__numbers_are_told_when_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(rc__quiet, setup, teardown),
+        cmocka_unit_test_setup_teardown(rc__answering_and_asking_take_turns, setup, teardown),
         cmocka_unit_test(rc__peers_are_limited),
         cmocka_unit_test_setup_teardown(rc__another_address_while_draining, setup, teardown),
         cmocka_unit_test_setup_teardown(rc__limits_change_only_with_nothing_outstanding, setup, teardown),
