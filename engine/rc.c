@@ -295,8 +295,11 @@ static bool is_quiet(const struct alb_qp *qp)
         return true;
     if (alb_qp_current_state(qp) == ALB_QPS_ERR)
         return !alb_rc_owes(rc);
-    return rc->una == rc->high && !alb_rc_owes(rc) &&
-           rc->started == atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+    // While draining, what has not begun waits for the program.
+    bool is_draining = alb_qp_current_state(qp) == ALB_QPS_SQD;
+    uint32_t done = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+    uint32_t wanted = is_draining ? done : atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+    return rc->una == rc->high && !alb_rc_owes(rc) && rc->started == wanted;
 }
 
 // With independent losses of 1 %, three acknowledgements leave one peer in a million waiting.

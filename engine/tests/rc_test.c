@@ -80,6 +80,27 @@ static void rc__quiet(void **state)
     assert_true(alb_engine_is_quiet(engines[1]));
 }
 
+// What has not begun when draining begins waits for the program, not for the peer.
+static void rc__quiet_when_drained(void **state)
+{
+    struct context *c = *state;
+    struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
+    ask(c, ALB_WR_RDMA_WRITE, 8);
+    pair_send(c->pair, 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    ask(c, ALB_WR_RDMA_WRITE, 8);
+    assert_false(alb_qp_is_quiet(c->qps[0])); // the first is not acknowledged
+    pair_settle(c->pair);
+    expect(c, ALB_WC_SUCCESS);
+    assert_true(alb_qp_is_quiet(c->qps[0]));
+    attr.state = ALB_QPS_RTS;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_false(alb_qp_is_quiet(c->qps[0]));
+    pair_settle(c->pair);
+    expect(c, ALB_WC_SUCCESS);
+    assert_true(alb_qp_is_quiet(c->qps[0]));
+}
+
 static void few_peers(struct alb_engine_config *config)
 {
     config->peer_max = 2;
@@ -264,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rc__numbers_are_told_when_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(rc__quiet, setup, teardown),
+        cmocka_unit_test_setup_teardown(rc__quiet_when_drained, setup, teardown),
         cmocka_unit_test_setup_teardown(rc__answering_and_asking_take_turns, setup, teardown),
         cmocka_unit_test(rc__peers_are_limited),
         cmocka_unit_test_setup_teardown(rc__another_address_while_draining, setup, teardown),
