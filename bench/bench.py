@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run.
+"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py.
 
 Every round runs the contestants of a case one after the other; figures are medians over the rounds, and the ratio is the median of
 the rounds' own ratios, so that a machine that changes its pace does not change the verdict. One line of JSON a case, a table at the end.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import stacks  # noqa: E402
 from measure import Failed, best_window, perftest, raw, tcp  # noqa: E402
 from harness import TOP, Albedo, Place, namespaces  # noqa: E402
 
@@ -74,7 +75,6 @@ class Bench:
             sys.exit("%s is not there: run make first, or give --build" % self.raw_program)
         self.albedo = None if arguments.raw_only else Albedo(arguments.build)
         self.repeat, self.quick = arguments.repeat, arguments.quick
-        self.failures = 0
 
     def contestants(self, network, case):
         """Name -> a call that measures once. The raw program gets its best window for this very case."""
@@ -106,7 +106,6 @@ class Bench:
                 for name, measure in contestants.items():
                     rounds.setdefault(name, []).append(measure()[case.figure])
         except Failed as failure:
-            self.failures += 1
             row["error"] = str(failure)
             return row
         for name, values in rounds.items():
@@ -191,6 +190,7 @@ def parse_arguments():
     parser.add_argument("--json", metavar="FILE", help="also write the lines of JSON there (default BUILD/bench.jsonl)")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default 5)")
     parser.add_argument("--raw-only", action="store_true", help="the machine's limits alone, without Albedo")
+    parser.add_argument("--section", choices=["perftest", "stacks"], help="only perftest beside raw UDP, or only UCX and MPI")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     arguments = parser.parse_args()
     arguments.repeat = arguments.repeat or (3 if arguments.quick else 5)
@@ -200,11 +200,48 @@ def parse_arguments():
     return arguments
 
 
+def wanted(arguments, name):
+    return not arguments.case or any(text in name for text in arguments.case)
+
+
+def run_perftest(bench, found, arguments, say):
+    """The cases of all networks; their rows."""
+    rows = []
+    for make in found:
+        network = make()
+        for case in cases_for(network, arguments.quick):
+            name = "%s/%s/%d" % (network.name, case.name, case.size)
+            if not wanted(arguments, name):
+                continue
+            if arguments.list:
+                print(name)
+                continue
+            rows.append(bench.run(network, case))
+            say(rows[-1])
+    return rows
+
+
+def run_stacks(arguments, say):
+    """(rows, reasons why there are none)."""
+    cases = [case for case in stacks.table(arguments.quick) if wanted(arguments, case.full_name())]
+    if arguments.list:
+        print("".join(case.full_name() + "\n" for case in cases), end="")
+        return [], []
+    if not cases or arguments.raw_only:
+        return [], []
+    if stacks.missing():
+        return [], ["stacks: %s missing (scripts/setup.sh stacks)" % ", ".join(stacks.missing())]
+    bench, rows = stacks.Bench(Albedo(arguments.build), arguments.repeat), []
+    for case in cases:
+        rows.append(bench.run(case))
+        say(rows[-1])
+    return rows, []
+
+
 def main():
     arguments = parse_arguments()
     signal.signal(signal.SIGINT, lambda number, frame: sys.exit(130))
-    found, missing = networks()
-    rows = []
+    found, missing = networks() if arguments.section != "stacks" else ([], [])
     bench = Bench(arguments)
     load = os.getloadavg()[0]
     with open(arguments.json, "w") as file:
@@ -215,27 +252,23 @@ def main():
 
         if not arguments.list:
             say({"environment": environment()})
-        for make in found:
-            network = make()
-            for case in cases_for(network, arguments.quick):
-                name = "%s/%s/%d" % (network.name, case.name, case.size)
-                if arguments.case and not any(text in name for text in arguments.case):
-                    continue
-                if arguments.list:
-                    print(name)
-                    continue
-                rows.append(bench.run(network, case))
-                say(rows[-1])
+        rows = run_perftest(bench, found, arguments, say)
+        stack_rows, reasons = run_stacks(arguments, say) if arguments.section != "perftest" else ([], [])
+        missing += reasons
         for reason in missing:
             say({"skipped": reason})
     if arguments.list:
         return
-    print_table(rows)
+    if rows:
+        print_table(rows)
+    if stack_rows:
+        stacks.print_table(stack_rows)
     if load > os.cpu_count() / 2:
         print("The machine was busy (load %.1f on %d cores): repeat this on an idle one." % (load, os.cpu_count()))
     for reason in missing:
         print("skipped: " + reason)
-    sys.exit(1 if bench.failures or not rows else 0)
+    failures = [row for row in rows + stack_rows if "error" in row]
+    sys.exit(1 if failures or not rows + stack_rows else 0)
 
 
 if __name__ == "__main__":
