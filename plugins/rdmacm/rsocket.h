@@ -6,8 +6,7 @@
 // something may have happened to the rsocket. In it are the completion channels and an eventfd by which threads wake
 // each other.
 //
-// Locks, outermost first: an rsocket's lock; that of the listener it came from; those of door.h. The table's lock is
-// taken with none of them, and none is taken with it held.
+// Locks, outermost first: an rsocket's lock; that of the listener it came from; those of door.h; the table's.
 #pragma once
 
 #include "plugins/rdmacm/door.h"
@@ -91,6 +90,8 @@ struct rsocket *rsocket_get(int fd);
 struct rsocket *rsocket_ref(struct rsocket *rs);
 void rsocket_put(struct rsocket *rs);
 int rsocket_table_add(struct rsocket *rs);
+// Gives it the lowest free number instead of its own. An error number.
+int rsocket_table_renumber(struct rsocket *rs);
 // Takes it out of the table; the table's reference is the caller's. NULL: it is not there (any more).
 struct rsocket *rsocket_table_take(int fd);
 // The lowest number at or above one, with a reference, or NULL.

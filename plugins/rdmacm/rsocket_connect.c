@@ -269,6 +269,21 @@ static int take_accepted(struct rsocket *rs, struct rsocket_stream **out)
     return 0;
 }
 
+// Its number is one that was free when the program asked, as with sockets: librspreload takes a number of its own just
+// before, and counts on it to be the lower one.
+static int number_of(struct rsocket_stream *accepted)
+{
+    struct rsocket *rs = &accepted->rs;
+    rsocket_lock(rs);
+    int error = rsocket_table_renumber(rs);
+    if (!error)
+        rsocket_service_again(rs); // under its new number
+    rsocket_unlock(rs);
+    if (error)
+        rsocket_stream_abandon(accepted);
+    return error;
+}
+
 int raccept(int socket, struct sockaddr *address, socklen_t *length)
 {
     struct rsocket *rs = rsocket_get(socket);
@@ -279,6 +294,8 @@ int raccept(int socket, struct sockaddr *address, socklen_t *length)
     int error = take_accepted(rs, &accepted);
     rsocket_unlock(rs);
     rsocket_put(rs);
+    if (!error)
+        error = number_of(accepted);
     if (error)
         return rdmacm_fail(error);
     int fd = accepted->rs.fd;

@@ -2,8 +2,10 @@
 // The rsockets of the process by their numbers, and the references that keep them while calls use them.
 #include "plugins/rdmacm/rsocket.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     pthread_mutex_t lock;
@@ -70,6 +72,23 @@ struct rsocket *rsocket_table_take(int fd)
     }
     pthread_mutex_unlock(&table.lock);
     return rs;
+}
+
+int rsocket_table_renumber(struct rsocket *rs)
+{
+    int old = rs->fd, fresh = fcntl(old, F_DUPFD_CLOEXEC, 0);
+    if (fresh < 0)
+        return errno;
+    pthread_mutex_lock(&table.lock);
+    bool has_room = make_room(fresh);
+    if (has_room) {
+        table.entries[old] = NULL;
+        table.entries[fresh] = rs;
+        rs->fd = fresh;
+    }
+    pthread_mutex_unlock(&table.lock);
+    close(has_room ? old : fresh);
+    return has_room ? 0 : ENOMEM;
 }
 
 struct rsocket *rsocket_table_next(int fd)
