@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 20000 };
+
+struct ends {
+    int listener, client, server;
+};
+
+static short wait_for(int fd, short events)
+{
+    struct pollfd poller = {.fd = fd, .events = events};
+    assert_int_equal(rpoll(&poller, 1, WAIT_MS), 1);
+    return poller.revents;
+}
+
+static int listen_here(struct sockaddr_storage *here)
+{
+    socklen_t length = sizeof(*here);
+    int listener = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_true(listener >= 0);
+    *here = fixture_sockaddr(fixture_address, 0);
+    assert_int_equal(rbind(listener, (struct sockaddr *)here, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(rlisten(listener, 4), 0);
+    assert_int_equal(rgetsockname(listener, (struct sockaddr *)here, &length), 0);
+    assert_int_equal(length, sizeof(struct sockaddr_in));
+    return listener;
+}
+
+static int set_number(int fd, int level, int name, int value)
+{
+    return rsetsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static int get_number(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t length = sizeof(value);
+    assert_int_equal(rgetsockopt(fd, level, name, &value, &length), 0);
+    return value;
+}
+
+// The caller does not block; both ends do afterwards.
+static struct ends open_ends(int iomaps)
+{
+    struct sockaddr_storage here;
+    struct ends ends = {.listener = listen_here(&here), .client = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP)};
+    assert_int_equal(set_number(ends.listener, SOL_RDMA, RDMA_IOMAPSIZE, iomaps), 0);
+    assert_int_equal(set_number(ends.client, SOL_RDMA, RDMA_IOMAPSIZE, iomaps), 0);
+    assert_int_equal(rfcntl(ends.client, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rconnect(ends.client, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), EINPROGRESS);
+    ends.server = raccept(ends.listener, NULL, NULL);
+    assert_true(ends.server >= 0);
+    assert_int_equal(wait_for(ends.client, POLLOUT), POLLOUT);
+    assert_int_equal(get_number(ends.client, SOL_SOCKET, SO_ERROR), 0);
+    assert_int_equal(rfcntl(ends.client, F_SETFL, 0), 0);
+    return ends;
+}
+
+static void close_ends(struct ends *ends)
+{
+    assert_int_equal(rclose(ends->client), 0);
+    assert_int_equal(rclose(ends->server), 0);
+    assert_int_equal(rclose(ends->listener), 0);
+    expect_errno(rclose(ends->listener), EBADF);
+}
+
+static void receive_all(int fd, void *buffer, size_t length)
+{
+    assert_int_equal(rrecv(fd, buffer, length, MSG_WAITALL), length);
+}
+
+static void stream__both_ways(void **state)
+{
+    char bytes[16] = "";
+    struct ends ends = open_ends(0);
+    struct iovec iov[] = {{"over", 4}, {" the", 4}, {" ring", 5}};
+    assert_int_equal(rwritev(ends.client, iov, 3), 13);
+    receive_all(ends.server, bytes, 13);
+    assert_string_equal(bytes, "over the ring");
+    assert_int_equal(rsend(ends.server, "and back", 8, 0), 8);
+    assert_int_equal(wait_for(ends.client, POLLIN), POLLIN);
+    assert_int_equal(rrecv(ends.client, bytes, 3, MSG_PEEK), 3);
+    receive_all(ends.client, bytes, 8);
+    assert_memory_equal(bytes, "and back", 8);
+    close_ends(&ends);
+}
+
+static void stream__names(void **state)
+{
+    struct sockaddr_in mine, theirs;
+    socklen_t length = sizeof(mine);
+    struct ends ends = open_ends(0);
+    assert_int_equal(rgetsockname(ends.client, (struct sockaddr *)&mine, &length), 0);
+    assert_int_equal(rgetpeername(ends.server, (struct sockaddr *)&theirs, &length), 0);
+    assert_memory_equal(&mine, &theirs, sizeof(mine));
+    expect_errno(rgetpeername(ends.listener, (struct sockaddr *)&theirs, &length), ENOTCONN);
+    close_ends(&ends);
+}
+
+static void stream__nothing_there(void **state)
+{
+    char byte;
+    struct ends ends = open_ends(0);
+    struct pollfd poller = {.fd = ends.client, .events = POLLIN};
+    expect_errno(rrecv(ends.client, &byte, 1, MSG_DONTWAIT), EAGAIN);
+    assert_int_equal(rpoll(&poller, 1, 0), 0);
+    assert_int_equal(rpoll(&poller, 1, 5), 0);
+    assert_int_equal(rfcntl(ends.listener, F_SETFL, O_NONBLOCK), 0);
+    assert_true(rfcntl(ends.listener, F_GETFL) & O_NONBLOCK);
+    expect_errno(raccept(ends.listener, NULL, NULL), EAGAIN);
+    expect_errno(rrecv(ends.client, &byte, 1, MSG_OOB), EOPNOTSUPP);
+    expect_errno(rsend(ends.client, &byte, 1, MSG_OOB), EOPNOTSUPP);
+    close_ends(&ends);
+}
+
+// A sender that does not block fills what the receiver gives, and no more; then it flows on.
+static void stream__full_and_flowing_on(void **state)
+{
+    static uint8_t out[65536], in[65536];
+    struct ends ends = open_ends(0);
+    size_t sent = 0, received = 0;
+    ssize_t done;
+    for (size_t i = 0; i < sizeof(out); i++)
+        out[i] = (uint8_t)(i * 7);
+    while (sent < 64u << 20 && (wait_for(ends.client, POLLIN | POLLOUT),
+                                (done = rsend(ends.client, out, sizeof(out), MSG_DONTWAIT)) == sizeof(out))) {
+        sent += (size_t)done;
+        struct pollfd poller = {.fd = ends.client, .events = POLLOUT};
+        if (rpoll(&poller, 1, 50) == 0)
+            break;
+    }
+    assert_true(sent > 0 && sent < 64u << 20);
+    sent = sent / sizeof(out) * sizeof(out);
+    while (received < sent) {
+        receive_all(ends.server, in, sizeof(in));
+        assert_memory_equal(in, out, sizeof(in));
+        received += sizeof(in);
+    }
+    assert_int_equal(wait_for(ends.client, POLLOUT), POLLOUT);
+    close_ends(&ends);
+}
+
+static void *send_much(void *argument)
+{
+    static uint8_t out[1 << 20];
+    int fd = *(int *)argument;
+    for (int i = 0; i < 32; i++) {
+        memset(out, i, sizeof(out));
+        if (rsend(fd, out, sizeof(out), 0) != sizeof(out))
+            return "short";
+    }
+    return rclose(fd) ? "close" : NULL; // with much on its way
+}
+
+static void stream__closed_with_data_on_its_way(void **state)
+{
+    static uint8_t in[1 << 20];
+    struct ends ends = open_ends(0);
+    pthread_t thread;
+    void *trouble;
+    assert_int_equal(pthread_create(&thread, NULL, send_much, &ends.client), 0);
+    for (int i = 0; i < 32; i++) {
+        receive_all(ends.server, in, sizeof(in));
+        assert_int_equal(in[0], i);
+        assert_int_equal(in[sizeof(in) - 1], i);
+    }
+    assert_int_equal(rrecv(ends.server, in, 1, 0), 0);
+    assert_int_equal(pthread_join(thread, &trouble), 0);
+    assert_null(trouble);
+    assert_true(wait_for(ends.server, POLLIN) & POLLHUP);
+    expect_errno(rsend(ends.server, in, 1, 0), ECONNRESET);
+    assert_int_equal(rclose(ends.server), 0);
+    assert_int_equal(rclose(ends.listener), 0);
+}
+
+static void stream__half_closed(void **state)
+{
+    char bytes[8];
+    struct ends ends = open_ends(0);
+    assert_int_equal(rsend(ends.client, "last", 4, 0), 4);
+    assert_int_equal(rshutdown(ends.client, SHUT_WR), 0);
+    expect_errno(rsend(ends.client, "more", 4, 0), EPIPE);
+    receive_all(ends.server, bytes, 4);
+    assert_int_equal(rrecv(ends.server, bytes, 1, 0), 0);
+    assert_int_equal(rsend(ends.server, "answer", 6, 0), 6);
+    receive_all(ends.client, bytes, 6);
+    assert_memory_equal(bytes, "answer", 6);
+    assert_int_equal(rshutdown(ends.server, SHUT_WR), 0);
+    assert_int_equal(rrecv(ends.client, bytes, 1, 0), 0);
+    expect_errno(rshutdown(ends.client, 7), EINVAL);
+    close_ends(&ends);
+}
+
+static void connect__nobody_listens(void **state)
+{
+    struct sockaddr_storage here;
+    int listener = listen_here(&here), fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rclose(listener), 0);
+    expect_errno(rsend(fd, "x", 1, 0), ENOTCONN);
+    expect_errno(rconnect(fd, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), ECONNREFUSED);
+    assert_int_equal(rclose(fd), 0);
+    fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rfcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rconnect(fd, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), EINPROGRESS);
+    assert_true(wait_for(fd, POLLOUT) & POLLERR);
+    assert_int_equal(get_number(fd, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
+    assert_int_equal(get_number(fd, SOL_SOCKET, SO_ERROR), 0);
+    assert_int_equal(rclose(fd), 0);
+}
+
+static void poll__with_ordinary_descriptors(void **state)
+{
+    int pipes[2];
+    fd_set reads;
+    struct timeval none = {0};
+    struct ends ends = open_ends(0);
+    assert_int_equal(pipe(pipes), 0);
+    struct pollfd both[] = {{.fd = pipes[0], .events = POLLIN}, {.fd = ends.server, .events = POLLIN}, {.fd = -1}};
+    assert_int_equal(rpoll(both, 3, 0), 0);
+    assert_int_equal(write(pipes[1], "x", 1), 1);
+    assert_int_equal(rpoll(both, 3, -1), 1);
+    assert_int_equal(both[0].revents, POLLIN);
+    assert_int_equal(rsend(ends.client, "y", 1, 0), 1);
+    wait_for(ends.server, POLLIN);
+    assert_int_equal(rpoll(both, 3, 0), 2);
+    FD_ZERO(&reads);
+    FD_SET(pipes[0], &reads);
+    FD_SET(ends.server, &reads);
+    FD_SET(ends.client, &reads);
+    assert_int_equal(rselect(FD_SETSIZE, &reads, NULL, NULL, &none), 2);
+    assert_true(FD_ISSET(ends.server, &reads) && !FD_ISSET(ends.client, &reads));
+    close(pipes[0]);
+    close(pipes[1]);
+    close_ends(&ends);
+}
+
+static void options__kept_and_refused(void **state)
+{
+    struct ends ends = open_ends(0);
+    assert_int_equal(set_number(ends.client, IPPROTO_TCP, TCP_NODELAY, 1), 0);
+    assert_int_equal(get_number(ends.client, IPPROTO_TCP, TCP_NODELAY), 1);
+    assert_int_equal(get_number(ends.listener, SOL_SOCKET, SO_ACCEPTCONN), 1);
+    assert_true(get_number(ends.client, IPPROTO_TCP, TCP_MAXSEG) >= 1024);
+    expect_errno(set_number(ends.client, SOL_RDMA, RDMA_SQSIZE, 64), EINVAL); // it is connected
+    expect_errno(set_number(ends.client, SOL_SOCKET, SO_REUSEPORT, 1), ENOPROTOOPT);
+    expect_errno(set_number(ends.client, IPPROTO_TCP, TCP_CORK, 1), ENOPROTOOPT);
+    expect_errno(set_number(ends.client, SOL_RDMA, RDMA_ROUTE, 1), EOPNOTSUPP);
+    expect_errno(rsocket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ESOCKTNOSUPPORT);
+    expect_errno(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+    close_ends(&ends);
+}
+
+static void iomap__written_by_offset(void **state)
+{
+    static char buffer[4096];
+    char byte;
+    struct ends ends = open_ends(2);
+    assert_int_equal(riomap(ends.server, buffer, sizeof(buffer), PROT_WRITE, 0, 1000), 1000);
+    expect_errno((int)(ssize_t)riowrite(ends.client, "early", 5, 1000, 0), EFAULT);
+    assert_int_equal(rsend(ends.server, "!", 1, 0), 1); // after which the peer knows
+    receive_all(ends.client, &byte, 1);
+    assert_int_equal(riowrite(ends.client, "placed", 6, 1000 + 4090, 0), 6);
+    expect_errno((int)(ssize_t)riowrite(ends.client, "beyond", 6, 1000 + 4096, 0), EFAULT);
+    assert_int_equal(rsend(ends.client, "!", 1, 0), 1);
+    receive_all(ends.server, &byte, 1);
+    assert_memory_equal(buffer + 4090, "placed", 6);
+    assert_int_equal(riounmap(ends.server, buffer, sizeof(buffer)), 0);
+    expect_errno(riounmap(ends.server, buffer, sizeof(buffer)), EINVAL);
+    assert_int_equal(rsend(ends.server, "!", 1, 0), 1);
+    receive_all(ends.client, &byte, 1);
+    expect_errno((int)(ssize_t)riowrite(ends.client, "late", 4, 1000, 0), EFAULT);
+    close_ends(&ends);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stream__both_ways),
+        cmocka_unit_test(stream__names),
+        cmocka_unit_test(stream__nothing_there),
+        cmocka_unit_test(stream__full_and_flowing_on),
+        cmocka_unit_test(stream__closed_with_data_on_its_way),
+        cmocka_unit_test(stream__half_closed),
+        cmocka_unit_test(connect__nobody_listens),
+        cmocka_unit_test(poll__with_ordinary_descriptors),
+        cmocka_unit_test(options__kept_and_refused),
+        cmocka_unit_test(iomap__written_by_offset),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, NULL);
+}
