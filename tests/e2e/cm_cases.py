@@ -17,6 +17,9 @@ BIND = {
 FIXED_PORTS = {"udaddy": 7174}
 
 
+ROW = r"(?m)^ +\d+ +\d+ +[\d.]+.*$"  # of perftest's results
+
+
 class CmCase(Case):
     """stays: the server serves on, and is ended when the client has what it wants."""
 
@@ -49,8 +52,7 @@ class CmCase(Case):
 
 def perftest(program, *options, quick=()):
     """Cases of one perftest program over rdma_cm (-R); a row of results must come out."""
-    said = r"(?m)^ +\d+ +\d+ +[\d.]+.*$"
-    return [CmCase(program, text, said=said, quick=text in quick, lossy=not unreliable(text)) for text in options]
+    return [CmCase(program, text, said=ROW, quick=text in quick, lossy=not unreliable(text)) for text in options]
 
 
 def cm_table():
@@ -83,7 +85,9 @@ def cm_table():
     # perftest itself has no UC over rdma_cm. As without -R, what UD carries fits a default socket buffer.
     cases += perftest("ib_send_bw", "-n 480", "-n 480 -b -q 4", "-n 480 -r 16 -e", "-c UD -s 1024 -n 40",
                       quick=("-n 480", "-c UD -s 1024 -n 40"))
-    cases += perftest("ib_send_lat", "-n 480", "-n 480 -e", "-n 480 -c UD", quick=("-n 480",))
+    cases += perftest("ib_send_lat", "-n 480", "-n 480 -c UD", quick=("-n 480",))
+    # With events its completion queue of one entry overruns when an acknowledgement comes late.
+    cases.append(CmCase("ib_send_lat", "-n 480 -e", said=ROW, lossy=False))
     cases += perftest("ib_atomic_bw", "-n 480", "-n 480 -A CMP_AND_SWAP -b", quick=("-n 480",))
     cases += perftest("ib_atomic_lat", "-n 480", "-n 480 -A CMP_AND_SWAP")
     return cases
