@@ -78,18 +78,23 @@ static int look(struct set *set)
 
 // ---- sleeping
 
+// What has come since the last look was not told to anybody, since nobody slept: it is looked at once more.
+static bool prepare(struct rsocket *rs, short asked)
+{
+    rsocket_lock(rs);
+    bool is_quiet = rsocket_enter(rs);
+    is_quiet &= !(rs->ops->events(rs) & (asked | ALWAYS_TOLD));
+    rsocket_unlock(rs);
+    return is_quiet;
+}
+
 static int sleep_now(struct set *set, const struct timespec *timeout)
 {
     bool is_quiet = true;
     int result = 0;
-    for (nfds_t i = 0; i < set->count; i++) {
-        struct rsocket *rs = set->rsockets[i];
-        if (!rs)
-            continue;
-        rsocket_lock(rs);
-        is_quiet &= rsocket_enter(rs);
-        rsocket_unlock(rs);
-    }
+    for (nfds_t i = 0; i < set->count; i++)
+        if (set->rsockets[i])
+            is_quiet &= prepare(set->rsockets[i], set->fds[i].events);
     if (is_quiet)
         result = ask_kernel(set, true, timeout);
     for (nfds_t i = 0; i < set->count; i++) {
