@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import table  # noqa: E402
 from cm_cases import cm_table  # noqa: E402
 from harness import Albedo, Claims, Count, Place, Process, describe, free_port, namespaces  # noqa: E402
+from rsocket_cases import rsocket_table  # noqa: E402
 
 
 def iterations(case, arguments):
@@ -205,7 +206,7 @@ def arguments_of(argv):
 
 def select(arguments, place):
     """The cases for a place; a quick run takes every second one of the quick cases in namespaces."""
-    cases = [case for case in table() + cm_table() if not arguments.only or re.search(arguments.only, case.name())]
+    cases = [case for case in table() + cm_table() + rsocket_table() if not arguments.only or re.search(arguments.only, case.name())]
     if arguments.quick:
         cases = [case for case in cases if case.quick]
         if place == "veth":
