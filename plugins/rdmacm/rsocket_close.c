@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { EXIT_MS = 3000 }; // all of them together
+enum {
+    EXIT_MS = 3000,   // all of them together
+    CLOSE_MS = 60000, // a peer that takes nothing for so long will not
+};
 
 int rsocket_close(int fd, alb_time until)
 {
@@ -26,7 +29,7 @@ int rsocket_close(int fd, alb_time until)
 
 int rclose(int socket)
 {
-    return rdmacm_result(rsocket_close(socket, ALB_TIME_NEVER));
+    return rdmacm_result(rsocket_close(socket, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS));
 }
 
 static pid_t owner;

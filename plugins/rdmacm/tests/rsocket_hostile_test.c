@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A peer that is no rsocket, or a bad one, against an rsocket that listens.
+#include "fixture.h"
+
+#include <arpa/inet.h>
+#include <rdma/rsocket.h>
+#include <string.h>
+
+struct bad_peer {
+    int listener;
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *id;
+};
+
+// What a good one would say: version 1, 16 credits, tables and buffer somewhere.
+static const uint8_t good_hello[40] = {
+    [0] = 1, [3] = 16, [8] = 1, [19] = 1, [23] = 2, [24] = 1, [36] = 1,
+};
+
+static struct bad_peer open_peer(const uint8_t *hello, uint8_t length)
+{
+    struct bad_peer peer = {.listener = rsocket(AF_INET, SOCK_STREAM, 0)};
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    socklen_t name_length = sizeof(here);
+    struct rdma_conn_param param = {
+        .private_data = hello, .private_data_len = length, .retry_count = 7, .rnr_retry_count = 7};
+    assert_true(peer.listener >= 0);
+    assert_int_equal(rbind(peer.listener, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(rlisten(peer.listener, 1), 0);
+    assert_int_equal(rgetsockname(peer.listener, (struct sockaddr *)&here, &name_length), 0);
+    assert_non_null(peer.channel = rdma_create_event_channel());
+    peer.id = fixture_resolved(peer.channel, RDMA_PS_TCP, ntohs(((struct sockaddr_in *)&here)->sin_port));
+    fixture_create_qp(peer.id);
+    for (int i = 0; i < 4; i++) {
+        struct ibv_recv_wr *bad, wr = {0};
+        assert_int_equal(ibv_post_recv(peer.id->qp, &wr, &bad), 0);
+    }
+    assert_int_equal(rdma_connect(peer.id, &param), 0);
+    return peer;
+}
+
+static void close_peer(struct bad_peer *peer)
+{
+    rdma_destroy_qp(peer->id);
+    assert_int_equal(rdma_destroy_id(peer->id), 0);
+    rdma_destroy_event_channel(peer->channel);
+    assert_int_equal(rclose(peer->listener), 0);
+}
+
+static void hello__rejected(const uint8_t *hello, uint8_t length)
+{
+    struct bad_peer peer = open_peer(hello, length);
+    pass_event(peer.channel, RDMA_CM_EVENT_REJECTED);
+    close_peer(&peer);
+}
+
+static void hello__bad(void **state)
+{
+    uint8_t hello[40];
+    hello__rejected(NULL, 0);
+    memcpy(hello, good_hello, sizeof(hello));
+    hello[0] = 7;
+    hello__rejected(hello, sizeof(hello));
+    memset(hello + 20, 0, 4);
+    hello[0] = 1;
+    hello__rejected(hello, sizeof(hello));
+}
+
+static void post(struct bad_peer *peer, enum ibv_wr_opcode opcode, uint32_t immediate)
+{
+    struct ibv_send_wr *bad, wr = {.opcode = opcode, .imm_data = htonl(immediate)};
+    assert_int_equal(ibv_post_send(peer->id->qp, &wr, &bad), 0);
+}
+
+static void message__ends_the_connection(enum ibv_wr_opcode opcode, uint32_t immediate, int error)
+{
+    char byte;
+    struct bad_peer peer = open_peer(good_hello, sizeof(good_hello));
+    pass_event(peer.channel, RDMA_CM_EVENT_ESTABLISHED);
+    int fd = raccept(peer.listener, NULL, NULL);
+    assert_true(fd >= 0);
+    post(&peer, opcode, immediate);
+    expect_errno(rrecv(fd, &byte, 1, 0), error);
+    assert_int_equal(rrecv(fd, &byte, 1, 0), 0);
+    expect_errno(rsend(fd, &byte, 1, 0), EPIPE);
+    assert_int_equal(rclose(fd), 0);
+    close_peer(&peer);
+}
+
+static void message__bad(void **state)
+{
+    message__ends_the_connection(IBV_WR_RDMA_WRITE_WITH_IMM, 0x1fffffff, EPROTO); // more than it was given
+    message__ends_the_connection(IBV_WR_RDMA_WRITE_WITH_IMM, 0x20000000, EPROTO); // no such message
+    message__ends_the_connection(IBV_WR_SEND, 0, EPROTO);                         // no message at all
+}
+
+// It says where it receives, and there is nothing: what we write there ends the connection.
+static void target__not_there(void **state)
+{
+    char byte;
+    struct bad_peer peer = open_peer(good_hello, sizeof(good_hello));
+    pass_event(peer.channel, RDMA_CM_EVENT_ESTABLISHED);
+    int fd = raccept(peer.listener, NULL, NULL);
+    assert_true(fd >= 0);
+    rsend(fd, "x", 1, 0);
+    expect_errno(rrecv(fd, &byte, 1, 0), ECONNRESET);
+    assert_int_equal(rclose(fd), 0);
+    close_peer(&peer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hello__bad),
+        cmocka_unit_test(message__bad),
+        cmocka_unit_test(target__not_there),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, NULL);
+}
