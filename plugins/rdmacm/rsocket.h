@@ -44,6 +44,8 @@ struct rsocket_ops {
     short (*events)(struct rsocket *rs);
     // The service thread found service_fd readable; false: it is not to be watched for now.
     bool (*serve)(struct rsocket *rs);
+    // [service, now and then] Finds out whether the peer is still there. NULL: there is nobody to ask.
+    void (*probe)(struct rsocket *rs);
     // Last words, and waits for them if it must, until the time that it is given.
     void (*close)(struct rsocket *rs, alb_time until);
     int (*address)(struct rsocket *rs, bool is_peer, struct sockaddr_storage *out);

@@ -191,6 +191,20 @@ void rsocket_flow_control(struct rsocket_stream *stream, enum rsocket_control co
     post(stream, &posting);
 }
 
+void rsocket_flow_probe(struct rsocket *rs)
+{
+    struct rsocket_stream *stream = rsocket_stream(rs);
+    struct posting posting = {
+        .work = RSOCKET_WORK_CONTROL,
+        .opcode = IBV_WR_RDMA_WRITE,
+        .addr = stream->peer.targets.addr,
+        .key = stream->peer.targets.key,
+    };
+    rsocket_progress(rs);
+    if (stream->state == RSOCKET_OPEN && rsocket_flow_is_all_sent(stream))
+        post(stream, &posting);
+}
+
 static bool is_grant_due(const struct rsocket_stream *stream)
 {
     uint16_t unannounced = (uint16_t)(stream->received - stream->told);

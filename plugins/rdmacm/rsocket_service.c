@@ -31,14 +31,33 @@ static void serve(int fd)
     rsocket_put(rs);
 }
 
+// A process that is killed says nothing, and no kernel speaks for it: who only listens would wait for ever.
+static void probe_all(void)
+{
+    struct rsocket *rs;
+    for (int fd = 0; (rs = rsocket_table_next(fd)); fd++) {
+        rsocket_lock(rs);
+        fd = rs->fd;
+        if (!rs->is_closed && rs->ops->probe)
+            rs->ops->probe(rs);
+        rsocket_unlock(rs);
+        rsocket_put(rs);
+    }
+}
+
 static void *run(void *unused)
 {
-    enum { EVENTS = 16 };
+    enum { EVENTS = 16, PROBE_MS = 5000 };
     struct epoll_event events[EVENTS];
+    alb_time probed = alb_device_now();
     for (;;) {
-        int count = epoll_wait(service.epoll_fd, events, EVENTS, -1);
+        int count = epoll_wait(service.epoll_fd, events, EVENTS, PROBE_MS);
         for (int i = 0; i < count; i++)
             serve(events[i].data.fd);
+        if (alb_device_now() - probed < PROBE_MS * ALB_NS_PER_MS)
+            continue;
+        probe_all();
+        probed = alb_device_now();
     }
     return NULL;
 }

@@ -276,6 +276,7 @@ static const struct rsocket_ops stream_ops = {
     .arm = rsocket_flow_arm,
     .events = events,
     .serve = rsocket_stream_serve,
+    .probe = rsocket_flow_probe,
     .close = close_stream,
     .address = address,
     .set_option = rsocket_stream_set_option,

@@ -118,6 +118,8 @@ void rsocket_flow_write(struct rsocket_stream *stream, struct rsocket_cursor *fr
 bool rsocket_flow_can_tell(struct rsocket *rs);
 void rsocket_flow_tell(struct rsocket_stream *stream, uint32_t index, struct rsocket_mapping mapping);
 void rsocket_flow_control(struct rsocket_stream *stream, enum rsocket_control control);
+// A write of nothing, if nothing else is under way: only an answer to it is wanted.
+void rsocket_flow_probe(struct rsocket *rs);
 // Gives the peer what it may send into by now.
 void rsocket_flow_grant(struct rsocket_stream *stream);
 
