@@ -61,6 +61,9 @@ int main(int argc, char **argv)
         if (strcmp(name, commands[i].name) == 0) {
             int first = optind;
             optind = 0; // getopt_long starts anew, with the subcommand's own argv
+            char called[32]; // as getopt_long's messages begin
+            snprintf(called, sizeof(called), "albedo %s", commands[i].name);
+            argv[first] = called;
             return commands[i].run(argc - first, argv + first);
         }
     }

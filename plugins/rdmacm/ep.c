@@ -21,6 +21,8 @@ static void fill_kind(struct rdma_addrinfo *info, const struct rdma_addrinfo *hi
 
 static int copy_address(struct sockaddr **to, socklen_t *to_length, const struct sockaddr *from, socklen_t length)
 {
+    if (length > sizeof(struct sockaddr_storage))
+        return EAI_FAMILY;
     *to = calloc(1, sizeof(struct sockaddr_storage));
     if (!*to)
         return EAI_MEMORY;

@@ -167,9 +167,20 @@ static void srq__belongs_to_an_id(void **state)
     rdma_destroy_ep(id);
 }
 
+static void getaddrinfo__an_address_longer_than_any_is_refused(void **state)
+{
+    static uint8_t bytes[4096];
+    struct rdma_addrinfo *info = NULL;
+    struct rdma_addrinfo hints = {
+        .ai_port_space = RDMA_PS_TCP, .ai_src_addr = (struct sockaddr *)bytes, .ai_src_len = sizeof(bytes)};
+    assert_int_not_equal(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &info), 0);
+    assert_int_not_equal(rdma_getaddrinfo(NULL, NULL, &hints, &info), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(getaddrinfo__an_address_longer_than_any_is_refused),
         cmocka_unit_test(ep__a_message_there_and_back),
         cmocka_unit_test(ep__calls_return_what_went_wrong),
         cmocka_unit_test(ep__a_message_by_xrc),
