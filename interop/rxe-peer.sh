@@ -32,7 +32,7 @@ packages=busybox-static,mount,hostname,bash,coreutils,grep,sed,util-linux,procps
 packages+=,nftables,ibverbs-utils,ibverbs-providers,perftest,rdmacm-utils,python3-minimal,libpython3.11-stdlib
 modules="drivers/virtio drivers/char/virtio_console.ko drivers/char/hw_random/virtio-rng.ko
     drivers/char/hw_random/rng-core.ko drivers/net/virtio_net.ko drivers/net/net_failover.ko net/core
-    drivers/infiniband/core drivers/infiniband/sw/rxe net/ipv4 net/ipv6 net/netfilter net/9p fs/9p fs/fscache fs/netfs
+    drivers/infiniband/core drivers/infiniband/sw/rxe net/ipv4 net/ipv6 net/netfilter net/9p fs/9p fs/configfs fs/fscache fs/netfs
     arch/x86/crypto crypto lib"
 
 say() { echo "rxe-peer: $*" >&2; }
