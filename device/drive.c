@@ -22,8 +22,8 @@
 
 // Fruitless polls before the core is offered to others: few while somebody takes it (the offer then lasts longer than a
 // mere system call), more each time nobody does.
-#define POLLS_TO_YIELD_MIN 4
-#define POLLS_TO_YIELD_MAX 64
+#define POLLS_TO_YIELD_MIN 4u
+#define POLLS_TO_YIELD_MAX 64u
 #define CORE_TAKEN_NS      ALB_NS_PER_US
 
 // How often a poller looks at the socket that had something last before it looks at all of them.
