@@ -132,7 +132,7 @@ struct alb_cm_req {
     uint8_t transport;               // enum alb_cm_transport
     uint8_t extended_transport;
     bool flow_control;
-    alb_psn starting_psn;
+    alb_psn starting_psn; // with which the receiver of this message begins to send
     uint8_t retry_count;
     uint8_t rnr_retry_count;
     uint16_t pkey;
@@ -145,7 +145,7 @@ struct alb_cm_req {
 struct alb_cm_rep {
     uint32_t qkey;
     alb_qpn qpn;
-    alb_psn starting_psn;
+    alb_psn starting_psn; // as in a request
     uint8_t responder_resources;
     uint8_t initiator_depth;
     uint8_t target_ack_delay; // code

@@ -68,7 +68,7 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
     id->rnr_retry_count = param ? param->rnr_retry_count & 7 : 7;
     id->timeout_code = ack_code(id);
     id->mtu_code = local_mtu_code();
-    id->psn = random_psn();
+    id->rq_psn = random_psn();
     id->qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
     bool is_xrc = id->id.qp_type == IBV_QPT_XRC_SEND;
     return (struct alb_cm_req){
@@ -83,7 +83,7 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
                      : is_xrc                     ? ALB_CM_TRANSPORT_EXTENDED
                                                   : ALB_CM_TRANSPORT_RC,
         .extended_transport = is_xrc ? ALB_CM_EXTENDED_XRC : 0,
-        .starting_psn = id->psn,
+        .starting_psn = id->rq_psn,
         .retry_count = id->retry_count,
         .rnr_retry_count = id->rnr_retry_count,
         .flow_control = param && param->flow_control,
@@ -214,7 +214,7 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
     struct alb_cm_rep rep = {
         .qpn = is_xrc ? 0 : qpn,
         .eecn = is_xrc ? qpn : 0,
-        .starting_psn = id->psn,
+        .starting_psn = id->rq_psn,
         .responder_resources = id->dest_rd_atomic,
         .initiator_depth = id->rd_atomic,
         .target_ack_delay = 15,
@@ -371,7 +371,7 @@ static struct rdmacm_id *id_of_request(struct rdmacm_id *listener, const struct 
 // All that rdma_init_qp_attr needs before the request is accepted, too.
 static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
 {
-    id->psn = random_psn();
+    id->rq_psn = random_psn();
     id->responder_resources = req->initiator_depth;
     id->initiator_depth = req->responder_resources;
     id->dest_rd_atomic = ALB_MIN(id->responder_resources, (uint8_t)RD_ATOMIC_MAX);
@@ -381,7 +381,7 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->timeout_code = id->has_ack_timeout ? id->ack_timeout : req->primary.ack_timeout;
     id->mtu_code = ALB_MIN(req->mtu, local_mtu_code());
     id->remote_qpn = req->qpn;
-    id->remote_psn = req->starting_psn;
+    id->sq_psn = req->starting_psn;
     id->id.qp_type = req->transport == ALB_CM_TRANSPORT_UC         ? IBV_QPT_UC
                      : req->transport == ALB_CM_TRANSPORT_EXTENDED ? IBV_QPT_XRC_RECV
                                                                    : IBV_QPT_RC;
@@ -420,7 +420,7 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
     if (!event)
         return; // the peer asks again
     id->remote_qpn = alb_cm_rep_qpn(&message->rep);
-    id->remote_psn = message->rep.starting_psn;
+    id->sq_psn = message->rep.starting_psn;
     id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;
     event->is_response = true;

@@ -61,7 +61,8 @@ struct rdmacm_id {
     uint8_t retry_count, rnr_retry_count, timeout_code;
     uint8_t mtu_code;
     bool is_srq;
-    uint32_t psn, remote_psn, remote_qpn, qkey;
+    uint32_t rq_psn, sq_psn; // each side's message says where the other begins: rq_psn is ours to say
+    uint32_t remote_qpn, qkey;
     uint8_t rd_atomic, dest_rd_atomic;
     uint32_t qpn;                     // of a queue pair that is not the id's own
     struct ibv_qp_init_attr *ep_attr; // rdma_create_ep of a listener: for the queue pairs of its requests

@@ -45,14 +45,14 @@ static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_
         attr->ah_attr = ah_attr_of(id);
         attr->path_mtu = (enum ibv_mtu)id->mtu_code;
         attr->dest_qp_num = id->remote_qpn;
-        attr->rq_psn = id->remote_psn;
+        attr->rq_psn = id->rq_psn;
         attr->max_dest_rd_atomic = id->dest_rd_atomic;
         attr->min_rnr_timer = 12;
         *mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                  (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
         return 0;
     case IBV_QPS_RTS:
-        attr->sq_psn = id->psn;
+        attr->sq_psn = id->sq_psn;
         attr->timeout = id->timeout_code;
         attr->retry_cnt = id->retry_count;
         attr->rnr_retry = id->rnr_retry_count;

@@ -14,7 +14,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Albedo, Count, Place, describe, free_port  # noqa: E402
+from harness import Albedo, Claims, Count, Place, describe, free_port  # noqa: E402
 
 RUNS = [
     ("RC send", ["ibv_rc_pingpong", "-g", "0", "-n", "50"]),
@@ -30,6 +30,8 @@ RUNS = [
     ("XRC read", ["ib_read_bw", "-F", "-x", "0", "-n", "20", "-s", "10001", "-c", "XRC"]),
     ("XRC atomics", ["ib_atomic_bw", "-F", "-x", "0", "-n", "20", "-c", "XRC"]),
 ]
+RDMA_PS_TCP = 0x0106
+ANSWERS = range(13, 19)  # RC's opcodes from READ response first to atomic acknowledge
 PCAP_HEADER = struct.Struct("=IHHiIII")
 
 
@@ -107,6 +109,48 @@ def check_capture(count, name, path):
     count.result(name + ": tshark finds no error", not bad, "", "\n".join(bad[:20]))
 
 
+def check_beginnings(count, name, path):
+    """What a side's REQ or REP names as starting PSN is what the other side begins to send with (InfiniBand specification,
+    12.6): a mistake that both sides share shows here, or against others."""
+    fields = ["infiniband.bth.destqp", "infiniband.bth.opcode", "infiniband.bth.psn"]
+    fields += ["infiniband.cm.%s.%s" % (message, what) for message in ("req", "rep") for what in ("localqpn", "startpsn")]
+    promised, begun = {}, {}
+    for line in tshark(path, "-T", "fields", *[word for field in fields for word in ("-e", field)]):
+        to, opcode, psn, *said = [int(number, 0) if number else None for number in line.split("\t")]
+        for qpn, start in zip(said[::2], said[1::2]):
+            if qpn is not None:
+                promised.setdefault(qpn, start)
+        if to in promised and opcode not in ANSWERS:
+            begun.setdefault(to, psn)
+    ok = len(promised) == 2 and promised == begun
+    count.result(name + ": each side begins with the PSN it was told", ok, "", "promised %s, begun %s" % (promised, begun))
+
+
+def check_rdma_cm(count, albedo):
+    name = "rdma_cm"
+    place, claims, port = Place("loopback"), Claims(), free_port()
+    argv = ["rping", "-a", place.ipv4, "-p", str(port), "-C", "3"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "client.pcap")
+        deadline = time.monotonic() + 60
+        server = albedo.start(place, argv + ["-s"], environment=claims.environment)
+        client = None
+        try:
+            ok = claims.wait(RDMA_PS_TCP << 16 | port, server, deadline)
+            if ok:
+                client = albedo.start(place, argv + ["-c"], ["--pcap", path], environment=claims.environment)
+                ok = client.wait(deadline) == 0 and server.wait(deadline) == 0
+            count.result(name + ": runs with a capture", ok, "", describe(server, *([client] if client else [])))
+            if ok:
+                check_capture(count, name, path)
+                check_beginnings(count, name, path)
+        finally:
+            server.end()
+            if client:
+                client.end()
+            claims.end()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
@@ -125,6 +169,7 @@ def main():
                     check_capture(count, "%s, %s" % (name, side), os.path.join(folder, side + ".pcap"))
                 except (OSError, ValueError, RuntimeError, KeyError) as error:
                     count.result("%s, %s: the capture can be read" % (name, side), False, "", repr(error))
+    check_rdma_cm(count, albedo)
     count.finish()
 
 
