@@ -4,6 +4,7 @@
 
 #include "device/board.h"
 #include "device/clock.h"
+#include "device/cores.h"
 #include "device/device.h"
 #include "device/directory.h"
 #include "device/port.h"
@@ -50,6 +51,7 @@ struct alb_device {
 
     pthread_t thread;
     bool has_thread;
+    struct alb_cores cores; // the thread's
     _Atomic bool stops;
 
     struct alb_idents *idents;

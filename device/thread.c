@@ -40,7 +40,6 @@
 
 struct state {
     struct alb_device *device;
-    struct alb_cores cores;
     bool can_be_orphaned; // has an address that foreign peers can reach
     bool was_watching;    // left the driving to a poller until now
     alb_time memory_until;
@@ -144,7 +143,7 @@ static void turn(struct state *state)
     bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
     if (state->bulk_at != 0 && now - ALB_MIN(state->bulk_at, now) < BULK_SPIN_NS)
         return;
-    if (!has_traffic || !alb_cores_has_free(&state->cores, now))
+    if (!has_traffic || !alb_cores_has_free(&state->device->cores, now))
         rest(state);
     else if (state->traffic_at != now)
         sched_yield();
@@ -163,11 +162,9 @@ static void *run(void *argument)
     struct alb_device *device = argument;
     struct state state = {.device = device};
     prctl(PR_SET_TIMERSLACK, 1000ul); // the usual 50 us would double the takeover time
-    alb_cores_init(&state.cores);
     state.can_be_orphaned = has_reachable_address(&device->port) && !alb_port_is_front(&device->port);
     while (!atomic_load(&device->stops))
         turn(&state);
-    alb_cores_fini(&state.cores);
     return NULL;
 }
 
@@ -177,6 +174,7 @@ int alb_thread_start(struct alb_device *device)
     sigset_t all, before;
     char name[16];
     snprintf(name, sizeof(name), "albedo/%.8s", device->name);
+    alb_cores_init(&device->cores);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all); // signals are for the program's own threads
@@ -187,6 +185,8 @@ int alb_thread_start(struct alb_device *device)
     device->has_thread = error == 0;
     if (!error)
         pthread_setname_np(device->thread, name);
+    else
+        alb_cores_fini(&device->cores);
     return error;
 }
 
@@ -197,5 +197,6 @@ void alb_thread_stop(struct alb_device *device)
     atomic_store(&device->stops, true);
     alb_port_wake(&device->port);
     pthread_join(device->thread, NULL);
+    alb_cores_fini(&device->cores);
     device->has_thread = false;
 }
