@@ -245,16 +245,27 @@ void rsocket_flow_grant(struct rsocket_stream *stream)
 
 // ---- what comes
 
+struct rsocket_place rsocket_place_load(const _Atomic uint64_t words[2])
+{
+    struct rsocket_place place;
+    uint64_t copy[2];
+    copy[1] = atomic_load_explicit(&words[1], memory_order_acquire);
+    copy[0] = atomic_load_explicit(&words[0], memory_order_relaxed);
+    memcpy(&place, copy, sizeof(place));
+    return place;
+}
+
 // New receive buffers of the peer. It writes an entry only after it has received everything that we sent into what
 // stood there.
 static void take_targets(struct rsocket_stream *stream)
 {
     for (uint32_t i = 0; i < RSOCKET_TARGETS; i++) {
-        volatile struct rsocket_place *shared = &stream->shared[i];
-        if (stream->targets[i].length > 0 || shared->length == 0)
+        _Atomic uint64_t *shared = &stream->shared[2 * i];
+        if (stream->targets[i].length > 0)
             continue;
-        stream->targets[i] = (struct rsocket_place){shared->addr, shared->key, shared->length};
-        shared->length = 0;
+        stream->targets[i] = rsocket_place_load(shared);
+        if (stream->targets[i].length > 0)
+            atomic_store_explicit(&shared[1], 0, memory_order_relaxed);
     }
 }
 

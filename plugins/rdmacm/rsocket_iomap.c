@@ -123,9 +123,9 @@ void rsocket_iomap_free(struct rsocket_stream *stream)
 static bool find_target(const struct rsocket_stream *stream, uint64_t offset, struct rsocket_mapping *found)
 {
     for (uint32_t i = 0; i < stream->rs.settings.iomap_count; i++) {
-        const volatile struct rsocket_mapping *shared = &stream->mappings[i];
-        struct rsocket_mapping mapping = {shared->offset,
-                                          {shared->place.addr, shared->place.key, shared->place.length}};
+        const _Atomic uint64_t *shared = &stream->mappings[i * sizeof(struct rsocket_mapping) / sizeof(*shared)];
+        struct rsocket_mapping mapping = {.place = rsocket_place_load(shared + 1)};
+        mapping.offset = atomic_load_explicit(shared, memory_order_relaxed);
         if (offset >= mapping.offset && offset - mapping.offset < mapping.place.length) {
             *found = mapping;
             return true;

@@ -93,11 +93,9 @@ static int open_memory(struct rsocket_stream *stream)
     stream->shared = table;
     if (!stream->inbox_mr || !stream->outbox_mr || !stream->table_mr)
         return ENOMEM;
-    stream->mappings = (struct rsocket_mapping *)(stream->shared + RSOCKET_TARGETS);
-    for (uint32_t i = 0; i < RSOCKET_TARGETS; i++)
-        stream->shared[i] = (struct rsocket_place){0};
-    for (uint32_t i = 0; i < settings->iomap_count; i++)
-        stream->mappings[i] = (struct rsocket_mapping){0};
+    stream->mappings = stream->shared + RSOCKET_TARGETS * sizeof(struct rsocket_place) / sizeof(uint64_t);
+    for (size_t i = 0; i < table_bytes / sizeof(uint64_t); i++)
+        atomic_init(&stream->shared[i], 0);
     return 0;
 }
 

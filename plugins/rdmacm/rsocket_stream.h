@@ -45,9 +45,9 @@ struct rsocket_stream {
     struct rsocket_inbox inbox;
     struct rsocket_outbox outbox;
     struct ibv_mr *inbox_mr, *outbox_mr, *table_mr;
-    uint32_t slots, control_slots;    // free places of the send queue
-    struct rsocket_place *shared;     // RSOCKET_TARGETS entries that the peer writes, and the mappings behind them
-    struct rsocket_mapping *mappings; // settings.iomap_count, that the peer writes too
+    uint32_t slots, control_slots; // free places of the send queue
+    _Atomic uint64_t *shared;      // RSOCKET_TARGETS places that the peer writes, and the mappings behind them
+    _Atomic uint64_t *mappings;    // settings.iomap_count, that the peer writes too
     struct rsocket_place targets[RSOCKET_TARGETS]; // what was taken from there: where data goes next
     uint32_t target_index;
 
@@ -120,6 +120,8 @@ void rsocket_flow_tell(struct rsocket_stream *stream, uint32_t index, struct rso
 void rsocket_flow_control(struct rsocket_stream *stream, enum rsocket_control control);
 // A write of nothing, if nothing else is under way: only an answer to it is wanted.
 void rsocket_flow_probe(struct rsocket *rs);
+// A place as the peer has written it: its last eight bytes, key and length, are stored at once and after the others.
+struct rsocket_place rsocket_place_load(const _Atomic uint64_t words[2]);
 // Gives the peer what it may send into by now.
 void rsocket_flow_grant(struct rsocket_stream *stream);
 
