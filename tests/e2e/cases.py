@@ -90,9 +90,11 @@ def table():
     cases += perftest("ib_send_bw", *("-c UC -s 1024 -n 40" + more for more in ("", " -b", " -e", " -q 2", " --use-srq")),
                       *("-c UD -s 1024 -n 40" + more for more in ("", " -b", " -e", " -q 2", " --use-srq")),
                       quick=("-c UC -s 1024 -n 40", "-c UD -s 1024 -n 40"))
-    cases += perftest("ib_send_lat", "", "-a", "-e", "-I 16 -s 16", "-I 0 -s 16", "--use-srq", "--use-srq -e", "--use_old_post_send",
+    # With events its completion queue of one entry overruns when an acknowledgement comes late.
+    cases += [Case("ib_send_lat", options, quick=options == "-e", lossy=False) for options in ("-e", "--use-srq -e")]
+    cases += perftest("ib_send_lat", "", "-a", "-I 16 -s 16", "-I 0 -s 16", "--use-srq", "--use_old_post_send",
                       "-c UC", "-c UC -e", "-c UC --use-srq", "-c UC -s 65536", "-c UD", "-c UD -e", "-c UD --use-srq", "-c UD -I 16 -s 16",
-                      quick=("-a", "-e", "-c UC", "-c UD", "--use-srq"))
+                      quick=("-a", "-c UC", "-c UD", "--use-srq"))
     cases += perftest("ib_atomic_bw", "", "-A CMP_AND_SWAP", "-b", "-q 8", "-b -q 8", "-e", "-o 1", "--use_old_post_send",
                       quick=("", "-A CMP_AND_SWAP"))
     cases += perftest("ib_atomic_lat", "", "-A CMP_AND_SWAP", "-e", quick=("",))
