@@ -250,7 +250,7 @@ struct rsocket_place rsocket_place_load(const _Atomic uint64_t words[2])
     struct rsocket_place place;
     uint64_t copy[2];
     copy[1] = atomic_load_explicit(&words[1], memory_order_acquire);
-    copy[0] = atomic_load_explicit(&words[0], memory_order_relaxed);
+    copy[0] = copy[1] ? atomic_load_explicit(&words[0], memory_order_relaxed) : 0;
     memcpy(&place, copy, sizeof(place));
     return place;
 }

@@ -120,7 +120,8 @@ void rsocket_flow_tell(struct rsocket_stream *stream, uint32_t index, struct rso
 void rsocket_flow_control(struct rsocket_stream *stream, enum rsocket_control control);
 // A write of nothing, if nothing else is under way: only an answer to it is wanted.
 void rsocket_flow_probe(struct rsocket *rs);
-// A place as the peer has written it: its last eight bytes, key and length, are stored at once and after the others.
+// A place as the peer has written it: its last eight bytes, key and length, are stored at once and after the others,
+// which are looked at only then.
 struct rsocket_place rsocket_place_load(const _Atomic uint64_t words[2]);
 // Gives the peer what it may send into by now.
 void rsocket_flow_grant(struct rsocket_stream *stream);
