@@ -44,6 +44,10 @@ class CmCase(Case):
     def service_id(self, port):
         return self.port_space << 16 | port
 
+    def wait_ready(self, claims, server, port, deadline):
+        """Until the server can be called."""
+        return claims.wait(self.service_id(port), server, deadline)
+
     def spoke(self, output):
         """What is to be shown of the client's output; empty if it does not say what it must."""
         found = re.findall(self.said, output) if self.said else ["done"]

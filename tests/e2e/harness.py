@@ -69,23 +69,23 @@ class Process:
         self.output_file.seek(0)
         return self.output_file.read().decode(errors="replace")
 
-    def is_listening(self, port):
-        """Whether a TCP socket listens on that port in the network the process lives in."""
-        wanted = ":%04X" % port
-        for table in ("tcp", "tcp6"):
+    def is_listening(self, port, protocol="tcp"):
+        """Whether a TCP socket listens on that port, or a UDP socket has it, in the network the process lives in."""
+        wanted, state = ":%04X" % port, {"tcp": "0A", "udp": "07"}[protocol]
+        for table in (protocol, protocol + "6"):
             try:
                 with open("/proc/%d/net/%s" % (self.pid, table)) as file:
                     for line in file:
                         fields = line.split()
-                        if fields[3] == "0A" and fields[1].endswith(wanted):
+                        if fields[3] == state and fields[1].endswith(wanted):
                             return True
             except OSError:
                 return False
         return False
 
-    def wait_listening(self, port, deadline):
+    def wait_listening(self, port, deadline, protocol="tcp"):
         while time.monotonic() < deadline:
-            if self.is_listening(port):
+            if self.is_listening(port, protocol):
                 return True
             if self.poll() is not None:
                 return False

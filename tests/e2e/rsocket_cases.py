@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that speak through rsockets: rdma-core's rstream and riostream, in all their ways to wait."""
+"""Programs that speak through rsockets: rdma-core's rstream, riostream, udpong and rcopy in all their ways, and iperf3, whose
+sockets librspreload replaces."""
+
+import filecmp
+import glob
+import os
+import tempfile
 
 from cm_cases import CmCase
 
@@ -13,6 +19,56 @@ class RsocketCase(CmCase):
         return [*common, "-b", address], [*common, "-s", address]
 
 
+class DatagramCase(RsocketCase):
+    """udpong: its server never ends. With echoes it waits for each of them, and a second for one that was lost."""
+
+    def __init__(self, options, **more):
+        super().__init__("udpong", options, stays=True, said=r"custom .*", lossy="-T e" not in options, **more)
+
+    def wait_ready(self, claims, server, port, deadline):
+        return server.wait_listening(port, deadline, "udp")
+
+
+class CopyCase(CmCase):
+    """rcopy: the copy must be what the original is. Its server never ends."""
+
+    def __init__(self, size, **more):
+        super().__init__("rcopy", stays=True, said=r"\d+ bytes in .*", **more)
+        self.size = size
+
+    def name(self):
+        return "rcopy (%d bytes)" % self.size
+
+    def commands(self, here, port):
+        self.folder = tempfile.TemporaryDirectory(prefix="albedo-rcopy-")
+        self.original, self.copy = (os.path.join(self.folder.name, name) for name in ("original", "copy"))
+        with open(self.original, "wb") as file:
+            file.write(os.urandom(self.size))
+        common = [self.program, "-p", str(port)]
+        return common, [self.program, self.original, "%s:%s" % (here.ipv4, self.copy), *common[1:]]
+
+    def spoke(self, output):
+        same = filecmp.cmp(self.original, self.copy, shallow=False)
+        self.folder.cleanup()
+        return super().spoke(output) if same else ""
+
+
+class PreloadCase(CmCase):
+    """iperf3 over librspreload, at both ends."""
+
+    def __init__(self, options="", **more):
+        super().__init__("iperf3", options, said=r"[\d.]+ \w+/sec +receiver", **more)
+
+    def name(self):
+        return super().name() + " under librspreload"
+
+    def commands(self, here, port):
+        library = glob.glob("/usr/lib/*/rsocket/librspreload.so")[0]
+        common = ["env", "LD_PRELOAD=" + library, self.program, "-p", str(port)]
+        address = here.ipv6 if self.ipv6 else here.ipv4
+        return [*common, "-s", "-1", "-B", address], [*common, "-c", address, "-t", "1", *self.options]
+
+
 def rsocket_table():
     result = r"custom .*"
     short = "-S 4096 -C 200"
@@ -22,4 +78,9 @@ def rsocket_table():
              RsocketCase("rstream", "-S 64 -C 1 -I 500 -T b", said=result)]
     cases += [RsocketCase("rstream", "%s -T %s" % (short, way), said=result, quick=way == "a") for way in "abnrv"]
     cases += [RsocketCase("riostream", "-S 4096 -C 20 -T %s" % way, said=result, quick=way == "v") for way in "abnv"]
+    few = "-S 1000 -C 200"
+    cases += [DatagramCase(few, quick=True), DatagramCase(few, ipv6=True)]
+    cases += [DatagramCase("%s -T %s" % (few, way)) for way in "abne"]
+    cases += [CopyCase(100000, quick=True), CopyCase(8 << 20), CopyCase(1)]
+    cases += [PreloadCase(quick=True), PreloadCase("-R"), PreloadCase("-P 2"), PreloadCase("-l 64"), PreloadCase(ipv6=True)]
     return cases

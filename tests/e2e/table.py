@@ -159,7 +159,7 @@ def run_cm(case, albedo, here, there, arguments):
     server = albedo.start(here, server_argv, environment=claims.environment)
     client = None
     try:
-        if not claims.wait(case.service_id(port), server, deadline):
+        if not case.wait_ready(claims, server, port, deadline):
             return False, "the server does not listen", describe(server)
         client = albedo.start(there, client_argv, environment=claims.environment)
         status = client.wait(deadline)
