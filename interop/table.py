@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEER = os.path.join(HERE, "rxe-peer.sh")
 sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e"))
-from harness import TOP, Count, Process, describe  # noqa: E402
+from harness import TOP, Claims, Count, Process, describe  # noqa: E402
 
 CASE_S = 60
 RELAY_SLOT = 3
@@ -64,8 +64,18 @@ class Kernel:
     def gid(self, version):
         return self.gids[version]
 
-    def start(self, argv, options=()):
+    def start(self, argv, options=(), environment=None):
         return Process([PEER, "exec", "-g", str(self.guest), "-t", str(CASE_S), shlex.join(["stdbuf", "-oL", *argv])])
+
+    def wait_claimed(self, claims, case, process, port, seconds):
+        """Until a program listens through rdma_cm."""
+        wanted = "rdma resource show cm_id | grep -q 'state LISTEN .*:%d '" % port
+        tries = int(seconds / 0.1)
+        try:
+            self.shell("for i in $(seq %d); do %s && exit 0; sleep 0.1; done; exit 1" % (tries, wanted), seconds + 5)
+            return True
+        except (RuntimeError, subprocess.TimeoutExpired):
+            return False
 
     def wait_listening(self, process, port, seconds):
         wanted = "ss -Hltn sport = :%d | grep -q ." % port
@@ -91,9 +101,12 @@ class Device:
     def gid(self, version):
         return "0" if version == 4 else "1"
 
-    def start(self, argv, options=()):
+    def start(self, argv, options=(), environment=None):
         run = [self.program, "run", "--net", "%s,%s" % (self.ipv4, self.ipv6), *options, "--"]
-        return Process([PEER, "ns", *run, "stdbuf", "-oL", *argv])
+        return Process([PEER, "ns", *run, "stdbuf", "-oL", *argv], environment)
+
+    def wait_claimed(self, claims, case, process, port, seconds):
+        return claims.wait(case.port_space << 16 | port, process, time.monotonic() + seconds)
 
     def wait_listening(self, process, port, seconds):
         return process.wait_listening(port, time.monotonic() + seconds)
@@ -123,6 +136,25 @@ class Case:
             argv += ["-F", "-x", gid, "-m", str(self.mtu), "-u", "17"]
             argv += ["--ipv6"] if self.version == 6 else []
         return argv + ([other.ipv4] if is_client else [])
+
+
+class CmCase(Case):
+    """A program that connects through rdma_cm, or by rsockets; said: what its client must print."""
+
+    def __init__(self, program, *options, said="", port=None, port_space=0x0106, **more):
+        super().__init__(program, *options, **more)
+        self.said, self.port, self.port_space = said, port, port_space
+
+    def argv(self, side, other, port, is_client):
+        """other: whom a client calls; a server binds the address that is its own."""
+        address = (other if is_client else side).ipv4 if self.version == 4 else (other if is_client else side).ipv6
+        if self.program == "rping":
+            return ["rping", "-c" if is_client else "-s", "-a", address, "-p", str(port), *self.options]
+        if self.program.startswith("ib_"):
+            there = [address] if is_client else []
+            return [self.program, "-F", "-d", side.device, "-p", str(port), *self.options, *there]
+        ports = [] if self.port else ["-p", str(port)]
+        return [self.program, "-s" if is_client else "-b", address, *ports, *self.options]
 
 
 LOSS_NETWORK = "1 % lost on the way"
@@ -162,6 +194,17 @@ def cases():
                              ("ibv_uc_pingpong", ["-n", "100"]), ("ib_write_bw", ["-n", "50", "-s", "65536"]),
                              ("ib_read_bw", ["-n", "50", "-s", "65536"]), ("ib_send_bw", ["-n", "50", "-s", "65536"])):
         found.append(Case(program, *options, version=6))
+    for version in (4, 6):
+        found.append(CmCase("rping", "-C", "20", "-v", "-V", said="ping data", version=version))
+    found += [
+        CmCase("rping", "-C", "5", "-V", "-S", "65535"),
+        CmCase("ucmatose", "-c", "4", "-C", "20", said="return status 0"),
+        CmCase("ucmatose", "-c", "1", "-C", "10", "-S", "65536", said="return status 0"),
+        CmCase("ib_write_bw", "-R", "-n", "50", "-s", "65536", said="BW average"),
+        CmCase("ib_send_lat", "-R", "-n", "100", "-s", "8", said="t_avg"),
+        CmCase("rstream", "-S", "16384", "-C", "20", "-I", "3", said="16k"),
+        CmCase("udaddy", "-c", "2", "-C", "10", "-S", "512", said="return status 0", port=7174, port_space=0x0111),
+    ]
     for loss in (LOSS_NETWORK, LOSS_FAULTS):
         found += [
             Case("ibv_rc_pingpong", "-n", "100", "-s", "16384", loss=loss),
@@ -230,6 +273,27 @@ class Table:
             if client:
                 client.end()
 
+    def run_cm_pair(self, case, server_side, client_side):
+        """The same for a program that is found through rdma_cm."""
+        self.port += 1
+        port = case.port or self.port
+        claims = Claims()
+        server = server_side.start(case.argv(server_side, None, port, False), environment=claims.environment)
+        client = None
+        try:
+            if not server_side.wait_claimed(claims, case, server, port, 10):
+                return False, "the server did not listen", describe(server)
+            client = client_side.start(case.argv(client_side, server_side, port, True), environment=claims.environment)
+            deadline = time.monotonic() + CASE_S + 5
+            ended = client.wait(deadline), server.wait(deadline)
+            ok = ended == (0, 0) and case.said in client.output()
+            return ok, case.said if ok else "ended with %s and %s" % ended, describe(server, client)
+        finally:
+            server.end()
+            if client:
+                client.end()
+            claims.end()
+
     def run_lossy(self, case, server, client):
         with Lossy(self.kernel) as lossy:
             ok, what, report = self.run_pair(case, server, client)
@@ -239,7 +303,8 @@ class Table:
 
     def run(self, case):
         self.set_mtu(case.mtu)
-        run_once = self.run_lossy if case.loss == LOSS_NETWORK else self.run_pair
+        is_cm = isinstance(case, CmCase)
+        run_once = self.run_cm_pair if is_cm else self.run_lossy if case.loss == LOSS_NETWORK else self.run_pair
         for server, client in ((self.kernel, self.other), (self.other, self.kernel)):
             is_kernel_asking = isinstance(client, Kernel) or case.is_pingpong()
             for attempt in range(1, 1 + (KERNEL_TRIES if case.loss and is_kernel_asking else 1)):
