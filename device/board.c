@@ -3,6 +3,7 @@
 #include "device/board.h"
 
 #include "base/log.h"
+#include "device/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ uint64_t alb_board_net_namespace(void)
 // A memfd of that size that can neither shrink nor grow, or -1.
 static int create_file(size_t bytes)
 {
-    int fd = memfd_create("albedo-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = alb_descriptor_aside(memfd_create("albedo-board", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -1;
     if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

@@ -4,6 +4,7 @@
 // uses it again.
 #include "device/cm_claim.h"
 
+#include "device/descriptor.h"
 #include "device/directory_file.h"
 
 #include <dirent.h>
@@ -193,7 +194,7 @@ static int create_locked(int folder, const char *name)
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         struct stat status;
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = alb_descriptor_aside(openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (fd < 0)
             return -1;
         int error = fcntl(fd, F_OFD_SETLK, &lock) != 0 ? errno : 0;

@@ -2,6 +2,8 @@
 // Counting runnable threads, from /proc/loadavg: one read of a few bytes.
 #include "device/cores.h"
 
+#include "device/descriptor.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -13,7 +15,8 @@
 void alb_cores_init(struct alb_cores *cores)
 {
     cpu_set_t set;
-    *cores = (struct alb_cores){.loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC), .usable = 1};
+    *cores = (struct alb_cores){.loadavg_fd = alb_descriptor_aside(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)),
+                                .usable = 1};
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         cores->usable = (uint32_t)CPU_COUNT(&set);
 }

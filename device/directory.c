@@ -3,6 +3,7 @@
 #include "device/directory_file.h"
 
 #include "base/log.h"
+#include "device/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +92,7 @@ static int enter(struct alb_directory_entry *entry, const struct alb_board *boar
         status.st_ino = 0;
     snprintf(name, sizeof(name), "%d-%llu", (int)getpid(), (unsigned long long)status.st_ino);
     snprintf(entry->path, sizeof(entry->path), "%s/%s", folder_path, name);
-    entry->fd = create_locked(folder, name);
+    entry->fd = alb_descriptor_aside(create_locked(folder, name));
     int error = entry->fd < 0 ? errno : write_file(entry->fd, board);
     if (error)
         alb_directory_leave(entry);

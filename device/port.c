@@ -4,6 +4,7 @@
 
 #include "device/carrier.h"
 #include "device/clock.h"
+#include "device/descriptor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,10 +30,10 @@ static void close_all(struct alb_port *port, struct alb_socket *sockets)
 
 static int open_files(struct alb_port *port)
 {
-    port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    port->epoll_fd = alb_descriptor_aside(epoll_create1(EPOLL_CLOEXEC));
     if (port->epoll_fd < 0)
         return errno;
-    port->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    port->wake_fd = alb_descriptor_aside(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     return port->wake_fd < 0 ? errno : 0;
 }
 

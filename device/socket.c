@@ -2,6 +2,8 @@
 // Socket options and address forms: everything Linux wants to hear before a UDP socket can carry RoCEv2.
 #include "device/socket.h"
 
+#include "device/descriptor.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -72,7 +74,8 @@ static void set_ipv6_options(int fd)
 // Returns -1 with errno.
 static int open_unbound(bool is_ipv4)
 {
-    int fd = socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP);
+    int fd = alb_descriptor_aside(
+        socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
     if (fd < 0)
         return -1;
     if (is_ipv4)

@@ -2,6 +2,8 @@
 // What rsockets of all types begin and end with.
 #include "plugins/rdmacm/rsocket.h"
 
+#include "device/descriptor.h"
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -25,7 +27,7 @@ static int open_descriptors(struct rsocket *rs)
     rs->fd = epoll_create1(EPOLL_CLOEXEC);
     if (rs->fd < 0)
         return errno;
-    rs->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    rs->wake_fd = alb_descriptor_aside(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (rs->wake_fd < 0)
         return errno;
     return rsocket_listen_to(rs, rs->wake_fd);

@@ -2,6 +2,8 @@
 // Datagram rsockets: what a program does with them.
 #include "plugins/rdmacm/rsocket_datagram.h"
 
+#include "device/descriptor.h"
+
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +301,7 @@ static const struct rsocket_ops datagram_ops = {
 static int open_udp(struct rsocket_datagram *datagram)
 {
     int domain = datagram->rs.domain, on = 1;
-    datagram->udp_fd = socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    datagram->udp_fd = alb_descriptor_aside(socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (datagram->udp_fd < 0)
         return errno;
     int failed = domain == AF_INET ? setsockopt(datagram->udp_fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on))

@@ -3,6 +3,8 @@
 // taken while the program does something else. There is one for the process, from its first rsocket on.
 #include "plugins/rdmacm/rsocket.h"
 
+#include "device/descriptor.h"
+
 #include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -81,7 +83,7 @@ static int start(void)
     int error = 0;
     pthread_mutex_lock(&service.lock);
     if (!service.is_running) {
-        service.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        service.epoll_fd = alb_descriptor_aside(epoll_create1(EPOLL_CLOEXEC));
         error = service.epoll_fd < 0 ? errno : start_thread();
         service.is_running = !error;
         if (error && service.epoll_fd >= 0)
