@@ -5,9 +5,10 @@
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 
-// One READ request asks for this much at the most, so that its answers do not overrun our own receive buffer (LESSONS
-// 9).
-#define READ_PIECE_BYTES (64u * 1024)
+// One READ request asks for this much of the window at the most, so that answers do not overrun our own receive buffer
+// (LESSONS 9), and never for more than so much.
+#define READ_PIECES_PER_WINDOW 4
+#define READ_PIECE_BYTES       (256u * 1024)
 
 uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k, uint32_t count)
 {
@@ -215,19 +216,17 @@ static void note_requested(struct alb_rc *rc, alb_psn end)
     *requested_at(rc, rc->requested_count++) = end;
 }
 
-// The packets of the next piece of a READ: what the window has room for, within READ_PIECE_BYTES. A piece that was
-// asked for before ends where it ended then: the responder may have executed it and not the next one, and refuses a
-// duplicate that goes beyond.
+// The packets of the next piece of a READ. Room for all of it is waited for, since small pieces make small bursts of
+// the answer (LESSONS 21). A piece that was asked for before ends where it ended then: the responder may have executed
+// it and not the next one, and refuses a duplicate that goes beyond.
 static uint32_t piece_packets(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k)
 {
     uint32_t mtu = rc->qp->attr.path_mtu_bytes;
     const struct alb_peer *peer = rc->qp->peer;
     if (rc->requested_again > 0)
         return (uint32_t)alb_psn_diff(*requested_at(rc, rc->requested_count - rc->requested_again), rc->next);
-    uint32_t window = peer->congestion.window_bytes;
-    uint64_t room = peer->inflight_bytes < window ? window - peer->inflight_bytes : 0;
-    uint64_t packets = ALB_MIN(room / (mtu + ALB_RC_PACKET_OVERHEAD), READ_PIECE_BYTES / mtu);
-    return ALB_MIN(wqe->packets - k, ALB_MAX((uint32_t)packets, 1u));
+    uint32_t bytes = ALB_MIN(peer->congestion.window_bytes / READ_PIECES_PER_WINDOW, READ_PIECE_BYTES);
+    return ALB_MIN(wqe->packets - k, ALB_MAX(bytes / (mtu + ALB_RC_PACKET_OVERHEAD), 1u));
 }
 
 static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
