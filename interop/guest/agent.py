@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """In the guest: runs the commands that guest-exec.py sends over the virtio serial ports, one at a time on each port.
 
+What nobody waits for any more is killed.
+
 A line of JSON each: {"id", "cmd", "timeout"} in; {"id", "o" | "e": output} and at last {"id", "rc"} out.
 """
 
@@ -20,6 +22,13 @@ def send(port, message):
         data = data[os.write(port, data):]
 
 
+def is_abandoned(port):
+    """Whether the client has gone, or another one is there already: a client waits for the status of its one command."""
+    poll = select.poll()
+    poll.register(port, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def run(port, request):
     process = subprocess.Popen(["/bin/bash", "-c", request["cmd"]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, start_new_session=True)
@@ -36,7 +45,7 @@ def run(port, request):
                 del streams[stream]
         if not ready and process.poll() is not None:
             break  # a background child may still hold the pipes
-        if time.monotonic() > end:
+        if time.monotonic() > end or is_abandoned(port):
             os.killpg(process.pid, signal.SIGKILL)
             status = 124
             break
