@@ -53,6 +53,8 @@ void alb_cm_destroy(struct alb_engine *engine);
 
 // Ids in use: the user's, requests not yet taken, and those that linger.
 uint32_t alb_cm_id_count(const struct alb_engine *engine);
+// False while a peer may not have heard that its connection ends: a DREQ waits for its answer.
+bool alb_cm_is_quiet(const struct alb_engine *engine);
 
 // ---- ids ------------------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ struct alb_cm {
     uint32_t ids_max;
     uint32_t ids_touched; // ids below were used once and stand in free, lingering or nowhere
     uint32_t used;
+    uint32_t parting; // ids in DREQ_SENT
     uint32_t lingering_count;
     struct alb_list free;
     struct alb_list lingering; // orphans that only wait for their peers, oldest first: they give way

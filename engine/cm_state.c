@@ -49,9 +49,19 @@ bool alb_cm_state_can_move(enum alb_cm_state from, enum alb_cm_state to)
     return moves[from] & TO(to);
 }
 
+bool alb_cm_is_quiet(const struct alb_engine *engine)
+{
+    return !engine->cm || engine->cm->parting == 0;
+}
+
 void alb_cm_set_state(struct alb_cm_id *id, enum alb_cm_state state)
 {
     alb_assert(alb_cm_state_can_move(id->state, state));
+    struct alb_cm *cm = id->engine->cm;
+    if (id->state == ALB_CM_DREQ_SENT)
+        cm->parting--;
+    if (state == ALB_CM_DREQ_SENT)
+        cm->parting++;
     id->state = state;
     if (state != ALB_CM_IDLE)
         return;

@@ -2,6 +2,7 @@
 // The engine as a whole: its life, its clockwork, and what leaves it.
 #include "engine/engine.h"
 
+#include "engine/cm.h"
 #include "engine/impl.h"
 #include "engine/unreliable.h"
 
@@ -176,7 +177,7 @@ alb_time alb_engine_deadline(struct alb_engine *engine)
 
 bool alb_engine_is_quiet(const struct alb_engine *engine)
 {
-    if (alb_engine_bell_is_rung(engine) || alb_engine_wants_tx(engine))
+    if (alb_engine_bell_is_rung(engine) || alb_engine_wants_tx(engine) || !alb_cm_is_quiet(engine))
         return false;
     uint32_t left = engine->qp_count;
     for (uint32_t i = 0; left > 0 && i < engine->config.qp_max; i++) {

@@ -86,7 +86,8 @@ void alb_engine_bells(struct alb_engine *engine, alb_time now);
 // Counts a drop that the driver decided (a bad ICRC, a relay without a taker).
 void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
 
-// True if every queue pair is quiet (alb_qp_is_quiet): nothing would be lost by closing now.
+// True if every queue pair is quiet (alb_qp_is_quiet), and the connection manager: nothing would be lost by closing
+// now.
 bool alb_engine_is_quiet(const struct alb_engine *engine);
 
 // ---- what the engine has to say ---------------------------------------------------------------------------

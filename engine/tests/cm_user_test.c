@@ -246,12 +246,14 @@ static void destroy__what_is_connected(void **state)
     cm->ids[0] = NULL;
     cm_expect_sent(cm, 0, ALB_CM_DREQ);
     cm_lose(cm, 0); // it says so again, though its user has gone
+    assert_false(alb_engine_is_quiet(cm_engine(cm, 0)));
     pair_pass(cm->pair, CM_TIMEOUT_NS);
     cm_expect_sent(cm, 0, ALB_CM_DREQ);
     cm_deliver(cm, 0);
     cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
     cm_expect_sent(cm, 1, ALB_CM_DREP);
     cm_deliver(cm, 1);
+    assert_true(alb_engine_is_quiet(cm_engine(cm, 0)));
     assert_int_equal(alb_cm_id_count(cm_engine(cm, 0)), 1);
     pair_pass(cm->pair, CM_TIMEWAIT_NS);
     assert_int_equal(alb_cm_id_count(cm_engine(cm, 0)), 0);
