@@ -27,19 +27,6 @@ static int key_of(const struct rsocket *rs, const struct sockaddr *address, sock
     return rdmacm_get_sockaddr((struct sockaddr *)&copy, &key->addr, &key->port) ? 0 : EAFNOSUPPORT;
 }
 
-// As the program sees it, in the family of its rsocket.
-static void name_of(const struct rsocket *rs, const struct alb_addr *addr, uint16_t port, struct sockaddr_storage *name)
-{
-    if (rs->domain == AF_INET) {
-        rdmacm_set_sockaddr(name, addr, port);
-        return;
-    }
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    memcpy(&in6.sin6_addr, addr->bytes, sizeof(in6.sin6_addr));
-    memset(name, 0, sizeof(*name));
-    memcpy(name, &in6, sizeof(in6));
-}
-
 static uint16_t own_port(const struct rsocket_datagram *datagram)
 {
     struct sockaddr_storage name = {0};
@@ -154,7 +141,8 @@ static ssize_t receive(struct rsocket *rs, struct rsocket_cursor *to, int flags,
     size_t length = ALB_MIN(to->left, (size_t)arrival->length);
     ssize_t result = (ssize_t)(flags & MSG_TRUNC ? arrival->length : length);
     rsocket_cursor_scatter(to, arrival->bytes, length);
-    name_of(rs, &arrival->from.source, arrival->from.port, from);
+    const struct rsocket_peer_key source = {arrival->from.source, arrival->from.port};
+    rsocket_peer_name(rs, &source, from);
     if (!(flags & MSG_PEEK)) {
         alb_list_remove(&arrival->link);
         rsocket_dpair_again(datagram, arrival);
@@ -256,7 +244,7 @@ static int address(struct rsocket *rs, bool is_peer, struct sockaddr_storage *ou
         return getsockname(datagram->udp_fd, (struct sockaddr *)out, &length) ? errno : 0;
     if (!datagram->is_connected)
         return ENOTCONN;
-    name_of(rs, &datagram->connected.addr, datagram->connected.port, out);
+    rsocket_peer_name(rs, &datagram->connected, out);
     return 0;
 }
 

@@ -92,6 +92,9 @@ int rsocket_peer_get(struct rsocket_datagram *datagram, const struct rsocket_pee
                      const struct alb_addr *local, struct rsocket_peer **out);
 // It has told its queue pair.
 void rsocket_peer_learn(struct rsocket_peer *peer, uint32_t qpn);
+// A peer's name in the family of the rsocket, where an IPv4 address may be a mapped one; its length.
+socklen_t rsocket_peer_name(const struct rsocket *rs, const struct rsocket_peer_key *key,
+                            struct sockaddr_storage *name);
 int rsocket_peers_init(struct rsocket_datagram *datagram);
 void rsocket_peers_fini(struct rsocket_datagram *datagram);
 

@@ -9,6 +9,19 @@
 
 enum { RESOLVE_MS = 2000 };
 
+socklen_t rsocket_peer_name(const struct rsocket *rs, const struct rsocket_peer_key *key, struct sockaddr_storage *name)
+{
+    if (rs->domain == AF_INET) {
+        rdmacm_set_sockaddr(name, &key->addr, key->port);
+        return sizeof(struct sockaddr_in);
+    }
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(key->port)};
+    memcpy(&in6.sin6_addr, key->addr.bytes, sizeof(in6.sin6_addr));
+    memset(name, 0, sizeof(*name));
+    memcpy(name, &in6, sizeof(in6));
+    return sizeof(in6);
+}
+
 int rsocket_peers_init(struct rsocket_datagram *datagram)
 {
     struct alb_siphash_key hash_key;

@@ -54,21 +54,6 @@ static void set_local(struct msghdr *message, union control *control, int domain
     message->msg_controllen = CMSG_SPACE(sizeof(info));
 }
 
-static socklen_t name_of(const struct rsocket_datagram *datagram, const struct rsocket_peer_key *key,
-                         struct sockaddr_storage *name)
-{
-    if (datagram->rs.domain == AF_INET) {
-        rdmacm_set_sockaddr(name, &key->addr, key->port);
-        return sizeof(struct sockaddr_in);
-    }
-    // An IPv4 address is a mapped one here.
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(key->port)};
-    memcpy(&in6.sin6_addr, key->addr.bytes, sizeof(in6.sin6_addr));
-    memset(name, 0, sizeof(*name));
-    memcpy(name, &in6, sizeof(in6));
-    return sizeof(in6);
-}
-
 int rsocket_udp_send(struct rsocket_datagram *datagram, const struct rsocket_peer *peer, enum rsocket_udp_op op,
                      struct rsocket_cursor *from)
 {
@@ -77,8 +62,10 @@ int rsocket_udp_send(struct rsocket_datagram *datagram, const struct rsocket_pee
     struct sockaddr_storage name;
     union control control = {0};
     struct iovec iov = {.iov_base = bytes};
-    struct msghdr message = {
-        .msg_name = &name, .msg_namelen = name_of(datagram, &peer->key, &name), .msg_iov = &iov, .msg_iovlen = 1};
+    struct msghdr message = {.msg_name = &name,
+                             .msg_namelen = rsocket_peer_name(&datagram->rs, &peer->key, &name),
+                             .msg_iov = &iov,
+                             .msg_iovlen = 1};
     size_t skip = rsocket_udp_header_encode(&header, bytes), length = from ? from->left : 0;
     if (skip + length > RSOCKET_DATAGRAM_MAX)
         return EMSGSIZE;
