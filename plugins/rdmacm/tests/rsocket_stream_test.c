@@ -218,6 +218,22 @@ static void connect__nobody_listens(void **state)
     assert_int_equal(rclose(fd), 0);
 }
 
+// The port of the device is held by something that takes requests and keeps quiet: a call ends nevertheless.
+static void connect__nobody_answers(void **state)
+{
+    const char *address = "127.254.253.251";
+    struct sockaddr_storage held = fixture_sockaddr(address, 4791), there = fixture_sockaddr(address, 9);
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    int silent = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(silent, (struct sockaddr *)&held, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(rbind(client, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), 0);
+    expect_errno(rconnect(client, (struct sockaddr *)&there, sizeof(struct sockaddr_in)), ETIMEDOUT);
+    char byte;
+    assert_int_equal(recv(silent, &byte, 1, MSG_DONTWAIT), 1); // it was asked
+    assert_int_equal(rclose(client), 0);
+    close(silent);
+}
+
 static void poll__with_ordinary_descriptors(void **state)
 {
     int pipes[2];
@@ -292,6 +308,7 @@ int main(void)
         cmocka_unit_test(stream__closed_with_data_on_its_way),
         cmocka_unit_test(stream__half_closed),
         cmocka_unit_test(connect__nobody_listens),
+        cmocka_unit_test(connect__nobody_answers),
         cmocka_unit_test(poll__with_ordinary_descriptors),
         cmocka_unit_test(options__kept_and_refused),
         cmocka_unit_test(iomap__written_by_offset),
