@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that speak through rsockets: rdma-core's rstream, riostream, udpong and rcopy in all their ways, and iperf3, whose
-sockets librspreload replaces."""
+"""Programs that speak through rsockets: rdma-core's rstream, riostream, udpong and rcopy in all their ways, and iperf3 and
+netcat, whose sockets librspreload replaces."""
 
 import filecmp
 import glob
@@ -29,28 +29,42 @@ class DatagramCase(RsocketCase):
         return server.wait_listening(port, deadline, "udp")
 
 
-class CopyCase(CmCase):
-    """rcopy: the copy must be what the original is. Its server never ends."""
+class FileCase(CmCase):
+    """A file travels: the copy must be what the original is."""
 
-    def __init__(self, size, **more):
-        super().__init__("rcopy", stays=True, said=r"\d+ bytes in .*", **more)
+    def __init__(self, program, size, **more):
+        super().__init__(program, **more)
         self.size = size
 
-    def name(self):
-        return "rcopy (%d bytes)" % self.size
-
-    def commands(self, here, port):
-        self.folder = tempfile.TemporaryDirectory(prefix="albedo-rcopy-")
+    def make_original(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="albedo-file-")
         self.original, self.copy = (os.path.join(self.folder.name, name) for name in ("original", "copy"))
         with open(self.original, "wb") as file:
             file.write(os.urandom(self.size))
-        common = [self.program, "-p", str(port)]
-        return common, [self.program, self.original, "%s:%s" % (here.ipv4, self.copy), *common[1:]]
 
     def spoke(self, output):
         same = filecmp.cmp(self.original, self.copy, shallow=False)
         self.folder.cleanup()
         return super().spoke(output) if same else ""
+
+
+class CopyCase(FileCase):
+    """rcopy: its server never ends."""
+
+    def __init__(self, size, **more):
+        super().__init__("rcopy", size, stays=True, said=r"\d+ bytes in .*", **more)
+
+    def name(self):
+        return "rcopy (%d bytes)" % self.size
+
+    def commands(self, here, port):
+        self.make_original()
+        common = [self.program, "-p", str(port)]
+        return common, [self.program, self.original, "%s:%s" % (here.ipv4, self.copy), *common[1:]]
+
+
+def under_librspreload():
+    return ["env", "LD_PRELOAD=" + glob.glob("/usr/lib/*/rsocket/librspreload.so")[0]]
 
 
 class PreloadCase(CmCase):
@@ -63,10 +77,25 @@ class PreloadCase(CmCase):
         return super().name() + " under librspreload"
 
     def commands(self, here, port):
-        library = glob.glob("/usr/lib/*/rsocket/librspreload.so")[0]
-        common = ["env", "LD_PRELOAD=" + library, self.program, "-p", str(port)]
+        common = [*under_librspreload(), self.program, "-p", str(port)]
         address = here.ipv6 if self.ipv6 else here.ipv4
         return [*common, "-s", "-1", "-B", address], [*common, "-c", address, "-t", "1", *self.options]
+
+
+class NetcatCase(FileCase):
+    """The traditional netcat, which wants small descriptors."""
+
+    def __init__(self, size, **more):
+        super().__init__("nc.traditional", size, **more)
+
+    def name(self):
+        return "nc.traditional (%d bytes) under librspreload" % self.size
+
+    def commands(self, here, port):
+        self.make_original()
+        common = [*under_librspreload(), self.program]
+        return (["sh", "-c", "exec %s > %s" % (" ".join([*common, "-l", "-p", str(port)]), self.copy)],
+                ["sh", "-c", "exec %s < %s" % (" ".join([*common, "-q", "1", here.ipv4, str(port)]), self.original)])
 
 
 def rsocket_table():
@@ -83,4 +112,5 @@ def rsocket_table():
     cases += [DatagramCase("%s -T %s" % (few, way)) for way in "abne"]
     cases += [CopyCase(100000, quick=True), CopyCase(8 << 20), CopyCase(1)]
     cases += [PreloadCase(quick=True), PreloadCase("-R"), PreloadCase("-P 2"), PreloadCase("-l 64"), PreloadCase(ipv6=True)]
+    cases.append(NetcatCase(300000))
     return cases
