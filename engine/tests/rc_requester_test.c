@@ -210,16 +210,15 @@ static void requester__read_pieces_keep_their_ends(void **state)
 {
     struct context *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 200 * MTU);
-    assert_int_equal(pair_send(c->pair, 0), 1);
+    assert_true(pair_send(c->pair, 0) > 1);
     uint32_t first = sent(c, 0)->length / MTU;
-    assert_true(first > 50);
+    assert_true(first > 10);
     pair_deliver(c->pair, 0);
+    while (pair_count(c->pair, 0) > 0)
+        pair_lose(c->pair, 0); // what was asked for behind it
     assert_int_equal(pair_send(c->pair, 1), first);
     for (uint32_t i = 0; i < first - 5; i++)
         pair_deliver(c->pair, 1);
-    assert_true(pair_send(c->pair, 0) >= 1); // what was asked for behind it is lost
-    while (pair_count(c->pair, 0) > 0)
-        pair_lose(c->pair, 0);
     pair_lose(c->pair, 1);
     pair_deliver(c->pair, 1); // shows that an answer is missing
     assert_true(pair_send(c->pair, 0) >= 1);
