@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The CSA packet: bytes <-> structs. Outside it is a RoCEv2 UD SEND (BTH, DETH) to QPN index 2 of the peer's slot;
+// inside a header and frames. docs/PROTOCOL.md is the specification.
+//
+// A datagram is read with a cursor: alb_csa_decode, then alb_csa_next for each frame. It is written frame by frame
+// behind alb_csa_encode.
+#pragma once
+
+#include "wire/roce.h"
+
+#define ALB_CSA_QPN_INDEX     2          // of the slot: where the engine itself is addressed
+#define ALB_CSA_QKEY          0x00435341 // "CSA"
+#define ALB_CSA_VERSION       1
+#define ALB_CSA_HEADER_BYTES  20
+#define ALB_CSA_OUTER_BYTES   (ALB_BTH_BYTES + 8 + ALB_CSA_HEADER_BYTES) // with BTH and DETH
+#define ALB_CSA_FRAME_MAX     48                                         // longest frame header that precedes payload
+#define ALB_CSA_BITMAP_WORDS  32                                         // of a report, at most
+#define ALB_CSA_PATHS_ENTRIES 64                                         // of a paths frame, at most
+#define ALB_CSA_COOKIE_BYTES  16
+#define ALB_CSA_CREDIT_NONE   UINT32_MAX // no limit
+
+// What stands in front of the frames, BTH and DETH included.
+struct alb_csa_header {
+    uint32_t dest_slot, source_slot; // from the QPNs
+    alb_psn sequence;                // of this packet on its path (the BTH's PSN)
+    uint32_t source_epoch;
+    uint32_t destination_epoch; // 0: not known
+    uint32_t timestamp;         // ns of the sender's clock, modulo 2^32
+    uint16_t key_id;            // 0: neither authenticated nor encrypted
+    uint8_t path;
+    uint8_t reserved;
+    uint16_t rtt_code; // the sender's smoothed round-trip time (alb_csa_time_decode); 0: not known
+};
+
+enum alb_csa_type {
+    ALB_CSA_REQUEST = 0x01,  // a segment of a message
+    ALB_CSA_RESPONSE = 0x02, // a segment of an answer
+    ALB_CSA_DATAGRAM = 0x03, // unreliable datagram (UD)
+    ALB_CSA_REPORT = 0x10,   // what the receiver of a stream holds
+    ALB_CSA_PATHS = 0x11,    // what came by which path
+    ALB_CSA_PROBE = 0x12,    // asks for a report
+    ALB_CSA_PING = 0x13,     // asks for a paths frame; proves a path MTU
+    ALB_CSA_PONG = 0x14,
+    ALB_CSA_RESET = 0x15,
+    ALB_CSA_HELLO = 0x16,
+    ALB_CSA_COOKIE = 0x17,
+    ALB_CSA_CNP = 0x18,
+};
+
+enum alb_csa_op {
+    ALB_CSA_SEND = 1,
+    ALB_CSA_SEND_IMM = 2,
+    ALB_CSA_SEND_INV = 3,
+    ALB_CSA_WRITE = 4,
+    ALB_CSA_WRITE_IMM = 5,
+    ALB_CSA_READ = 6,
+    ALB_CSA_CMP_SWAP = 7,
+    ALB_CSA_FETCH_ADD = 8,
+    ALB_CSA_ATOMIC_WRITE = 9,
+    ALB_CSA_READ_DATA = 16, // of a response
+    ALB_CSA_RESULT = 17,
+};
+
+enum alb_csa_segment_flag {
+    ALB_CSA_SOLICITED = 1,
+    ALB_CSA_REPORT_NOW = 2, // asks for a report
+    ALB_CSA_PROBING = 4,    // sent again as a probe
+    ALB_CSA_XRC = 8,        // xrc_srqn is there
+    ALB_CSA_LAST = 16,      // of its message
+};
+
+// REQUEST, RESPONSE and DATAGRAM. Which fields behind op hold anything follows from type and op.
+struct alb_csa_segment {
+    uint8_t op;    // enum alb_csa_op
+    uint8_t flags; // enum alb_csa_segment_flag
+    alb_qpn dest_qpn;
+    alb_psn psn;          // of this segment in its stream
+    uint32_t index;       // of this segment in its message, 24 bits
+    uint32_t total_bytes; // of the message (READ: asked for)
+    uint32_t payload_bytes;
+    const uint8_t *payload; // decoded: in the datagram; not looked at when encoding
+    uint32_t xrc_srqn;
+    uint32_t recv_number; // SEND*, WRITE_IMM: how many receives the queue pair's earlier messages use
+    uint32_t imm_be;      // as verbs' imm_data is
+    uint32_t invalidate_rkey;
+    uint64_t va;
+    uint32_t rkey;
+    alb_psn acked; // READ, atomics: the requester holds all of the response stream before this
+    uint64_t operand, compare;
+    alb_psn request_psn; // RESPONSE: first PSN of the request that is answered
+    uint64_t original;   // RESULT
+    uint32_t qkey;       // DATAGRAM
+    alb_qpn src_qpn;     // DATAGRAM
+};
+
+struct alb_csa_report {
+    bool is_response; // about the response stream
+    uint8_t number;   // newer ones count
+    uint8_t syndrome; // as that of an AETH
+    alb_qpn qpn;      // whose stream it is, at the report's destination
+    alb_psn cumulative;
+    uint32_t word_count;
+    uint64_t held[ALB_CSA_BITMAP_WORDS]; // bit i: PSN cumulative + i
+};
+
+struct alb_csa_path_entry {
+    uint8_t path;
+    alb_psn settled;           // every packet of the path before this one has come or is lost
+    uint32_t echo;             // timestamp of the newest packet
+    uint32_t delay_ns;         // since that one came
+    uint32_t received, marked; // packets so far, modulo 2^32
+};
+
+struct alb_csa_paths {
+    uint32_t credit_bytes;
+    uint32_t count;
+    struct alb_csa_path_entry entries[ALB_CSA_PATHS_ENTRIES];
+};
+
+struct alb_csa_probe {
+    bool is_response;
+    alb_qpn dest_qpn;
+    alb_psn next; // the first one that has not been sent yet
+};
+
+enum alb_csa_reset_reason {
+    ALB_CSA_RESET_EPOCH = 1,   // who you talk to is gone
+    ALB_CSA_RESET_UNKNOWN = 2, // no such queue pair, or not proven
+};
+
+struct alb_csa_frame {
+    enum alb_csa_type type;
+    union {
+        struct alb_csa_segment segment;
+        struct alb_csa_report report;
+        struct alb_csa_paths paths;
+        struct alb_csa_probe probe;
+        uint16_t ping_padding; // bytes that follow
+        uint16_t pong_bytes;   // UDP payload of the PING, ICRC included
+        struct {
+            uint8_t reason; // enum alb_csa_reset_reason
+            uint32_t epoch; // that the refused packet named as its destination
+        } reset;
+        struct {
+            bool has_cookie;
+            uint8_t cookie[ALB_CSA_COOKIE_BYTES];
+        } hello; // COOKIE too
+    };
+};
+
+// Where the next frame is.
+struct alb_csa_cursor {
+    const uint8_t *at, *end;
+};
+
+// True if a received packet (ICRC cut off) is one for the CSA engine of a slot: UD SEND Only to index 2. Nothing else
+// of it has been looked at.
+bool alb_csa_is_packet(const uint8_t *bytes, uint32_t length);
+
+// Decodes what stands in front of the frames: length bytes of UDP payload without the ICRC. ALB_DROP_NONE, or
+// truncated, bad_version (also a key id), bad_qkey, bad_length.
+enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
+                             struct alb_csa_cursor *cursor);
+// Decodes the next frame. False at the end, or with *drop other than ALB_DROP_NONE: the rest of the packet cannot be
+// understood (truncated, unknown_opcode for an unknown type or op, bad_length). Unions hold only what type names, and
+// of a segment only what its op has.
+bool alb_csa_next(struct alb_csa_cursor *cursor, struct alb_csa_frame *frame, enum alb_drop *drop);
+
+// Writes BTH, DETH and header (ALB_CSA_OUTER_BYTES). pad is of the whole packet: see alb_csa_set_pad.
+void alb_csa_encode(const struct alb_csa_header *header, uint8_t *out);
+// The BTH's pad count, once the packet's length is known: bytes that follow the last frame's payload, 0 to 3.
+void alb_csa_set_pad(uint8_t *packet, uint8_t pad);
+
+// Each writes one frame (a segment's without its payload) and returns its bytes.
+uint32_t alb_csa_encode_segment(enum alb_csa_type type, const struct alb_csa_segment *segment, uint8_t *out);
+uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out);
+uint32_t alb_csa_encode_paths(const struct alb_csa_paths *paths, uint8_t *out);
+uint32_t alb_csa_encode_probe(const struct alb_csa_probe *probe, uint8_t *out);
+uint32_t alb_csa_encode_ping(uint16_t padding, uint8_t *out); // the padding itself is the caller's
+uint32_t alb_csa_encode_pong(uint16_t bytes, uint8_t *out);
+uint32_t alb_csa_encode_reset(enum alb_csa_reset_reason reason, uint32_t epoch, uint8_t *out);
+// A HELLO without cookie (NULL) is as long as one with it.
+uint32_t alb_csa_encode_hello(const uint8_t *cookie, uint8_t *out);
+uint32_t alb_csa_encode_cookie(const uint8_t *cookie, uint8_t *out);
+uint32_t alb_csa_encode_cnp(uint8_t *out);
+
+// Bytes of a segment's frame header, so that a packet can be planned before it is written.
+uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segment *segment);
+static inline uint32_t alb_csa_report_bytes(uint32_t word_count)
+{
+    return 12 + 8 * word_count;
+}
+static inline uint32_t alb_csa_paths_bytes(uint32_t count)
+{
+    return 8 + 20 * count;
+}
+
+// A time in 16 bits: 11 bits of mantissa, 5 of exponent (mantissa << exponent ns); 0 and 1 ns to 2^42 ns, rounded down.
+uint16_t alb_csa_time_encode(alb_time ns);
+alb_time alb_csa_time_decode(uint16_t code);
+
+// The name of a frame type ("REPORT") or an op ("WRITE_IMM"), NULL if it is unknown.
+const char *alb_csa_type_name(uint8_t type);
+const char *alb_csa_op_name(uint8_t op);
