@@ -7,6 +7,7 @@
 #include "engine/unreliable.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define QUEUE_MAX (1u << 31)
 
@@ -36,17 +37,23 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .window_max_bytes = 2 << 20,
         .unreliable_bytes_per_s = 1000000000,
         .ack_timeout_min_ns = 0,
+        .transport = "rc",
         .loss = "go-back-n",
         .congestion = "window",
         .path = "single",
     };
 }
 
+static bool is_transport(const char *name)
+{
+    return name && (strcmp(name, "rc") == 0 || strcmp(name, "csa") == 0);
+}
+
 static int check_config(const struct alb_engine_config *config)
 {
     bool is_power_of_two = (config->region_max & (config->region_max - 1)) == 0;
     if (!config->memory.get || !config->memory.put || !config->stats || !config->loss || !config->congestion ||
-        !config->path)
+        !config->path || !is_transport(config->transport))
         return EINVAL;
     if (config->qp_max <= ALB_QPN_RESERVED || config->qp_max > 65536 || config->region_max == 0 ||
         config->region_max > 1u << 23 || !is_power_of_two || config->peer_max == 0)

@@ -43,6 +43,7 @@ struct alb_engine_config {
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
     uint64_t unreliable_bytes_per_s; // rate that UC and UD are held to, since nobody acknowledges them; 0: none
     uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be off its processor)
+    const char *transport;           // of connected queue pairs: "rc" (RoCEv2), "csa"
     const char *loss;                // "go-back-n"
     const char *congestion;          // "window", "fixed", "none"
     const char *path;                // "single"

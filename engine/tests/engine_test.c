@@ -134,12 +134,18 @@ static void change(struct alb_engine_config *config, int what)
     case 19:
         config->memory.put = NULL;
         break;
+    case 20:
+        config->transport = NULL;
+        break;
+    case 21:
+        config->transport = "tcp";
+        break;
     }
 }
 
 static void alb_engine_create__refuses(void **state)
 {
-    for (int what = 0; what < 20; what++) {
+    for (int what = 0; what < 22; what++) {
         struct ledger ledger = {0};
         struct alb_engine_config config = config_of(&ledger);
         struct alb_engine *engine;
