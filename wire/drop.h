@@ -9,8 +9,8 @@ enum alb_drop {
     // The bytes themselves.
     ALB_DROP_TRUNCATED,      // shorter than its headers say, or cut by the receive buffer
     ALB_DROP_BAD_ICRC,       // the invariant CRC does not match
-    ALB_DROP_BAD_VERSION,    // transport header version other than 0
-    ALB_DROP_UNKNOWN_OPCODE, // reserved, or of a service this device does not speak
+    ALB_DROP_BAD_VERSION,    // a version of the transport header, or a key, that this device does not speak
+    ALB_DROP_UNKNOWN_OPCODE, // reserved, or of a service this device does not speak; a frame's type or operation too
     ALB_DROP_BAD_LENGTH,     // not a multiple of four, more pad than payload, or payload where the opcode has none
     ALB_DROP_OVERSIZE,       // more payload than the queue pair's path MTU
     ALB_DROP_NOT_ROCE,       // not for RoCE at all, such as the wrong UDP port
@@ -24,6 +24,10 @@ enum alb_drop {
     ALB_DROP_BAD_PKEY,
     ALB_DROP_BAD_QKEY,
     ALB_DROP_HOP_LIMIT,
+
+    // The engine it is for (CSA).
+    ALB_DROP_BAD_EPOCH,  // from, or for, another life of an engine
+    ALB_DROP_NOT_PROVEN, // the first from a stranger, with neither a connected queue pair's first message nor a cookie
 
     // What it asks of that queue pair.
     ALB_DROP_OUT_OF_SEQUENCE,   // a gap in the packet sequence numbers before it

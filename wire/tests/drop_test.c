@@ -15,6 +15,8 @@ static void drop_name__is_there_and_unlike_the_others(void **state)
             assert_string_not_equal(name, alb_drop_name((enum alb_drop)other));
     }
     assert_string_equal(alb_drop_name(ALB_DROP_BAD_ICRC), "bad_icrc");
+    assert_string_equal(alb_drop_name(ALB_DROP_BAD_EPOCH), "bad_epoch");
+    assert_string_equal(alb_drop_name(ALB_DROP_NOT_PROVEN), "not_proven");
     assert_string_equal(alb_drop_name(ALB_DROP_COUNT), "invalid");
 }
 
