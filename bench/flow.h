@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// flow: messages of one size from many senders to one receiver, over verbs, TCP or libfabric by the same loops, so that
+// their goodput and their times can be set side by side. The receiver counts what has arrived whole; times are one way,
+// since both sides read one clock (they run on one machine).
+#pragma once
+
+#include "base/types.h"
+
+#define ALB_FLOW_ANSWER_BYTES   8
+#define ALB_FLOW_BLOB_BYTES     256
+#define ALB_FLOW_WORD_MAX       0xffffffu // of the word that comes with a message
+#define ALB_FLOW_WARM_EXCHANGES 50        // not measured
+#define ALB_FLOW_SENDERS_MAX    200
+#define ALB_FLOW_INTERVALS_MAX  100000
+#define ALB_FLOW_EVENTS_MAX     32
+
+struct alb_flow_ops;
+
+struct alb_flow_options {
+    const struct alb_flow_ops *ops;
+    const char *device;   // verbs: name; fabric: provider
+    const char *local;    // numeric address
+    const char *peer;     // of the receiver; NULL: this is the receiver
+    uint16_t port;        // TCP, where the two sides meet
+    uint32_t bytes;       // of a message
+    uint32_t window;      // most messages in flight
+    uint32_t senders;     // that the receiver waits for before all start
+    uint32_t messages;    // exchange: how often
+    uint32_t interval_ms; // of the receiver's counts; 0: none
+    double warm_s, measure_s;
+    bool is_exchange; // one message, one answer, the next message; else a stream
+    bool is_event;    // sleep for completions; else poll
+};
+
+// What one side tells the other before they connect.
+struct alb_flow_blob {
+    uint32_t bytes;
+    uint8_t data[ALB_FLOW_BLOB_BYTES];
+};
+
+enum alb_flow_kind {
+    ALB_FLOW_SENT, // a message of ours needs no more care
+    ALB_FLOW_CAME, // a whole message is here
+};
+
+struct alb_flow_event {
+    struct alb_flow_link *link;
+    enum alb_flow_kind kind;
+    uint32_t word;
+    const uint8_t *data; // CAME: its beginning, until the next call
+};
+
+// One sender and one receiver, as either side sees it. A transport embeds it at the start of its own.
+struct alb_flow_link {
+    int meeting; // TCP socket: set-up, start, end
+    uint32_t number;
+    bool is_over;            // the sender has said goodbye
+    uint64_t count, counted; // messages that came; of them in the measured time
+};
+
+// A transport. Everything exits with a message on failure.
+struct alb_flow_ops {
+    const char *name;
+    void (*open)(const struct alb_flow_options *options);
+    struct alb_flow_link *(*create)(uint32_t number, struct alb_flow_blob *mine);
+    void (*connect)(struct alb_flow_link *link, const struct alb_flow_blob *theirs);
+    // False: no room at the moment. slot: of the receiver's memory, below the window; payload: its first bytes.
+    bool (*send)(struct alb_flow_link *link, uint32_t bytes, uint32_t slot, uint32_t word, uint64_t payload);
+    uint32_t (*progress)(struct alb_flow_event *events); // ALB_FLOW_EVENTS_MAX
+    // To sleep: the descriptor that becomes readable; -1: there is something already.
+    int (*arm)(void);
+};
+
+extern const struct alb_flow_ops alb_flow_tcp, alb_flow_verbs, alb_flow_fabric;
+
+// Set-up over TCP (flow_meet.c).
+int alb_flow_listen(const struct alb_flow_options *options, uint16_t port);
+uint16_t alb_flow_port_of(int fd);
+int alb_flow_dial(const struct alb_flow_options *options, uint16_t port);
+int alb_flow_accept(int listener);
+void alb_flow_exchange(int fd, const struct alb_flow_blob *mine, struct alb_flow_blob *theirs);
+// Sleeps until the transport has something, or the time; polling transports return at once.
+void alb_flow_rest(const struct alb_flow_options *options, int timeout_ms);
+
+void alb_flow_send_run(const struct alb_flow_options *options);
+void alb_flow_receive_run(const struct alb_flow_options *options);
+
+// Times in nanoseconds, for percentiles.
+struct alb_flow_times {
+    uint64_t *ns;
+    uint32_t count, room;
+};
+void alb_flow_times_add(struct alb_flow_times *times, uint64_t ns);
+void alb_flow_times_print(struct alb_flow_times *times, const char *name); // as fields of JSON, with a comma in front
+
+alb_time alb_flow_now(void);
+_Noreturn void alb_flow_die(const char *what);                   // with errno
+_Noreturn void alb_flow_fail(const char *what, const char *why); // with words
