@@ -142,6 +142,7 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     alb_engine_config_default(&config);
     config.memory = alb_device_memory();
     config.slot = device->port.slot;
+    config.transport = device->kind->transport;
     config.group_max = ALB_GROUPS_MAX;
     config.mtu_max_bytes = device->mtu_bytes;
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
@@ -196,10 +197,14 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
 
 int alb_device_create(const char *name, const struct alb_device_options *options, struct alb_device **out)
 {
+    const struct alb_device_kind *kind = alb_device_kind_find(name);
+    if (!kind)
+        return ENODEV;
     struct alb_device *device = get_pages(sizeof(*device));
     if (!device)
         return ENOMEM;
-    strcpy(device->name, name);
+    device->kind = kind;
+    device->name = kind->name;
     strcpy(device->stats_path, options->stats_path);
     device->directory.fd = -1;
     device->port.epoll_fd = device->port.wake_fd = device->port.carrier.fd = -1;

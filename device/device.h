@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A device: one engine with its sockets, its thread and its locks. A process has one per device name, shared by all who
-// open it.
+// A device: one engine with its sockets, its thread, its process slot and its locks. A process has at most one per
+// device name, shared by all who open it: "roce0" speaks RoCEv2, "albedo0" CSA. One that nobody opens costs nothing.
 //
 // Who drives: whoever holds the driver token may call the engine. A thread that polls an empty completion queue takes
 // it (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the
@@ -11,8 +11,23 @@
 #include "engine/engine.h"
 
 #define ALB_DEVICE_ADDRESSES_MAX 16
+#define ALB_DEVICE_NAMES         2
 
 struct alb_device;
+
+// The names of devices, in the order in which programs see them; NULL behind the last.
+const char *alb_device_name(uint32_t index);
+
+// The devices that programs are shown, as indexes of alb_device_name.
+struct alb_device_selection {
+    uint32_t count;
+    uint32_t index[ALB_DEVICE_NAMES];
+};
+
+// Reads names separated by commas. On EINVAL error says what is wrong.
+int alb_device_select(const char *list, struct alb_device_selection *selection, char *error, size_t error_size);
+// Those of ALBEDO_DEVICES, which `albedo run` sets; unset or empty: all. Errors as above.
+int alb_device_selection_from_environment(struct alb_device_selection *selection, char *error, size_t error_size);
 
 struct alb_device_options {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX]; // GID table, in order
@@ -29,8 +44,9 @@ struct alb_device_options {
 // EINVAL error says what is wrong and what would be right.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
-// Opens the process's device of that name ("roce0"), or takes another reference to it; options count for the first open
-// only. ENODEV: no such device; EADDRNOTAVAIL: an address is not local; EADDRINUSE: no process slot is free; EMFILE and
+// Opens the process's device of that name, or takes another reference to it; options count for the first open only. The
+// first device that a process opens writes the files that they name; another one appends "." and its name to theirs.
+// ENODEV: no such device; EADDRNOTAVAIL: an address is not local; EADDRINUSE: no process slot is free; EMFILE and
 // the like.
 int alb_device_open(const char *name, const struct alb_device_options *options, struct alb_device **device);
 // Drops a reference. The last one waits (bounded) until the engine is quiet, then stops the thread and frees the slot.

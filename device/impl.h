@@ -7,6 +7,7 @@
 #include "device/cores.h"
 #include "device/device.h"
 #include "device/directory.h"
+#include "device/kind.h"
 #include "device/port.h"
 #include "device/rx.h"
 #include "device/token.h"
@@ -15,13 +16,12 @@
 
 #include <pthread.h>
 
-#define ALB_DEVICE_NAME_BYTES 16
-
 // A program counts as polling for so long after it last did; then the device thread takes over.
 #define ALB_TAKEOVER_NS (100 * ALB_NS_PER_US)
 
 struct alb_device {
-    char name[ALB_DEVICE_NAME_BYTES];
+    const struct alb_device_kind *kind;
+    const char *name;
     uint32_t refs; // guarded by the registry's mutex
     _Atomic bool is_forked;
     struct alb_engine *engine;

@@ -3,21 +3,21 @@
 #include "device/registry.h"
 
 #include "device/drain.h"
+#include "device/kind.h"
 #include "device/report.h"
 #include "device/thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-// Devices there can be; "albedo0" is reserved for the CSA transport.
-static const char *const names[] = {"roce0"};
-
 static struct {
     pthread_mutex_t mutex;
     bool has_hooks;
-    struct alb_device *devices[ALB_COUNT(names)];
+    const char *first; // name of the device that was opened first, ever
+    struct alb_device *devices[ALB_DEVICE_NAMES];
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 // Programs exit right after their last completion: what must still be answered is drained, and files are finished.
@@ -25,7 +25,7 @@ static struct {
 static void at_exit(void)
 {
     pthread_mutex_lock(&registry.mutex);
-    for (size_t i = 0; i < ALB_COUNT(names); i++) {
+    for (size_t i = 0; i < ALB_DEVICE_NAMES; i++) {
         struct alb_device *device = registry.devices[i];
         if (!device)
             continue;
@@ -59,7 +59,7 @@ static void after_fork_in_parent(void)
 // make the parent seem alive. It may open a device of its own.
 static void after_fork_in_child(void)
 {
-    for (size_t i = 0; i < ALB_COUNT(names); i++) {
+    for (size_t i = 0; i < ALB_DEVICE_NAMES; i++) {
         struct alb_device *device = registry.devices[i];
         if (!device)
             continue;
@@ -75,6 +75,7 @@ static void after_fork_in_child(void)
             close(device->trace.file.fd);
         registry.devices[i] = NULL;
     }
+    registry.first = NULL;
     pthread_mutex_unlock(&registry.mutex);
 }
 
@@ -90,11 +91,46 @@ static int install_hooks(void)
 
 static struct alb_device **find_place(const char *name)
 {
-    for (size_t i = 0; i < ALB_COUNT(names); i++) {
-        if (strcmp(names[i], name) == 0)
+    for (uint32_t i = 0; i < ALB_DEVICE_NAMES; i++) {
+        if (strcmp(alb_device_name(i), name) == 0)
             return &registry.devices[i];
     }
     return NULL;
+}
+
+// False if it does not fit.
+static bool append_name(char *path, size_t size, const char *name)
+{
+    size_t length = strlen(path);
+    if (length == 0)
+        return true;
+    int wrote = snprintf(path + length, size - length, ".%s", name);
+    return wrote > 0 && (size_t)wrote < size - length;
+}
+
+// Two devices of a process must not write one file.
+static int create_beside_first(const char *name, const struct alb_device_options *options, struct alb_device **device)
+{
+    struct alb_device_options *own = malloc(sizeof(*own));
+    if (!own)
+        return ENOMEM;
+    *own = *options;
+    bool fits = append_name(own->pcap_path, sizeof(own->pcap_path), name) &&
+                append_name(own->trace_path, sizeof(own->trace_path), name) &&
+                append_name(own->stats_path, sizeof(own->stats_path), name);
+    int error = fits ? alb_device_create(name, own, device) : ENAMETOOLONG;
+    free(own);
+    return error;
+}
+
+static int create(const char *name, const struct alb_device_options *options, struct alb_device **device)
+{
+    if (registry.first && strcmp(registry.first, name) != 0)
+        return create_beside_first(name, options, device);
+    int error = alb_device_create(name, options, device);
+    if (!error)
+        registry.first = (*device)->kind->name;
+    return error;
 }
 
 int alb_device_open(const char *name, const struct alb_device_options *options, struct alb_device **device)
@@ -105,7 +141,7 @@ int alb_device_open(const char *name, const struct alb_device_options *options, 
     pthread_mutex_lock(&registry.mutex);
     int error = install_hooks();
     if (!error && !*place)
-        error = alb_device_create(name, options, place);
+        error = create(name, options, place);
     if (!error) {
         (*place)->refs++;
         *device = *place;

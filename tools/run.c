@@ -40,8 +40,8 @@ static void print_usage(FILE *to)
     fputs("Usage: albedo run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n"
           "Runs a program that uses RDMA verbs on an Albedo device. Its exit status is the program's.\n\n"
           "Options:\n"
-          "  -n, --net LIST      addresses or interfaces of the device, comma-separated (default: loopback)\n"
-          "  -d, --device NAME   the device: roce0\n"
+          "  -n, --net LIST      addresses or interfaces of the devices, comma-separated (default: loopback)\n"
+          "  -d, --device LIST   the devices the program sees, in this order (default: roce0,albedo0)\n"
           "  -f, --faults SPEC   such as loss=1%,duplicate=0.1%,reorder=1%,corrupt=0.01%,delay=50us..1ms\n"
           "  -s, --seed NUMBER   of the faults (default: 1)\n"
           "  -l, --log LEVEL     error, warning, info or debug (default: warning)\n"
@@ -59,6 +59,8 @@ static const char *variable_of(int option)
     switch (option) {
     case OPTION_NET:
         return "ALBEDO_NET";
+    case OPTION_DEVICE:
+        return "ALBEDO_DEVICES";
     case OPTION_FAULTS:
         return "ALBEDO_FAULTS";
     case OPTION_SEED:
@@ -104,15 +106,13 @@ static int set_file(const char *variable, const char *option, const char *path)
     return COMMAND_OK;
 }
 
-static int check_device(const char *name)
+static int check_devices(const char *list)
 {
-    if (strcmp(name, "roce0") == 0)
-        return COMMAND_OK;
-    if (strcmp(name, "albedo0") == 0)
-        return command_error(COMMAND_USAGE, "run",
-                             "--device albedo0: the name is reserved for a device that this version does not "
-                             "have; use roce0");
-    return command_error(COMMAND_USAGE, "run", "--device %s: no such device; there is roce0", name);
+    struct alb_device_selection selection;
+    char error[256];
+    if (alb_device_select(list, &selection, error, sizeof(error)) != 0)
+        return command_error(COMMAND_USAGE, "run", "--device %s: %s", list, error);
+    return COMMAND_OK;
 }
 
 static int check_log_level(const char *level)
@@ -128,8 +128,8 @@ static int check_log_level(const char *level)
 // Checks what can be checked about one option alone and puts it into the environment.
 static int take_option(int option, const char *name, const char *value)
 {
-    if (option == OPTION_DEVICE)
-        return check_device(value);
+    if (option == OPTION_DEVICE && check_devices(value) != COMMAND_OK)
+        return COMMAND_USAGE;
     if (is_file_option(option))
         return set_file(variable_of(option), name, value);
     if (option == OPTION_LOG && check_log_level(value) != COMMAND_OK)
@@ -177,8 +177,10 @@ static int take_options(int argc, char **argv, bool *is_done)
 static int check_environment(void)
 {
     static struct alb_device_options options;
+    struct alb_device_selection selection;
     char error[512];
-    if (alb_device_options_from_environment(&options, error, sizeof(error)) != 0)
+    if (alb_device_selection_from_environment(&selection, error, sizeof(error)) != 0 ||
+        alb_device_options_from_environment(&options, error, sizeof(error)) != 0)
         return command_error(COMMAND_USAGE, "run", "%s", error);
     for (uint32_t i = 0; i < options.address_count; i++) {
         char text[ALB_ADDR_TEXT_MAX];

@@ -19,7 +19,7 @@
 
 #define NODE_FOLDER "/dev/infiniband/"
 
-static const char *const nodes[] = {"uverbs0"}; // the dev_name that the verbs door gives each device
+static const char *const nodes[] = {"uverbs0", "uverbs1"}; // the dev_name that the verbs door gives each device
 
 // The name to use instead of path.
 static const char *shown(const char *path)

@@ -6,8 +6,10 @@
 #include "device/impl.h"
 #include "device/tests/pair.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +60,71 @@ static void alb_device_open__in_a_forked_child(void **state)
     reap(child);
     assert_false(alb_device_is_forked(device));
     alb_device_close(device);
+    free(options);
+}
+
+// Two devices of a process have nothing in common but the process.
+static void alb_device_open__two_names(void **state)
+{
+    struct alb_device_options *options = pair_options("127.95.0.4");
+    struct alb_device *roce, *albedo;
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    uint32_t listed = 0;
+    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
+    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
+    assert_ptr_not_equal(roce, albedo);
+    assert_int_equal(alb_device_slot(roce), 0);
+    assert_int_equal(alb_device_slot(albedo), 1);
+    assert_string_equal(alb_engine_configuration(alb_device_engine(roce))->transport, "rc");
+    assert_string_equal(alb_engine_configuration(alb_device_engine(albedo))->transport, "csa");
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    while (alb_directory_next(&directory, &board)) {
+        bool is_roce = strcmp(board.header.device, "roce0") == 0;
+        if (board.header.pid == getpid()) {
+            assert_true(is_roce || strcmp(board.header.device, "albedo0") == 0);
+            assert_int_equal(board.header.slot, is_roce ? 0 : 1);
+            listed |= is_roce ? 1 : 2;
+        }
+        alb_directory_unmap(&board);
+    }
+    alb_directory_close(&directory);
+    assert_int_equal(listed, 3);
+    alb_device_close(roce); // the other one goes on
+    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
+    assert_int_equal(alb_device_slot(roce), 0);
+    alb_device_close(albedo);
+    alb_device_close(roce);
+    free(options);
+}
+
+static void is_file(const char *folder, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    assert_int_equal(access(path, F_OK), 0);
+    unlink(path);
+}
+
+static void alb_device_open__two_names_two_files(void **state)
+{
+    struct alb_device_options *options = pair_options("127.95.0.5");
+    struct alb_device *roce, *albedo;
+    char folder[] = "/tmp/albedo-registry-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    snprintf(options->pcap_path, sizeof(options->pcap_path), "%s/p", folder);
+    snprintf(options->trace_path, sizeof(options->trace_path), "%s/t", folder);
+    snprintf(options->stats_path, sizeof(options->stats_path), "%s/s", folder);
+    assert_int_equal(alb_device_open("roce0", options, &roce), 0);
+    assert_int_equal(alb_device_open("albedo0", options, &albedo), 0);
+    alb_device_close(roce);
+    alb_device_close(albedo);
+    static const char *const names[] = {"p", "t", "s", "p.albedo0", "t.albedo0", "s.albedo0"};
+    for (size_t i = 0; i < ALB_COUNT(names); i++)
+        is_file(folder, names[i]);
+    assert_int_equal(rmdir(folder), 0);
+    memset(options->stats_path, 'x', sizeof(options->stats_path) - 1);
+    assert_int_equal(alb_device_open("albedo0", options, &albedo), ENAMETOOLONG);
     free(options);
 }
 
@@ -160,6 +227,8 @@ static void at_exit__drains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_device_open__two_names),
+        cmocka_unit_test(alb_device_open__two_names_two_files),
         cmocka_unit_test(alb_device_open__in_a_forked_child),
         cmocka_unit_test(alb_device_open__a_forked_child_holds_nothing),
         cmocka_unit_test(at_exit__drains),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The devices of this machine: roce0, always there. They are static: a pointer stays good for the life of the process,
-// whatever is freed.
-#include "base/types.h"
+// The devices of this machine, or those of them that ALBEDO_DEVICES names, in its order. They are static: a pointer
+// stays good for the life of the process, whatever is freed.
+#include "base/log.h"
 #include "plugins/verbs/door.h"
 
 #include <endian.h>
@@ -9,32 +9,48 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// "albedo0", part 2, is the name of the device that speaks the CSA transport.
-static struct alb_door_device devices[] = {
-    {
-        .device =
-            {
-                .node_type = IBV_NODE_CA,
-                .transport_type = IBV_TRANSPORT_IB,
-                .name = "roce0",
-                .dev_name = "uverbs0",
-                .dev_path = "/sys/class/infiniband_verbs/uverbs0",
-                .ibdev_path = "/sys/class/infiniband/roce0",
-            },
-        .part_id = 1,
-    },
+#define DEVICE(name_, number)                                        \
+    {                                                                \
+        .device = {                                                  \
+            .node_type = IBV_NODE_CA,                                \
+            .transport_type = IBV_TRANSPORT_IB,                      \
+            .name = name_,                                           \
+            .dev_name = "uverbs" number,                             \
+            .dev_path = "/sys/class/infiniband_verbs/uverbs" number, \
+            .ibdev_path = "/sys/class/infiniband/" name_,            \
+        },                                                           \
+    }
+
+// In the order of alb_device_name.
+static struct alb_door_device devices[ALB_DEVICE_NAMES] = {
+    DEVICE("roce0", "0"),
+    DEVICE("albedo0", "1"),
 };
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-    struct ibv_device **list = calloc(ALB_COUNT(devices) + 1, sizeof(*list));
+    struct alb_device_selection shown;
+    char why[256];
+    struct ibv_device **list = calloc(ALB_DEVICE_NAMES + 1, sizeof(*list));
     if (num_devices)
-        *num_devices = list ? (int)ALB_COUNT(devices) : 0;
+        *num_devices = 0;
     if (!list)
         return alb_door_fail(ENOMEM);
-    for (size_t i = 0; i < ALB_COUNT(devices); i++)
-        list[i] = &devices[i].device;
+    if (alb_device_selection_from_environment(&shown, why, sizeof(why))) {
+        alb_log(ALB_LOG_ERROR, "%s", why);
+        free(list);
+        return alb_door_fail(EINVAL);
+    }
+    for (uint32_t i = 0; i < shown.count; i++)
+        list[i] = &devices[shown.index[i]].device;
+    if (num_devices)
+        *num_devices = (int)shown.count;
     return list;
+}
+
+uint32_t alb_door_part_id(const struct ibv_device *device)
+{
+    return 1 + (uint32_t)(ALB_CONTAINER_OF(device, struct alb_door_device, device) - devices);
 }
 
 void ibv_free_device_list(struct ibv_device **list)

@@ -36,9 +36,10 @@ struct alb_door_device {
     // Provider libraries look behind the public structure for their own operations table, to see whether a device is
     // theirs. They find zeros there.
     void *zeros[16];
-    uint32_t part_id;
 };
 
+// The vendor's part: 1 for roce0, 2 for albedo0.
+uint32_t alb_door_part_id(const struct ibv_device *device);
 __be64 alb_door_device_guid(const struct ibv_device *device);
 
 struct alb_door_td;

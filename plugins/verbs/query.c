@@ -13,12 +13,11 @@ static int bounded(uint32_t value)
 
 static void fill_identity(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-    const struct alb_door_device *device = ALB_CONTAINER_OF(context->device, struct alb_door_device, device);
     strcpy(attr->fw_ver, ALB_DOOR_VERSION);
     attr->node_guid = alb_door_device_guid(context->device);
     attr->sys_image_guid = attr->node_guid;
     attr->vendor_id = ALB_DOOR_VENDOR;
-    attr->vendor_part_id = device->part_id;
+    attr->vendor_part_id = alb_door_part_id(context->device);
     attr->hw_ver = 0;
     attr->phys_port_cnt = 1;
 }

@@ -60,8 +60,9 @@ class Run(unittest.TestCase):
             (["--net", "nowhere0"], "nowhere0"),
             (["--net", "192.0.2.1"], "192.0.2.1"),
             (["--net", ""], "--net"),
-            (["--device", "albedo0"], "reserved"),
-            (["--device", "mlx5_0"], "mlx5_0"),
+            (["--device", "mlx5_0"], "there are roce0 and albedo0"),
+            (["--device", "roce0,roce0"], "twice"),
+            (["--device", ""], "there are roce0 and albedo0"),
             (["--log", "loud"], "loud"),
             (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
             (["--trace", ""], "--trace"),
@@ -105,6 +106,20 @@ class Run(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("ALBEDO_FAULTS", err)
 
+    def test_devices_that_a_program_sees(self):
+        def seen(*options, **arguments):
+            status, out, err = albedo("run", *options, "--", "ibv_devices", **arguments)
+            self.assertEqual(status, 0, err)
+            return [line.split()[0] for line in out.splitlines()[2:]]
+        self.assertEqual(seen(), ["roce0", "albedo0"])
+        self.assertEqual(seen("--device", "albedo0"), ["albedo0"])
+        self.assertEqual(seen("-d", "albedo0,roce0"), ["albedo0", "roce0"])
+        self.assertEqual(seen(environment={"ALBEDO_DEVICES": "albedo0"}), ["albedo0"])
+        self.assertEqual(seen("-d", "roce0", environment={"ALBEDO_DEVICES": "albedo0"}), ["roce0"])
+        status, _, err = albedo("run", "true", environment={"ALBEDO_DEVICES": "x0"})
+        self.assertEqual(status, 2)
+        self.assertIn("ALBEDO_DEVICES", err)
+
     def test_preloads_of_the_user_stay(self):
         _, out, _ = albedo("run", "--", "env", environment={"LD_LIBRARY_PATH": "/elsewhere"})
         path = [line for line in out.splitlines() if line.startswith("LD_LIBRARY_PATH=")][0]
@@ -129,8 +144,8 @@ class Info(unittest.TestCase):
         status, out, err = albedo("info", "--json")
         self.assertEqual(status, 0, err)
         info = json.loads(out)
+        self.assertEqual([d["name"] for d in info["devices"]], ["roce0", "albedo0"])
         device = info["devices"][0]
-        self.assertEqual(device["name"], "roce0")
         self.assertEqual(device["addresses"][0], {"gid_index": 0, "address": "127.0.0.1"})
         self.assertGreater(device["limits"]["queue_pairs"], 0)
         self.assertIn(device["limits"]["path_mtu_bytes"], (256, 512, 1024, 2048, 4096))
@@ -143,7 +158,7 @@ class Info(unittest.TestCase):
     def test_text_says_the_same(self):
         status, out, err = albedo("info")
         self.assertEqual(status, 0, err)
-        for word in ("roce0", "127.0.0.1", "queue_pairs", "IBVERBS_1.14", "RDMACM_1.", "gso"):
+        for word in ("device roce0", "device albedo0", "127.0.0.1", "queue_pairs", "IBVERBS_1.14", "RDMACM_1.", "gso"):
             self.assertIn(word, out)
 
     def test_address_that_is_not_local(self):
@@ -183,8 +198,9 @@ class Stat(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             status, _, err = albedo("run", "--stats", os.path.join(folder, "s-%p.json"), "--", "ibv_devinfo")
             self.assertEqual(status, 0, err)
-            name, = os.listdir(folder)
+            name, other = sorted(os.listdir(folder))
             self.assertRegex(name, r"^s-\d+\.json$")
+            self.assertEqual(other, name + ".albedo0")
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 report = json.load(file)
             self.assertEqual((report["device"], report["program"]), ("roce0", "ibv_devinfo"))

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,12 +15,15 @@ static struct ibv_context *open_first(void)
     return context;
 }
 
-static void get_device_list__one_device(void **state)
+static void get_device_list__all(void **state)
 {
     int count = -1;
+    unsetenv("ALBEDO_DEVICES");
     struct ibv_device **list = ibv_get_device_list(&count);
-    assert_int_equal(count, 1);
-    assert_null(list[1]);
+    assert_int_equal(count, 2);
+    assert_null(list[2]);
+    assert_string_equal(ibv_get_device_name(list[1]), "albedo0");
+    assert_string_not_equal(list[0]->dev_name, list[1]->dev_name);
     assert_string_equal(ibv_get_device_name(list[0]), "roce0");
     assert_int_equal(list[0]->node_type, IBV_NODE_CA);
     assert_int_equal(list[0]->transport_type, IBV_TRANSPORT_IB);
@@ -29,6 +33,50 @@ static void get_device_list__one_device(void **state)
     assert_string_equal(ibv_get_device_name(device), "roce0"); // still there
     assert_null(ibv_get_device_name(NULL));
     assert_int_equal(ibv_get_device_index(device), -1);
+}
+
+static void get_device_list__those_chosen(void **state)
+{
+    int count = -1;
+    setenv("ALBEDO_DEVICES", "albedo0,roce0", 1);
+    struct ibv_device **list = ibv_get_device_list(&count);
+    assert_int_equal(count, 2);
+    assert_string_equal(ibv_get_device_name(list[0]), "albedo0");
+    assert_string_equal(ibv_get_device_name(list[1]), "roce0");
+    ibv_free_device_list(list);
+    setenv("ALBEDO_DEVICES", "albedo0", 1);
+    list = ibv_get_device_list(&count);
+    assert_int_equal(count, 1);
+    assert_null(list[1]);
+    assert_string_equal(ibv_get_device_name(list[0]), "albedo0");
+    ibv_free_device_list(list);
+    setenv("ALBEDO_DEVICES", "mlx5_0", 1);
+    errno = 0;
+    assert_null(ibv_get_device_list(&count));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(count, 0);
+    unsetenv("ALBEDO_DEVICES");
+}
+
+// Both at once, and each says which one it is.
+static void open_device__each(void **state)
+{
+    struct ibv_device_attr attr[2];
+    struct ibv_context *contexts[2];
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    for (int i = 0; i < 2; i++) {
+        contexts[i] = ibv_open_device(list[i]);
+        assert_non_null(contexts[i]);
+        assert_int_equal(ibv_query_device(contexts[i], &attr[i]), 0);
+        assert_int_equal(attr[i].node_guid, ibv_get_device_guid(list[i]));
+        assert_int_equal(attr[i].vendor_part_id, 1 + i);
+    }
+    assert_int_not_equal(attr[0].node_guid, attr[1].node_guid);
+    assert_int_equal(attr[0].max_qp, attr[1].max_qp);
+    assert_int_equal(ibv_close_device(contexts[0]), 0);
+    assert_int_equal(ibv_query_device(contexts[1], &attr[1]), 0);
+    assert_int_equal(ibv_close_device(contexts[1]), 0);
+    ibv_free_device_list(list);
 }
 
 static void get_device_guid__stable_and_local(void **state)
@@ -141,10 +189,11 @@ static void fork_init__always_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(get_device_list__one_device), cmocka_unit_test(get_device_guid__stable_and_local),
-        cmocka_unit_test(open_device__tables),         cmocka_unit_test(open_device__twice),
-        cmocka_unit_test(open_device__nonsense),       cmocka_unit_test(close_device__leftovers),
-        FIXTURE_TEST(fork__child_destroys_quietly),    cmocka_unit_test(fork_init__always_ready),
+        cmocka_unit_test(get_device_list__all),     cmocka_unit_test(get_device_list__those_chosen),
+        cmocka_unit_test(open_device__each),        cmocka_unit_test(get_device_guid__stable_and_local),
+        cmocka_unit_test(open_device__tables),      cmocka_unit_test(open_device__twice),
+        cmocka_unit_test(open_device__nonsense),    cmocka_unit_test(close_device__leftovers),
+        FIXTURE_TEST(fork__child_destroys_quietly), cmocka_unit_test(fork_init__always_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,10 +6,8 @@
 int fixture_setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    int count;
-    struct ibv_device **list = ibv_get_device_list(&count);
+    struct ibv_device **list = ibv_get_device_list(NULL);
     assert_non_null(list);
-    assert_int_equal(count, 1);
     f->context = ibv_open_device(list[0]);
     assert_non_null(f->context);
     ibv_free_device_list(list);
