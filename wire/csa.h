@@ -13,7 +13,7 @@
 #define ALB_CSA_VERSION       1
 #define ALB_CSA_HEADER_BYTES  20
 #define ALB_CSA_OUTER_BYTES   (ALB_BTH_BYTES + 8 + ALB_CSA_HEADER_BYTES) // with BTH and DETH
-#define ALB_CSA_FRAME_MAX     48                                         // longest frame header that precedes payload
+#define ALB_CSA_FRAME_MAX     56                                         // longest header of a segment (atomic, XRC)
 #define ALB_CSA_BITMAP_WORDS  32                                         // of a report, at most
 #define ALB_CSA_PATHS_ENTRIES 64                                         // of a paths frame, at most
 #define ALB_CSA_COOKIE_BYTES  16
@@ -28,7 +28,6 @@ struct alb_csa_header {
     uint32_t timestamp;         // ns of the sender's clock, modulo 2^32
     uint16_t key_id;            // 0: neither authenticated nor encrypted
     uint8_t path;
-    uint8_t reserved;
     uint16_t rtt_code; // the sender's smoothed round-trip time (alb_csa_time_decode); 0: not known
 };
 
@@ -157,13 +156,15 @@ struct alb_csa_cursor {
 // of it has been looked at.
 bool alb_csa_is_packet(const uint8_t *bytes, uint32_t length);
 
-// Decodes what stands in front of the frames: length bytes of UDP payload without the ICRC. ALB_DROP_NONE, or
-// truncated, bad_version (also a key id), bad_qkey, bad_length.
+// Decodes what stands in front of the frames of such a packet: length bytes of UDP payload without the ICRC.
+// ALB_DROP_NONE, or truncated, bad_version (also a key id or a flag), bad_qkey, bad_epoch (a source epoch of 0),
+// wrong_peer (does not come from a CSA engine), bad_length (not a multiple of four, or more pad than frames).
 enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
                              struct alb_csa_cursor *cursor);
 // Decodes the next frame. False at the end, or with *drop other than ALB_DROP_NONE: the rest of the packet cannot be
 // understood (truncated, unknown_opcode for an unknown type or op, bad_length). Unions hold only what type names, and
-// of a segment only what its op has.
+// of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset); one
+// without the flag LAST has payload, a multiple of four bytes; READ, atomics and RESULT have none, and index 0.
 bool alb_csa_next(struct alb_csa_cursor *cursor, struct alb_csa_frame *frame, enum alb_drop *drop);
 
 // Writes BTH, DETH and header (ALB_CSA_OUTER_BYTES). pad is of the whole packet: see alb_csa_set_pad.
@@ -171,7 +172,8 @@ void alb_csa_encode(const struct alb_csa_header *header, uint8_t *out);
 // The BTH's pad count, once the packet's length is known: bytes that follow the last frame's payload, 0 to 3.
 void alb_csa_set_pad(uint8_t *packet, uint8_t pad);
 
-// Each writes one frame (a segment's without its payload) and returns its bytes.
+// Each writes one frame (a segment's without its payload) and returns its bytes, a multiple of four. The caller puts
+// the payload behind it, and zeros up to a multiple of four unless the frame is the packet's last.
 uint32_t alb_csa_encode_segment(enum alb_csa_type type, const struct alb_csa_segment *segment, uint8_t *out);
 uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out);
 uint32_t alb_csa_encode_paths(const struct alb_csa_paths *paths, uint8_t *out);
@@ -184,6 +186,13 @@ uint32_t alb_csa_encode_hello(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cookie(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cnp(uint8_t *out);
 
+// Where in its message a decoded segment's payload belongs. Never so that it ends behind total_bytes.
+static inline uint32_t alb_csa_segment_offset(const struct alb_csa_segment *segment)
+{
+    return segment->flags & ALB_CSA_LAST ? segment->total_bytes - segment->payload_bytes
+                                         : segment->index * segment->payload_bytes;
+}
+
 // Bytes of a segment's frame header, so that a packet can be planned before it is written.
 uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segment *segment);
 static inline uint32_t alb_csa_report_bytes(uint32_t word_count)
@@ -195,7 +204,8 @@ static inline uint32_t alb_csa_paths_bytes(uint32_t count)
     return 8 + 20 * count;
 }
 
-// A time in 16 bits: 11 bits of mantissa, 5 of exponent (mantissa << exponent ns); 0 and 1 ns to 2^42 ns, rounded down.
+// A time in 16 bits: 11 bits of mantissa, above them 5 of exponent (mantissa << exponent ns). 0 and 1 ns to 2^42 ns,
+// rounded down by less than a thousandth; what is longer is as the longest.
 uint16_t alb_csa_time_encode(alb_time ns);
 alb_time alb_csa_time_decode(uint16_t code);
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The frames that carry no message, there and back, and hostile counts.
+#include "wire/tests/csa_packet.h"
+
+static void csa_report__comes_back_with_any_number_of_words(void **state)
+{
+    for (uint32_t words = 0; words <= ALB_CSA_BITMAP_WORDS; words++) {
+        struct packet *p = begin();
+        struct alb_csa_report in = draw_report(words);
+        uint32_t bytes = alb_csa_encode_report(&in, place(p));
+        assert_int_equal(bytes, alb_csa_report_bytes(words));
+        p->length += bytes;
+        p->bytes[ALB_CSA_OUTER_BYTES + 1] |= 0xfe; // reserved flags
+        p->bytes[ALB_CSA_OUTER_BYTES + 11] = 0xff;
+        struct alb_csa_cursor cursor = finish(p);
+        struct alb_csa_frame frame = next(&cursor);
+        assert_int_equal(frame.type, ALB_CSA_REPORT);
+        assert_int_equal(frame.report.is_response, in.is_response);
+        assert_int_equal(frame.report.number, in.number);
+        assert_int_equal(frame.report.syndrome, in.syndrome);
+        assert_int_equal(frame.report.qpn, in.qpn);
+        assert_int_equal(frame.report.cumulative, in.cumulative);
+        assert_int_equal(frame.report.word_count, words);
+        assert_memory_equal(frame.report.held, in.held, 8 * words);
+        assert_end(&cursor);
+    }
+}
+
+static void csa_report__refuses_more_words_than_there_are(void **state)
+{
+    for (unsigned words = 0; words < 256; words++) {
+        struct packet *p = begin();
+        struct alb_csa_report report = draw_report(2);
+        p->length += alb_csa_encode_report(&report, place(p));
+        p->bytes[ALB_CSA_OUTER_BYTES + 2] = (uint8_t)words;
+        struct alb_csa_cursor cursor = finish(p);
+        struct alb_csa_frame frame;
+        enum alb_drop drop;
+        assert_int_equal(alb_csa_next(&cursor, &frame, &drop), words <= 2);
+        assert_int_equal(drop, words <= 2                      ? ALB_DROP_NONE
+                               : words <= ALB_CSA_BITMAP_WORDS ? ALB_DROP_TRUNCATED
+                                                               : ALB_DROP_BAD_LENGTH);
+    }
+}
+
+static void csa_paths__comes_back_with_any_number_of_entries(void **state)
+{
+    for (uint32_t count = 0; count <= ALB_CSA_PATHS_ENTRIES; count++) {
+        struct packet *p = begin();
+        struct alb_csa_paths in = draw_paths(count);
+        uint32_t bytes = alb_csa_encode_paths(&in, place(p));
+        assert_int_equal(bytes, alb_csa_paths_bytes(count));
+        p->length += bytes;
+        struct alb_csa_cursor cursor = finish(p);
+        struct alb_csa_frame frame = next(&cursor);
+        assert_int_equal(frame.type, ALB_CSA_PATHS);
+        assert_int_equal(frame.paths.credit_bytes, in.credit_bytes);
+        assert_int_equal(frame.paths.count, count);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct alb_csa_path_entry *a = &in.entries[i], *b = &frame.paths.entries[i];
+            assert_int_equal(a->path, b->path);
+            assert_int_equal(a->settled, b->settled);
+            assert_int_equal(a->echo, b->echo);
+            assert_int_equal(a->delay_ns, b->delay_ns);
+            assert_int_equal(a->received, b->received);
+            assert_int_equal(a->marked, b->marked);
+        }
+        assert_end(&cursor);
+    }
+}
+
+static void csa_paths__refuses_more_entries_than_there_are(void **state)
+{
+    for (unsigned count = 0; count < 256; count++) {
+        struct packet *p = begin();
+        struct alb_csa_paths paths = draw_paths(3);
+        p->length += alb_csa_encode_paths(&paths, place(p));
+        p->bytes[ALB_CSA_OUTER_BYTES + 1] = (uint8_t)count;
+        struct alb_csa_cursor cursor = finish(p);
+        struct alb_csa_frame frame;
+        enum alb_drop drop;
+        assert_int_equal(alb_csa_next(&cursor, &frame, &drop), count <= 3);
+        assert_int_equal(drop, count <= 3                       ? ALB_DROP_NONE
+                               : count <= ALB_CSA_PATHS_ENTRIES ? ALB_DROP_TRUNCATED
+                                                                : ALB_DROP_BAD_LENGTH);
+    }
+}
+
+static void csa_frames__small_ones_come_back(void **state)
+{
+    static const uint8_t cookie[ALB_CSA_COOKIE_BYTES] = "0123456789abcde";
+    struct alb_csa_probe probe = {.is_response = true, .dest_qpn = 0xa1b2c3, .next = 0xd4e5f6};
+    struct packet *p = begin();
+    p->length += alb_csa_encode_probe(&probe, place(p));
+    p->length += alb_csa_encode_ping(7, place(p)) + 7;
+    p->length += alb_csa_encode_pong(65507, place(p));
+    p->length += alb_csa_encode_reset(ALB_CSA_RESET_UNKNOWN, 0x01020304, place(p));
+    uint32_t without = alb_csa_encode_hello(NULL, place(p));
+    p->length += without;
+    p->length += alb_csa_encode_hello(cookie, place(p));
+    uint32_t answer = alb_csa_encode_cookie(cookie, place(p));
+    p->length += answer;
+    p->length += alb_csa_encode_cnp(place(p));
+    assert_true(answer <= without);
+
+    struct alb_csa_cursor cursor = finish(p);
+    struct alb_csa_frame frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_PROBE);
+    assert_true(frame.probe.is_response);
+    assert_int_equal(frame.probe.dest_qpn, 0xa1b2c3);
+    assert_int_equal(frame.probe.next, 0xd4e5f6);
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_PING);
+    assert_int_equal(frame.ping_padding, 7);
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_PONG);
+    assert_int_equal(frame.pong_bytes, 65507);
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_RESET);
+    assert_int_equal(frame.reset.reason, ALB_CSA_RESET_UNKNOWN);
+    assert_int_equal(frame.reset.epoch, 0x01020304);
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_HELLO);
+    assert_false(frame.hello.has_cookie);
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_HELLO);
+    assert_true(frame.hello.has_cookie);
+    assert_memory_equal(frame.hello.cookie, cookie, sizeof(cookie));
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_COOKIE);
+    assert_memory_equal(frame.hello.cookie, cookie, sizeof(cookie));
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_CNP);
+    assert_end(&cursor);
+}
+
+static void csa_hello__refuses_cookies_of_another_size(void **state)
+{
+    static const uint8_t cookie[ALB_CSA_COOKIE_BYTES];
+    for (uint32_t bytes = 0; bytes < 40; bytes++) {
+        struct packet *p = begin();
+        p->length += alb_csa_encode_hello(cookie, place(p));
+        p->bytes[ALB_CSA_OUTER_BYTES + 3] = (uint8_t)bytes;
+        assert_int_equal(reason(p), bytes == 0 || bytes == 16 ? ALB_DROP_NONE : ALB_DROP_BAD_LENGTH);
+        p->bytes[ALB_CSA_OUTER_BYTES] = ALB_CSA_COOKIE;
+        assert_int_equal(reason(p), bytes == 16 ? ALB_DROP_NONE : ALB_DROP_BAD_LENGTH);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(csa_report__comes_back_with_any_number_of_words),
+        cmocka_unit_test(csa_report__refuses_more_words_than_there_are),
+        cmocka_unit_test(csa_paths__comes_back_with_any_number_of_entries),
+        cmocka_unit_test(csa_paths__refuses_more_entries_than_there_are),
+        cmocka_unit_test(csa_frames__small_ones_come_back),
+        cmocka_unit_test(csa_hello__refuses_cookies_of_another_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
