@@ -13,8 +13,7 @@ enum {
     SEGMENT_BYTES = ALB_ROCE_HEADER_MAX + 8,
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
-    FRAME_BYTES = 38,  // Ethernet: preamble 8, header 14, FCS 4, gap 12
-    PATH_PORT = 49152, // source ports of paths other than the first
+    FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
 
 // ---- life
@@ -53,6 +52,13 @@ static void init_tx(struct alb_sim_host *host, uint32_t burst_segments_max)
 static void on_wake(struct alb_sim_event *event, alb_sim_time now);
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
 
+static int create_engine(struct alb_sim_host *host)
+{
+    for (size_t i = 0; i < sizeof(host->config.seed); i++)
+        host->config.seed[i] = (uint8_t)alb_prng_u64(&host->network->prng);
+    return alb_engine_create(&host->config, &host->engine);
+}
+
 int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network,
                       const struct alb_sim_host_config *config)
 {
@@ -65,12 +71,10 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
     };
     alb_sim_memory_init(&host->memory);
     alb_sim_event_init(&host->wake, on_wake);
-    struct alb_engine_config engine = config->engine;
-    engine.memory = alb_sim_memory_interface(&host->memory);
-    engine.stats = &host->stats;
-    for (size_t i = 0; i < sizeof(engine.seed); i++)
-        engine.seed[i] = (uint8_t)alb_prng_u64(&network->prng);
-    int error = alb_engine_create(&engine, &host->engine);
+    host->config = config->engine;
+    host->config.memory = alb_sim_memory_interface(&host->memory);
+    host->config.stats = &host->stats;
+    int error = create_engine(host);
     if (error)
         return error;
     init_tx(host, config->burst_segments_max);
@@ -81,12 +85,26 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
     return 0;
 }
 
-void alb_sim_host_fini(struct alb_sim_host *host)
+static void destroy_engine(struct alb_sim_host *host)
 {
     alb_sim_queue_cancel(&host->network->queue, &host->wake);
-    alb_list_remove(&host->link);
-    alb_engine_destroy(host->engine);
+    if (host->engine)
+        alb_engine_destroy(host->engine);
+    host->engine = NULL;
     alb_assert(host->memory.blocks == 0 && host->memory.bytes == 0);
+}
+
+int alb_sim_host_restart(struct alb_sim_host *host)
+{
+    destroy_engine(host);
+    host->icrc_peer_count = 0;
+    return create_engine(host);
+}
+
+void alb_sim_host_fini(struct alb_sim_host *host)
+{
+    alb_list_remove(&host->link);
+    destroy_engine(host);
     free(host->tx_memory);
     free(host->scratch);
     free(host->icrc_peers);
@@ -140,7 +158,7 @@ static void send_burst(struct alb_sim_host *host, const struct alb_burst *burst,
 {
     struct alb_endpoint source = burst->local;
     if (source.port == 0)
-        source.port = burst->path ? (uint16_t)(PATH_PORT + burst->path % (65536 - PATH_PORT)) : host->port;
+        source.port = burst->path ? (uint16_t)(ALB_SIM_PATH_PORT + burst->path) : host->port;
     if (host->network->carries_payload)
         alb_icrc_seal(&host->sent_flow, &host->tx, burst, &source, ALB_ICRC_IDENT_ZERO);
     for (uint32_t i = 0; i < burst->segment_count; i++)

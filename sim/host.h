@@ -34,6 +34,7 @@ struct alb_sim_host {
     struct alb_addr addr;
     uint16_t port;
     struct alb_engine *engine;
+    struct alb_engine_config config; // of the engine
     struct alb_device_stats stats;
     struct alb_sim_memory memory;
     struct alb_sim_link *out; // where its packets leave
@@ -62,6 +63,10 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
                       const struct alb_sim_host_config *config);
 // Every object of its engine has been destroyed; asserts that no memory is left.
 void alb_sim_host_fini(struct alb_sim_host *host);
+// The host's program ends without a word to anybody and begins anew: another engine of the same limits, with randomness
+// of its own, takes the place of the one whose objects have all been destroyed. Statistics count on. The errno of
+// alb_engine_create; then the host has no engine and can only end.
+int alb_sim_host_restart(struct alb_sim_host *host);
 
 // Lets the engine run now: after posting, or a call that may have made something due.
 void alb_sim_host_poke(struct alb_sim_host *host);

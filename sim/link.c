@@ -10,6 +10,7 @@ void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, s
 {
     *link = (struct alb_sim_link){.queue = queue, .pool = pool, .to = to, .config = *config};
     alb_list_init(&link->held);
+    alb_list_init(&link->queued);
     alb_faults_init(&link->faults, &config->faults, config->faults_seed);
 }
 
@@ -47,15 +48,25 @@ bool alb_sim_packet_headers(const struct alb_sim_packet *packet, struct alb_roce
                                                               &payload_offset, &payload_bytes) == ALB_DROP_NONE;
 }
 
+static void lose(struct alb_sim_link *link, struct alb_sim_packet *packet)
+{
+    link->stats.lost++;
+    alb_sim_packet_put(link->pool, packet);
+}
+
 // ---- queue, wire and way
 // -----------------------------------------------------------------------------------------------
 
 static void on_arrival(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
-    struct alb_sim_node *to = packet->on->to;
+    struct alb_sim_link *link = packet->on;
+    alb_list_remove(&packet->link);
     packet->on = NULL;
-    to->receive(to, packet, now);
+    if (link->is_dead)
+        lose(link, packet);
+    else
+        link->to->receive(link->to, packet, now);
 }
 
 static void mark(struct alb_sim_link *link, struct alb_sim_packet *packet)
@@ -81,8 +92,10 @@ static void depart(struct alb_sim_link *link, struct alb_sim_packet *packet, alb
     link->stats.packets++;
     link->stats.bytes += packet->wire_bytes;
     link->free_at = ALB_MAX(link->free_at, now) + alb_sim_link_time_of(link, packet->wire_bytes);
+    packet->gone_at = link->free_at;
     packet->event.fire = on_arrival;
-    alb_sim_queue_schedule(link->queue, &packet->event, link->free_at + config->delay);
+    alb_list_push_back(&link->queued, &packet->link);
+    alb_sim_queue_schedule(link->queue, &packet->event, packet->gone_at + config->delay);
 }
 
 static void on_delay(struct alb_sim_event *event, alb_sim_time now)
@@ -183,12 +196,15 @@ void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet,
     packet->on = link;
     if (link->tap)
         link->tap(link->tap_context, link, packet, now);
+    if (link->is_dead) {
+        lose(link, packet);
+        return;
+    }
     if (link->script.count && alb_sim_packet_headers(packet, &roce))
         alb_sim_script_decide(&link->script, &roce, &verdict);
     add_faults(link, packet, &verdict, &copy_delay);
     if (verdict.is_lost) {
-        link->stats.lost++;
-        alb_sim_packet_put(link->pool, packet);
+        lose(link, packet);
         return;
     }
     if (verdict.is_marked)
@@ -197,4 +213,41 @@ void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet,
     carry_out(link, packet, &verdict, copy_delay, now);
     if (goes_on)
         pass_held(link, now);
+}
+
+// ---- changes in the middle of a run
+// ------------------------------------------------------------------------------------
+
+// The queue is one stretch of work without a gap, so that every moment in it stretches alike.
+static alb_sim_time stretch(alb_sim_time at, alb_sim_time now, uint64_t from_bits_per_s, uint64_t to_bits_per_s)
+{
+    if (to_bits_per_s == 0)
+        return now;
+    return now + (alb_sim_time)((unsigned __int128)(at - now) * from_bits_per_s / to_bits_per_s);
+}
+
+void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_sim_time now)
+{
+    uint64_t before = link->config.bits_per_s;
+    link->config.bits_per_s = bits_per_s;
+    if (link->free_at <= now)
+        return;
+    link->free_at = stretch(link->free_at, now, before, bits_per_s);
+    ALB_LIST_FOR_EACH (&link->queued, node) {
+        struct alb_sim_packet *packet = ALB_LIST_ENTRY(node, struct alb_sim_packet, link);
+        if (packet->gone_at <= now)
+            continue;
+        packet->gone_at = stretch(packet->gone_at, now, before, bits_per_s);
+        alb_sim_queue_schedule(link->queue, &packet->event, packet->gone_at + link->config.delay);
+    }
+}
+
+void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay)
+{
+    link->config.delay = delay;
+}
+
+void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead)
+{
+    link->is_dead = is_dead;
 }

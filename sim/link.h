@@ -7,7 +7,7 @@
 #include "sim/packet.h"
 #include "sim/script.h"
 
-// Whatever packets can arrive at: a host; later a switch. The packet is the node's from then on.
+// Whatever packets can arrive at: a host, a fabric. The packet is the node's from then on.
 struct alb_sim_node {
     void (*receive)(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
 };
@@ -23,7 +23,7 @@ struct alb_sim_link_config {
 
 struct alb_sim_link_stats {
     uint64_t packets, bytes;   // that went on to the wire
-    uint64_t lost, overflowed; // by fault or script; by the queue's limit
+    uint64_t lost, overflowed; // by fault, script or death; by the queue's limit
     uint64_t marked, duplicated, corrupted;
     uint64_t queue_bytes_peak;
 };
@@ -35,7 +35,9 @@ struct alb_sim_link {
     struct alb_sim_link_config config;
     struct alb_faults faults;
     struct alb_sim_script script;
-    struct alb_list held; // packets that later ones pass
+    struct alb_list held;   // packets that later ones pass
+    struct alb_list queued; // packets that have not arrived, in the order they leave
+    bool is_dead;
     alb_sim_time free_at; // when the wire has sent all that is queued
     struct alb_sim_link_stats stats;
     // If set, sees every packet that is given to the link, before anything happens to it.
@@ -49,6 +51,12 @@ void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, s
 void alb_sim_link_fini(struct alb_sim_link *link);
 // Other faults from now on; what is held back goes on as it would have.
 void alb_sim_link_set_faults(struct alb_sim_link *link, const struct alb_faults_spec *faults, uint64_t seed);
+// Another rate from now on, also for what is queued (0: no limit).
+void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_sim_time now);
+// Another delay for what is sent from now on: after a shorter one packets overtake.
+void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay);
+// A dead link loses what it is given, and what would arrive while it is dead.
+void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead);
 
 // Sends a packet, which is the link's from then on.
 void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);

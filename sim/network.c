@@ -18,6 +18,12 @@ void alb_sim_network_init(struct alb_sim_network *network, uint64_t seed, bool c
     alb_list_init(&network->hosts);
 }
 
+void alb_sim_network_set_packet_max(struct alb_sim_network *network, uint32_t bytes)
+{
+    alb_assert(alb_list_is_empty(&network->hosts) && bytes >= PACKET_BYTES_MAX && bytes <= 65507);
+    network->packets.packet_bytes_max = bytes;
+}
+
 void alb_sim_network_fini(struct alb_sim_network *network)
 {
     alb_assert(alb_list_is_empty(&network->hosts));

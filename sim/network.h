@@ -19,6 +19,9 @@ struct alb_sim_network {
 };
 
 void alb_sim_network_init(struct alb_sim_network *network, uint64_t seed, bool carries_payload);
+// Packets may carry so many bytes of UDP payload, ICRC included, up to 65507; to be called before there are hosts. At
+// first it is what a RoCE packet can have.
+void alb_sim_network_set_packet_max(struct alb_sim_network *network, uint32_t bytes);
 // Hosts and links have ended before; packets still on their way end with it.
 void alb_sim_network_fini(struct alb_sim_network *network);
 

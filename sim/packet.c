@@ -37,6 +37,7 @@ struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool)
     packet->is_corrupt = false;
     packet->pass = 0;
     packet->delay = 0;
+    packet->gone_at = 0;
     pool->outstanding++;
     return packet;
 }

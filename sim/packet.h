@@ -8,9 +8,11 @@
 
 struct alb_sim_link;
 
+#define ALB_SIM_PATH_PORT 49152 // path p of a host has this source port + p; but path 0 has the engine's own port
+
 struct alb_sim_packet {
     struct alb_sim_event event; // what happens to it next: let go, arrives
-    struct alb_list link;       // in the pool, or among those that a link holds back
+    struct alb_list link;       // in the pool, among those that a link holds back, or among those in its queue
     struct alb_list all;        // among all packets of the pool
     struct alb_sim_link *on;    // the link it is travelling
     struct alb_endpoint source, destination;
@@ -23,6 +25,7 @@ struct alb_sim_packet {
     bool is_corrupt;       // damaged on the way (when payload is not carried, nothing else would tell)
     uint32_t pass;         // later packets that must go on before it is let go
     alb_sim_time delay;    // and then it waits for so long
+    alb_sim_time gone_at;  // when its last bit has left the link's queue
     uint8_t bytes[];
 };
 

@@ -18,9 +18,26 @@ void alb_sim_pair_config_default(struct alb_sim_pair_config *config, bool is_ipv
     }
 }
 
+static void init_way(struct alb_sim_pair *pair, const struct alb_sim_pair_config *config, enum alb_sim_side side)
+{
+    struct alb_sim_network *network = &pair->network;
+    struct alb_sim_node *to = &pair->host[ALB_SIM_B - side].node;
+    if (config->lane_count) {
+        alb_sim_fabric_init(&pair->fabric[side], &network->queue, &network->packets, to, config->lanes[side],
+                            config->lane_count);
+        pair->fabric[side].spread = config->spread;
+        pair->fabric[side].hash_seed = config->seed;
+        to = &pair->fabric[side].node;
+    }
+    alb_sim_network_link(network, &pair->out[side], to, &config->out[side]);
+    pair->host[side].out = &pair->out[side];
+}
+
 int alb_sim_pair_init(struct alb_sim_pair *pair, const struct alb_sim_pair_config *config)
 {
     alb_sim_network_init(&pair->network, config->seed, true);
+    if (config->packet_bytes_max)
+        alb_sim_network_set_packet_max(&pair->network, config->packet_bytes_max);
     for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
         int error = alb_sim_host_init(&pair->host[side], &pair->network, &config->host[side]);
         if (error) {
@@ -30,12 +47,16 @@ int alb_sim_pair_init(struct alb_sim_pair *pair, const struct alb_sim_pair_confi
             return error;
         }
     }
-    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
-        struct alb_sim_host *to = &pair->host[ALB_SIM_B - side];
-        alb_sim_network_link(&pair->network, &pair->out[side], &to->node, &config->out[side]);
-        pair->host[side].out = &pair->out[side];
-    }
+    pair->lane_count = config->lane_count;
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        init_way(pair, config, side);
     return 0;
+}
+
+void alb_sim_pair_set_partition(struct alb_sim_pair *pair, bool is_cut)
+{
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        alb_sim_link_set_dead(&pair->out[side], is_cut);
 }
 
 void alb_sim_pair_fini(struct alb_sim_pair *pair)
@@ -43,6 +64,8 @@ void alb_sim_pair_fini(struct alb_sim_pair *pair)
     for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
         alb_sim_host_fini(&pair->host[side]);
         alb_sim_link_fini(&pair->out[side]);
+        if (pair->lane_count)
+            alb_sim_fabric_fini(&pair->fabric[side]);
     }
     alb_sim_network_fini(&pair->network);
 }

@@ -77,7 +77,7 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->window_min_bytes = PICK(search, 1024, 4096, 16384);
     config->window_start_bytes = config->window_min_bytes + alb_search_below(search, 32768);
     config->window_max_bytes = config->window_start_bytes + alb_search_below(search, 65536);
-    config->congestion = ((const char *[]){"window", "window", "fixed", "none"})[alb_search_below(search, 4)];
+    config->congestion = ((const char *[]){"aimd", "aimd", "fixed", "none"})[alb_search_below(search, 4)];
     if (alb_search_percent(search, 20))
         config->unreliable_bytes_per_s = 10000000 + alb_search_below(search, 1000000000);
     config->trace_records = 4096;

@@ -183,6 +183,83 @@ static void faults__are_counted_and_the_same_for_the_same_seed(void **state)
     bench_fini(&b[1]);
 }
 
+// ---- changes in the middle of a run
+// ------------------------------------------------------------------------------------
+
+static void run_until(struct bench *bench, alb_sim_time until)
+{
+    while (alb_sim_queue_next_at(&bench->queue) <= until)
+        alb_sim_queue_step(&bench->queue);
+    alb_sim_queue_advance(&bench->queue, until);
+}
+
+static void set_rate__stretches_what_is_queued(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 10000000000, .delay = ALB_SIM_US(7)});
+    for (uint32_t i = 0; i < 3; i++)
+        send(&b, i, 1000); // 800 ns each
+    run_until(&b, ALB_SIM_NS(1200));
+    alb_sim_link_set_rate(&b.link, 1000000000, b.queue.now);
+    assert_int_equal(alb_sim_link_queued_bytes(&b.link, b.queue.now), 1500);
+    send(&b, 3, 1000);
+    drain(&b);
+    static const alb_sim_time gone_ns[] = {800, 1200 + 4000, 1200 + 12000, 1200 + 20000};
+    for (uint32_t i = 0; i < ALB_COUNT(gone_ns); i++) {
+        assert_int_equal(b.arrivals[i].psn, i);
+        assert_int_equal(b.arrivals[i].at, ALB_SIM_NS(gone_ns[i]) + ALB_SIM_US(7));
+    }
+    bench_fini(&b);
+}
+
+static void set_rate__without_limit_empties_the_queue(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 1000000});
+    for (uint32_t i = 0; i < 3; i++)
+        send(&b, i, 1000);
+    run_until(&b, ALB_SIM_US(10));
+    alb_sim_link_set_rate(&b.link, 0, b.queue.now);
+    drain(&b);
+    assert_int_equal(b.count, 3);
+    assert_int_equal(b.arrivals[2].at, ALB_SIM_US(10));
+    bench_fini(&b);
+}
+
+static void set_delay__a_shorter_way_overtakes(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.delay = ALB_SIM_US(9)});
+    send(&b, 0, 100);
+    alb_sim_link_set_delay(&b.link, ALB_SIM_US(2));
+    send(&b, 1, 100);
+    drain(&b);
+    assert_int_equal(b.arrivals[0].psn, 1);
+    assert_int_equal(b.arrivals[0].at, ALB_SIM_US(2));
+    assert_int_equal(b.arrivals[1].at, ALB_SIM_US(9));
+    bench_fini(&b);
+}
+
+static void set_dead__loses_until_it_is_mended(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.delay = ALB_SIM_US(5)});
+    send(&b, 0, 100);
+    run_until(&b, ALB_SIM_US(2));
+    send(&b, 1, 100);
+    alb_sim_link_set_dead(&b.link, true);
+    run_until(&b, ALB_SIM_US(6)); // number 0 would have come
+    send(&b, 2, 100);
+    alb_sim_link_set_dead(&b.link, false);
+    send(&b, 3, 100);
+    drain(&b);
+    assert_int_equal(b.count, 2);
+    assert_int_equal(b.arrivals[0].psn, 1);
+    assert_int_equal(b.arrivals[1].psn, 3);
+    assert_int_equal(b.link.stats.lost, 2);
+    bench_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +269,10 @@ int main(void)
         cmocka_unit_test(script__nobody_follows__the_held_packet_goes_on_by_itself),
         cmocka_unit_test(script__times_and_all),
         cmocka_unit_test(faults__are_counted_and_the_same_for_the_same_seed),
+        cmocka_unit_test(set_rate__stretches_what_is_queued),
+        cmocka_unit_test(set_rate__without_limit_empties_the_queue),
+        cmocka_unit_test(set_delay__a_shorter_way_overtakes),
+        cmocka_unit_test(set_dead__loses_until_it_is_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,60 @@ static void slow_link__is_the_pace_of_its_host(void **state)
     world_free(w);
 }
 
+// ---- what happens to hosts and ways
+// ------------------------------------------------------------------------------------
+
+static void partition__loses_until_it_is_mended(void **state)
+{
+    struct world *w = world_default();
+    alb_sim_pair_set_partition(&w->pair, true);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(100)); // one timeout
+    expect_none(w->a.cq);
+    assert_int_equal(w->b.host->stats.sum.counter[ALB_STAT_rcvd_pkts], 0);
+    alb_sim_pair_set_partition(&w->pair, false);
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    assert_int_equal(w->pair.out[A].stats.lost, 2);
+    world_free(w);
+}
+
+static void lanes__lie_behind_the_link(void **state)
+{
+    struct options options;
+    options_default(&options);
+    options.pair.lane_count = 3;
+    options.pair.lanes[A][0].delay = ALB_SIM_US(20); // of path 0, the only one that RC has
+    options.pair.lanes[B][0].delay = ALB_SIM_US(30);
+    struct world *w = world_new(&options);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, KB, 128 * KB});
+    run_idle(w);
+    struct alb_wc wc;
+    expect_wc_as(w->a.cq, 1, ALB_WC_SUCCESS, &wc);
+    assert_int_equal(wc.timestamp, 1000 + 20000 + 1000 + 30000);
+    assert_int_equal(w->pair.fabric[A].lanes[0].stats.packets, 1);
+    assert_int_equal(w->pair.fabric[B].lanes[0].stats.packets, 1);
+    world_free(w);
+}
+
+static void restart__leaves_nothing_of_the_former_engine(void **state)
+{
+    struct world *w = world_default();
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 8 * KB, 128 * KB});
+    world_restart(w, &w->b); // with packets for it under way
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_RETRY_EXC_ERR);
+    assert_int_equal(w->b.host->stats.dropped[ALB_DROP_UNKNOWN_QP], 64); // eight packets, eight times
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    assert_int_equal(alb_qp_modify(w->a.qp, &attr, ALB_QP_STATE, 0), 0);
+    connect_qps(w, w->a.qp, w->b.qp);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 2, 0, 8 * KB, 128 * KB});
+    run_idle(w);
+    expect_wc(w->a.cq, 2, ALB_WC_SUCCESS);
+    expect_copied(&w->a, 0, &w->b, 128 * KB, 8 * KB);
+    world_free(w);
+}
+
 static void star__incast_through_one_node(void **state)
 {
     struct star *star = star_new(5, 10000000000, 100 * KB);
@@ -90,6 +144,9 @@ int main(void)
         cmocka_unit_test(payload_left_at_home__takes_the_same_time),
         cmocka_unit_test(payload_left_at_home__damage_is_still_noticed),
         cmocka_unit_test(slow_link__is_the_pace_of_its_host),
+        cmocka_unit_test(partition__loses_until_it_is_mended),
+        cmocka_unit_test(lanes__lie_behind_the_link),
+        cmocka_unit_test(restart__leaves_nothing_of_the_former_engine),
         cmocka_unit_test(star__incast_through_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void bounded(const char *congestion, uint32_t window_bytes)
 
 static void window__bounds_what_is_in_flight(void **state)
 {
-    bounded("window", 64 * KB);
+    bounded("aimd", 64 * KB);
     bounded("fixed", 16 * KB);
     bounded("fixed", 3 * KB);
 }

@@ -56,12 +56,9 @@ static struct alb_qp *create_qp(struct end *end, const struct options *options)
     return qp;
 }
 
-static void end_init(struct end *end, enum alb_sim_side side, struct alb_sim_host *host, const struct options *options)
+static void create_objects(struct end *end, enum alb_sim_side side, const struct options *options)
 {
-    end->host = host;
-    end->memory = aligned_alloc(64, MEMORY);
-    end->log = calloc(LOG_MAX, sizeof(*end->log));
-    fill(end, (uint32_t)side);
+    struct alb_sim_host *host = end->host;
     assert_int_equal(alb_pd_create(host->engine, &end->pd), 0);
     assert_int_equal(alb_cq_create(host->engine, options->cq_entries, end, &end->cq), 0);
     assert_int_equal(alb_cq_create(host->engine, options->recv_cq_entries, end, &end->recv_cq), 0);
@@ -72,11 +69,20 @@ static void end_init(struct end *end, enum alb_sim_side side, struct alb_sim_hos
     for (uint32_t i = 0; i < options->qps; i++)
         end->qps[i] = create_qp(end, options);
     end->qp = end->qps[0];
+}
+
+static void end_init(struct end *end, enum alb_sim_side side, struct alb_sim_host *host, const struct options *options)
+{
+    end->host = host;
+    end->memory = aligned_alloc(64, MEMORY);
+    end->log = calloc(LOG_MAX, sizeof(*end->log));
+    fill(end, (uint32_t)side);
+    create_objects(end, side, options);
     host->out->tap = tap;
     host->out->tap_context = end;
 }
 
-static void end_fini(struct end *end)
+static void destroy_objects(struct end *end)
 {
     for (uint32_t i = 0; i < QPS_MAX; i++)
         if (end->qps[i])
@@ -89,8 +95,20 @@ static void end_fini(struct end *end)
     assert_int_equal(alb_cq_destroy(end->recv_cq), 0);
     assert_int_equal(alb_pd_destroy(end->pd), 0);
     assert_int_equal(end->host->memory.data_path_calls, 0);
+}
+
+static void end_fini(struct end *end)
+{
+    destroy_objects(end);
     free(end->memory);
     free(end->log);
+}
+
+void world_restart(struct world *world, struct end *end)
+{
+    destroy_objects(end);
+    assert_int_equal(alb_sim_host_restart(end->host), 0);
+    create_objects(end, end == &world->a ? ALB_SIM_A : ALB_SIM_B, &world->options);
 }
 
 struct world *world_new(const struct options *options)

@@ -72,6 +72,8 @@ void options_default(struct options *options);
 struct world *world_new(const struct options *options);
 // Also checks that nothing leaked and nothing was allocated on the data path.
 void world_free(struct world *world);
+// That side's program ends and begins anew: objects as before, in place of the old ones, unconnected. Memory stays.
+void world_restart(struct world *world, struct end *end);
 // A world of the default options, filled memory.
 struct world *world_default(void);
 
