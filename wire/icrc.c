@@ -165,6 +165,19 @@ static void store(uint8_t *p, uint32_t icrc)
     memcpy(p, &icrc, sizeof(icrc));
 }
 
+static uint16_t identification_of(enum alb_icrc_ident ident, uint32_t place)
+{
+    switch (ident) {
+    case ALB_ICRC_IDENT_PLACE:
+        return (uint16_t)place;
+    case ALB_ICRC_IDENT_ONES:
+        return UINT16_MAX;
+    case ALB_ICRC_IDENT_ZERO:
+        break;
+    }
+    return 0;
+}
+
 void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
                    const struct alb_endpoint *source, enum alb_icrc_ident ident)
 {
@@ -173,8 +186,8 @@ void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct a
         const struct alb_segment *segment = &tx->segments[burst->segment_first + place];
         const struct iovec *iov = &tx->iov[segment->iov_first];
         const struct iovec *trailer = &iov[segment->iov_count - 1];
-        uint16_t identification = ident == ALB_ICRC_IDENT_PLACE ? (uint16_t)place : 0;
-        uint32_t icrc = alb_icrc_compute(prefix, identification, iov, segment->length - ALB_ICRC_BYTES);
+        uint32_t icrc =
+            alb_icrc_compute(prefix, identification_of(ident, place), iov, segment->length - ALB_ICRC_BYTES);
         store((uint8_t *)trailer->iov_base + trailer->iov_len - ALB_ICRC_BYTES, icrc);
     }
 }
@@ -185,27 +198,45 @@ static uint32_t words_from_identification(uint32_t length)
     return (IPV4_BYTES - 4 + UDP_BYTES + length) / 4;
 }
 
-bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
-                    uint16_t *identification, alb_time now)
+static bool is_length_good(uint32_t length, uint32_t length_max)
 {
-    if (datagram->length % 4 || datagram->length < ALB_BTH_BYTES + ALB_ICRC_BYTES ||
-        datagram->length > ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES)
-        return false;
+    return length % 4 == 0 && length >= ALB_BTH_BYTES + ALB_ICRC_BYTES && length <= length_max;
+}
 
-    const struct alb_icrc_prefix *prefix = prefix_of(flow, &datagram->peer, &datagram->local);
+// By how much the ICRC received differs from the one that the datagram should have, had it this identification.
+static uint32_t difference_from(const struct alb_icrc_prefix *prefix, const struct alb_datagram *datagram,
+                                uint16_t identification)
+{
     uint32_t length = datagram->length - ALB_ICRC_BYTES;
     struct iovec iov = {.iov_base = (void *)datagram->bytes, .iov_len = length};
     uint32_t received;
     memcpy(&received, datagram->bytes + length, sizeof(received));
-    uint32_t difference = le32toh(received) ^ alb_icrc_compute(prefix, 0, &iov, length);
+    return le32toh(received) ^ alb_icrc_compute(prefix, identification, &iov, length);
+}
+
+bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
+                    uint16_t *identification, alb_time now)
+{
+    if (!is_length_good(datagram->length, ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES))
+        return false;
+
+    const struct alb_icrc_prefix *prefix = prefix_of(flow, &datagram->peer, &datagram->local);
+    uint32_t difference = difference_from(prefix, datagram, 0);
 
     *identification = 0;
     if (!prefix->is_ipv4)
         return difference == 0;
     // The word that holds the identification in its first two bytes, had it differed from zero by what explains all.
-    uint32_t word = alb_crc32_word_for(difference, words_from_identification(length));
+    uint32_t word = alb_crc32_word_for(difference, words_from_identification(datagram->length - ALB_ICRC_BYTES));
     if (word > UINT16_MAX)
         return false;
     *identification = be16toh((uint16_t)word);
     return alb_icrc_peer_admits(peer, *identification, now);
+}
+
+bool alb_icrc_check_ones(struct alb_icrc_flow *flow, const struct alb_datagram *datagram)
+{
+    if (!is_length_good(datagram->length, ALB_ICRC_UDP_MAX))
+        return false;
+    return difference_from(prefix_of(flow, &datagram->peer, &datagram->local), datagram, UINT16_MAX) == 0;
 }

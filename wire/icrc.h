@@ -13,6 +13,9 @@
 // differences one is explained by some identification; struct alb_icrc_peer narrows that down by holding a peer to what
 // it has shown.
 //
+// On the device albedo0 the identification is taken as ones, like the other fields that the ends cannot rely on, and
+// all 32 bits check.
+//
 // Residual risk, the chance that a random corruption passes as good: 2^-32 over IPv6. Over IPv4 2^-25 for a peer that
 // numbers within its bursts as Albedo does, about 2^-23 for one that counts (the Linux kernel's Soft-RoCE), and 2^-16
 // for a peer's first packet and for one whose identifications follow no rule we know.
@@ -20,7 +23,8 @@
 
 #include "wire/datagram.h"
 
-#define ALB_ICRC_BURST_IDENT 128 // identifications within a burst are below this (UDP_MAX_SEGMENTS of newer kernels)
+#define ALB_ICRC_UDP_MAX     65507 // most UDP payload over IPv4
+#define ALB_ICRC_BURST_IDENT 128   // identifications within a burst are below this (UDP_MAX_SEGMENTS of newer kernels)
 
 // The CRC of what comes before the UDP length, length and identification of the IP header still zero. The same for all
 // packets from one endpoint to another.
@@ -50,6 +54,7 @@ uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identif
 enum alb_icrc_ident {
     ALB_ICRC_IDENT_ZERO,  // every segment is a datagram of its own: 0
     ALB_ICRC_IDENT_PLACE, // the burst is handed to UDP GSO in one call: 0, 1, 2 ...
+    ALB_ICRC_IDENT_ONES,  // whatever they are, they count as 0xffff: what alb_icrc_check_ones() checks
 };
 
 // Writes the ICRC into the last four bytes of every segment of a burst. source is the address and port the burst leaves
@@ -78,3 +83,7 @@ bool alb_icrc_peer_admits(struct alb_icrc_peer *peer, uint16_t identification, a
 // BTH and ICRC, not a multiple of four, longer than any header with 4096 bytes of payload) is not good.
 bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
                     uint16_t *identification, alb_time now);
+
+// True if a received datagram has a good ICRC with the IPv4 identification taken as ones, whatever it was. Nothing
+// needs to be known of the peer, and any multiple of four bytes from BTH and ICRC to ALB_ICRC_UDP_MAX will do.
+bool alb_icrc_check_ones(struct alb_icrc_flow *flow, const struct alb_datagram *datagram);

@@ -216,6 +216,106 @@ static void icrc_check__random_corruption_is_refused(void **state)
     assert_in_range(first_contact, 2, 60); // 15 expected
 }
 
+// With the identification as ones neither the place in a burst nor how it was cut matters.
+static void icrc_check_ones__every_segment_checks(void **state)
+{
+    for (unsigned i = 0; i < ALB_COUNT(families); i++) {
+        struct fixture *f = make_burst(families[i].from, families[i].to, SEGMENTS, 1024, 333);
+        struct alb_icrc_prefix prefix;
+        alb_icrc_prefix_init(&prefix, &f->source, &f->burst.peer);
+        alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_ONES);
+        for (uint32_t place = 0; place < SEGMENTS; place++) {
+            uint8_t bytes[ROOM];
+            struct alb_datagram datagram = receive(f, place, bytes);
+            struct iovec iov = {.iov_base = bytes, .iov_len = datagram.length - ALB_ICRC_BYTES};
+            uint32_t icrc = htole32(alb_icrc_compute(&prefix, 0xffff, &iov, datagram.length - ALB_ICRC_BYTES));
+            assert_memory_equal(bytes + iov.iov_len, &icrc, ALB_ICRC_BYTES);
+            assert_true(alb_icrc_check_ones(&f->flow, &datagram));
+        }
+    }
+}
+
+// What one kind of device seals is not good for the other over IPv4, and over IPv6 there is no difference.
+static void icrc_check_ones__refuses_other_identifications(void **state)
+{
+    static const enum alb_icrc_ident others[] = {ALB_ICRC_IDENT_ZERO, ALB_ICRC_IDENT_PLACE};
+    for (unsigned i = 0; i < ALB_COUNT(families); i++) {
+        for (unsigned n = 0; n < ALB_COUNT(others); n++) {
+            struct fixture *f = make_burst(families[i].from, families[i].to, 1, 100, 100);
+            uint8_t bytes[ROOM];
+            alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, others[n]);
+            struct alb_datagram datagram = receive(f, 0, bytes);
+            assert_int_equal(alb_icrc_check_ones(&f->flow, &datagram), i == 1);
+        }
+    }
+}
+
+// Seals one datagram of any length as its sender would, up to the longest.
+static struct alb_datagram large(uint8_t *bytes, uint32_t length, const char *from, const char *to)
+{
+    struct alb_datagram datagram = {
+        .peer = endpoint(from, 1), .local = endpoint(to, 2), .bytes = bytes, .length = length};
+    struct alb_segment segment = {.iov_count = 1, .length = length};
+    struct iovec iov = {.iov_base = bytes, .iov_len = length};
+    struct alb_tx tx = {.segments = &segment, .iov = &iov};
+    struct alb_burst burst = {.peer = datagram.local, .segment_count = 1, .segment_bytes = length};
+    struct alb_icrc_flow flow = {0};
+    alb_icrc_seal(&flow, &tx, &burst, &datagram.peer, ALB_ICRC_IDENT_ONES);
+    return datagram;
+}
+
+static void icrc_check_ones__takes_datagrams_up_to_the_largest(void **state)
+{
+    static uint8_t bytes[65536];
+    struct alb_icrc_flow flow = {0};
+    for (unsigned i = 0; i < ALB_COUNT(families); i++) {
+        for (uint32_t length = 16; length <= ALB_ICRC_UDP_MAX; length += length < 300 ? 4 : 1024) {
+            struct alb_datagram datagram = large(bytes, length, families[i].from, families[i].to);
+            assert_true(alb_icrc_check_ones(&flow, &datagram));
+        }
+        struct alb_datagram datagram = large(bytes, 65504, families[i].from, families[i].to);
+        assert_true(alb_icrc_check_ones(&flow, &datagram));
+        bytes[40000] ^= 1;
+        assert_false(alb_icrc_check_ones(&flow, &datagram));
+        static const uint32_t bad[] = {0, 4, 8, 12, 15, 17, 65503, 65507, 65508, 65532};
+        for (unsigned n = 0; n < ALB_COUNT(bad); n++) {
+            datagram.length = bad[n];
+            assert_false(alb_icrc_check_ones(&flow, &datagram));
+        }
+    }
+}
+
+// Every single bit but those of the BTH that routers may set.
+static void icrc_check_ones__notices_every_bit(void **state)
+{
+    static uint8_t bytes[200];
+    struct alb_icrc_flow flow = {0};
+    struct alb_datagram datagram = large(bytes, sizeof(bytes), "10.0.0.1", "10.0.0.2");
+    for (unsigned bit = 0; bit < 8 * sizeof(bytes); bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(alb_icrc_check_ones(&flow, &datagram), bit / 8 == 4);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_true(alb_icrc_check_ones(&flow, &datagram));
+    datagram.peer.port++;
+    assert_false(alb_icrc_check_ones(&flow, &datagram));
+}
+
+// All 32 bits check, from a stranger too: of a million random corruptions none passes.
+static void icrc_check_ones__random_corruption_is_refused(void **state)
+{
+    static uint8_t bytes[64];
+    struct alb_icrc_flow flow = {0};
+    uint32_t random = 3;
+    struct alb_datagram datagram = large(bytes, sizeof(bytes), "10.0.0.1", "10.0.0.2");
+    for (unsigned n = 0; n < 1000000; n++) {
+        random = random * 1664525 + 1013904223;
+        memcpy(bytes + 40, &random, 4);
+        bytes[44] = (uint8_t)(random >> 5 | 1); // never what it was
+        assert_false(alb_icrc_check_ones(&flow, &datagram));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +326,11 @@ int main(void)
         cmocka_unit_test(icrc_check__covers_addresses_ports_and_length),
         cmocka_unit_test(icrc_check__refuses_what_cannot_be_roce),
         cmocka_unit_test(icrc_check__random_corruption_is_refused),
+        cmocka_unit_test(icrc_check_ones__every_segment_checks),
+        cmocka_unit_test(icrc_check_ones__refuses_other_identifications),
+        cmocka_unit_test(icrc_check_ones__takes_datagrams_up_to_the_largest),
+        cmocka_unit_test(icrc_check_ones__notices_every_bit),
+        cmocka_unit_test(icrc_check_ones__random_corruption_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
