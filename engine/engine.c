@@ -32,21 +32,30 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .group_qp_max = 1024,
         .peer_max = 16384,
         .mtu_max_bytes = 4096,
-        .window_start_bytes = 64 << 10,
-        .window_min_bytes = 16 << 10,
-        .window_max_bytes = 2 << 20,
         .unreliable_bytes_per_s = 1000000000,
         .ack_timeout_min_ns = 0,
-        .transport = "rc",
-        .loss = "go-back-n",
-        .congestion = "window",
-        .path = "single",
     };
+    alb_engine_config_transport(config, "rc");
 }
 
 static bool is_transport(const char *name)
 {
     return name && (strcmp(name, "rc") == 0 || strcmp(name, "csa") == 0);
+}
+
+int alb_engine_config_transport(struct alb_engine_config *config, const char *transport)
+{
+    if (!is_transport(transport))
+        return EINVAL;
+    bool is_csa = strcmp(transport, "csa") == 0;
+    config->transport = transport;
+    config->loss = is_csa ? "csa" : "go-back-n";
+    config->congestion = is_csa ? "window" : "aimd";
+    config->path = is_csa ? "adaptive" : "single";
+    config->window_start_bytes = 64 << 10;
+    config->window_min_bytes = is_csa ? 4 << 10 : 16 << 10;
+    config->window_max_bytes = is_csa ? 16 << 20 : 2 << 20;
+    return 0;
 }
 
 static int check_config(const struct alb_engine_config *config)

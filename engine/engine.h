@@ -45,7 +45,7 @@ struct alb_engine_config {
     uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be off its processor)
     const char *transport;           // of connected queue pairs: "rc" (RoCEv2), "csa"
     const char *loss;                // "go-back-n"
-    const char *congestion;          // "window", "fixed", "none"
+    const char *congestion;          // "aimd", "fixed", "none"
     const char *path;                // "single"
     struct alb_device_stats *stats;  // required
     struct alb_qp_stats
@@ -54,6 +54,8 @@ struct alb_engine_config {
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);
+// Sets the transport, and the policies and windows that go best with it; the default is "rc". EINVAL: no such one.
+int alb_engine_config_transport(struct alb_engine_config *config, const char *transport);
 
 // EINVAL: a limit out of range or a policy of unknown name; ENOMEM.
 int alb_engine_create(const struct alb_engine_config *config, struct alb_engine **engine);

@@ -50,27 +50,84 @@ const struct alb_loss_ops *alb_loss_find(const char *name); // NULL: no such pol
 
 // ---- congestion -------------------------------------------------------------------------------------------
 
-// The window toward one peer, in bytes.
-struct alb_congestion {
-    uint32_t window_bytes;
-    uint32_t window_min_bytes, window_max_bytes;
+// "aimd"
+struct alb_aimd {
     uint32_t threshold_bytes; // below: grow by what is acknowledged; above: by about a segment a round
     uint32_t credit_bytes;    // acknowledged since it last grew
     uint32_t hold_bytes;      // bytes that must be acknowledged before it may shrink again: once per round
 };
 
+// What may be in flight toward one peer, and when.
+struct alb_congestion {
+    const struct alb_engine_config *config;
+    uint32_t window_bytes;
+    union {
+        struct alb_aimd aimd;
+    };
+};
+
+// What the peer has told.
+struct alb_ack {
+    uint32_t bytes;           // no longer in flight, since they have come
+    bool limited;             // the window, not the program, bounded what was in flight; else it does not grow
+    uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
+    uint32_t rtt_min_ns;      // smallest of that path: what is above it is queues; 0: not known
+    uint32_t packets, marked; // packets that have come since it was last told, and those with an ECN mark
+};
+
+// Functions that a policy has no use for are NULL, all but init.
 struct alb_congestion_ops {
     const char *name;
     void (*init)(struct alb_congestion *congestion, const struct alb_engine_config *config);
-    // limited: the window, not the program, bounded what was in flight; else it does not grow.
-    void (*on_ack)(struct alb_congestion *congestion, uint32_t bytes, bool limited);
-    void (*on_loss)(struct alb_congestion *congestion, uint32_t inflight_bytes, enum alb_loss_cause cause);
-    void (*on_mark)(struct alb_congestion *congestion, uint32_t inflight_bytes);
+    void (*on_sent)(struct alb_congestion *congestion, uint32_t bytes, alb_time now);
+    void (*on_ack)(struct alb_congestion *congestion, const struct alb_ack *ack, alb_time now);
+    // inflight_bytes: with those that are lost.
+    void (*on_loss)(struct alb_congestion *congestion, uint32_t inflight_bytes, uint32_t lost_bytes,
+                    enum alb_loss_cause cause, alb_time now);
+    // The peer, or a packet of his, says that there is congestion, without saying how much.
+    void (*on_mark)(struct alb_congestion *congestion, uint32_t inflight_bytes, alb_time now);
+    // When to ask again whether a burst may leave; now or before: it may.
+    alb_time (*send_at)(struct alb_congestion *congestion, alb_time now);
 };
 
-extern const struct alb_congestion_ops alb_congestion_window; // slow start, additive growth, halved by losses and marks
-extern const struct alb_congestion_ops alb_congestion_fixed;  // window_max_bytes always
-extern const struct alb_congestion_ops alb_congestion_none;   // no bound
+extern const struct alb_congestion_ops alb_congestion_aimd;  // slow start, additive growth, halved by losses and marks
+extern const struct alb_congestion_ops alb_congestion_fixed; // window_max_bytes always
+extern const struct alb_congestion_ops alb_congestion_none;  // no bound
+
+static inline void alb_congestion_on_sent(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
+                                          uint32_t bytes, alb_time now)
+{
+    if (ops->on_sent)
+        ops->on_sent(congestion, bytes, now);
+}
+
+static inline void alb_congestion_on_ack(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
+                                         const struct alb_ack *ack, alb_time now)
+{
+    if (ops->on_ack)
+        ops->on_ack(congestion, ack, now);
+}
+
+static inline void alb_congestion_on_loss(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
+                                          uint32_t inflight_bytes, uint32_t lost_bytes, enum alb_loss_cause cause,
+                                          alb_time now)
+{
+    if (ops->on_loss)
+        ops->on_loss(congestion, inflight_bytes, lost_bytes, cause, now);
+}
+
+static inline void alb_congestion_on_mark(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
+                                          uint32_t inflight_bytes, alb_time now)
+{
+    if (ops->on_mark)
+        ops->on_mark(congestion, inflight_bytes, now);
+}
+
+static inline alb_time alb_congestion_send_at(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
+                                              alb_time now)
+{
+    return ops->send_at ? ops->send_at(congestion, now) : now;
+}
 
 const struct alb_congestion_ops *alb_congestion_find(const char *name);
 

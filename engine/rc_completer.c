@@ -124,7 +124,8 @@ static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
         alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
     }
     rc->inflight_bytes -= cost;
-    qp->engine->congestion->on_ack(&qp->peer->congestion, cost, rc->window_limited);
+    struct alb_ack ack = {.bytes = cost, .limited = rc->window_limited};
+    alb_congestion_on_ack(qp->engine->congestion, &qp->peer->congestion, &ack, now);
     rc->window_limited = false;
     alb_peer_release(qp->engine, qp->peer, cost);
     alb_rc_retire(rc, now);
@@ -165,7 +166,8 @@ static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *re
     }
     rc->retries_left--;
     rc->heard = now;
-    qp->engine->congestion->on_loss(&qp->peer->congestion, rc->inflight_bytes, cause);
+    alb_congestion_on_loss(qp->engine->congestion, &qp->peer->congestion, rc->inflight_bytes, rc->inflight_bytes, cause,
+                           now);
     alb_rc_go_back(rc, alb_psn_add(rc->una, from), cause, now);
 }
 

@@ -27,7 +27,7 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
     if ((packet->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE) {
         alb_qp_count(qp, ALB_STAT_ecn_marked_pkts, 1);
         if (qp->peer && alb_addr_equals(&packet->datagram->peer.addr, &qp->flow.peer.addr))
-            engine->congestion->on_mark(&qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes);
+            alb_congestion_on_mark(engine->congestion, &qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes, now);
     }
     return qp->delivery->rx(qp, packet, now);
 }

@@ -347,6 +347,26 @@ static void alb_engine_is_quiet__asks_all(void **state)
     pair_free(pair);
 }
 
+static void alb_engine_config_transport__sets_what_goes_with_it(void **state)
+{
+    struct alb_engine_config config, csa;
+    alb_engine_config_default(&config);
+    assert_string_equal(config.transport, "rc");
+    assert_string_equal(config.congestion, "aimd");
+    csa = config;
+    assert_int_equal(alb_engine_config_transport(&csa, "csa"), 0);
+    assert_string_equal(csa.transport, "csa");
+    assert_string_equal(csa.congestion, "window");
+    assert_string_equal(csa.path, "adaptive");
+    assert_string_equal(csa.loss, "csa");
+    assert_int_equal(csa.peer_max, config.peer_max);
+    assert_int_equal(alb_engine_config_transport(&csa, "tcp"), EINVAL);
+    assert_int_equal(alb_engine_config_transport(&csa, NULL), EINVAL);
+    assert_string_equal(csa.transport, "csa");
+    assert_int_equal(alb_engine_config_transport(&csa, "rc"), 0);
+    assert_memory_equal(&csa, &config, sizeof(config));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +380,7 @@ int main(void)
         cmocka_unit_test(alb_engine_tx__any_size_of_batch),
         cmocka_unit_test(alb_engine_tx__takes_turns),
         cmocka_unit_test(alb_engine_is_quiet__asks_all),
+        cmocka_unit_test(alb_engine_config_transport__sets_what_goes_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
