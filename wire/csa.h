@@ -84,12 +84,12 @@ struct alb_csa_segment {
     uint32_t invalidate_rkey;
     uint64_t va;
     uint32_t rkey;
-    alb_psn acked; // READ, atomics: the requester holds all of the response stream before this
-    uint64_t operand, compare;
-    alb_psn request_psn; // RESPONSE: first PSN of the request that is answered
-    uint64_t original;   // RESULT
-    uint32_t qkey;       // DATAGRAM
-    alb_qpn src_qpn;     // DATAGRAM
+    alb_psn acked;             // READ, atomics: the requester holds all of the response stream before this
+    uint64_t operand, compare; // CMP_SWAP: to swap in, and to be there; FETCH_ADD: operand is added
+    alb_psn request_psn;       // RESPONSE: first PSN of the request that is answered
+    uint64_t original;         // RESULT
+    uint32_t qkey;             // DATAGRAM
+    alb_qpn src_qpn;           // DATAGRAM
 };
 
 struct alb_csa_report {
@@ -163,8 +163,9 @@ enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_c
                              struct alb_csa_cursor *cursor);
 // Decodes the next frame. False at the end, or with *drop other than ALB_DROP_NONE: the rest of the packet cannot be
 // understood (truncated, unknown_opcode for an unknown type or op, bad_length). Unions hold only what type names, and
-// of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset); one
-// without the flag LAST has payload, a multiple of four bytes; READ, atomics and RESULT have none, and index 0.
+// of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset), and
+// one without the flag LAST has some, a multiple of four bytes. READ, atomics and RESULT are one segment, index 0 and
+// LAST; only ATOMIC_WRITE has payload, the eight bytes to be written.
 bool alb_csa_next(struct alb_csa_cursor *cursor, struct alb_csa_frame *frame, enum alb_drop *drop);
 
 // Writes BTH, DETH and header (ALB_CSA_OUTER_BYTES). pad is of the whole packet: see alb_csa_set_pad.

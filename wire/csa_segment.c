@@ -14,7 +14,7 @@ enum field {
     FIELD_KEY = 1 << 6,     // invalidate_rkey
     FIELD_REQUEST = 1 << 7, // request_psn
     FIELD_RESULT = 1 << 8,  // original
-    FIELD_NOTHING = 1 << 9, // no payload
+    FIELD_SINGLE = 1 << 9,  // one segment, without payload or (ATOMIC_WRITE) with a word
 };
 
 struct op_info {
@@ -24,7 +24,8 @@ struct op_info {
     uint16_t fields;
 };
 
-#define ATOMIC_FIELDS (FIELD_MEMORY | FIELD_ACKED | FIELD_OPERAND | FIELD_NOTHING)
+#define ATOMIC_FIELDS     (FIELD_MEMORY | FIELD_ACKED | FIELD_OPERAND | FIELD_COMPARE | FIELD_SINGLE)
+#define ATOMIC_WRITE_WORD 8
 
 static const struct op_info ops[] = {
     [ALB_CSA_SEND] = {"SEND", ALB_CSA_REQUEST, 4, FIELD_RECV},
@@ -32,12 +33,12 @@ static const struct op_info ops[] = {
     [ALB_CSA_SEND_INV] = {"SEND_INV", ALB_CSA_REQUEST, 8, FIELD_RECV | FIELD_KEY},
     [ALB_CSA_WRITE] = {"WRITE", ALB_CSA_REQUEST, 12, FIELD_MEMORY},
     [ALB_CSA_WRITE_IMM] = {"WRITE_IMM", ALB_CSA_REQUEST, 20, FIELD_MEMORY | FIELD_RECV | FIELD_IMM},
-    [ALB_CSA_READ] = {"READ", ALB_CSA_REQUEST, 16, FIELD_MEMORY | FIELD_ACKED | FIELD_NOTHING},
-    [ALB_CSA_CMP_SWAP] = {"CMP_SWAP", ALB_CSA_REQUEST, 32, ATOMIC_FIELDS | FIELD_COMPARE},
-    [ALB_CSA_FETCH_ADD] = {"FETCH_ADD", ALB_CSA_REQUEST, 32, ATOMIC_FIELDS | FIELD_COMPARE},
-    [ALB_CSA_ATOMIC_WRITE] = {"ATOMIC_WRITE", ALB_CSA_REQUEST, 24, ATOMIC_FIELDS},
+    [ALB_CSA_READ] = {"READ", ALB_CSA_REQUEST, 16, FIELD_MEMORY | FIELD_ACKED | FIELD_SINGLE},
+    [ALB_CSA_CMP_SWAP] = {"CMP_SWAP", ALB_CSA_REQUEST, 32, ATOMIC_FIELDS},
+    [ALB_CSA_FETCH_ADD] = {"FETCH_ADD", ALB_CSA_REQUEST, 32, ATOMIC_FIELDS},
+    [ALB_CSA_ATOMIC_WRITE] = {"ATOMIC_WRITE", ALB_CSA_REQUEST, 16, FIELD_MEMORY | FIELD_ACKED | FIELD_SINGLE},
     [ALB_CSA_READ_DATA] = {"READ_DATA", ALB_CSA_RESPONSE, 4, FIELD_REQUEST},
-    [ALB_CSA_RESULT] = {"RESULT", ALB_CSA_RESPONSE, 12, FIELD_REQUEST | FIELD_RESULT | FIELD_NOTHING},
+    [ALB_CSA_RESULT] = {"RESULT", ALB_CSA_RESPONSE, 12, FIELD_REQUEST | FIELD_RESULT | FIELD_SINGLE},
 };
 
 #define SEGMENT_BYTES  20 // fixed part of REQUEST and RESPONSE
@@ -123,9 +124,11 @@ static void encode_fields(const struct alb_csa_segment *segment, unsigned fields
 static bool is_geometry_good(const struct alb_csa_segment *segment, unsigned fields)
 {
     uint32_t payload = segment->payload_bytes, total = segment->total_bytes;
-    if (fields & FIELD_NOTHING)
-        return payload == 0 && segment->index == 0;
-    if (segment->flags & ALB_CSA_LAST)
+    bool is_last = segment->flags & ALB_CSA_LAST;
+    if (fields & FIELD_SINGLE)
+        return is_last && segment->index == 0 &&
+               payload == (segment->op == ALB_CSA_ATOMIC_WRITE ? ATOMIC_WRITE_WORD : 0);
+    if (is_last)
         return segment->index == 0 ? payload == total : payload > 0 && payload < total;
     return payload > 0 && payload % 4 == 0 && ((uint64_t)segment->index + 1) * payload < total;
 }

@@ -109,7 +109,7 @@ static inline enum alb_drop reason(struct packet *p)
 
 static const struct {
     uint8_t type, op;
-    bool has_payload;
+    bool has_payload; // of any size
 } kinds[] = {
     {ALB_CSA_REQUEST, ALB_CSA_SEND, true},          {ALB_CSA_REQUEST, ALB_CSA_SEND_IMM, true},
     {ALB_CSA_REQUEST, ALB_CSA_SEND_INV, true},      {ALB_CSA_REQUEST, ALB_CSA_WRITE, true},
@@ -143,6 +143,8 @@ static inline struct alb_csa_segment draw_segment(unsigned kind, uint32_t payloa
         .src_qpn = draw() & ALB_QPN_MASK,
     };
     if (!kinds[kind].has_payload) {
+        segment.flags |= ALB_CSA_LAST;
+        segment.payload_bytes = segment.op == ALB_CSA_ATOMIC_WRITE ? 8 : 0;
         segment.total_bytes = (uint32_t)draw();
         return segment;
     }
@@ -179,12 +181,9 @@ static inline void assert_request_same(const struct alb_csa_segment *a, const st
         break;
     case ALB_CSA_CMP_SWAP:
     case ALB_CSA_FETCH_ADD:
-        SAME(compare);
-        SAME(operand), SAME(va), SAME(rkey), SAME(acked);
+        SAME(compare), SAME(operand), SAME(va), SAME(rkey), SAME(acked);
         break;
     case ALB_CSA_ATOMIC_WRITE:
-        SAME(operand), SAME(va), SAME(rkey), SAME(acked);
-        break;
     case ALB_CSA_READ:
         SAME(va), SAME(rkey), SAME(acked);
         break;

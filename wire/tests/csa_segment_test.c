@@ -100,13 +100,16 @@ static void csa_segment__refuses_payload_outside_of_its_message(void **state)
 
 static void csa_segment__refuses_payload_where_the_operation_has_none(void **state)
 {
-    static const uint8_t without[] = {ALB_CSA_READ, ALB_CSA_CMP_SWAP, ALB_CSA_FETCH_ADD, ALB_CSA_ATOMIC_WRITE,
-                                      ALB_CSA_RESULT};
-    for (unsigned i = 0; i < ALB_COUNT(without); i++) {
-        assert_int_equal(reason(with_segment(without[i], 0, 0, 1u << 31, 0)), ALB_DROP_NONE);
-        assert_int_equal(reason(with_segment(without[i], 0, 0, 8, ALB_CSA_LAST)), ALB_DROP_NONE);
-        assert_int_equal(reason(with_segment(without[i], 0, 4, 4, ALB_CSA_LAST)), ALB_DROP_BAD_LENGTH);
-        assert_int_equal(reason(with_segment(without[i], 1, 0, 8, 0)), ALB_DROP_BAD_LENGTH);
+    static const uint8_t single[] = {ALB_CSA_READ, ALB_CSA_CMP_SWAP, ALB_CSA_FETCH_ADD, ALB_CSA_ATOMIC_WRITE,
+                                     ALB_CSA_RESULT};
+    for (unsigned i = 0; i < ALB_COUNT(single); i++) {
+        uint32_t payload = single[i] == ALB_CSA_ATOMIC_WRITE ? 8 : 0;
+        assert_int_equal(reason(with_segment(single[i], 0, payload, 1u << 31, ALB_CSA_LAST)), ALB_DROP_NONE);
+        assert_int_equal(reason(with_segment(single[i], 0, payload, 8, 0)), ALB_DROP_BAD_LENGTH);
+        assert_int_equal(reason(with_segment(single[i], 1, payload, 16, ALB_CSA_LAST)), ALB_DROP_BAD_LENGTH);
+        for (uint32_t other = 0; other <= 16; other++)
+            if (other != payload)
+                assert_int_equal(reason(with_segment(single[i], 0, other, other, ALB_CSA_LAST)), ALB_DROP_BAD_LENGTH);
     }
 }
 
