@@ -10,7 +10,8 @@ enum {
     BURSTS = 16,
     SEGMENTS = 64,
     IOVS = SEGMENTS * 8 + ALB_MAX_SGE,
-    SEGMENT_BYTES = ALB_ROCE_HEADER_MAX + 8,
+    SEGMENT_BYTES = 1024, // headers of what is gathered into one, and what is copied between them
+    HEADER_BYTES = ALB_ROCE_HEADER_MAX + 8,
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
@@ -67,6 +68,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
         .network = network,
         .addr = config->addr,
         .port = (uint16_t)(ALB_ROCE_PORT + config->engine.slot),
+        .is_csa = strcmp(config->engine.transport, "csa") == 0,
         .ahead_bytes = config->ahead_bytes,
     };
     alb_sim_memory_init(&host->memory);
@@ -160,7 +162,8 @@ static void send_burst(struct alb_sim_host *host, const struct alb_burst *burst,
     if (source.port == 0)
         source.port = burst->path ? (uint16_t)(ALB_SIM_PATH_PORT + burst->path) : host->port;
     if (host->network->carries_payload)
-        alb_icrc_seal(&host->sent_flow, &host->tx, burst, &source, ALB_ICRC_IDENT_ZERO);
+        alb_icrc_seal(&host->sent_flow, &host->tx, burst, &source,
+                      host->is_csa ? ALB_ICRC_IDENT_ONES : ALB_ICRC_IDENT_ZERO);
     for (uint32_t i = 0; i < burst->segment_count; i++)
         send_segment(host, burst, &source, &host->tx.segments[burst->segment_first + i], now);
 }
@@ -266,6 +269,8 @@ static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *p
     uint16_t identification;
     if (!host->network->carries_payload)
         return !packet->is_corrupt;
+    if (host->is_csa)
+        return alb_icrc_check_ones(&host->received_flow, datagram);
     return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &packet->source.addr), &identification, now);
 }
 
@@ -274,7 +279,7 @@ static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_p
     if (packet->stored_bytes == packet->length)
         return packet->bytes;
     memcpy(host->scratch, packet->bytes, packet->stored_bytes);
-    memset(host->scratch + packet->stored_bytes, 0, SEGMENT_BYTES); // of what longer headers have left there
+    memset(host->scratch + packet->stored_bytes, 0, HEADER_BYTES); // of what longer headers have left there
     return host->scratch;
 }
 

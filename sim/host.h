@@ -33,6 +33,7 @@ struct alb_sim_host {
     uint32_t number;      // in the network, from 0
     struct alb_addr addr;
     uint16_t port;
+    bool is_csa; // the ICRC is that of albedo0
     struct alb_engine *engine;
     struct alb_engine_config config; // of the engine
     struct alb_device_stats stats;

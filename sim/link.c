@@ -201,7 +201,7 @@ void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet,
         return;
     }
     if (link->script.count && alb_sim_packet_headers(packet, &roce))
-        alb_sim_script_decide(&link->script, &roce, &verdict);
+        alb_sim_script_decide(&link->script, &roce, packet->bytes, packet->length - ALB_ICRC_BYTES, &verdict);
     add_faults(link, packet, &verdict, &copy_delay);
     if (verdict.is_lost) {
         lose(link, packet);

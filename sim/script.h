@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Scripts: what a link does to which packet. Rules select by header and count, so that a test reads like a sentence:
-// "drop the third packet", "delay the first acknowledgement by 30 us". One link is one direction.
+// "drop the third packet", "delay the first acknowledgement by 30 us". One link is one direction. What CSA's packets
+// carry is looked at frame by frame: a rule matches a packet if one of its frames has all that the rule names.
 #pragma once
 
 #include "sim/time.h"
-#include "wire/roce.h"
+#include "wire/csa.h"
 
 enum alb_sim_action {
     ALB_SIM_DROP,
@@ -22,6 +23,16 @@ enum alb_sim_by {
     ALB_SIM_BY_PSN = 1 << 2,
     ALB_SIM_BY_QPN = 1 << 3, // destination
     ALB_SIM_BY_NAK = 1 << 4, // an acknowledgement that refuses (NAK, RNR NAK)
+    // Of CSA's frames; with any of them psn and qpn are the frame's, not the packet's.
+    ALB_SIM_BY_FRAME = 1 << 5,   // type
+    ALB_SIM_BY_OP = 1 << 6,      // of a segment
+    ALB_SIM_BY_INDEX = 1 << 7,   // of a segment in its message
+    ALB_SIM_BY_MESSAGE = 1 << 8, // PSN of the first segment of the segment's message
+    ALB_SIM_BY_NEW = 1 << 9,     // a segment that this link has not seen before
+    ALB_SIM_BY_AGAIN = 1 << 10,  // one that it has: it is sent again
+    ALB_SIM_BY_PATH = 1 << 11,   // path of the packet
+    ALB_SIM_BY_ANY_FRAME = ALB_SIM_BY_FRAME | ALB_SIM_BY_OP | ALB_SIM_BY_INDEX | ALB_SIM_BY_MESSAGE | ALB_SIM_BY_NEW |
+                           ALB_SIM_BY_AGAIN | ALB_SIM_BY_PATH,
 };
 
 struct alb_sim_rule {
@@ -30,6 +41,11 @@ struct alb_sim_rule {
     uint32_t flags;
     alb_psn psn;
     alb_qpn qpn;
+    enum alb_csa_type frame;
+    enum alb_csa_op op;
+    uint32_t index;
+    alb_psn message;
+    uint8_t path;
     uint32_t from;  // the first packet it acts on, among those that match: 1 is the first; 0 stands for 1
     uint32_t times; // how many packets from there; 0 stands for 1; UINT32_MAX: all
     enum alb_sim_action action;
@@ -38,11 +54,21 @@ struct alb_sim_rule {
     uint32_t acted;   // packets acted on so far
 };
 
-#define ALB_SIM_RULES_MAX 16
+#define ALB_SIM_RULES_MAX   16
+#define ALB_SIM_STREAMS_MAX 16
+
+// How far a stream of segments has come that a link sees.
+struct alb_sim_stream {
+    enum alb_csa_type type; // REQUEST or RESPONSE
+    alb_qpn qpn;
+    alb_psn next; // one past the newest
+};
 
 struct alb_sim_script {
     struct alb_sim_rule rules[ALB_SIM_RULES_MAX];
     uint32_t count;
+    struct alb_sim_stream streams[ALB_SIM_STREAMS_MAX]; // seen since there are rules; of more, the oldest is forgotten
+    uint32_t stream_count;
 };
 
 // What becomes of one packet.
@@ -62,5 +88,6 @@ void alb_sim_script_add(struct alb_sim_script *script, const struct alb_sim_rule
 void alb_sim_script_clear(struct alb_sim_script *script);
 // True once every rule has acted as often as it was to (those for all packets: at least once).
 bool alb_sim_script_is_done(const struct alb_sim_script *script);
-// Adds to the verdict what the rules say about the next packet, of which these are the headers.
-void alb_sim_script_decide(struct alb_sim_script *script, const struct alb_roce *roce, struct alb_sim_verdict *verdict);
+// Adds to the verdict what the rules say about the next packet: its headers, and its length bytes without the ICRC.
+void alb_sim_script_decide(struct alb_sim_script *script, const struct alb_roce *roce, const uint8_t *bytes,
+                           uint32_t length, struct alb_sim_verdict *verdict);
