@@ -85,8 +85,8 @@ struct alb_cm_listen {
 // EADDRINUSE: another listener has that service at such an address; EINVAL: the id is not idle, or backlog is 0.
 int alb_cm_listen(struct alb_cm_id *id, const struct alb_cm_listen *listen);
 
-// Where a request goes. gsi_qpn is 1, or on this host the queue pair 1 of a certain slot. A peer that knows no such
-// service is asked again refusals times, ALB_CM_REFUSED_NS apart, before that counts.
+// Where a request goes. gsi_qpn is 1 (or 3, as configured), or where slots are known the one of a certain slot. A peer
+// that knows no such service is asked again refusals times, ALB_CM_REFUSED_NS apart, before that counts.
 struct alb_cm_target {
     struct alb_av av;
     alb_qpn gsi_qpn;

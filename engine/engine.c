@@ -5,6 +5,7 @@
 #include "engine/cm.h"
 #include "engine/impl.h"
 #include "engine/unreliable.h"
+#include "wire/mad.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,6 +33,9 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .group_qp_max = 1024,
         .peer_max = 16384,
         .mtu_max_bytes = 4096,
+        .gsi_index = ALB_GSI_QPN,
+        .credit = "end-to-end",
+        .path_max = 4,
         .unreliable_bytes_per_s = 1000000000,
         .ack_timeout_min_ns = 0,
     };
@@ -62,7 +66,10 @@ static int check_config(const struct alb_engine_config *config)
 {
     bool is_power_of_two = (config->region_max & (config->region_max - 1)) == 0;
     if (!config->memory.get || !config->memory.put || !config->stats || !config->loss || !config->congestion ||
-        !config->path || !is_transport(config->transport))
+        !config->path || !config->credit || !is_transport(config->transport))
+        return EINVAL;
+    if ((config->gsi_index != ALB_GSI_QPN && config->gsi_index != ALB_GSI_ALBEDO_QPN) || config->path_max == 0 ||
+        config->path_max > ALB_PATH_NUMBERS)
         return EINVAL;
     if (config->qp_max <= ALB_QPN_RESERVED || config->qp_max > 65536 || config->region_max == 0 ||
         config->region_max > 1u << 23 || !is_power_of_two || config->peer_max == 0)
@@ -155,6 +162,24 @@ static void count_sent(struct alb_engine *engine, const struct alb_tx *tx)
         bytes += tx->segments[i].length;
     engine->stats->sum.counter[ALB_STAT_sent_pkts] += tx->segment_count;
     engine->stats->sum.counter[ALB_STAT_sent_bytes] += bytes;
+}
+
+void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *peer, uint32_t udp_payload_max,
+                         alb_time now)
+{
+    (void)engine, (void)peer, (void)udp_payload_max, (void)now; // that of "rc" is each queue pair's own attribute
+}
+
+int alb_engine_state_sizes(const char *transport, struct alb_engine_state_sizes *sizes)
+{
+    if (!is_transport(transport))
+        return EINVAL;
+    *sizes = (struct alb_engine_state_sizes){
+        .association_idle_bytes = sizeof(struct alb_peer),
+        .association_active_bytes = sizeof(struct alb_peer),
+        .qp_bytes = sizeof(struct alb_qp),
+    };
+    return 0;
 }
 
 uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time now)

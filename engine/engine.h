@@ -31,8 +31,9 @@ struct alb_memory {
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
 struct alb_engine_config {
     struct alb_memory memory;
-    uint8_t seed[32]; // of all randomness: QPNs, PSNs, keys
-    uint8_t slot;     // process slot: the high 8 bits of every QPN
+    uint8_t seed[32];  // of all randomness: QPNs, PSNs, keys
+    uint8_t slot;      // process slot: the high 8 bits of every QPN
+    uint8_t gsi_index; // of the queue pair that the connection manager is spoken to at: ALB_GSI_QPN, ALB_GSI_ALBEDO_QPN
     uint32_t pd_max, region_max, cq_max, srq_max, xrcd_max, ah_max, qp_max;
     uint32_t cqe_max, send_wr_max, recv_wr_max, srq_wr_max, sge_max, inline_max_bytes;
     uint32_t rd_atomic_max; // outstanding READs and atomics per queue pair, each way
@@ -47,6 +48,8 @@ struct alb_engine_config {
     const char *loss;                // "go-back-n"
     const char *congestion;          // "aimd", "fixed", "none"
     const char *path;                // "single"
+    const char *credit;              // "end-to-end", "off"
+    uint32_t path_max;               // paths to a peer (source ports), where the transport uses several
     struct alb_device_stats *stats;  // required
     struct alb_qp_stats
         *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
@@ -73,6 +76,11 @@ uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time no
 // True if alb_engine_tx would find something to send.
 bool alb_engine_wants_tx(const struct alb_engine *engine);
 
+// The host's routes say that UDP datagrams of so many bytes reach the peer whole, more do not; all paths to him share
+// that. Also told by the address vectors that his queue pairs are given (path_payload_max).
+void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *peer, uint32_t udp_payload_max,
+                         alb_time now);
+
 // Fires the timers that are due.
 void alb_engine_tick(struct alb_engine *engine, alb_time now);
 
@@ -92,6 +100,30 @@ void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
 // True if every queue pair is quiet (alb_qp_is_quiet), and the connection manager: nothing would be lost by closing
 // now.
 bool alb_engine_is_quiet(const struct alb_engine *engine);
+
+// ---- what there is to choose from ---------------------------------------------------------------------------
+
+enum alb_policy {
+    ALB_POLICY_LOSS,
+    ALB_POLICY_CONGESTION,
+    ALB_POLICY_PATH,
+    ALB_POLICY_CREDIT,
+    ALB_POLICIES,
+};
+
+// The names that a policy of a device with that transport can have, the default first; NULL behind the last. Behind a
+// name a configuration may hold a colon and parameters.
+const char *alb_engine_policy_name(const char *transport, enum alb_policy policy, uint32_t index);
+
+// Memory that an engine keeps per peer and per queue pair, without rings, whose sizes the program chooses.
+struct alb_engine_state_sizes {
+    uint32_t association_idle_bytes;   // a peer with whom nothing is in flight
+    uint32_t association_active_bytes; // one with whom something is, whatever it is
+    uint32_t qp_bytes;
+};
+
+// EINVAL: no such transport.
+int alb_engine_state_sizes(const char *transport, struct alb_engine_state_sizes *sizes);
 
 // ---- what the engine has to say ---------------------------------------------------------------------------
 

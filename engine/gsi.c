@@ -69,24 +69,28 @@ bool alb_gsi_send(struct alb_engine *engine, const struct alb_av *av, alb_qpn qp
     struct alb_gsi_mad *mad = mad_at(gsi, gsi->queued++);
     alb_flow_from_av(&mad->flow, av, qpn);
     mad->qpn = qpn;
-    // Within a host an answer goes straight to our slot; a foreign peer knows queue pair 1 and no other.
-    mad->src_qpn = av->same_host ? (alb_qpn)engine->config.slot << 16 | ALB_GSI_QPN : ALB_GSI_QPN;
+    // Who knows of slots answers straight to ours; others know queue pair 1 and no other.
+    alb_qpn slot = av->same_host || av->peer_has_slots ? engine->config.slot : 0;
+    mad->src_qpn = slot << 16 | engine->config.gsi_index;
     alb_cm_encode(message, mad->bytes);
     alb_scheduler_wake(&engine->scheduler, &gsi->source);
     return true;
 }
 
-static struct alb_cm_arrival arrival_of(const struct alb_packet *packet, const struct alb_cm_message *message)
+static struct alb_cm_arrival arrival_of(const struct alb_engine *engine, const struct alb_packet *packet,
+                                        const struct alb_cm_message *message)
 {
     alb_qpn from = packet->roce.src_qpn;
-    bool is_gsi = (from & ALB_GSI_INDEX_MASK) == ALB_GSI_QPN;
+    uint8_t index = engine->config.gsi_index;
+    bool is_gsi = (from & ALB_GSI_INDEX_MASK) == index;
     return (struct alb_cm_arrival){
         .message = message,
         .av = {.local = packet->datagram->local.addr,
                .peer = packet->datagram->peer.addr,
                .traffic_class = packet->datagram->traffic_class & (uint8_t)~ALB_ECN_MASK,
-               .same_host = is_gsi && from >> 16 != 0},
-        .gsi_qpn = is_gsi ? from : ALB_GSI_QPN,
+               .same_host = is_gsi && from >> 16 != 0,
+               .peer_has_slots = index == ALB_GSI_ALBEDO_QPN},
+        .gsi_qpn = is_gsi ? from : index,
     };
 }
 
@@ -104,6 +108,6 @@ enum alb_drop alb_gsi_rx(struct alb_engine *engine, const struct alb_packet *pac
         return ALB_DROP_BAD_QKEY;
     if (!alb_cm_decode(packet->payload, packet->payload_bytes, &message))
         return ALB_DROP_BAD_REQUEST;
-    struct alb_cm_arrival arrival = arrival_of(packet, &message);
+    struct alb_cm_arrival arrival = arrival_of(engine, packet, &message);
     return alb_cm_rx(engine, &arrival, now);
 }

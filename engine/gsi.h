@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queue pair 1, the general services interface: management datagrams out of a bounded ring and into the connection
-// manager. What does not fit the ring is lost as on the network, and whoever waits for an answer sends it again.
+// Queue pair 1 (or 3, configured), the general services interface: management datagrams out of a bounded ring and into
+// the connection manager. What does not fit the ring is lost as on the network, and whoever waits for an answer sends
+// it again.
 #pragma once
 
 #include "engine/delivery.h"
 #include "wire/cm.h"
 
-// The part of a queue pair number that names queue pair 1 in whatever slot.
+// The part of a queue pair number that names such a queue pair in whatever slot.
 #define ALB_GSI_INDEX_MASK 0xffffu
 
 struct alb_gsi_mad {
@@ -35,5 +36,5 @@ void alb_gsi_fini(struct alb_gsi *gsi, struct alb_engine *engine);
 bool alb_gsi_send(struct alb_engine *engine, const struct alb_av *av, alb_qpn qpn,
                   const struct alb_cm_message *message);
 
-// A packet for queue pair 1 of this slot, or of no slot in particular.
+// A packet for that queue pair of this slot, or of no slot in particular.
 enum alb_drop alb_gsi_rx(struct alb_engine *engine, const struct alb_packet *packet, alb_time now);

@@ -283,11 +283,11 @@ static void take_attributes(struct alb_qp *qp, const struct alb_qp_attr *attr, u
     qp->attr.dest_qpn &= ALB_QPN_MASK;
 }
 
-// The UDP port behind a QPN: its process slot's, if the peer is on this host; a foreign peer knows only the well-known
-// one.
+// The UDP port behind a QPN: its process slot's, if the peer is on this host or of our kind; another knows only the
+// well-known one.
 static uint16_t port_of(const struct alb_av *av, alb_qpn qpn)
 {
-    return (uint16_t)(ALB_ROCE_PORT + (av->same_host ? qpn >> 16 : 0));
+    return (uint16_t)(ALB_ROCE_PORT + (av->same_host || av->peer_has_slots ? qpn >> 16 : 0));
 }
 
 void alb_flow_from_av(struct alb_flow *flow, const struct alb_av *av, alb_qpn qpn)

@@ -69,7 +69,7 @@ static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagra
         return deliver(engine, qp, packet, now);
     if (alb_addr_is_multicast(&datagram->local.addr))
         return packet->roce.dest_qpn == ALB_MULTICAST_QPN ? deliver_copies(engine, packet, now) : ALB_DROP_WRONG_LOCAL;
-    if ((packet->roce.dest_qpn & ALB_GSI_INDEX_MASK) == ALB_GSI_QPN)
+    if ((packet->roce.dest_qpn & ALB_GSI_INDEX_MASK) == engine->config.gsi_index)
         return alb_gsi_rx(engine, packet, now);
     return ALB_DROP_UNKNOWN_QP;
 }

@@ -222,7 +222,9 @@ struct alb_av {
     uint8_t hop_limit; // 0: the system's default
     uint8_t sl;
     uint32_t flow_label;
-    bool same_host; // peer is an address of this host: its UDP port follows from the QPN (4791 + slot); else it is 4791
+    bool same_host;            // peer is an address of this host: its UDP port follows from the QPN (4791 + slot)
+    bool peer_has_slots;       // it does so wherever the peer is; else the port of a foreign one is 4791
+    uint32_t path_payload_max; // bytes of UDP payload that reach the peer whole; 0: not known
 };
 
 int alb_ah_create(struct alb_pd *pd, const struct alb_av *av, struct alb_ah **ah);

@@ -7,6 +7,8 @@
 
 #include <sys/uio.h>
 
+#define ALB_PATH_NUMBERS 64 // of bursts: below this
+
 #define ALB_ROCE_PORT 4791 // UDP destination port of RoCEv2 (IANA), and the port of process slot 0
 
 // The two ECN bits of the IP header's traffic class (RFC 3168).

@@ -8,7 +8,9 @@
 #define ALB_MAD_BYTES        256
 #define ALB_MAD_HEADER_BYTES 24
 
-#define ALB_GSI_QPN  1
+#define ALB_GSI_QPN 1
+#define ALB_GSI_ALBEDO_QPN \
+    3 // that of a device that speaks CSA, so that a host's two kinds of devices can be told apart
 #define ALB_GSI_QKEY 0x80010000u
 
 #define ALB_MAD_BASE_VERSION 1

@@ -140,12 +140,24 @@ static void change(struct alb_engine_config *config, int what)
     case 21:
         config->transport = "tcp";
         break;
+    case 22:
+        config->gsi_index = 2;
+        break;
+    case 23:
+        config->path_max = 0;
+        break;
+    case 24:
+        config->path_max = 65;
+        break;
+    case 25:
+        config->credit = NULL;
+        break;
     }
 }
 
 static void alb_engine_create__refuses(void **state)
 {
-    for (int what = 0; what < 22; what++) {
+    for (int what = 0; what < 26; what++) {
         struct ledger ledger = {0};
         struct alb_engine_config config = config_of(&ledger);
         struct alb_engine *engine;

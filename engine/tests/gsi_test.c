@@ -40,6 +40,26 @@ static void send__within_a_host_goes_to_the_slot(void **state)
     cm_lose(cm, 0);
 }
 
+// A device of the other kind has queue pair 3, and its peers have slots wherever they are.
+static void send__as_configured(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_engine *engine = cm_engine(cm, 0);
+    struct alb_cm_target target = cm_target(cm, 0);
+    target.av.peer_has_slots = true;
+    engine->config.slot = 7;
+    engine->config.gsi_index = ALB_GSI_ALBEDO_QPN;
+    assert_true(alb_gsi_send(engine, &target.av, 3 << 16 | ALB_GSI_ALBEDO_QPN, &rtu));
+    assert_int_equal(engine->cm->gsi.ring[0].flow.peer.port, ALB_ROCE_PORT + 3);
+    pair_send(cm->pair, 0);
+    const struct pair_packet *packet = pair_peek(cm->pair, 0, 0);
+    assert_int_equal(packet->roce.dest_qpn, 3 << 16 | ALB_GSI_ALBEDO_QPN);
+    assert_int_equal(packet->roce.src_qpn, 7 << 16 | ALB_GSI_ALBEDO_QPN);
+    engine->config.slot = 0;
+    engine->config.gsi_index = ALB_GSI_QPN;
+    cm_lose(cm, 0);
+}
+
 static void send__a_full_ring_refuses_and_recovers(void **state)
 {
     struct cm_pair *cm = *state;
@@ -97,6 +117,27 @@ static void rx__drops_what_is_no_message(void **state)
     cm_expect_nothing_sent(cm, 1);
 }
 
+static void rx__only_the_queue_pair_configured(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY,
+                            .pkey = ALB_PKEY_DEFAULT,
+                            .dest_qpn = ALB_GSI_ALBEDO_QPN,
+                            .qkey = ALB_GSI_QKEY,
+                            .src_qpn = ALB_GSI_ALBEDO_QPN};
+    uint8_t bytes[ALB_MAD_BYTES];
+    alb_cm_encode(&rtu, bytes);
+    pair_inject(cm->pair, 0, &roce, bytes, sizeof(bytes));
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_UNKNOWN_QP), 1);
+    cm_engine(cm, 1)->config.gsi_index = ALB_GSI_ALBEDO_QPN;
+    pair_inject(cm->pair, 0, &roce, bytes, sizeof(bytes));
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_STALE_RESPONSE), 1);
+    roce.dest_qpn = ALB_GSI_QPN;
+    pair_inject(cm->pair, 0, &roce, bytes, sizeof(bytes));
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_UNKNOWN_QP), 2);
+    cm_engine(cm, 1)->config.gsi_index = ALB_GSI_QPN;
+}
+
 static void rx__without_a_manager_there_is_no_queue_pair_1(void **state)
 {
     struct pair *pair = pair_new(NULL);
@@ -112,6 +153,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CM_TEST(send__is_a_datagram_to_queue_pair_1),
         CM_TEST(send__within_a_host_goes_to_the_slot),
+        CM_TEST(send__as_configured),
+        CM_TEST(rx__only_the_queue_pair_configured),
         CM_TEST(send__a_full_ring_refuses_and_recovers),
         CM_TEST(rx__drops_what_is_no_message),
         cmocka_unit_test(rx__without_a_manager_there_is_no_queue_pair_1),

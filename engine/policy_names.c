@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The names of policies, for who lets people choose among them.
+#include "engine/engine.h"
+
+#include <string.h>
+
+#define NAMES_MAX 6
+
+static const char *const rc_names[ALB_POLICIES][NAMES_MAX] = {
+    [ALB_POLICY_LOSS] = {"go-back-n"},
+    [ALB_POLICY_CONGESTION] = {"aimd", "fixed", "none"},
+    [ALB_POLICY_PATH] = {"single"},
+    [ALB_POLICY_CREDIT] = {"end-to-end"}, // the credits of receives that acknowledgements carry
+};
+
+static const char *const csa_names[ALB_POLICIES][NAMES_MAX] = {
+    [ALB_POLICY_LOSS] = {"csa", "go-back-n", "irn", "fixed", "sleek"},
+    [ALB_POLICY_CONGESTION] = {"window", "dcqcn", "fixed", "none"},
+    [ALB_POLICY_PATH] = {"adaptive", "spray", "single"},
+    [ALB_POLICY_CREDIT] = {"end-to-end", "off"},
+};
+
+const char *alb_engine_policy_name(const char *transport, enum alb_policy policy, uint32_t index)
+{
+    bool is_csa = strcmp(transport, "csa") == 0;
+    if ((!is_csa && strcmp(transport, "rc") != 0) || policy >= ALB_POLICIES || index >= NAMES_MAX)
+        return NULL;
+    return is_csa ? csa_names[policy][index] : rc_names[policy][index];
+}
