@@ -497,6 +497,13 @@ void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp)
     qp->may_fail = true;
 }
 
+void alb_model_on_restart(struct alb_model *model, uint32_t side)
+{
+    abandon_recvs(model, &model->shared[side], side);
+    for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+        abandon_recvs(model, &model->named[side][i], side);
+}
+
 void alb_model_on_new_life(struct alb_model *model, uint32_t index)
 {
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {

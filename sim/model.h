@@ -135,6 +135,10 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
 // The queue pair was reset or destroyed, after all its completions had been shown: what is open will never complete.
 void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp);
 
+// A side begins anew after all its queue pairs were reset: receives that were posted elsewhere than to one of them will
+// never complete either.
+void alb_model_on_restart(struct alb_model *model, uint32_t side);
+
 // Number index of both sides was reset and begins anew, while packets of its former life may still be under way: they
 // may have no effect any more. RC only: UC knows no better than to take them for new ones.
 void alb_model_on_new_life(struct alb_model *model, uint32_t index);

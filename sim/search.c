@@ -14,6 +14,8 @@ enum {
 
 static void set_faults(struct alb_search *search, bool is_bad)
 {
+    if (!is_bad)
+        alb_sim_pair_set_partition(&search->pair, false);
     struct alb_faults_spec none = {0};
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         alb_sim_link_set_faults(&search->pair.out[side], is_bad ? &search->faults : &none, alb_prng_u64(&search->prng));
@@ -72,6 +74,18 @@ static void change_life(struct alb_search *search, uint32_t side, uint32_t index
     }
 }
 
+// ---- trouble from below
+// ------------------------------------------------------------------------------------------------
+
+// Cuts the network for a while.
+static void cut(struct alb_search *search)
+{
+    alb_sim_pair_set_partition(&search->pair, true);
+    alb_sim_network_run_for(&search->pair.network, ALB_SIM_NS(1) << alb_search_below(search, 26));
+    alb_sim_pair_set_partition(&search->pair, false);
+    search->result->partitions++;
+}
+
 // ---- a phase
 // -----------------------------------------------------------------------------------------------------------
 
@@ -93,6 +107,10 @@ static void step(struct alb_search *search)
         change_life(search, side, index);
     } else if (choice < 89 && search->has_errors) {
         alb_search_renew_fleeting(search, side);
+    } else if (choice < 90 && search->has_partitions) {
+        cut(search);
+    } else if (choice < 91 && search->has_restarts) {
+        alb_search_restart(search, side);
     } else {
         alb_sim_network_run_for(&search->pair.network, ALB_SIM_NS(1) << alb_search_below(search, 19));
     }
@@ -159,6 +177,8 @@ static void check_drops(struct alb_search *search)
                 alb_model_fail(&search->model, "engine %u dropped a packet: %s", side, alb_drop_name(never[i]));
         if (dropped[ALB_DROP_BAD_ICRC] && !search->faults.corrupt)
             alb_model_fail(&search->model, "engine %u found a bad ICRC on a good network", side);
+        if ((dropped[ALB_DROP_BAD_EPOCH] || dropped[ALB_DROP_NOT_PROVEN]) && !search->has_restarts)
+            alb_model_fail(&search->model, "engine %u took a packet for that of a stranger", side);
         if (dropped[ALB_DROP_BAD_RESPONSE] && !search->has_lifecycle && !search->has_errors)
             alb_model_fail(&search->model, "engine %u got an answer that does not fit its request", side);
     }
@@ -216,16 +236,17 @@ static void sum_up(const struct alb_search *search, struct alb_search_result *re
     }
 }
 
-bool alb_search_run(uint64_t seed, const char *trace, const char *capture, struct alb_search_result *result)
+bool alb_search_run(uint64_t seed, const struct alb_search_options *options, struct alb_search_result *result)
 {
     struct alb_search *search = calloc(1, sizeof(*search));
     struct alb_sim_capture pcap;
-    FILE *lines = trace ? fopen(trace, "w") : NULL;
+    FILE *lines = options->trace ? fopen(options->trace, "w") : NULL;
     alb_assert(search);
     *result = (struct alb_search_result){0};
     search->result = result;
+    search->is_csa = options->transport && strcmp(options->transport, "csa") == 0;
     alb_search_open(search, seed);
-    if (capture && alb_sim_capture_open(&pcap, capture) == 0)
+    if (options->capture && alb_sim_capture_open(&pcap, options->capture) == 0)
         search->pair.host[0].capture = &pcap;
     search->pair.host[0].trace = search->pair.host[1].trace = lines;
     for (uint32_t phases = 1 + alb_search_below(search, 3); phases > 0 && !has_failed(search); phases--)

@@ -11,9 +11,15 @@ struct alb_search_result {
     uint64_t trace_hash;
     uint64_t requests, receives, packets, lost, retransmitted;
     uint64_t failed_qps, phases;
+    uint64_t restarts, partitions;
     alb_time virtual_ns;
 };
 
-// False if a promise was broken. trace: the file that the engines' trace is written to as JSON lines, or NULL; capture
-// likewise, as pcap.
-bool alb_search_run(uint64_t seed, const char *trace, const char *capture, struct alb_search_result *result);
+struct alb_search_options {
+    const char *transport; // "rc" (NULL too) or "csa"
+    const char *trace;     // the file that the engines' trace is written to as JSON lines, or NULL
+    const char *capture;   // likewise what the first host sends and receives, as pcap
+};
+
+// False if a promise was broken.
+bool alb_search_run(uint64_t seed, const struct alb_search_options *options, struct alb_search_result *result);

@@ -10,12 +10,13 @@
 
 static void usage(FILE *to)
 {
-    fputs("usage: alb_search [--seeds A..B | --seed N] [--twice] [--trace FILE] [--pcap FILE]\n"
-          "  --seeds A..B   the seeds to try (0..999)\n"
-          "  --seed N       one seed, with its figures\n"
-          "  --twice        run every seed twice and compare the traces\n"
-          "  --trace FILE   write the engines' trace of the last seed as JSON lines\n"
-          "  --pcap FILE    write what the first host of the last seed sends and receives\n",
+    fputs("usage: alb_search [--transport NAME] [--seeds A..B | --seed N] [--twice] [--trace FILE] [--pcap FILE]\n"
+          "  --transport NAME  what the engines speak, rc or csa (rc)\n"
+          "  --seeds A..B      the seeds to try (0..999)\n"
+          "  --seed N          one seed, with its figures\n"
+          "  --twice           run every seed twice and compare the traces\n"
+          "  --trace FILE      write the engines' trace of the last seed as JSON lines\n"
+          "  --pcap FILE       write what the first host of the last seed sends and receives\n",
           to);
 }
 
@@ -40,16 +41,18 @@ static void print(uint64_t seed, const struct alb_search_result *result)
 {
     printf("seed %" PRIu64 ": %" PRIu64 " phases, %" PRIu64 " requests, %" PRIu64 " receives, %" PRIu64
            " packets (%" PRIu64 " lost, %" PRIu64 " sent again), %" PRIu64 " queue pairs failed, %" PRIu64
-           " us, trace %016" PRIx64 "\n",
+           " restarts, %" PRIu64 " partitions, %" PRIu64 " us, trace %016" PRIx64 "\n",
            seed, result->phases, result->requests, result->receives, result->packets, result->lost,
-           result->retransmitted, result->failed_qps, result->virtual_ns / 1000, result->trace_hash);
+           result->retransmitted, result->failed_qps, result->restarts, result->partitions, result->virtual_ns / 1000,
+           result->trace_hash);
 }
 
-static bool run(uint64_t seed, bool twice, const char *trace, const char *capture, struct alb_search_result *result)
+static bool run(uint64_t seed, bool twice, const struct alb_search_options *options, struct alb_search_result *result)
 {
+    const struct alb_search_options quiet = {.transport = options->transport};
     struct alb_search_result again;
-    bool ok = alb_search_run(seed, trace, capture, result);
-    if (ok && twice && (!alb_search_run(seed, NULL, NULL, &again) || again.trace_hash != result->trace_hash)) {
+    bool ok = alb_search_run(seed, options, result);
+    if (ok && twice && (!alb_search_run(seed, &quiet, &again) || again.trace_hash != result->trace_hash)) {
         printf("seed %" PRIu64 ": the second run differs from the first\n", seed);
         return false;
     }
@@ -60,7 +63,8 @@ static bool run(uint64_t seed, bool twice, const char *trace, const char *captur
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct option choices[] = {
+        {"transport", required_argument, NULL, 'x'},
         {"seeds", required_argument, NULL, 's'},
         {"seed", required_argument, NULL, 's'},
         {"twice", no_argument, NULL, '2'},
@@ -70,9 +74,9 @@ int main(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     uint64_t first = 0, last = 999;
-    const char *trace = NULL, *capture = NULL;
+    struct alb_search_options options = {.transport = "rc"};
     bool twice = false;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "h", choices, NULL)) != -1;) {
         switch (option) {
         case 's':
             if (!parse_range(optarg, &first, &last)) {
@@ -80,14 +84,21 @@ int main(int argc, char **argv)
                 return 2;
             }
             break;
+        case 'x':
+            if (strcmp(optarg, "rc") != 0 && strcmp(optarg, "csa") != 0) {
+                fprintf(stderr, "alb_search: there is no transport \"%s\"; expected rc or csa\n", optarg);
+                return 2;
+            }
+            options.transport = optarg;
+            break;
         case '2':
             twice = true;
             break;
         case 't':
-            trace = optarg;
+            options.trace = optarg;
             break;
         case 'p':
-            capture = optarg;
+            options.capture = optarg;
             break;
         case 'h':
             usage(stdout);
@@ -99,7 +110,7 @@ int main(int argc, char **argv)
     }
     struct alb_search_result result, sum = {0};
     for (uint64_t seed = first;; seed++) {
-        bool ok = run(seed, twice, trace, capture, &result);
+        bool ok = run(seed, twice, &options, &result);
         if (!ok || first == last)
             print(seed, &result);
         if (!ok)
@@ -107,11 +118,12 @@ int main(int argc, char **argv)
         sum.requests += result.requests;
         sum.packets += result.packets;
         sum.failed_qps += result.failed_qps;
+        sum.restarts += result.restarts;
         if (seed == last)
             break;
     }
-    printf("%" PRIu64 " seeds, %" PRIu64 " requests, %" PRIu64 " packets, %" PRIu64
-           " queue pairs failed: every promise kept\n",
-           last - first + 1, sum.requests, sum.packets, sum.failed_qps);
+    printf("%" PRIu64 " seeds, %" PRIu64 " requests, %" PRIu64 " packets, %" PRIu64 " queue pairs failed, %" PRIu64
+           " restarts: every promise kept\n",
+           last - first + 1, sum.requests, sum.packets, sum.failed_qps, sum.restarts);
     return 0;
 }

@@ -83,6 +83,14 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->trace_records = 4096;
 }
 
+static void draw_engines(struct alb_search *search, struct alb_sim_pair_config *config)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        draw_engine(search, &config->host[side].engine);
+    if (search->is_csa)
+        alb_search_draw_csa(search, config);
+}
+
 static void draw_limits(struct alb_search *search)
 {
     search->qp_count = 1 + alb_search_below(search, ALB_MODEL_QPS_MAX);
@@ -222,8 +230,7 @@ void alb_search_open(struct alb_search *search, uint64_t seed)
     alb_sim_pair_config_default(&config, alb_search_percent(search, 40));
     config.seed = seed;
     draw_links(search, &config);
-    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
-        draw_engine(search, &config.host[side].engine);
+    draw_engines(search, &config);
     must(alb_sim_pair_init(&search->pair, &config));
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         search->sides[side].host = &search->pair.host[side];
@@ -234,28 +241,47 @@ void alb_search_open(struct alb_search *search, uint64_t seed)
         create_objects(search, side);
 }
 
+static void destroy_objects(struct alb_search *search, uint32_t side)
+{
+    struct alb_search_side *s = &search->sides[side];
+    for (uint32_t i = 0; i < search->qp_count; i++) {
+        alb_search_window_end(&s->qps[i].window);
+        must(alb_qp_destroy(s->qps[i].qp));
+    }
+    if (s->srq)
+        must(alb_srq_destroy(s->srq));
+    for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
+        must(alb_srq_destroy(s->named[i]));
+    must(alb_xrcd_destroy(s->xrcd));
+    must(alb_mr_destroy(s->mr));
+    must(alb_mr_destroy(s->closed_mr));
+    must(alb_mr_destroy(s->fleeting_mr));
+    s->fleeting_mr = NULL;
+    must(alb_ah_destroy(s->ah));
+    must(alb_cq_destroy(s->cq));
+    must(alb_pd_destroy(s->pd));
+    if (s->host->memory.data_path_calls)
+        alb_model_fail(&search->model, "side %u took memory on the data path", side);
+}
+
+void alb_search_restart(struct alb_search *search, uint32_t side)
+{
+    alb_search_poll(search, 0);
+    alb_search_poll(search, 1);
+    for (uint32_t i = 0; i < search->qp_count; i++)
+        alb_model_on_reset(&search->model, &search->model.qps[side][i]);
+    alb_model_on_restart(&search->model, side);
+    destroy_objects(search, side);
+    must(alb_sim_host_restart(search->sides[side].host));
+    alb_search_free_slots(&search->sides[side]);
+    create_objects(search, side);
+    search->result->restarts++;
+}
+
 void alb_search_close(struct alb_search *search)
 {
-    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
-        struct alb_search_side *s = &search->sides[side];
-        for (uint32_t i = 0; i < search->qp_count; i++) {
-            alb_search_window_end(&s->qps[i].window);
-            must(alb_qp_destroy(s->qps[i].qp));
-        }
-        if (s->srq)
-            must(alb_srq_destroy(s->srq));
-        for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
-            must(alb_srq_destroy(s->named[i]));
-        must(alb_xrcd_destroy(s->xrcd));
-        must(alb_mr_destroy(s->mr));
-        must(alb_mr_destroy(s->closed_mr));
-        must(alb_mr_destroy(s->fleeting_mr));
-        must(alb_ah_destroy(s->ah));
-        must(alb_cq_destroy(s->cq));
-        must(alb_pd_destroy(s->pd));
-        if (s->host->memory.data_path_calls)
-            alb_model_fail(&search->model, "side %u took memory on the data path", side);
-    }
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        destroy_objects(search, side);
     alb_sim_pair_fini(&search->pair); // asserts that no memory is left
     alb_model_fini(&search->model);
     free(search->sides[0].arena);

@@ -65,6 +65,7 @@ struct alb_search {
     struct alb_model model;
     struct alb_search_side sides[ALB_MODEL_SIDES];
     struct alb_search_result *result;
+    bool is_csa; // else RC
 
     // Drawn from the seed.
     uint32_t qp_count;
@@ -76,6 +77,8 @@ struct alb_search {
     bool has_errors;      // requests that must fail are posted
     bool has_short_recvs; // and receives too short
     bool has_lifecycle;   // queue pairs are reset, put into error, drained in the middle of work
+    bool has_partitions;  // the network is cut for a while
+    bool has_restarts;    // a side's program ends and begins anew
     bool may_lose_much;
     bool may_duplicate;
     struct alb_faults_spec faults;
@@ -98,9 +101,15 @@ static inline bool alb_search_percent(struct alb_search *search, uint32_t percen
 // search_world.c
 void alb_search_open(struct alb_search *search, uint64_t seed);
 void alb_search_close(struct alb_search *search);
+// A side's program ends without a word and begins anew, with all objects that it had, none of them connected.
+void alb_search_restart(struct alb_search *search, uint32_t side);
 // Connects number index of both sides anew; everything of it has been polled.
 // is_quiet: no packet of its former life is under way; else only chance keeps the new PSNs away from the old ones.
 void alb_search_connect(struct alb_search *search, uint32_t index, bool is_quiet);
+
+// search_csa.c
+// Draws what only CSA has: policies, paths, lanes, partitions, restarts. After everything else has been drawn.
+void alb_search_draw_csa(struct alb_search *search, struct alb_sim_pair_config *config);
 
 // search_window.c
 // Draws a request that opens or closes a window of this side; false if there is none to draw.

@@ -13,11 +13,12 @@ enum {
     SEEDS_TWICE = 50,
 };
 
-static void run__keeps_every_promise(void **state)
+static void keeps_every_promise(const char *transport)
 {
+    const struct alb_search_options options = {.transport = transport};
     struct alb_search_result result, sum = {0};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        if (!alb_search_run(seed, NULL, NULL, &result))
+        if (!alb_search_run(seed, &options, &result))
             fail_msg("seed %" PRIu64 ": %s", seed, result.failure);
         sum.requests += result.requests;
         sum.lost += result.lost;
@@ -31,20 +32,31 @@ static void run__keeps_every_promise(void **state)
     assert_true(sum.failed_qps > SEEDS / 10);
 }
 
-static void run__same_seed_same_trace(void **state)
+static void run__keeps_every_promise(void **state)
 {
+    keeps_every_promise("rc");
+}
+
+static void same_seed_same_trace(const char *transport)
+{
+    const struct alb_search_options options = {.transport = transport};
     struct alb_search_result first, second;
     uint64_t before = 0;
     for (uint64_t seed = 0; seed < SEEDS_TWICE; seed++) {
-        assert_true(alb_search_run(seed, NULL, NULL, &first));
+        assert_true(alb_search_run(seed, &options, &first));
         void *shift = malloc(1000 * seed + 1); // memory lies elsewhere the second time
-        assert_true(alb_search_run(seed, NULL, NULL, &second));
+        assert_true(alb_search_run(seed, &options, &second));
         free(shift);
         assert_true(first.trace_hash == second.trace_hash);
         assert_true(first.virtual_ns == second.virtual_ns);
         assert_true(first.trace_hash != before);
         before = first.trace_hash;
     }
+}
+
+static void run__same_seed_same_trace(void **state)
+{
+    same_seed_same_trace("rc");
 }
 
 int main(void)
