@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The header of CSA packets there and back, walking from frame to frame, and every way in which bytes can be wrong.
+#include "wire/icrc.h"
 #include "wire/tests/csa_packet.h"
 
 static void csa_header__comes_back_as_it_was_encoded(void **state)
@@ -74,6 +75,53 @@ static void csa_header__bytes_are_those_of_the_specification(void **state)
     uint8_t bytes[ALB_CSA_OUTER_BYTES];
     alb_csa_encode(&header, bytes);
     assert_memory_equal(bytes, expected, sizeof(bytes));
+}
+
+// The example at the end of docs/PROTOCOL.md, its ICRC for both families included.
+static void csa_packet__example_is_that_of_the_specification(void **state)
+{
+    static const uint8_t expected[] = {
+        0x64, 0x30, 0xff, 0xff, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x0a, 0x00, 0x43, 0x53, 0x41, //
+        0x00, 0x01, 0x00, 0x02, 0x10, 0x00, 0x00, 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, //
+        0x01, 0x02, 0x03, 0x04, 0x02, 0x00, 0x26, 0x1a, 0x01, 0x04, 0x00, 0x05, 0x00, 0x00, 0x12, 0x12, //
+        0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x7f, 0x00, //
+        0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x03, 0x01, 'h',  'e',  'l',  'l',  'o',  0x00, 0x00, 0x00, //
+    };
+    static const struct {
+        const char *from, *to;
+        uint8_t icrc[ALB_ICRC_BYTES];
+    } ends[] = {{"10.0.0.1", "10.0.0.2", {0x8d, 0xc0, 0xe3, 0x07}}, {"fd00::1", "fd00::2", {0x3b, 0x79, 0xfe, 0x0f}}};
+    const struct alb_csa_header header = {.source_slot = 1,
+                                          .sequence = 10,
+                                          .source_epoch = 0x11223344,
+                                          .destination_epoch = 0x55667788,
+                                          .timestamp = 0x01020304,
+                                          .path = 2,
+                                          .rtt_code = alb_csa_time_encode(25 * ALB_NS_PER_US)};
+    const struct alb_csa_segment segment = {.op = ALB_CSA_WRITE,
+                                            .flags = ALB_CSA_LAST | ALB_CSA_REPORT_NOW,
+                                            .dest_qpn = 0x12,
+                                            .psn = 256,
+                                            .total_bytes = 5,
+                                            .payload_bytes = 5,
+                                            .va = 0x7f0000001000,
+                                            .rkey = 0x301};
+    uint8_t bytes[sizeof(expected) + ALB_ICRC_BYTES] = {0};
+    alb_csa_encode(&header, bytes);
+    uint32_t length = ALB_CSA_OUTER_BYTES;
+    length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, bytes + length);
+    memcpy(bytes + length, "hello", 5);
+    alb_csa_set_pad(bytes, alb_roce_pad(length + 5));
+    assert_memory_equal(bytes, expected, sizeof(expected));
+
+    for (unsigned i = 0; i < ALB_COUNT(ends); i++) {
+        struct alb_icrc_flow flow = {0};
+        struct alb_datagram datagram = {.peer.port = 4792, .local.port = 4791, .bytes = bytes, .length = sizeof(bytes)};
+        assert_true(alb_addr_parse(ends[i].from, &datagram.peer.addr));
+        assert_true(alb_addr_parse(ends[i].to, &datagram.local.addr));
+        memcpy(bytes + sizeof(expected), ends[i].icrc, ALB_ICRC_BYTES);
+        assert_true(alb_icrc_check_ones(&flow, &datagram));
+    }
 }
 
 static void csa_is_packet__tells_others_apart(void **state)
@@ -308,6 +356,7 @@ int main(void)
         cmocka_unit_test(csa_header__comes_back_as_it_was_encoded),
         cmocka_unit_test(csa_header__outside_is_a_ud_send_that_others_understand),
         cmocka_unit_test(csa_header__bytes_are_those_of_the_specification),
+        cmocka_unit_test(csa_packet__example_is_that_of_the_specification),
         cmocka_unit_test(csa_is_packet__tells_others_apart),
         cmocka_unit_test(csa_decode__refuses_what_it_does_not_speak),
         cmocka_unit_test(csa_decode__does_not_look_at_what_a_router_or_a_later_version_may_set),
