@@ -31,12 +31,20 @@ static double cpu_s(void)
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-// What this process has taken of memory at most, in KiB.
+// What this process has taken of memory at most, in KiB. Not ru_maxrss, which begins with the parent's.
 static long peak_kib(void)
 {
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return u.ru_maxrss;
+    char line[256];
+    long kib = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof(line), status)) {
+        if (sscanf(line, "VmHWM: %ld kB", &kib) == 1)
+            break;
+    }
+    if (!status || kib < 0)
+        alb_flow_fail("/proc/self/status", "does not say VmHWM");
+    fclose(status);
+    return kib;
 }
 
 static void gather(struct receiver *r)

@@ -171,16 +171,21 @@ table inet lossy {
     chain come {
         type filter hook prerouting priority -300;
         %s meta l4proto { tcp, udp } counter name seen
-        %s meta l4proto { tcp, udp } numgen random mod 1000000 < %d counter name lost drop
+        %s meta l4proto { tcp, udp } %s counter name lost drop
     }
 }
 """
 
 
+def chance(share):
+    """nft's match of that share of all packets."""
+    return "" if share >= 1 else "numgen random mod 1000000 < %d" % round(share * 1e6)
+
+
 def lose(node, share, interface=None):
     """That share of what comes to the node (by one interface) is lost from now on, each packet by itself, and counted."""
     match = 'iifname "%s"' % interface if interface else 'iifname != "lo"'
-    node.nft(LOSS % (match, match, round(share * 1e6)))
+    node.nft(LOSS % (match, match, chance(share)))
 
 
 def losses(node):
@@ -198,7 +203,7 @@ table inet marking {
     chain pass {
         type filter hook postrouting priority 300;
         oifname "%s" ip ecn != not-ect counter name seen
-        oifname "%s" ip ecn { ect0, ect1 } numgen random mod 1000000 < %d counter name marked ip ecn set ce
+        oifname "%s" ip ecn { ect0, ect1 } %s counter name marked ip ecn set ce
     }
 }
 """
@@ -206,7 +211,7 @@ table inet marking {
 
 def mark(node, interface, share):
     """That share of the packets that leave by an interface and may be marked are marked as having met congestion."""
-    node.nft(MARKS % (interface, interface, round(share * 1e6)))
+    node.nft(MARKS % (interface, interface, chance(share)))
 
 
 def marks(node):
