@@ -81,6 +81,11 @@ static void depart(struct alb_sim_link *link, struct alb_sim_packet *packet, alb
 {
     const struct alb_sim_link_config *config = &link->config;
     uint64_t queued = alb_sim_link_queued_bytes(link, now);
+    if (config->payload_bytes_max && packet->length > config->payload_bytes_max) {
+        link->stats.too_long++;
+        alb_sim_packet_put(link->pool, packet);
+        return;
+    }
     if (config->queue_bytes_max && queued + packet->wire_bytes > config->queue_bytes_max) {
         link->stats.overflowed++;
         alb_sim_packet_put(link->pool, packet);
@@ -245,6 +250,11 @@ void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_s
 void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay)
 {
     link->config.delay = delay;
+}
+
+void alb_sim_link_set_payload_max(struct alb_sim_link *link, uint32_t payload_bytes_max)
+{
+    link->config.payload_bytes_max = payload_bytes_max;
 }
 
 void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead)

@@ -15,8 +15,9 @@ struct alb_sim_node {
 struct alb_sim_link_config {
     uint64_t bits_per_s; // 0: no limit, and then no queue either
     alb_sim_time delay;
-    uint64_t queue_bytes_max;  // 0: no limit
-    uint64_t mark_above_bytes; // packets that find more in the queue are marked; 0: none
+    uint64_t queue_bytes_max;   // 0: no limit
+    uint64_t mark_above_bytes;  // packets that find more in the queue are marked; 0: none
+    uint32_t payload_bytes_max; // longer ones (UDP payload) are lost without a word; 0: no limit
     struct alb_faults_spec faults;
     uint64_t faults_seed;
 };
@@ -24,6 +25,7 @@ struct alb_sim_link_config {
 struct alb_sim_link_stats {
     uint64_t packets, bytes;   // that went on to the wire
     uint64_t lost, overflowed; // by fault, script or death; by the queue's limit
+    uint64_t too_long;
     uint64_t marked, duplicated, corrupted;
     uint64_t queue_bytes_peak;
 };
@@ -55,6 +57,8 @@ void alb_sim_link_set_faults(struct alb_sim_link *link, const struct alb_faults_
 void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_sim_time now);
 // Another delay for what is sent from now on: after a shorter one packets overtake.
 void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay);
+// Longer packets are lost from now on (0: no limit).
+void alb_sim_link_set_payload_max(struct alb_sim_link *link, uint32_t payload_bytes_max);
 // A dead link loses what it is given, and what would arrive while it is dead.
 void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead);
 

@@ -29,6 +29,16 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->path_max = path_max;
 }
 
+// How long packets may be, and whether the engines know.
+static void draw_payload(struct alb_search *search, struct alb_sim_pair_config *config)
+{
+    uint32_t most = ((const uint32_t[]){1472, 4200, 8972, 65507})[alb_search_below(search, 4)];
+    config->packet_bytes_max = ALB_MAX(most, 8192u);
+    for (uint32_t side = 0; side < ALB_SIM_SIDES; side++)
+        config->out[side].payload_bytes_max = most;
+    search->path_payload_max = alb_search_percent(search, 50) ? most : 0;
+}
+
 // Lanes of different length, so that paths overtake each other.
 static void draw_lanes(struct alb_search *search, struct alb_sim_pair_config *config)
 {
@@ -51,6 +61,7 @@ void alb_search_draw_csa(struct alb_search *search, struct alb_sim_pair_config *
     uint32_t path_max = ((const uint32_t[]){1, 1, 2, 4, 16})[alb_search_below(search, 5)];
     for (uint32_t side = 0; side < ALB_SIM_SIDES; side++)
         draw_engine(search, &config->host[side].engine, path_max);
+    draw_payload(search, config);
     if (alb_search_percent(search, 50))
         draw_lanes(search, config);
     search->has_partitions = alb_search_percent(search, 15);

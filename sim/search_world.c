@@ -178,7 +178,9 @@ static void create_objects(struct alb_search *search, uint32_t side)
     struct alb_av av = {.local = s->host->addr,
                         .peer = search->pair.host[1 - side].addr,
                         .hop_limit = 64,
-                        .same_host = search->is_same_host};
+                        .same_host = search->is_same_host,
+                        .peer_has_slots = search->is_csa,
+                        .path_payload_max = search->path_payload_max};
     s->iova = iova_base * (side + 1);
     must(alb_pd_create(engine, &s->pd));
     must(alb_cq_create(engine, 4096, NULL, &s->cq));
@@ -354,7 +356,9 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
                .peer = peer->host->addr,
                .hop_limit = 64,
                .traffic_class = ALB_ECN_ECT0,
-               .same_host = search->is_same_host},
+               .same_host = search->is_same_host,
+               .peer_has_slots = search->is_csa,
+               .path_payload_max = search->path_payload_max},
     };
     uint32_t rights = type == ALB_QPT_UD ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS;
     must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | rights, now));

@@ -65,7 +65,8 @@ struct alb_search {
     struct alb_model model;
     struct alb_search_side sides[ALB_MODEL_SIDES];
     struct alb_search_result *result;
-    bool is_csa; // else RC
+    bool is_csa;               // else RC
+    uint32_t path_payload_max; // what the engines are told of the way; 0: nothing
 
     // Drawn from the seed.
     uint32_t qp_count;

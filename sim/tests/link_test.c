@@ -240,6 +240,23 @@ static void set_delay__a_shorter_way_overtakes(void **state)
     bench_fini(&b);
 }
 
+static void set_payload_max__loses_what_is_longer(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){0});
+    uint32_t length = alb_opcode_info(ALB_RC_ACK)->header_bytes + ALB_ICRC_BYTES;
+    send(&b, 0, 1000);
+    alb_sim_link_set_payload_max(&b.link, length - 1);
+    send(&b, 1, 1000);
+    alb_sim_link_set_payload_max(&b.link, length);
+    send(&b, 2, 1000);
+    drain(&b);
+    assert_int_equal(b.count, 2);
+    assert_int_equal(b.arrivals[1].psn, 2);
+    assert_int_equal(b.link.stats.too_long, 1);
+    bench_fini(&b);
+}
+
 static void set_dead__loses_until_it_is_mended(void **state)
 {
     struct bench b;
@@ -272,6 +289,7 @@ int main(void)
         cmocka_unit_test(set_rate__stretches_what_is_queued),
         cmocka_unit_test(set_rate__without_limit_empties_the_queue),
         cmocka_unit_test(set_delay__a_shorter_way_overtakes),
+        cmocka_unit_test(set_payload_max__loses_what_is_longer),
         cmocka_unit_test(set_dead__loses_until_it_is_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
