@@ -39,11 +39,11 @@ static void take_copy(struct alb_fault_line *line, const struct alb_fault_verdic
 }
 
 void alb_fault_line_take(struct alb_fault_line *line, const struct alb_fault_verdict *verdict, const struct alb_tx *tx,
-                         const struct alb_burst *burst, alb_time now)
+                         const struct alb_burst *burst, struct alb_socket *socket, alb_time now)
 {
     const struct alb_segment *segment = &tx->segments[burst->segment_first];
     for (uint32_t which = 0; which < verdict->copies; which++) {
-        struct alb_line_datagram *copy = alb_line_copy(&line->line, tx, burst, segment);
+        struct alb_line_datagram *copy = alb_line_copy(&line->line, tx, burst, segment, socket);
         if (copy)
             take_copy(line, verdict, which, copy, now);
         else

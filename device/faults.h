@@ -28,7 +28,7 @@ static inline bool alb_fault_verdict_is_none(const struct alb_fault_verdict *ver
     return verdict->copies == 1 && !verdict->is_corrupt && verdict->pass == 0 && verdict->delay_ns[0] == 0;
 }
 
-// Puts the copies of a burst's only segment, sealed, on the line as the verdict says; those that are not delayed are
-// due now.
+// Puts the copies of a burst's only segment, sealed for the socket, on the line as the verdict says; those that are not
+// delayed are due now.
 void alb_fault_line_take(struct alb_fault_line *line, const struct alb_fault_verdict *verdict, const struct alb_tx *tx,
-                         const struct alb_burst *burst, alb_time now);
+                         const struct alb_burst *burst, struct alb_socket *socket, alb_time now);

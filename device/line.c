@@ -26,7 +26,7 @@ void alb_line_fini(struct alb_line *line)
 }
 
 struct alb_line_datagram *alb_line_copy(struct alb_line *line, const struct alb_tx *tx, const struct alb_burst *burst,
-                                        const struct alb_segment *segment)
+                                        const struct alb_segment *segment, struct alb_socket *socket)
 {
     if (line->heap_count + line->held_count >= ALB_LINE_DATAGRAMS_MAX ||
         line->bytes + segment->length > ALB_LINE_BYTES_MAX)
@@ -36,7 +36,7 @@ struct alb_line_datagram *alb_line_copy(struct alb_line *line, const struct alb_
         return NULL;
     alb_list_init(&datagram->link);
     datagram->peer = burst->peer;
-    datagram->local = burst->local;
+    datagram->socket = socket;
     datagram->traffic_class = burst->traffic_class;
     datagram->hop_limit = burst->hop_limit;
     datagram->length = segment->length;

@@ -10,6 +10,8 @@
 #define ALB_LINE_DATAGRAMS_MAX 16384
 #define ALB_LINE_BYTES_MAX     (64u << 20)
 
+struct alb_socket;
+
 // A datagram as bytes of its own, sealed.
 struct alb_line_datagram {
     struct alb_list link; // among those held for others to pass
@@ -18,7 +20,7 @@ struct alb_line_datagram {
     uint32_t pass;     // held: how many have still to go on
     alb_time delay_ns; // held: to be added when it is let go
     struct alb_endpoint peer;
-    struct alb_endpoint local;
+    struct alb_socket *socket; // that it leaves by, and was sealed for
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint32_t length;
@@ -41,7 +43,7 @@ void alb_line_fini(struct alb_line *line);
 
 // A copy of segment i of a burst that belongs to nobody yet; NULL if the line is full.
 struct alb_line_datagram *alb_line_copy(struct alb_line *line, const struct alb_tx *tx, const struct alb_burst *burst,
-                                        const struct alb_segment *segment);
+                                        const struct alb_segment *segment, struct alb_socket *socket);
 // Gives up a copy that is in neither heap nor list.
 void alb_line_free(struct alb_line *line, struct alb_line_datagram *datagram);
 

@@ -37,12 +37,14 @@ static void add_control(struct msghdr *header, int level, int type, const void *
     header->msg_controllen += CMSG_SPACE(bytes);
 }
 
-static void add_controls(struct msghdr *header, bool is_ipv4, uint8_t traffic_class, uint8_t hop_limit,
+#define UNSAID (-1) // a traffic class that the socket gives by itself
+
+static void add_controls(struct msghdr *header, bool is_ipv4, int traffic_class, uint8_t hop_limit,
                          uint32_t segment_bytes)
 {
     int level = is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
     int number = traffic_class;
-    if (traffic_class != 0)
+    if (traffic_class != UNSAID)
         add_control(header, level, is_ipv4 ? IP_TOS : IPV6_TCLASS, &number, sizeof(number));
     number = hop_limit;
     if (hop_limit != 0)
@@ -159,8 +161,21 @@ static void flatten(struct alb_outbox *outbox, uint32_t i, const struct alb_outb
     refer_to(outbox, i, outbox->flat[i], message->length);
 }
 
-// What a message needs said of its hop limit, 0 for nothing: a socket takes over a limit that two messages in a row ask
-// for, since to say it with each makes sending dearer. (What it takes over is for unicast.)
+// A socket takes over a traffic class and a hop limit that two messages in a row ask for, since to say them with each
+// makes sending dearer. What waits is sent before, since it may count on the old one.
+static int traffic_class_to_say(struct alb_outbox *outbox, const struct alb_outbox_message *message)
+{
+    struct alb_socket *socket = message->socket;
+    uint8_t traffic_class = message->traffic_class;
+    if (traffic_class != socket->traffic_class && traffic_class == socket->traffic_class_last) {
+        alb_outbox_flush(outbox);
+        alb_socket_set_traffic_class(socket, traffic_class);
+    }
+    socket->traffic_class_last = traffic_class;
+    return traffic_class == socket->traffic_class ? UNSAID : traffic_class;
+}
+
+// 0: nothing. What a socket takes over is for unicast.
 static uint8_t hop_limit_to_say(struct alb_outbox *outbox, const struct alb_outbox_message *message)
 {
     struct alb_socket *socket = message->socket;
@@ -170,7 +185,7 @@ static uint8_t hop_limit_to_say(struct alb_outbox *outbox, const struct alb_outb
     if (hop_limit == 0)
         hop_limit = IPDEFTTL;
     if (hop_limit != socket->hop_limit && hop_limit == socket->hop_limit_last) {
-        alb_outbox_flush(outbox); // what waits may count on the old one
+        alb_outbox_flush(outbox);
         alb_socket_set_hop_limit(socket, hop_limit);
     }
     socket->hop_limit_last = hop_limit;
@@ -182,6 +197,7 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
     if (outbox->count == ALB_OUTBOX_MESSAGES || (outbox->count > 0 && outbox->socket != message->socket))
         alb_outbox_flush(outbox);
     uint8_t hop_limit = hop_limit_to_say(outbox, message);
+    int traffic_class = traffic_class_to_say(outbox, message);
     uint32_t i = outbox->count++;
     struct msghdr *header = &outbox->headers[i].msg_hdr;
     outbox->socket = message->socket;
@@ -199,8 +215,7 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         refer_to(outbox, i, message->copy->bytes, message->copy->length);
     else if (message->length <= ALB_OUTBOX_FLAT_BYTES && message->iov_count > 1)
         flatten(outbox, i, message);
-    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), message->traffic_class, hop_limit,
-                 message->segment_bytes);
+    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), traffic_class, hop_limit, message->segment_bytes);
     outbox->bytes += message->length;
     if (outbox->bytes >= ALB_OUTBOX_BYTES)
         alb_outbox_flush(outbox);

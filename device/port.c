@@ -68,6 +68,7 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
 void alb_port_close(struct alb_port *port)
 {
     alb_groups_leave_all(&port->groups, port->epoll_fd);
+    alb_path_sockets_close(&port->paths);
     close_files(port);
     close_all(port, port->own);
     alb_socket_close(&port->carrier);
@@ -112,6 +113,18 @@ struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr 
             return &port->own[i];
     }
     return NULL;
+}
+
+struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_addr *local, uint16_t path,
+                                        bool *is_own_path, alb_time now)
+{
+    struct alb_socket *own = alb_port_socket(port, local);
+    *is_own_path = true;
+    if (!own || path == 0)
+        return own;
+    struct alb_socket *sender = alb_path_sockets_get(&port->paths, (uint32_t)(own - port->own), local, path, now);
+    *is_own_path = sender != NULL;
+    return sender ? sender : own;
 }
 
 bool alb_port_take_front(struct alb_port *port)

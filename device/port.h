@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "device/groups.h"
+#include "device/path_sockets.h"
 #include "device/slot.h"
 
 struct alb_port {
@@ -15,10 +16,11 @@ struct alb_port {
     bool has_front; // the sockets of front are open
     struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
     struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
-    struct alb_groups groups;                          // multicast groups that are heard
-    struct alb_socket carrier;                         // what ::1 sends to groups goes by it; fd -1: it has no address
-    struct alb_socket *hot;                            // the one that had something last
-    uint32_t looks;                                    // at the hot socket alone, since all of them were looked at
+    struct alb_path_sockets paths;
+    struct alb_groups groups;  // multicast groups that are heard
+    struct alb_socket carrier; // what ::1 sends to groups goes by it; fd -1: it has no address
+    struct alb_socket *hot;    // the one that had something last
+    uint32_t looks;            // at the hot socket alone, since all of them were looked at
     int epoll_fd;
     int wake_fd; // eventfd that ends alb_port_sleep
 };
@@ -37,6 +39,9 @@ void alb_port_wake(struct alb_port *port);
 
 // The socket of our slot that sends from a local address, or NULL.
 struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local);
+// The one of a path from there; *is_own_path: else it is path 0's, since that path has none. NULL: no such address.
+struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_addr *local, uint16_t path,
+                                        bool *is_own_path, alb_time now);
 
 // Tells which interfaces carry the addresses, for multicast: ifindexes stand as the addresses do. Errors: those of
 // alb_carrier_open.

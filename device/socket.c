@@ -5,6 +5,7 @@
 #include "device/descriptor.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
@@ -112,6 +113,28 @@ int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
     return 0;
 }
 
+// Datagrams that come there are for nobody, and must not take up memory.
+static void refuse_all(int fd)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {.len = 1, .filter = &nothing};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+int alb_socket_open_sender(struct alb_socket *sock, const struct alb_addr *local)
+{
+    const struct alb_endpoint any_port = {.addr = *local};
+    union alb_sockaddr name;
+    socklen_t length = sizeof(name.storage);
+    int error = alb_socket_open(sock, &any_port);
+    if (error)
+        return error;
+    refuse_all(sock->fd);
+    if (getsockname(sock->fd, &name.any, &length) != 0)
+        return give_up(sock->fd);
+    return alb_sockaddr_decode(&name, &sock->local) ? 0 : EAFNOSUPPORT;
+}
+
 // IPv4 looks at the interface of each membership, if it is told to; IPv6 at that of the socket only.
 static bool join(int fd, const struct alb_addr *group, uint32_t ifindex)
 {
@@ -164,4 +187,11 @@ void alb_socket_set_hop_limit(struct alb_socket *sock, uint8_t hop_limit)
     bool is_ipv4 = alb_addr_is_ipv4(&sock->local.addr);
     if (set_option(sock->fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_TTL : IPV6_UNICAST_HOPS, hop_limit))
         sock->hop_limit = hop_limit;
+}
+
+void alb_socket_set_traffic_class(struct alb_socket *sock, uint8_t traffic_class)
+{
+    bool is_ipv4 = alb_addr_is_ipv4(&sock->local.addr);
+    if (set_option(sock->fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_TOS : IPV6_TCLASS, traffic_class))
+        sock->traffic_class = traffic_class;
 }

@@ -13,6 +13,8 @@ struct alb_socket {
     bool rx_was_full;       // as many came as were asked for
     uint8_t hop_limit;      // of datagrams that do not carry their own
     uint8_t hop_limit_last; // what the last one asked for
+    uint8_t traffic_class;  // as hop_limit
+    uint8_t traffic_class_last;
     bool gso_works;         // the kernel cuts bursts for us
     bool is_group;          // bound to a multicast group: what comes in there is for this process alone
     bool is_carrier;        // and carried there (device/carrier.h)
@@ -24,6 +26,10 @@ struct alb_socket {
 // buffer as an unprivileged process gets. Errors: those of socket(2) and bind(2).
 int alb_socket_open(struct alb_socket *socket, const struct alb_endpoint *local);
 
+// A socket that only sends, from an address and whatever port the kernel gives; what comes there is thrown away.
+// Errors: those of socket(2), bind(2) and getsockname(2).
+int alb_socket_open_sender(struct alb_socket *socket, const struct alb_addr *local);
+
 // A socket that hears one multicast group on one interface, beside whoever else of this host does. Errors: those of
 // socket(2), bind(2) and setsockopt(2).
 int alb_socket_open_group(struct alb_socket *socket, const struct alb_endpoint *group, uint32_t ifindex);
@@ -34,6 +40,8 @@ void alb_socket_close(struct alb_socket *socket);
 
 // The hop limit of datagrams that do not carry their own. If the socket does not take it, it stays as it was.
 void alb_socket_set_hop_limit(struct alb_socket *socket, uint8_t hop_limit);
+// Likewise their traffic class, ECN bits included.
+void alb_socket_set_traffic_class(struct alb_socket *socket, uint8_t traffic_class);
 
 union alb_sockaddr {
     struct sockaddr any;

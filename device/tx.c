@@ -142,10 +142,8 @@ static void send_burst(struct alb_sender *sender, struct alb_socket *socket, con
 
 static void send_copy(struct alb_sender *sender, struct alb_line_datagram *copy, alb_time now)
 {
-    struct alb_socket *socket = alb_port_socket(sender->port, &copy->local.addr);
-    alb_assert(socket); // it was there when the copy was made
     const struct alb_outbox_message message = {
-        .socket = socket,
+        .socket = copy->socket,
         .peer = &copy->peer,
         .traffic_class = copy->traffic_class,
         .hop_limit = copy->hop_limit,
@@ -154,7 +152,7 @@ static void send_copy(struct alb_sender *sender, struct alb_line_datagram *copy,
     };
     if (sender->capture) {
         const struct iovec iov = {.iov_base = copy->bytes, .iov_len = copy->length};
-        capture(sender, &socket->local, &message, &iov, copy->length, 0, now);
+        capture(sender, &copy->socket->local, &message, &iov, copy->length, 0, now);
     }
     add(sender, &message);
 }
@@ -178,7 +176,7 @@ static void send_faulty(struct alb_sender *sender, struct alb_socket *socket, co
         send_burst(sender, socket, burst, now);
     } else {
         alb_icrc_seal(&sender->outbox.flow, &sender->tx, burst, &socket->local, ALB_ICRC_IDENT_ZERO);
-        alb_fault_line_take(&sender->faults, &verdict, &sender->tx, burst, now);
+        alb_fault_line_take(&sender->faults, &verdict, &sender->tx, burst, socket, now);
         send_copies_due(sender, now);
     }
     if (verdict.pass == 0) {
@@ -202,11 +200,21 @@ alb_time alb_sender_deadline(const struct alb_sender *sender)
     return sender->has_faults ? alb_line_next_due(&sender->faults.line) : ALB_TIME_NEVER;
 }
 
+// The socket that a burst leaves by, or NULL: its local address is not ours.
+static struct alb_socket *socket_of(struct alb_sender *sender, const struct alb_burst *burst, alb_time now)
+{
+    bool is_own_path;
+    struct alb_socket *socket = alb_port_path_socket(sender->port, &burst->local.addr, burst->path, &is_own_path, now);
+    if (!is_own_path)
+        alb_edge_count(sender->stats, ALB_EDGE_tx_path_fallback, burst->segment_count);
+    return socket;
+}
+
 void alb_sender_send(struct alb_sender *sender, alb_time now)
 {
     for (uint32_t i = 0; i < sender->tx.burst_count; i++) {
         const struct alb_burst *burst = &sender->tx.bursts[i];
-        struct alb_socket *socket = alb_port_socket(sender->port, &burst->local.addr);
+        struct alb_socket *socket = socket_of(sender, burst, now);
         if (!socket)
             alb_edge_count(sender->stats, ALB_EDGE_tx_no_socket, burst->segment_count);
         else if (sender->has_faults)

@@ -228,6 +228,96 @@ static void alb_edge__every_datagram_has_its_hop_limit(const char *address_a, co
     end_close(b);
 }
 
+// DSCP and ECN, CE too: what a router marked looks the same.
+static void alb_edge__every_datagram_has_its_traffic_class(const char *address_a, const char *address_b)
+{
+    static const uint8_t classes[] = {0, 2, 2, 2, 3, 3, 2, 0xbb, 1, 0, 0, 0, 2, 2, 0xb8};
+    struct end *a = end_open(address_a), *b = end_open(address_b);
+    struct alb_endpoint peer = endpoint_of(b);
+    for (uint32_t batch = 0; batch < 3; batch++) {
+        for (uint32_t i = 0; i < ALB_COUNT(classes); i++) {
+            add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1 + i % 2, 8, 8);
+            a->sender->tx.bursts[a->sender->tx.burst_count - 1].traffic_class = classes[i];
+        }
+        send_batch(a, 1);
+    }
+    receive_all(b);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < 3 * ALB_COUNT(classes); i++)
+        for (uint32_t k = 0; k < 1 + i % ALB_COUNT(classes) % 2; k++)
+            assert_int_equal(b->taken[taken++].traffic_class, classes[i % ALB_COUNT(classes)]);
+    assert_int_equal(b->count, taken);
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__traffic_class_ipv4(void **state)
+{
+    alb_edge__every_datagram_has_its_traffic_class("127.94.0.1", "127.94.0.2");
+}
+
+static void alb_edge__traffic_class_ipv6(void **state)
+{
+    if (!has_ipv6())
+        skip();
+    alb_edge__every_datagram_has_its_traffic_class("::1", "::1");
+}
+
+// Sends a burst by each path from 0 to 5, where there are 4.
+static void send_by_six_paths(struct end *a, struct end *b)
+{
+    struct alb_endpoint peer = endpoint_of(b);
+    for (uint16_t path = 0; path < 6; path++) {
+        add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, a->sender->has_faults ? 1 : 3, 1000, 1000);
+        a->sender->tx.bursts[a->sender->tx.burst_count - 1].path = path;
+    }
+    send_batch(a, 1);
+    alb_sender_send_due(a->sender, ALB_NS_PER_MS);
+    receive_all(b);
+}
+
+static void paths_have_ports(const char *address_a, const char *address_b, const struct alb_faults_spec *faults)
+{
+    struct end *a = end_open_at(address_a, 0, faults), *b = end_open(address_b);
+    uint32_t each = faults ? 1 : 3;
+    a->port.paths.limit = 4;
+    for (uint32_t round = 0; round < 2; round++) {
+        send_by_six_paths(a, b);
+        assert_int_equal(b->count, 6 * each); // none with a bad ICRC: it covers the port
+        uint16_t ports[6];
+        for (uint32_t i = 0; i < 6; i++) {
+            ports[i] = b->taken[i * each].peer.port;
+            assert_int_equal(b->taken[i * each + each - 1].peer.port, ports[i]);
+            assert_true(alb_addr_equals(&b->taken[i * each].peer.addr, &a->port.addresses[0]));
+        }
+        assert_int_equal(ports[0], endpoint_of(a).port);
+        assert_int_equal(ports[4], ports[0]); // beyond the limit
+        assert_int_equal(ports[5], ports[0]);
+        for (uint32_t i = 0; i < 4; i++)
+            for (uint32_t k = 0; k < i; k++)
+                assert_int_not_equal(ports[i], ports[k]);
+        assert_int_equal(a->stats.counter[ALB_EDGE_tx_path_fallback], 2 * each * (round + 1));
+        end_clear(b);
+    }
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__paths_have_ports(void **state)
+{
+    paths_have_ports("127.94.0.22", "127.94.0.23", NULL);
+    if (has_ipv6())
+        paths_have_ports("::1", "::1", NULL);
+}
+
+static void alb_edge__paths_with_faults(void **state)
+{
+    struct alb_faults_spec faults;
+    char why[ALB_FAULTS_ERROR_MAX];
+    assert_true(alb_faults_parse("delay=1us..1us", &faults, why, sizeof(why)));
+    paths_have_ports("127.94.0.22", "127.94.0.23", &faults);
+}
+
 static void alb_edge__hop_limit_ipv4(void **state)
 {
     alb_edge__every_datagram_has_its_hop_limit("127.94.0.1", "127.94.0.2");
@@ -531,6 +621,10 @@ int main(void)
         cmocka_unit_test(alb_edge__ipv6),
         cmocka_unit_test(alb_edge__hop_limit_ipv4),
         cmocka_unit_test(alb_edge__hop_limit_ipv6),
+        cmocka_unit_test(alb_edge__traffic_class_ipv4),
+        cmocka_unit_test(alb_edge__traffic_class_ipv6),
+        cmocka_unit_test(alb_edge__paths_have_ports),
+        cmocka_unit_test(alb_edge__paths_with_faults),
         cmocka_unit_test(alb_edge__without_gso),
         cmocka_unit_test(alb_edge__burst_that_the_kernel_refuses),
         cmocka_unit_test(alb_edge__what_cannot_be_sent_is_counted),

@@ -14,7 +14,7 @@ static struct alb_line_datagram *datagram(struct alb_line *line, char letter)
     struct alb_segment segment = {.iov_first = 0, .iov_count = 2, .length = 3};
     struct alb_burst burst = {.segment_count = 1};
     struct alb_tx tx = {.iov = iov, .segments = &segment};
-    struct alb_line_datagram *copy = alb_line_copy(line, &tx, &burst, &segment);
+    struct alb_line_datagram *copy = alb_line_copy(line, &tx, &burst, &segment, NULL);
     assert_non_null(copy);
     assert_int_equal(copy->length, 3);
     assert_memory_equal(copy->bytes, text, 3);
@@ -89,7 +89,7 @@ static void alb_line_copy__is_bounded(void **state)
     struct alb_segment segment = {.iov_count = 0};
     struct alb_burst burst = {.segment_count = 1};
     struct alb_tx tx = {.segments = &segment};
-    assert_null(alb_line_copy(&line, &tx, &burst, &segment));
+    assert_null(alb_line_copy(&line, &tx, &burst, &segment, NULL));
     struct alb_line_datagram *first = alb_line_pop_due(&line, 2000);
     alb_line_free(&line, first);
     alb_line_add(&line, datagram(&line, 'z'), 5);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "device/path_sockets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define RETRY_NS ALB_NS_PER_S
+
+static uint32_t socket_count(const struct alb_path_sockets *paths)
+{
+    return ALB_DEVICE_ADDRESSES_MAX * paths->limit;
+}
+
+static int open_table(struct alb_path_sockets *paths)
+{
+    paths->sockets = calloc(socket_count(paths), sizeof(paths->sockets[0]));
+    for (uint32_t i = 0; paths->sockets && i < socket_count(paths); i++)
+        paths->sockets[i].fd = -1;
+    return paths->sockets ? 0 : ENOMEM;
+}
+
+static int open_one(struct alb_path_sockets *paths, uint32_t i, const struct alb_addr *local)
+{
+    int error = paths->sockets ? 0 : open_table(paths);
+    if (!error && (error = alb_socket_open_sender(&paths->sockets[i], local)))
+        paths->sockets[i].fd = -1;
+    return error;
+}
+
+struct alb_socket *alb_path_sockets_get(struct alb_path_sockets *paths, uint32_t address_index,
+                                        const struct alb_addr *local, uint16_t path, alb_time now)
+{
+    uint32_t i = address_index * paths->limit + path;
+    if (path >= paths->limit)
+        return NULL;
+    if (paths->sockets && paths->sockets[i].fd >= 0)
+        return &paths->sockets[i];
+    if (now < paths->retry_at)
+        return NULL;
+    if (open_one(paths, i, local) == 0)
+        return &paths->sockets[i];
+    paths->retry_at = now + RETRY_NS;
+    return NULL;
+}
+
+void alb_path_sockets_close(struct alb_path_sockets *paths)
+{
+    for (uint32_t i = 0; paths->sockets && i < socket_count(paths); i++)
+        alb_socket_close(&paths->sockets[i]);
+    free(paths->sockets);
+    paths->sockets = NULL;
+}
