@@ -40,15 +40,14 @@ class Runner:
         self.program = os.path.join(os.path.abspath(build), "bench", "flow")
         if not os.path.exists(self.program):
             sys.exit("%s is not there: run make first, or give --build" % self.program)
-        self.albedo = Albedo(build)
+        self.build = build
         self.folder = tempfile.TemporaryDirectory(prefix="albedo-flow-")
 
     def command(self, way, place, argv):
         if not way.is_ours():
             return place.enter + argv
-        device = ["--device", way.device] if way.device != "roce0" else []
         stats = ["--stats", os.path.join(self.folder.name, "stats.%p.json")]
-        return self.albedo.command(place, argv, [*device, *way.options, *stats])
+        return Albedo(self.build, way.options, way.device).command(place, argv, stats)
 
     def start(self, way, here, theres, options):
         """A running flow: one receiver here, a sender in each of the places there."""

@@ -52,7 +52,7 @@ def table():
         Case("ibv_devices", quick=True),
         Case("ibv_devinfo", quick=True),
         Case("ibv_devinfo", "-v", quick=True),
-        Case("ibv_devinfo", "-d roce0 -i 1"),
+        Case("ibv_devinfo", "-d {device} -i 1"),
         Case("ibv_asyncwatch", quick=True),
     ]
 

@@ -33,7 +33,7 @@ def listed(albedo):
 def many_queue_pairs(albedo, place, number, seconds, count):
     """Two processes with so many queue pairs each; every one connects and moves data."""
     port = free_port()
-    options = ["ib_write_bw", "-d", "roce0", "-F", "-q", str(number), "-n", "5", "-s", "64", "-t", "1", "-p", str(port)]
+    options = ["ib_write_bw", "-d", albedo.device, "-F", "-q", str(number), "-n", "5", "-s", "64", "-t", "1", "-p", str(port)]
     deadline = time.monotonic() + seconds
     server = albedo.start(place, options)
     server.wait_listening(port, deadline)
@@ -48,13 +48,14 @@ def many_queue_pairs(albedo, place, number, seconds, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
+    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
     parser.add_argument("--processes", type=int, default=200, help="devices open at once (default: 200)")
     parser.add_argument("--talking", type=int, default=64, help="of which talk (default: 64)")
     parser.add_argument("--queue-pairs", type=int, default=10000, help="in one process (default: 10000)")
     parser.add_argument("--iterations", type=int, default=300, help="exchanges of each pair (default: 300)")
     parser.add_argument("--seconds", type=int, default=300, help="time limit of the talk (default: 300)")
     arguments = parser.parse_args()
-    count, albedo, place = Count(), Albedo(arguments.build), Place("loopback")
+    count, albedo, place = Count(), Albedo(arguments.build, device=arguments.device), Place("loopback")
 
     silent = arguments.processes - arguments.talking
     watchers = open_devices(albedo, place, silent)
@@ -64,7 +65,7 @@ def main():
     pairs = []
     for _ in range(arguments.talking // 2):
         port = free_port()
-        options = ["ibv_rc_pingpong", "-d", "roce0", "-g", "0", "-c", "-p", str(port), "-n", str(arguments.iterations)]
+        options = ["ibv_rc_pingpong", "-d", albedo.device, "-g", "0", "-c", "-p", str(port), "-n", str(arguments.iterations)]
         pairs.append((albedo.start(place, options), options, port))
     deadline = time.monotonic() + arguments.seconds
     clients = []

@@ -124,11 +124,19 @@ def free_port():
         return port
 
 
-class Albedo:
-    """The build under test: makes command lines of `albedo run`."""
+DEVICES = ["roce0", "albedo0"]
 
-    def __init__(self, build, options=()):
-        self.build = os.path.abspath(build)
+
+def devices_of(name):
+    """What --device asks for: a name, or all."""
+    return DEVICES if name == "all" else [name]
+
+
+class Albedo:
+    """The build under test, with one device: makes command lines of `albedo run`."""
+
+    def __init__(self, build, options=(), device="roce0"):
+        self.build, self.device = os.path.abspath(build), device
         self.program = os.path.join(self.build, "bin", "albedo")
         self.options = list(options)
         if not os.path.exists(self.program):
@@ -136,7 +144,7 @@ class Albedo:
 
     def command(self, place, argv, options=()):
         net = ["--net", place.net] if place.net else []
-        return place.enter + [self.program, "run", *net, *self.options, *options, "--", *argv]
+        return place.enter + [self.program, "run", "--device", self.device, *net, *self.options, *options, "--", *argv]
 
     def start(self, place, argv, options=(), environment=None):
         return Process(self.command(place, argv, options), environment)

@@ -25,7 +25,7 @@ WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill_worker.p
 
 
 def start(albedo, place, role, port, address, operation):
-    return albedo.start(place, ["/usr/bin/python3", WORKER, role, str(port), address, operation, str(TIMEOUT), str(RETRIES)])
+    return albedo.start(place, ["/usr/bin/python3", WORKER, albedo.device, role, str(port), address, operation, str(TIMEOUT), str(RETRIES)])
 
 
 def lines(process):
@@ -77,11 +77,12 @@ def run_rounds(albedo, here, there, victim_role, operation, rounds, draw, count,
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
+    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
     parser.add_argument("--place", choices=["loopback", "veth", "both"], default="both")
     parser.add_argument("--rounds", type=int, default=5, help="kills per operation and side (default: 5)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    count, draw, albedo = Count(), random.Random(arguments.seed), Albedo(arguments.build)
+    count, draw, albedo = Count(), random.Random(arguments.seed), Albedo(arguments.build, device=arguments.device)
     places = []
     if arguments.place != "veth":
         places.append(("loopback", Place("loopback"), Place("loopback")))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""One side of tests/e2e/kill.py: kill_worker.py ROLE PORT ADDRESS OPERATION TIMEOUT RETRIES.
+"""One side of tests/e2e/kill.py: kill_worker.py DEVICE ROLE PORT ADDRESS OPERATION TIMEOUT RETRIES.
 
 ROLE is listen or connect (one connection, until killed), or listen-always or connect-always: one connection after the other on one
 open device. Both sides keep posting OPERATION (send, write or read) and post receives. On the first completion error an "always" side
@@ -32,9 +32,9 @@ GREETING = struct.Struct("!IIQI16s")
 class Side:
     """A device with one region; queue pairs come and go."""
 
-    def __init__(self, operation, timeout, retries):
+    def __init__(self, device, operation, timeout, retries):
         self.operation, self.timeout, self.retries = OPCODES[operation], timeout, retries
-        self.context = Context(name="roce0")
+        self.context = Context(name=device)
         self.pd = PD(self.context)
         self.region = MR(self.pd, 2 * BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
         gid = self.context.query_gid(1, 0)
@@ -148,9 +148,9 @@ def status_name(status):
 
 
 def main():
-    role, port, address, operation, timeout, retries = sys.argv[1:7]
+    device, role, port, address, operation, timeout, retries = sys.argv[1:8]
     always = role.endswith("-always")
-    side = Side(operation, int(timeout), int(retries))
+    side = Side(device, operation, int(timeout), int(retries))
     listener = None
     if role.startswith("listen"):
         listener = socket.socket()

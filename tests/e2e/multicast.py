@@ -59,7 +59,7 @@ def run_perftest(albedo, here, there, program, group):
     """Each side joins a group of its own and sends to the other's."""
     port = free_port()
     mgids = [":".join(map(str, [0] * 10 + [255, 255] + group + [number])) for number in (1, 2)]
-    common = [program, "-F", "-x", "0", "-d", "roce0", "-p", str(port), "-c", "UD", "-g", "-s", "1024", "-n", "40"]
+    common = [program, "-F", "-x", "0", "-d", albedo.device, "-p", str(port), "-c", "UD", "-g", "-s", "1024", "-n", "40"]
     deadline = time.monotonic() + 40
     processes = [albedo.start(here, [*common, "-M", mgids[0]])]
     try:
@@ -73,9 +73,9 @@ def run_perftest(albedo, here, there, program, group):
             process.end()
 
 
-def check_capture(count, path, group):
+def check_capture(count, path, group, device):
     seen = list(packets(path))
-    count.result("capture: every ICRC is right", seen and all(icrc_is_right(packet) for _, packet in seen), "%d packets" % len(seen))
+    count.result("capture: every ICRC is right", seen and all(icrc_is_right(packet, device) for _, packet in seen), "%d packets" % len(seen))
     bad = tshark(path, "-Y", "_ws.malformed || _ws.expert.severity == error || !infiniband.bth")
     count.result("capture: tshark finds no error", not bad, "", "\n".join(bad[:20]))
     wanted = "ip.dst == %s && udp.dstport == 4791 && infiniband.bth.destqp == 0xffffff" % group
@@ -93,7 +93,7 @@ def run_in(count, albedo, name, here, there, arguments):
         pcap = os.path.join(folder, "sender.pcap")
         result("mckey, two members, IPv4", run_mckey(albedo, [here, there], here, "239.77.4.1", pcap=pcap))
         if name == "loopback":
-            check_capture(count, pcap, "239.77.4.1")
+            check_capture(count, pcap, "239.77.4.1", albedo.device)
     finally:
         shutil.rmtree(folder)
     result("mckey, two members, IPv6", run_mckey(albedo, [here, there], here, "ff0e::77:1", ipv6=True))
@@ -112,11 +112,12 @@ def run_in(count, albedo, name, here, there, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
+    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
     parser.add_argument("--quick", action="store_true", help="the short subset that make check runs")
     parser.add_argument("--faults", metavar="SPEC", help="faults of every process, as albedo run --faults takes them")
     arguments = parser.parse_args()
     count = Count()
-    albedo = Albedo(arguments.build, ["--faults", arguments.faults] if arguments.faults else [])
+    albedo = Albedo(arguments.build, ["--faults", arguments.faults] if arguments.faults else [], arguments.device)
     run_in(count, albedo, "loopback", Place("loopback"), Place("loopback"), arguments)
     pair, reason = namespaces()
     if pair:

@@ -6,6 +6,7 @@ The last line is "N passed, N failed"; the exit status is 0 only if nothing fail
 """
 
 import argparse
+import itertools
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import table  # noqa: E402
 from cm_cases import cm_table  # noqa: E402
-from harness import Albedo, Claims, Count, Place, Process, describe, free_port, namespaces  # noqa: E402
+from harness import Albedo, Claims, Count, Place, Process, describe, devices_of, free_port, namespaces  # noqa: E402
 from rsocket_cases import rsocket_table  # noqa: E402
 
 
@@ -32,9 +33,9 @@ def iterations(case, arguments):
     return ["-n", str(count)]
 
 
-def sides(case, here, there, port, arguments):
+def sides(case, device, here, there, port, arguments):
     """Command lines of server and client."""
-    options = case.options + ["-d", arguments.device, "-p", str(port)]
+    options = case.options + ["-d", device, "-p", str(port)]
     index = "1" if case.ipv6 else "0"
     if case.kind() == "pingpong":
         options += ["-g", index]
@@ -77,20 +78,20 @@ def missing_rows(case, output):
     return [size for size in case.rows if size not in rows]
 
 
-def run_single(case, albedo, place, arguments):
+def run_single(case, albedo, place):
     """A program without a peer. ibv_asyncwatch runs for ever: it must say that it watches, and bear being ended."""
-    process = albedo.start(place, ["stdbuf", "-oL", case.program, *case.options])
+    process = albedo.start(place, ["stdbuf", "-oL", case.program, *(option.format(device=albedo.device) for option in case.options)])
     try:
         deadline = time.monotonic() + 20
         if case.program == "ibv_asyncwatch":
             while "async event FD" not in process.output() and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.02)
-            ok = "%s: async event FD" % arguments.device in process.output() and process.poll() is None
+            ok = "%s: async event FD" % albedo.device in process.output() and process.poll() is None
             process.signal(signal.SIGTERM)
             ended = process.wait(deadline)
             return ok and ended == -signal.SIGTERM, "", describe(process)
         status = process.wait(deadline)
-        return status == 0 and arguments.device in process.output(), "", describe(process)
+        return status == 0 and albedo.device in process.output(), "", describe(process)
     finally:
         process.end()
 
@@ -98,7 +99,7 @@ def run_single(case, albedo, place, arguments):
 def run_refused(case, albedo, here, there, arguments):
     """Both sides, started as usual, must end by themselves with a message and a status other than 0."""
     port = free_port()
-    server_argv, client_argv = sides(case, here, there, port, arguments)
+    server_argv, client_argv = sides(case, albedo.device, here, there, port, arguments)
     server = albedo.start(here, server_argv)
     client = None
     try:
@@ -118,7 +119,7 @@ def run_refused(case, albedo, here, there, arguments):
 def run_pair(case, albedo, here, there, arguments):
     """Server and client; both must end with status 0, and the client must have printed what it measured."""
     port = free_port()
-    server_argv, client_argv = sides(case, here, there, port, arguments)
+    server_argv, client_argv = sides(case, albedo.device, here, there, port, arguments)
     deadline = time.monotonic() + case.seconds * (arguments.patience if arguments.faults else 1)
     server = albedo.start(here, server_argv)
     client = None
@@ -183,7 +184,7 @@ def run(case, albedo, here, there, arguments):
     if case.kind() == "cm":
         return run_cm(case, albedo, here, there, arguments)
     if case.kind() == "single":
-        return run_single(case, albedo, here, arguments)
+        return run_single(case, albedo, here)
     if case.refused:
         return run_refused(case, albedo, here, there, arguments)
     return run_pair(case, albedo, here, there, arguments)
@@ -192,7 +193,7 @@ def run(case, albedo, here, there, arguments):
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="build folder (default: build)")
-    parser.add_argument("--device", default="roce0", help="device name (default: roce0)")
+    parser.add_argument("--device", default="roce0", help="roce0, albedo0 or all (default: roce0)")
     parser.add_argument("--place", choices=["loopback", "veth", "both"], default="both", help="where the two sides run")
     parser.add_argument("--quick", action="store_true", help="the short subset that make check runs")
     parser.add_argument("--only", metavar="REGEX", help="only cases whose name matches")
@@ -227,7 +228,7 @@ def main():
             print(case.name())
         return
     options = ["--faults", arguments.faults, "--seed", arguments.seed] if arguments.faults else []
-    albedo = Albedo(arguments.build, options + (["--device", arguments.device] if arguments.device != "roce0" else []))
+    devices = [Albedo(arguments.build, options, name) for name in devices_of(arguments.device)]
     if arguments.place in ("veth", "both"):
         pair, reason = namespaces()
         if pair:
@@ -235,12 +236,12 @@ def main():
         else:
             count.skip("two network namespaces", reason)
     for _ in range(arguments.repeat):
-        for name, (here, there) in places:
+        for albedo, (name, (here, there)) in itertools.product(devices, places):
             for case in select(arguments, name):
                 started = time.monotonic()
                 ok, detail, text = run(case, albedo, here, there, arguments)
                 took = "%5.1f s  %s" % (time.monotonic() - started, detail)
-                count.result("%-8s  %s" % (name, case.name()), ok, took, text)
+                count.result("%-7s  %-8s  %s" % (albedo.device, name, case.name()), ok, took, text)
     count.finish()
 
 
