@@ -18,11 +18,11 @@ from measure import Failed, Timed, run_pair
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "stacks"))
 from harness import Place, describe, free_port  # noqa: E402
-from programs import OPEN_MPI, TRANSPORTS, UCX  # noqa: E402
+from programs import OPEN_MPI, TRANSPORTS, ucx_of  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 PROGRAMS = ["ucx_perftest", "mpirun.openmpi", "mpicc.openmpi", "mpiexec.mpich", "mpicc.mpich"]
-OVER_ALBEDO = {**UCX, "UCX_TLS": TRANSPORTS["rc"]}
+OVER_ALBEDO = {**ucx_of("roce0"), "UCX_TLS": TRANSPORTS["rc"]}
 
 
 class Way:

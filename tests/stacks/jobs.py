@@ -35,8 +35,8 @@ class Outcome:
 class Stacks:
     """Runs jobs. folder: where programs are built and counters land; it ends with the object."""
 
-    def __init__(self, build, options=()):
-        self.albedo = Albedo(build, options)
+    def __init__(self, build, options=(), device="roce0"):
+        self.albedo = Albedo(build, options, device)
         self.folder = tempfile.mkdtemp(prefix="albedo-stacks-")
 
     def close(self):

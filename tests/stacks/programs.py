@@ -15,9 +15,13 @@ KIB, MIB = 1 << 10, 1 << 20
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Nothing but the device may carry data: no shared memory, no TCP. rc_v is UCX's name for rc_verbs with ud_verbs to set it up.
-UCX = {"UCX_NET_DEVICES": "roce0:1", "UCX_LOG_LEVEL": "warn"}
 TRANSPORTS = {"rc": "rc_v,self", "ud": "ud_verbs,self"}
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def ucx_of(device):
+    """UCX's environment."""
+    return {"UCX_NET_DEVICES": device + ":1", "UCX_LOG_LEVEL": "warn"}
 
 
 class Case:
@@ -47,14 +51,14 @@ class UcxInfo(Case):
     def run(self, bench):
         outcome = bench.stacks.single(bench.here, ["ucx_info", "-d"], {}, self.seconds)
         blocks = re.split(r"^#\s+Transport: ", outcome.output, flags=re.M)[1:]
-        found = {block.split()[0]: block for block in blocks if "Device: roce0:1" in block}
+        found = {block.split()[0]: block for block in blocks if "Device: %s:1" % bench.device in block}
         missing = [name for name in ("rc_verbs", "ud_verbs") if name not in found]
         reason = outcome.reason
         if missing:
             reason = "not listed: " + ", ".join(missing)
         elif not re.search(r"atomic_fadd: 64 bit", found["rc_verbs"]):
             reason = "no 64-bit atomics"
-        return reason, "transports of roce0: " + ", ".join(sorted(found)), outcome.text
+        return reason, "transports of %s: " % bench.device + ", ".join(sorted(found)), outcome.text
 
 
 class UcxPerftest(Case):
@@ -70,8 +74,9 @@ class UcxPerftest(Case):
     def run(self, bench):
         port = free_port()
         iterations = max(10, self.iterations // (10 if bench.faults else 1))
-        argv = ["ucx_perftest", "-p", str(port), *self.options, "-s", str(self.size), "-n", str(iterations), "-w", "10"]
-        environment = {**UCX, "UCX_TLS": TRANSPORTS[self.transport]}
+        options = [option.format(device=bench.device) for option in self.options]
+        argv = ["ucx_perftest", "-p", str(port), *options, "-s", str(self.size), "-n", str(iterations), "-w", "10"]
+        environment = {**ucx_of(bench.device), "UCX_TLS": TRANSPORTS[self.transport]}
         outcome = bench.stacks.pair((bench.here, bench.there), argv, argv[:1] + [bench.here.ipv4] + argv[1:], port, environment,
                                     self.seconds * bench.patience)
         rows = re.findall(r"^Final: +(\d+) +(\S+) +(\S+) +(\S+) +(\S+)", outcome.output, re.M)
@@ -100,7 +105,7 @@ def ucx_cases():
            ("rc_verbs", "get", "zcopy", MIB), ("rc_verbs", "add_mr", "short", 8), ("rc_verbs", "fadd", "short", 8),
            ("rc_verbs", "cswap", "short", 8), ("ud_verbs", "am_lat", "short", 8), ("ud_verbs", "am_bw", "zcopy", 4000)]
     for transport, test, layout, size in low:
-        yield UcxPerftest(transport[:2], ["-x", transport, "-d", "roce0:1", "-t", test, "-D", layout], size,
+        yield UcxPerftest(transport[:2], ["-x", transport, "-d", "{device}:1", "-t", test, "-D", layout], size,
                           200 if size == MIB else 2000, quick=test in ("put_bw", "add_mr"), lossy=True)
 
 
@@ -140,11 +145,11 @@ class Mpi(Case):
     def one_sided(self):
         return "ucx"
 
-    def environment(self):
+    def environment(self, device):
         if self.mpi == "mpich":  # NOLOCAL: ranks of one host are treated as if they were of several
-            return {**UCX, "UCX_TLS": TRANSPORTS[self.transport], "MPIR_CVAR_NOLOCAL": "1"}
+            return {**ucx_of(device), "UCX_TLS": TRANSPORTS[self.transport], "MPIR_CVAR_NOLOCAL": "1"}
         if self.mpi == "openmpi":
-            return {**UCX, **OPEN_MPI, "UCX_TLS": TRANSPORTS[self.transport]}
+            return {**ucx_of(device), **OPEN_MPI, "UCX_TLS": TRANSPORTS[self.transport]}
         return {**OPEN_MPI, "FI_PROVIDER": "verbs;ofi_rxm"}
 
 
@@ -160,7 +165,7 @@ class MpiCheck(Mpi):
         program = bench.stacks.compile(compiler, os.path.join(HERE, "mpi_check.c"), "mpi_check." + compiler.split(".")[1])
         if not program:
             return "%s is missing" % compiler, "", ""
-        outcome = bench.stacks.single(self.place(bench), self.command([program, "--max", str(self.largest)]), self.environment(),
+        outcome = bench.stacks.single(self.place(bench), self.command([program, "--max", str(self.largest)]), self.environment(bench.device),
                                       self.seconds * bench.patience)
         if outcome.ok and "mpi_check: done" not in outcome.output:
             outcome.ok, outcome.reason = False, "it did not come to its end"
@@ -181,7 +186,7 @@ class Mpi4py(Mpi):
         folder = bench.mpi4py_folder()
         program = [sys.executable if sys.prefix == "/usr" else "/usr/bin/python3", os.path.join(folder, "test", "runtests.py"),
                    "--no-builddir", "--verbose", "--exclude", "spawn", "--exclude", "dynproc"]
-        outcome = bench.stacks.single(bench.here, self.command(program), self.environment(), self.seconds * bench.patience)
+        outcome = bench.stacks.single(bench.here, self.command(program), self.environment(bench.device), self.seconds * bench.patience)
         ran = [int(number) for number in re.findall(r"^Ran (\d+) tests in", outcome.output, re.M)]
         good = len(re.findall(r"^OK( \(.*\))?$", outcome.output, re.M))
         if outcome.ok and (len(ran) != self.ranks or good != self.ranks or min(ran) < 500):
@@ -213,7 +218,8 @@ class FabricInfo(Case):
 
     def run(self, bench):
         outcome = bench.stacks.single(bench.named_place(), ["fi_info", "-p", self.provider], {}, self.seconds)
-        missing = [text for text in self.wanted if text not in outcome.output]
+        wanted = [text.format(device=bench.device) for text in self.wanted]
+        missing = [text for text in wanted if text not in outcome.output]
         return outcome.reason or ("not listed: " + ", ".join(missing) if missing else None), "", outcome.text
 
 
@@ -237,7 +243,7 @@ class FabricPingpong(Case):
 
 
 def fabric_cases():
-    yield FabricInfo("verbs", ["domain: roce0", "domain: roce0-dgram"], quick=True)
+    yield FabricInfo("verbs", ["domain: {device}", "domain: {device}-dgram"], quick=True)
     yield FabricInfo("verbs;ofi_rxm", ["provider: verbs;ofi_rxm"], quick=True)
     yield FabricInfo("verbs;ofi_rxd", ["provider: verbs;ofi_rxd"])
     yield FabricPingpong("verbs;ofi_rxm", "rdm", quick=True, lossy=True)

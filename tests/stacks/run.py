@@ -18,7 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from jobs import Stacks  # noqa: E402
 from programs import table  # noqa: E402
-from harness import TOP, Count, Place, namespaces  # noqa: E402
+from harness import TOP, Count, Place, devices_of, namespaces  # noqa: E402
 
 
 class Skip(Exception):
@@ -26,13 +26,14 @@ class Skip(Exception):
 
 
 class Bench:
-    """What the cases run on."""
+    """What the cases run on: one device."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, device):
+        self.device = device
         self.faults = bool(arguments.faults)
         self.patience = arguments.patience if arguments.faults else 1
         options = ["--faults", arguments.faults, "--seed", arguments.seed] if arguments.faults else []
-        self.stacks = Stacks(arguments.build, options)
+        self.stacks = Stacks(arguments.build, options, device)
         self.here = self.there = Place("loopback")
         self.source, self.build = arguments.mpi4py, arguments.build
         self.named = None
@@ -69,6 +70,7 @@ class Bench:
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="build folder (default: build)")
+    parser.add_argument("--device", default="roce0", help="roce0, albedo0 or all (default: roce0)")
     parser.add_argument("--quick", action="store_true", help="a selection that takes about a minute")
     parser.add_argument("--only", metavar="REGEX", help="only cases whose name matches")
     parser.add_argument("--section", action="append", choices=["ucx", "fabric", "mpi", "mpi4py"], help="only these (may be repeated)")
@@ -92,17 +94,17 @@ def select(arguments):
 
 
 def run(case, bench, count):
-    started = time.monotonic()
+    started, name = time.monotonic(), "%-7s  %s" % (bench.device, case.name)
     if not shutil.which(case.needs()):
-        count.skip(case.name, "%s is missing (scripts/setup.sh stacks)" % case.needs())
+        count.skip(name, "%s is missing (scripts/setup.sh stacks)" % case.needs())
         return
     try:
         reason, detail, text = case.run(bench)
     except Skip as skip:
-        count.skip(case.name, str(skip))
+        count.skip(name, str(skip))
         return
     took = "%5.1f s  %s" % (time.monotonic() - started, "; ".join(part for part in (reason, detail) if part))
-    count.result(case.name, not reason, took, text)
+    count.result(name, not reason, took, text)
 
 
 def main():
@@ -111,13 +113,15 @@ def main():
         for case in select(arguments):
             print(case.name)
         return
-    bench, count = Bench(arguments), Count()
-    try:
-        for _ in range(arguments.repeat):
-            for case in select(arguments):
-                run(case, bench, count)
-    finally:
-        bench.stacks.close()
+    count = Count()
+    for device in devices_of(arguments.device):
+        bench = Bench(arguments, device)
+        try:
+            for _ in range(arguments.repeat):
+                for case in select(arguments):
+                    run(case, bench, count)
+        finally:
+            bench.stacks.close()
     count.finish()
 
 
