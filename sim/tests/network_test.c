@@ -126,12 +126,15 @@ static void restart__leaves_nothing_of_the_former_engine(void **state)
 
 static void star__incast_through_one_node(void **state)
 {
-    struct star *star = star_new(5, 10000000000, 100 * KB);
+    struct star_config config;
+    star_config_default(&config, 5);
+    config.down.queue_bytes_max = 100 * KB;
+    struct star *star = star_new(&config);
     for (uint32_t i = 1; i < 5; i++)
-        star_write(star, i, 0, 64 * KB);
+        star_flow(star, i, 0, 16 * KB, 4, 64 * KB);
     star_run(star);
     for (uint32_t i = 1; i < 5; i++)
-        assert_true(star_is_done(star, i, 0));
+        assert_true(star_is_done(star, i));
     // Four hosts share the link to the first: no sooner than all the bytes take.
     uint64_t payload_ps = 4ull * 64 * KB * 8 * 100;
     assert_true(alb_sim_network_now(&star->network) > payload_ps);

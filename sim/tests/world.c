@@ -26,13 +26,81 @@ void options_default(struct options *options)
     alb_sim_pair_config_default(&options->pair, false);
 }
 
+void options_csa(struct options *options)
+{
+    options_default(options);
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
+        struct alb_engine_config *engine = &options->pair.host[side].engine;
+        assert_int_equal(alb_engine_config_transport(engine, "csa"), 0);
+        engine->path_max = 1;
+    }
+}
+
 // ---- life
 // --------------------------------------------------------------------------------------------------------------
+
+static bool was_sent(struct end *end, const struct alb_csa_frame *frame)
+{
+    if (frame->type != ALB_CSA_REQUEST && frame->type != ALB_CSA_RESPONSE)
+        return false;
+    end->segments++;
+    struct stream *stream = end->streams;
+    for (; stream->is_known; stream++) {
+        assert_true(stream < end->streams + ALB_COUNT(end->streams) - 1);
+        if (stream->type == frame->type && stream->qpn == frame->segment.dest_qpn)
+            break;
+    }
+    bool is_again = stream->is_known && alb_psn_is_before(frame->segment.psn, stream->next);
+    if (!is_again)
+        *stream = (struct stream){true, frame->type, frame->segment.dest_qpn, alb_psn_add(frame->segment.psn, 1)};
+    end->segments_again += is_again;
+    return is_again;
+}
+
+static void log_frame(struct end *end, const struct alb_csa_header *header, const struct alb_csa_frame *frame,
+                      alb_sim_time now)
+{
+    bool is_again = was_sent(end, frame);
+    if (end->is_log_closed)
+        return;
+    assert_true(end->frame_count < FRAMES_MAX);
+    struct sent_frame *sent = &end->frames[end->frame_count++];
+    *sent = (struct sent_frame){
+        .at = now, .type = frame->type, .path = header->path, .is_again = is_again, .packet = end->log_count};
+    if (frame->type == ALB_CSA_REPORT) {
+        sent->qpn = frame->report.qpn;
+        sent->psn = frame->report.cumulative;
+        sent->syndrome = frame->report.syndrome;
+    } else if (frame->type <= ALB_CSA_DATAGRAM) {
+        sent->op = frame->segment.op;
+        sent->flags = frame->segment.flags;
+        sent->qpn = frame->segment.dest_qpn;
+        sent->psn = frame->segment.psn;
+        sent->index = frame->segment.index;
+        sent->payload_bytes = frame->segment.payload_bytes;
+    }
+}
+
+static void log_frames(struct end *end, const struct alb_sim_packet *packet, alb_sim_time now)
+{
+    struct alb_csa_header header;
+    struct alb_csa_cursor cursor;
+    struct alb_csa_frame frame;
+    enum alb_drop drop;
+    assert_int_equal(alb_csa_decode(packet->bytes, packet->length - ALB_ICRC_BYTES, &header, &cursor), ALB_DROP_NONE);
+    while (alb_csa_next(&cursor, &frame, &drop))
+        log_frame(end, &header, &frame, now);
+    assert_int_equal(drop, ALB_DROP_NONE);
+}
 
 static void tap(void *context, const struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct end *end = context;
     uint32_t offset;
+    if (alb_csa_is_packet(packet->bytes, packet->length - ALB_ICRC_BYTES))
+        log_frames(end, packet, now);
+    if (end->is_log_closed)
+        return;
     assert_true(end->log_count < LOG_MAX);
     struct sent *sent = &end->log[end->log_count++];
     sent->at = now;
@@ -76,6 +144,7 @@ static void end_init(struct end *end, enum alb_sim_side side, struct alb_sim_hos
     end->host = host;
     end->memory = aligned_alloc(64, MEMORY);
     end->log = calloc(LOG_MAX, sizeof(*end->log));
+    end->frames = calloc(FRAMES_MAX, sizeof(*end->frames));
     fill(end, (uint32_t)side);
     create_objects(end, side, options);
     host->out->tap = tap;
@@ -102,6 +171,7 @@ static void end_fini(struct end *end)
     destroy_objects(end);
     free(end->memory);
     free(end->log);
+    free(end->frames);
 }
 
 void world_restart(struct world *world, struct end *end)
@@ -190,7 +260,9 @@ static void bring_up(struct world *world, enum alb_sim_side side, struct alb_qp 
         .av = {.local = end->host->addr,
                .peer = peer_of(world, end)->host->addr,
                .hop_limit = 64,
-               .traffic_class = ALB_ECN_ECT0},
+               .traffic_class = ALB_ECN_ECT0,
+               .peer_has_slots = end->host->is_csa,
+               .path_payload_max = options->path_payload_max},
     };
     alb_time now = alb_sim_host_now(end->host);
     assert_int_equal(
@@ -331,6 +403,22 @@ const struct sent *nth_sent(const struct end *end, uint8_t opcode, uint32_t n)
         if (end->log[i].roce.opcode == opcode && --n == 0)
             return &end->log[i];
     return NULL;
+}
+
+const struct sent_frame *nth_frame(const struct end *end, enum alb_csa_type type, uint32_t n)
+{
+    for (uint32_t i = 0; i < end->frame_count; i++)
+        if (end->frames[i].type == type && --n == 0)
+            return &end->frames[i];
+    return NULL;
+}
+
+uint32_t frames_of(const struct end *end, enum alb_csa_type type)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < end->frame_count; i++)
+        count += end->frames[i].type == type;
+    return count;
 }
 
 uint64_t stat(const struct end *end, enum alb_stat stat)

@@ -17,6 +17,7 @@ enum {
     B = ALB_SIM_B,
     MEMORY = 1 << 18,
     LOG_MAX = 8192,
+    FRAMES_MAX = 16384,
     QPS_MAX = 8,
 };
 
@@ -31,6 +32,26 @@ struct sent {
     uint32_t payload_bytes;
 };
 
+// A frame of a CSA packet, as far as tests look at it.
+struct sent_frame {
+    alb_sim_time at;
+    enum alb_csa_type type;
+    enum alb_csa_op op;
+    uint8_t path, flags, syndrome;
+    alb_qpn qpn;
+    alb_psn psn; // of a segment; of a REPORT what is cumulative
+    uint32_t index, payload_bytes;
+    bool is_again;   // a segment that was sent before
+    uint32_t packet; // in the log
+};
+
+struct stream {
+    bool is_known;
+    enum alb_csa_type type;
+    alb_qpn qpn;
+    alb_psn next;
+};
+
 struct end {
     struct alb_sim_host *host;
     struct alb_pd *pd;
@@ -43,6 +64,11 @@ struct end {
     uint8_t *memory;
     struct sent *log; // what this end has sent
     uint32_t log_count;
+    struct sent_frame *frames; // of CSA
+    uint32_t frame_count;
+    struct stream streams[4 * QPS_MAX];
+    uint64_t segments, segments_again; // of CSA, sent in all, and sent before
+    bool is_log_closed;                // nothing is written any more, only counted
 };
 
 struct options {
@@ -57,8 +83,9 @@ struct options {
     uint32_t send_wr_max, recv_wr_max, cq_entries, recv_cq_entries;
     uint32_t srq_wr_max, srq_limit; // of B; 0: none
     uint32_t qkey;
-    bool is_b_in_rtr;    // B stays in RTR
-    bool is_unconnected; // leave the queue pairs in RESET
+    uint32_t path_payload_max; // what the engines are told of the way; 0: nothing
+    bool is_b_in_rtr;          // B stays in RTR
+    bool is_unconnected;       // leave the queue pairs in RESET
 };
 
 struct world {
@@ -69,6 +96,8 @@ struct world {
 
 // RC, PMTU 1024, timeout 14 (67.108864 ms), 7 retries, RNR timer 12 (0.64 ms), 7 RNR retries.
 void options_default(struct options *options);
+// The same for CSA: its policies, one path, segments of 1024 bytes.
+void options_csa(struct options *options);
 struct world *world_new(const struct options *options);
 // Also checks that nothing leaked and nothing was allocated on the data path.
 void world_free(struct world *world);
@@ -137,6 +166,9 @@ void expect_none_at(struct alb_cq *cq, const char *file, int line);
 uint32_t sent_of(const struct end *end, uint8_t opcode);
 // The n-th of them (from 1), or NULL.
 const struct sent *nth_sent(const struct end *end, uint8_t opcode, uint32_t n);
+// How many frames of that type the end has sent, and the n-th of them (from 1), or NULL.
+uint32_t frames_of(const struct end *end, enum alb_csa_type type);
+const struct sent_frame *nth_frame(const struct end *end, enum alb_csa_type type, uint32_t n);
 uint64_t stat(const struct end *end, enum alb_stat stat);
 // Own memory [from, +length) of one end equals [to, +length) of the other's.
 void expect_copied(const struct end *source, uint32_t from, const struct end *target, uint32_t to, uint32_t length);
