@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+const char *world_transport = "rc";
+
 void options_default(struct options *options)
 {
     *options = (struct options){
@@ -24,16 +26,8 @@ void options_default(struct options *options)
         .qkey = 0x1234,
     };
     alb_sim_pair_config_default(&options->pair, false);
-}
-
-void options_csa(struct options *options)
-{
-    options_default(options);
-    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
-        struct alb_engine_config *engine = &options->pair.host[side].engine;
-        assert_int_equal(alb_engine_config_transport(engine, "csa"), 0);
-        engine->path_max = 1;
-    }
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        assert_int_equal(alb_engine_config_transport(&options->pair.host[side].engine, world_transport), 0);
 }
 
 // ---- life

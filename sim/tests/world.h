@@ -94,10 +94,11 @@ struct world {
     struct end a, b;
 };
 
+// What options_default asks for: "rc" at first.
+extern const char *world_transport;
+
 // RC, PMTU 1024, timeout 14 (67.108864 ms), 7 retries, RNR timer 12 (0.64 ms), 7 RNR retries.
 void options_default(struct options *options);
-// The same for CSA: its policies, one path, segments of 1024 bytes.
-void options_csa(struct options *options);
 struct world *world_new(const struct options *options);
 // Also checks that nothing leaked and nothing was allocated on the data path.
 void world_free(struct world *world);
