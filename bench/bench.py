@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py.
+"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py; albedo0: csa.py.
 
 Every round runs the contestants of a case one after the other; figures are medians over the rounds, and the ratio is the median of
 the rounds' own ratios, so that a machine that changes its pace does not change the verdict. One line of JSON a case, a table at the end.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import csa  # noqa: E402
 import stacks  # noqa: E402
 from measure import Failed, best_window, perftest, raw, tcp  # noqa: E402
 from harness import TOP, Albedo, Place, namespaces  # noqa: E402
@@ -25,10 +26,12 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 class Network:
-    """Two places, and the path MTU of RoCE between them, which is also the raw program's payload in a datagram."""
+    """Two places, the path MTU of RoCE between them, the MTU of the link, and the raw program's payload in a datagram: that of the device
+    it stands beside."""
 
-    def __init__(self, name, places, payload):
-        self.name, self.places, self.payload = name, places, payload
+    def __init__(self, name, places, path_mtu, link_mtu, payload=None):
+        self.name, self.places, self.path_mtu, self.link_mtu = name, places, path_mtu, link_mtu
+        self.payload = payload or path_mtu
 
 
 class Case:
@@ -123,15 +126,15 @@ class Bench:
 def networks():
     """(list of networks, reasons why some are missing)."""
     local = Place("loopback")
-    found, missing = [lambda: Network("loopback", [local, local], 4096)], []
+    found, missing = [lambda: Network("loopback", [local, local], 4096, 65535)], []
     places, reason = namespaces()
     if reason:
         return found, ["veth: " + reason]
 
-    def veth(mtu, payload):
+    def veth(mtu, path_mtu):
         for place in places:
             subprocess.run(place.enter + ["ip", "link", "set", "alb0", "mtu", str(mtu)], check=True)
-        return Network("veth-%d" % mtu, places, payload)
+        return Network("veth-%d" % mtu, places, path_mtu, mtu)
 
     found += [lambda: veth(1500, 1024), lambda: veth(9000, 4096)]
     return found, missing
@@ -190,7 +193,8 @@ def parse_arguments():
     parser.add_argument("--json", metavar="FILE", help="also write the lines of JSON there (default BUILD/bench.jsonl)")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default 5)")
     parser.add_argument("--raw-only", action="store_true", help="the machine's limits alone, without Albedo")
-    parser.add_argument("--section", choices=["perftest", "stacks"], help="only perftest beside raw UDP, or only UCX and MPI")
+    parser.add_argument("--section", choices=["perftest", "csa", "stacks"],
+                        help="only roce0 beside raw UDP, only albedo0 beside its peers, or only UCX and MPI")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     arguments = parser.parse_args()
     arguments.repeat = arguments.repeat or (3 if arguments.quick else 5)
@@ -219,6 +223,24 @@ def run_perftest(bench, found, arguments, say):
             rows.append(bench.run(network, case))
             say(rows[-1])
     return rows
+
+
+def run_csa(found, arguments, say):
+    """albedo0 beside raw UDP, TCP, libfabric, UCX and roce0; (rows, reasons why some are missing)."""
+    bench = csa.Bench(arguments.build, arguments.repeat, arguments.quick)
+    rows = []
+    for make in found:
+        network = make()
+        for case in csa.CASES:
+            name = "csa/%s/%s" % (network.name, case.name)
+            if not wanted(arguments, name):
+                continue
+            if arguments.list:
+                print(name)
+                continue
+            rows.append(bench.run(csa.beside(network), case))
+            say(rows[-1])
+    return rows, bench.missing()
 
 
 def run_stacks(arguments, say):
@@ -252,8 +274,11 @@ def main():
 
         if not arguments.list:
             say({"environment": environment()})
-        rows = run_perftest(bench, found, arguments, say)
-        stack_rows, reasons = run_stacks(arguments, say) if arguments.section != "perftest" else ([], [])
+        section = arguments.section
+        rows = run_perftest(bench, found, arguments, say) if section in (None, "perftest") else []
+        csa_rows, reasons = run_csa(found, arguments, say) if section in (None, "csa") and not arguments.raw_only else ([], [])
+        missing += reasons
+        stack_rows, reasons = run_stacks(arguments, say) if section in (None, "stacks") else ([], [])
         missing += reasons
         for reason in missing:
             say({"skipped": reason})
@@ -261,14 +286,17 @@ def main():
         return
     if rows:
         print_table(rows)
+    if csa_rows:
+        csa.print_table(csa_rows)
     if stack_rows:
         stacks.print_table(stack_rows)
     if load > os.cpu_count() / 2:
         print("The machine was busy (load %.1f on %d cores): repeat this on an idle one." % (load, os.cpu_count()))
     for reason in missing:
         print("skipped: " + reason)
-    failures = [row for row in rows + stack_rows if "error" in row]
-    sys.exit(1 if failures or not rows + stack_rows else 0)
+    everything = rows + csa_rows + stack_rows
+    failures = [row for row in everything if "error" in row]
+    sys.exit(1 if failures or not everything else 0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One measurement each: perftest over Albedo, the raw UDP program, iperf3's TCP. All return a dictionary or raise Failed.
+"""One measurement each: perftest over a device, the raw UDP program, iperf3's TCP, UCX over TCP. All return a dictionary or raise Failed.
 
 Keys: bytes_per_s, messages_per_s, half_rtt_us, cpu_s_per_gb (user and system time of both sides), where they apply.
 """
@@ -62,7 +62,9 @@ def perftest(albedo, network, program, size, options, seconds, iterations=None):
     by time (with completion events)."""
     here, there = network.places
     port = free_port()
-    argv = [program, "-d", "roce0", "-x", "0", "-F", "-p", str(port), "-s", str(size), "-m", str(network.payload), *options]
+    argv = [program, "-d", albedo.device, "-x", "0", "-F", "-p", str(port), "-s", str(size), *options]
+    if albedo.device == "roce0":  # the other device finds its segments' size by itself
+        argv += ["-m", str(network.path_mtu)]
     is_latency = program.endswith("_lat")
     argv += ["-n", str(iterations)] if is_latency or "-e" in options else ["-D", str(seconds), "-f", "0"]
     output, cpu_s = run_pair(albedo.command(here, argv), albedo.command(there, argv + [here.ipv4]), port,
