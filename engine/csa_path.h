@@ -2,12 +2,18 @@
 // The paths of one association. A path is a source port, and packets of one path arrive in the order they left, unless
 // the network shows otherwise. Out: which path the next burst takes, and what is known of each. In: which packets of a
 // path have come, and which gaps are settled (lost for good).
+//
+// What is known of an outgoing path comes from the peer's paths frames alone, so it covers every packet, whatever it
+// carried. A path that has died has no entry in them: then the other paths' entries judge it (alb_paths_judge).
 #pragma once
 
 #include "engine/policy.h"
 #include "wire/csa.h"
 
-#define ALB_PATHS_MAX 64
+#define ALB_PATHS_MAX       64
+#define ALB_PATH_WEIGHT_MAX 64
+#define ALB_PATH_AHEAD_MAX  63   // packets that came behind the first gap of a path's window
+#define ALB_PATH_TRY_BYTES  8192 // what a path that was left carries to see how it does now
 
 // ---- out --------------------------------------------------------------------------------------------------
 
@@ -17,54 +23,83 @@ enum alb_path_state {
     ALB_PATH_TRYING, // such a packet is under way
 };
 
+// Times are kept in 32 bits: a tick is 1024 ns, and only differences of less than half an hour are looked at.
+typedef uint32_t alb_path_tick;
+
+static inline alb_path_tick alb_path_tick_of(alb_time moment)
+{
+    return (alb_path_tick)(moment >> 10);
+}
+
 struct alb_path_out {
-    alb_psn next;    // sequence number of the next packet
-    alb_psn settled; // as the peer last said
-    bool has_settled;
-    uint8_t state; // enum alb_path_state
+    uint32_t next : 24;       // sequence number of the next packet
+    uint32_t weight : 8;      // 1 to ALB_PATH_WEIGHT_MAX: how much of the traffic it should get
+    uint32_t settled : 24;    // every packet before has come or is lost: as the peer last said, or by its silence
+    uint32_t state : 2;       // enum alb_path_state
+    uint32_t back_off : 3;    // doublings of the time that it is left for
+    uint32_t is_heard : 1;    // the peer has said something of it
+    uint32_t is_silent : 1;   // settled by silence, and nothing has been heard of it since
+    uint32_t is_measured : 1; // a round-trip time was measured in this round
+    uint32_t ahead : 8;       // packets that have come behind settled, at most ALB_PATH_AHEAD_MAX
+    uint32_t try_at : 24;     // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
     uint32_t inflight_bytes;
     uint32_t rtt_ns, rtt_min_ns, rtt_var_ns;          // smoothed; 0: not measured
-    uint32_t last_echo;                               // newest timestamp that was echoed
     uint32_t received_seen, marked_seen;              // the peer's counters when last heard
-    uint32_t recent_sent, recent_lost, recent_marked; // packets, halved from time to time
-    alb_time try_at;                                  // LEFT: when to try it again
+    alb_path_tick since;                              // last news of it, or its first packet after all was settled
+    uint16_t recent_sent, recent_lost, recent_marked; // of what has been settled; halved from time to time
+    uint16_t suspicion;                               // that it loses more than others: see path_adaptive.c
 };
 
 struct alb_paths_out {
-    uint32_t count;   // of path[]
-    uint32_t current; // the one chosen last
+    uint8_t count;          // of path[]
+    bool is_heard;          // newest holds something
+    uint16_t current;       // the one chosen last
+    uint32_t turn;          // choices so far
+    alb_path_tick newest;   // when the newest packet left that the peer was heard to have, of whatever path
+    alb_path_tick round_at; // when the policy last weighed all of them
     struct alb_path_out path[];
 };
 
 // What one entry of a paths frame told.
 struct alb_path_news {
+    bool is_new;               // else the entry is an old one, or not about a path of ours
+    bool is_settled_newer;     // settled has moved: look for lost segments
     uint32_t rtt_sample_ns;    // 0: nothing new
     uint32_t received, marked; // packets since the last entry
-    bool is_newer;             // settled has moved
+    uint32_t settled, lost;    // packets settled by it, and how many of them are lost
 };
 
-// next: the sequence number that every path begins with.
+// next: the sequence number that every path begins with. count: 1 to ALB_PATHS_MAX.
 void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn next);
-// The path of the next burst; segments of it are sent with consecutive sequence numbers.
+// The path of the next burst; segments of it are sent with consecutive sequence numbers. It should carry no more than
+// alb_path_burst_bytes of that path.
 uint16_t alb_paths_choose(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint32_t flow_hash,
                           uint32_t bytes, alb_time now);
-// A packet leaves on that path: its sequence number.
+// How much a burst on a path that was just chosen may carry: little if it is only tried (but always a packet).
+uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path);
+// A packet leaves on that path: its sequence number. bytes: of it that will be acknowledged (alb_path_done).
 alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now);
-// bytes that left by it have been acknowledged, or are lost (packets of them), or given up.
-void alb_path_acked(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now);
-void alb_path_lost(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, uint32_t bytes,
-                   uint32_t packets, alb_time now);
-// Nothing has been heard that was sent by it for too long (a probe went unanswered).
-void alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
-// Takes the peer's word; entries of paths that are not ours are ignored (count 0 in news). timestamp_now: our clock as
-// timestamps have it.
+// bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
+void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
+// Nothing has been heard that was sent by it for too long (a probe went unanswered). Unless it is the only path, what
+// left by it is settled: true, look for lost segments.
+bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
+// Takes the peer's word; timestamps are ns of our clock modulo 2^32. Once a frame's entries have all been heard,
+// alb_paths_judge follows.
 struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct alb_path_ops *ops,
                                     const struct alb_csa_path_entry *entry, alb_time now);
-// True if the peer has said that this packet has either come or is lost.
+// Judges the paths that the frame said nothing of: what left by one long before something that came by another is
+// settled, for a peer tells all of its news in each frame. True: something has been settled, look for lost segments.
+bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, alb_time now);
+// True if this packet has either come or is lost.
 static inline bool alb_path_is_settled(const struct alb_paths_out *paths, uint16_t path, alb_psn sequence)
 {
-    const struct alb_path_out *out = &paths->path[path];
-    return out->has_settled && alb_psn_is_before(sequence, out->settled);
+    return alb_psn_is_before(sequence, paths->path[path].settled);
+}
+// True if something that left by the path is not settled.
+static inline bool alb_path_is_waiting(const struct alb_path_out *out)
+{
+    return out->next != out->settled;
 }
 // The largest sequence number in use, for an association that goes idle and begins again behind it.
 alb_psn alb_paths_out_last(const struct alb_paths_out *paths);
@@ -75,32 +110,43 @@ static inline size_t alb_paths_out_bytes(uint32_t count)
 
 // ---- in ---------------------------------------------------------------------------------------------------
 
+// Zeroed, it is a path of which nothing has come.
 struct alb_path_in {
-    bool is_known;
-    bool has_news;        // something came since it was last reported
-    alb_psn settled;      // everything before has come or is lost
-    alb_psn highest;      // one past the newest that came
-    uint64_t came;        // bit i: settled + i has come (bit 0 never set at rest)
-    alb_time gap_since;   // when the gap at settled was first seen, 0: there is none
-    uint32_t lateness_ns; // how late packets have been after younger ones; how long a gap waits to be settled
+    uint64_t came;         // bit i: settled + i has come (bit 0 never set at rest)
+    alb_time newest_at;    // when the newest packet came: the newest by sequence number
+    uint32_t settled : 24; // everything before has come or is lost
+    uint32_t untold : 2;   // paths frames that still have to tell what came
+    uint32_t is_known : 1; // something has come
+    uint32_t lost;         // bit i: settled - 1 - i was settled as lost, and has not come since
+    uint32_t gap_age_ns;   // of the gap at settled, when the newest packet came
+    uint32_t lateness_ns;  // how late packets have been after younger ones; how long a gap waits to be settled
     uint32_t newest_timestamp;
-    alb_time newest_at;
-    uint32_t received, marked;
+    uint32_t received, marked; // packets, each once
+    uint8_t ahead;             // the newest packet is settled + ahead - 1; 0: there is no gap
+    uint8_t old;               // gaps below settled + old are gap_age_ns old, or older
+    uint8_t calm;              // how long nothing was late
 };
 
 enum alb_path_arrival {
     ALB_PATH_ARRIVAL_NEXT,  // as expected
     ALB_PATH_ARRIVAL_GAP,   // packets before it are missing (settled at once if the path has shown no lateness)
-    ALB_PATH_ARRIVAL_LATE,  // fills a gap, or comes after its gap was settled
-    ALB_PATH_ARRIVAL_AGAIN, // the same packet a second time, as far as can be told
+    ALB_PATH_ARRIVAL_LATE,  // fills a gap, or comes after its gap was settled, or is older than is remembered
+    ALB_PATH_ARRIVAL_AGAIN, // the same packet a second time
 };
 
-// A packet came by this path. *lost: how many packets this settled as lost.
+// A packet came by this path. *lost: how many packets this settled as lost (more than were sent, if the sender left out
+// numbers). Damages nothing whatever the sequence number is.
 enum alb_path_arrival alb_path_in_packet(struct alb_path_in *in, alb_psn sequence, uint32_t timestamp, bool is_marked,
                                          alb_time now, uint32_t *lost);
 // When the oldest gap is due to be settled; ALB_TIME_NEVER if there is none.
 alb_time alb_path_in_deadline(const struct alb_path_in *in);
 // Settles what is due; returns how many packets are lost by that.
 uint32_t alb_path_in_settle(struct alb_path_in *in, alb_time now);
-// What a paths frame says of it.
-void alb_path_in_entry(const struct alb_path_in *in, uint8_t path, alb_time now, struct alb_csa_path_entry *entry);
+// True if a paths frame should tell of it. Each frame tells of all paths that have news: the sender takes silence for
+// loss. News are told a few times, since frames are lost too.
+static inline bool alb_path_in_has_news(const struct alb_path_in *in)
+{
+    return in->untold > 0;
+}
+// What a paths frame that is now sent says of it.
+void alb_path_in_tell(struct alb_path_in *in, uint8_t path, alb_time now, struct alb_csa_path_entry *entry);

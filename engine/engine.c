@@ -90,7 +90,10 @@ static int init_policies(struct alb_engine *engine)
     engine->loss = alb_loss_find(engine->config.loss);
     engine->congestion = alb_congestion_find(engine->config.congestion);
     engine->path = alb_path_find(engine->config.path);
-    return engine->loss && engine->congestion && engine->path ? 0 : EINVAL;
+    if (!engine->loss || !engine->congestion || !engine->path)
+        return EINVAL;
+    bool is_csa = strcmp(engine->config.transport, "csa") == 0;
+    return is_csa || engine->path->choose ? 0 : EINVAL;
 }
 
 static int init_tables(struct alb_engine *engine)

@@ -133,12 +133,24 @@ const struct alb_congestion_ops *alb_congestion_find(const char *name);
 
 // ---- path -------------------------------------------------------------------------------------------------
 
+struct alb_paths_out;
+struct alb_path_news;
+
 struct alb_path_ops {
     const char *name;
-    // The path of the next burst of this flow.
+    // The path of a RoCEv2 queue pair, for good. NULL: not a policy for those, whose peers expect packets in order.
     uint16_t (*choose)(uint32_t flow_hash);
+    // The path of the next burst of this flow, among the paths of an association (engine/csa_path.h); bytes: at least
+    // so many are to go.
+    uint16_t (*pick)(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now);
+    // The peer told of packets that left by the path. NULL: no interest.
+    void (*on_news)(struct alb_paths_out *paths, uint16_t path, const struct alb_path_news *news, alb_time now);
+    // All that left by the path and was not settled now is, since nothing was heard of it: lost packets. NULL: no
+    // interest.
+    void (*on_silence)(struct alb_paths_out *paths, uint16_t path, uint32_t lost, alb_time now);
 };
 
-extern const struct alb_path_ops alb_path_single;
+extern const struct alb_path_ops alb_path_single; // each flow on one path
+extern const struct alb_path_ops alb_path_spray;  // all paths in turn
 
 const struct alb_path_ops *alb_path_find(const char *name);

@@ -304,7 +304,9 @@ static void learn_flow(struct alb_qp *qp)
 {
     alb_flow_from_av(&qp->flow, &qp->attr.av, qp->attr.dest_qpn);
     uint32_t hash = qp->number * 2654435761u ^ qp->attr.dest_qpn;
-    qp->flow.path = qp->engine->path->choose(hash);
+    // Policies without it choose anew for each burst, among the paths of an association.
+    if (qp->engine->path->choose)
+        qp->flow.path = qp->engine->path->choose(hash);
 }
 
 static void show_flow(struct alb_qp *qp)

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is known of the paths that packets leave by: sequence numbers, what the peer has settled, round-trip times,
+// losses, marks, and silence. What follows from it for the choice of a path is the policy's.
+//
+// Silence. A path's last packets show no gap when they are lost, and a dead path shows nothing at all. But the peer
+// tells all of its news in each paths frame, and says which packet of a path was the last to come: if that one left two
+// round trips (and what they vary by) after something on another path of which nothing is heard, then the latter is
+// lost. That is the rule of RACK (RFC 8985, section 6.2) between paths, with the patience that paths of unequal delay
+// need.
+#include "engine/csa_path.h"
+
+#include <string.h>
+
+enum {
+    RECENT_PACKETS = 512,     // of which losses and marks are remembered in full
+    RTT_MIN_AGEING = 256,     // samples: the smallest round-trip time drifts toward the present by this
+    SILENCE_SLACK_NS = 20000, // by which two packets that left together may differ at a busy receiver
+    UNKNOWN_RTTS = 8,         // of the slowest other path: the patience with one that is not measured
+};
+
+#define RTT_MAX_NS     2000000000u // half of what timestamps can tell
+#define RTT_UNKNOWN_NS 1000000u    // if no path is measured
+
+void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn next)
+{
+    alb_assert(count > 0 && count <= ALB_PATHS_MAX);
+    memset(paths, 0, alb_paths_out_bytes(count));
+    paths->count = (uint8_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        paths->path[i].next = next;
+        paths->path[i].settled = next;
+        paths->path[i].weight = ALB_PATH_WEIGHT_MAX;
+    }
+}
+
+uint16_t alb_paths_choose(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint32_t flow_hash,
+                          uint32_t bytes, alb_time now)
+{
+    paths->turn++;
+    paths->current = paths->count > 1 ? ops->pick(paths, flow_hash, bytes, now) : 0;
+    alb_assert(paths->current < paths->count);
+    return paths->current;
+}
+
+alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    alb_psn sequence = out->next;
+    if (!alb_path_is_waiting(out))
+        out->since = alb_path_tick_of(now);
+    out->next = alb_psn_next(sequence);
+    out->inflight_bytes += bytes;
+    return sequence;
+}
+
+void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
+{
+    struct alb_path_out *out = &paths->path[path];
+    alb_assert(bytes <= out->inflight_bytes);
+    out->inflight_bytes -= bytes;
+}
+
+uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path)
+{
+    return paths->path[path].state == ALB_PATH_TRYING ? ALB_PATH_TRY_BYTES : UINT32_MAX;
+}
+
+// Smoothed as in RFC 6298, section 2. The smallest one is forgotten slowly, for routes change.
+static void measure(struct alb_path_out *out, uint32_t sample_ns)
+{
+    out->is_measured = true;
+    if (out->rtt_ns == 0) {
+        out->rtt_ns = out->rtt_min_ns = sample_ns;
+        out->rtt_var_ns = sample_ns / 2;
+        return;
+    }
+    uint32_t error_ns = sample_ns > out->rtt_ns ? sample_ns - out->rtt_ns : out->rtt_ns - sample_ns;
+    out->rtt_var_ns += (int32_t)(error_ns - out->rtt_var_ns) / 4;
+    out->rtt_ns += (int32_t)(sample_ns - out->rtt_ns) / 8;
+    if (sample_ns < out->rtt_min_ns)
+        out->rtt_min_ns = sample_ns;
+    else
+        out->rtt_min_ns += (sample_ns - out->rtt_min_ns) / RTT_MIN_AGEING;
+}
+
+static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uint32_t marked)
+{
+    sent += out->recent_sent;
+    lost += out->recent_lost;
+    marked += out->recent_marked;
+    while (sent > RECENT_PACKETS) {
+        sent /= 2;
+        lost /= 2;
+        marked /= 2;
+    }
+    out->recent_sent = (uint16_t)sent;
+    out->recent_lost = (uint16_t)ALB_MIN(lost, sent);
+    out->recent_marked = (uint16_t)ALB_MIN(marked, sent);
+}
+
+// What an entry says of the packets that left by the path. Its counters may begin anew, if the peer has forgotten the
+// path while it was idle; and a peer may say anything.
+static struct alb_path_news compare(const struct alb_path_out *out, const struct alb_csa_path_entry *entry)
+{
+    struct alb_path_news news = {0};
+    int32_t moved = alb_psn_diff(entry->settled, out->settled);
+    uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
+    uint32_t received = entry->received - out->received_seen, marked = entry->marked - out->marked_seen;
+    if (moved > (int32_t)waiting || (moved <= 0 && (int32_t)received <= 0))
+        return news;
+    if ((int32_t)received < 0) {
+        received = entry->received;
+        marked = entry->marked;
+    }
+    news.is_new = true;
+    news.is_settled_newer = moved > 0;
+    news.settled = (uint32_t)ALB_MAX(moved, 0);
+    // At most what is under way, and what has been given up for silence; before anything was heard, not the latter.
+    news.received = ALB_MIN(received, waiting + (out->is_heard ? ALB_PATH_AHEAD_MAX : 0));
+    news.marked = (int32_t)marked < 0 ? 0 : ALB_MIN(marked, news.received);
+    return news;
+}
+
+// Packets that come behind the first gap are received before they are settled.
+static void count_lost(struct alb_path_out *out, struct alb_path_news *news)
+{
+    uint32_t came = out->ahead + news->received;
+    uint32_t used = ALB_MIN(came, news->settled), ahead = came - used;
+    news->lost = news->settled - used;
+    out->ahead = ALB_MIN(ahead, (uint32_t)ALB_PATH_AHEAD_MAX);
+}
+
+// When the newest packet that the peer has of it left.
+static void note_newest(struct alb_paths_out *paths, const struct alb_csa_path_entry *entry, alb_time now)
+{
+    alb_path_tick left = alb_path_tick_of(now - ALB_MIN(now, (alb_time)((uint32_t)now - entry->echo)));
+    if (!paths->is_heard || (int32_t)(left - paths->newest) > 0)
+        paths->newest = left;
+    paths->is_heard = true;
+}
+
+struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct alb_path_ops *ops,
+                                    const struct alb_csa_path_entry *entry, alb_time now)
+{
+    if (entry->path >= paths->count)
+        return (struct alb_path_news){0};
+    struct alb_path_out *out = &paths->path[entry->path];
+    struct alb_path_news news = compare(out, entry);
+    if (!news.is_new)
+        return news;
+    count_lost(out, &news);
+    if (news.is_settled_newer)
+        out->settled = entry->settled;
+    out->received_seen = entry->received;
+    out->marked_seen = entry->marked;
+    out->is_heard = true;
+    out->is_silent = false;
+    out->since = alb_path_tick_of(now);
+    remember(out, news.settled, news.lost, news.marked);
+    note_newest(paths, entry, now);
+    uint32_t sample_ns = (uint32_t)now - entry->echo - entry->delay_ns;
+    if (news.received > 0 && entry->delay_ns != UINT32_MAX && sample_ns > 0 && sample_ns < RTT_MAX_NS) {
+        news.rtt_sample_ns = sample_ns;
+        measure(out, sample_ns);
+    }
+    if (ops->on_news)
+        ops->on_news(paths, entry->path, &news, now);
+    return news;
+}
+
+static void settle_all(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
+    uint32_t ahead = out->ahead, lost = waiting - ALB_MIN(ahead, waiting);
+    out->settled = out->next;
+    out->ahead = 0;
+    remember(out, waiting, lost, 0);
+    if (ops->on_silence)
+        ops->on_silence(paths, path, lost, now);
+    out->is_silent = true;
+}
+
+bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now)
+{
+    bool is_waiting = alb_path_is_waiting(&paths->path[path]);
+    if (paths->count > 1 && is_waiting)
+        settle_all(paths, ops, path, now);
+    return paths->count > 1 && is_waiting;
+}
+
+// How long after a packet of it another one must have left, and come, for that one to be lost. Of a path that is not
+// measured yet we know that it will not be many times slower than the others.
+static alb_time patience_ns(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    if (out->rtt_ns)
+        return 2ull * out->rtt_ns + 4ull * out->rtt_var_ns + SILENCE_SLACK_NS;
+    alb_time rtt_ns = 0;
+    for (uint32_t i = 0; i < paths->count; i++)
+        rtt_ns = ALB_MAX(rtt_ns, (alb_time)paths->path[i].rtt_ns);
+    return UNKNOWN_RTTS * (rtt_ns ? rtt_ns : RTT_UNKNOWN_NS) + SILENCE_SLACK_NS;
+}
+
+bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, alb_time now)
+{
+    bool is_settled = false;
+    if (paths->count == 1 || !paths->is_heard)
+        return false;
+    for (uint16_t i = 0; i < paths->count; i++) {
+        const struct alb_path_out *out = &paths->path[i];
+        if (!alb_path_is_waiting(out))
+            continue;
+        if ((int32_t)(paths->newest - out->since) <= (int64_t)(patience_ns(paths, out) >> 10))
+            continue;
+        settle_all(paths, ops, i, now);
+        is_settled = true;
+    }
+    return is_settled;
+}
+
+alb_psn alb_paths_out_last(const struct alb_paths_out *paths)
+{
+    alb_psn last = paths->path[0].next;
+    for (uint32_t i = 1; i < paths->count; i++)
+        if (alb_psn_is_after(paths->path[i].next, last))
+            last = paths->path[i].next;
+    return last;
+}
