@@ -24,7 +24,6 @@ from measure import Failed  # noqa: E402
 from harness import TOP, Count  # noqa: E402
 
 INTERVAL_MS = 20
-WARM_S = 1.5  # from the first message until the fault
 GOAL_LEFT_MS, GOAL_GOODPUT = 100, 0.90
 KINDS = ["loses", "slow", "dead", "down"]
 
@@ -107,7 +106,7 @@ class Measured:
         self.sampler, self.fault_s, self.heal_s, self.capacity = sampler, fault_s, heal_s, capacity
         routes = len(sampler.links)
         self.others = capacity * (routes - 1) / routes
-        self.shares = [sampler.rate(number, start + WARM_S / 2, fault_s) for number in range(routes)]
+        self.shares = [sampler.rate(number, (start + fault_s) / 2, fault_s) for number in range(routes)]
 
     def back_ms(self):
         """From the fault until goodput is, for 5 intervals on the whole, what the others can carry, by the goal."""
@@ -154,14 +153,14 @@ class Bench:
     def run(self, way, kind):
         """A stream with a fault; (what the receiver printed, sampler, moments of fault and healing)."""
         a = self.arguments
-        seconds = WARM_S + a.bad + a.healed
+        seconds = a.warm + a.bad + a.healed
         options = ["--size", str(256 * KIB), "--window", str(a.window), "--warm", "0", "--seconds", str(seconds), "--event",
                    "--interval", str(INTERVAL_MS)]
         running = self.runner.start(way, self.places[1], [self.places[0]], options)
         sampler = Sampler(self.routers[0], self.links)
         sampler.start()
         try:
-            time.sleep(WARM_S)
+            time.sleep(a.warm)
             fault = Fault(kind, self.routers, self.links[sampler.busiest()], a.megabits)
             sampler.bad = self.links.index(fault.link)
             fault_s = time.monotonic()
@@ -225,6 +224,7 @@ def main():
     parser.add_argument("--routes", type=int, default=4)
     parser.add_argument("--megabits", type=float, default=400, help="rate of each route (default: 400)")
     parser.add_argument("--window", type=int, default=16, help="messages of 256 KiB in flight (default: 16)")
+    parser.add_argument("--warm", type=float, default=1.5, help="seconds until a route turns bad (default: 1.5)")
     parser.add_argument("--bad", type=float, default=2.0, help="seconds until the route heals (default: 2)")
     parser.add_argument("--healed", type=float, default=3.0, help="seconds after that (default: 3)")
     parser.add_argument("--rounds", type=int, default=1)
@@ -233,7 +233,7 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="also write the rows there")
     arguments = parser.parse_args()
     if arguments.check:
-        arguments.megabits, arguments.bad, arguments.healed = 100, 0.5, 0.5
+        arguments.megabits, arguments.warm, arguments.bad, arguments.healed = 100, 0.3, 0.4, 0.3
     run_options = ["--paths", str(arguments.paths), *arguments.option]
     contestants = [Way(name, "verbs", name, run_options if name == "albedo0" else ()) for name in arguments.device or ["albedo0"]]
     contestants += [Way("tcp", "tcp", None)] if arguments.tcp else []

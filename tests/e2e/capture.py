@@ -31,6 +31,7 @@ RUNS = [
     ("XRC atomics", ["ib_atomic_bw", "-F", "-x", "0", "-n", "20", "-c", "XRC"]),
 ]
 RDMA_PS_TCP = 0x0106
+CSA_QKEY = 0x00435341
 ANSWERS = range(13, 19)  # RC's opcodes from READ response first to atomic acknowledge
 PCAP_HEADER = struct.Struct("=IHHiIII")
 
@@ -107,8 +108,21 @@ def check_capture(count, name, path, device):
     seen = list(packets(path))
     wrong = [number for number, (_, packet) in enumerate(seen, 1) if not icrc_is_right(packet, device)]
     count.result(name + ": every ICRC is right", seen and not wrong, "%d packets" % len(seen), "wrong: %s" % wrong[:20])
+    if device == "albedo0":
+        check_csa(count, name, path)
     bad = tshark(path, "-Y", "_ws.malformed || _ws.expert.severity == error || !infiniband.bth")
     count.result(name + ": tshark finds no error", not bad, "", "\n".join(bad[:20]))
+
+
+def check_csa(count, name, path):
+    """On albedo0 whatever two queue pairs say to each other is a UD SEND from engine to engine, by which any tool can read its outside, and
+    a message of rdma_cm is one as well. Nothing else leaves."""
+    wanted = "infiniband.bth.opcode == 0x64 && infiniband.bth.p_key == 0xffff"
+    other = tshark(path, "-Y", "infiniband.bth && !(%s)" % wanted)
+    count.result(name + ": every packet is a datagram", not other, "", "\n".join(other[:20]))
+    to = tshark(path, "-Y", "infiniband.deth.q_key == 0x%08x" % CSA_QKEY, "-T", "fields", "-e", "infiniband.bth.destqp")
+    strange = [number for number in to if int(number, 0) & 0xFFFF != 2]
+    count.result(name + ": from engine to engine", to and not strange, "%d packets" % len(to), "\n".join(strange[:20]))
 
 
 def check_beginnings(count, name, path):
