@@ -64,15 +64,15 @@ static void after_fork_in_child(void)
 }
 
 // Names begin with a dot: readers of the directory's boards pass them over.
-static int write_prefix(char name[NAME_MAX_BYTES], uint64_t service_id)
+static int write_prefix(char name[NAME_MAX_BYTES], uint8_t gsi_index, uint64_t service_id)
 {
-    return snprintf(name, NAME_MAX_BYTES, ".cm-%llu-%016llx-", (unsigned long long)alb_board_net_namespace(),
-                    (unsigned long long)service_id);
+    return snprintf(name, NAME_MAX_BYTES, ".cm-%llu-%u-%016llx-", (unsigned long long)alb_board_net_namespace(),
+                    gsi_index, (unsigned long long)service_id);
 }
 
-static void write_name(char name[NAME_MAX_BYTES], uint64_t service_id, const struct alb_addr *addr)
+static void write_name(char name[NAME_MAX_BYTES], uint8_t gsi_index, uint64_t service_id, const struct alb_addr *addr)
 {
-    int at = write_prefix(name, service_id);
+    int at = write_prefix(name, gsi_index, service_id);
     for (unsigned i = 0; i < sizeof(addr->bytes); i++)
         at += snprintf(name + at, NAME_MAX_BYTES - (size_t)at, "%02x", addr->bytes[i]);
 }
@@ -125,7 +125,7 @@ static bool read_claim(int folder, const char *name, struct content *content)
     return is_read;
 }
 
-bool alb_cm_claim_find(uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
 {
     char path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
     bool is_ipv4 = alb_addr_is_ipv4(local), is_found = false;
@@ -135,7 +135,7 @@ bool alb_cm_claim_find(uint64_t service_id, const struct alb_addr *local, uint8_
         return false;
     for (unsigned i = 0; i < ALB_COUNT(tries) && !is_found; i++) {
         struct content content;
-        write_name(name, service_id, tries[i]);
+        write_name(name, gsi_index, service_id, tries[i]);
         is_found = read_claim(folder, name, &content) && content.is_listening &&
                    !(is_ipv4 && content.is_one_family && alb_addr_equals(tries[i], &any));
         if (is_found)
@@ -181,7 +181,7 @@ static bool is_taken(int folder, const struct alb_cm_place *place)
     }
     struct dirent *listed;
     bool is_taken = false;
-    write_prefix(prefix, place->service_id);
+    write_prefix(prefix, place->gsi_index, place->service_id);
     while (!is_taken && (listed = readdir(dir)))
         is_taken = is_in_the_way(folder, listed->d_name, prefix, place);
     closedir(dir);
@@ -223,7 +223,7 @@ static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *pla
     int folder = open_folder(folder_path, true);
     if (folder < 0)
         return errno;
-    write_name(name, place->service_id, &place->addr);
+    write_name(name, place->gsi_index, place->service_id, &place->addr);
     claim->fd = create_locked(folder, name);
     int error = claim->fd < 0 ? errno : 0;
     snprintf(claim->path, sizeof(claim->path), "%s/%s", folder_path, name);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who listens for what: the part of the host directory by which a connection request finds its process. A service that
-// a process listens for, or has bound a port of, is a small file named after network namespace, service and address.
-// Its process keeps it locked while it lives, so a claim ends with any kind of death (also while a forked child lives
-// on), and looking one up is a matter of opening at most three files. Claims are seen among processes of one user.
+// a process listens for, or has bound a port of, is a small file named after network namespace, kind of device (the
+// number of its connection manager's queue pair), service and address. Its process keeps it locked while it lives, so a
+// claim ends with any kind of death (also while a forked child lives on), and looking one up is a matter of opening at
+// most three files. Claims are seen among processes of one user.
 #pragma once
 
 #include "base/addr.h"
@@ -16,6 +17,7 @@ struct alb_cm_claim {
 };
 
 struct alb_cm_place {
+    uint8_t gsi_index; // number of the connection manager's queue pair in its slot
     uint64_t service_id;
     struct alb_addr addr; // one address; ::ffff:0.0.0.0: any of IPv4; ::: any
     bool is_one_family;   // :: does not stand for IPv4
@@ -32,4 +34,4 @@ void alb_cm_claim_end(struct alb_cm_claim *claim);
 
 // The slot of whoever listens for a service at that address; the claim for this very address wins over one for any.
 // False if nobody does.
-bool alb_cm_claim_find(uint64_t service_id, const struct alb_addr *local, uint8_t *slot);
+bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot);

@@ -110,17 +110,20 @@ static int open_edge(struct alb_device *device, const struct alb_device_options 
     struct alb_edge_stats *stats = &device->board.header->edge_stats;
     struct alb_siphash_key hash_key;
     uint8_t *buffers = get_pages(ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES);
-    void *idents = get_pages(alb_idents_bytes());
-    int error = buffers && idents && getrandom(&hash_key, sizeof(hash_key), 0) == sizeof(hash_key) ? 0 : ENOMEM;
+    bool icrc_ones = device->kind->icrc_ones; // nothing is to be learnt of peers then
+    void *idents = icrc_ones ? NULL : get_pages(alb_idents_bytes());
+    int error =
+        buffers && (idents || icrc_ones) && getrandom(&hash_key, sizeof(hash_key), 0) == sizeof(hash_key) ? 0 : ENOMEM;
     if (!error)
-        error = alb_sender_init(&device->sender, &device->port, stats, &options->faults, options->fault_seed);
+        error =
+            alb_sender_init(&device->sender, &device->port, stats, icrc_ones, &options->faults, options->fault_seed);
     if (error) {
         put_pages(buffers, ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES);
         put_pages(idents, alb_idents_bytes());
         return error;
     }
     const struct alb_rx_taker taker = {.context = device->engine, .datagrams = take_datagrams, .drop = take_drop};
-    device->idents = alb_idents_init(idents, &hash_key);
+    device->idents = idents ? alb_idents_init(idents, &hash_key) : NULL;
     alb_rx_init(&device->rx, &taker, stats, device->idents, device->port.slot, buffers);
     device->rx.capture = device->sender.capture = device->has_capture ? &device->capture : NULL;
     return 0;
@@ -136,6 +139,26 @@ static void close_edge(struct alb_device *device)
     device->rx.buffers = NULL;
 }
 
+// What the program's user chose for a transport that has a choice.
+static void choose_policies(struct alb_device *device, const struct alb_device_options *options,
+                            struct alb_engine_config *config)
+{
+    const char **const chosen[ALB_POLICIES] = {
+        [ALB_POLICY_LOSS] = &config->loss,
+        [ALB_POLICY_CONGESTION] = &config->congestion,
+        [ALB_POLICY_PATH] = &config->path,
+        [ALB_POLICY_CREDIT] = &config->credit,
+    };
+    memcpy(device->policies, options->policies, sizeof(device->policies)); // the engine goes on referring to them
+    for (unsigned i = 0; i < ALB_POLICIES; i++) {
+        if (device->policies[i][0])
+            *chosen[i] = device->policies[i];
+    }
+    if (options->path_max > 0)
+        config->path_max = options->path_max;
+    device->port.paths.limit = config->path_max;
+}
+
 static int open_engine(struct alb_device *device, const struct alb_device_options *options)
 {
     struct alb_engine_config config;
@@ -143,6 +166,9 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     config.memory = alb_device_memory();
     config.slot = device->port.slot;
     config.transport = device->kind->transport;
+    config.gsi_index = device->kind->gsi_index;
+    if (device->kind->has_choice)
+        choose_policies(device, options, &config);
     config.group_max = ALB_GROUPS_MAX;
     config.mtu_max_bytes = device->mtu_bytes;
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
@@ -272,6 +298,7 @@ int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const stru
     av->peer = *peer;
     av->gid_index = (uint8_t)gid_index;
     av->same_host = alb_address_is_local(peer);
+    av->peer_has_slots = device->kind->peers_have_slots && !alb_addr_is_multicast(peer);
     if (!av->same_host && !alb_addr_is_multicast(peer)) // a group has no need of port 4791 of ours
         atomic_store_explicit(&device->has_foreign_peers, true, memory_order_relaxed);
     return 0;

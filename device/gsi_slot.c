@@ -18,15 +18,17 @@ bool alb_gsi_slot(const uint8_t *bytes, uint32_t length, const struct alb_addr *
     struct alb_roce roce;
     struct alb_cm_message message;
     uint32_t offset, payload_bytes;
+    uint8_t gsi_index;
     if (length < ALB_ICRC_BYTES ||
         alb_roce_decode(bytes, length - ALB_ICRC_BYTES, &roce, &offset, &payload_bytes) != ALB_DROP_NONE ||
         roce.opcode != ALB_UD_SEND_ONLY || !alb_cm_decode(bytes + offset, payload_bytes, &message))
         return false;
+    gsi_index = (uint8_t)roce.dest_qpn;
     switch (message.type) {
     case ALB_CM_REQ:
-        return alb_cm_claim_find(message.req.service_id, local, slot);
+        return alb_cm_claim_find(gsi_index, message.req.service_id, local, slot);
     case ALB_CM_SIDR_REQ:
-        return alb_cm_claim_find(message.sidr_req.service_id, local, slot);
+        return alb_cm_claim_find(gsi_index, message.sidr_req.service_id, local, slot);
     case ALB_CM_SIDR_REP: // its request id is the asker's
         return slot_of_id(message.local_id, slot);
     default:

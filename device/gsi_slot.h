@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which process slot a message to queue pair 1 is for. A request names a service, and the claims say who listens for
-// it; everything else names a communication id, whose high 8 bits are the slot of the process that made it.
+// Which process slot a message to queue pair 1 or 3 is for. A request names a service, and the claims say who listens
+// for it; everything else names a communication id, whose high 8 bits are the slot of the process that made it.
 #pragma once
 
 #include "base/addr.h"

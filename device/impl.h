@@ -27,6 +27,7 @@ struct alb_device {
     struct alb_engine *engine;
     uint32_t mtu_bytes;
     uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
+    char policies[ALB_POLICIES][ALB_DEVICE_POLICY_MAX];
     void (*on_event)(void *context, const struct alb_event *event);
     void *event_context;
 

@@ -2,14 +2,21 @@
 // The table of devices, and choosing among them.
 #include "device/kind.h"
 
+#include "wire/mad.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct alb_device_kind kinds[ALB_DEVICE_NAMES] = {
-    {.name = "roce0", .transport = "rc"},
-    {.name = "albedo0", .transport = "csa"},
+    {.name = "roce0", .transport = "rc", .gsi_index = ALB_GSI_QPN},
+    {.name = "albedo0",
+     .transport = "csa",
+     .gsi_index = ALB_GSI_ALBEDO_QPN,
+     .icrc_ones = true,
+     .has_choice = true,
+     .peers_have_slots = true},
 };
 
 const char *alb_device_name(uint32_t index)

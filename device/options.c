@@ -125,6 +125,66 @@ static int parse_path(const char *name, char path[4096], char *error, size_t err
     return 0;
 }
 
+static int parse_paths(struct alb_device_options *options, char *error, size_t error_size)
+{
+    const char *paths = getenv("ALBEDO_PATHS");
+    char why[ALB_TEXT_ERROR_MAX];
+    uint64_t count = 0;
+    if (paths && *paths && !alb_text_parse_u64(paths, 1, ALB_PATH_NUMBERS, &count, why, sizeof(why))) {
+        snprintf(error, error_size, "ALBEDO_PATHS: %s", why);
+        return EINVAL;
+    }
+    options->path_max = (uint32_t)count;
+    return 0;
+}
+
+// Says what there is to choose from.
+static int refuse_policy(const char *variable, enum alb_policy policy, const char *value, char *error,
+                         size_t error_size)
+{
+    char choices[128] = "";
+    const char *name;
+    for (uint32_t i = 0; (name = alb_engine_policy_name("csa", policy, i)); i++) {
+        size_t length = strlen(choices);
+        snprintf(choices + length, sizeof(choices) - length, "%s%s", i ? ", " : "", name);
+    }
+    snprintf(error, error_size, "%s: \"%.64s\" is none of %s", variable, value, choices);
+    return EINVAL;
+}
+
+static int parse_policy(const char *variable, enum alb_policy policy, struct alb_device_options *options, char *error,
+                        size_t error_size)
+{
+    const char *value = getenv(variable), *name;
+    if (!value || !*value)
+        return 0;
+    if (strlen(value) >= ALB_DEVICE_POLICY_MAX) {
+        snprintf(error, error_size, "%s: longer than %d bytes", variable, ALB_DEVICE_POLICY_MAX - 1);
+        return EINVAL;
+    }
+    strcpy(options->policies[policy], value);
+    size_t length = strcspn(value, ":");
+    for (uint32_t i = 0; (name = alb_engine_policy_name("csa", policy, i)); i++) {
+        if (strlen(name) == length && memcmp(name, value, length) == 0)
+            return 0;
+    }
+    return refuse_policy(variable, policy, value, error, error_size);
+}
+
+static int parse_policies(struct alb_device_options *options, char *error, size_t error_size)
+{
+    static const char *const variables[ALB_POLICIES] = {
+        [ALB_POLICY_LOSS] = "ALBEDO_LOSS",
+        [ALB_POLICY_CONGESTION] = "ALBEDO_CONGESTION",
+        [ALB_POLICY_PATH] = "ALBEDO_PATH",
+        [ALB_POLICY_CREDIT] = "ALBEDO_CREDIT",
+    };
+    int result = 0;
+    for (unsigned i = 0; i < ALB_POLICIES && !result; i++)
+        result = parse_policy(variables[i], i, options, error, error_size);
+    return result;
+}
+
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size)
 {
     struct alb_device_options *parsed = calloc(1, sizeof(*parsed));
@@ -144,6 +204,10 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
         result = parse_path("ALBEDO_TRACE", parsed->trace_path, error, error_size);
     if (!result)
         result = parse_path("ALBEDO_STATS", parsed->stats_path, error, error_size);
+    if (!result)
+        result = parse_paths(parsed, error, error_size);
+    if (!result)
+        result = parse_policies(parsed, error, error_size);
     if (!result)
         *options = *parsed;
     free(parsed);

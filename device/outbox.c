@@ -16,8 +16,10 @@
 #define FULL_WAIT_MS   2
 #define FULL_WAITS_MAX 5
 
-void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats)
+void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats,
+                     bool icrc_ones)
 {
+    outbox->icrc_ones = icrc_ones;
     outbox->tx = tx;
     outbox->line = line;
     outbox->stats = stats;
@@ -25,6 +27,15 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
     outbox->count = 0;
     outbox->bytes = 0;
     outbox->flow.is_known = false;
+}
+
+void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, const struct alb_socket *socket,
+                     bool is_cut)
+{
+    enum alb_icrc_ident ident = outbox->icrc_ones ? ALB_ICRC_IDENT_ONES
+                                : is_cut          ? ALB_ICRC_IDENT_PLACE
+                                                  : ALB_ICRC_IDENT_ZERO;
+    alb_icrc_seal(&outbox->flow, outbox->tx, burst, &socket->local, ident);
 }
 
 static void add_control(struct msghdr *header, int level, int type, const void *value, size_t bytes)
@@ -84,7 +95,7 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
 {
     const struct alb_burst *burst = outbox->bursts[i];
     struct msghdr header = outbox->headers[i].msg_hdr;
-    alb_icrc_seal(&outbox->flow, outbox->tx, burst, &outbox->socket->local, ALB_ICRC_IDENT_ZERO);
+    alb_outbox_seal(outbox, burst, outbox->socket, false);
     header.msg_control = &outbox->controls[i];
     header.msg_controllen = 0;
     add_controls(&header, alb_addr_is_ipv4(&burst->peer.addr), burst->traffic_class, burst->hop_limit, 0);

@@ -36,6 +36,7 @@ struct alb_outbox {
     struct alb_tx *tx; // that the bursts belong to
     struct alb_line *line;
     struct alb_edge_stats *stats;
+    bool icrc_ones;
     struct alb_socket *socket; // all waiting messages are for this one
     uint32_t count;
     uint32_t bytes;            // of all that wait
@@ -50,7 +51,12 @@ struct alb_outbox {
     uint32_t datagrams[ALB_OUTBOX_MESSAGES];
 };
 
-void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats);
+void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats,
+                     bool icrc_ones);
+
+// Writes the ICRCs of a burst. is_cut: the kernel is to cut it, else each segment leaves alone.
+void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, const struct alb_socket *socket,
+                     bool is_cut);
 
 // Adds a message (iov and length are ignored for a copy); sends those before it first if they are for another socket or
 // too many, and all of them if they are many bytes.

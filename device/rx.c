@@ -5,6 +5,8 @@
 #include "device/carrier.h"
 #include "device/gsi_slot.h"
 #include "device/syscalls.h"
+#include "wire/csa.h"
+#include "wire/mad.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -67,6 +69,18 @@ static void capture(struct alb_rx *rx, const struct alb_datagram *datagram, uint
     alb_capture_datagram(rx->capture, &packet, &iov, datagram->length);
 }
 
+// The first frame of a CSA packet stands for all of it.
+static bool is_one_sided_csa(const uint8_t *bytes, uint32_t length)
+{
+    static const uint32_t ops = 1u << ALB_CSA_WRITE | 1u << ALB_CSA_WRITE_IMM | 1u << ALB_CSA_READ |
+                                1u << ALB_CSA_CMP_SWAP | 1u << ALB_CSA_FETCH_ADD | 1u << ALB_CSA_ATOMIC_WRITE;
+    if (length < ALB_CSA_OUTER_BYTES + 2 || bytes[0] != ALB_UD_SEND_ONLY ||
+        (bytes[6] << 8 | bytes[7]) != ALB_CSA_QPN_INDEX)
+        return false;
+    const uint8_t *frame = bytes + ALB_CSA_OUTER_BYTES;
+    return frame[0] == ALB_CSA_REQUEST && frame[1] < 32 && (ops >> frame[1] & 1);
+}
+
 static bool is_one_sided(uint8_t opcode)
 {
     const uint32_t kinds = ALB_OPCODE_WRITE | ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE;
@@ -86,7 +100,8 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         .bytes = bytes,
         .length = length,
     };
-    bool is_good = alb_idents_check(rx->idents, datagram, &identification, now);
+    bool is_good = rx->idents ? alb_idents_check(rx->idents, datagram, &identification, now)
+                              : alb_icrc_check_ones(&rx->flow, datagram);
     if (rx->capture)
         capture(rx, datagram, identification, now);
     if (!is_good) {
@@ -94,14 +109,14 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);
         return;
     }
-    rx->one_sided += is_one_sided(bytes[0]);
+    rx->one_sided += rx->idents ? is_one_sided(bytes[0]) : is_one_sided_csa(bytes, length);
     datagram->length = length - ALB_ICRC_BYTES;
     if (++rx->count == ALB_RX_DATAGRAMS)
         hand_on(rx, now);
 }
 
-// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 whatever process they
-// mean; where the message does not tell, it is for whoever holds the port.
+// The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 (of albedo0: 3) whatever
+// process they mean; where the message does not tell, it is for whoever holds the port.
 static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length)
 {
     uint8_t slot;
@@ -110,7 +125,7 @@ static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, c
     alb_qpn qpn = (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
     if (qpn == ALB_MULTICAST_QPN) // goes to groups' addresses only, and they have sockets of their own
         return rx->own_slot;
-    if (qpn > 1)
+    if (qpn > ALB_GSI_QPN && qpn != ALB_GSI_ALBEDO_QPN)
         return alb_slot_of_qpn(qpn);
     return alb_gsi_slot(bytes, length, local, &slot) ? slot : rx->own_slot;
 }

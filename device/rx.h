@@ -32,7 +32,8 @@ struct alb_rx_control {
 struct alb_rx {
     struct alb_rx_taker taker;
     struct alb_edge_stats *stats;
-    struct alb_idents *idents;
+    struct alb_idents *idents;   // NULL: ICRCs take the IPv4 identification as ones
+    struct alb_icrc_flow flow;   // that was checked last, without idents
     struct alb_capture *capture; // NULL: none
     uint8_t own_slot;
     struct alb_relay relay;
@@ -47,7 +48,8 @@ struct alb_rx {
     uint8_t *buffers; // ALB_RX_MESSAGES * ALB_RX_BUFFER_BYTES
 };
 
-// buffers are page-aligned, touched only as far as messages fill them.
+// idents NULL: ICRCs take the IPv4 identification as ones. buffers are page-aligned, touched only as far as messages
+// fill them.
 void alb_rx_init(struct alb_rx *rx, const struct alb_rx_taker *taker, struct alb_edge_stats *stats,
                  struct alb_idents *idents, uint8_t own_slot, uint8_t *buffers);
 

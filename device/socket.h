@@ -6,6 +6,9 @@
 
 #include <sys/socket.h>
 
+// Of one datagram, or one burst: a multiple of four that fits an IPv4 packet and an IPv6 one.
+#define ALB_UDP_PAYLOAD_MAX 65484
+
 struct alb_socket {
     int fd;
     struct alb_endpoint local;

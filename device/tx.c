@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb_edge_stats *stats,
+int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb_edge_stats *stats, bool icrc_ones,
                     const struct alb_faults_spec *faults, uint64_t fault_seed)
 {
     sender->port = port;
@@ -25,7 +25,7 @@ int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb
         .burst_segments_max = sender->has_faults ? 1 : ALB_TX_BURST_SEGMENTS, // faults are for single datagrams
         .burst_bytes_max = ALB_TX_BURST_BYTES,
     };
-    alb_outbox_init(&sender->outbox, &sender->tx, &sender->faults.line, stats);
+    alb_outbox_init(&sender->outbox, &sender->tx, &sender->faults.line, stats, icrc_ones);
     return sender->has_faults ? alb_fault_line_init(&sender->faults, faults, fault_seed, stats) : 0;
 }
 
@@ -127,8 +127,7 @@ static void send_burst(struct alb_sender *sender, struct alb_socket *socket, con
     bool is_cut = burst->segment_count > 1 && socket->gso_works && iov_count <= IOV_MAX &&
                   !alb_carrier_is_needed(&socket->local.addr, &burst->peer.addr);
     struct alb_outbox_message message = message_of(socket, burst);
-    alb_icrc_seal(&sender->outbox.flow, &sender->tx, burst, &socket->local,
-                  is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO);
+    alb_outbox_seal(&sender->outbox, burst, socket, is_cut);
     for (uint32_t s = 0; sender->capture && s < burst->segment_count; s++) {
         const struct alb_segment *segment = &sender->tx.segments[burst->segment_first + s];
         capture(sender, &socket->local, &message, &sender->tx.iov[segment->iov_first], segment->length,
@@ -175,7 +174,7 @@ static void send_faulty(struct alb_sender *sender, struct alb_socket *socket, co
     if (alb_fault_verdict_is_none(&verdict)) {
         send_burst(sender, socket, burst, now);
     } else {
-        alb_icrc_seal(&sender->outbox.flow, &sender->tx, burst, &socket->local, ALB_ICRC_IDENT_ZERO);
+        alb_outbox_seal(&sender->outbox, burst, socket, false);
         alb_fault_line_take(&sender->faults, &verdict, &sender->tx, burst, socket, now);
         send_copies_due(sender, now);
     }

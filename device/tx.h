@@ -11,9 +11,9 @@
 #define ALB_TX_BURSTS         32
 #define ALB_TX_SEGMENTS       256
 #define ALB_TX_IOVS           2048
-#define ALB_TX_BYTES          (ALB_TX_SEGMENTS * 64) // header and trailer of each segment
-#define ALB_TX_BURST_SEGMENTS 64                     // UDP_MAX_SEGMENTS before Linux 6.9
-#define ALB_TX_BURST_BYTES    65487                  // as UDP payload it fits an IPv4 packet and an IPv6 one
+#define ALB_TX_BYTES          (256 << 10) // headers and trailers, and small operations that are gathered
+#define ALB_TX_BURST_SEGMENTS 64          // UDP_MAX_SEGMENTS before Linux 6.9
+#define ALB_TX_BURST_BYTES    ALB_UDP_PAYLOAD_MAX
 
 struct alb_sender {
     struct alb_tx tx; // for alb_engine_tx to fill
@@ -29,8 +29,8 @@ struct alb_sender {
     _Alignas(64) uint8_t byte_room[ALB_TX_BYTES];
 };
 
-// sender is zeroed. faults may be all zero: none. ENOMEM.
-int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb_edge_stats *stats,
+// sender is zeroed. icrc_ones: ICRCs take the IPv4 identification as ones. faults may be all zero: none. ENOMEM.
+int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb_edge_stats *stats, bool icrc_ones,
                     const struct alb_faults_spec *faults, uint64_t fault_seed);
 void alb_sender_fini(struct alb_sender *sender);
 

@@ -26,7 +26,12 @@ struct node {
 static char base[64];
 static struct node nodes[DEVICES];
 
-static int setup(void **state)
+static uint8_t gsi_index(const struct node *node)
+{
+    return node->device->kind->gsi_index;
+}
+
+static int open_nodes(const char *const names[DEVICES])
 {
     strcpy(base, "/tmp/albedo-relay-XXXXXX");
     assert_non_null(mkdtemp(base));
@@ -38,11 +43,32 @@ static int setup(void **state)
     struct alb_device_options *options = pair_options(address);
     for (int i = 0; i < DEVICES; i++) {
         nodes[i] = (struct node){.claim.fd = -1};
-        assert_int_equal(alb_device_create("roce0", options, &nodes[i].device), 0);
+        assert_int_equal(alb_device_create(names[i], options, &nodes[i].device), 0);
     }
     free(options);
     assert_int_equal(alb_device_slot(nodes[0].device), 0);
     return 0;
+}
+
+static int setup(void **state)
+{
+    return open_nodes((const char *const[]){"roce0", "roce0", "roce0"});
+}
+
+static int setup_albedo(void **state)
+{
+    return open_nodes((const char *const[]){"albedo0", "albedo0", "albedo0"});
+}
+
+// The port is held by a device of another kind than those that talk.
+static int setup_roce_in_front(void **state)
+{
+    return open_nodes((const char *const[]){"roce0", "albedo0", "albedo0"});
+}
+
+static int setup_albedo_in_front(void **state)
+{
+    return open_nodes((const char *const[]){"albedo0", "roce0", "roce0"});
 }
 
 static int teardown(void **state)
@@ -71,7 +97,8 @@ static uint64_t service(void)
 static void listen_at(struct node *node)
 {
     struct alb_cm_listen listen = {.service_id = service(), .backlog = 4};
-    struct alb_cm_place place = {.service_id = service(), .slot = alb_device_slot(node->device)};
+    struct alb_cm_place place = {
+        .gsi_index = gsi_index(node), .service_id = service(), .slot = alb_device_slot(node->device)};
     assert_int_equal(alb_cm_claim(&node->claim, &place), 0);
     assert_int_equal(alb_cm_claim_listen(&node->claim), 0);
     alb_device_lock(node->device);
@@ -90,7 +117,7 @@ static void connect_from(struct node *node)
         .max_cm_retries = 15,
         .primary.ack_timeout = 10,
     };
-    struct alb_cm_target target = {.gsi_qpn = ALB_GSI_QPN};
+    struct alb_cm_target target = {.gsi_qpn = gsi_index(node)};
     assert_int_equal(alb_device_resolve(node->device, 0, alb_device_gid(node->device, 0), &target.av), 0);
     assert_true(target.av.same_host);
     alb_device_lock(node->device);
@@ -155,6 +182,13 @@ static void relay__to_the_holder_itself(void **state)
     connect_and_part(&nodes[2], &nodes[0]);
 }
 
+static void relay__listeners_of_both_kinds(void **state)
+{
+    listen_at(&nodes[0]);
+    connect_and_part(&nodes[2], &nodes[1]);
+    assert_null(nodes[0].id);
+}
+
 static void relay__nobody_listens(void **state)
 {
     connect_from(&nodes[1]);
@@ -187,8 +221,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(relay__from_the_first_slot_to_another, setup, teardown),
         cmocka_unit_test_setup_teardown(relay__between_two_that_do_not_hold_the_port, setup, teardown),
+        cmocka_unit_test_setup_teardown(relay__between_two_that_do_not_hold_the_port, setup_albedo, teardown),
+        cmocka_unit_test_setup_teardown(relay__between_two_that_do_not_hold_the_port, setup_roce_in_front, teardown),
+        cmocka_unit_test_setup_teardown(relay__between_two_that_do_not_hold_the_port, setup_albedo_in_front, teardown),
         cmocka_unit_test_setup_teardown(relay__to_the_holder_itself, setup, teardown),
+        cmocka_unit_test_setup_teardown(relay__to_the_holder_itself, setup_albedo, teardown),
+        cmocka_unit_test_setup_teardown(relay__listeners_of_both_kinds, setup_roce_in_front, teardown),
         cmocka_unit_test_setup_teardown(relay__nobody_listens, setup, teardown),
+        cmocka_unit_test_setup_teardown(relay__nobody_listens, setup_albedo, teardown),
         cmocka_unit_test_setup_teardown(event__reaches_the_devices_handler, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

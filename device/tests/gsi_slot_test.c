@@ -31,9 +31,11 @@ static int teardown(void **state)
     return rmdir(base);
 }
 
+static alb_qpn gsi_qpn = ALB_GSI_QPN;
+
 static void write_datagram(const struct alb_cm_message *message, uint8_t bytes[DATAGRAM_BYTES])
 {
-    const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY, .dest_qpn = ALB_GSI_QPN, .qkey = ALB_GSI_QKEY};
+    const struct alb_roce roce = {.opcode = ALB_UD_SEND_ONLY, .dest_qpn = gsi_qpn, .qkey = ALB_GSI_QKEY};
     memset(bytes, 0, DATAGRAM_BYTES);
     alb_cm_encode(message, bytes + alb_roce_encode(&roce, bytes));
 }
@@ -51,7 +53,8 @@ static void slot__of_a_request_is_its_listeners(void **state)
 {
     struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 0x05000000, .req = {.service_id = 7}};
     struct alb_cm_message sidr = {.type = ALB_CM_SIDR_REQ, .local_id = 0x05000000, .sidr_req = {.service_id = 7}};
-    struct alb_cm_place place = {.service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 200};
+    struct alb_cm_place place = {
+        .gsi_index = ALB_GSI_QPN, .service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 200};
     struct alb_cm_claim claim;
     assert_int_equal(slot_of(&req), -1);
     assert_int_equal(slot_of(&sidr), -1);
@@ -60,6 +63,30 @@ static void slot__of_a_request_is_its_listeners(void **state)
     assert_int_equal(slot_of(&req), 200);
     assert_int_equal(slot_of(&sidr), 200);
     alb_cm_claim_end(&claim);
+}
+
+// One service, listened for at a device of each kind.
+static void slot__of_a_request_by_kind(void **state)
+{
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 0x05000000, .req = {.service_id = 7}};
+    struct alb_cm_place roce = {
+        .gsi_index = ALB_GSI_QPN, .service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 20};
+    struct alb_cm_place albedo = roce;
+    struct alb_cm_claim claims[2];
+    albedo.gsi_index = ALB_GSI_ALBEDO_QPN;
+    albedo.slot = 30;
+    assert_int_equal(alb_cm_claim(&claims[0], &roce), 0);
+    assert_int_equal(alb_cm_claim_listen(&claims[0]), 0);
+    gsi_qpn = ALB_GSI_ALBEDO_QPN;
+    assert_int_equal(slot_of(&req), -1);
+    assert_int_equal(alb_cm_claim(&claims[1], &albedo), 0);
+    assert_int_equal(alb_cm_claim_listen(&claims[1]), 0);
+    assert_int_equal(slot_of(&req), 30);
+    gsi_qpn = ALB_GSI_QPN;
+    assert_int_equal(slot_of(&req), 20);
+    alb_cm_claim_end(&claims[0]);
+    assert_int_equal(slot_of(&req), -1);
+    alb_cm_claim_end(&claims[1]);
 }
 
 static void slot__of_the_rest_is_the_ids(void **state)
@@ -96,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(slot__of_a_request_is_its_listeners, setup, teardown),
+        cmocka_unit_test_setup_teardown(slot__of_a_request_by_kind, setup, teardown),
         cmocka_unit_test_setup_teardown(slot__of_the_rest_is_the_ids, setup, teardown),
         cmocka_unit_test(slot__of_what_is_no_message),
     };

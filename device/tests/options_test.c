@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const variables[] = {"ALBEDO_NET",  "ALBEDO_FAULTS", "ALBEDO_SEED",
-                                        "ALBEDO_PCAP", "ALBEDO_TRACE",  "ALBEDO_STATS"};
+static const char *const variables[] = {"ALBEDO_NET",        "ALBEDO_FAULTS", "ALBEDO_SEED",  "ALBEDO_PCAP",
+                                        "ALBEDO_TRACE",      "ALBEDO_STATS",  "ALBEDO_PATHS", "ALBEDO_LOSS",
+                                        "ALBEDO_CONGESTION", "ALBEDO_PATH",   "ALBEDO_CREDIT"};
 static struct alb_device_options options;
 static char error[512];
 
@@ -110,12 +111,63 @@ static void options__paths(void **state)
     refuses("ALBEDO_PCAP", longer, "longer");
 }
 
+static void options__path_max(void **state)
+{
+    assert_int_equal(parse(NULL, NULL), 0);
+    assert_int_equal(options.path_max, 0);
+    assert_int_equal(parse("ALBEDO_PATHS", "64"), 0);
+    assert_int_equal(options.path_max, 64);
+    static const char *const wrong[] = {"0", "65", "-1", "many", "4 "};
+    for (size_t i = 0; i < ALB_COUNT(wrong); i++) {
+        assert_int_equal(parse("ALBEDO_PATHS", wrong[i]), EINVAL);
+        assert_non_null(strstr(error, "ALBEDO_PATHS"));
+    }
+}
+
+static void options__policies(void **state)
+{
+    assert_int_equal(parse("ALBEDO_LOSS", "irn"), 0);
+    assert_string_equal(options.policies[ALB_POLICY_LOSS], "irn");
+    assert_string_equal(options.policies[ALB_POLICY_CONGESTION], "");
+    assert_int_equal(parse("ALBEDO_LOSS", "fixed:interval=200us"), 0);
+    assert_string_equal(options.policies[ALB_POLICY_LOSS], "fixed:interval=200us");
+    assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn"), 0);
+    assert_string_equal(options.policies[ALB_POLICY_CONGESTION], "dcqcn");
+    assert_int_equal(parse("ALBEDO_PATH", "spray"), 0);
+    assert_int_equal(parse("ALBEDO_CREDIT", "off"), 0);
+    assert_string_equal(options.policies[ALB_POLICY_CREDIT], "off");
+    assert_int_equal(parse("ALBEDO_CREDIT", ""), 0);
+    assert_string_equal(options.policies[ALB_POLICY_CREDIT], "");
+}
+
+static void options__policies_that_are_none(void **state)
+{
+    assert_int_equal(parse("ALBEDO_LOSS", "gone"), EINVAL);
+    assert_string_equal(error, "ALBEDO_LOSS: \"gone\" is none of csa, go-back-n, irn, fixed, sleek");
+    assert_int_equal(parse("ALBEDO_CONGESTION", "dcqc"), EINVAL);
+    assert_non_null(strstr(error, "window, dcqcn, fixed, none"));
+    assert_int_equal(parse("ALBEDO_PATH", "single path"), EINVAL);
+    assert_int_equal(parse("ALBEDO_CREDIT", ":off"), EINVAL);
+    char endless[4096];
+    memset(endless, 'x', sizeof(endless));
+    memcpy(endless, "irn:", 4);
+    endless[sizeof(endless) - 1] = 0;
+    assert_int_equal(parse("ALBEDO_LOSS", endless), EINVAL);
+    assert_non_null(strstr(error, "longer"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options__loopback_by_default), cmocka_unit_test(options__addresses_in_order),
-        cmocka_unit_test(options__interfaces),          cmocka_unit_test(options__wrong_addresses),
-        cmocka_unit_test(options__faults_and_seed),     cmocka_unit_test(options__paths),
+        cmocka_unit_test(options__loopback_by_default),
+        cmocka_unit_test(options__addresses_in_order),
+        cmocka_unit_test(options__interfaces),
+        cmocka_unit_test(options__wrong_addresses),
+        cmocka_unit_test(options__faults_and_seed),
+        cmocka_unit_test(options__paths),
+        cmocka_unit_test(options__path_max),
+        cmocka_unit_test(options__policies),
+        cmocka_unit_test(options__policies_that_are_none),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -222,6 +222,7 @@ int rdma_destroy_id(struct rdma_cm_id *outer)
 static int claim(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t port)
 {
     struct alb_cm_place place = {
+        .gsi_index = alb_engine_configuration(rdmacm_engine())->gsi_index,
         .service_id = alb_cm_service_id((enum alb_cm_port_space)id->id.ps, port),
         .addr = *addr,
         .is_one_family = id->is_one_family,

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What albedo0 asks of the edge beside what roce0 does: marks on every packet, paths, an ICRC that leaves the
+// identification out, and the largest datagrams there are.
+#include "device/tests/end.h"
+
+#include <string.h>
+
+// DSCP and ECN, CE too: what a router marked looks the same.
+static void alb_edge__every_datagram_has_its_traffic_class(const char *address_a, const char *address_b)
+{
+    static const uint8_t classes[] = {0, 2, 2, 2, 3, 3, 2, 0xbb, 1, 0, 0, 0, 2, 2, 0xb8};
+    struct end *a = end_open(address_a), *b = end_open(address_b);
+    struct alb_endpoint peer = end_endpoint(b);
+    for (uint32_t batch = 0; batch < 3; batch++) {
+        for (uint32_t i = 0; i < ALB_COUNT(classes); i++) {
+            end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1 + i % 2, 8, 8);
+            a->sender->tx.bursts[a->sender->tx.burst_count - 1].traffic_class = classes[i];
+        }
+        end_send(a, 1);
+    }
+    end_receive_all(b);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < 3 * ALB_COUNT(classes); i++)
+        for (uint32_t k = 0; k < 1 + i % ALB_COUNT(classes) % 2; k++)
+            assert_int_equal(b->taken[taken++].traffic_class, classes[i % ALB_COUNT(classes)]);
+    assert_int_equal(b->count, taken);
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__traffic_class_ipv4(void **state)
+{
+    alb_edge__every_datagram_has_its_traffic_class("127.94.0.1", "127.94.0.2");
+}
+
+static void alb_edge__traffic_class_ipv6(void **state)
+{
+    if (!end_has_ipv6())
+        skip();
+    alb_edge__every_datagram_has_its_traffic_class("::1", "::1");
+}
+
+// Sends a burst by each path from 0 to 5, where there are 4.
+static void send_by_six_paths(struct end *a, struct end *b)
+{
+    struct alb_endpoint peer = end_endpoint(b);
+    for (uint16_t path = 0; path < 6; path++) {
+        end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, a->sender->has_faults ? 1 : 3, 1000, 1000);
+        a->sender->tx.bursts[a->sender->tx.burst_count - 1].path = path;
+    }
+    end_send(a, 1);
+    alb_sender_send_due(a->sender, ALB_NS_PER_MS);
+    end_receive_all(b);
+}
+
+static void paths_have_ports(const char *address_a, const char *address_b, const struct alb_faults_spec *faults)
+{
+    struct end *a = end_open_at(address_a, 0, faults), *b = end_open(address_b);
+    uint32_t each = faults ? 1 : 3;
+    a->port.paths.limit = 4;
+    for (uint32_t round = 0; round < 2; round++) {
+        send_by_six_paths(a, b);
+        assert_int_equal(b->count, 6 * each); // none with a bad ICRC: it covers the port
+        uint16_t ports[6];
+        for (uint32_t i = 0; i < 6; i++) {
+            ports[i] = b->taken[i * each].peer.port;
+            assert_int_equal(b->taken[i * each + each - 1].peer.port, ports[i]);
+            assert_true(alb_addr_equals(&b->taken[i * each].peer.addr, &a->port.addresses[0]));
+        }
+        assert_int_equal(ports[0], end_endpoint(a).port);
+        assert_int_equal(ports[4], ports[0]); // beyond the limit
+        assert_int_equal(ports[5], ports[0]);
+        for (uint32_t i = 0; i < 4; i++)
+            for (uint32_t k = 0; k < i; k++)
+                assert_int_not_equal(ports[i], ports[k]);
+        assert_int_equal(a->stats.counter[ALB_EDGE_tx_path_fallback], 2 * each * (round + 1));
+        end_clear(b);
+    }
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__paths_have_ports(void **state)
+{
+    paths_have_ports("127.94.0.22", "127.94.0.23", NULL);
+    if (end_has_ipv6())
+        paths_have_ports("::1", "::1", NULL);
+}
+
+static void alb_edge__paths_with_faults(void **state)
+{
+    struct alb_faults_spec faults;
+    char why[ALB_FAULTS_ERROR_MAX];
+    assert_true(alb_faults_parse("delay=1us..1us", &faults, why, sizeof(why)));
+    paths_have_ports("127.94.0.22", "127.94.0.23", &faults);
+}
+
+// Bursts, single datagrams and large ones, with and without GSO, sealed as albedo0 does; a device of the other kind
+// hears nothing of them.
+static void ones_arrive(const char *address_a, const char *address_b)
+{
+    struct end *a = end_open_with(address_a, 0, true, NULL), *b = end_open_with(address_b, 0, true, NULL);
+    struct alb_endpoint peer = end_endpoint(b);
+    alb_qpn qpn = (uint32_t)b->port.slot << 16 | 0x100;
+    for (int round = 0; round < 2; round++) {
+        end_add_burst(a, &peer, qpn, 1, 8, 8);
+        end_add_burst(a, &peer, qpn, 5, 8000, 4);
+        end_add_burst(a, &peer, qpn, 1, 8192, 8192);
+        end_send(a, 1);
+        end_receive_all(b);
+        a->port.own[0].gso_works = false;
+    }
+    assert_int_equal(b->count, 14);
+    assert_int_equal(b->dropped[ALB_DROP_BAD_ICRC], 0);
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__icrc_of_ones(void **state)
+{
+    ones_arrive("127.94.0.24", "127.94.0.25");
+    if (end_has_ipv6())
+        ones_arrive("::1", "::1");
+}
+
+static void alb_edge__icrc_of_ones_is_not_the_other(void **state)
+{
+    struct end *a = end_open_with("127.94.0.24", 0, true, NULL), *b = end_open("127.94.0.25");
+    struct alb_endpoint to_a = end_endpoint(a), to_b = end_endpoint(b);
+    for (uint32_t i = 0; i < 20; i++) {
+        end_add_burst(a, &to_b, 0x100, 1, 8, 8);
+        end_send(a, 1);
+        end_add_burst(b, &to_a, 0x100, 1, 8, 8);
+        end_send(b, 1);
+        end_receive_all(a);
+        end_receive_all(b);
+    }
+    assert_int_equal(a->count, 0);
+    assert_int_equal(a->dropped[ALB_DROP_BAD_ICRC], 20);
+    assert_true(b->dropped[ALB_DROP_BAD_ICRC] + b->count == 20);
+    end_close(a);
+    end_close(b);
+}
+
+// The largest datagram there is comes whole, as one reference and as a thousand.
+static void alb_edge__largest_datagram(void **state)
+{
+    static uint8_t payload[ALB_UDP_PAYLOAD_MAX];
+    struct end *a = end_open_with("127.94.0.24", 0, true, NULL), *b = end_open_with("127.94.0.25", 0, true, NULL);
+    const uint32_t bytes = sizeof(payload) - ALB_BTH_BYTES - ALB_ICRC_BYTES;
+    for (uint32_t i = 0; i < sizeof(payload); i++)
+        payload[i] = (uint8_t)(i * 7);
+    for (uint32_t parts = 1; parts <= 1022; parts += 1021) {
+        struct alb_tx *tx = &a->sender->tx;
+        uint32_t each = bytes / parts;
+        uint8_t *header = tx->bytes;
+        end_put_headers(header, 0x100, 5);
+        tx->iov[tx->iov_count++] = (struct iovec){header, ALB_BTH_BYTES};
+        for (uint32_t i = 0; i < parts; i++)
+            tx->iov[tx->iov_count++] = (struct iovec){payload + i * each, i + 1 < parts ? each : bytes - i * each};
+        tx->iov[tx->iov_count++] = (struct iovec){header + 16, ALB_ICRC_BYTES};
+        tx->segments[tx->segment_count++] =
+            (struct alb_segment){.iov_count = (uint16_t)tx->iov_count, .length = sizeof(payload)};
+        tx->bursts[tx->burst_count++] = (struct alb_burst){
+            .peer = end_endpoint(b),
+            .local = {.addr = a->port.addresses[0]},
+            .segment_count = 1,
+            .segment_bytes = sizeof(payload),
+        };
+        end_send(a, 1);
+        end_receive_all(b);
+        assert_int_equal(b->count, 1);
+        assert_int_equal(b->taken[0].length, ALB_UDP_PAYLOAD_MAX - ALB_ICRC_BYTES);
+        assert_memory_equal(b->bytes[0] + ALB_BTH_BYTES, payload, bytes);
+        end_clear(b);
+    }
+    end_close(a);
+    end_close(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_edge__traffic_class_ipv4), cmocka_unit_test(alb_edge__traffic_class_ipv6),
+        cmocka_unit_test(alb_edge__paths_have_ports),   cmocka_unit_test(alb_edge__paths_with_faults),
+        cmocka_unit_test(alb_edge__icrc_of_ones),       cmocka_unit_test(alb_edge__icrc_of_ones_is_not_the_other),
+        cmocka_unit_test(alb_edge__largest_datagram),
+    };
+    return cmocka_run_group_tests_name("edge_albedo", tests, NULL, NULL);
+}
