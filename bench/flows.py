@@ -58,13 +58,13 @@ class Runner:
     def run(self, way, here, theres, options, seconds=60):
         return self.start(way, here, theres, options).result(seconds)
 
-    def counters(self):
-        """Of each of our devices in the last flow: {"counters": …, "edge": …, …}."""
-        found = []
-        for name in sorted(os.listdir(self.folder.name)):
-            with open(os.path.join(self.folder.name, name)) as file:
-                found.append(json.load(file))
-        return found
+    def total(self, name):
+        """A counter, over all of our devices in the last flow."""
+        total = 0
+        for entry in os.listdir(self.folder.name):
+            with open(os.path.join(self.folder.name, entry)) as file:
+                total += json.load(file)["counters"].get(name, 0)
+        return total
 
 
 class Running:

@@ -44,7 +44,8 @@ class Bench:
                 "least_share": min(received["senders"]) / max(1, max(received["senders"])), "shares": received["senders"],
                 "receiver_kib": received["peak_kib"], "receiver_before_kib": received["peak_before_kib"],
                 "bottleneck_drops": after["drops"] - before["drops"], "bottleneck_packets": after["packets"] - before["packets"],
-                "ecn_capable": seen, "ecn_marked": marked, "cpu_s": received["cpu_s_all"]}
+                "ecn_capable": seen, "ecn_marked": marked, "marks_received": self.runner.total("ecn_marked_pkts"),
+                "packets_sent_again": self.runner.total("retransmitted_pkts"), "cpu_s": received["cpu_s_all"]}
 
 
 def runs_of(bench, way):
@@ -88,7 +89,8 @@ def check(bench, ways):
         count.result("%s: bounded memory at the receiver" % way.name, memory <= bench.memory_bound_kib(), "%d KiB" % memory)
         if way.name == "albedo0":
             count.result("albedo0: packets say that they may be marked", rows[2]["ecn_capable"] > 0, "%d" % rows[2]["ecn_capable"])
-            count.result("albedo0: marks were made", rows[2]["ecn_marked"] > 0, "%d" % rows[2]["ecn_marked"])
+            count.result("albedo0: marks are made and counted", rows[2]["ecn_marked"] > 0 and rows[2]["marks_received"] > 0,
+                         "%d made, %d counted" % (rows[2]["ecn_marked"], rows[2]["marks_received"]))
     count.finish()
 
 

@@ -32,7 +32,7 @@ class Row:
     def __init__(self, way, share, bursts):
         self.way, self.share, self.bursts = way, share, bursts
         self.goodput, self.p50, self.p99 = [], [], []
-        self.carried_bytes, self.seen, self.lost = 0, 0, 0
+        self.carried_bytes, self.seen, self.lost, self.sent_again = 0, 0, 0, 0
         self.errors = []
 
     def name(self):
@@ -43,7 +43,8 @@ class Row:
         return self.seen >= self.carried_bytes / MTU
 
     def record(self):
-        row = {"way": self.way.name, "share": self.share, "bursts": self.bursts, "packets_seen": self.seen, "packets_lost": self.lost}
+        row = {"way": self.way.name, "share": self.share, "bursts": self.bursts, "packets_seen": self.seen, "packets_lost": self.lost,
+               "packets_sent_again": self.sent_again}
         for name in ("goodput", "p50", "p99"):
             values = getattr(self, name)
             if values:
@@ -73,9 +74,11 @@ class Bench:
             received, _ = self.runner.run(row.way, here, [there], stream, a.limit)
             row.goodput.append(received["bytes_per_s"])
             row.carried_bytes += received["messages"] * MIB
+            row.sent_again += self.runner.total("retransmitted_pkts")
             exchange = ["--size", str(64 * KIB), "--exchange", str(a.messages), "--seconds", str(3 * a.seconds)]
             received, _ = self.runner.run(row.way, here, [there], exchange, a.limit)
             row.carried_bytes += received["messages"] * 64 * KIB
+            row.sent_again += self.runner.total("retransmitted_pkts")
             row.p50.append(received["one_way"]["p50_us"])
             row.p99.append(received["one_way"]["p99_us"])
         except (Failed, KeyError) as failure:
@@ -119,8 +122,8 @@ def verdicts(rows):
 
 def print_table(rows):
     judged = verdicts(rows)
-    print("\n%-14s %-12s %10s %8s  %9s %9s %8s  %10s %9s  %s" % ("loss", "way", "1 MiB MB/s", "of clean", "P50 us", "P99 us", "of clean",
-                                                                "seen", "lost", "goals"))
+    print("\n%-14s %-12s %10s %8s  %9s %9s %8s  %10s %9s %9s  %s" % ("loss", "way", "1 MiB MB/s", "of clean", "P50 us", "P99 us", "of clean",
+                                                                "seen", "lost", "again", "goals"))
     for row in rows:
         if row.errors and not row.goodput:
             print("%-14s %-12s failed: %s" % (row.name(), row.way.name, row.errors[0].splitlines()[0]))
@@ -131,9 +134,9 @@ def print_table(rows):
         if row.errors:
             goals.append("%d failed" % len(row.errors))
         p50, p99 = (("%.0f" % statistics.median(values) if values else "-") for values in (row.p50, row.p99))
-        print("%-14s %-12s %10.1f %8s  %9s %9s %8s  %10d %9d  %s" % (
+        print("%-14s %-12s %10.1f %8s  %9s %9s %8s  %10d %9d %9s  %s" % (
             row.name(), row.way.name, statistics.median(row.goodput) / 1e6, ratios.get("goodput", "-"), p50, p99,
-            ratios.get("P99", "-"), row.seen, row.lost, ", ".join(goals)))
+            ratios.get("P99", "-"), row.seen, row.lost, row.sent_again if row.way.is_ours() else "", ", ".join(goals)))
 
 
 def run_rounds(bench, rows, rounds):
