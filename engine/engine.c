@@ -36,6 +36,12 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .gsi_index = ALB_GSI_QPN,
         .credit = "end-to-end",
         .path_max = 4,
+        .csa_payload_bytes = 65504,
+        .csa_pool_bytes = 64 << 20,
+        .csa_early_bytes_max = 32 << 20,
+        .csa_window_segments = 4096,
+        .csa_margin_min_ns = 100,
+        .csa_probe_min_ns = 0,
         .unreliable_bytes_per_s = 1000000000,
         .ack_timeout_min_ns = 0,
     };
@@ -60,6 +66,11 @@ int alb_engine_config_transport(struct alb_engine_config *config, const char *tr
     config->window_min_bytes = is_csa ? 4 << 10 : 16 << 10;
     config->window_max_bytes = is_csa ? 16 << 20 : 2 << 20;
     return 0;
+}
+
+static bool is_csa(const struct alb_engine_config *config)
+{
+    return strcmp(config->transport, "csa") == 0;
 }
 
 static int check_config(const struct alb_engine_config *config)
@@ -87,13 +98,12 @@ static int check_config(const struct alb_engine_config *config)
 
 static int init_policies(struct alb_engine *engine)
 {
-    engine->loss = alb_loss_find(engine->config.loss);
+    engine->loss = is_csa(&engine->config) ? NULL : alb_loss_find(engine->config.loss);
     engine->congestion = alb_congestion_find(engine->config.congestion);
     engine->path = alb_path_find(engine->config.path);
-    if (!engine->loss || !engine->congestion || !engine->path)
+    if ((!engine->loss && !is_csa(&engine->config)) || !engine->congestion || !engine->path)
         return EINVAL;
-    bool is_csa = strcmp(engine->config.transport, "csa") == 0;
-    return is_csa || engine->path->choose ? 0 : EINVAL;
+    return is_csa(&engine->config) || engine->path->choose ? 0 : EINVAL;
 }
 
 static int init_tables(struct alb_engine *engine)
@@ -106,11 +116,14 @@ static int init_tables(struct alb_engine *engine)
         error = alb_peers_init(engine);
     if (!error)
         error = alb_trace_init(engine);
+    if (!error && is_csa(&engine->config))
+        error = alb_csa_engine_create(engine);
     return error;
 }
 
 static void fini_tables(struct alb_engine *engine)
 {
+    alb_csa_engine_destroy(engine);
     alb_trace_fini(engine);
     alb_peers_fini(engine);
     alb_region_table_fini(engine);
@@ -165,12 +178,6 @@ static void count_sent(struct alb_engine *engine, const struct alb_tx *tx)
         bytes += tx->segments[i].length;
     engine->stats->sum.counter[ALB_STAT_sent_pkts] += tx->segment_count;
     engine->stats->sum.counter[ALB_STAT_sent_bytes] += bytes;
-}
-
-void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *peer, uint32_t udp_payload_max,
-                         alb_time now)
-{
-    (void)engine, (void)peer, (void)udp_payload_max, (void)now; // that of "rc" is each queue pair's own attribute
 }
 
 int alb_engine_state_sizes(const char *transport, struct alb_engine_state_sizes *sizes)

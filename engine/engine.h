@@ -49,8 +49,14 @@ struct alb_engine_config {
     const char *congestion;          // "aimd", "fixed", "none"
     const char *path;                // "single"
     const char *credit;              // "end-to-end", "off"
-    uint32_t path_max;               // paths to a peer (source ports), where the transport uses several
-    struct alb_device_stats *stats;  // required
+    uint32_t csa_payload_bytes;      // largest UDP payload of a packet, whatever the path carries
+    uint32_t csa_pool_bytes;        // a power of two: state of what is in flight, and segments that wait for their turn
+    uint32_t csa_early_bytes_max;   // of the latter
+    uint32_t csa_window_segments;   // a power of two: segments of a stream that may be unacknowledged
+    uint32_t csa_margin_min_ns;     // that something may be late and not be missed, at least
+    uint32_t csa_probe_min_ns;      // silence that is acted upon, at least
+    uint32_t path_max;              // paths to a peer (source ports), where the transport uses several
+    struct alb_device_stats *stats; // required
     struct alb_qp_stats
         *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
     uint32_t trace_records; // 0: no trace

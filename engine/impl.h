@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/wheel.h"
+#include "engine/csa.h"
 #include "engine/deadline.h"
 #include "engine/delivery.h"
 #include "engine/engine.h"
@@ -57,6 +58,7 @@ struct alb_engine {
     const struct alb_path_ops *path;
     struct alb_trace trace;
     struct alb_device_stats *stats;
+    struct alb_csa_engine *csa; // NULL: the transport is another
     struct alb_cm *cm; // NULL: queue pair 1 is not open
 };
 

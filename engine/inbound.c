@@ -239,3 +239,21 @@ void alb_inbound_fail(struct alb_qp *qp, enum alb_outcome outcome, alb_time now)
     struct alb_wc wc = {.status = status_of(outcome), .opcode = ALB_WC_RECV};
     alb_qp_complete_receive(qp, &wc, true, now);
 }
+
+const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome)
+{
+    static const struct alb_refusal refusals[] = {
+        [ALB_OUTCOME_INVALID_REQUEST] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request,
+                                         ALB_EVENT_QP_REQ_ERR, ALB_WC_REM_INV_REQ_ERR,
+                                         "the peer sent a request that is not allowed here"},
+        [ALB_OUTCOME_ACCESS] = {ALB_NAK_REMOTE_ACCESS_ERROR, ALB_STAT_resp_remote_access_errors,
+                                ALB_EVENT_QP_ACCESS_ERR, ALB_WC_REM_ACCESS_ERR,
+                                "the peer asked for memory that it may not use"},
+        [ALB_OUTCOME_OPERATIONAL] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors,
+                                     ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR,
+                                     "a local key does not cover the posted receive"},
+        [ALB_OUTCOME_TOO_LONG] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request, ALB_EVENT_QP_REQ_ERR,
+                                  ALB_WC_REM_INV_REQ_ERR, "the peer's message is longer than the posted receive"},
+    };
+    return &refusals[outcome];
+}

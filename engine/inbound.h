@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/qp.h"
+#include "wire/aeth.h"
 
 enum alb_outcome {
     ALB_OUTCOME_OK,
@@ -13,6 +14,16 @@ enum alb_outcome {
     ALB_OUTCOME_OPERATIONAL,     // our own receive is broken
     ALB_OUTCOME_TOO_LONG,        // longer than the receive posted
 };
+
+// What follows from an outcome that ends the connection: what the peer is told, what is counted, raised and said.
+struct alb_refusal {
+    enum alb_nak nak;
+    enum alb_stat stat;
+    enum alb_event_type event;
+    enum alb_wc_status status;
+    const char *reason;
+};
+const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome);
 
 // Where the bytes of one message go.
 enum alb_target_kind {

@@ -118,3 +118,19 @@ enum alb_wc_status alb_outbound_execute(struct alb_qp *qp, const struct alb_send
         return execute_bind(qp, &wqe->bind);
     return alb_region_invalidate_local(qp, wqe->invalidate_rkey);
 }
+
+const char *alb_outbound_failure_text(enum alb_wc_status status)
+{
+    switch (status) {
+    case ALB_WC_LOC_PROT_ERR:
+        return "a local key does not cover the request's memory";
+    case ALB_WC_LOC_LEN_ERR:
+        return "the message is longer than the path MTU allows";
+    case ALB_WC_MW_BIND_ERR:
+        return "the memory window can't be bound so";
+    case ALB_WC_LOC_QP_OP_ERR:
+        return "the request is inconsistent with the queue pair";
+    default:
+        return "the request failed before it was sent";
+    }
+}

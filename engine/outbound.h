@@ -27,3 +27,6 @@ enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send
 // True for requests that never reach the wire (LOCAL_INV, BIND_MW), and their execution.
 bool alb_outbound_is_local(const struct alb_send_wqe *wqe);
 enum alb_wc_status alb_outbound_execute(struct alb_qp *qp, const struct alb_send_wqe *wqe);
+
+// Why a request failed before it was sent, for a log line.
+const char *alb_outbound_failure_text(enum alb_wc_status status);

@@ -6,13 +6,13 @@
 
 // ---- create and destroy -----------------------------------------------------------------------------------
 
-static const struct alb_delivery_ops *delivery_of(enum alb_qp_type type)
+static const struct alb_delivery_ops *delivery_of(const struct alb_engine *engine, enum alb_qp_type type)
 {
     switch (type) {
     case ALB_QPT_RC:
     case ALB_QPT_XRC_SEND:
     case ALB_QPT_XRC_RECV:
-        return &alb_rc_ops;
+        return engine->csa ? &alb_csa_ops : &alb_rc_ops;
     case ALB_QPT_UC:
         return &alb_uc_ops;
     case ALB_QPT_UD:
@@ -25,7 +25,7 @@ static int check_init(const struct alb_engine *engine, const struct alb_qp_init 
 {
     const struct alb_engine_config *config = &engine->config;
     const struct alb_qp_cap *cap = &init->cap;
-    if (!delivery_of(init->type))
+    if (!delivery_of(engine, init->type))
         return EOPNOTSUPP;
     if (init->type == ALB_QPT_XRC_RECV)
         return init->xrcd ? 0 : EINVAL;
@@ -143,7 +143,7 @@ static struct alb_qp *new_qp(struct alb_engine *engine, struct alb_pd *pd, const
     qp->number = (uint32_t)engine->config.slot << 16 | index;
     qp->sq_sig_all = init->sq_sig_all;
     take_objects(qp, pd, init);
-    qp->delivery = delivery_of(init->type);
+    qp->delivery = delivery_of(engine, init->type);
     alb_source_init(&qp->source, build_nothing);
     alb_event_node_init(&qp->event, ALB_EVENT_OF_QP);
     alb_list_init(&qp->windows);

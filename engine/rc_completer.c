@@ -36,22 +36,6 @@ static void raise_drained(struct alb_rc *rc)
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
 }
 
-static const char *text_of_unsent(enum alb_wc_status status)
-{
-    switch (status) {
-    case ALB_WC_LOC_PROT_ERR:
-        return "a local key does not cover the request's memory";
-    case ALB_WC_LOC_LEN_ERR:
-        return "the message is longer than the path MTU allows";
-    case ALB_WC_MW_BIND_ERR:
-        return "the memory window can't be bound so";
-    case ALB_WC_LOC_QP_OP_ERR:
-        return "the request is inconsistent with the queue pair";
-    default:
-        return "the request failed before it was sent";
-    }
-}
-
 void alb_rc_retire(struct alb_rc *rc, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
@@ -59,7 +43,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
     while ((head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed)) != rc->started) {
         const struct alb_send_wqe *wqe = alb_rc_wqe(rc, head);
         if (wqe->is_done && wqe->status != ALB_WC_SUCCESS) {
-            fail(rc, wqe->status, 0, 0, 0, text_of_unsent(wqe->status), now);
+            fail(rc, wqe->status, 0, 0, 0, alb_outbound_failure_text(wqe->status), now);
             return;
         }
         if (!wqe->is_done && alb_psn_diff(rc->una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) < 0)

@@ -8,29 +8,11 @@
 
 // ---- refusals ---------------------------------------------------------------------------------------------
 
-static const struct refusal {
-    enum alb_nak nak;
-    enum alb_stat stat;
-    enum alb_event_type event;
-    enum alb_wc_status status;
-    const char *reason;
-} refusals[] = {
-    [ALB_OUTCOME_INVALID_REQUEST] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request,
-                                     ALB_EVENT_QP_REQ_ERR, ALB_WC_REM_INV_REQ_ERR,
-                                     "the peer sent a request that is not allowed here"},
-    [ALB_OUTCOME_ACCESS] = {ALB_NAK_REMOTE_ACCESS_ERROR, ALB_STAT_resp_remote_access_errors, ALB_EVENT_QP_ACCESS_ERR,
-                            ALB_WC_REM_ACCESS_ERR, "the peer asked for memory that it may not use"},
-    [ALB_OUTCOME_OPERATIONAL] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
-                                 ALB_WC_REM_OP_ERR, "a local key does not cover the posted receive"},
-    [ALB_OUTCOME_TOO_LONG] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request, ALB_EVENT_QP_REQ_ERR,
-                              ALB_WC_REM_INV_REQ_ERR, "the peer's message is longer than the posted receive"},
-};
-
 // The request at the expected PSN can't be executed: the peer is told, and the queue pair is in error (9.9.3).
 static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, enum alb_outcome outcome, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
-    const struct refusal *refusal = &refusals[outcome];
+    const struct alb_refusal *refusal = alb_inbound_refusal(outcome);
     uint8_t syndrome = ALB_AETH_SYNDROME_NAK(refusal->nak);
     alb_qp_count(qp, refusal->stat, 1);
     alb_rc_owe_nak(rc, syndrome, packet->roce.psn);

@@ -57,6 +57,8 @@ static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagra
                              alb_time now)
 {
     uint32_t payload_offset;
+    if (engine->csa && alb_csa_is_packet(datagram->bytes, datagram->length))
+        return alb_csa_rx(engine, datagram, now);
     enum alb_drop drop =
         alb_roce_decode(datagram->bytes, datagram->length, &packet->roce, &payload_offset, &packet->payload_bytes);
     if (drop != ALB_DROP_NONE)

@@ -30,6 +30,9 @@ struct alb_send_wqe {
     alb_psn first_psn; // set when it is first sent
     uint32_t packets;  // PSNs it takes: request packets, or response packets of a READ
     uint32_t xrc_srqn;
+    uint32_t segment_bytes; // csa: payload of each segment but the last
+    uint32_t recv_number;   // csa: receives that earlier requests use
+    bool is_answered;       // csa
     union {
         struct {
             uint64_t remote_addr;

@@ -38,6 +38,8 @@
     X(rdma_reads, "READ messages completed")                                            \
     X(rdma_atomics, "atomic operations completed")                                      \
     X(window_stalls, "times a queue pair waited for its peer's window")                 \
+    X(tail_asks, "reports sent because the rest of a message was overdue")              \
+    X(tail_probes, "probes sent because nothing was heard")                             \
     X(ecn_marked_pkts, "packets received with congestion experienced")
 
 enum alb_stat {

@@ -7,6 +7,8 @@
 
 enum {
     TRAILER_ROOM_BYTES = 8, // pad and ICRC, rounded up so that headers stay aligned
+    SHORT_BYTES = 256,      // payload that is copied rather than referred to, in packets of frames
+    PACKET_IOVS_MAX = 512,  // of a packet of frames: half of what a system call takes
 };
 
 _Static_assert(TRAILER_ROOM_BYTES >= 3 + ALB_ICRC_BYTES, "the longest trailer fits");
@@ -71,8 +73,25 @@ void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, s
     builder->segment = segment;
     builder->payload_bytes = payload_bytes;
     builder->trailer_bytes = trailer_bytes;
+    builder->copies_short = false;
     if (!can_join(tx, builder->burst, flow, segment->length))
         builder->burst = open_burst(tx, flow, segment->length);
+}
+
+// Bytes of the packet behind those it has, in tx->bytes; they join the last reference if that ends there.
+static uint8_t *extend(struct alb_tx_builder *builder, uint32_t length)
+{
+    struct alb_tx *tx = builder->tx;
+    struct alb_segment *segment = builder->segment;
+    uint8_t *at = tx->bytes + tx->bytes_count + builder->bytes_used;
+    struct iovec *last = &tx->iov[segment->iov_first + segment->iov_count - 1];
+    if (segment->iov_count > 0 && (uint8_t *)last->iov_base + last->iov_len == at)
+        last->iov_len += length;
+    else
+        tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){.iov_base = at, .iov_len = length};
+    builder->bytes_used += length;
+    builder->packet_bytes += length;
+    return at;
 }
 
 void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t length)
@@ -82,6 +101,13 @@ void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t 
     struct alb_segment *segment = builder->segment;
     alb_assert(length <= builder->payload_bytes);
     builder->payload_bytes -= length;
+    if (builder->copies_short) {
+        if (length <= SHORT_BYTES) {
+            memcpy(extend(builder, length), bytes, length);
+            return;
+        }
+        builder->packet_bytes += length;
+    }
     builder->tx->iov[segment->iov_first + segment->iov_count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
 }
@@ -109,4 +135,86 @@ void alb_tx_cancel(struct alb_tx_builder *builder)
     // Nothing of it counts before alb_tx_end; only a burst opened for it has to go.
     if (builder->burst->segment_count == 0)
         builder->burst = NULL;
+}
+
+// ---- packets of frames ----------------------------------------------------------------------------------------------
+
+uint8_t *alb_tx_packet_begin(struct alb_tx_builder *builder, uint32_t header_bytes)
+{
+    struct alb_tx *tx = builder->tx;
+    if (!alb_tx_has_room(builder, 1))
+        return NULL;
+    struct alb_segment *segment = &tx->segments[tx->segment_count];
+    segment->iov_first = tx->iov_count;
+    segment->iov_count = 0;
+    builder->segment = segment;
+    builder->payload_bytes = 0;
+    builder->packet_bytes = builder->bytes_used = 0;
+    builder->copies_short = true;
+    return extend(builder, header_bytes);
+}
+
+static struct iovec *last_iov(const struct alb_tx_builder *builder)
+{
+    return &builder->tx->iov[builder->segment->iov_first + builder->segment->iov_count - 1];
+}
+
+uint8_t *alb_tx_packet_bytes(struct alb_tx_builder *builder, uint32_t bytes, uint32_t payload_bytes, uint32_t refs)
+{
+    struct alb_tx *tx = builder->tx;
+    const struct alb_segment *segment = builder->segment;
+    // Each piece may be short, and copied, or long, and referred to.
+    uint32_t copied_bytes = ALB_MIN(payload_bytes, refs * SHORT_BYTES);
+    uint32_t iov_count = segment->iov_count + 2 * refs + 2;
+    if (tx->bytes_capacity - tx->bytes_count < builder->bytes_used + bytes + copied_bytes + TRAILER_ROOM_BYTES ||
+        tx->iov_capacity - tx->iov_count < iov_count || iov_count > PACKET_IOVS_MAX)
+        return NULL;
+    builder->mark = (struct alb_tx_mark){
+        .packet_bytes = builder->packet_bytes,
+        .bytes_used = builder->bytes_used,
+        .iov_last_bytes = (uint32_t)last_iov(builder)->iov_len,
+        .iov_count = segment->iov_count,
+    };
+    builder->payload_bytes = payload_bytes;
+    return extend(builder, bytes);
+}
+
+void alb_tx_packet_undo(struct alb_tx_builder *builder)
+{
+    const struct alb_tx_mark *mark = &builder->mark;
+    builder->packet_bytes = mark->packet_bytes;
+    builder->bytes_used = mark->bytes_used;
+    builder->segment->iov_count = mark->iov_count;
+    last_iov(builder)->iov_len = mark->iov_last_bytes;
+    builder->payload_bytes = 0;
+}
+
+uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow *flow)
+{
+    struct alb_tx *tx = builder->tx;
+    struct alb_segment *segment = builder->segment;
+    alb_assert(builder->payload_bytes == 0);
+    uint32_t trailer_bytes = alb_roce_pad(builder->packet_bytes) + ALB_ICRC_BYTES;
+    // The trailer is a reference of its own: that is where the edge seals.
+    uint8_t *trailer = tx->bytes + tx->bytes_count + builder->bytes_used;
+    memset(trailer, 0, TRAILER_ROOM_BYTES);
+    tx->iov[segment->iov_first + segment->iov_count++] =
+        (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
+    segment->length = builder->packet_bytes + trailer_bytes;
+    if (!can_join(tx, builder->burst, flow, segment->length))
+        builder->burst = open_burst(tx, flow, segment->length);
+    tx->iov_count += segment->iov_count;
+    tx->bytes_count += (builder->bytes_used + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
+    tx->segment_count++;
+    struct alb_burst *burst = builder->burst;
+    if (burst->segment_count++ == 0)
+        tx->burst_count++;
+    if (segment->length < burst->segment_bytes)
+        builder->burst = NULL;
+    return segment->length;
+}
+
+void alb_tx_packet_cancel(struct alb_tx_builder *builder)
+{
+    builder->segment = NULL;
 }

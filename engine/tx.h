@@ -20,6 +20,15 @@ struct alb_tx_builder {
     struct alb_segment *segment; // the one being built
     uint32_t payload_bytes;      // of it, still to come
     uint32_t trailer_bytes;
+
+    // A packet of frames (below).
+    bool copies_short;     // short payload is copied behind the headers, which saves references
+    uint32_t packet_bytes; // of it so far
+    uint32_t bytes_used;   // of tx->bytes, by it
+    struct alb_tx_mark {
+        uint32_t packet_bytes, bytes_used, iov_last_bytes;
+        uint16_t iov_count;
+    } mark; // before the last frame
 };
 
 void alb_tx_builder_init(struct alb_tx_builder *builder, struct alb_tx *tx);
@@ -37,3 +46,16 @@ void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t 
 void alb_tx_end(struct alb_tx_builder *builder);
 // Gives up the segment begun last.
 void alb_tx_cancel(struct alb_tx_builder *builder);
+
+// ---- packets whose length shows when they are complete --------------------------------------------------------------
+
+// Begins a packet with header_bytes to be written by the caller before alb_tx_packet_end; NULL: no room in the batch.
+uint8_t *alb_tx_packet_begin(struct alb_tx_builder *builder, uint32_t header_bytes);
+// A frame: bytes for the caller to write at once. payload_bytes more follow in at most refs pieces (alb_tx_payload).
+// NULL: no room in the batch.
+uint8_t *alb_tx_packet_bytes(struct alb_tx_builder *builder, uint32_t bytes, uint32_t payload_bytes, uint32_t refs);
+// Takes the last frame back, as far as it has come.
+void alb_tx_packet_undo(struct alb_tx_builder *builder);
+// Pads to a multiple of four, adds the trailer, counts the packet. Returns its length.
+uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow *flow);
+void alb_tx_packet_cancel(struct alb_tx_builder *builder);

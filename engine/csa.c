@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The delivery layer csa as the verbs layer sees it: its life with the queue pair.
+#include "engine/csa.h"
+
+#include "engine/impl.h"
+
+#include <errno.h>
+
+static int create(struct alb_qp *qp)
+{
+    struct alb_csa *csa = alb_engine_get_memory(qp->engine, sizeof(*csa));
+    if (!csa)
+        return ENOMEM;
+    csa->qp = qp;
+    alb_stream_out_init(&csa->requests, csa, false);
+    alb_stream_out_init(&csa->responses, csa, true);
+    alb_stream_in_init(&csa->in_requests, csa, false, &alb_csa_responder_ops);
+    alb_stream_in_init(&csa->in_responses, csa, true, &alb_csa_completer_ops);
+    alb_deadline_init(&csa->life_timer, alb_csa_on_life);
+    alb_deadline_init(&csa->rnr_timer, alb_csa_on_rnr);
+    qp->delivery_state = csa;
+    return 0;
+}
+
+static void disconnect(struct alb_csa *csa)
+{
+    alb_stream_in_forget_report(&csa->in_requests);
+    alb_stream_in_forget_report(&csa->in_responses);
+    if (csa->assoc)
+        alb_assoc_put(csa->qp->engine, csa->assoc);
+    csa->assoc = NULL;
+}
+
+static void put_answers(struct alb_csa *csa)
+{
+    alb_engine_put_memory(csa->qp->engine, csa->answers, csa->answer_capacity * sizeof(*csa->answers));
+    csa->answers = NULL;
+    csa->answer_capacity = 0;
+}
+
+static void destroy(struct alb_qp *qp)
+{
+    struct alb_csa *csa = alb_csa_of(qp);
+    disconnect(csa);
+    put_answers(csa);
+    alb_engine_put_memory(qp->engine, csa, sizeof(*csa));
+}
+
+// ---- attributes -----------------------------------------------------------------------------------------------------
+
+// Another ring of answers, of which there are none now. At least one place.
+static int resize_answers(struct alb_csa *csa)
+{
+    uint32_t capacity = ALB_MAX(csa->qp->attr.max_dest_rd_atomic, 1);
+    struct alb_csa_answer *answers = alb_engine_get_memory(csa->qp->engine, capacity * sizeof(*answers));
+    if (!answers)
+        return ENOMEM;
+    put_answers(csa);
+    csa->answers = answers;
+    csa->answer_capacity = capacity;
+    csa->answer_first = 0;
+    return 0;
+}
+
+// The peer's engine is that of the slot in its QPN. Streams that are under way keep to the association they began with:
+// an address can only be changed while draining, and then another association is another peer.
+static int connect(struct alb_csa *csa)
+{
+    struct alb_qp *qp = csa->qp;
+    struct alb_engine *engine = qp->engine;
+    const struct alb_av *av = &qp->attr.av;
+    struct alb_assoc *assoc = alb_assoc_get(engine, &av->local, &av->peer, (uint8_t)(qp->attr.dest_qpn >> 16));
+    if (!assoc)
+        return ENOMEM;
+    if (csa->assoc && csa->assoc != assoc && alb_stream_out_count(&csa->requests) > 0) {
+        alb_assoc_put(engine, assoc);
+        return EBUSY;
+    }
+    if (av->path_payload_max)
+        alb_assoc_set_payload(engine, assoc, av->path_payload_max);
+    disconnect(csa);
+    csa->assoc = assoc;
+    return 0;
+}
+
+static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
+{
+    struct alb_csa *csa = alb_csa_of(qp);
+    if (mask & ALB_QP_MAX_DEST_RD_ATOMIC && csa->answer_count > 0)
+        return EBUSY;
+    int error = mask & ALB_QP_MAX_DEST_RD_ATOMIC ? resize_answers(csa) : 0;
+    if (!error && mask & ALB_QP_AV)
+        error = connect(csa);
+    if (error)
+        return error;
+    if (mask & ALB_QP_RQ_PSN) {
+        alb_stream_in_begin(&csa->in_requests, qp->attr.rq_psn);
+        alb_stream_out_begin(&csa->responses, qp->attr.rq_psn);
+        csa->answer_psn = qp->attr.rq_psn;
+    }
+    if (mask & ALB_QP_SQ_PSN) {
+        alb_stream_out_begin(&csa->requests, qp->attr.sq_psn);
+        alb_stream_in_begin(&csa->in_responses, qp->attr.sq_psn);
+        csa->started_psn = qp->attr.sq_psn;
+    }
+    if (mask & ALB_QP_RNR_RETRY)
+        csa->rnr_retries_left = qp->attr.rnr_retry;
+    if (mask & ALB_QP_TIMEOUT)
+        alb_csa_watch_life(csa, qp->engine->now);
+    return 0;
+}
+
+// ---- state ----------------------------------------------------------------------------------------------------------
+
+static void stop(struct alb_csa *csa)
+{
+    struct alb_wheel *wheel = &csa->qp->engine->wheel;
+    alb_stream_out_stop(&csa->requests);
+    alb_stream_out_stop(&csa->responses);
+    alb_stream_in_stop(&csa->in_requests);
+    alb_stream_in_stop(&csa->in_responses);
+    alb_wheel_disarm(wheel, &csa->life_timer.timer);
+    alb_wheel_disarm(wheel, &csa->rnr_timer.timer);
+    csa->is_waiting_rnr = false;
+    csa->asked_open = csa->answered_open = 0;
+    csa->answer_count = 0;
+    csa->answer_psn = csa->responses.next;
+    csa->started = csa->cursor = csa->answer_cursor = atomic_load_explicit(&csa->qp->sq.tail, memory_order_relaxed);
+}
+
+static void reset(struct alb_csa *csa)
+{
+    stop(csa);
+    disconnect(csa);
+    csa->bound_epoch = 0;
+    csa->started = csa->cursor = csa->answer_cursor = 0;
+    csa->recv_number = 0;
+    csa->is_blocked = false;
+    csa->farewells = 0;
+}
+
+static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
+{
+    struct alb_csa *csa = alb_csa_of(qp);
+    switch (alb_qp_current_state(qp)) {
+    case ALB_QPS_RESET:
+        reset(csa);
+        break;
+    case ALB_QPS_ERR: // what was executed is still acknowledged, and why it ended is still said
+        stop(csa);
+        break;
+    case ALB_QPS_SQD:
+        alb_csa_retire(csa, now);
+        alb_csa_requester_drain(csa, now);
+        break;
+    default:
+        break;
+    }
+}
+
+static void work(struct alb_qp *qp, alb_time now)
+{
+    alb_stream_out_wake(&alb_csa_of(qp)->requests);
+}
+
+static bool owes_report(const struct alb_csa *csa)
+{
+    return alb_list_is_linked(&csa->in_requests.report_link) || alb_list_is_linked(&csa->in_responses.report_link);
+}
+
+static bool is_quiet(const struct alb_qp *qp)
+{
+    const struct alb_csa *csa = alb_csa_of(qp);
+    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+        return true;
+    if (owes_report(csa))
+        return false;
+    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        return true;
+    bool is_draining = alb_qp_current_state(qp) == ALB_QPS_SQD; // then what has not begun waits for the program
+    uint32_t done = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+    uint32_t wanted = is_draining ? done : atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
+    return csa->requests.una == csa->requests.next && csa->responses.una == csa->answer_psn && csa->asked_open == 0 &&
+           csa->started == wanted;
+}
+
+// The peer may not have heard of what came last, and nobody will be there to be asked.
+static void farewell(struct alb_qp *qp)
+{
+    struct alb_csa *csa = alb_csa_of(qp);
+    enum alb_qp_state state = alb_qp_current_state(qp);
+    bool is_connected = state == ALB_QPS_RTR || state == ALB_QPS_RTS || state == ALB_QPS_SQD;
+    if (!is_connected || csa->bound_epoch == 0)
+        return;
+    csa->farewells = ALB_CSA_FAREWELLS;
+    alb_stream_in_owe_report(&csa->in_requests);
+}
+
+static void query(const struct alb_qp *qp, struct alb_qp_attr *attr)
+{
+    const struct alb_csa *csa = alb_csa_of(qp);
+    if (alb_qp_current_state(qp) >= ALB_QPS_RTR)
+        attr->rq_psn = csa->in_requests.cumulative;
+    if (alb_qp_current_state(qp) >= ALB_QPS_RTS)
+        attr->sq_psn = csa->requests.next;
+}
+
+const struct alb_delivery_ops alb_csa_ops = {
+    .name = "csa",
+    .create = create,
+    .destroy = destroy,
+    .modify = modify,
+    .on_state = on_state,
+    .work = work,
+    .rx = alb_csa_rx_foreign,
+    .farewell = farewell,
+    .is_quiet = is_quiet,
+    .query = query,
+};

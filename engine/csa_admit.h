@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whose packet it is. Nothing is done, kept or answered for a peer that has not shown that it is the one that a queue
+// pair was connected with, in its present life (docs/PROTOCOL.md, "Epochs" and "Proof").
+#pragma once
+
+#include "engine/csa.h"
+
+// A packet that has come, and what is known of its sender.
+struct alb_csa_arrival {
+    struct alb_engine *engine;
+    const struct alb_datagram *datagram;
+    struct alb_csa_header header;
+    struct alb_assoc *assoc;
+    struct alb_assoc_live *live; // once it is proven
+    bool is_proven;              // the present life of the peer, which has heard from this life of ours
+};
+
+// Finds the association. What comes from or for another life, or from a stranger, ends here; so does a RESET (*ends).
+enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, bool *ends,
+                                   alb_time now);
+// A frame for a queue pair: binds it to the peer's present life, or finds it bound. segment: a request, which may prove
+// its sender by the numbers that the queue pairs exchanged; NULL: another frame.
+enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa,
+                            const struct alb_csa_segment *segment);

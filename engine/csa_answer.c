@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// csa, what the responder sends: answers to READs and atomics, as segments of the response stream. An answer is kept
+// until the requester is known to hold it, so that nothing is executed twice to answer twice.
+#include "engine/csa_packet.h"
+#include "engine/impl.h"
+#include "engine/inbound.h"
+#include "engine/segmenter.h"
+#include "engine/xrc.h"
+
+static struct alb_csa_answer *answer_at(const struct alb_csa *csa, uint32_t i)
+{
+    return &csa->answers[(csa->answer_first + i) % csa->answer_capacity];
+}
+
+static void describe(const struct alb_csa *csa, const struct alb_csa_answer *answer, struct alb_csa_segment *segment)
+{
+    *segment = (struct alb_csa_segment){
+        .op = answer->op == ALB_CSA_READ ? ALB_CSA_READ_DATA : ALB_CSA_RESULT,
+        .dest_qpn = csa->qp->attr.dest_qpn,
+        .total_bytes = answer->length,
+        .request_psn = answer->request_psn,
+        .original = answer->original,
+    };
+}
+
+// ---- what is owed ---------------------------------------------------------------------------------------------------
+
+// Answers whose every segment is before psn are done with.
+static void forget_until(struct alb_csa *csa, alb_psn psn)
+{
+    while (csa->answer_count > 0) {
+        const struct alb_csa_answer *oldest = answer_at(csa, 0);
+        if (alb_psn_diff(psn, alb_psn_add(oldest->first, (int32_t)oldest->packets)) < 0)
+            break;
+        csa->answer_first = (csa->answer_first + 1) % csa->answer_capacity;
+        csa->answer_count--;
+    }
+}
+
+void alb_csa_on_answers_acked(struct alb_csa *csa)
+{
+    forget_until(csa, csa->responses.una);
+}
+
+// The requester says in its next request what it holds: that comes with it, a report may be late.
+void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked)
+{
+    if (alb_psn_is_within(acked, csa->responses.una, alb_stream_out_count(&csa->responses) + 1)) {
+        alb_stream_out_acked(&csa->responses, acked, csa->qp->engine->now);
+        forget_until(csa, acked);
+    }
+}
+
+bool alb_csa_may_owe_answer(const struct alb_csa *csa)
+{
+    return csa->answer_count < csa->answer_capacity;
+}
+
+enum alb_outcome alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *owed)
+{
+    struct alb_csa_segment segment;
+    if (!alb_csa_may_owe_answer(csa)) // more than was agreed
+        return ALB_OUTCOME_INVALID_REQUEST;
+    struct alb_csa_answer *answer = answer_at(csa, csa->answer_count++);
+    *answer = *owed;
+    describe(csa, answer, &segment);
+    answer->segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, &segment);
+    answer->packets = alb_segmenter_packets(answer->length, answer->segment_bytes);
+    answer->first = csa->answer_psn;
+    csa->answer_psn = alb_psn_add(csa->answer_psn, (int32_t)answer->packets);
+    alb_stream_out_wake(&csa->responses);
+    return ALB_OUTCOME_OK;
+}
+
+// ---- its segments ---------------------------------------------------------------------------------------------------
+
+static const struct alb_csa_answer *find(const struct alb_csa *csa, alb_psn psn)
+{
+    for (uint32_t i = 0; i < csa->answer_count; i++) {
+        const struct alb_csa_answer *answer = answer_at(csa, i);
+        if (alb_psn_is_within(psn, answer->first, answer->packets))
+            return answer;
+    }
+    return NULL;
+}
+
+static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answer *answer, uint32_t offset,
+                                    uint32_t bytes, const uint8_t **source)
+{
+    if (qp->xrcd && alb_xrc_name_keys(qp, answer->xrc_srqn) != ALB_OUTCOME_OK)
+        return ALB_OUTCOME_ACCESS;
+    return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);
+}
+
+static bool asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_bytes)
+{
+    struct alb_stream_out *out = &csa->responses;
+    const struct alb_assoc_live *live = csa->assoc->live;
+    uint32_t window_bytes = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
+    out->unasked_bytes += cost_bytes;
+    bool is_latest = is_last && alb_psn_next(out->next) == csa->answer_psn;
+    if (out->unasked_bytes < window_bytes / 4 && live->inflight_bytes + 2 * (uint64_t)cost_bytes <= window_bytes &&
+        !is_latest)
+        return false;
+    out->unasked_bytes = 0;
+    return true;
+}
+
+static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_probe, struct alb_csa_packet *packet)
+{
+    struct alb_stream_out *out = &csa->responses;
+    const struct alb_csa_answer *answer = find(csa, psn);
+    struct alb_csa_segment segment;
+    const uint8_t *source = NULL;
+    if (!answer)
+        return ALB_CSA_FILL_NONE;
+    uint32_t k = (uint32_t)alb_psn_diff(psn, answer->first);
+    bool is_last = k == answer->packets - 1, is_again = psn != out->next;
+    describe(csa, answer, &segment);
+    segment.psn = psn;
+    segment.index = k;
+    segment.payload_bytes = alb_segmenter_bytes(answer->length, answer->segment_bytes, k, 1);
+    if (answer->op == ALB_CSA_READ &&
+        read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source) != ALB_OUTCOME_OK) {
+        alb_csa_responder_ops.refuse(csa, ALB_OUTCOME_ACCESS, answer->request_psn, packet->now); // its memory is gone
+        return ALB_CSA_FILL_NONE;
+    }
+    uint32_t unasked_bytes = out->unasked_bytes;
+    if (is_last)
+        segment.flags |= ALB_CSA_LAST;
+    if (is_probe)
+        segment.flags |= ALB_CSA_PROBING | ALB_CSA_REPORT_NOW;
+    if (asks_for_report(csa, is_last, segment.payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))
+        segment.flags |= ALB_CSA_REPORT_NOW;
+    enum alb_csa_fill fill = alb_csa_add_segment(csa, packet, ALB_CSA_RESPONSE, &segment, 1, is_probe);
+    if (fill != ALB_CSA_FILL_DONE) {
+        out->unasked_bytes = unasked_bytes;
+        return fill;
+    }
+    alb_tx_payload(packet->builder, source, segment.payload_bytes);
+    alb_trace_add(csa->qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, csa->qp->number, psn, ALB_WR_RDMA_READ,
+                  segment.payload_bytes, packet->now);
+    if (is_again)
+        alb_qp_count(csa->qp, ALB_STAT_retransmitted_pkts, 1);
+    alb_csa_packet_charge(packet, out, &segment);
+    return ALB_CSA_FILL_DONE;
+}
+
+enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now)
+{
+    struct alb_stream_out *out = &csa->responses;
+    alb_psn psn;
+    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+        return ALB_CSA_FILL_NONE;
+    if (alb_stream_out_take_probe(out, &psn)) {
+        enum alb_csa_fill fill = send_segment(csa, psn, true, packet);
+        out->has_probe_psn = fill == ALB_CSA_FILL_PACKET || fill == ALB_CSA_FILL_BATCH;
+        return fill;
+    }
+    if (alb_stream_out_next_lost(out, &psn))
+        return send_segment(csa, psn, false, packet);
+    if (out->next == csa->answer_psn || !alb_stream_out_has_room(out))
+        return ALB_CSA_FILL_NONE;
+    return send_segment(csa, out->next, false, packet);
+}

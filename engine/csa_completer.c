@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// csa, the completer: what reports and answers do to requests, and what silence does in the end.
+#include "engine/impl.h"
+#include "engine/inbound.h"
+#include "engine/outbound.h"
+
+// ---- the end of requests --------------------------------------------------------------------------------------------
+
+void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+    bool is_rnr = status == ALB_WC_RNR_RETRY_EXC_ERR;
+    struct alb_qp_failure failure = {
+        .status = status,
+        .syndrome = syndrome,
+        .last_psn = alb_psn_add(csa->requests.next, -1),
+        .awaited_psn = csa->requests.una,
+        .retries = is_rnr ? qp->attr.rnr_retry : csa->requests.probes,
+        .retry_limit = is_rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt,
+        .reason = reason,
+    };
+    alb_qp_fail(qp, head == csa->started ? NULL : alb_csa_wqe(csa, head), &failure, now);
+}
+
+static void raise_drained(struct alb_csa *csa)
+{
+    struct alb_qp *qp = csa->qp;
+    bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == csa->started;
+    if (alb_qp_current_state(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
+        return;
+    qp->drain_raised = true;
+    if (qp->attr.en_sqd_async_notify)
+        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
+}
+
+static bool has_ended(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
+{
+    if (wqe->is_done)
+        return true;
+    bool is_acked = alb_psn_diff(csa->requests.una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) >= 0;
+    return is_acked && (!alb_csa_wants_answer(wqe) || wqe->is_answered);
+}
+
+void alb_csa_retire(struct alb_csa *csa, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    uint32_t head;
+    while ((head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed)) != csa->started) {
+        const struct alb_send_wqe *wqe = alb_csa_wqe(csa, head);
+        if (!has_ended(csa, wqe))
+            break;
+        if (wqe->status != ALB_WC_SUCCESS) {
+            alb_csa_fail(csa, wqe->status, 0, alb_outbound_failure_text(wqe->status), now);
+            return;
+        }
+        if (!wqe->is_done && alb_csa_wants_answer(wqe))
+            csa->answered_open--;
+        if (csa->cursor == head)
+            csa->cursor++;
+        if (csa->answer_cursor == head)
+            csa->answer_cursor++;
+        alb_qp_complete_send(qp, ALB_WC_SUCCESS, now);
+        if (alb_qp_current_state(qp) == ALB_QPS_ERR) // the completion queue overran
+            return;
+    }
+    raise_drained(csa);
+}
+
+void alb_csa_on_acked(struct alb_csa *csa, alb_time now)
+{
+    csa->rnr_retries_left = csa->qp->attr.rnr_retry;
+    alb_csa_retire(csa, now);
+    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+        alb_stream_out_wake(&csa->requests);
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------------
+
+// The oldest request whose answer has not come, or NULL.
+static struct alb_send_wqe *awaited(struct alb_csa *csa)
+{
+    uint32_t head = atomic_load_explicit(&csa->qp->sq.head, memory_order_relaxed);
+    if ((int32_t)(csa->answer_cursor - head) < 0)
+        csa->answer_cursor = head;
+    for (; csa->answer_cursor != csa->started; csa->answer_cursor++) {
+        struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->answer_cursor);
+        if (!wqe->is_done && alb_csa_wants_answer(wqe) && !wqe->is_answered)
+            return wqe;
+    }
+    return NULL;
+}
+
+static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
+{
+    const struct alb_send_wqe *wqe = awaited(csa);
+    if (!wqe || wqe->first_psn != segment->request_psn)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    bool is_read = wqe->opcode == ALB_WR_RDMA_READ;
+    if (is_read != (segment->op == ALB_CSA_READ_DATA) || segment->total_bytes != (is_read ? wqe->length : 0))
+        return ALB_OUTCOME_INVALID_REQUEST;
+    return ALB_OUTCOME_OK;
+}
+
+static enum alb_outcome scatter(struct alb_csa *csa, const struct alb_send_wqe *wqe, uint64_t offset,
+                                const uint8_t *bytes, uint32_t length)
+{
+    return alb_outbound_scatter(csa->qp, wqe, offset, bytes, length) == ALB_WC_SUCCESS ? ALB_OUTCOME_OK
+                                                                                       : ALB_OUTCOME_OPERATIONAL;
+}
+
+static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, alb_time now)
+{
+    const struct alb_send_wqe *wqe = awaited(csa);
+    if (segment->op == ALB_CSA_READ_DATA)
+        return scatter(csa, wqe, offset, segment->payload, segment->payload_bytes);
+    if (wqe->opcode == ALB_WR_ATOMIC_WRITE)
+        return ALB_OUTCOME_OK;
+    return scatter(csa, wqe, 0, (const uint8_t *)&segment->original, sizeof(segment->original));
+}
+
+static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
+{
+    awaited(csa)->is_answered = true;
+    csa->asked_open--;
+    alb_csa_retire(csa, now);
+    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+        alb_stream_out_wake(&csa->requests);
+    return ALB_OUTCOME_OK;
+}
+
+static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
+{
+    if (outcome == ALB_OUTCOME_OPERATIONAL)
+        alb_csa_fail(csa, ALB_WC_LOC_PROT_ERR, 0, "a local key does not cover the request's memory", now);
+    else
+        alb_csa_fail(csa, ALB_WC_BAD_RESP_ERR, 0, "an answer does not fit its request", now);
+}
+
+const struct alb_stream_in_ops alb_csa_completer_ops = {
+    .begin = begin,
+    .place = place,
+    .end = end,
+    .refuse = refuse,
+};
+
+// ---- what a report says besides -------------------------------------------------------------------------------------
+
+static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    alb_time wait_ns = alb_rnr_timer_ns(alb_aeth_value(syndrome));
+    alb_qp_count(qp, ALB_STAT_rcvd_rnr_err, 1);
+    alb_trace_add(qp->engine, ALB_TRACE_rnr_wait, qp->number, csa->requests.una, wait_ns, csa->rnr_retries_left, now);
+    if (csa->is_waiting_rnr)
+        return; // said again
+    if (qp->attr.rnr_retry != 7) {
+        if (csa->rnr_retries_left == 0) {
+            alb_qp_count(qp, ALB_STAT_retry_rnr_exceeded_err, 1);
+            alb_csa_fail(csa, ALB_WC_RNR_RETRY_EXC_ERR, syndrome, "receiver not ready", now);
+            return;
+        }
+        csa->rnr_retries_left--;
+    }
+    csa->is_waiting_rnr = true;
+    alb_wheel_arm(&qp->engine->wheel, &csa->rnr_timer.timer, now + wait_ns);
+}
+
+// What is held over there need not go again: a probe lets the peer look for a receive once more.
+void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, rnr_timer);
+    csa->is_waiting_rnr = false;
+    csa->heard = now;
+    csa->requests.probe_is_due = true;
+    csa->requests.sent_at = now;
+    alb_stream_out_wake(&csa->requests);
+    alb_stream_out_watch(&csa->requests, now);
+    alb_csa_watch_life(csa, now);
+}
+
+static void on_nak(struct alb_csa *csa, uint8_t syndrome, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    switch (alb_aeth_value(syndrome)) {
+    case ALB_NAK_PSN_SEQUENCE_ERROR: // what is lost was judged with the report
+        break;
+    case ALB_NAK_INVALID_REQUEST:
+        alb_qp_count(qp, ALB_STAT_req_remote_invalid_request, 1);
+        alb_csa_fail(csa, ALB_WC_REM_INV_REQ_ERR, syndrome, "the peer refused the request as invalid", now);
+        break;
+    case ALB_NAK_REMOTE_ACCESS_ERROR:
+        alb_qp_count(qp, ALB_STAT_req_remote_access_errors, 1);
+        alb_csa_fail(csa, ALB_WC_REM_ACCESS_ERR, syndrome, "the peer's memory does not allow the access", now);
+        break;
+    case ALB_NAK_REMOTE_OPERATIONAL_ERROR:
+        alb_qp_count(qp, ALB_STAT_req_remote_op_errors, 1);
+        alb_csa_fail(csa, ALB_WC_REM_OP_ERR, syndrome, "the peer could not complete the request", now);
+        break;
+    default:
+        alb_csa_fail(csa, ALB_WC_BAD_RESP_ERR, syndrome, "a NAK of unknown code", now);
+        break;
+    }
+}
+
+void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now)
+{
+    switch (alb_aeth_class(syndrome)) {
+    case ALB_AETH_RNR:
+        wait_rnr(csa, syndrome, now);
+        break;
+    case ALB_AETH_NAK:
+        on_nak(csa, syndrome, now);
+        break;
+    default:
+        break;
+    }
+}
+
+// ---- signs of life --------------------------------------------------------------------------------------------------
+
+static alb_time patience_ns(const struct alb_csa *csa)
+{
+    const struct alb_qp *qp = csa->qp;
+    alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
+    if (timeout_ns == ALB_TIME_NEVER)
+        return ALB_TIME_NEVER;
+    return ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns) * (qp->attr.retry_cnt + 1u);
+}
+
+static bool is_waiting(const struct alb_csa *csa)
+{
+    return !csa->is_waiting_rnr && (csa->requests.una != csa->requests.next || csa->asked_open > 0);
+}
+
+void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
+{
+    alb_time patience = patience_ns(csa);
+    if (alb_timer_is_armed(&csa->life_timer.timer) || patience == ALB_TIME_NEVER)
+        return;
+    alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(csa->heard + patience, now + 1));
+}
+
+void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, life_timer);
+    alb_time patience = patience_ns(csa);
+    if (!is_waiting(csa) || patience == ALB_TIME_NEVER)
+        return;
+    if (csa->heard + patience > now) {
+        alb_csa_watch_life(csa, now);
+        return;
+    }
+    alb_qp_count(csa->qp, ALB_STAT_retry_exceeded_err, 1);
+    alb_csa_fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "no sign of life", now);
+}
+
+void alb_csa_heard(struct alb_csa *csa, alb_time now)
+{
+    csa->heard = now;
+    if (csa->responses.una != csa->responses.next) // its probes may have given up
+        alb_stream_out_watch(&csa->responses, now);
+}

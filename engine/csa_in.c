@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The receiving half of a stream. Segments of the message that is next are placed as they come, its last one last;
+// segments of later messages wait, so that memory changes in the order of messages (docs/DESIGN.md, decision 5). What
+// is held is never given up.
+#include "engine/impl.h"
+#include "engine/inbound.h"
+
+enum {
+    GROWN_MIN = 256,               // bits of the first bitmap that is taken from the pool
+    MESSAGE_PACKETS_MAX = 1 << 22, // half the PSN space must tell old from new
+};
+
+// ---- what is held ---------------------------------------------------------------------------------------------------
+
+static bool is_held(const struct alb_stream_in *in, alb_psn psn)
+{
+    return alb_bitmap_test(in->held, psn & (in->capacity - 1));
+}
+
+static void give_back(struct alb_stream_in *in)
+{
+    if (in->held != in->own)
+        alb_buddy_put(&in->csa->qp->engine->csa->pool, in->held, in->capacity / 8);
+    memset(in->own, 0, sizeof(in->own));
+    in->held = in->own;
+    in->capacity = ALB_STREAM_IN_OWN;
+}
+
+// Room for bits cumulative ... cumulative + count - 1.
+static bool make_room(struct alb_stream_in *in, uint32_t count)
+{
+    struct alb_engine *engine = in->csa->qp->engine;
+    if (alb_likely(count <= in->capacity))
+        return true;
+    uint32_t capacity = ALB_MAX(2 * in->capacity, (uint32_t)GROWN_MIN);
+    while (capacity < count)
+        capacity *= 2;
+    uint64_t *held = alb_buddy_get(&engine->csa->pool, capacity / 8);
+    if (!held)
+        return false;
+    memset(held, 0, capacity / 8);
+    for (alb_psn psn = in->cumulative; psn != in->highest; psn = alb_psn_next(psn))
+        if (is_held(in, psn))
+            alb_bitmap_set(held, psn & (capacity - 1));
+    give_back(in);
+    in->held = held;
+    in->capacity = capacity;
+    return true;
+}
+
+// ---- segments that wait for their turn ------------------------------------------------------------------------------
+
+static void put_early(struct alb_stream_in *in, struct alb_early *early)
+{
+    alb_list_remove(&early->link);
+    in->early_bytes -= early->bytes;
+    in->csa->qp->engine->csa->waiting_bytes -= early->bytes;
+    alb_buddy_put(&in->csa->qp->engine->csa->pool, early, early->bytes);
+}
+
+// By PSN: mostly the newest, so the place is looked for from the end.
+static void insert_early(struct alb_stream_in *in, struct alb_early *early)
+{
+    struct alb_list *after = in->early.prev;
+    while (after != &in->early &&
+           alb_psn_is_after(ALB_LIST_ENTRY(after, struct alb_early, link)->segment.psn, early->segment.psn))
+        after = after->prev;
+    alb_list_push_front(after, &early->link);
+}
+
+static bool keep_early(struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    struct alb_engine *engine = in->csa->qp->engine;
+    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + segment->payload_bytes;
+    if (engine->csa->waiting_bytes + bytes > engine->config.csa_early_bytes_max)
+        return false;
+    struct alb_early *early = alb_buddy_get(&engine->csa->pool, bytes);
+    if (!early)
+        return false;
+    early->segment = *segment;
+    early->segment.payload = early->payload;
+    early->bytes = bytes;
+    if (segment->payload_bytes)
+        memcpy(early->payload, segment->payload, segment->payload_bytes);
+    alb_list_init(&early->link);
+    insert_early(in, early);
+    in->early_bytes += bytes;
+    engine->csa->waiting_bytes += bytes;
+    return true;
+}
+
+// ---- life -----------------------------------------------------------------------------------------------------------
+
+void alb_stream_in_init(struct alb_stream_in *in, struct alb_csa *csa, bool is_response,
+                        const struct alb_stream_in_ops *ops)
+{
+    in->csa = csa;
+    in->ops = ops;
+    in->is_response = is_response;
+    in->held = in->own;
+    in->capacity = ALB_STREAM_IN_OWN;
+    alb_list_init(&in->early);
+    alb_list_init(&in->report_link);
+    alb_list_init(&in->open_link);
+    alb_deadline_init(&in->tail_timer, alb_stream_in_on_tail);
+}
+
+void alb_stream_in_begin(struct alb_stream_in *in, alb_psn first)
+{
+    in->cumulative = in->end = in->highest = in->past = first;
+    in->syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
+    in->report_number = 0;
+}
+
+void alb_stream_in_stop(struct alb_stream_in *in)
+{
+    while (!alb_list_is_empty(&in->early))
+        put_early(in, ALB_LIST_ENTRY(in->early.next, struct alb_early, link));
+    give_back(in);
+    in->is_open = in->waits_rnr = in->has_dropped = in->owes_nak = false;
+    in->end = in->highest = in->cumulative;
+    alb_list_remove(&in->open_link);
+    alb_wheel_disarm(&in->csa->qp->engine->wheel, &in->tail_timer.timer);
+}
+
+// ---- messages -------------------------------------------------------------------------------------------------------
+
+// Segments of its message; 0: its numbers contradict each other.
+static uint32_t packets_of(const struct alb_csa_segment *segment)
+{
+    uint64_t carried = (uint64_t)segment->index * segment->payload_bytes + segment->payload_bytes;
+    if (segment->op == ALB_CSA_READ) // what is asked for does not come this way
+        return segment->index == 0 && segment->flags & ALB_CSA_LAST ? 1 : 0;
+    if (segment->flags & ALB_CSA_LAST)
+        return segment->payload_bytes <= segment->total_bytes ? segment->index + 1 : 0;
+    if (segment->payload_bytes == 0 || carried >= segment->total_bytes)
+        return 0;
+    uint64_t packets = ((uint64_t)segment->total_bytes + segment->payload_bytes - 1) / segment->payload_bytes;
+    return packets <= MESSAGE_PACKETS_MAX ? (uint32_t)packets : 0;
+}
+
+static uint32_t offset_of(const struct alb_csa_segment *segment)
+{
+    if (segment->op == ALB_CSA_READ)
+        return 0;
+    return segment->flags & ALB_CSA_LAST ? segment->total_bytes - segment->payload_bytes
+                                         : segment->index * segment->payload_bytes;
+}
+
+enum taken {
+    TAKEN,
+    NOT_YET, // it has to wait for its turn, or for a receive
+    REFUSED, // the queue pair is in error, and the stream has been stopped
+};
+
+static enum taken refuse(struct alb_stream_in *in, enum alb_outcome outcome, alb_psn psn, alb_time now)
+{
+    in->ops->refuse(in->csa, outcome, psn, now);
+    return REFUSED;
+}
+
+static enum taken wait_for_receive(struct alb_stream_in *in)
+{
+    struct alb_qp *qp = in->csa->qp;
+    if (!in->waits_rnr)
+        alb_qp_count(qp, ALB_STAT_send_rnr_err, 1);
+    in->waits_rnr = true;
+    in->syndrome = ALB_AETH_SYNDROME_RNR(qp->attr.min_rnr_timer);
+    alb_stream_in_owe_report(in);
+    return NOT_YET;
+}
+
+static enum taken outcome_to_taken(struct alb_stream_in *in, enum alb_outcome outcome, alb_psn psn, alb_time now)
+{
+    if (outcome == ALB_OUTCOME_OK) {
+        if (in->waits_rnr) {
+            in->waits_rnr = false;
+            in->syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
+        }
+        return TAKEN;
+    }
+    return outcome == ALB_OUTCOME_RNR ? wait_for_receive(in) : refuse(in, outcome, psn, now);
+}
+
+static enum taken open_message(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_psn first,
+                               alb_time now)
+{
+    enum taken taken = outcome_to_taken(in, in->ops->begin(in->csa, segment, now), first, now);
+    if (taken != TAKEN)
+        return taken;
+    in->is_open = true;
+    in->first = first;
+    in->past = alb_psn_add(first, (int32_t)packets_of(segment));
+    in->total_bytes = segment->total_bytes;
+    in->segment_bytes = 0;
+    in->op = segment->op;
+    in->placed = 0;
+    return TAKEN;
+}
+
+// The segment says of its message what those before it said.
+static bool fits_message(const struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    bool is_last = segment->flags & ALB_CSA_LAST;
+    alb_psn past = alb_psn_add(in->first, (int32_t)packets_of(segment));
+    if (segment->op != in->op || segment->total_bytes != in->total_bytes || past != in->past)
+        return false;
+    if (in->segment_bytes == 0 || segment->op == ALB_CSA_READ)
+        return true;
+    return is_last ? segment->index * in->segment_bytes == segment->total_bytes - segment->payload_bytes
+                   : segment->payload_bytes == in->segment_bytes;
+}
+
+// Takes a segment if it is its turn.
+static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    alb_psn first = alb_psn_add(segment->psn, -(int32_t)segment->index);
+    bool is_last = segment->flags & ALB_CSA_LAST;
+    if (first != (in->is_open ? in->first : in->cumulative))
+        return NOT_YET;
+    if (!in->is_open) {
+        if (is_last && segment->index > 0) // more of it must come before, and tells the same
+            return NOT_YET;
+        enum taken taken = open_message(in, segment, first, now);
+        if (taken != TAKEN)
+            return taken;
+    }
+    if (!fits_message(in, segment))
+        return refuse(in, ALB_OUTCOME_INVALID_REQUEST, segment->psn, now);
+    if (is_last && in->placed < segment->index)
+        return NOT_YET;
+    enum taken taken =
+        outcome_to_taken(in, in->ops->place(in->csa, segment, offset_of(segment), now), segment->psn, now);
+    if (taken != TAKEN)
+        return taken;
+    in->placed++;
+    if (!is_last) {
+        in->segment_bytes = segment->payload_bytes;
+        return TAKEN;
+    }
+    in->is_open = false;
+    taken = outcome_to_taken(in, in->ops->end(in->csa, segment, now), segment->psn, now);
+    // A completion may have found its queue full: then all of this has been stopped.
+    return alb_qp_current_state(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
+}
+
+// ---- progress -------------------------------------------------------------------------------------------------------
+
+// Everything before the open message's last segment that is held is placed; so is the whole of what has ended.
+static void move_cumulative(struct alb_stream_in *in)
+{
+    alb_psn limit = in->is_open ? alb_psn_add(in->past, -1) : in->past;
+    while (in->cumulative != limit && in->cumulative != in->highest && is_held(in, in->cumulative)) {
+        alb_bitmap_clear(in->held, in->cumulative & (in->capacity - 1));
+        in->cumulative = alb_psn_next(in->cumulative);
+    }
+}
+
+// Takes what has waited, as far as its turn has come.
+static void take_early(struct alb_stream_in *in, alb_time now)
+{
+    while (!alb_list_is_empty(&in->early)) {
+        struct alb_early *early = ALB_LIST_ENTRY(in->early.next, struct alb_early, link);
+        enum taken taken = take(in, &early->segment, now);
+        if (taken != TAKEN) // REFUSED: it was forgotten with all the others
+            return;
+        put_early(in, early);
+        move_cumulative(in);
+    }
+}
+
+// The time between arrivals counts while something is known to be on its way.
+static void note_arrival(struct alb_stream_in *in, alb_time now)
+{
+    if (alb_stream_in_misses(in) && now > in->came_at) {
+        uint64_t gap_ns = ALB_MIN(now - in->came_at, (alb_time)UINT32_MAX / 2);
+        in->gap_ns = (uint32_t)((7ull * in->gap_ns + gap_ns) / 8);
+    }
+    in->came_at = now;
+    in->asks = 0;
+}
+
+static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    enum taken taken = take(in, segment, now);
+    if (taken == REFUSED)
+        return ALB_DROP_BAD_REQUEST;
+    if (taken == NOT_YET && !keep_early(in, segment))
+        return in->waits_rnr ? ALB_DROP_NO_RECEIVE : ALB_DROP_NO_RESOURCES;
+    alb_bitmap_set(in->held, segment->psn & (in->capacity - 1));
+    alb_psn past = alb_psn_next(segment->psn);
+    if (alb_psn_is_after(past, in->highest))
+        in->highest = past;
+    if (taken == TAKEN) {
+        move_cumulative(in);
+        take_early(in, now);
+    }
+    return ALB_DROP_NONE;
+}
+
+// Says so once, until what is next has come.
+static enum alb_drop drop_early(struct alb_stream_in *in)
+{
+    if (!in->has_dropped) {
+        in->has_dropped = in->owes_nak = true;
+        alb_qp_count(in->csa->qp, ALB_STAT_sent_seq_err, 1);
+        alb_stream_in_owe_report(in);
+    }
+    return ALB_DROP_OUT_OF_SEQUENCE;
+}
+
+enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    struct alb_qp *qp = in->csa->qp;
+    const struct alb_csa_loss_ops *loss = qp->engine->csa->loss.ops;
+    int32_t distance = alb_psn_diff(segment->psn, in->cumulative);
+    uint32_t packets = packets_of(segment);
+    if (packets == 0)
+        return ALB_DROP_BAD_LENGTH;
+    if (segment->flags & ALB_CSA_REPORT_NOW)
+        alb_stream_in_owe_report(in);
+    if (distance < 0 || (distance < (int32_t)in->capacity && is_held(in, segment->psn))) {
+        alb_qp_count(qp, ALB_STAT_duplicate_request, 1);
+        alb_stream_in_owe_report(in);
+        return ALB_DROP_DUPLICATE;
+    }
+    if ((uint32_t)distance >= qp->engine->config.csa_window_segments)
+        return ALB_DROP_OUT_OF_SEQUENCE;
+    note_arrival(in, now);
+    alb_stream_in_hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)), now);
+    if (distance > 0 && segment->psn != in->highest) {
+        alb_qp_count(qp, ALB_STAT_out_of_seq_request, 1);
+        if (loss->reports_holes)
+            alb_stream_in_owe_report(in);
+    }
+    if (distance > 0 && !loss->takes_early)
+        return drop_early(in);
+    in->has_dropped = false;
+    if (!make_room(in, (uint32_t)distance + 1))
+        return ALB_DROP_NO_RESOURCES;
+    return take_new(in, segment, now);
+}
+
+void alb_stream_in_retry(struct alb_stream_in *in, alb_time now)
+{
+    take_early(in, now);
+}
+
+// What a message's own numbers say of its end is bounded by the window of the peer, but for a message so long that the
+// rest has not been sent yet.
+void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now)
+{
+    int32_t distance = alb_psn_diff(next, in->cumulative);
+    if (distance > 0 && distance <= MESSAGE_PACKETS_MAX && alb_psn_is_after(next, in->end))
+        in->end = next;
+}

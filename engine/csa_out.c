@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The sending half of a stream: a ring of records of what has left and is not acknowledged. Reports say what the peer
+// holds; the loss policy says what of the rest is lost.
+#include "engine/impl.h"
+
+enum {
+    GROWN_MIN = 64, // records of the first ring that is taken from the pool
+};
+
+void alb_stream_out_init(struct alb_stream_out *out, struct alb_csa *csa, bool is_response)
+{
+    out->csa = csa;
+    out->is_response = is_response;
+    out->capacity = ALB_STREAM_OUT_OWN;
+    out->sent = out->own;
+    alb_list_init(&out->link);
+    alb_deadline_init(&out->probe_timer, alb_stream_out_on_probe);
+}
+
+static struct alb_assoc_live *live_of(const struct alb_stream_out *out)
+{
+    return out->csa->assoc->live;
+}
+
+static void give_back(struct alb_stream_out *out)
+{
+    if (out->sent != out->own)
+        alb_buddy_put(&out->csa->qp->engine->csa->pool, out->sent, out->capacity * sizeof(*out->sent));
+    out->sent = out->own;
+    out->capacity = ALB_STREAM_OUT_OWN;
+}
+
+void alb_stream_out_stop(struct alb_stream_out *out)
+{
+    uint32_t bytes = out->inflight_bytes;
+    alb_list_remove(&out->link);
+    out->is_ready = false;
+    alb_wheel_disarm(&out->csa->qp->engine->wheel, &out->probe_timer.timer);
+    if (out->csa->assoc)
+        for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
+            const struct alb_sent *sent = alb_stream_out_at(out, psn);
+            if (sent->state == ALB_SENT_FLYING)
+                alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
+        }
+    out->una = out->next;
+    out->lost_count = out->inflight_bytes = out->probes = 0;
+    out->probe_is_due = out->has_probe_psn = false;
+    give_back(out);
+    if (bytes)
+        alb_assoc_release(live_of(out), bytes);
+}
+
+void alb_stream_out_begin(struct alb_stream_out *out, alb_psn first)
+{
+    out->una = out->next = out->lost_from = first;
+    out->has_report = false;
+}
+
+// Twice the records.
+static bool grow(struct alb_stream_out *out)
+{
+    struct alb_engine *engine = out->csa->qp->engine;
+    uint32_t capacity = ALB_MAX(2 * out->capacity, (uint32_t)GROWN_MIN);
+    if (out->capacity >= engine->config.csa_window_segments)
+        return false;
+    struct alb_sent *sent = alb_buddy_get(&engine->csa->pool, capacity * sizeof(*sent));
+    if (!sent)
+        return false;
+    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn))
+        sent[psn & (capacity - 1)] = *alb_stream_out_at(out, psn);
+    give_back(out);
+    out->sent = sent;
+    out->capacity = capacity;
+    return true;
+}
+
+bool alb_stream_out_has_room(struct alb_stream_out *out)
+{
+    return alb_stream_out_count(out) < out->capacity || grow(out);
+}
+
+bool alb_stream_out_take_probe(const struct alb_stream_out *out, alb_psn *psn)
+{
+    *psn = out->probe_psn;
+    return out->has_probe_psn && alb_psn_is_within(*psn, out->una, alb_stream_out_count(out)) &&
+           alb_stream_out_at(out, *psn)->state == ALB_SENT_LOST;
+}
+
+bool alb_stream_out_next_lost(struct alb_stream_out *out, alb_psn *psn)
+{
+    if (out->lost_count == 0)
+        return false;
+    if (alb_psn_is_before(out->lost_from, out->una))
+        out->lost_from = out->una;
+    while (alb_stream_out_at(out, out->lost_from)->state != ALB_SENT_LOST)
+        out->lost_from = alb_psn_next(out->lost_from);
+    *psn = out->lost_from;
+    return true;
+}
+
+void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes, uint16_t path, alb_psn sequence,
+                         alb_time now)
+{
+    struct alb_sent *sent = alb_stream_out_at(out, psn);
+    bool is_new = psn == out->next;
+    if (is_new)
+        out->next = alb_psn_next(psn);
+    else
+        out->lost_count--;
+    *sent = (struct alb_sent){
+        .at_64ns = (uint32_t)(now >> 6),
+        .sequence = sequence,
+        .path = path,
+        .bytes = (uint16_t)ALB_MIN(bytes, (uint32_t)UINT16_MAX),
+        .state = ALB_SENT_FLYING,
+        .times = (uint8_t)(is_new ? 1 : ALB_MIN(sent->times + 1, UINT8_MAX)),
+    };
+    out->inflight_bytes += sent->bytes;
+    alb_assoc_charge(live_of(out), sent->bytes);
+    out->sent_at = now;
+    alb_stream_out_watch(out, now);
+}
+
+void alb_stream_out_wake(struct alb_stream_out *out)
+{
+    struct alb_csa *csa = out->csa;
+    if (out->is_ready || !csa->assoc)
+        return;
+    struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
+    if (!live)
+        return; // the pool is empty: the probe timer, or the next thing posted, comes back
+    alb_list_remove(&out->link);
+    alb_list_push_back(&live->ready, &out->link);
+    out->is_ready = true;
+    alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+// Takes a segment out of flight. Bytes are released for all of a report together.
+static uint32_t land(struct alb_stream_out *out, struct alb_sent *sent)
+{
+    if (sent->state == ALB_SENT_LOST)
+        out->lost_count--;
+    if (sent->state != ALB_SENT_FLYING)
+        return 0;
+    out->inflight_bytes -= sent->bytes;
+    alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
+    return sent->bytes;
+}
+
+static uint32_t take_cumulative(struct alb_stream_out *out, alb_psn cumulative)
+{
+    uint32_t bytes = 0;
+    while (out->una != cumulative) {
+        bytes += land(out, alb_stream_out_at(out, out->una));
+        out->una = alb_psn_next(out->una);
+    }
+    return bytes;
+}
+
+void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
+{
+    struct alb_assoc_live *live = live_of(out);
+    uint32_t landed = take_cumulative(out, psn);
+    if (landed) {
+        alb_csa_note_landed(live, landed, now);
+        alb_assoc_release(live, landed);
+    }
+    if (out->una == out->next)
+        give_back(out);
+}
+
+// The bitmap; *newest: one past the last PSN it holds.
+static uint32_t take_bitmap(struct alb_stream_out *out, const struct alb_csa_report *report, alb_psn *newest)
+{
+    uint32_t bytes = 0, count = alb_stream_out_count(out);
+    *newest = out->una;
+    for (uint32_t word = 0; word < report->word_count; word++)
+        for (uint64_t bits = report->held[word]; bits; bits &= bits - 1) {
+            uint32_t i = 64 * word + (uint32_t)__builtin_ctzll(bits);
+            if (i >= count)
+                return bytes; // what was never sent: the rest is nonsense
+            struct alb_sent *sent = alb_stream_out_at(out, alb_psn_add(out->una, (int32_t)i));
+            bytes += land(out, sent);
+            sent->state = ALB_SENT_HELD;
+            *newest = alb_psn_add(out->una, (int32_t)i + 1);
+        }
+    return bytes;
+}
+
+uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
+{
+    struct alb_sent *sent = alb_stream_out_at(out, psn);
+    if (sent->state != ALB_SENT_FLYING)
+        return 0;
+    uint32_t bytes = land(out, sent);
+    sent->state = ALB_SENT_LOST;
+    if (out->lost_count++ == 0 || alb_psn_is_before(psn, out->lost_from))
+        out->lost_from = psn;
+    return bytes;
+}
+
+struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
+{
+    const struct alb_csa *csa = out->csa;
+    return (struct alb_loss_sending){
+        .rtt_ns = alb_assoc_rtt_ns(csa->assoc),
+        .margin_ns = alb_assoc_margin_ns(csa->qp->engine, csa->assoc),
+        .flying = alb_stream_out_count(out),
+        .answers_probe = out->probes > 0,
+    };
+}
+
+static struct alb_loss_segment view(const struct alb_stream_out *out, const struct alb_sent *sent, alb_psn psn,
+                                    alb_psn newest, alb_time now)
+{
+    const struct alb_paths_out *paths = live_of(out)->paths;
+    int32_t behind = alb_psn_diff(newest, psn) - 1;
+    return (struct alb_loss_segment){
+        .age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6,
+        .path_rtt_ns = paths->path[sent->path].rtt_ns,
+        .behind = (uint32_t)ALB_MAX(behind, 0),
+        .is_settled = alb_path_is_settled(paths, sent->path, sent->sequence),
+        .was_resent = sent->times > 1,
+    };
+}
+
+// What a report says nothing about cannot be judged by it.
+static uint32_t covered(const struct alb_stream_out *out, const struct alb_csa_report *report)
+{
+    uint32_t count = alb_stream_out_count(out);
+    return report->word_count == ALB_CSA_BITMAP_WORDS ? ALB_MIN(count, 64u * ALB_CSA_BITMAP_WORDS) : count;
+}
+
+// Goes over what is neither acknowledged nor held.
+static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *report,
+                      const struct alb_loss_sending *sending, alb_psn newest, alb_time now)
+{
+    const struct alb_csa_loss *loss = &out->csa->qp->engine->csa->loss;
+    uint32_t lost_bytes = 0, count = covered(out, report);
+    bool goes_back = false;
+    for (uint32_t i = 0; i < count; i++) {
+        alb_psn psn = alb_psn_add(out->una, (int32_t)i);
+        const struct alb_sent *sent = alb_stream_out_at(out, psn);
+        if (sent->state != ALB_SENT_FLYING)
+            continue;
+        const struct alb_loss_segment segment = view(out, sent, psn, newest, now);
+        if (!goes_back && !loss->ops->is_lost(loss, &segment, sending))
+            continue;
+        goes_back = loss->ops->goes_back;
+        lost_bytes += alb_stream_out_mark_lost(out, psn);
+    }
+    return lost_bytes;
+}
+
+// Most reports tell of no hole, and then the oldest segment alone tells whether there may be one.
+static bool needs_judging(const struct alb_stream_out *out, const struct alb_csa_report *report,
+                          const struct alb_loss_sending *sending, alb_psn newest, alb_time now)
+{
+    const struct alb_csa_loss *loss = &out->csa->qp->engine->csa->loss;
+    if (out->una == out->next)
+        return false;
+    if (report->word_count > 0)
+        return true;
+    const struct alb_sent *sent = alb_stream_out_at(out, out->una);
+    if (sent->state != ALB_SENT_FLYING)
+        return false;
+    const struct alb_loss_segment segment = view(out, sent, out->una, newest, now);
+    return loss->ops->is_lost(loss, &segment, sending);
+}
+
+static bool is_credible(const struct alb_stream_out *out, const struct alb_csa_report *report)
+{
+    if (out->has_report && (int8_t)(report->number - out->report_number) <= 0)
+        return false;
+    return alb_psn_is_within(report->cumulative, out->una, alb_stream_out_count(out) + 1);
+}
+
+bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now)
+{
+    struct alb_engine *engine = out->csa->qp->engine;
+    struct alb_assoc_live *live = live_of(out);
+    if (!is_credible(out, report))
+        return false;
+    out->has_report = true;
+    out->report_number = report->number;
+    struct alb_loss_sending sending = alb_stream_out_sending(out);
+    sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+    out->probes = 0;
+    alb_psn newest;
+    uint32_t inflight_bytes = (uint32_t)live->inflight_bytes;
+    uint32_t landed = take_cumulative(out, report->cumulative);
+    landed += take_bitmap(out, report, &newest);
+    uint32_t lost = 0;
+    if (needs_judging(out, report, &sending, newest, now))
+        lost = judge(out, report, &sending, newest, now);
+    if (landed) {
+        alb_csa_note_landed(live, landed, now);
+    }
+    if (lost) {
+        alb_qp_count(out->csa->qp, ALB_STAT_packet_seq_err, 1);
+        alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, lost, ALB_LOSS_NAK, now);
+    }
+    if (landed + lost)
+        alb_assoc_release(live, landed + lost);
+    if (out->una == out->next)
+        give_back(out);
+    if (lost || landed)
+        alb_stream_out_wake(out);
+    return true;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/csa_packet.h"
+
+#include "engine/impl.h"
+
+enum {
+    ECT0 = ALB_ECN_ECT0,
+};
+
+void alb_csa_packet_init(struct alb_csa_packet *packet, struct alb_assoc_live *live, struct alb_tx_builder *builder,
+                         alb_time now)
+{
+    const struct alb_assoc *assoc = live->assoc;
+    *packet = (struct alb_csa_packet){
+        .live = live,
+        .builder = builder,
+        .flow.peer = {assoc->peer, (uint16_t)(ALB_ROCE_PORT + assoc->slot)},
+        .flow.local = {live->engine->csa->locals[assoc->local], 0},
+        .flow.traffic_class = ECT0,
+        .now = now,
+    };
+    packet->flow.path = alb_paths_choose(live->paths, live->engine->path, (uint32_t)(uintptr_t)assoc >> 6,
+                                         builder->tx->burst_bytes_max, now);
+}
+
+bool alb_csa_packet_open(struct alb_csa_packet *packet)
+{
+    struct alb_assoc_live *live = packet->live;
+    uint8_t *header = alb_tx_packet_begin(packet->builder, ALB_CSA_OUTER_BYTES);
+    if (!header)
+        return false;
+    packet->is_open = true;
+    packet->has_class = false;
+    packet->frames = packet->charged_bytes = 0;
+    packet->header = header;
+    packet->sequence = live->paths->path[packet->flow.path].next;
+    packet->room_bytes = live->assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
+    packet->flow.traffic_class = ECT0;
+    packet->flow.hop_limit = 0;
+    return true;
+}
+
+void alb_csa_packet_close(struct alb_csa_packet *packet)
+{
+    struct alb_assoc_live *live = packet->live;
+    const struct alb_engine *engine = live->engine;
+    if (!packet->is_open)
+        return;
+    packet->is_open = false;
+    if (packet->frames == 0) {
+        alb_tx_packet_cancel(packet->builder);
+        return;
+    }
+    const struct alb_csa_header header = {
+        .dest_slot = live->assoc->slot,
+        .source_slot = engine->config.slot,
+        .sequence = packet->sequence,
+        .source_epoch = engine->csa->epoch,
+        .destination_epoch = live->assoc->peer_epoch,
+        .timestamp = (uint32_t)packet->now,
+        .path = (uint8_t)packet->flow.path,
+        .rtt_code = alb_csa_time_encode(live->rtt_ns),
+    };
+    alb_csa_encode(&header, packet->header);
+    alb_csa_set_pad(packet->header, alb_roce_pad(packet->builder->packet_bytes));
+    uint32_t bytes = alb_tx_packet_end(packet->builder, &packet->flow);
+    alb_path_sent(live->paths, packet->flow.path, packet->charged_bytes, packet->now);
+    alb_congestion_on_sent(engine->congestion, &live->congestion, bytes, packet->now);
+}
+
+uint8_t *alb_csa_packet_frame(struct alb_csa_packet *packet, uint32_t header_bytes, uint32_t payload_bytes,
+                              uint32_t refs)
+{
+    uint32_t pad = alb_roce_pad(packet->builder->packet_bytes);
+    uint8_t *frame = alb_tx_packet_bytes(packet->builder, pad + header_bytes, payload_bytes, refs);
+    if (!frame)
+        return NULL;
+    memset(frame, 0, pad);
+    uint32_t bytes = pad + header_bytes + payload_bytes;
+    packet->room_bytes -= ALB_MIN(bytes, packet->room_bytes);
+    packet->frames++;
+    return frame + pad;
+}
+
+void alb_csa_packet_undo(struct alb_csa_packet *packet)
+{
+    alb_tx_packet_undo(packet->builder);
+    packet->frames--;
+}
+
+void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out *out,
+                           const struct alb_csa_segment *segment)
+{
+    uint32_t bytes = segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD;
+    alb_stream_out_sent(out, segment->psn, bytes, packet->flow.path, packet->sequence, packet->now);
+    packet->charged_bytes += bytes;
+}

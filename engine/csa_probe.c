@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Silence. When nothing has been heard for the policy's time since something left, the newest segment goes again (or a
+// bare probe, if there is nothing to send), so that the peer says what it holds. Each time waits twice as long.
+#include "engine/impl.h"
+
+enum {
+    DOUBLINGS_MAX = 10,
+    ANSWER_PROBES_MAX = 12, // nobody waits for us to fail: whoever wants the answer asks
+};
+
+// Something is owed to us: an acknowledgement, or the answer to a request.
+static bool is_waiting(const struct alb_stream_out *out)
+{
+    if (out->una != out->next)
+        return true;
+    return !out->is_response && out->csa->asked_open > 0;
+}
+
+static alb_time due_at(const struct alb_stream_out *out)
+{
+    const struct alb_csa *csa = out->csa;
+    const struct alb_loss_sending sending = alb_stream_out_sending(out);
+    const struct alb_csa_loss *loss = &csa->qp->engine->csa->loss;
+    alb_time silence_ns = loss->ops->silence_ns(loss, &sending);
+    silence_ns = ALB_MAX(silence_ns, (alb_time)csa->qp->engine->config.csa_probe_min_ns);
+    return ALB_MAX(out->sent_at, csa->heard) + (silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX));
+}
+
+// Called for every segment: the timer is left where it is, and looks again when it fires.
+void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
+{
+    if (!alb_timer_is_armed(&out->probe_timer.timer) && is_waiting(out))
+        alb_wheel_arm(&out->csa->qp->engine->wheel, &out->probe_timer.timer, ALB_MAX(due_at(out), now + 1));
+}
+
+// The newest segment that the peer is not known to hold; false: it holds all.
+static bool find_newest(const struct alb_stream_out *out, alb_psn *psn)
+{
+    for (*psn = out->next; *psn != out->una;) {
+        *psn = alb_psn_add(*psn, -1);
+        if (alb_stream_out_at(out, *psn)->state != ALB_SENT_HELD)
+            return true;
+    }
+    return false;
+}
+
+static void resend_all(struct alb_stream_out *out, alb_time now)
+{
+    struct alb_assoc_live *live = out->csa->assoc->live;
+    struct alb_engine *engine = out->csa->qp->engine;
+    uint32_t bytes = 0, inflight_bytes = (uint32_t)live->inflight_bytes;
+    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn))
+        bytes += alb_stream_out_mark_lost(out, psn);
+    alb_qp_count(out->csa->qp, ALB_STAT_local_ack_timeout_err, 1);
+    alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, bytes, ALB_LOSS_TIMEOUT, now);
+    alb_assoc_release(live, bytes);
+}
+
+static void probe(struct alb_stream_out *out, alb_time now)
+{
+    struct alb_engine *engine = out->csa->qp->engine;
+    struct alb_assoc_live *live = out->csa->assoc->live;
+    alb_psn psn;
+    alb_qp_count(out->csa->qp, ALB_STAT_tail_probes, 1);
+    if (!find_newest(out, &psn)) {
+        out->probe_is_due = true;
+        return;
+    }
+    const struct alb_sent *sent = alb_stream_out_at(out, psn);
+    if (out->probes > 0) // the first one may just have been early
+        alb_path_silent(live->paths, engine->path, sent->path, now);
+    alb_assoc_release(live, alb_stream_out_mark_lost(out, psn));
+    out->probe_psn = psn;
+    out->has_probe_psn = true;
+}
+
+void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_stream_out *out = ALB_CONTAINER_OF(deadline, struct alb_stream_out, probe_timer);
+    struct alb_csa *csa = out->csa;
+    struct alb_engine *engine = csa->qp->engine;
+    if (!is_waiting(out) || csa->is_waiting_rnr)
+        return; // whatever ends that wait arms the timer again
+    alb_time due = due_at(out);
+    if (due > now) {
+        alb_wheel_arm(&engine->wheel, &deadline->timer, due);
+        return;
+    }
+    if (!alb_assoc_wake(engine, csa->assoc) || (out->is_response && out->probes >= ANSWER_PROBES_MAX))
+        return;
+    alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, 0, now);
+    if (out->una != out->next && engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL)
+        resend_all(out, now);
+    else
+        probe(out, now);
+    out->probes++;
+    out->sent_at = now;
+    alb_stream_out_wake(out);
+    alb_stream_out_watch(out, now);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/csa_reply.h"
+
+#include "engine/impl.h"
+
+#define PATH_NONE 0xff // not one of an association's: nobody counts its packets
+
+static enum alb_build_result build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
+{
+    struct alb_csa_replies *replies = ALB_CONTAINER_OF(source, struct alb_csa_replies, source);
+    for (; replies->count > 0; replies->count--) {
+        struct alb_csa_reply *reply = &replies->ring[replies->first];
+        uint8_t *header = alb_tx_packet_begin(builder, ALB_CSA_OUTER_BYTES);
+        uint8_t *frame = header ? alb_tx_packet_bytes(builder, reply->frame_bytes, 0, 0) : NULL;
+        if (!frame)
+            return ALB_BUILD_FULL;
+        reply->header.timestamp = (uint32_t)now;
+        alb_csa_encode(&reply->header, header);
+        memcpy(frame, reply->frame, reply->frame_bytes);
+        alb_csa_set_pad(header, alb_roce_pad(builder->packet_bytes));
+        alb_tx_packet_end(builder, &reply->flow);
+        replies->first = (replies->first + 1) % ALB_CSA_REPLIES;
+    }
+    return ALB_BUILD_IDLE;
+}
+
+void alb_csa_replies_init(struct alb_csa_replies *replies)
+{
+    alb_source_init(&replies->source, build);
+}
+
+// The next free place, addressed to the sender of the datagram; NULL: too many wait already, or the answer would be
+// longer than what it answers.
+static struct alb_csa_reply *begin(struct alb_engine *engine, const struct alb_datagram *datagram,
+                                   const struct alb_csa_header *header, uint32_t frame_bytes)
+{
+    struct alb_csa_replies *replies = &engine->csa->replies;
+    if (replies->count == ALB_CSA_REPLIES || ALB_CSA_OUTER_BYTES + frame_bytes > datagram->length)
+        return NULL;
+    struct alb_csa_reply *reply = &replies->ring[(replies->first + replies->count++) % ALB_CSA_REPLIES];
+    *reply = (struct alb_csa_reply){
+        .flow.peer = {datagram->peer.addr, (uint16_t)(ALB_ROCE_PORT + (header->source_slot & UINT8_MAX))},
+        .flow.local = {datagram->local.addr, 0},
+        .header =
+            {
+                .dest_slot = header->source_slot,
+                .source_slot = engine->config.slot,
+                .source_epoch = engine->csa->epoch,
+                .destination_epoch = header->source_epoch,
+                .path = PATH_NONE,
+            },
+        .frame_bytes = frame_bytes,
+    };
+    alb_scheduler_wake(&engine->scheduler, &replies->source);
+    return reply;
+}
+
+void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *datagram,
+                         const struct alb_csa_header *header)
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    uint32_t bytes = alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, header->destination_epoch, frame);
+    struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
+    if (reply)
+        memcpy(reply->frame, frame, bytes);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a receiving half tells its peer, and when: what was asked for at once; a hole when its path settles it; the tail
+// when it is overdue. docs/PROTOCOL.md, "Reports".
+#include "engine/impl.h"
+
+enum {
+    GAPS_OF_PATIENCE = 4, // between arrivals, before what is missing is overdue
+    ASKS_MAX = 8,         // for the same tail; then it is the sender's to probe
+};
+
+void alb_stream_in_owe_report(struct alb_stream_in *in)
+{
+    struct alb_csa *csa = in->csa;
+    if (alb_list_is_linked(&in->report_link)) {
+        alb_qp_count(csa->qp, ALB_STAT_ack_deferred, 1);
+        return;
+    }
+    struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
+    if (!live)
+        return; // the pool is empty; the peer will ask
+    alb_list_push_back(&live->reports, &in->report_link);
+    live->paths_are_due = true;
+    alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
+}
+
+void alb_stream_in_forget_report(struct alb_stream_in *in)
+{
+    alb_list_remove(&in->report_link);
+}
+
+void alb_stream_in_fill_report(struct alb_stream_in *in, struct alb_csa_report *report)
+{
+    *report = (struct alb_csa_report){
+        .is_response = in->is_response,
+        .number = ++in->report_number,
+        .syndrome = in->owes_nak ? ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR) : in->syndrome,
+        .qpn = in->csa->qp->attr.dest_qpn,
+        .cumulative = in->cumulative,
+    };
+    in->owes_nak = false;
+    uint32_t span = (uint32_t)alb_psn_diff(in->highest, in->cumulative);
+    if (span == 0 || span > (1u << 23))
+        return;
+    span = ALB_MIN(span, 64u * ALB_CSA_BITMAP_WORDS);
+    report->word_count = ALB_BITMAP_WORDS(span);
+    for (uint32_t i = 0; i < span; i++)
+        if (alb_bitmap_test(in->held, alb_psn_add(in->cumulative, (int32_t)i) & (in->capacity - 1)))
+            alb_bitmap_set(report->held, i);
+}
+
+// ---- holes ----------------------------------------------------------------------------------------------------------
+
+void alb_assoc_report_losses(struct alb_assoc_live *live)
+{
+    ALB_LIST_FOR_EACH (&live->open, node)
+        alb_stream_in_owe_report(ALB_LIST_ENTRY(node, struct alb_stream_in, open_link));
+}
+
+void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now)
+{
+    alb_time at = ALB_TIME_NEVER;
+    for (uint32_t i = 0; i < live->paths_in_count; i++)
+        at = ALB_MIN(at, alb_path_in_deadline(&live->paths_in[i]));
+    if (at != live->settle_timer.timer.at || !alb_timer_is_armed(&live->settle_timer.timer))
+        alb_wheel_arm(&live->engine->wheel, &live->settle_timer.timer, at);
+}
+
+void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_assoc_live *live = ALB_CONTAINER_OF(deadline, struct alb_assoc_live, settle_timer);
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < live->paths_in_count; i++)
+        lost += alb_path_in_settle(&live->paths_in[i], now);
+    if (lost > 0 && live->engine->csa->loss.ops->reports_settled)
+        alb_assoc_report_losses(live);
+    alb_assoc_arm_settle(live, now);
+}
+
+// ---- the tail -------------------------------------------------------------------------------------------------------
+
+// How long nothing may come before the rest is overdue. Rate and round-trip time are known from what came: segments
+// were gap_ns apart, and the peer says its round-trip time in every packet.
+static alb_time patience_ns(const struct alb_stream_in *in)
+{
+    const struct alb_csa *csa = in->csa;
+    const struct alb_engine *engine = csa->qp->engine;
+    alb_time interval_ns = engine->csa->loss.interval_ns;
+    if (interval_ns)
+        return interval_ns;
+    alb_time margin_ns = ALB_MAX(alb_assoc_rtt_ns(csa->assoc) / 4, engine->config.csa_margin_min_ns);
+    if (in->asks == 0)
+        return GAPS_OF_PATIENCE * (alb_time)in->gap_ns + margin_ns;
+    alb_time answer_ns = alb_assoc_rtt_ns(csa->assoc) + margin_ns; // what was asked for last must have had time to come
+    return answer_ns << (in->asks - 1);
+}
+
+void alb_stream_in_watch(struct alb_stream_in *in, alb_time now)
+{
+    struct alb_assoc_live *live = in->csa->assoc->live;
+    if (!alb_stream_in_misses(in) || in->waits_rnr) {
+        alb_list_remove(&in->open_link);
+        return; // the timer finds nothing to do
+    }
+    if (!alb_list_is_linked(&in->open_link) && live)
+        alb_list_push_back(&live->open, &in->open_link);
+    if (!alb_timer_is_armed(&in->tail_timer.timer) && in->csa->qp->engine->csa->loss.ops->watches_tail)
+        alb_wheel_arm(&in->csa->qp->engine->wheel, &in->tail_timer.timer, now + patience_ns(in));
+}
+
+void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_stream_in *in = ALB_CONTAINER_OF(deadline, struct alb_stream_in, tail_timer);
+    struct alb_wheel *wheel = &in->csa->qp->engine->wheel;
+    if (!alb_stream_in_misses(in) || in->waits_rnr)
+        return;
+    alb_time due = ALB_MAX(in->came_at, in->asked_at) + patience_ns(in);
+    if (due > now) {
+        alb_wheel_arm(wheel, &deadline->timer, due);
+        return;
+    }
+    if (in->asks >= ASKS_MAX)
+        return;
+    in->asks++;
+    in->asked_at = now;
+    alb_qp_count(in->csa->qp, ALB_STAT_tail_asks, 1);
+    alb_stream_in_owe_report(in);
+    alb_wheel_arm(wheel, &deadline->timer, now + patience_ns(in));
+}

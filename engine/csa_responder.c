@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// csa, the responder: executes the messages of the request stream, in order and once, and says what is wrong with them.
+#include "engine/impl.h"
+#include "engine/inbound.h"
+#include "engine/xrc.h"
+
+// ---- refusals -------------------------------------------------------------------------------------------------------
+
+// The request cannot be executed: the peer is told, and the queue pair is in error (9.9.3).
+static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    const struct alb_refusal *refusal = alb_inbound_refusal(outcome);
+    csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(refusal->nak);
+    alb_qp_count(qp, refusal->stat, 1);
+    alb_stream_in_owe_report(&csa->in_requests);
+    alb_inbound_fail(qp, outcome, now);
+    alb_event_raise(qp->engine, &qp->event, refusal->event);
+    struct alb_qp_failure failure = {
+        .status = refusal->status,
+        .syndrome = csa->in_requests.syndrome,
+        .at_responder = true,
+        .last_psn = psn,
+        .awaited_psn = csa->in_requests.cumulative,
+        .reason = refusal->reason,
+    };
+    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+        alb_qp_fail(qp, NULL, &failure, now);
+}
+
+// ---- a message begins -----------------------------------------------------------------------------------------------
+
+static enum alb_outcome begin_send(struct alb_csa *csa, const struct alb_csa_segment *segment)
+{
+    struct alb_qp *qp = csa->qp;
+    enum alb_outcome outcome = alb_inbound_send(qp, &csa->target);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    return segment->total_bytes <= qp->recv->length ? ALB_OUTCOME_OK : ALB_OUTCOME_TOO_LONG;
+}
+
+static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    if (alb_unlikely(qp->xrcd)) {
+        enum alb_outcome outcome = alb_xrc_name(qp, segment->xrc_srqn, false);
+        if (outcome != ALB_OUTCOME_OK)
+            return outcome;
+    }
+    if (segment->total_bytes > ALB_MAX_MESSAGE)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    switch (segment->op) {
+    case ALB_CSA_SEND:
+    case ALB_CSA_SEND_IMM:
+    case ALB_CSA_SEND_INV:
+        return begin_send(csa, segment);
+    case ALB_CSA_WRITE:
+    case ALB_CSA_WRITE_IMM:
+        return alb_inbound_write(qp, segment->rkey, segment->va, segment->total_bytes, &csa->target);
+    default:
+        return qp->attr.max_dest_rd_atomic > 0 ? ALB_OUTCOME_OK : ALB_OUTCOME_INVALID_REQUEST;
+    }
+}
+
+// ---- its segments ---------------------------------------------------------------------------------------------------
+
+static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    if (alb_unlikely(qp->xrcd)) {
+        enum alb_outcome outcome = alb_xrc_name(qp, segment->xrc_srqn, true);
+        if (outcome != ALB_OUTCOME_OK)
+            return outcome;
+    }
+    switch (segment->op) {
+    case ALB_CSA_WRITE_IMM: // the receive is there before the last bytes are
+        if (segment->flags & ALB_CSA_LAST && !alb_qp_take_receive(qp))
+            return ALB_OUTCOME_RNR;
+        return alb_place(qp, &csa->target, offset, segment->payload, segment->payload_bytes);
+    case ALB_CSA_SEND:
+    case ALB_CSA_SEND_IMM:
+    case ALB_CSA_SEND_INV:
+    case ALB_CSA_WRITE:
+        return alb_place(qp, &csa->target, offset, segment->payload, segment->payload_bytes);
+    default:
+        return ALB_OUTCOME_OK;
+    }
+}
+
+// ---- and its end ----------------------------------------------------------------------------------------------------
+
+static enum alb_outcome complete(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
+{
+    struct alb_qp *qp = csa->qp;
+    struct alb_inbound_end end = {
+        .opcode = last->op == ALB_CSA_WRITE_IMM ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV,
+        .byte_len = last->total_bytes,
+        .solicited = last->flags & ALB_CSA_SOLICITED,
+        .src_qpn = qp->attr.dest_qpn,
+        .sl = qp->attr.av.sl,
+    };
+    if (last->op == ALB_CSA_SEND_IMM || last->op == ALB_CSA_WRITE_IMM) {
+        end.wc_flags |= ALB_WC_WITH_IMM;
+        end.imm_data = last->imm_be;
+    }
+    if (last->op == ALB_CSA_SEND_INV) {
+        end.wc_flags |= ALB_WC_WITH_INV;
+        end.invalidate_rkey = last->invalidate_rkey;
+    }
+    return alb_inbound_complete(qp, &end, now);
+}
+
+static enum alb_outcome read(struct alb_csa *csa, const struct alb_csa_segment *segment)
+{
+    const uint8_t *bytes;
+    enum alb_outcome outcome = alb_inbound_read(csa->qp, segment->rkey, segment->va, segment->total_bytes, &bytes);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    const struct alb_csa_answer answer = {
+        .request_psn = segment->psn,
+        .op = segment->op,
+        .rkey = segment->rkey,
+        .va = segment->va,
+        .length = segment->total_bytes,
+        .xrc_srqn = segment->xrc_srqn,
+    };
+    return alb_csa_owe_answer(csa, &answer);
+}
+
+static enum alb_outcome run_atomic(struct alb_csa *csa, const struct alb_csa_segment *segment, uint64_t *original)
+{
+    struct alb_qp *qp = csa->qp;
+    uint64_t operand;
+    switch (segment->op) {
+    case ALB_CSA_CMP_SWAP:
+        return alb_inbound_atomic(qp, ALB_ATOMIC_CMP_SWAP, segment->rkey, segment->va, segment->operand,
+                                  segment->compare, original);
+    case ALB_CSA_FETCH_ADD:
+        return alb_inbound_atomic(qp, ALB_ATOMIC_FETCH_ADD, segment->rkey, segment->va, segment->operand, 0, original);
+    default:
+        if (segment->payload_bytes != sizeof(operand))
+            return ALB_OUTCOME_INVALID_REQUEST;
+        memcpy(&operand, segment->payload, sizeof(operand)); // its bytes are placed as they come
+        return alb_inbound_atomic(qp, ALB_ATOMIC_WRITE, segment->rkey, segment->va, operand, 0, original);
+    }
+}
+
+static enum alb_outcome execute_atomic(struct alb_csa *csa, const struct alb_csa_segment *segment)
+{
+    struct alb_csa_answer answer = {.request_psn = segment->psn, .op = segment->op};
+    alb_csa_forget_answers(csa, segment->acked);
+    if (!alb_csa_may_owe_answer(csa)) // before anything is executed
+        return ALB_OUTCOME_INVALID_REQUEST;
+    enum alb_outcome outcome = run_atomic(csa, segment, &answer.original);
+    return outcome == ALB_OUTCOME_OK ? alb_csa_owe_answer(csa, &answer) : outcome;
+}
+
+static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
+{
+    switch (last->op) {
+    case ALB_CSA_SEND:
+    case ALB_CSA_SEND_IMM:
+    case ALB_CSA_SEND_INV:
+    case ALB_CSA_WRITE_IMM:
+        return complete(csa, last, now);
+    case ALB_CSA_WRITE:
+        return ALB_OUTCOME_OK;
+    case ALB_CSA_READ:
+        alb_csa_forget_answers(csa, last->acked);
+        return read(csa, last);
+    default:
+        return execute_atomic(csa, last);
+    }
+}
+
+const struct alb_stream_in_ops alb_csa_responder_ops = {
+    .begin = begin,
+    .place = place,
+    .end = end,
+    .refuse = refuse,
+};

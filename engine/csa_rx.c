@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Packets in: whose they are, which path they came by, and each frame to its stream. Everything here is hostile until
+// an epoch or a queue pair's numbers have proved otherwise (csa_admit.c).
+#include "engine/csa_admit.h"
+#include "engine/impl.h"
+
+enum {
+    CNP_INTERVAL_NS = 50000,
+};
+
+// ---- frames of a queue pair -----------------------------------------------------------------------------------------
+
+// The queue pair that a frame names, if it is one of this association and this life of the peer.
+static enum alb_drop find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, struct alb_csa **csa)
+{
+    struct alb_qp *qp = alb_engine_find_qp(arrival->engine, qpn);
+    if (!qp)
+        return ALB_DROP_UNKNOWN_QP;
+    if (qp->delivery != &alb_csa_ops)
+        return ALB_DROP_BAD_SERVICE;
+    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+        return ALB_DROP_WRONG_QP_STATE;
+    *csa = alb_csa_of(qp);
+    return (*csa)->assoc == arrival->assoc ? ALB_DROP_NONE : ALB_DROP_WRONG_PEER;
+}
+
+static void note_established(struct alb_qp *qp)
+{
+    if (alb_unlikely(!qp->is_established)) {
+        qp->is_established = true;
+        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_COMM_EST);
+    }
+}
+
+// A queue pair in error says again why, to whoever has not heard it.
+static enum alb_drop repeat_nak(struct alb_stream_in *in)
+{
+    if (alb_aeth_class(in->syndrome) == ALB_AETH_NAK)
+        alb_stream_in_owe_report(in);
+    return ALB_DROP_WRONG_QP_STATE;
+}
+
+// One half of an XRC connection only asks, the other only answers.
+static bool takes(enum alb_qp_type type, bool is_response)
+{
+    return type != (is_response ? ALB_QPT_XRC_RECV : ALB_QPT_XRC_SEND);
+}
+
+static bool fits_type(const struct alb_csa_segment *segment, enum alb_csa_type type)
+{
+    return (type == ALB_CSA_RESPONSE) == (segment->op == ALB_CSA_READ_DATA || segment->op == ALB_CSA_RESULT);
+}
+
+static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
+{
+    const struct alb_csa_segment *segment = &frame->segment;
+    bool is_response = frame->type == ALB_CSA_RESPONSE;
+    struct alb_csa *csa;
+    enum alb_drop drop = find_qp(arrival, segment->dest_qpn, &csa);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    struct alb_qp *qp = csa->qp;
+    struct alb_stream_in *in = is_response ? &csa->in_responses : &csa->in_requests;
+    if (!takes(qp->type, is_response) || !fits_type(segment, frame->type))
+        return ALB_DROP_BAD_SERVICE;
+    drop = alb_csa_admit(arrival, csa, is_response ? NULL : segment);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
+    alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
+    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, segment->op, segment->payload_bytes,
+                  now);
+    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        return repeat_nak(in);
+    note_established(qp);
+    alb_csa_heard(csa, now);
+    drop = alb_stream_in_segment(in, segment, now);
+    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+        alb_stream_in_watch(in, now);
+    return drop;
+}
+
+static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb_csa_report *report, alb_time now)
+{
+    struct alb_csa *csa;
+    enum alb_drop drop = find_qp(arrival, report->qpn, &csa);
+    if (drop == ALB_DROP_NONE)
+        drop = alb_csa_admit(arrival, csa, NULL);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    enum alb_qp_state state = alb_qp_current_state(csa->qp);
+    if (state == ALB_QPS_ERR || (!report->is_response && state < ALB_QPS_RTS))
+        return ALB_DROP_WRONG_QP_STATE;
+    struct alb_stream_out *out = report->is_response ? &csa->responses : &csa->requests;
+    alb_psn una = out->una;
+    alb_trace_add(arrival->engine, ALB_TRACE_ack, csa->qp->number, report->cumulative, report->syndrome,
+                  report->word_count, now);
+    if (!alb_stream_out_report(out, report, now))
+        return ALB_DROP_STALE_RESPONSE;
+    alb_csa_heard(csa, now);
+    if (report->is_response) {
+        alb_csa_on_answers_acked(csa);
+        return ALB_DROP_NONE;
+    }
+    if (out->una != una)
+        alb_csa_on_acked(csa, now);
+    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+        alb_csa_on_syndrome(csa, report->syndrome, now);
+    return ALB_DROP_NONE;
+}
+
+static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_csa_probe *probe, alb_time now)
+{
+    struct alb_csa *csa;
+    enum alb_drop drop = find_qp(arrival, probe->dest_qpn, &csa);
+    if (drop == ALB_DROP_NONE)
+        drop = alb_csa_admit(arrival, csa, NULL);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    struct alb_stream_in *in = probe->is_response ? &csa->in_responses : &csa->in_requests;
+    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+        return repeat_nak(in);
+    alb_csa_heard(csa, now);
+    alb_stream_in_hear_end(in, probe->next, now);
+    alb_stream_in_retry(in, now);
+    alb_stream_in_owe_report(in);
+    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+        alb_stream_in_watch(in, now);
+    return ALB_DROP_NONE;
+}
+
+// ---- frames of the association --------------------------------------------------------------------------------------
+
+static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_csa_paths *paths, alb_time now)
+{
+    struct alb_assoc_live *live = arrival->live;
+    if (!arrival->is_proven)
+        return ALB_DROP_NOT_PROVEN;
+    live->credit_bytes = paths->credit_bytes;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        struct alb_path_news news = alb_path_heard(live->paths, arrival->engine->path, &paths->entries[i], now);
+        if (news.rtt_sample_ns) {
+            alb_assoc_on_rtt(live, news.rtt_sample_ns);
+            live->rtt_sample_ns =
+                live->rtt_sample_ns ? ALB_MIN(live->rtt_sample_ns, news.rtt_sample_ns) : news.rtt_sample_ns;
+        }
+        live->news_received += news.received;
+        live->news_marked += news.marked;
+    }
+    alb_paths_judge(live->paths, arrival->engine->path, now);
+    alb_assoc_release(live, 0); // the credit may have grown
+    return ALB_DROP_NONE;
+}
+
+static enum alb_drop on_cnp(struct alb_csa_arrival *arrival, alb_time now)
+{
+    if (!arrival->is_proven)
+        return ALB_DROP_NOT_PROVEN;
+    alb_congestion_on_mark(arrival->engine->congestion, &arrival->live->congestion,
+                           (uint32_t)arrival->live->inflight_bytes, now);
+    return ALB_DROP_NONE;
+}
+
+static enum alb_drop on_ping(struct alb_csa_arrival *arrival)
+{
+    if (!arrival->is_proven)
+        return ALB_DROP_NOT_PROVEN;
+    arrival->live->pong_bytes = (uint16_t)(arrival->datagram->length + ALB_ICRC_BYTES);
+    arrival->live->paths_are_due = true;
+    alb_scheduler_wake(&arrival->engine->scheduler, &arrival->live->source);
+    return ALB_DROP_NONE;
+}
+
+static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
+{
+    switch (frame->type) {
+    case ALB_CSA_REQUEST:
+    case ALB_CSA_RESPONSE:
+        return on_segment(arrival, frame, now);
+    case ALB_CSA_REPORT:
+        return on_report(arrival, &frame->report, now);
+    case ALB_CSA_PROBE:
+        return on_probe(arrival, &frame->probe, now);
+    case ALB_CSA_PATHS:
+        return on_paths(arrival, &frame->paths, now);
+    case ALB_CSA_PING:
+        return on_ping(arrival);
+    case ALB_CSA_PONG:
+        return arrival->is_proven ? alb_assoc_on_pong(arrival->live, frame->pong_bytes, now) : ALB_DROP_NOT_PROVEN;
+    case ALB_CSA_CNP:
+        return on_cnp(arrival, now);
+    default:
+        return ALB_DROP_BAD_REQUEST;
+    }
+}
+
+static void count_drop(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, enum alb_drop drop,
+                       alb_time now)
+{
+    bool is_segment = frame->type == ALB_CSA_REQUEST || frame->type == ALB_CSA_RESPONSE;
+    alb_engine_count_drop(arrival->engine, drop);
+    alb_trace_add(arrival->engine, ALB_TRACE_drop, is_segment ? frame->segment.dest_qpn : 0,
+                  is_segment ? frame->segment.psn : arrival->header.sequence, drop, frame->type, now);
+}
+
+static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, alb_time now)
+{
+    struct alb_csa_frame frame;
+    enum alb_drop drop = ALB_DROP_NONE;
+    while (alb_csa_next(&cursor, &frame, &drop)) {
+        drop = on_frame(arrival, &frame, now);
+        if (drop != ALB_DROP_NONE)
+            count_drop(arrival, &frame, drop, now);
+    }
+    if (drop != ALB_DROP_NONE)
+        count_drop(arrival, &frame, drop, now);
+}
+
+// ---- a packet -------------------------------------------------------------------------------------------------------
+
+static void note_mark(struct alb_csa_arrival *arrival, alb_time now)
+{
+    struct alb_engine *engine = arrival->engine;
+    struct alb_assoc_live *live = arrival->live;
+    engine->stats->sum.counter[ALB_STAT_ecn_marked_pkts]++;
+    if (now - live->cnp_at < CNP_INTERVAL_NS || strcmp(engine->congestion->name, "dcqcn") != 0)
+        return;
+    live->cnp_at = now;
+    live->cnp_is_due = true;
+    alb_scheduler_wake(&engine->scheduler, &live->source);
+}
+
+// The path's own sequence; only of a peer that has proved itself, since it takes memory.
+static void note_path(struct alb_csa_arrival *arrival, alb_time now)
+{
+    struct alb_assoc_live *live = arrival->live;
+    const struct alb_csa_header *header = &arrival->header;
+    bool is_marked = (arrival->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
+    struct alb_path_in *in = alb_assoc_path_in(live, header->path);
+    uint32_t lost = 0;
+    if (!in)
+        return;
+    if (header->rtt_code)
+        live->peer_rtt_ns = (uint32_t)ALB_MIN(alb_csa_time_decode(header->rtt_code), (alb_time)UINT32_MAX);
+    alb_path_in_packet(in, header->sequence, header->timestamp, is_marked, now, &lost);
+    if (is_marked)
+        note_mark(arrival, now);
+    if (lost > 0 && arrival->engine->csa->loss.ops->reports_settled)
+        alb_assoc_report_losses(live);
+    alb_assoc_arm_settle(live, now);
+    alb_assoc_note_received(live, arrival->datagram->length, now);
+}
+
+enum alb_drop alb_csa_rx(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now)
+{
+    struct alb_csa_arrival arrival = {.engine = engine, .datagram = datagram};
+    struct alb_csa_cursor cursor;
+    bool ends = false;
+    enum alb_drop drop = alb_csa_decode(datagram->bytes, datagram->length, &arrival.header, &cursor);
+    if (drop == ALB_DROP_NONE)
+        drop = alb_csa_admit_packet(&arrival, cursor, &ends, now);
+    if (drop != ALB_DROP_NONE || ends)
+        return drop;
+    on_frames(&arrival, cursor, now);
+    if (arrival.is_proven && arrival.live)
+        note_path(&arrival, now);
+    return ALB_DROP_NONE;
+}
+
+enum alb_drop alb_csa_rx_foreign(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+{
+    return ALB_DROP_BAD_SERVICE;
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Packets out. What the streams of an association have to send is gathered, one burst on one path at a time; behind it
+// comes what is to be said about the other direction, paths before reports, which are judged by them.
+#include "engine/csa_packet.h"
+#include "engine/impl.h"
+
+void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
+{
+    qp->stats->stats.counter[ALB_STAT_sent_pkts] += frames;
+}
+
+static enum alb_csa_fill fill_from(struct alb_stream_out *out, struct alb_csa_packet *packet, alb_time now)
+{
+    return out->is_response ? alb_csa_fill_response(out->csa, packet, now)
+                            : alb_csa_fill_request(out->csa, packet, now);
+}
+
+// A sender leaves the line; when it was stopped meanwhile it has left already.
+static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool waits)
+{
+    alb_list_remove(&out->link);
+    out->is_ready = false;
+    if (!waits)
+        return;
+    alb_list_push_back(&live->waiting, &out->link);
+    out->is_ready = true;
+    live->window_limited = true;
+    alb_qp_count(out->csa->qp, ALB_STAT_window_stalls, 1);
+}
+
+// Fills one packet from the senders in line. PACKET: it is full; BATCH: so is the batch; NONE: there is no more.
+static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
+{
+    while (!alb_list_is_empty(&live->ready)) {
+        struct alb_stream_out *out = ALB_LIST_ENTRY(live->ready.next, struct alb_stream_out, link);
+        uint32_t segments_before = packet->frames;
+        enum alb_csa_fill fill = fill_from(out, packet, now);
+        if (packet->frames > segments_before)
+            alb_csa_count_frames(out->csa->qp, packet->frames - segments_before);
+        switch (fill) {
+        case ALB_CSA_FILL_DONE:
+            break;
+        case ALB_CSA_FILL_NONE:
+            retire(live, out, false);
+            break;
+        case ALB_CSA_FILL_WINDOW:
+            retire(live, out, true);
+            break;
+        case ALB_CSA_FILL_PACKET: // the next packet is another's
+            alb_list_remove(&out->link);
+            alb_list_push_back(&live->ready, &out->link);
+            return fill;
+        case ALB_CSA_FILL_BATCH:
+            return fill;
+        }
+    }
+    return ALB_CSA_FILL_NONE;
+}
+
+// ---- what is said about the other direction -------------------------------------------------------------------------
+
+// Room for a frame without payload, in a further packet if need be; NULL: the batch is full.
+static uint8_t *control_frame(struct alb_csa_packet *packet, uint32_t bytes)
+{
+    uint8_t *frame = NULL;
+    if (packet->is_open && alb_csa_packet_fits(packet, bytes + 3))
+        frame = alb_csa_packet_frame(packet, bytes, 0, 0);
+    if (frame)
+        return frame;
+    alb_csa_packet_close(packet);
+    return alb_csa_packet_open(packet) ? alb_csa_packet_frame(packet, bytes, 0, 0) : NULL;
+}
+
+static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *packet)
+{
+    struct alb_csa_report report;
+    struct alb_stream_in *again = NULL; // in another packet
+    while (!alb_list_is_empty(&live->reports)) {
+        struct alb_stream_in *in = ALB_LIST_ENTRY(live->reports.next, struct alb_stream_in, report_link);
+        alb_stream_in_fill_report(in, &report);
+        uint8_t *frame = control_frame(packet, alb_csa_report_bytes(report.word_count));
+        if (!frame) {
+            in->report_number--;
+            return false;
+        }
+        alb_csa_encode_report(&report, frame);
+        alb_list_remove(&in->report_link);
+        if (!in->is_response && in->csa->farewells > 0 && in->csa->farewells-- > 0)
+            again = in;
+        alb_qp_count(in->csa->qp, ALB_STAT_ack_sent, 1);
+        if (again) {
+            alb_csa_packet_close(packet);
+            alb_stream_in_owe_report(again);
+            again = NULL;
+        }
+    }
+    return true;
+}
+
+static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
+{
+    struct alb_csa_paths paths = {.credit_bytes = alb_assoc_credit(live, now)};
+    for (uint32_t i = 0; i < live->paths_in_count; i++) {
+        struct alb_path_in *in = &live->paths_in[i];
+        if (alb_path_in_has_news(in))
+            alb_path_in_tell(in, (uint8_t)i, now, &paths.entries[paths.count++]);
+    }
+    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(paths.count));
+    if (!frame)
+        return false;
+    alb_csa_encode_paths(&paths, frame);
+    live->paths_are_due = false;
+    return true;
+}
+
+static bool add_pong(struct alb_assoc_live *live, struct alb_csa_packet *packet)
+{
+    uint8_t room[ALB_CSA_FRAME_MAX];
+    uint32_t bytes = alb_csa_encode_pong(live->pong_bytes, room);
+    uint8_t *frame = control_frame(packet, bytes);
+    if (!frame)
+        return false;
+    memcpy(frame, room, bytes);
+    live->pong_bytes = 0;
+    return true;
+}
+
+static bool add_cnp(struct alb_assoc_live *live, struct alb_csa_packet *packet)
+{
+    uint8_t room[ALB_CSA_FRAME_MAX];
+    uint32_t bytes = alb_csa_encode_cnp(room);
+    uint8_t *frame = control_frame(packet, bytes);
+    if (!frame)
+        return false;
+    memcpy(frame, room, bytes);
+    live->cnp_is_due = false;
+    return true;
+}
+
+// False: the batch is full.
+static bool add_control(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
+{
+    return (!live->paths_are_due || add_paths(live, packet, now)) && add_reports(live, packet) &&
+           (!live->pong_bytes || add_pong(live, packet)) && (!live->cnp_is_due || add_cnp(live, packet));
+}
+
+// ---- a burst --------------------------------------------------------------------------------------------------------
+
+// Data waits while the rate says so; what is said about the other direction does not.
+static bool may_send_data(struct alb_assoc_live *live, alb_time now)
+{
+    struct alb_engine *engine = live->engine;
+    alb_time at = alb_congestion_send_at(engine->congestion, &live->congestion, now);
+    if (at <= now)
+        return true;
+    alb_wheel_arm(&engine->wheel, &live->pace_timer.timer, at);
+    return false;
+}
+
+void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_assoc_live *live = ALB_CONTAINER_OF(deadline, struct alb_assoc_live, pace_timer);
+    alb_scheduler_wake(&live->engine->scheduler, &live->source);
+}
+
+enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
+{
+    struct alb_assoc_live *live = ALB_CONTAINER_OF(source, struct alb_assoc_live, source);
+    struct alb_csa_packet packet;
+    enum alb_csa_fill fill = ALB_CSA_FILL_NONE;
+    alb_csa_packet_init(&packet, live, builder, now);
+    live->is_used = true;
+    bool sends_data = may_send_data(live, now);
+    uint32_t data_bytes = 0, burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path);
+    for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
+        alb_csa_packet_close(&packet);
+        if (!alb_csa_packet_open(&packet)) {
+            fill = ALB_CSA_FILL_BATCH;
+            break;
+        }
+        fill = fill_packet(live, &packet, now);
+        data_bytes += packet.charged_bytes;
+        if (fill != ALB_CSA_FILL_PACKET || data_bytes >= burst_bytes)
+            break;
+    }
+    bool is_complete = add_control(live, &packet, now);
+    alb_csa_packet_close(&packet);
+    if (!is_complete || fill == ALB_CSA_FILL_BATCH)
+        return ALB_BUILD_FULL;
+    return sends_data && !alb_list_is_empty(&live->ready) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+}
