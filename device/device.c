@@ -33,6 +33,11 @@ static void take_drop(void *context, enum alb_drop reason)
     alb_engine_count_drop(context, reason);
 }
 
+static void take_path_mtu(void *context, const struct alb_endpoint *peer, uint32_t payload_max, alb_time now)
+{
+    alb_engine_path_mtu(context, peer, payload_max, now);
+}
+
 static void *get_pages(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -125,6 +130,9 @@ static int open_edge(struct alb_device *device, const struct alb_device_options 
     const struct alb_rx_taker taker = {.context = device->engine, .datagrams = take_datagrams, .drop = take_drop};
     device->idents = idents ? alb_idents_init(idents, &hash_key) : NULL;
     alb_rx_init(&device->rx, &taker, stats, device->idents, device->port.slot, buffers);
+    device->mtu_watch.ask = alb_path_payload_max;
+    device->mtu_watch.tell = take_path_mtu;
+    device->mtu_watch.context = device->engine;
     device->rx.capture = device->sender.capture = device->has_capture ? &device->capture : NULL;
     return 0;
 }
@@ -298,6 +306,8 @@ int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const stru
     av->peer = *peer;
     av->gid_index = (uint8_t)gid_index;
     av->same_host = alb_address_is_local(peer);
+    if (device->kind->finds_path_mtu)
+        av->path_payload_max = alb_path_payload_max(local, peer);
     av->peer_has_slots = device->kind->peers_have_slots && !alb_addr_is_multicast(peer);
     if (!av->same_host && !alb_addr_is_multicast(peer)) // a group has no need of port 4791 of ours
         atomic_store_explicit(&device->has_foreign_peers, true, memory_order_relaxed);

@@ -73,6 +73,17 @@ static void deliver_events(struct alb_device *device)
     }
 }
 
+static void watch_paths(struct alb_device *device, alb_time now)
+{
+    struct alb_outbox *outbox = &device->sender.outbox;
+    const struct alb_tx *tx = &device->sender.tx;
+    for (uint32_t i = 0; i < tx->burst_count; i++)
+        alb_mtu_watch_sent(&device->mtu_watch, &tx->bursts[i].local.addr, &tx->bursts[i].peer, now);
+    if (outbox->has_too_big)
+        alb_mtu_watch_refused(&device->mtu_watch, &outbox->too_big_local.addr, &outbox->too_big_peer, now);
+    outbox->has_too_big = false;
+}
+
 static bool send_batches(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
     bool sent = false;
@@ -80,6 +91,8 @@ static bool send_batches(struct alb_device *device, uint32_t batches_max, alb_ti
         if (alb_engine_tx(device->engine, &device->sender.tx, now) == 0)
             break;
         alb_sender_send(&device->sender, now);
+        if (device->kind->finds_path_mtu)
+            watch_paths(device, now);
         sent = true;
     }
     if (alb_sender_deadline(&device->sender) <= now)

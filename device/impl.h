@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "device/directory.h"
 #include "device/kind.h"
+#include "device/path_mtu.h"
 #include "device/port.h"
 #include "device/rx.h"
 #include "device/token.h"
@@ -55,6 +56,7 @@ struct alb_device {
     struct alb_cores cores; // the thread's
     _Atomic bool stops;
 
+    struct alb_mtu_watch mtu_watch; // unused where path MTUs are the program's to set
     struct alb_idents *idents;
     struct alb_sender sender;
     struct alb_rx rx;

@@ -15,6 +15,7 @@ static const struct alb_device_kind kinds[ALB_DEVICE_NAMES] = {
      .transport = "csa",
      .gsi_index = ALB_GSI_ALBEDO_QPN,
      .icrc_ones = true,
+     .finds_path_mtu = true,
      .has_choice = true,
      .peers_have_slots = true},
 };

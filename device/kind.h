@@ -9,6 +9,7 @@ struct alb_device_kind {
     const char *transport; // the engine's
     uint8_t gsi_index;     // likewise
     bool icrc_ones;        // its ICRC takes the IPv4 identification as ones
+    bool finds_path_mtu;   // its engine wants to hear of path MTUs
     bool has_choice;       // of policies and paths
     bool peers_have_slots; // all of them, so that a UDP port follows from a queue pair number wherever the peer is
 };

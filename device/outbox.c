@@ -20,6 +20,7 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
                      bool icrc_ones)
 {
     outbox->icrc_ones = icrc_ones;
+    outbox->has_too_big = false;
     outbox->tx = tx;
     outbox->line = line;
     outbox->stats = stats;
@@ -67,11 +68,20 @@ static void add_controls(struct msghdr *header, bool is_ipv4, int traffic_class,
         header->msg_control = NULL;
 }
 
+// The path to message i's peer is narrower than it was thought to be.
+static void note_too_big(struct alb_outbox *outbox, uint32_t i)
+{
+    outbox->has_too_big = alb_sockaddr_decode(&outbox->names[i], &outbox->too_big_peer);
+    outbox->too_big_local = outbox->socket->local;
+}
+
 // What became of a message.
 static void settle(struct alb_outbox *outbox, uint32_t i, enum alb_edge_stat stat)
 {
     alb_edge_count(outbox->stats, stat, outbox->datagrams[i]);
     alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, stat == ALB_EDGE_tx_datagrams);
+    if (stat == ALB_EDGE_tx_too_big)
+        note_too_big(outbox, i);
     if (outbox->copies[i])
         alb_line_free(outbox->line, outbox->copies[i]);
 }
@@ -104,6 +114,8 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
         header.msg_iov = &outbox->tx->iov[segment->iov_first];
         header.msg_iovlen = segment->iov_count;
         bool is_sent = alb_sys_sendmsg(outbox->socket->fd, &header) >= 0;
+        if (!is_sent && errno == EMSGSIZE)
+            note_too_big(outbox, i);
         alb_edge_count(outbox->stats, is_sent ? ALB_EDGE_tx_datagrams : alb_outbox_reason(errno), 1);
         alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, is_sent);
     }

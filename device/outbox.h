@@ -38,6 +38,8 @@ struct alb_outbox {
     struct alb_edge_stats *stats;
     bool icrc_ones;
     struct alb_socket *socket; // all waiting messages are for this one
+    bool has_too_big;          // a datagram has been refused as too large for the path since that was last looked at:
+    struct alb_endpoint too_big_local, too_big_peer;
     uint32_t count;
     uint32_t bytes;            // of all that wait
     struct alb_icrc_flow flow; // that was sealed last
