@@ -1,0 +1,490 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Wireshark dissector of CSA, the protocol of the device albedo0 (docs/PROTOCOL.md). Outside a packet is RoCEv2, which
+-- Wireshark (4.0 or later) knows: this takes over where the DETH ends. It also tells Wireshark that the UDP ports of process slots
+-- other than 0 carry RoCEv2, unless they carry something else.
+--
+-- Filters begin with albedo_csa, for instance: albedo_csa.report.syndrome != 0x1f, albedo_csa.flag.probing == 1.
+
+local csa = Proto("albedo_csa", "Albedo CSA")
+local slots = Proto("albedo_slot", "Albedo process slot")
+
+local SLOT_PORT_FIRST, SLOT_PORT_LAST = 4792, 5046 -- slots 1 to 255; slot 0 has RoCE's own port
+local OPCODE, QPN_INDEX, QKEY = 0x64, 2, 0x00435341
+local READ = 6
+local HEADER_BYTES, ENTRY_BYTES, COOKIE_BYTES = 20, 20, 16
+local BITMAP_WORDS, ENTRIES = 32, 64
+
+local TYPES = {
+    [0x01] = "REQUEST", [0x02] = "RESPONSE", [0x03] = "DATAGRAM", [0x10] = "REPORT", [0x11] = "PATHS",
+    [0x12] = "PROBE", [0x13] = "PING", [0x14] = "PONG", [0x15] = "RESET", [0x16] = "HELLO", [0x17] = "COOKIE",
+    [0x18] = "CNP",
+}
+local OPS = {
+    [1] = "SEND", [2] = "SEND_IMM", [3] = "SEND_INV", [4] = "WRITE", [5] = "WRITE_IMM", [6] = "READ",
+    [7] = "CMP_SWAP", [8] = "FETCH_ADD", [9] = "ATOMIC_WRITE", [16] = "READ_DATA", [17] = "RESULT",
+}
+local REASONS = {[1] = "wrong epoch", [2] = "no such queue pair, or not proven"}
+local NAKS = {[0] = "PSN sequence error", "invalid request", "remote access error", "remote operational error"}
+
+-- ---- fields ---------------------------------------------------------------------------------------------------------
+
+local fields, names = csa.fields, {}
+
+local function field(kind, name, label, ...)
+    names[name] = ProtoField[kind]("albedo_csa." .. name, label, ...)
+    fields[name] = names[name]
+end
+
+field("uint8", "version", "Version", base.DEC, nil, 0xf0)
+field("uint8", "flags", "Flags", base.HEX)
+field("uint16", "key_id", "Key id", base.HEX)
+field("uint32", "source_epoch", "Source epoch", base.HEX)
+field("uint32", "destination_epoch", "Destination epoch", base.HEX)
+field("uint32", "timestamp", "Timestamp (ns)", base.DEC)
+field("uint8", "path", "Path", base.DEC)
+field("uint16", "rtt_code", "Round-trip time (encoded)", base.HEX)
+field("uint64", "rtt", "Round-trip time (ns)", base.DEC)
+field("uint24", "sequence", "Sequence on the path", base.DEC)
+field("uint8", "source_slot", "Source slot", base.DEC)
+field("uint8", "destination_slot", "Destination slot", base.DEC)
+
+field("uint8", "type", "Type", base.HEX, TYPES)
+field("uint8", "op", "Operation", base.DEC, OPS)
+field("uint16", "payload_bytes", "Payload bytes", base.DEC)
+field("uint24", "dest_qpn", "Destination QPN", base.HEX)
+field("uint8", "segment_flags", "Flags", base.HEX)
+field("bool", "flag.solicited", "Solicited", 8, nil, 0x01)
+field("bool", "flag.report_now", "Report now", 8, nil, 0x02)
+field("bool", "flag.probing", "Probing", 8, nil, 0x04)
+field("bool", "flag.xrc", "XRC", 8, nil, 0x08)
+field("bool", "flag.last", "Last of its message", 8, nil, 0x10)
+field("uint24", "psn", "PSN", base.DEC)
+field("uint24", "index", "Index in the message", base.DEC)
+field("uint32", "total_bytes", "Bytes of the message", base.DEC)
+field("uint32", "offset", "Offset in the message", base.DEC)
+field("uint24", "message_psn", "First PSN of the message", base.DEC)
+field("uint32", "xrc_srqn", "XRC SRQ number", base.HEX)
+field("uint64", "va", "Address", base.HEX)
+field("uint32", "rkey", "Remote key", base.HEX)
+field("uint32", "acked", "Response stream held before PSN", base.DEC)
+field("uint64", "operand", "Operand", base.HEX)
+field("uint64", "compare", "Compare", base.HEX)
+field("uint32", "recv_number", "Receive number", base.DEC)
+field("uint32", "imm", "Immediate", base.HEX)
+field("uint32", "invalidate_rkey", "Key to invalidate", base.HEX)
+field("uint32", "request_psn", "PSN of the request", base.DEC)
+field("uint64", "original", "Original value", base.HEX)
+field("uint32", "qkey", "Queue key", base.HEX)
+field("uint24", "src_qpn", "Source QPN", base.HEX)
+field("bytes", "payload", "Payload")
+
+field("bool", "response", "About the response stream", 8, nil, 0x01)
+field("uint8", "report.words", "Words", base.DEC)
+field("uint8", "report.syndrome", "Syndrome", base.HEX)
+field("uint24", "report.qpn", "QPN", base.HEX)
+field("uint8", "report.number", "Number", base.DEC)
+field("uint24", "report.cumulative", "Cumulative PSN", base.DEC)
+field("uint64", "report.bitmap", "Bitmap", base.HEX)
+field("string", "report.held", "Held beyond it")
+
+field("uint8", "paths.entries", "Entries", base.DEC)
+field("uint32", "paths.credit", "Credit (bytes)", base.DEC, {[0xffffffff] = "no limit"})
+field("uint8", "paths.path", "Path", base.DEC)
+field("uint24", "paths.settled", "Settled before sequence", base.DEC)
+field("uint32", "paths.echo", "Echo (ns)", base.DEC)
+field("uint32", "paths.delay", "Delay (ns)", base.DEC)
+field("uint32", "paths.received", "Received", base.DEC)
+field("uint32", "paths.marked", "Marked", base.DEC)
+
+field("uint24", "probe.next", "Next PSN", base.DEC)
+field("uint16", "ping.padding", "Padding bytes", base.DEC)
+field("uint16", "pong.bytes", "UDP payload of the PING", base.DEC)
+field("uint8", "reset.reason", "Reason", base.DEC, REASONS)
+field("uint32", "reset.epoch", "Epoch that was named", base.HEX)
+field("uint16", "cookie_bytes", "Cookie bytes", base.DEC)
+field("bytes", "cookie", "Cookie")
+
+local bad = ProtoExpert.new("albedo_csa.bad", "The rest cannot be understood", expert.group.MALFORMED,
+                            expert.severity.ERROR)
+csa.experts = {bad}
+
+local bth_opcode = Field.new("infiniband.bth.opcode")
+local bth_dest_qpn = Field.new("infiniband.bth.destqp")
+local bth_pad = Field.new("infiniband.bth.padcnt")
+local bth_psn = Field.new("infiniband.bth.psn")
+local deth_qkey = Field.new("infiniband.deth.q_key")
+local deth_src_qpn = Field.new("infiniband.deth.srcqp")
+
+-- ---- segments -------------------------------------------------------------------------------------------------------
+
+-- What follows the fixed part, in order: field, bytes.
+local MEMORY = {{"va", 8}, {"rkey", 4}}
+local OP_FIELDS = {
+    [1] = {{"recv_number", 4}},
+    [2] = {{"recv_number", 4}, {"imm", 4}},
+    [3] = {{"recv_number", 4}, {"invalidate_rkey", 4}},
+    [4] = MEMORY,
+    [5] = {MEMORY[1], MEMORY[2], {"recv_number", 4}, {"imm", 4}},
+    [6] = {MEMORY[1], MEMORY[2], {"acked", 4}},
+    [7] = {MEMORY[1], MEMORY[2], {"acked", 4}, {"operand", 8}, {"compare", 8}},
+    [8] = {MEMORY[1], MEMORY[2], {"acked", 4}, {"operand", 8}, {"compare", 8}},
+    [9] = {MEMORY[1], MEMORY[2], {"acked", 4}},
+    [16] = {{"request_psn", 4}},
+    [17] = {{"request_psn", 4}, {"original", 8}},
+}
+local DATAGRAM_FIELDS = {[1] = {}, [2] = {{"imm", 4}}}
+
+local function fields_bytes(list)
+    local bytes = 0
+    for _, entry in ipairs(list) do
+        bytes = bytes + entry[2]
+    end
+    return bytes
+end
+
+local function add_fields(tree, tvb, at, list)
+    for _, entry in ipairs(list) do
+        tree:add(names[entry[1]], tvb(at, entry[2]))
+        at = at + entry[2]
+    end
+    return at
+end
+
+local function add_flags(tree, tvb, at, is_datagram)
+    local node = tree:add(names.segment_flags, tvb(at, 1))
+    node:add(names["flag.solicited"], tvb(at, 1))
+    if is_datagram then
+        return
+    end
+    for _, flag in ipairs({"report_now", "probing", "xrc", "last"}) do
+        node:add(names["flag." .. flag], tvb(at, 1))
+    end
+end
+
+local function has_flag(flags, value)
+    return math.floor(flags / value) % 2 == 1
+end
+
+local function add_payload(tree, tvb, at, bytes)
+    if bytes > 0 then
+        tree:add(names.payload, tvb(at, bytes))
+    end
+end
+
+-- The functions for a kind of frame get what there is from at to the packet's end. They return the bytes of the frame
+-- and a line about it; nil if it does not make sense.
+
+local function datagram(tree, tvb, at, left)
+    local list = DATAGRAM_FIELDS[tvb(at + 1, 1):uint()]
+    if not list or left < 16 + fields_bytes(list) then
+        return nil
+    end
+    local payload = tvb(at + 2, 2):uint()
+    tree:add(names.op, tvb(at + 1, 1))
+    tree:add(names.payload_bytes, tvb(at + 2, 2))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    add_flags(tree, tvb, at + 7, true)
+    tree:add(names.qkey, tvb(at + 8, 4))
+    tree:add(names.src_qpn, tvb(at + 12, 3))
+    local past = add_fields(tree, tvb, at + 16, list)
+    if past + payload > at + left then
+        return nil
+    end
+    add_payload(tree, tvb, past, payload)
+    return past + payload - at, string.format("UD %s QP=0x%06x %d bytes", OPS[tvb(at + 1, 1):uint()],
+                                              tvb(at + 4, 3):uint(), payload)
+end
+
+local function add_fixed(tree, tvb, at)
+    tree:add(names.op, tvb(at + 1, 1))
+    tree:add(names.payload_bytes, tvb(at + 2, 2))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    add_flags(tree, tvb, at + 7, false)
+    tree:add(names.psn, tvb(at + 8, 3))
+    tree:add(names.index, tvb(at + 12, 3))
+    tree:add(names.total_bytes, tvb(at + 16, 4))
+end
+
+local function segment(tree, tvb, at, left)
+    local kind, op = tvb(at, 1):uint(), tvb(at + 1, 1):uint()
+    local list = OP_FIELDS[op]
+    if not list or (op >= 16) ~= (kind == 2) or left < 20 then
+        return nil
+    end
+    local payload, flags = tvb(at + 2, 2):uint(), tvb(at + 7, 1):uint()
+    local psn, index, total = tvb(at + 8, 3):uint(), tvb(at + 12, 3):uint(), tvb(at + 16, 4):uint()
+    local has_srqn, is_last = kind == 1 and has_flag(flags, 8), has_flag(flags, 16)
+    if left < 20 + (has_srqn and 4 or 0) + fields_bytes(list) then
+        return nil
+    end
+    add_fixed(tree, tvb, at)
+    tree:add(names.message_psn, (psn - index) % 0x1000000):set_generated()
+    local past = at + 20
+    if has_srqn then
+        tree:add(names.xrc_srqn, tvb(past, 4))
+        past = past + 4
+    end
+    past = add_fields(tree, tvb, past, list)
+    if past + payload > at + left then
+        return nil
+    end
+    if payload > 0 then
+        tree:add(names.offset, is_last and total - payload or index * payload):set_generated()
+    end
+    add_payload(tree, tvb, past, payload)
+    local line = string.format("%s QP=0x%06x PSN=%d", OPS[op], tvb(at + 4, 3):uint(), psn)
+    if payload > 0 then
+        line = line .. string.format(" %d/%d bytes", payload, total)
+    elseif op == READ then
+        line = line .. string.format(" %d bytes", total)
+    end
+    return past + payload - at, line .. (is_last and " last" or "") .. (has_flag(flags, 4) and " probing" or "") ..
+           (has_flag(flags, 2) and " report!" or "")
+end
+
+-- ---- reports and paths ----------------------------------------------------------------------------------------------
+
+local function syndrome_text(syndrome)
+    local class, value = math.floor(syndrome / 32) % 4, syndrome % 32
+    if class == 0 then
+        return "ACK"
+    elseif class == 1 then
+        return "RNR, timer " .. value
+    elseif class == 3 then
+        return "NAK, " .. (NAKS[value] or "code " .. value)
+    end
+    return "reserved"
+end
+
+-- "257-259, 261": the PSNs whose bits are set.
+local function held_text(tvb, at, words, cumulative)
+    local parts, first, count = {}, nil, 0
+    for i = 0, 64 * words do
+        local is_set = false
+        if i < 64 * words then
+            local byte = tvb(at + 8 * math.floor(i / 64) + 7 - math.floor(i % 64 / 8), 1):uint()
+            is_set = math.floor(byte / 2 ^ (i % 8)) % 2 == 1
+        end
+        count = count + (is_set and 1 or 0)
+        if is_set and not first then
+            first = i
+        elseif first and not is_set then
+            local low, high = (cumulative + first) % 0x1000000, (cumulative + i - 1) % 0x1000000
+            parts[#parts + 1] = low == high and tostring(low) or low .. "-" .. high
+            first = nil
+        end
+    end
+    return table.concat(parts, ", "), count
+end
+
+local function report(tree, tvb, at, left)
+    local words = tvb(at + 2, 1):uint()
+    if words > BITMAP_WORDS or left < 12 + 8 * words then
+        return nil
+    end
+    local syndrome, cumulative = tvb(at + 3, 1):uint(), tvb(at + 8, 3):uint()
+    tree:add(names.response, tvb(at + 1, 1))
+    tree:add(names["report.words"], tvb(at + 2, 1))
+    tree:add(names["report.syndrome"], tvb(at + 3, 1)):append_text(" (" .. syndrome_text(syndrome) .. ")")
+    tree:add(names["report.qpn"], tvb(at + 4, 3))
+    tree:add(names["report.number"], tvb(at + 7, 1))
+    tree:add(names["report.cumulative"], tvb(at + 8, 3))
+    for i = 0, words - 1 do
+        tree:add(names["report.bitmap"], tvb(at + 12 + 8 * i, 8))
+    end
+    local line = string.format("REPORT QP=0x%06x cum=%d %s", tvb(at + 4, 3):uint(), cumulative, syndrome_text(syndrome))
+    if words > 0 then
+        local text, count = held_text(tvb, at + 12, words, cumulative)
+        tree:add(names["report.held"], tvb(at + 12, 8 * words), text):set_generated()
+        line = line .. " +" .. count
+    end
+    return 12 + 8 * words, line
+end
+
+local function paths(tree, tvb, at, left)
+    local entries = tvb(at + 1, 1):uint()
+    if entries > ENTRIES or left < 8 + ENTRY_BYTES * entries then
+        return nil
+    end
+    tree:add(names["paths.entries"], tvb(at + 1, 1))
+    tree:add(names["paths.credit"], tvb(at + 4, 4))
+    for i = 0, entries - 1 do
+        local entry = at + 8 + ENTRY_BYTES * i
+        local node = tree:add(csa, tvb(entry, ENTRY_BYTES), string.format(
+            "Path %d: settled before %d, received %d, marked %d", tvb(entry, 1):uint(), tvb(entry + 1, 3):uint(),
+            tvb(entry + 12, 4):uint(), tvb(entry + 16, 4):uint()))
+        node:add(names["paths.path"], tvb(entry, 1))
+        node:add(names["paths.settled"], tvb(entry + 1, 3))
+        node:add(names["paths.echo"], tvb(entry + 4, 4))
+        node:add(names["paths.delay"], tvb(entry + 8, 4))
+        node:add(names["paths.received"], tvb(entry + 12, 4))
+        node:add(names["paths.marked"], tvb(entry + 16, 4))
+    end
+    return 8 + ENTRY_BYTES * entries, string.format("PATHS %d", entries)
+end
+
+-- ---- the short ones -------------------------------------------------------------------------------------------------
+
+local function probe(tree, tvb, at, left)
+    if left < 12 then
+        return nil
+    end
+    tree:add(names.response, tvb(at + 1, 1))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    tree:add(names["probe.next"], tvb(at + 8, 3))
+    return 12, string.format("PROBE QP=0x%06x next=%d", tvb(at + 4, 3):uint(), tvb(at + 8, 3):uint())
+end
+
+local function ping(tree, tvb, at, left)
+    local padding = tvb(at + 2, 2):uint()
+    if left < 4 + padding then
+        return nil
+    end
+    tree:add(names["ping.padding"], tvb(at + 2, 2))
+    return 4 + padding, "PING +" .. padding
+end
+
+local function pong(tree, tvb, at)
+    tree:add(names["pong.bytes"], tvb(at + 2, 2))
+    return 4, "PONG " .. tvb(at + 2, 2):uint()
+end
+
+local function reset(tree, tvb, at, left)
+    if left < 8 then
+        return nil
+    end
+    tree:add(names["reset.reason"], tvb(at + 1, 1))
+    tree:add(names["reset.epoch"], tvb(at + 4, 4))
+    return 8, "RESET: " .. (REASONS[tvb(at + 1, 1):uint()] or "unknown reason")
+end
+
+local function hello(tree, tvb, at, left)
+    local kind, bytes = TYPES[tvb(at, 1):uint()], tvb(at + 2, 2):uint()
+    if left < 4 + COOKIE_BYTES or not (bytes == COOKIE_BYTES or (bytes == 0 and kind == "HELLO")) then
+        return nil
+    end
+    tree:add(names.cookie_bytes, tvb(at + 2, 2))
+    if bytes > 0 then
+        tree:add(names.cookie, tvb(at + 4, bytes))
+    end
+    return 4 + COOKIE_BYTES, kind .. ((kind == "HELLO" and bytes > 0) and " with cookie" or "")
+end
+
+local function cnp()
+    return 4, "CNP"
+end
+
+local DISSECT = {
+    [0x01] = segment, [0x02] = segment, [0x03] = datagram, [0x10] = report, [0x11] = paths, [0x12] = probe,
+    [0x13] = ping, [0x14] = pong, [0x15] = reset, [0x16] = hello, [0x17] = hello, [0x18] = cnp,
+}
+
+-- ---- the packet -----------------------------------------------------------------------------------------------------
+
+local function add_header(tree, tvb)
+    local code = tvb(18, 2):uint()
+    tree:add(names.version, tvb(0, 1))
+    tree:add(names.flags, tvb(1, 1))
+    tree:add(names.key_id, tvb(2, 2))
+    tree:add(names.source_epoch, tvb(4, 4))
+    tree:add(names.destination_epoch, tvb(8, 4))
+    tree:add(names.timestamp, tvb(12, 4))
+    tree:add(names.path, tvb(16, 1))
+    tree:add(names.rtt_code, tvb(18, 2))
+    tree:add(names.rtt, UInt64(code % 2048) * UInt64(2 ^ math.floor(code / 2048))):set_generated()
+    local source, destination, sequence = deth_src_qpn(), bth_dest_qpn(), bth_psn()
+    tree:add(names.source_slot, math.floor(source.value / 65536)):set_generated()
+    tree:add(names.destination_slot, math.floor(destination.value / 65536)):set_generated()
+    tree:add(names.sequence, sequence.value):set_generated()
+end
+
+-- Adds the frames; returns a line for each.
+local function add_frames(tree, tvb, past)
+    local at, lines = HEADER_BYTES, {}
+    while at < past do
+        local left = past - at
+        local kind = left >= 4 and tvb(at, 1):uint() or 0
+        local node = tree:add(csa, tvb(at, left), TYPES[kind] or "Unknown frame")
+        local dissect, bytes, line = DISSECT[kind], nil, nil
+        if left >= 4 then
+            node:add(names.type, tvb(at, 1))
+        end
+        if dissect and left >= 4 then
+            bytes, line = dissect(node, tvb, at, left)
+        end
+        if not bytes then
+            node:add_proto_expert_info(bad)
+            lines[#lines + 1] = "[bad frame]"
+            break
+        end
+        node:set_len(bytes)
+        node:set_text(line)
+        lines[#lines + 1] = line
+        at = at + bytes + (at + bytes < past and -bytes % 4 or 0)
+    end
+    return lines
+end
+
+function csa.dissector(tvb, pinfo, tree)
+    local node = tree:add(csa, tvb())
+    pinfo.cols.protocol = "CSA"
+    if tvb:len() < HEADER_BYTES then
+        node:add_proto_expert_info(bad)
+        return tvb:len()
+    end
+    add_header(node, tvb)
+    if tvb(0, 1):uint() ~= 0x10 or tvb(1, 3):uint() ~= 0 then -- another version, or a key: the rest is unknown
+        node:add_proto_expert_info(bad)
+        return tvb:len()
+    end
+    local lines = add_frames(node, tvb, tvb:len() - bth_pad().value)
+    node:append_text(string.format(", path %d, sequence %d", tvb(16, 1):uint(), bth_psn().value))
+    pinfo.cols.info = string.format("path %d seq %d: %s", tvb(16, 1):uint(), bth_psn().value, table.concat(lines, ", "))
+    return tvb:len()
+end
+
+-- What the outside of a packet for the engine's own QPN looks like. Wireshark gives no packets here that the capture
+-- holds in part only.
+csa:register_heuristic("infiniband.payload", function(tvb, pinfo, tree)
+    local opcode, destination, qkey = bth_opcode(), bth_dest_qpn(), deth_qkey()
+    if not (opcode and destination and qkey and deth_src_qpn() and opcode.value == OPCODE) then
+        return false
+    end
+    if destination.value % 65536 ~= QPN_INDEX or tostring(qkey.value) ~= tostring(QKEY) then
+        return false
+    end
+    csa.dissector(tvb, pinfo, tree)
+    return true
+end)
+
+-- ---- ports of other slots -------------------------------------------------------------------------------------------
+
+local udp_ports = DissectorTable.get("udp.port")
+local roce = udp_ports:get_dissector(4791)
+local others = {} -- what a port is for besides
+
+local function is_csa(tvb)
+    return tvb:captured_len() >= 20 and tvb(0, 1):uint() == OPCODE and tvb(6, 2):uint() == QPN_INDEX and
+           tvb(12, 4):uint() == QKEY
+end
+
+local function is_roce(tvb)
+    return tvb:reported_len() >= 16 and tvb:captured_len() >= 12 and tvb:reported_len() % 4 == 0 and
+           tvb(1, 1):uint() % 16 == 0
+end
+
+function slots.dissector(tvb, pinfo, tree)
+    local other = others[pinfo.match_uint]
+    if is_csa(tvb) or (not other and is_roce(tvb)) then
+        roce:call(tvb, pinfo, tree)
+        return tvb:captured_len()
+    end
+    return other and other:call(tvb, pinfo, tree) or 0
+end
+
+if roce then
+    for port = SLOT_PORT_FIRST, SLOT_PORT_LAST do
+        others[port] = udp_ports:get_dissector(port)
+        udp_ports:add(port, slots)
+    end
+end

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// csa_capture FILE: writes a capture with every kind of CSA frame, and what should not be taken for CSA, and prints
+// what a dissector should show: lines of "packet field value". The packets come from the encoder that the engine uses.
+#include "wire/csa.h"
+#include "wire/icrc.h"
+#include "wire/pcap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROOM 4096
+
+static struct {
+    FILE *file;
+    unsigned number; // of the packet that is being written
+    uint8_t bytes[ROOM];
+    uint32_t length;
+    bool is_ipv6;
+    uint16_t port; // that it is sent to
+} capture;
+
+static uint64_t value_state = 1;
+
+// A value that is unlike all others, in that many bits.
+static uint64_t value(unsigned bits)
+{
+    value_state ^= value_state >> 12;
+    value_state ^= value_state << 25;
+    value_state ^= value_state >> 27;
+    uint64_t drawn = value_state * 0x2545f4914f6cdd1dull;
+    return bits == 64 ? drawn : drawn & ((1ull << bits) - 1);
+}
+
+static void expect(const char *field, uint64_t expected)
+{
+    printf("%u albedo_csa.%s %" PRIu64 "\n", capture.number, field, expected);
+}
+
+static void expect_bytes(const char *field, const uint8_t *bytes, uint32_t length)
+{
+    printf("%u albedo_csa.%s ", capture.number, field);
+    for (uint32_t i = 0; i < length; i++)
+        printf("%02x", bytes[i]);
+    printf("\n");
+}
+
+static uint8_t *place(void)
+{
+    while (capture.length % 4)
+        capture.bytes[capture.length++] = 0;
+    return capture.bytes + capture.length;
+}
+
+static void begin(void)
+{
+    const struct alb_csa_header header = {
+        .dest_slot = value(8),
+        .source_slot = value(8),
+        .sequence = value(24),
+        .source_epoch = (uint32_t)value(32),
+        .destination_epoch = (uint32_t)value(32),
+        .timestamp = (uint32_t)value(32),
+        .path = (uint8_t)value(6),
+        .rtt_code = (uint16_t)value(16),
+    };
+    capture.number++;
+    capture.is_ipv6 = capture.number % 2;
+    capture.port = (uint16_t)(ALB_ROCE_PORT + header.dest_slot);
+    alb_csa_encode(&header, capture.bytes);
+    capture.length = ALB_CSA_OUTER_BYTES;
+    expect("version", ALB_CSA_VERSION);
+    expect("flags", 0);
+    expect("key_id", 0);
+    expect("destination_slot", header.dest_slot);
+    expect("source_slot", header.source_slot);
+    expect("sequence", header.sequence);
+    expect("source_epoch", header.source_epoch);
+    expect("destination_epoch", header.destination_epoch);
+    expect("timestamp", header.timestamp);
+    expect("path", header.path);
+    expect("rtt_code", header.rtt_code);
+    expect("rtt", alb_csa_time_decode(header.rtt_code));
+}
+
+static void write_datagram(void)
+{
+    struct alb_pcap_packet packet = {.time = capture.number * ALB_NS_PER_S, .source.port = 40000};
+    uint8_t head[ALB_PCAP_HEAD_MAX];
+    struct iovec iov = {.iov_base = capture.bytes, .iov_len = capture.length};
+    packet.destination.port = capture.port;
+    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::1" : "10.0.0.1", &packet.source.addr));
+    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::2" : "10.0.0.2", &packet.destination.addr));
+    uint32_t head_bytes = alb_pcap_head(head, &packet, &iov, capture.length);
+    fwrite(head, head_bytes, 1, capture.file);
+    fwrite(capture.bytes, capture.length, 1, capture.file);
+}
+
+static void end(void)
+{
+    struct alb_icrc_flow flow = {0};
+    struct alb_endpoint from = {.port = 40000}, to = {.port = capture.port};
+    alb_csa_set_pad(capture.bytes, alb_roce_pad(capture.length));
+    place();
+    capture.length += ALB_ICRC_BYTES;
+    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::1" : "10.0.0.1", &from.addr));
+    alb_assert(alb_addr_parse(capture.is_ipv6 ? "fd00::2" : "10.0.0.2", &to.addr));
+    struct alb_segment segment = {.iov_count = 1, .length = capture.length};
+    struct iovec iov = {.iov_base = capture.bytes, .iov_len = capture.length};
+    struct alb_tx tx = {.segments = &segment, .iov = &iov};
+    struct alb_burst burst = {.peer = to, .segment_count = 1, .segment_bytes = capture.length};
+    alb_icrc_seal(&flow, &tx, &burst, &from, ALB_ICRC_IDENT_ONES);
+    write_datagram();
+}
+
+// ---- frames ---------------------------------------------------------------------------------------------------------
+
+static struct alb_csa_segment draw_segment(uint8_t op, uint32_t payload_bytes)
+{
+    return (struct alb_csa_segment){
+        .op = op,
+        .flags = value(4) & (uint8_t)~ALB_CSA_XRC,
+        .dest_qpn = value(24),
+        .psn = value(24),
+        .payload_bytes = payload_bytes,
+        .total_bytes = payload_bytes,
+        .xrc_srqn = value(24),
+        .recv_number = (uint32_t)value(32),
+        .imm_be = (uint32_t)value(32),
+        .invalidate_rkey = (uint32_t)value(32),
+        .va = value(64),
+        .rkey = (uint32_t)value(32),
+        .acked = value(24),
+        .operand = value(64),
+        .compare = value(64),
+        .request_psn = value(24),
+        .original = value(64),
+        .qkey = (uint32_t)value(32),
+        .src_qpn = value(24),
+    };
+}
+
+static void add_payload(uint32_t bytes)
+{
+    uint8_t *at = capture.bytes + capture.length;
+    for (uint32_t i = 0; i < bytes; i++)
+        at[i] = (uint8_t)value(8);
+    if (bytes)
+        expect_bytes("payload", at, bytes);
+    capture.length += bytes;
+}
+
+static void expect_common(enum alb_csa_type type, const struct alb_csa_segment *segment)
+{
+    expect("type", type);
+    expect("op", segment->op);
+    expect("payload_bytes", segment->payload_bytes);
+    expect("dest_qpn", segment->dest_qpn);
+    expect("segment_flags", segment->flags);
+    expect("flag.solicited", (segment->flags & ALB_CSA_SOLICITED) != 0);
+}
+
+static void expect_operation(const struct alb_csa_segment *segment)
+{
+    uint8_t op = segment->op;
+    if (op >= ALB_CSA_WRITE && op <= ALB_CSA_ATOMIC_WRITE) {
+        expect("va", segment->va);
+        expect("rkey", segment->rkey);
+    }
+    if (op >= ALB_CSA_READ && op <= ALB_CSA_ATOMIC_WRITE)
+        expect("acked", segment->acked);
+    if (op == ALB_CSA_CMP_SWAP || op == ALB_CSA_FETCH_ADD) {
+        expect("operand", segment->operand);
+        expect("compare", segment->compare);
+    }
+    if (op <= ALB_CSA_SEND_INV || op == ALB_CSA_WRITE_IMM)
+        expect("recv_number", segment->recv_number);
+    if (op == ALB_CSA_SEND_IMM || op == ALB_CSA_WRITE_IMM)
+        expect("imm", be32toh(segment->imm_be));
+    if (op == ALB_CSA_SEND_INV)
+        expect("invalidate_rkey", segment->invalidate_rkey);
+    if (op >= ALB_CSA_READ_DATA)
+        expect("request_psn", segment->request_psn);
+    if (op == ALB_CSA_RESULT)
+        expect("original", segment->original);
+}
+
+static void add_segment(enum alb_csa_type type, const struct alb_csa_segment *segment)
+{
+    capture.length += alb_csa_encode_segment(type, segment, place());
+    expect_common(type, segment);
+    expect("flag.report_now", (segment->flags & ALB_CSA_REPORT_NOW) != 0);
+    expect("flag.probing", (segment->flags & ALB_CSA_PROBING) != 0);
+    expect("flag.xrc", (segment->flags & ALB_CSA_XRC) != 0);
+    expect("flag.last", (segment->flags & ALB_CSA_LAST) != 0);
+    expect("psn", segment->psn);
+    expect("index", segment->index);
+    expect("message_psn", alb_psn_add(segment->psn, -(int32_t)segment->index));
+    expect("total_bytes", segment->total_bytes);
+    if (segment->flags & ALB_CSA_XRC && type == ALB_CSA_REQUEST)
+        expect("xrc_srqn", segment->xrc_srqn);
+    expect_operation(segment);
+    if (segment->payload_bytes)
+        expect("offset", alb_csa_segment_offset(segment));
+    add_payload(segment->payload_bytes);
+}
+
+static void add_datagram(uint8_t op, uint32_t payload_bytes)
+{
+    struct alb_csa_segment segment = draw_segment(op, payload_bytes);
+    segment.flags &= ALB_CSA_SOLICITED;
+    capture.length += alb_csa_encode_segment(ALB_CSA_DATAGRAM, &segment, place());
+    expect_common(ALB_CSA_DATAGRAM, &segment);
+    expect("qkey", segment.qkey);
+    expect("src_qpn", segment.src_qpn);
+    if (op == ALB_CSA_SEND_IMM)
+        expect("imm", be32toh(segment.imm_be));
+    add_payload(payload_bytes);
+}
+
+static void add_report(uint32_t word_count, uint8_t syndrome)
+{
+    struct alb_csa_report report = {
+        .is_response = word_count % 2,
+        .number = (uint8_t)value(8),
+        .syndrome = syndrome,
+        .qpn = value(24),
+        .cumulative = value(24),
+        .word_count = word_count,
+    };
+    for (uint32_t i = 0; i < word_count; i++)
+        report.held[i] = value(64);
+    capture.length += alb_csa_encode_report(&report, place());
+    expect("type", ALB_CSA_REPORT);
+    expect("response", report.is_response);
+    expect("report.words", word_count);
+    expect("report.syndrome", syndrome);
+    expect("report.qpn", report.qpn);
+    expect("report.number", report.number);
+    expect("report.cumulative", report.cumulative);
+    for (uint32_t i = 0; i < word_count; i++)
+        expect("report.bitmap", report.held[i]);
+}
+
+static void add_held(void)
+{
+    // Bits 1, 2, 3, 63, 64 and 70: a run, and one over the edge of a word, and of the numbers.
+    struct alb_csa_report report = {.cumulative = 0xffffc0, .word_count = 2, .held = {0x800000000000000e, 0x41}};
+    capture.length += alb_csa_encode_report(&report, place());
+    printf("%u albedo_csa.report.held 16777153-16777155, 16777215-0, 6\n", capture.number);
+}
+
+static void add_paths(uint32_t count, uint32_t credit_bytes)
+{
+    struct alb_csa_paths paths = {.credit_bytes = credit_bytes, .count = count};
+    expect("type", ALB_CSA_PATHS);
+    expect("paths.entries", count);
+    expect("paths.credit", credit_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_csa_path_entry *entry = &paths.entries[i];
+        *entry = (struct alb_csa_path_entry){
+            .path = (uint8_t)value(6),
+            .settled = value(24),
+            .echo = (uint32_t)value(32),
+            .delay_ns = (uint32_t)value(32),
+            .received = (uint32_t)value(32),
+            .marked = (uint32_t)value(32),
+        };
+        expect("paths.path", entry->path);
+        expect("paths.settled", entry->settled);
+        expect("paths.echo", entry->echo);
+        expect("paths.delay", entry->delay_ns);
+        expect("paths.received", entry->received);
+        expect("paths.marked", entry->marked);
+    }
+    capture.length += alb_csa_encode_paths(&paths, place());
+}
+
+static void add_short(void)
+{
+    static const uint8_t cookie[ALB_CSA_COOKIE_BYTES] = {0xc0, 0x0c, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    const struct alb_csa_probe probe = {.is_response = true, .dest_qpn = value(24), .next = value(24)};
+    uint32_t epoch = (uint32_t)value(32);
+    capture.length += alb_csa_encode_probe(&probe, place());
+    expect("response", 1);
+    expect("dest_qpn", probe.dest_qpn);
+    expect("probe.next", probe.next);
+    capture.length += alb_csa_encode_ping(21, place());
+    memset(capture.bytes + capture.length, 0, 21);
+    capture.length += 21;
+    expect("ping.padding", 21);
+    capture.length += alb_csa_encode_pong(8972, place());
+    expect("pong.bytes", 8972);
+    capture.length += alb_csa_encode_reset(ALB_CSA_RESET_UNKNOWN, epoch, place());
+    expect("reset.reason", ALB_CSA_RESET_UNKNOWN);
+    expect("reset.epoch", epoch);
+    capture.length += alb_csa_encode_hello(NULL, place());
+    expect("cookie_bytes", 0);
+    capture.length += alb_csa_encode_hello(cookie, place());
+    expect("cookie_bytes", sizeof(cookie));
+    expect_bytes("cookie", cookie, sizeof(cookie));
+    capture.length += alb_csa_encode_cookie(cookie, place());
+    expect("cookie_bytes", sizeof(cookie));
+    expect_bytes("cookie", cookie, sizeof(cookie));
+    capture.length += alb_csa_encode_cnp(place());
+    for (unsigned type = ALB_CSA_PROBE; type <= ALB_CSA_CNP; type++)
+        expect("type", type);
+    expect("type", ALB_CSA_HELLO);
+}
+
+// ---- packets --------------------------------------------------------------------------------------------------------
+
+static void segments(void)
+{
+    static const uint8_t with_payload[] = {ALB_CSA_SEND,  ALB_CSA_SEND_IMM,  ALB_CSA_SEND_INV,
+                                           ALB_CSA_WRITE, ALB_CSA_WRITE_IMM, ALB_CSA_READ_DATA};
+    static const uint8_t single[] = {ALB_CSA_READ, ALB_CSA_CMP_SWAP, ALB_CSA_FETCH_ADD, ALB_CSA_ATOMIC_WRITE,
+                                     ALB_CSA_RESULT};
+    for (unsigned i = 0; i < ALB_COUNT(with_payload); i++) {
+        enum alb_csa_type type = with_payload[i] == ALB_CSA_READ_DATA ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST;
+        begin();
+        struct alb_csa_segment segment = draw_segment(with_payload[i], 13 + i);
+        segment.flags |= ALB_CSA_LAST;
+        segment.index = 3;
+        segment.total_bytes = 3000 + segment.payload_bytes;
+        add_segment(type, &segment);
+        segment = draw_segment(with_payload[i], 64);
+        segment.index = 0x010203;
+        segment.total_bytes = (segment.index + 1) * 64 + 1;
+        add_segment(type, &segment);
+        segment = draw_segment(with_payload[i], 0);
+        segment.flags |= ALB_CSA_LAST | ALB_CSA_XRC;
+        add_segment(type, &segment);
+        end();
+    }
+    for (unsigned i = 0; i < ALB_COUNT(single); i++) {
+        begin();
+        struct alb_csa_segment segment = draw_segment(single[i], single[i] == ALB_CSA_ATOMIC_WRITE ? 8 : 0);
+        segment.flags |= ALB_CSA_LAST;
+        segment.total_bytes = single[i] == ALB_CSA_READ ? 123456 : segment.payload_bytes;
+        add_segment(single[i] == ALB_CSA_RESULT ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST, &segment);
+        end();
+    }
+}
+
+static void others(void)
+{
+    begin();
+    add_datagram(ALB_CSA_SEND, 5);
+    add_datagram(ALB_CSA_SEND_IMM, 0);
+    end();
+    begin();
+    add_report(0, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    add_report(1, ALB_AETH_SYNDROME_RNR(12));
+    add_report(ALB_CSA_BITMAP_WORDS, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    end();
+    begin();
+    add_held();
+    end();
+    begin();
+    add_paths(0, ALB_CSA_CREDIT_NONE);
+    add_paths(3, 1 << 20);
+    end();
+    begin();
+    add_short();
+    end();
+}
+
+// What a dissector should find bad: a type that is none, a payload that ends behind the packet, another version.
+static void nonsense(void)
+{
+    begin();
+    capture.bytes[capture.length] = 0x7f;
+    capture.length += 4;
+    end();
+    printf("%u bad\n", capture.number);
+    begin();
+    struct alb_csa_segment segment = draw_segment(ALB_CSA_SEND, 64);
+    segment.flags = ALB_CSA_LAST;
+    capture.length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, place());
+    end();
+    printf("%u bad\n", capture.number);
+    capture.number++;
+    capture.length = ALB_CSA_OUTER_BYTES;
+    capture.bytes[ALB_CSA_OUTER_BYTES - ALB_CSA_HEADER_BYTES] = 2 << 4;
+    end();
+    printf("%u bad\n", capture.number);
+}
+
+// RoCE that is not CSA, at a slot's port; and what is none at such a port, and at one that is another protocol's.
+static void not_csa(void)
+{
+    const struct alb_roce roce = {
+        .opcode = ALB_UD_SEND_ONLY, .dest_qpn = 5 << 16 | 3, .src_qpn = 17, .qkey = ALB_CSA_QKEY};
+    capture.is_ipv6 = false;
+    capture.number++;
+    capture.port = ALB_ROCE_PORT + 5;
+    memset(capture.bytes, 0, 400);
+    capture.length = alb_roce_encode(&roce, capture.bytes) + 256 + ALB_ICRC_BYTES;
+    write_datagram();
+    printf("%u roce\n", capture.number);
+    for (unsigned i = 0; i < 2; i++) {
+        capture.number++;
+        capture.port = i == 0 ? ALB_ROCE_PORT + 5 : 5005; // 5005 is RTP's, should its dissector be asked
+        memset(capture.bytes, 0x55, 31);
+        capture.length = 31;
+        write_datagram();
+        printf("%u other\n", capture.number);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint8_t header[ALB_PCAP_FILE_HEADER_BYTES];
+    capture.file = argc == 2 ? fopen(argv[1], "wb") : NULL;
+    if (!capture.file) {
+        fprintf(stderr, "usage: %s FILE\n", argv[0]);
+        return 2;
+    }
+    alb_pcap_file_header(header);
+    fwrite(header, sizeof(header), 1, capture.file);
+    segments();
+    others();
+    nonsense();
+    not_csa();
+    return fclose(capture.file) == 0 ? 0 : 1;
+}

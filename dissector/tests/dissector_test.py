@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The Wireshark dissector of CSA shows every field of every frame, from a script that is named and from one that is installed.
+
+usage: dissector_test.py CAPTURE_PROGRAM DISSECTOR          (exit 77: tshark is missing)
+
+CAPTURE_PROGRAM writes a capture and says what should be seen in it.
+"""
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, DISSECTOR = (pathlib.Path(arg).resolve() for arg in (sys.argv[1:3] + ["", ""])[:2])
+SEPARATOR = "\x1f"
+
+
+class Shown(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.room = tempfile.TemporaryDirectory()
+        room = pathlib.Path(cls.room.name)
+        cls.capture = room / "csa.pcap"
+        said = subprocess.run([PROGRAM, cls.capture], check=True, stdout=subprocess.PIPE, universal_newlines=True)
+        cls.lines = [line.split(" ", 2) for line in said.stdout.splitlines()]
+        cls.home = room / "home"  # of a user who has installed nothing
+        cls.home.mkdir()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.room.cleanup()
+
+    def tshark(self, *options, script=DISSECTOR):
+        environment = dict(os.environ, HOME=str(self.home), XDG_CONFIG_HOME=str(self.home / "config"))
+        named = ["-X", "lua_script:%s" % script] if script else []
+        done = subprocess.run(["tshark", *options, *named], env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("Lua", done.stderr)
+        return done.stdout.splitlines()
+
+    def fields(self, **how):
+        """The dissector's own fields, by tshark's list of all."""
+        listed = (line.split("\t") for line in self.tshark("-G", "fields", **how))
+        return sorted(row[2] for row in listed if row[0] == "F" and row[2].startswith("albedo_csa."))
+
+    def seen(self, **how):
+        """What is shown: packet -> field -> values."""
+        names = self.fields(**how)
+        words = [word for name in names for word in ("-e", name)]
+        rows = self.tshark("-n", "-r", str(self.capture), "-T", "fields", "-E", "separator=" + SEPARATOR, "-E",
+                           "aggregator=;", *words, **how)
+        return {number: dict(zip(names, ([v for v in cell.split(";") if v] for cell in row.split(SEPARATOR))))
+                for number, row in enumerate(rows, 1)}
+
+    def packets_that_are(self, kind):
+        return {int(line[0]) for line in self.lines if line[1:] == [kind]}
+
+    def packets_filtered(self, wanted):
+        rows = self.tshark("-r", str(self.capture), "-Y", wanted, "-T", "fields", "-e", "frame.number")
+        return {int(row) for row in rows}
+
+    def test_every_field_has_the_value_that_was_encoded(self):
+        seen, expected = self.seen(), collections.defaultdict(list)
+        for line in self.lines:
+            if len(line) == 3:
+                expected[int(line[0]), line[1]].append(line[2])
+        covered = set()
+        for (number, field), values in expected.items():
+            if field.endswith((".payload", ".cookie", ".held")):
+                shown = [value.replace(":", "") for value in seen[number][field]]
+            else:
+                shown, values = [int(value, 0) for value in seen[number][field]], [int(value) for value in values]
+            if field.endswith(".type") or field.endswith(".dest_qpn"):
+                shown, values = sorted(set(shown)), sorted(set(values))
+            self.assertEqual(shown, values, "packet %d, %s" % (number, field))
+            covered.add(field)
+        self.assertEqual(covered, set(self.fields()) - {"albedo_csa.bad"})
+
+    def test_nonsense_is_marked_and_nothing_else(self):
+        self.assertEqual(self.packets_filtered("albedo_csa.bad"), self.packets_that_are("bad"))
+        malformed = self.packets_filtered("_ws.malformed || _ws.lua.error || _ws.expert.severity == error")
+        self.assertEqual(malformed, self.packets_that_are("bad"))
+
+    def test_others_are_left_alone(self):
+        roce, other = self.packets_that_are("roce"), self.packets_that_are("other")
+        self.assertTrue(roce and other)
+        self.assertFalse(self.packets_filtered("albedo_csa") & (roce | other))
+        self.assertLessEqual(roce, self.packets_filtered("infiniband.bth"))
+        self.assertFalse(self.packets_filtered("infiniband.bth") & other)
+
+    def test_the_list_of_packets_tells_what_is_in_them(self):
+        rows = self.tshark("-r", str(self.capture), "-Y", "albedo_csa.report.syndrome == 0x62")
+        self.assertEqual(len(rows), 1)
+        for word in ("CSA", "REPORT", "RNR, timer 12", "NAK, remote access error"):
+            self.assertIn(word, rows[0])
+
+    def test_installed_it_shows_the_same(self):
+        shown = self.seen()
+        plugins = self.home / ".local" / "lib" / "wireshark" / "plugins"
+        plugins.mkdir(parents=True)
+        (plugins / "albedo_csa.lua").symlink_to(DISSECTOR)
+        try:
+            self.assertEqual(self.seen(script=None), shown)
+        finally:
+            shutil.rmtree(plugins)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    if not shutil.which("tshark"):
+        print("skipped: tshark is missing (scripts/setup.sh check)")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])
