@@ -3,7 +3,7 @@
 // files here: whoever has the datagrams (device, simulator) writes the bytes where they belong.
 //
 // Times have nanoseconds (magic 0xa1b23c4d); the link type is raw IP, so that no link layer is made up. Wireshark takes
-// UDP port 4791 for RoCEv2 by itself; for the ports of other process slots tell it: -d udp.port==4791-5046,rroce.
+// UDP port 4791 for RoCEv2 by itself; dissector/albedo_csa.lua tells it of the ports of other process slots.
 #pragma once
 
 #include "wire/datagram.h"
