@@ -11,9 +11,6 @@
 #define BATCHES_OF_POLL 2
 #define BATCHES_OF_KICK 64
 
-// From so many segments on, sending takes a noticeable part of the takeover time.
-#define LONG_PUMP_SEGMENTS 16
-
 // A program that has polled within this time polls again at once: what it posts is left to that poll, so that several
 // messages leave in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks
 // again soon.
@@ -189,10 +186,10 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_time now = alb_clock_now();
     if (may_leave_to_poller(device, now) || !alb_token_try(&device->token))
         return;
-    alb_drive_pump(device, BATCHES_OF_KICK, now);
-    // A poller does not stop being one while it sends at length.
+    bool sent = alb_drive_pump(device, BATCHES_OF_KICK, now);
+    // A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    if (polled_at != 0 && device->sender.tx.segment_count > LONG_PUMP_SEGMENTS)
+    if (polled_at != 0 && sent)
         atomic_store_explicit(&device->polled_at, polled_at + (alb_clock_now() - now), memory_order_relaxed);
     alb_drive_release(device);
 }
