@@ -23,12 +23,13 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
     }
 }
 
-// Only who has heard the epoch that we named can tell it back.
+// Only who has read the packet that is refused knows both epochs: the one it came from and the one it named.
 static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
     struct alb_assoc *assoc = arrival->assoc;
     uint32_t epoch = frame->reset.epoch;
-    if (!assoc || epoch == 0 || epoch != assoc->peer_epoch || frame->reset.reason != ALB_CSA_RESET_EPOCH)
+    bool knows_us = arrival->header.destination_epoch == arrival->engine->csa->epoch;
+    if (!assoc || !knows_us || epoch == 0 || epoch != assoc->peer_epoch || frame->reset.reason != ALB_CSA_RESET_EPOCH)
         return ALB_DROP_NOT_PROVEN;
     assoc->peer_epoch = 0;
     assoc->dead_epoch = epoch;

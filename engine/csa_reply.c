@@ -61,6 +61,9 @@ void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *d
     uint8_t frame[ALB_CSA_FRAME_MAX];
     uint32_t bytes = alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, header->destination_epoch, frame);
     struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
-    if (reply)
-        memcpy(reply->frame, frame, bytes);
+    if (!reply)
+        return;
+    // Anyone may ask; our own epoch would let him forge what an association believes.
+    reply->header.source_epoch = header->destination_epoch;
+    memcpy(reply->frame, frame, bytes);
 }

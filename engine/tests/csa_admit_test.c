@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who can end an association: only who has read its packets.
+#include "engine/tests/pair.h"
+
+#include "base/tests/test.h"
+
+#define STRANGER "10.66.6.6"
+
+static struct pair *pair;
+static struct alb_qp *qps[2];
+
+static void transport_csa(struct alb_engine_config *config)
+{
+    assert_int_equal(alb_engine_config_transport(config, "csa"), 0);
+    config->path = "single";
+    config->congestion = "fixed";
+}
+
+// Two queue pairs that have heard each other.
+static int set_up(void **state)
+{
+    pair = pair_new(transport_csa);
+    pair_connect(pair, ALB_QPT_RC, qps, NULL);
+    assert_int_equal(pair_ask(pair, qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 64), 0);
+    pair_settle(pair);
+    struct alb_wc wc;
+    assert_true(pair_poll(pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    pair_free(pair);
+    return 0;
+}
+
+static uint32_t epoch_of(int side)
+{
+    return pair->hosts[side].engine->csa->epoch;
+}
+
+static uint64_t dropped(int side, enum alb_drop reason)
+{
+    return pair->hosts[side].stats.dropped[reason];
+}
+
+// A packet arrives at a side. from: "" is the other side's own address. frame: what stands behind the header.
+static void arrive(int side, const char *from, const struct alb_csa_header *header, const uint8_t *frame,
+                   uint32_t frame_bytes)
+{
+    uint8_t bytes[ALB_CSA_OUTER_BYTES + ALB_CSA_FRAME_MAX];
+    struct alb_datagram datagram = {
+        .peer = {pair->hosts[!side].addr, 40000},
+        .local = {pair->hosts[side].addr, ALB_ROCE_PORT},
+        .bytes = bytes,
+        .length = ALB_CSA_OUTER_BYTES + frame_bytes,
+    };
+    if (*from)
+        assert_true(alb_addr_parse(from, &datagram.peer.addr));
+    alb_csa_encode(header, bytes);
+    memcpy(bytes + ALB_CSA_OUTER_BYTES, frame, frame_bytes);
+    alb_engine_rx(pair->hosts[side].engine, &datagram, 1, pair->now);
+}
+
+// Side 1 claims that it is not who side 0 talks to.
+static void reset_arrives(uint32_t named_epoch, uint32_t destination_epoch)
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    const struct alb_csa_header header = {
+        .dest_slot = pair->hosts[0].engine->config.slot,
+        .source_slot = pair->hosts[1].engine->config.slot,
+        .source_epoch = 12345,
+        .destination_epoch = destination_epoch,
+    };
+    arrive(0, "", &header, frame, alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, named_epoch, frame));
+}
+
+static void reset__names_both_epochs_or_does_nothing(void **state)
+{
+    static const uint32_t guesses[] = {0, 1, 0xffffffff};
+    for (unsigned i = 0; i < ALB_COUNT(guesses); i++) {
+        reset_arrives(epoch_of(1), guesses[i]);
+        reset_arrives(guesses[i], epoch_of(0));
+    }
+    assert_int_equal(dropped(0, ALB_DROP_NOT_PROVEN), 2 * ALB_COUNT(guesses));
+    assert_int_equal(alb_qp_current_state(qps[0]), ALB_QPS_RTS);
+
+    reset_arrives(epoch_of(1), epoch_of(0));
+    assert_int_equal(alb_qp_current_state(qps[0]), ALB_QPS_ERR);
+}
+
+// Who is told that he talks to a former life learns nothing that he could use elsewhere.
+static void reset__does_not_tell_the_present_epoch(void **state)
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    const uint32_t guess = epoch_of(1) + 1;
+    const struct alb_csa_header header = {
+        .dest_slot = pair->hosts[1].engine->config.slot, .source_epoch = 777, .destination_epoch = guess};
+    arrive(1, STRANGER, &header, frame, alb_csa_encode_probe(&(struct alb_csa_probe){0}, frame));
+    assert_int_equal(pair_send(pair, 1), 1);
+
+    const struct pair_packet *packet = pair_peek(pair, 1, 0);
+    struct alb_csa_header answered;
+    struct alb_csa_cursor cursor;
+    struct alb_csa_frame answer;
+    enum alb_drop drop;
+    assert_int_equal(alb_csa_decode(packet->bytes, packet->datagram.length, &answered, &cursor), ALB_DROP_NONE);
+    assert_true(alb_csa_next(&cursor, &answer, &drop));
+    assert_int_equal(answer.type, ALB_CSA_RESET);
+    assert_int_equal(answer.reset.epoch, guess);
+    assert_int_equal(answered.destination_epoch, 777);
+    for (uint32_t i = 0; i + 4 <= packet->datagram.length; i++) {
+        uint32_t word = (uint32_t)packet->bytes[i] << 24 | (uint32_t)packet->bytes[i + 1] << 16 |
+                        (uint32_t)packet->bytes[i + 2] << 8 | packet->bytes[i + 3];
+        assert_int_not_equal(word, epoch_of(1));
+    }
+    pair_lose(pair, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reset__names_both_epochs_or_does_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reset__does_not_tell_the_present_epoch, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
