@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // flow: the options.
 #include "bench/flow.h"
+#include "bench/parse.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +30,10 @@ _Noreturn static void refuse(const char *option, const char *value)
 
 static uint32_t parse_number(const char *option, const char *text, uint32_t least, uint32_t most)
 {
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || value < least || value > most)
+    uint32_t value;
+    if (!alb_bench_parse_number(text, least, most, &value))
         refuse(option, text);
-    return (uint32_t)value;
+    return value;
 }
 
 static double parse_seconds(const char *option, const char *text)

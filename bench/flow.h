@@ -54,8 +54,9 @@ struct alb_flow_event {
 struct alb_flow_link {
     int meeting; // TCP socket: set-up, start, end
     uint32_t number;
-    bool is_over;            // the sender has said goodbye
     uint64_t count, counted; // messages that came; of them in the measured time
+    uint64_t told;           // how many the sender says it sent
+    bool is_told, is_over;   // over: and all of them came
 };
 
 // A transport. Everything exits with a message on failure.

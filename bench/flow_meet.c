@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What all transports of flow share: the TCP connections where the sides meet, clock, sleep, percentiles.
 #include "bench/flow.h"
+#include "bench/parse.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,19 +37,10 @@ alb_time alb_flow_now(void)
 
 static socklen_t parse_address(const char *text, uint16_t port, struct sockaddr_storage *address)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-    memset(address, 0, sizeof(*address));
-    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-        return sizeof(*v4);
-    }
-    if (inet_pton(AF_INET6, text, &v6->sin6_addr) != 1)
+    socklen_t length = alb_bench_parse_address(text, port, address);
+    if (!length)
         alb_flow_fail(text, "not an address");
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    return sizeof(*v6);
+    return length;
 }
 
 int alb_flow_listen(const struct alb_flow_options *options, uint16_t port)

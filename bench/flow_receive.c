@@ -99,16 +99,22 @@ static void take(struct receiver *r, const struct alb_flow_event *event, alb_tim
     }
 }
 
-// Which senders have ended.
+// Which senders have ended: those that have said how much they sent, when all of it is here.
 static void look_at_meetings(struct receiver *r)
 {
-    char byte;
     for (uint32_t i = 0; i < r->options->senders; i++) {
         struct alb_flow_link *link = r->links[i];
         if (link->is_over)
             continue;
-        ssize_t got = recv(link->meeting, &byte, 1, MSG_DONTWAIT);
-        if (got == 0 || (got < 0 && errno != EAGAIN)) {
+        if (!link->is_told) {
+            ssize_t got = recv(link->meeting, &link->told, sizeof(link->told), MSG_DONTWAIT);
+            if (got < 0 && errno == EAGAIN)
+                continue;
+            if (got != (ssize_t)sizeof(link->told))
+                alb_flow_fail("end", "a sender went away");
+            link->is_told = true;
+        }
+        if (link->count == link->told) {
             link->is_over = true;
             r->over++;
         }

@@ -99,8 +99,9 @@ void alb_flow_send_run(const struct alb_flow_options *o)
     alb_flow_times_print(&round_trips, "round_trip");
     printf("}\n");
     fflush(stdout);
-    // Goodbye, and stay until the receiver has said it too: what it still asks for can be answered.
-    shutdown(link->meeting, SHUT_WR);
+    // How much there was, and stay until the receiver goes: what it still asks for can be answered.
+    if (send(link->meeting, &sent, sizeof(sent), MSG_NOSIGNAL) != (ssize_t)sizeof(sent))
+        alb_flow_fail("end", "the receiver went away");
     struct alb_flow_event events[ALB_FLOW_EVENTS_MAX];
     alb_time give_up = alb_flow_now() + PATIENCE_NS;
     while (recv(link->meeting, &byte, 1, MSG_DONTWAIT) < 0 && alb_flow_now() < give_up) {

@@ -27,10 +27,7 @@ class Way:
         return ["--transport", self.transport] + (["--device", self.device] if self.device else [])
 
 
-def ways(devices, run_options=()):
-    """The devices of ours that are asked for, and what they are compared with."""
-    found = [Way(name, "verbs", name, run_options if name == "albedo0" else ()) for name in devices]
-    return found + [Way("tcp", "tcp", None), Way("udp;ofi_rxd", "fabric", "udp;ofi_rxd"), Way("tcp;ofi_rxm", "fabric", "tcp;ofi_rxm")]
+TCP, RXD, RXM = Way("tcp", "tcp", None), Way("udp;ofi_rxd", "fabric", "udp;ofi_rxd"), Way("tcp;ofi_rxm", "fabric", "tcp;ofi_rxm")
 
 
 class Runner:
@@ -102,6 +99,40 @@ class Running:
     def end(self):
         for process in self.everyone():
             process.end()
+
+
+def take_options(parser, devices):
+    """What all programs that run flows are told; devices: those of ours that run unless others are named."""
+    parser.add_argument("--build", default=os.path.join(TOP, "build"))
+    parser.add_argument("--device", action="append", help="a device of ours (default: %s; may be repeated)" % " and ".join(devices))
+    parser.add_argument("--option", action="append", default=[],
+                        help="of `albedo run`, for albedo0: --option=--loss=irn (may be repeated)")
+    parser.add_argument("--limit", type=float, default=90, help="seconds after which a run counts as failed (default: 90)")
+    parser.add_argument("--check", action="store_true", help="short, and only completion and counters are asserted")
+    parser.add_argument("--json", metavar="FILE", help="also write the rows there")
+
+
+def our_ways(arguments, devices, run_options=()):
+    """run_options: of `albedo run`, for albedo0, before those that the user gives."""
+    return [Way(name, "verbs", name, [*run_options, *arguments.option] if name == "albedo0" else ())
+            for name in arguments.device or devices]
+
+
+def say(row):
+    print(json.dumps(row), flush=True)
+
+
+def write_rows(path, rows):
+    if path:
+        with open(path, "w") as file:
+            for row in rows:
+                print(json.dumps(row), file=file)
+
+
+def skip(reason):
+    """For a machine on which the networks cannot be made: the last line is what scripts/parts.sh wants to read."""
+    print("skip: %s\n1 passed, 0 failed" % reason)
+    sys.exit(0)
 
 
 def environment():

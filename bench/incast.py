@@ -8,15 +8,14 @@ only completion, bounded memory, and that marks were seen, is asserted.
 """
 
 import argparse
-import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import topology  # noqa: E402
-from flows import KIB, Runner, Way, environment  # noqa: E402
+from flows import KIB, TCP, Runner, environment, our_ways, say, skip, take_options, write_rows  # noqa: E402
 from measure import Failed  # noqa: E402
-from harness import TOP, Count  # noqa: E402
+from harness import DEVICES, Count  # noqa: E402
 
 GOAL_GOODPUT, GOAL_SHARES = 0.90, 0.8
 BOTTLENECK = "outlet"
@@ -96,9 +95,7 @@ def check(bench, ways):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=os.path.join(TOP, "build"))
-    parser.add_argument("--device", action="append", help="a device of ours (default: roce0 and albedo0; may be repeated)")
-    parser.add_argument("--option", action="append", default=[], help="of `albedo run`, for albedo0 (may be repeated)")
+    take_options(parser, DEVICES)
     parser.add_argument("--tcp", action="store_true", help="TCP connections beside it")
     parser.add_argument("--senders", type=int, default=32)
     parser.add_argument("--megabits", type=float, default=1000)
@@ -107,22 +104,18 @@ def main():
     parser.add_argument("--warm", type=float, default=2.0, help="seconds that are not measured (default: 2)")
     parser.add_argument("--seconds", type=float, default=10.0, help="that are (default: 10)")
     parser.add_argument("--marks", type=float, default=1.0, help="percent of packets marked in the last run (default: 1)")
-    parser.add_argument("--limit", type=float, default=90, help="seconds after which a run counts as failed")
-    parser.add_argument("--check", action="store_true", help="short, and only completion and counters are asserted")
-    parser.add_argument("--json", metavar="FILE", help="also write the rows there")
     arguments = parser.parse_args()
     if arguments.check:
         arguments.senders, arguments.megabits, arguments.warm, arguments.seconds = 8, 200, 0.2, 1.0
-    contestants = [Way(name, "verbs", name, arguments.option if name == "albedo0" else ()) for name in arguments.device or ["roce0", "albedo0"]]
-    contestants += [Way("tcp", "tcp", None)] if arguments.tcp else []
+    contestants = our_ways(arguments, DEVICES)
+    contestants += [TCP] if arguments.tcp else []
     try:
         bench = Bench(arguments)
     except topology.Missing as missing:
-        print("skip: %s\n1 passed, 0 failed" % missing)
-        return
+        skip(missing)
     if arguments.check:
         check(bench, contestants)
-    print(json.dumps({"environment": environment()}), flush=True)
+    say({"environment": environment()})
     rows = []
     for way in contestants:
         try:
@@ -130,14 +123,11 @@ def main():
                 if alone:
                     row["of_one"] = row["bytes_per_s"] / alone["bytes_per_s"]
                 rows.append(row)
-                print(json.dumps(row), flush=True)
+                say(row)
         except Failed as failure:
             rows.append({"way": way.name, "error": str(failure)})
-            print(json.dumps(rows[-1]), flush=True)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            for row in rows:
-                print(json.dumps(row), file=file)
+            say(rows[-1])
+    write_rows(arguments.json, rows)
     print_table(rows)
     sys.exit(1 if any("error" in row for row in rows) else 0)
 

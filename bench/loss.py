@@ -9,16 +9,15 @@ asks that everything arrives and that packets were lost, in any time.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import topology  # noqa: E402
-from flows import KIB, MIB, Runner, environment, ways  # noqa: E402
+from flows import KIB, MIB, RXD, RXM, TCP, Runner, environment, our_ways, say, skip, take_options, write_rows  # noqa: E402
 from measure import Failed  # noqa: E402
-from harness import TOP, Count  # noqa: E402
+from harness import DEVICES, Count  # noqa: E402
 
 SHARES = [0, 0.0001, 0.001, 0.01, 0.05]
 GOODPUT_GOALS = {0.001: 0.95, 0.01: 0.80}  # of the goodput without loss
@@ -148,7 +147,7 @@ def run_rounds(bench, rows, rounds):
             for row in rows:
                 if row.bursts == bursts:
                     bench.measure(row)
-                    print(json.dumps(row.record()), flush=True)
+                    say(row.record())
 
 
 def check(bench, rows):
@@ -169,39 +168,28 @@ def check(bench, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=os.path.join(TOP, "build"))
-    parser.add_argument("--device", action="append", help="a device of ours (default: roce0 and albedo0; may be repeated)")
-    parser.add_argument("--option", action="append", default=[], help="of `albedo run`, for albedo0: --option=--loss=irn (may be repeated)")
+    take_options(parser, DEVICES)
     parser.add_argument("--way", action="append", help="only these of the devices, tcp, udp;ofi_rxd and tcp;ofi_rxm (may be repeated)")
     parser.add_argument("--loss", type=float, action="append", help="shares in percent (default: 0, 0.01, 0.1, 1, 5; 0 is always there)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of goodput; three times this for times (default: 1)")
     parser.add_argument("--messages", type=int, default=10000, help="of 64 KiB (default: 10000, or what the time holds)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which a run counts as failed")
-    parser.add_argument("--check", action="store_true", help="short, and only completion and counters are asserted")
-    parser.add_argument("--json", metavar="FILE", help="also write the rows there")
     arguments = parser.parse_args()
     if arguments.check:
-        arguments.seconds, arguments.messages, arguments.limit = 0.2, 300, 60
-    contestants = ways(arguments.device or ["roce0", "albedo0"], arguments.option)
-    if arguments.check:
-        contestants = [way for way in contestants if way.is_ours()]
+        arguments.seconds, arguments.messages = 0.2, 300
+    contestants = our_ways(arguments, DEVICES) + ([] if arguments.check else [TCP, RXD, RXM])
     contestants = [way for way in contestants if not arguments.way or way.name in arguments.way]
     shares = sorted({0, *(share / 100 for share in arguments.loss)}) if arguments.loss else [0, 0.01] if arguments.check else SHARES
     try:
         bench = Bench(arguments)
     except topology.Missing as missing:
-        print("skip: %s\n1 passed, 0 failed" % missing)
-        return
+        skip(missing)
     rows = rows_of(contestants, shares)
     if arguments.check:
         check(bench, rows)
-    print(json.dumps({"environment": environment()}), flush=True)
+    say({"environment": environment()})
     run_rounds(bench, rows, arguments.rounds)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            for row in rows:
-                print(json.dumps(row.record()), file=file)
+    write_rows(arguments.json, [row.record() for row in rows])
     print_table(rows)
     sys.exit(1 if any(row.errors for row in rows if row.way.is_ours()) else 0)
 

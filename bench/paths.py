@@ -10,7 +10,6 @@ completion, and that every route carried traffic, is asserted.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -19,9 +18,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import topology  # noqa: E402
-from flows import KIB, Runner, Way, environment  # noqa: E402
+from flows import KIB, TCP, Runner, environment, our_ways, say, skip, take_options, write_rows  # noqa: E402
 from measure import Failed  # noqa: E402
-from harness import TOP, Count  # noqa: E402
+from harness import Count  # noqa: E402
 
 INTERVAL_MS = 20
 GOAL_LEFT_MS, GOAL_GOODPUT = 100, 0.90
@@ -215,10 +214,8 @@ def check(bench, ways, kinds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default=os.path.join(TOP, "build"))
-    parser.add_argument("--device", action="append", help="a device of ours (default: albedo0; may be repeated)")
+    take_options(parser, ["albedo0"])
     parser.add_argument("--paths", type=int, default=16, help="source ports of albedo0 (default: 16)")
-    parser.add_argument("--option", action="append", default=[], help="of `albedo run`, for albedo0 (may be repeated)")
     parser.add_argument("--tcp", action="store_true", help="one TCP connection beside it")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these (may be repeated)")
     parser.add_argument("--routes", type=int, default=4)
@@ -228,24 +225,19 @@ def main():
     parser.add_argument("--bad", type=float, default=2.0, help="seconds until the route heals (default: 2)")
     parser.add_argument("--healed", type=float, default=3.0, help="seconds after that (default: 3)")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which a run counts as failed")
-    parser.add_argument("--check", action="store_true", help="short, and only completion and counters are asserted")
-    parser.add_argument("--json", metavar="FILE", help="also write the rows there")
     arguments = parser.parse_args()
     if arguments.check:
         arguments.megabits, arguments.warm, arguments.bad, arguments.healed = 100, 0.3, 0.4, 0.3
-    run_options = ["--paths", str(arguments.paths), *arguments.option]
-    contestants = [Way(name, "verbs", name, run_options if name == "albedo0" else ()) for name in arguments.device or ["albedo0"]]
-    contestants += [Way("tcp", "tcp", None)] if arguments.tcp else []
+    contestants = our_ways(arguments, ["albedo0"], ["--paths", str(arguments.paths)])
+    contestants += [TCP] if arguments.tcp else []
     kinds = arguments.kind or KINDS
     try:
         bench = Bench(arguments)
     except topology.Missing as missing:
-        print("skip: %s\n1 passed, 0 failed" % missing)
-        return
+        skip(missing)
     if arguments.check:
         check(bench, contestants, kinds)
-    print(json.dumps({"environment": environment()}), flush=True)
+    say({"environment": environment()})
     # What fits through all routes: a packet of 1500 bytes has a frame header in front, and headers of ours inside.
     capacity = arguments.routes * arguments.megabits * 1e6 / 8 * (1500 - 28 - 32) / 1514
     rows = []
@@ -258,11 +250,8 @@ def main():
                 except Failed as failure:
                     row["error"] = str(failure)
                 rows.append(row)
-                print(json.dumps(row), flush=True)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            for row in rows:
-                print(json.dumps(row), file=file)
+                say(row)
+    write_rows(arguments.json, rows)
     print_table(rows)
     sys.exit(1 if any("error" in row for row in rows) else 0)
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // raw_udp: what plain UDP does on this machine. Start the receiving role first, or second: the sending one waits for
 // it.
+#include "bench/parse.h"
 #include "bench/raw.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,28 +31,16 @@ _Noreturn static void refuse(const char *option, const char *value)
 
 static uint32_t parse_number(const char *option, const char *text, uint32_t least, uint32_t most)
 {
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || value < least || value > most)
+    uint32_t value;
+    if (!alb_bench_parse_number(text, least, most, &value))
         refuse(option, text);
-    return (uint32_t)value;
+    return value;
 }
 
 static void parse_address(const char *option, const char *text, uint16_t port, struct sockaddr_storage *address)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-    memset(address, 0, sizeof(*address));
-    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-    } else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(port);
-    } else {
+    if (!alb_bench_parse_address(text, port, address))
         refuse(option, text);
-    }
 }
 
 static const char *parse_word(const char *option, const char *text, const char *first, const char *second)
