@@ -120,6 +120,8 @@ enum alb_policy {
 // The names that a policy of a device with that transport can have, the default first; NULL behind the last. Behind a
 // name a configuration may hold a colon and parameters.
 const char *alb_engine_policy_name(const char *transport, enum alb_policy policy, uint32_t index);
+// True if a configuration may say so: such a name, with parameters that it has.
+bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text);
 
 // Memory that an engine keeps per peer and per queue pair, without rings, whose sizes the program chooses.
 struct alb_engine_state_sizes {

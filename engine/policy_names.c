@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The names of policies, for who lets people choose among them.
+#include "engine/csa_loss.h"
 #include "engine/engine.h"
 
 #include <string.h>
@@ -26,4 +27,17 @@ const char *alb_engine_policy_name(const char *transport, enum alb_policy policy
     if ((!is_csa && strcmp(transport, "rc") != 0) || policy >= ALB_POLICIES || index >= NAMES_MAX)
         return NULL;
     return is_csa ? csa_names[policy][index] : rc_names[policy][index];
+}
+
+bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text)
+{
+    struct alb_csa_loss loss;
+    const char *name;
+    if (strcmp(transport, "csa") == 0 && policy == ALB_POLICY_LOSS)
+        return alb_csa_loss_parse(text, &loss);
+    for (uint32_t i = 0; (name = alb_engine_policy_name(transport, policy, i)); i++) {
+        if (strcmp(name, text) == 0)
+            return true;
+    }
+    return false;
 }

@@ -38,6 +38,24 @@ static void policy_name__each_once(void **state)
     }
 }
 
+static void policy_is_valid__names_and_parameters(void **state)
+{
+    static const char *const transports[] = {"rc", "csa"};
+    for (size_t t = 0; t < ALB_COUNT(transports); t++) {
+        const char *name;
+        for (unsigned p = 0; p < ALB_POLICIES; p++)
+            for (uint32_t i = 0; (name = alb_engine_policy_name(transports[t], p, i)); i++)
+                assert_true(alb_engine_policy_is_valid(transports[t], p, name));
+    }
+    assert_true(alb_engine_policy_is_valid("csa", ALB_POLICY_LOSS, "fixed:interval=200us"));
+    assert_false(alb_engine_policy_is_valid("csa", ALB_POLICY_LOSS, "fixed:interval=soon"));
+    assert_false(alb_engine_policy_is_valid("csa", ALB_POLICY_LOSS, "fixed:few=2"));
+    assert_false(alb_engine_policy_is_valid("csa", ALB_POLICY_LOSS, "fix"));
+    assert_false(alb_engine_policy_is_valid("csa", ALB_POLICY_PATH, "spray:few=2"));
+    assert_false(alb_engine_policy_is_valid("rc", ALB_POLICY_LOSS, "irn"));
+    assert_false(alb_engine_policy_is_valid("tcp", ALB_POLICY_PATH, "single"));
+}
+
 static void state_sizes__of_each_transport(void **state)
 {
     struct alb_engine_state_sizes sizes;
@@ -52,9 +70,8 @@ static void state_sizes__of_each_transport(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policy_name__nobody_knows_others),
-        cmocka_unit_test(policy_name__default_first),
-        cmocka_unit_test(policy_name__each_once),
+        cmocka_unit_test(policy_name__nobody_knows_others), cmocka_unit_test(policy_name__default_first),
+        cmocka_unit_test(policy_name__each_once),           cmocka_unit_test(policy_is_valid__names_and_parameters),
         cmocka_unit_test(state_sizes__of_each_transport),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
