@@ -147,36 +147,14 @@ static void close_edge(struct alb_device *device)
     device->rx.buffers = NULL;
 }
 
-// What the program's user chose for a transport that has a choice.
-static void choose_policies(struct alb_device *device, const struct alb_device_options *options,
-                            struct alb_engine_config *config)
-{
-    const char **const chosen[ALB_POLICIES] = {
-        [ALB_POLICY_LOSS] = &config->loss,
-        [ALB_POLICY_CONGESTION] = &config->congestion,
-        [ALB_POLICY_PATH] = &config->path,
-        [ALB_POLICY_CREDIT] = &config->credit,
-    };
-    memcpy(device->policies, options->policies, sizeof(device->policies)); // the engine goes on referring to them
-    for (unsigned i = 0; i < ALB_POLICIES; i++) {
-        if (device->policies[i][0])
-            *chosen[i] = device->policies[i];
-    }
-    if (options->path_max > 0)
-        config->path_max = options->path_max;
-    device->port.paths.limit = config->path_max;
-}
-
 static int open_engine(struct alb_device *device, const struct alb_device_options *options)
 {
     struct alb_engine_config config;
     alb_engine_config_default(&config);
     config.memory = alb_device_memory();
     config.slot = device->port.slot;
-    config.transport = device->kind->transport;
-    config.gsi_index = device->kind->gsi_index;
-    if (device->kind->has_choice)
-        choose_policies(device, options, &config);
+    alb_device_configure(device->kind->name, options, &config);
+    device->port.paths.limit = device->kind->has_choice ? config.path_max : 1;
     config.group_max = ALB_GROUPS_MAX;
     config.mtu_max_bytes = device->mtu_bytes;
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
@@ -237,14 +215,14 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     struct alb_device *device = get_pages(sizeof(*device));
     if (!device)
         return ENOMEM;
+    device->options = *options; // the engine goes on referring to them
     device->kind = kind;
     device->name = kind->name;
-    strcpy(device->stats_path, options->stats_path);
     device->directory.fd = -1;
     device->port.epoll_fd = device->port.wake_fd = device->port.carrier.fd = -1;
     alb_token_init(&device->token);
     atomic_init(&device->deadline, ALB_TIME_NEVER);
-    int error = open_parts(device, options);
+    int error = open_parts(device, &device->options);
     if (error) {
         close_parts(device);
         put_pages(device, sizeof(*device));
@@ -257,8 +235,8 @@ int alb_device_create(const char *name, const struct alb_device_options *options
 void alb_device_destroy(struct alb_device *device)
 {
     alb_device_drain_all(device);
-    if (device->stats_path[0])
-        alb_report_to_file(&device->board, device->stats_path);
+    if (device->options.stats_path[0])
+        alb_report_to_file(&device->board, device->options.stats_path);
     close_parts(device);
     put_pages(device, sizeof(*device));
 }

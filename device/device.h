@@ -49,6 +49,10 @@ struct alb_device_options {
 // would be right.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
+// Sets what the engine of a device of that name is told by these options: transport, policies, paths. config refers to
+// the options' strings from then on. ENODEV: no such device.
+int alb_device_configure(const char *name, const struct alb_device_options *options, struct alb_engine_config *config);
+
 // Opens the process's device of that name, or takes another reference to it; options count for the first open only. The
 // first device that a process opens writes the files that they name; another one appends "." and its name to theirs.
 // ENODEV: no such device; EADDRNOTAVAIL: an address is not local; EADDRINUSE: no process slot is free; EMFILE and

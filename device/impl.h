@@ -28,7 +28,7 @@ struct alb_device {
     struct alb_engine *engine;
     uint32_t mtu_bytes;
     uint32_t ifindexes[ALB_DEVICE_ADDRESSES_MAX];
-    char policies[ALB_POLICIES][ALB_DEVICE_POLICY_MAX];
+    struct alb_device_options options;
     void (*on_event)(void *context, const struct alb_event *event);
     void *event_context;
 
@@ -39,7 +39,6 @@ struct alb_device {
     struct alb_trace_file trace;
     bool has_capture;
     bool has_trace;
-    char stats_path[4096]; // "": the counters are not written at the end
 
     // Who drives. The token guards everything the engine, the sockets and the files need.
     _Alignas(64) struct alb_token token;

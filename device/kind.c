@@ -34,6 +34,30 @@ const struct alb_device_kind *alb_device_kind_find(const char *name)
     return NULL;
 }
 
+int alb_device_configure(const char *name, const struct alb_device_options *options, struct alb_engine_config *config)
+{
+    const struct alb_device_kind *kind = alb_device_kind_find(name);
+    if (!kind)
+        return ENODEV;
+    config->transport = kind->transport;
+    config->gsi_index = kind->gsi_index;
+    if (!kind->has_choice)
+        return 0;
+    const char **const chosen[ALB_POLICIES] = {
+        [ALB_POLICY_LOSS] = &config->loss,
+        [ALB_POLICY_CONGESTION] = &config->congestion,
+        [ALB_POLICY_PATH] = &config->path,
+        [ALB_POLICY_CREDIT] = &config->credit,
+    };
+    for (unsigned i = 0; i < ALB_POLICIES; i++) {
+        if (options->policies[i][0])
+            *chosen[i] = options->policies[i];
+    }
+    if (options->path_max > 0)
+        config->path_max = options->path_max;
+    return 0;
+}
+
 static int add(struct alb_device_selection *selection, const char *name, char *error, size_t error_size)
 {
     const struct alb_device_kind *kind = alb_device_kind_find(name);

@@ -163,10 +163,15 @@ static int parse_policy(const char *variable, enum alb_policy policy, struct alb
         return EINVAL;
     }
     strcpy(options->policies[policy], value);
+    if (alb_engine_policy_is_valid("csa", policy, value))
+        return 0;
     size_t length = strcspn(value, ":");
     for (uint32_t i = 0; (name = alb_engine_policy_name("csa", policy, i)); i++) {
-        if (strlen(name) == length && memcmp(name, value, length) == 0)
-            return 0;
+        if (strlen(name) != length || memcmp(name, value, length) != 0)
+            continue;
+        snprintf(error, error_size, "%s: \"%.64s\": %s has no such parameters; albedo-run(1) lists those it has",
+                 variable, value, name);
+        return EINVAL;
     }
     return refuse_policy(variable, policy, value, error, error_size);
 }

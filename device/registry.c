@@ -36,8 +36,8 @@ static void at_exit(void)
                 alb_outfile_flush(&device->capture.file);
             if (device->has_trace)
                 alb_outfile_flush(&device->trace.file);
-            if (device->stats_path[0])
-                alb_report_to_file(&device->board, device->stats_path);
+            if (device->options.stats_path[0])
+                alb_report_to_file(&device->board, device->options.stats_path);
             alb_token_release(&device->token);
         }
         alb_directory_leave(&device->directory);

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ALB_COUNT(commands); i++) {
         if (strcmp(name, commands[i].name) == 0) {
             int first = optind;
-            optind = 0; // getopt_long starts anew, with the subcommand's own argv
+            optind = 0;      // getopt_long starts anew, with the subcommand's own argv
             char called[32]; // as getopt_long's messages begin
             snprintf(called, sizeof(called), "albedo %s", commands[i].name);
             argv[first] = called;

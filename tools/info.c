@@ -4,6 +4,7 @@
 #include "tools/command.h"
 
 #include "base/addr.h"
+#include "device/device.h"
 #include "engine/engine.h"
 #include "tools/door.h"
 #include "tools/host.h"
@@ -22,6 +23,7 @@ static void print_usage(FILE *to)
           "Shows devices, addresses, limits and versions, as programs under `albedo run` get them.\n\n"
           "Options:\n"
           "  -n, --net LIST  addresses or interfaces, as in `albedo run`\n"
+          "  -s, --state     show how much memory a device keeps per peer and per queue pair\n"
           "  -j, --json      print JSON\n"
           "  -h, --help      show this help\n",
           to);
@@ -40,11 +42,36 @@ static json_t *addresses_of(const struct door_device *device)
     return addresses;
 }
 
-static json_t *limits_of(const struct door_device *device)
+// What its engine is told. options must outlive config.
+static int configuration_of(const char *name, struct alb_device_options *options, struct alb_engine_config *config,
+                            char *error, size_t error_size)
+{
+    int failed = alb_device_options_from_environment(options, error, error_size);
+    alb_engine_config_default(config);
+    if (failed == 0)
+        failed = alb_device_configure(name, options, config);
+    return failed;
+}
+
+static json_t *policies_of(const struct alb_engine_config *config)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "transport", config->transport, "loss", config->loss,
+                     "congestion", config->congestion, "path", config->path, "credit", config->credit, "paths",
+                     strcmp(config->transport, "csa") == 0 ? (int)config->path_max : 1);
+}
+
+static json_t *state_of(const struct alb_engine_config *config)
+{
+    struct alb_engine_state_sizes sizes = {0};
+    alb_engine_state_sizes(config->transport, &sizes);
+    return json_pack("{s:i, s:i, s:i}", "association_idle_bytes", (int)sizes.association_idle_bytes,
+                     "association_active_bytes", (int)sizes.association_active_bytes, "queue_pair_bytes",
+                     (int)sizes.qp_bytes);
+}
+
+static json_t *limits_of(const struct door_device *device, const struct alb_engine_config *config)
 {
     const struct ibv_device_attr *a = &device->attributes;
-    struct alb_engine_config config;
-    alb_engine_config_default(&config);
     const struct {
         const char *name;
         uint64_t value;
@@ -52,7 +79,7 @@ static json_t *limits_of(const struct door_device *device)
         {"queue_pairs", (uint64_t)a->max_qp},
         {"work_requests_per_queue", (uint64_t)a->max_qp_wr},
         {"scatter_gather_entries", (uint64_t)a->max_sge},
-        {"inline_bytes", config.inline_max_bytes},
+        {"inline_bytes", config->inline_max_bytes},
         {"completion_queues", (uint64_t)a->max_cq},
         {"completions_per_queue", (uint64_t)a->max_cqe},
         {"shared_receive_queues", (uint64_t)a->max_srq},
@@ -65,9 +92,9 @@ static json_t *limits_of(const struct door_device *device)
         {"reads_and_atomics_per_queue_pair", (uint64_t)a->max_qp_rd_atom},
         {"message_bytes", device->max_message_bytes},
         {"path_mtu_bytes", device->active_mtu_bytes},
-        {"peers", config.peer_max},
-        {"window_start_bytes", config.window_start_bytes},
-        {"window_max_bytes", config.window_max_bytes},
+        {"peers", config->peer_max},
+        {"window_start_bytes", config->window_start_bytes},
+        {"window_max_bytes", config->window_max_bytes},
     };
     json_t *object = json_object();
     for (size_t i = 0; i < ALB_COUNT(limits); i++)
@@ -87,24 +114,38 @@ static json_t *gather_host(void)
                      (json_int_t)sockets.send_max_bytes, "gso", sockets.has_gso, "gro", sockets.has_gro);
 }
 
-// Everything about the door and its devices, or NULL and an error.
-static json_t *gather_devices(const struct door *door, char *error, size_t error_size)
+// Everything about one device, or NULL and an error.
+static json_t *gather_device(const struct door *door, uint32_t index, bool with_state, char *error, size_t error_size)
+{
+    static struct alb_device_options options;
+    struct alb_engine_config config;
+    struct door_device device;
+    if (!door_device_query(door, index, &device, error, error_size) ||
+        configuration_of(device.name, &options, &config, error, error_size) != 0)
+        return NULL;
+    json_t *gathered =
+        json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", device.name, "active", device.is_active, "addresses",
+                  addresses_of(&device), "policies", policies_of(&config), "limits", limits_of(&device, &config));
+    if (with_state)
+        json_object_set_new(gathered, "state", state_of(&config));
+    return gathered;
+}
+
+static json_t *gather_devices(const struct door *door, bool with_state, char *error, size_t error_size)
 {
     json_t *devices = json_array();
     for (uint32_t i = 0; i < door_device_count(door); i++) {
-        struct door_device device;
-        if (!door_device_query(door, i, &device, error, error_size)) {
+        json_t *device = gather_device(door, i, with_state, error, error_size);
+        if (device == NULL) {
             json_decref(devices);
             return NULL;
         }
-        json_array_append_new(devices,
-                              json_pack("{s:s, s:b, s:o, s:o}", "name", device.name, "active", device.is_active,
-                                        "addresses", addresses_of(&device), "limits", limits_of(&device)));
+        json_array_append_new(devices, device);
     }
     return devices;
 }
 
-static json_t *gather(char *error, size_t error_size)
+static json_t *gather(bool with_state, char *error, size_t error_size)
 {
     char directory[PATH_MAX];
     int failed = libraries_find(directory);
@@ -116,7 +157,7 @@ static json_t *gather(char *error, size_t error_size)
     struct door *door = door_open(directory, error, error_size);
     if (door == NULL)
         return NULL;
-    json_t *devices = gather_devices(door, error, error_size);
+    json_t *devices = gather_devices(door, with_state, error, error_size);
     json_t *info = NULL;
     if (devices != NULL) {
         json_t *private = json_array();
@@ -142,6 +183,8 @@ static void print_members(const json_t *object, const char *indent)
             printf("%s%-34s %" JSON_INTEGER_FORMAT "\n", indent, name, json_integer_value(value));
         else if (json_is_boolean(value))
             printf("%s%-34s %s\n", indent, name, json_is_true(value) ? "yes" : "no");
+        else if (json_is_string(value))
+            printf("%s%-34s %s\n", indent, name, json_string_value(value));
     }
 }
 
@@ -166,6 +209,12 @@ static void print_text(const json_t *info)
         json_array_foreach(json_object_get(device, "addresses"), j, address)
             printf("  GID %-3d %s\n", (int)json_integer_value(json_object_get(address, "gid_index")),
                    json_string_value(json_object_get(address, "address")));
+        puts("  policies");
+        print_members(json_object_get(device, "policies"), "    ");
+        if (json_object_get(device, "state") != NULL) {
+            puts("  state");
+            print_members(json_object_get(device, "state"), "    ");
+        }
         puts("  limits");
         print_members(json_object_get(device, "limits"), "    ");
     }
@@ -177,17 +226,21 @@ int command_info(int argc, char **argv)
 {
     static const struct option options[] = {
         {"net", required_argument, NULL, 'n'},
+        {"state", no_argument, NULL, 's'},
         {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    bool as_json = false;
+    bool as_json = false, with_state = false;
     int option;
-    while ((option = getopt_long(argc, argv, "n:jh", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "n:sjh", options, NULL)) != -1) {
         switch (option) {
         case 'n':
             if (setenv("ALBEDO_NET", optarg, 1) != 0)
                 return command_error(COMMAND_FAILED, "info", "%s", strerror(errno));
+            break;
+        case 's':
+            with_state = true;
             break;
         case 'j':
             as_json = true;
@@ -204,7 +257,7 @@ int command_info(int argc, char **argv)
         return command_error(COMMAND_USAGE, "info", "\"%s\": takes options only", argv[optind]);
 
     char error[PATH_MAX + 256];
-    json_t *info = gather(error, sizeof(error));
+    json_t *info = gather(with_state, error, sizeof(error));
     if (info == NULL)
         return command_error(COMMAND_FAILED, "info", "%s", error);
     if (as_json) {

@@ -25,15 +25,55 @@ enum option_code {
     OPTION_PCAP = 256, // without a short form
     OPTION_TRACE,
     OPTION_STATS,
+    OPTION_PATHS,
+    OPTION_LOSS,
+    OPTION_CONGESTION,
+    OPTION_PATH,
+    OPTION_CREDIT,
 };
 
 static const struct option long_options[] = {
-    {"net", required_argument, NULL, OPTION_NET},       {"device", required_argument, NULL, OPTION_DEVICE},
-    {"faults", required_argument, NULL, OPTION_FAULTS}, {"seed", required_argument, NULL, OPTION_SEED},
-    {"log", required_argument, NULL, OPTION_LOG},       {"pcap", required_argument, NULL, OPTION_PCAP},
-    {"trace", required_argument, NULL, OPTION_TRACE},   {"stats", required_argument, NULL, OPTION_STATS},
-    {"help", no_argument, NULL, OPTION_HELP},           {NULL, 0, NULL, 0},
+    {"net", required_argument, NULL, OPTION_NET},
+    {"device", required_argument, NULL, OPTION_DEVICE},
+    {"faults", required_argument, NULL, OPTION_FAULTS},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"log", required_argument, NULL, OPTION_LOG},
+    {"pcap", required_argument, NULL, OPTION_PCAP},
+    {"trace", required_argument, NULL, OPTION_TRACE},
+    {"stats", required_argument, NULL, OPTION_STATS},
+    {"paths", required_argument, NULL, OPTION_PATHS},
+    {"loss", required_argument, NULL, OPTION_LOSS},
+    {"congestion", required_argument, NULL, OPTION_CONGESTION},
+    {"path", required_argument, NULL, OPTION_PATH},
+    {"credit", required_argument, NULL, OPTION_CREDIT},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
 };
+
+// The choices of albedo0, the default first.
+static void print_policies(FILE *to)
+{
+    static const struct {
+        const char *option;
+        enum alb_policy policy;
+        const char *text;
+    } lines[] = {
+        {"--loss", ALB_POLICY_LOSS, "what is missing and when it is sent again"},
+        {"--congestion", ALB_POLICY_CONGESTION, "how much is in flight"},
+        {"--path", ALB_POLICY_PATH, "which way a packet goes"},
+        {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them"},
+    };
+    fputs("\nOptions of albedo0:\n"
+          "      --paths NUMBER       source ports to a peer, 1 to 64 (default: 4)\n",
+          to);
+    for (size_t i = 0; i < ALB_COUNT(lines); i++) {
+        const char *name;
+        fprintf(to, "      %-12s NAME    %s:", lines[i].option, lines[i].text);
+        for (uint32_t k = 0; (name = alb_engine_policy_name("csa", lines[i].policy, k)) != NULL; k++)
+            fprintf(to, "%s %s", k > 0 ? "," : "", name);
+        fputc('\n', to);
+    }
+}
 
 static void print_usage(FILE *to)
 {
@@ -51,6 +91,7 @@ static void print_usage(FILE *to)
           "  -h, --help          show this help\n\n"
           "In FILE, %p becomes the process id.\n",
           to);
+    print_policies(to);
 }
 
 // The variable that carries an option to the device, or NULL.
@@ -73,6 +114,16 @@ static const char *variable_of(int option)
         return "ALBEDO_TRACE";
     case OPTION_STATS:
         return "ALBEDO_STATS";
+    case OPTION_PATHS:
+        return "ALBEDO_PATHS";
+    case OPTION_LOSS:
+        return "ALBEDO_LOSS";
+    case OPTION_CONGESTION:
+        return "ALBEDO_CONGESTION";
+    case OPTION_PATH:
+        return "ALBEDO_PATH";
+    case OPTION_CREDIT:
+        return "ALBEDO_CREDIT";
     default:
         return NULL;
     }

@@ -64,6 +64,12 @@ class Run(unittest.TestCase):
             (["--device", "roce0,roce0"], "twice"),
             (["--device", ""], "there are roce0 and albedo0"),
             (["--log", "loud"], "loud"),
+            (["--loss", "hope"], "csa, go-back-n, irn, fixed, sleek"),
+            (["--loss", "irn:interval=1s"], "no such parameters"),
+            (["--congestion", "aimd"], "window, dcqcn, fixed, none"),
+            (["--path", "4"], "adaptive, spray, single"),
+            (["--credit", "card"], "end-to-end, off"),
+            (["--paths", "65"], "65"),
             (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
             (["--trace", ""], "--trace"),
         ):
@@ -93,12 +99,14 @@ class Run(unittest.TestCase):
     def test_options_become_environment(self):
         with tempfile.TemporaryDirectory() as folder:
             status, out, err = albedo("run", "--faults", "loss=1%", "--seed", "7", "--net", "127.0.0.1", "--log", "info", "--pcap",
-                                      "x-%p.pcap", "--", "env", cwd=folder, environment={})
+                                      "x-%p.pcap", "--loss", "irn", "--congestion", "none", "--path", "spray", "--credit", "off", "--paths", "8",
+                                      "--device", "albedo0", "--", "env", cwd=folder, environment={})
             self.assertEqual(status, 0, err)
             real = os.path.realpath(folder)
         lines = out.splitlines()
         for line in ("ALBEDO_FAULTS=loss=1%", "ALBEDO_SEED=7", "ALBEDO_NET=127.0.0.1", "ALBEDO_LOG=info",
-                     "ALBEDO_PCAP=%s/x-%%p.pcap" % real):
+                     "ALBEDO_LOSS=irn", "ALBEDO_CONGESTION=none", "ALBEDO_PATH=spray", "ALBEDO_CREDIT=off", "ALBEDO_PATHS=8",
+                     "ALBEDO_DEVICES=albedo0", "ALBEDO_PCAP=%s/x-%%p.pcap" % real):
             self.assertIn(line, lines)
 
     def test_environment_is_checked_too(self):
@@ -154,6 +162,30 @@ class Info(unittest.TestCase):
         self.assertEqual(info["rdma_cm"]["library"], "librdmacm.so.1")
         self.assertRegex(info["rdma_cm"]["interface"], r"^RDMACM_1\.[0-9]$")
         self.assertGreater(info["host"]["receive_buffer_default_bytes"], 0)
+
+    def test_policies_in_force(self):
+        devices = json.loads(albedo("info", "--json")[1])["devices"]
+        self.assertEqual(devices[0]["policies"], {"transport": "rc", "loss": "go-back-n", "congestion": "aimd", "path": "single",
+                                                  "credit": "end-to-end", "paths": 1})
+        self.assertEqual((devices[1]["policies"]["transport"], devices[1]["policies"]["paths"]), ("csa", 4))
+        chosen = {"ALBEDO_LOSS": "fixed:interval=200us", "ALBEDO_CONGESTION": "none", "ALBEDO_PATH": "single",
+                  "ALBEDO_CREDIT": "off", "ALBEDO_PATHS": "2"}
+        both = json.loads(albedo("info", "--json", environment=chosen)[1])["devices"]
+        self.assertEqual(both[0]["policies"], devices[0]["policies"])
+        self.assertEqual(both[1]["policies"], {"transport": "csa", "loss": "fixed:interval=200us", "congestion": "none",
+                                               "path": "single", "credit": "off", "paths": 2})
+        status, _, err = albedo("info", environment={"ALBEDO_LOSS": "hope"})
+        self.assertEqual(status, 1)
+        self.assertIn("hope", err)
+
+    def test_state(self):
+        for device in json.loads(albedo("info", "--json", "--state")[1])["devices"]:
+            state = device["state"]
+            self.assertGreater(state["association_idle_bytes"], 0)
+            self.assertGreaterEqual(state["association_active_bytes"], state["association_idle_bytes"])
+            self.assertGreater(state["queue_pair_bytes"], 0)
+        self.assertIn("association_idle_bytes", albedo("info", "--state")[1])
+        self.assertNotIn("association_idle_bytes", albedo("info")[1])
 
     def test_text_says_the_same(self):
         status, out, err = albedo("info")
