@@ -20,6 +20,7 @@ static const char usage[] =
     "  -t, --seconds SECONDS   measured (default 1)\n"
     "  -i, --interval MS       the receiver tells what came in each interval\n"
     "  -e, --event             sleep for completions instead of polling\n"
+    "  -v, --verify            exchange over verbs or fabric: every byte is checked\n"
     "  -h, --help\n";
 
 _Noreturn static void refuse(const char *option, const char *value)
@@ -79,6 +80,7 @@ static const struct option long_options[] = {
     {"seconds", required_argument, NULL, 't'},
     {"interval", required_argument, NULL, 'i'},
     {"event", no_argument, NULL, 'e'},
+    {"verify", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -126,6 +128,9 @@ static void take_option(int option, struct alb_flow_options *o)
     case 'e':
         o->is_event = true;
         break;
+    case 'v':
+        o->is_verified = true;
+        break;
     case 'h':
         fputs(usage, stdout);
         exit(0);
@@ -138,7 +143,7 @@ static void take_option(int option, struct alb_flow_options *o)
 int main(int argc, char **argv)
 {
     static struct alb_flow_options o = {.bytes = 1u << 20, .window = 4, .senders = 1, .warm_s = 0.2, .measure_s = 1};
-    for (int option; (option = getopt_long(argc, argv, "d:s:w:c:x:W:t:i:eh", long_options, NULL)) != -1;)
+    for (int option; (option = getopt_long(argc, argv, "d:s:w:c:x:W:t:i:evh", long_options, NULL)) != -1;)
         take_option(option, &o);
     if (!o.ops || !o.local || !o.port || optind != argc)
         refuse("arguments", "one is missing or too many");

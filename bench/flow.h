@@ -30,6 +30,7 @@ struct alb_flow_options {
     double warm_s, measure_s;
     bool is_exchange; // one message, one answer, the next message; else a stream
     bool is_event;    // sleep for completions; else poll
+    bool is_verified; // exchange: every byte is checked
 };
 
 // What one side tells the other before they connect.
@@ -52,7 +53,8 @@ struct alb_flow_event {
 
 // One sender and one receiver, as either side sees it. A transport embeds it at the start of its own.
 struct alb_flow_link {
-    int meeting; // TCP socket: set-up, start, end
+    uint8_t *memory; // a sender's message, the receiver's slot 0; NULL: the transport has no such place
+    int meeting;     // TCP socket: set-up, start, end
     uint32_t number;
     uint64_t count, counted; // messages that came; of them in the measured time
     uint64_t told;           // how many the sender says it sent
@@ -85,6 +87,10 @@ void alb_flow_rest(const struct alb_flow_options *options, int timeout_ms);
 
 void alb_flow_send_run(const struct alb_flow_options *options);
 void alb_flow_receive_run(const struct alb_flow_options *options);
+
+// What message number `word` holds behind its stamp, eight bytes at a time; a rest of fewer stays as it is.
+void alb_flow_fill(uint8_t *message, uint32_t bytes, uint32_t word);
+bool alb_flow_is_right(const uint8_t *message, uint32_t bytes, uint32_t word);
 
 // Times in nanoseconds, for percentiles.
 struct alb_flow_times {

@@ -88,6 +88,7 @@ static struct alb_flow_link *fabric_create(uint32_t number, struct alb_flow_blob
     if (!l || !(l->memory = calloc(1, bytes)))
         alb_flow_die("create");
     l->base.number = number;
+    l->base.memory = l->memory;
     must(fi_mr_reg(domain, l->memory, bytes, FI_WRITE | FI_REMOTE_WRITE, 0, number + 1, 0, &l->region, NULL),
          "fi_mr_reg");
     if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {

@@ -117,6 +117,30 @@ void alb_flow_rest(const struct alb_flow_options *options, int timeout_ms)
         alb_flow_die("poll");
 }
 
+static uint64_t content(uint32_t word, uint32_t offset)
+{
+    return (word + 1) * 0x9e3779b97f4a7c15u + offset;
+}
+
+void alb_flow_fill(uint8_t *message, uint32_t bytes, uint32_t word)
+{
+    for (uint32_t offset = sizeof(uint64_t); offset + sizeof(uint64_t) <= bytes; offset += sizeof(uint64_t)) {
+        uint64_t value = content(word, offset);
+        memcpy(message + offset, &value, sizeof(value));
+    }
+}
+
+bool alb_flow_is_right(const uint8_t *message, uint32_t bytes, uint32_t word)
+{
+    for (uint32_t offset = sizeof(uint64_t); offset + sizeof(uint64_t) <= bytes; offset += sizeof(uint64_t)) {
+        uint64_t value;
+        memcpy(&value, message + offset, sizeof(value));
+        if (value != content(word, offset))
+            return false;
+    }
+    return true;
+}
+
 void alb_flow_times_add(struct alb_flow_times *times, uint64_t ns)
 {
     if (times->count == times->room) {

@@ -91,6 +91,8 @@ static void take(struct receiver *r, const struct alb_flow_event *event, alb_tim
     }
     if (o->is_exchange) {
         uint64_t stamp;
+        if (o->is_verified && !alb_flow_is_right(event->data, o->bytes, event->word))
+            alb_flow_fail("verify", "a message is not what was sent");
         memcpy(&stamp, event->data, sizeof(stamp));
         if (link->count > ALB_FLOW_WARM_EXCHANGES)
             alb_flow_times_add(&r->one_way, now - stamp);

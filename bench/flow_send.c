@@ -48,6 +48,8 @@ static uint64_t stream(const struct alb_flow_options *o, struct alb_flow_link *l
 static uint64_t exchange(const struct alb_flow_options *o, struct alb_flow_link *link, uint32_t word)
 {
     struct alb_flow_event events[ALB_FLOW_EVENTS_MAX];
+    if (o->is_verified)
+        alb_flow_fill(link->memory, o->bytes, word);
     alb_time start = alb_flow_now();
     while (!o->ops->send(link, o->bytes, 0, word, start)) {
         if (o->ops->progress(events) == 0)
@@ -70,6 +72,8 @@ void alb_flow_send_run(const struct alb_flow_options *o)
     struct alb_flow_blob mine = {0}, theirs;
     o->ops->open(o);
     struct alb_flow_link *link = o->ops->create(0, &mine);
+    if (o->is_verified && !link->memory)
+        alb_flow_fail("--verify", "not with this transport");
     link->meeting = alb_flow_dial(o, o->port);
     alb_flow_exchange(link->meeting, &mine, &theirs);
     o->ops->connect(link, &theirs);

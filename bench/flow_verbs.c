@@ -104,6 +104,7 @@ static struct alb_flow_link *verbs_create(uint32_t number, struct alb_flow_blob 
     if (!l || !(l->memory = calloc(1, bytes)))
         alb_flow_die("create");
     l->base.number = number;
+    l->base.memory = l->memory;
     l->region = ibv_reg_mr(pd, l->memory, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     struct ibv_qp_init_attr init = {.send_cq = cq,
                                     .recv_cq = cq,

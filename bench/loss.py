@@ -75,6 +75,7 @@ class Bench:
             row.carried_bytes += received["messages"] * MIB
             row.sent_again += self.runner.total("retransmitted_pkts")
             exchange = ["--size", str(64 * KIB), "--exchange", str(a.messages), "--seconds", str(3 * a.seconds)]
+            exchange += ["--verify"] if a.check else []
             received, _ = self.runner.run(row.way, here, [there], exchange, a.limit)
             row.carried_bytes += received["messages"] * 64 * KIB
             row.sent_again += self.runner.total("retransmitted_pkts")
@@ -176,7 +177,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     if arguments.check:
-        arguments.seconds, arguments.messages = 0.2, 300
+        arguments.seconds, arguments.messages = 0.2, 400
     contestants = our_ways(arguments, DEVICES) + ([] if arguments.check else [TCP, RXD, RXM])
     contestants = [way for way in contestants if not arguments.way or way.name in arguments.way]
     shares = sorted({0, *(share / 100 for share in arguments.loss)}) if arguments.loss else [0, 0.01] if arguments.check else SHARES
