@@ -19,7 +19,7 @@ void alb_csa_packet_init(struct alb_csa_packet *packet, struct alb_assoc_live *l
         .flow.traffic_class = ECT0,
         .now = now,
     };
-    packet->flow.path = alb_paths_choose(live->paths, live->engine->path, (uint32_t)(uintptr_t)assoc >> 6,
+    packet->flow.path = alb_paths_choose(live->paths, live->engine->path, (uint32_t)(assoc - live->engine->csa->assocs),
                                          builder->tx->burst_bytes_max, now);
 }
 

@@ -33,9 +33,14 @@ void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
         alb_wheel_arm(&out->csa->qp->engine->wheel, &out->probe_timer.timer, ALB_MAX(due_at(out), now + 1));
 }
 
-// The newest segment that the peer is not known to hold; false: it holds all.
-static bool find_newest(const struct alb_stream_out *out, alb_psn *psn)
+// The newest segment that the peer is not known to hold; false: it holds all. A peer that has never been heard knows us
+// by a queue pair's first message only (csa_admit.c), so there it is the oldest.
+static bool find_segment(const struct alb_stream_out *out, alb_psn *psn)
 {
+    if (out->csa->assoc->peer_epoch == 0 && out->una != out->next) {
+        *psn = out->una;
+        return true;
+    }
     for (*psn = out->next; *psn != out->una;) {
         *psn = alb_psn_add(*psn, -1);
         if (alb_stream_out_at(out, *psn)->state != ALB_SENT_HELD)
@@ -62,7 +67,7 @@ static void probe(struct alb_stream_out *out, alb_time now)
     struct alb_assoc_live *live = out->csa->assoc->live;
     alb_psn psn;
     alb_qp_count(out->csa->qp, ALB_STAT_tail_probes, 1);
-    if (!find_newest(out, &psn)) {
+    if (!find_segment(out, &psn)) {
         out->probe_is_due = true;
         return;
     }
