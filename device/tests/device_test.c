@@ -6,6 +6,11 @@
 
 #include "device/tests/pair.h"
 
+static bool is_albedo(void)
+{
+    return strcmp(pair_device_name, "albedo0") == 0;
+}
+
 static void fill(uint8_t *memory, uint32_t length, uint8_t seed)
 {
     for (uint32_t i = 0; i < length; i++)
@@ -48,8 +53,9 @@ static void alb_device__writes_while_polled(void **state)
     assert_int_equal(alb_device_slot(pair.side[1].device), 1);
     write_sizes(&pair, side_wait);
     const struct alb_edge_stats *edge = &pair.side[0].device->board.header->edge_stats;
-    assert_true(edge->counter[ALB_EDGE_tx_messages] <
-                edge->counter[ALB_EDGE_tx_datagrams] / 4); // bursts did leave whole
+    // Bursts did leave whole, or datagrams were as large as bursts.
+    assert_true(edge->counter[ALB_EDGE_tx_messages] < edge->counter[ALB_EDGE_tx_datagrams] / 4 || is_albedo());
+    assert_true(edge->counter[ALB_EDGE_tx_datagrams] < 1000 || !is_albedo());
     pair_close(&pair);
 }
 
@@ -100,8 +106,10 @@ static void alb_device__faults_lose_nothing(void **state)
     struct alb_faults_spec faults;
     char error[ALB_FAULTS_ERROR_MAX];
     struct pair pair;
-    assert_true(alb_faults_parse("loss=1%,duplicate=1%,reorder=1%,corrupt=1%,delay=10us..200us", &faults, error,
-                                 sizeof(error)));
+    const char *spec = is_albedo() // which sends few and large datagrams
+                           ? "loss=8%,duplicate=8%,reorder=8%,corrupt=8%,delay=10us..200us"
+                           : "loss=1%,duplicate=1%,reorder=1%,corrupt=1%,delay=10us..200us";
+    assert_true(alb_faults_parse(spec, &faults, error, sizeof(error)));
     pair_open(&pair, "127.92.0.6", "127.92.0.7", &faults);
     write_sizes(&pair, side_wait);
     const struct alb_board_header *a = pair.side[0].device->board.header, *b = pair.side[1].device->board.header;
@@ -182,6 +190,28 @@ static void alb_device_resolve__same_host(void **state)
     free(options);
 }
 
+// The port of an albedo0 follows from the queue pair number wherever it is, but for groups.
+static void alb_device_resolve__albedo0(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.12");
+    struct alb_device *device;
+    struct alb_av av = {0};
+    struct alb_addr peer;
+    assert_int_equal(alb_device_open("albedo0", options, &device), 0);
+    assert_true(alb_addr_parse("127.1.1.1", &peer));
+    assert_int_equal(alb_device_resolve(device, 0, &peer, &av), 0);
+    assert_true(av.same_host && av.peer_has_slots);
+    assert_int_equal(av.path_payload_max, ALB_UDP_PAYLOAD_MAX);
+    assert_true(alb_addr_parse("203.0.113.77", &peer));
+    assert_int_equal(alb_device_resolve(device, 0, &peer, &av), 0);
+    assert_true(!av.same_host && av.peer_has_slots);
+    assert_true(alb_addr_parse("239.1.2.3", &peer));
+    assert_int_equal(alb_device_resolve(device, 0, &peer, &av), 0);
+    assert_false(av.peer_has_slots);
+    alb_device_close(device);
+    free(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,5 +221,13 @@ int main(void)
         cmocka_unit_test(alb_device_open__shares_by_name), cmocka_unit_test(alb_device_open__address_not_local),
         cmocka_unit_test(alb_device_resolve__same_host),
     };
-    return cmocka_run_group_tests_name("device", tests, NULL, NULL);
+    const struct CMUnitTest albedo_tests[] = {
+        cmocka_unit_test(alb_device__writes_while_polled), cmocka_unit_test(alb_device__writes_while_nobody_polls),
+        cmocka_unit_test(alb_device__writes_over_ipv6),    cmocka_unit_test(alb_device__sends_both_ways),
+        cmocka_unit_test(alb_device__faults_lose_nothing), cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device_resolve__albedo0),
+    };
+    int failed = cmocka_run_group_tests_name("device", tests, NULL, NULL);
+    pair_device_name = "albedo0";
+    return failed + cmocka_run_group_tests_name("device albedo0", albedo_tests, NULL, NULL);
 }

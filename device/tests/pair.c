@@ -7,6 +7,8 @@
 
 #define WAIT_NS_MAX (10 * ALB_NS_PER_S)
 
+const char *pair_device_name = "roce0";
+
 struct alb_device_options *pair_options(const char *address)
 {
     struct alb_device_options *options = calloc(1, sizeof(*options));
@@ -39,13 +41,13 @@ static void open_objects(struct side *side, enum alb_qp_type type)
 
 void side_open(struct side *side, const struct alb_device_options *options, enum alb_qp_type type)
 {
-    assert_int_equal(alb_device_create("roce0", options, &side->device), 0);
+    assert_int_equal(alb_device_create(pair_device_name, options, &side->device), 0);
     open_objects(side, type);
 }
 
 void side_open_shared(struct side *side, const struct alb_device_options *options, enum alb_qp_type type)
 {
-    assert_int_equal(alb_device_open("roce0", options, &side->device), 0);
+    assert_int_equal(alb_device_open(pair_device_name, options, &side->device), 0);
     open_objects(side, type);
 }
 

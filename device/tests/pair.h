@@ -25,6 +25,9 @@ struct pair {
     struct side side[2];
 };
 
+// What devices are opened as: "roce0" unless a test says otherwise.
+extern const char *pair_device_name;
+
 // Options with one address and no faults.
 struct alb_device_options *pair_options(const char *address);
 // A device with its objects; the queue pair is in RESET.
