@@ -14,7 +14,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Albedo, Claims, Count, Place, describe, free_port  # noqa: E402
+from harness import TOP, Albedo, Claims, Count, Place, describe, free_port  # noqa: E402
 
 RUNS = [
     ("RC send", ["ibv_rc_pingpong", "-g", "0", "-n", "50"]),
@@ -123,6 +123,9 @@ def check_csa(count, name, path):
     to = tshark(path, "-Y", "infiniband.deth.q_key == 0x%08x" % CSA_QKEY, "-T", "fields", "-e", "infiniband.bth.destqp")
     strange = [number for number in to if int(number, 0) & 0xFFFF != 2]
     count.result(name + ": from engine to engine", to and not strange, "%d packets" % len(to), "\n".join(strange[:20]))
+    script = ("-X", "lua_script:" + os.path.join(TOP, "dissector", "albedo_csa.lua"))
+    bad = tshark(path, *script, "-Y", "albedo_csa.bad || _ws.lua.error || (infiniband.deth.q_key == 0x%08x && !albedo_csa.type)" % CSA_QKEY)
+    count.result(name + ": the dissector understands every frame", not bad, "", "\n".join(bad[:20]))
 
 
 def check_beginnings(count, name, path):
