@@ -69,16 +69,30 @@ static void capture(struct alb_rx *rx, const struct alb_datagram *datagram, uint
     alb_capture_datagram(rx->capture, &packet, &iov, datagram->length);
 }
 
-// The first frame of a CSA packet stands for all of it.
+// Bytes of a frame that may stand before the first segment of a CSA packet; 0: it is none of those.
+static uint32_t csa_control_bytes(const uint8_t *frame)
+{
+    switch (frame[0]) {
+    case ALB_CSA_REPORT:
+        return alb_csa_report_bytes(frame[2]);
+    case ALB_CSA_PATHS:
+        return alb_csa_paths_bytes(frame[1]);
+    default:
+        return 0;
+    }
+}
+
+// The first segment of a CSA packet stands for all of them.
 static bool is_one_sided_csa(const uint8_t *bytes, uint32_t length)
 {
     static const uint32_t ops = 1u << ALB_CSA_WRITE | 1u << ALB_CSA_WRITE_IMM | 1u << ALB_CSA_READ |
                                 1u << ALB_CSA_CMP_SWAP | 1u << ALB_CSA_FETCH_ADD | 1u << ALB_CSA_ATOMIC_WRITE;
-    if (length < ALB_CSA_OUTER_BYTES + 2 || bytes[0] != ALB_UD_SEND_ONLY ||
-        (bytes[6] << 8 | bytes[7]) != ALB_CSA_QPN_INDEX)
+    uint32_t at = ALB_CSA_OUTER_BYTES, step;
+    if (!alb_csa_is_packet(bytes, length))
         return false;
-    const uint8_t *frame = bytes + ALB_CSA_OUTER_BYTES;
-    return frame[0] == ALB_CSA_REQUEST && frame[1] < 32 && (ops >> frame[1] & 1);
+    while (at + 4 <= length && (step = csa_control_bytes(bytes + at)) != 0)
+        at += step;
+    return at + 4 <= length && bytes[at] == ALB_CSA_REQUEST && bytes[at + 1] < 32 && (ops >> bytes[at + 1] & 1);
 }
 
 static bool is_one_sided(uint8_t opcode)
