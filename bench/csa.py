@@ -80,7 +80,7 @@ class Bench:
         if case.name == "latency":
             program, iterations = "ib_send_lat", 5000
         elif case.name == "rate":
-            options = ["-l", "64"]
+            options = ["-l", "64", "-t", "1024"]  # posted by the list, 1024 outstanding
         elif case.name == "cpu":
             program, options, iterations = "ib_send_bw", ["-e"], 3000
         return perftest(self.devices[name], network, program, case.size, options, 1, iterations)
