@@ -287,6 +287,8 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     out->report_number = report->number;
     struct alb_loss_sending sending = alb_stream_out_sending(out);
     sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+    if (out->probes > 0) // watched again below
+        alb_wheel_disarm(&engine->wheel, &out->probe_timer.timer);
     out->probes = 0;
     alb_psn newest;
     uint32_t inflight_bytes = (uint32_t)live->inflight_bytes;
@@ -308,5 +310,6 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
         give_back(out);
     if (lost || landed)
         alb_stream_out_wake(out);
+    alb_stream_out_watch(out, now);
     return true;
 }

@@ -29,8 +29,12 @@ static alb_time due_at(const struct alb_stream_out *out)
 // Called for every segment: the timer is left where it is, and looks again when it fires.
 void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
 {
-    if (!alb_timer_is_armed(&out->probe_timer.timer) && is_waiting(out))
-        alb_wheel_arm(&out->csa->qp->engine->wheel, &out->probe_timer.timer, ALB_MAX(due_at(out), now + 1));
+    bool is_armed = alb_timer_is_armed(&out->probe_timer.timer);
+    if ((is_armed && alb_stream_out_count(out) > 1) || !is_waiting(out))
+        return;
+    alb_time due = ALB_MAX(due_at(out), now + 1);
+    if (!is_armed || out->probe_timer.timer.at > due) // the first one after a rest: it may be from slower times
+        alb_wheel_arm(&out->csa->qp->engine->wheel, &out->probe_timer.timer, due);
 }
 
 // The newest segment that the peer is not known to hold; false: it holds all. A peer that has never been heard knows us
