@@ -119,6 +119,7 @@ static void stop(struct alb_csa *csa)
     alb_stream_out_stop(&csa->responses);
     alb_stream_in_stop(&csa->in_requests);
     alb_stream_in_stop(&csa->in_responses);
+    alb_expect_drop(csa);
     alb_wheel_disarm(wheel, &csa->life_timer.timer);
     alb_wheel_disarm(wheel, &csa->rnr_timer.timer);
     csa->is_waiting_rnr = false;

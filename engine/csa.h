@@ -10,6 +10,7 @@
 //     csa_completer.c  reports and answers -> completions                csa_answer.c     answers -> response stream
 //     csa_out.c        sending half of a stream                          csa_in.c         receiving half
 //     csa_report.c     what a receiving half tells, and when             csa_probe.c      silence
+//     csa_expect.c     what is announced to come
 //     csa_assoc.c      associations                                      csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
 #pragma once
@@ -17,6 +18,7 @@
 #include "base/bitmap.h"
 #include "base/buddy.h"
 #include "base/siphash.h"
+#include "engine/csa_expect.h"
 #include "engine/csa_loss.h"
 #include "engine/csa_path.h"
 #include "engine/csa_reply.h"
@@ -99,6 +101,7 @@ struct alb_csa_engine {
     struct alb_csa_loss loss;
     uint64_t waiting_bytes; // of segments that came early
     struct alb_csa_replies replies;
+    struct alb_list expect_groups;
 };
 
 int alb_csa_engine_create(struct alb_engine *engine);
@@ -252,7 +255,8 @@ struct alb_csa_answer {
 struct alb_csa {
     struct alb_qp *qp;
     struct alb_assoc *assoc;
-    uint32_t bound_epoch; // of the peer: nobody else's packets count; 0: nothing has come yet
+    uint32_t bound_epoch;      // of the peer: nobody else's packets count; 0: nothing has come yet
+    struct alb_expect *expect; // NULL: nothing was announced
     struct alb_stream_out requests, responses;
     struct alb_stream_in in_requests, in_responses;
 

@@ -180,7 +180,7 @@ static void fall_asleep(struct alb_assoc_live *live)
     alb_assert(live->inflight_bytes == 0 && alb_list_is_empty(&live->ready) && alb_list_is_empty(&live->waiting));
     alb_assert(alb_list_is_empty(&live->reports) && alb_list_is_empty(&live->open));
     live->assoc->sequence = alb_paths_out_last(live->paths);
-    live->assoc->rtt_ns = live->rtt_ns;
+    live->assoc->rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
     live->assoc->live = NULL;
     alb_scheduler_remove(&live->source);
     alb_wheel_disarm(&engine->wheel, &live->settle_timer.timer);
@@ -370,6 +370,7 @@ int alb_csa_engine_create(struct alb_engine *engine)
     csa->loss = loss;
     alb_list_init(&csa->live);
     alb_deadline_init(&csa->sweep_timer, on_sweep);
+    alb_list_init(&csa->expect_groups);
     alb_csa_replies_init(&csa->replies);
     do
         csa->epoch = (uint32_t)alb_rng_u64(&engine->rng);

@@ -277,6 +277,8 @@ static void note_arrival(struct alb_stream_in *in, alb_time now)
         in->gap_ns = (uint32_t)((7ull * in->gap_ns + gap_ns) / 8);
     }
     in->came_at = now;
+    if (in->asks > 0) // patience begins anew
+        alb_wheel_disarm(&in->csa->qp->engine->wheel, &in->tail_timer.timer);
     in->asks = 0;
 }
 
@@ -291,6 +293,8 @@ static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_seg
     alb_psn past = alb_psn_next(segment->psn);
     if (alb_psn_is_after(past, in->highest))
         in->highest = past;
+    if (!in->is_response)
+        alb_expect_note(in->csa, segment, now);
     if (taken == TAKEN) {
         move_cumulative(in);
         take_early(in, now);

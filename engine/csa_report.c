@@ -5,6 +5,7 @@
 
 enum {
     GAPS_OF_PATIENCE = 4, // between arrivals, before what is missing is overdue
+    GAPS_IF_PRESSING = 2, // where others wait for it
     ASKS_MAX = 8,         // for the same tail; then it is the sender's to probe
 };
 
@@ -88,8 +89,10 @@ static alb_time patience_ns(const struct alb_stream_in *in)
     if (interval_ns)
         return interval_ns;
     alb_time margin_ns = ALB_MAX(alb_assoc_rtt_ns(csa->assoc) / 4, engine->config.csa_margin_min_ns);
-    if (in->asks == 0)
-        return GAPS_OF_PATIENCE * (alb_time)in->gap_ns + margin_ns;
+    if (in->asks == 0) {
+        bool is_pressing = !in->is_response && alb_expect_is_pressing(csa);
+        return (is_pressing ? GAPS_IF_PRESSING : GAPS_OF_PATIENCE) * (alb_time)in->gap_ns + margin_ns;
+    }
     alb_time answer_ns = alb_assoc_rtt_ns(csa->assoc) + margin_ns; // what was asked for last must have had time to come
     return answer_ns << (in->asks - 1);
 }

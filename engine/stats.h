@@ -39,6 +39,7 @@
     X(rdma_atomics, "atomic operations completed")                                      \
     X(window_stalls, "times a queue pair waited for its peer's window")                 \
     X(tail_asks, "reports sent because the rest of a message was overdue")              \
+    X(expected_asks, "reports sent because nothing of what was announced has come")     \
     X(tail_probes, "probes sent because nothing was heard")                             \
     X(ecn_marked_pkts, "packets received with congestion experienced")
 

@@ -335,6 +335,19 @@ void alb_qp_farewell(struct alb_qp *qp);
 // Nothing sent is unacknowledged and nothing that must be answered is unanswered: what close and exit wait for.
 bool alb_qp_is_quiet(const struct alb_qp *qp);
 
+// What a program knows will come: by SEND or RDMA WRITE, besides what has come already.
+struct alb_expectation {
+    uint64_t bytes;       // of payload; 0: not known
+    uint32_t messages;    // 0: not known
+    uint32_t group;       // members of a group work in steps, together; 0: of none
+    uint32_t step, steps; // which of how many; of no group: 0
+};
+
+// Announces it, instead of what was announced before: a message is then missed even if nothing of it comes. What came
+// since the end of the group's step before counts toward the next one. Bytes and messages 0: nothing is expected any
+// more. EOPNOTSUPP: not a queue pair of csa that receives, or not with this loss policy; EINVAL: state, step; ENOMEM.
+int alb_qp_expect(struct alb_qp *qp, const struct alb_expectation *expectation, alb_time now);
+
 // Attaches a queue pair to a multicast group: it gets a copy of each datagram that the driver receives at the group's
 // address, also of what was sent from this host or by itself. Attached twice is attached once. EINVAL: not of UD, or
 // not a multicast address; ENOMEM: too many groups, or queue pairs in this one.
