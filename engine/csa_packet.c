@@ -64,7 +64,7 @@ void alb_csa_packet_close(struct alb_csa_packet *packet)
     alb_csa_encode(&header, packet->header);
     alb_csa_set_pad(packet->header, alb_roce_pad(packet->builder->packet_bytes));
     uint32_t bytes = alb_tx_packet_end(packet->builder, &packet->flow);
-    alb_path_sent(live->paths, packet->flow.path, packet->charged_bytes, packet->now);
+    alb_path_sent(live->paths, packet->flow.path, 0, packet->now); // its segments have been charged
     alb_congestion_on_sent(engine->congestion, &live->congestion, bytes, packet->now);
 }
 
@@ -92,6 +92,7 @@ void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out 
                            const struct alb_csa_segment *segment)
 {
     uint32_t bytes = segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD;
+    alb_path_charge(packet->live->paths, packet->flow.path, bytes);
     alb_stream_out_sent(out, segment->psn, bytes, packet->flow.path, packet->sequence, packet->now);
     packet->charged_bytes += bytes;
 }

@@ -79,6 +79,12 @@ uint16_t alb_paths_choose(struct alb_paths_out *paths, const struct alb_path_ops
 uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path);
 // A packet leaves on that path: its sequence number. bytes: of it that will be acknowledged (alb_path_done).
 alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now);
+// bytes will leave in a packet that is not complete yet. What they belong to may come to its end (alb_path_done) before
+// the packet leaves.
+static inline void alb_path_charge(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
+{
+    paths->path[path].inflight_bytes += bytes;
+}
 // bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
 // Nothing has been heard that was sent by it for too long (a probe went unanswered). Unless it is the only path, what
