@@ -80,8 +80,6 @@ static void settle(struct alb_outbox *outbox, uint32_t i, enum alb_edge_stat sta
 {
     alb_edge_count(outbox->stats, stat, outbox->datagrams[i]);
     alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, stat == ALB_EDGE_tx_datagrams);
-    if (stat == ALB_EDGE_tx_too_big)
-        note_too_big(outbox, i);
     if (outbox->copies[i])
         alb_line_free(outbox->line, outbox->copies[i]);
 }
@@ -100,6 +98,29 @@ enum alb_edge_stat alb_outbox_reason(int error)
     }
 }
 
+// The engine cut the datagram before the path's MTU became smaller, and its message cannot be cut anew. As long as such
+// messages last it goes in fragments, where the ICRC leaves the identification out. Errors: those of sendmsg(2).
+static int send_in_fragments(struct alb_outbox *outbox, const struct msghdr *header)
+{
+    alb_socket_set_fragmenting(outbox->socket, true);
+    int error = alb_sys_sendmsg(outbox->socket->fd, header) >= 0 ? 0 : errno;
+    alb_socket_set_fragmenting(outbox->socket, false);
+    alb_edge_count(outbox->stats, ALB_EDGE_tx_fragmented, !error);
+    return error;
+}
+
+// Sends one datagram; what it is counted as.
+static enum alb_edge_stat send_one(struct alb_outbox *outbox, uint32_t i, const struct msghdr *header)
+{
+    int error = alb_sys_sendmsg(outbox->socket->fd, header) >= 0 ? 0 : errno;
+    if (error == EMSGSIZE) {
+        note_too_big(outbox, i);
+        if (outbox->icrc_ones)
+            error = send_in_fragments(outbox, header);
+    }
+    return error ? alb_outbox_reason(error) : ALB_EDGE_tx_datagrams;
+}
+
 // Sends a burst that the kernel would not cut: datagram by datagram, each sealed as such.
 static void send_singly(struct alb_outbox *outbox, uint32_t i)
 {
@@ -113,11 +134,9 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
         const struct alb_segment *segment = &outbox->tx->segments[burst->segment_first + s];
         header.msg_iov = &outbox->tx->iov[segment->iov_first];
         header.msg_iovlen = segment->iov_count;
-        bool is_sent = alb_sys_sendmsg(outbox->socket->fd, &header) >= 0;
-        if (!is_sent && errno == EMSGSIZE)
-            note_too_big(outbox, i);
-        alb_edge_count(outbox->stats, is_sent ? ALB_EDGE_tx_datagrams : alb_outbox_reason(errno), 1);
-        alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, is_sent);
+        enum alb_edge_stat stat = send_one(outbox, i, &header);
+        alb_edge_count(outbox->stats, stat, 1);
+        alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, stat == ALB_EDGE_tx_datagrams);
     }
 }
 
@@ -133,14 +152,16 @@ static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uin
         poll(&file, 1, FULL_WAIT_MS);
         return false;
     }
-    if ((error == EIO || error == EINVAL) && outbox->bursts[i]) {
-        // EIO: the interface cannot checksum segments. EINVAL: this burst only, say one larger than the path's MTU.
+    if ((error == EIO || error == EINVAL || error == EMSGSIZE) && outbox->bursts[i]) {
+        // EIO: the interface cannot checksum segments. EINVAL, EMSGSIZE: this burst only, say of segments larger than
+        // the path's MTU.
         if (error == EIO)
             outbox->socket->gso_works = false;
         send_singly(outbox, i);
         return true;
     }
-    settle(outbox, i, alb_outbox_reason(error));
+    // Once more, for who has let datagrams grow too large.
+    settle(outbox, i, error == EMSGSIZE ? send_one(outbox, i, &outbox->headers[i].msg_hdr) : alb_outbox_reason(error));
     return true;
 }
 

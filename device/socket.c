@@ -195,3 +195,11 @@ void alb_socket_set_traffic_class(struct alb_socket *sock, uint8_t traffic_class
     if (set_option(sock->fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_TOS : IPV6_TCLASS, traffic_class))
         sock->traffic_class = traffic_class;
 }
+
+void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting)
+{
+    if (alb_addr_is_ipv4(&sock->local.addr))
+        set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, is_fragmenting ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+    else
+        set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, is_fragmenting ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
+}

@@ -3,6 +3,8 @@
 // identification out, and the largest datagrams there are.
 #include "device/tests/end.h"
 
+#include "wire/icrc.h"
+
 #include <string.h>
 
 // DSCP and ECN, CE too: what a router marked looks the same.
@@ -142,38 +144,78 @@ static void alb_edge__icrc_of_ones_is_not_the_other(void **state)
     end_close(b);
 }
 
+static uint8_t payload[ALB_ICRC_UDP_MAX];
+
+// Sends one datagram of length bytes, a multiple of four, whose payload is given by that many references.
+static void send_large(struct end *a, struct end *b, uint32_t length, uint32_t parts)
+{
+    struct alb_tx *tx = &a->sender->tx;
+    uint32_t bytes = length - ALB_BTH_BYTES - ALB_ICRC_BYTES, each = bytes / parts;
+    uint8_t *header = tx->bytes;
+    for (uint32_t i = 0; i < sizeof(payload); i++)
+        payload[i] = (uint8_t)(i * 7);
+    end_put_headers(header, 0x100, 5);
+    tx->iov[tx->iov_count++] = (struct iovec){header, ALB_BTH_BYTES};
+    for (uint32_t i = 0; i < parts; i++)
+        tx->iov[tx->iov_count++] = (struct iovec){payload + i * each, i + 1 < parts ? each : bytes - i * each};
+    tx->iov[tx->iov_count++] = (struct iovec){header + 16, ALB_ICRC_BYTES};
+    tx->segments[tx->segment_count++] = (struct alb_segment){.iov_count = (uint16_t)tx->iov_count, .length = length};
+    tx->bursts[tx->burst_count++] = (struct alb_burst){
+        .peer = end_endpoint(b),
+        .local = {.addr = a->port.addresses[0]},
+        .segment_count = 1,
+        .segment_bytes = length,
+    };
+    end_send(a, 1);
+    end_receive_all(b);
+}
+
 // The largest datagram there is comes whole, as one reference and as a thousand.
 static void alb_edge__largest_datagram(void **state)
 {
-    static uint8_t payload[ALB_UDP_PAYLOAD_MAX];
     struct end *a = end_open_with("127.94.0.24", 0, true, NULL), *b = end_open_with("127.94.0.25", 0, true, NULL);
-    const uint32_t bytes = sizeof(payload) - ALB_BTH_BYTES - ALB_ICRC_BYTES;
-    for (uint32_t i = 0; i < sizeof(payload); i++)
-        payload[i] = (uint8_t)(i * 7);
     for (uint32_t parts = 1; parts <= 1022; parts += 1021) {
-        struct alb_tx *tx = &a->sender->tx;
-        uint32_t each = bytes / parts;
-        uint8_t *header = tx->bytes;
-        end_put_headers(header, 0x100, 5);
-        tx->iov[tx->iov_count++] = (struct iovec){header, ALB_BTH_BYTES};
-        for (uint32_t i = 0; i < parts; i++)
-            tx->iov[tx->iov_count++] = (struct iovec){payload + i * each, i + 1 < parts ? each : bytes - i * each};
-        tx->iov[tx->iov_count++] = (struct iovec){header + 16, ALB_ICRC_BYTES};
-        tx->segments[tx->segment_count++] =
-            (struct alb_segment){.iov_count = (uint16_t)tx->iov_count, .length = sizeof(payload)};
-        tx->bursts[tx->burst_count++] = (struct alb_burst){
-            .peer = end_endpoint(b),
-            .local = {.addr = a->port.addresses[0]},
-            .segment_count = 1,
-            .segment_bytes = sizeof(payload),
-        };
-        end_send(a, 1);
-        end_receive_all(b);
+        send_large(a, b, ALB_UDP_PAYLOAD_MAX, parts);
         assert_int_equal(b->count, 1);
         assert_int_equal(b->taken[0].length, ALB_UDP_PAYLOAD_MAX - ALB_ICRC_BYTES);
-        assert_memory_equal(b->bytes[0] + ALB_BTH_BYTES, payload, bytes);
+        assert_memory_equal(b->bytes[0] + ALB_BTH_BYTES, payload, b->taken[0].length - ALB_BTH_BYTES);
         end_clear(b);
     }
+    assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 0);
+    end_close(a);
+    end_close(b);
+}
+
+// What is larger than the path's MTU, as what was cut before that shrank, comes in fragments, and it is told.
+static void alb_edge__larger_than_the_path(void **state)
+{
+    const uint32_t length = 65504; // IPv6 over the loopback interface has room for 65488
+    if (!end_has_ipv6())
+        skip();
+    struct end *a = end_open_with("::1", 0, true, NULL), *b = end_open_with("::1", 0, true, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        send_large(a, b, length, 1);
+        assert_int_equal(b->count, i + 1);
+        assert_int_equal(b->taken[i].length, length - ALB_ICRC_BYTES);
+        assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], i + 1);
+        struct alb_endpoint to = end_endpoint(b);
+        assert_true(a->sender->outbox.has_too_big);
+        assert_true(alb_endpoint_equals(&a->sender->outbox.too_big_peer, &to));
+    }
+    end_close(a);
+    end_close(b);
+}
+
+// The other device's ICRC covers an identification that fragments do not leave alone.
+static void alb_edge__no_fragments_of_roce(void **state)
+{
+    if (!end_has_ipv6())
+        skip();
+    struct end *a = end_open("::1"), *b = end_open("::1");
+    send_large(a, b, 65504, 1);
+    assert_int_equal(b->count, 0);
+    assert_int_equal(a->stats.counter[ALB_EDGE_tx_too_big], 1);
+    assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 0);
     end_close(a);
     end_close(b);
 }
@@ -181,10 +223,11 @@ static void alb_edge__largest_datagram(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_edge__traffic_class_ipv4), cmocka_unit_test(alb_edge__traffic_class_ipv6),
-        cmocka_unit_test(alb_edge__paths_have_ports),   cmocka_unit_test(alb_edge__paths_with_faults),
-        cmocka_unit_test(alb_edge__icrc_of_ones),       cmocka_unit_test(alb_edge__icrc_of_ones_is_not_the_other),
-        cmocka_unit_test(alb_edge__largest_datagram),
+        cmocka_unit_test(alb_edge__traffic_class_ipv4),   cmocka_unit_test(alb_edge__traffic_class_ipv6),
+        cmocka_unit_test(alb_edge__paths_have_ports),     cmocka_unit_test(alb_edge__paths_with_faults),
+        cmocka_unit_test(alb_edge__icrc_of_ones),         cmocka_unit_test(alb_edge__icrc_of_ones_is_not_the_other),
+        cmocka_unit_test(alb_edge__largest_datagram),     cmocka_unit_test(alb_edge__larger_than_the_path),
+        cmocka_unit_test(alb_edge__no_fragments_of_roce),
     };
     return cmocka_run_group_tests_name("edge_albedo", tests, NULL, NULL);
 }
