@@ -65,7 +65,7 @@ struct alb_assoc_live {
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
     uint32_t credit_bytes;                              // that the peer lets us have in flight
-    uint32_t rtt_sample_ns, news_received, news_marked; // since the window's policy last heard
+    uint32_t rtt_sample_ns, news_received, news_marked, news_lost; // since the window's policy last heard
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;
     uint32_t paths_in_count; // a power of two
@@ -79,7 +79,7 @@ struct alb_assoc_live {
     uint32_t reset_epoch;
     uint16_t pong_bytes; // a PONG is due
     alb_time paths_said_at;
-    alb_time cnp_at;
+    struct alb_dcqcn_np np;
     struct alb_deadline settle_timer;
     struct alb_deadline pace_timer;
 };

@@ -312,13 +312,13 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
         .bytes = bytes,
         .limited = live->window_limited,
         .rtt_ns = live->rtt_sample_ns,
-        .rtt_min_ns = live->rtt_min_ns,
         .packets = live->news_received,
         .marked = live->news_marked,
+        .lost = live->news_lost,
     };
     alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
     live->window_limited = false;
-    live->rtt_sample_ns = live->news_received = live->news_marked = 0;
+    live->rtt_sample_ns = live->news_received = live->news_marked = live->news_lost = 0;
 }
 
 void alb_assoc_set_payload(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max)

@@ -4,10 +4,6 @@
 #include "engine/csa_admit.h"
 #include "engine/impl.h"
 
-enum {
-    CNP_INTERVAL_NS = 50000,
-};
-
 // ---- frames of a queue pair -----------------------------------------------------------------------------------------
 
 // The queue pair that a frame names, if it is one of this association and this life of the peer.
@@ -146,6 +142,7 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
         }
         live->news_received += news.received;
         live->news_marked += news.marked;
+        live->news_lost += news.lost;
     }
     alb_paths_judge(live->paths, arrival->engine->path, now);
     alb_assoc_release(live, 0); // the credit may have grown
@@ -223,9 +220,8 @@ static void note_mark(struct alb_csa_arrival *arrival, alb_time now)
     struct alb_engine *engine = arrival->engine;
     struct alb_assoc_live *live = arrival->live;
     engine->stats->sum.counter[ALB_STAT_ecn_marked_pkts]++;
-    if (now - live->cnp_at < CNP_INTERVAL_NS || strcmp(engine->congestion->name, "dcqcn") != 0)
+    if (!engine->congestion->wants_cnp || !alb_dcqcn_np_on_mark(&live->np, &engine->config.dcqcn, now))
         return;
-    live->cnp_at = now;
     live->cnp_is_due = true;
     alb_scheduler_wake(&engine->scheduler, &live->source);
 }

@@ -36,6 +36,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .gsi_index = ALB_GSI_QPN,
         .credit = "end-to-end",
         .path_max = 4,
+        .rtt_target_ns = 2 * ALB_NS_PER_MS,
         .csa_payload_bytes = 65504,
         .csa_pool_bytes = 64 << 20,
         .csa_early_bytes_max = 32 << 20,
@@ -45,6 +46,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .unreliable_bytes_per_s = 1000000000,
         .ack_timeout_min_ns = 0,
     };
+    alb_dcqcn_config_default(&config->dcqcn);
     alb_engine_config_transport(config, "rc");
 }
 
@@ -93,6 +95,9 @@ static int check_config(const struct alb_engine_config *config)
     if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX ||
         config->window_min_bytes > config->window_start_bytes || config->window_start_bytes > config->window_max_bytes)
         return EINVAL;
+    if (config->rtt_target_ns == 0 || config->rtt_target_ns > 100 * ALB_NS_PER_S ||
+        !alb_dcqcn_config_is_valid(&config->dcqcn))
+        return EINVAL;
     return 0;
 }
 
@@ -103,7 +108,7 @@ static int init_policies(struct alb_engine *engine)
     engine->path = alb_path_find(engine->config.path);
     if ((!engine->loss && !is_csa(&engine->config)) || !engine->congestion || !engine->path)
         return EINVAL;
-    return is_csa(&engine->config) || engine->path->choose ? 0 : EINVAL;
+    return is_csa(&engine->config) || (engine->path->choose && !engine->congestion->needs_feedback) ? 0 : EINVAL;
 }
 
 static int init_tables(struct alb_engine *engine)

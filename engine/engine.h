@@ -16,6 +16,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "engine/dcqcn.h"
 #include "engine/stats.h"
 #include "engine/verbs.h"
 #include "wire/datagram.h"
@@ -42,11 +43,13 @@ struct alb_engine_config {
     uint32_t peer_max;      // distinct remote endpoints with connected queue pairs
     uint32_t mtu_max_bytes; // largest path_mtu accepted
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
+    uint64_t rtt_target_ns; // congestion "window": round trips up to here show no queue; twice that of an idle network
+    struct alb_dcqcn_config dcqcn;   // congestion "dcqcn"
     uint64_t unreliable_bytes_per_s; // rate that UC and UD are held to, since nobody acknowledges them; 0: none
     uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be off its processor)
     const char *transport;           // of connected queue pairs: "rc" (RoCEv2), "csa"
     const char *loss;                // "go-back-n"
-    const char *congestion;          // "aimd", "fixed", "none"
+    const char *congestion;          // "aimd", "fixed", "none"; csa also "window", "dcqcn"
     const char *path;                // "single"
     const char *credit;              // "end-to-end", "off"
     uint32_t csa_payload_bytes;      // largest UDP payload of a packet, whatever the path carries

@@ -15,7 +15,8 @@ const struct alb_loss_ops *alb_loss_find(const char *name)
 
 const struct alb_congestion_ops *alb_congestion_find(const char *name)
 {
-    static const struct alb_congestion_ops *const all[] = {&alb_congestion_aimd, &alb_congestion_fixed,
+    static const struct alb_congestion_ops *const all[] = {&alb_congestion_aimd, &alb_congestion_window,
+                                                           &alb_congestion_dcqcn, &alb_congestion_fixed,
                                                            &alb_congestion_none};
     for (size_t i = 0; name && i < ALB_COUNT(all); i++)
         if (strcmp(all[i]->name, name) == 0)

@@ -57,12 +57,45 @@ struct alb_aimd {
     uint32_t hold_bytes;      // bytes that must be acknowledged before it may shrink again: once per round
 };
 
+// "window"
+struct alb_delay_window {
+    uint32_t threshold_bytes; // below: slow start
+    uint32_t rtt_ns;          // smoothed: how long a round lasts; 0: not measured
+    uint32_t marked_part;     // smoothed
+    // Of this round:
+    bool limited;
+    alb_time round_since;
+    uint32_t round_bytes; // acknowledged
+    uint32_t packets, marked, lost;
+    uint32_t pressure; // smallest round-trip time in parts of its target
+    // Of the rounds before:
+    uint32_t pressure_before;
+    uint32_t judged, judged_lost; // packets since losses were last found to be congestion
+    uint32_t calm_rounds;         // in a row that ended without a sign of congestion
+    uint16_t pressed_rounds;      // in a row that took too long
+    uint16_t level_rounds;        // since the target was doubled or halved
+    uint8_t level;                // how often it is doubled
+};
+
+// "dcqcn"
+struct alb_dcqcn {
+    bool is_limited; // a CNP has come; else the rest means nothing
+    uint16_t timer_steps, counter_steps;
+    uint32_t alpha;
+    uint32_t counted_bytes;
+    uint64_t rate_bytes_per_s, target_bytes_per_s;
+    int64_t credit_bytes; // what may leave now; below 0: what left too early
+    alb_time earned_until, cut_at, alpha_at, increase_at;
+};
+
 // What may be in flight toward one peer, and when.
 struct alb_congestion {
     const struct alb_engine_config *config;
     uint32_t window_bytes;
     union {
         struct alb_aimd aimd;
+        struct alb_delay_window window;
+        struct alb_dcqcn dcqcn;
     };
 };
 
@@ -71,13 +104,15 @@ struct alb_ack {
     uint32_t bytes;           // no longer in flight, since they have come
     bool limited;             // the window, not the program, bounded what was in flight; else it does not grow
     uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
-    uint32_t rtt_min_ns;      // smallest of that path: what is above it is queues; 0: not known
     uint32_t packets, marked; // packets that have come since it was last told, and those with an ECN mark
+    uint32_t lost;            // packets that are lost for good since then
 };
 
 // Functions that a policy has no use for are NULL, all but init.
 struct alb_congestion_ops {
     const char *name;
+    bool needs_feedback; // round-trip times, marks, a pacer: a transport without them cannot have this policy
+    bool wants_cnp;      // who receives marked packets answers with congestion notification packets (engine/dcqcn.h)
     void (*init)(struct alb_congestion *congestion, const struct alb_engine_config *config);
     void (*on_sent)(struct alb_congestion *congestion, uint32_t bytes, alb_time now);
     void (*on_ack)(struct alb_congestion *congestion, const struct alb_ack *ack, alb_time now);
@@ -90,9 +125,11 @@ struct alb_congestion_ops {
     alb_time (*send_at)(struct alb_congestion *congestion, alb_time now);
 };
 
-extern const struct alb_congestion_ops alb_congestion_aimd;  // slow start, additive growth, halved by losses and marks
-extern const struct alb_congestion_ops alb_congestion_fixed; // window_max_bytes always
-extern const struct alb_congestion_ops alb_congestion_none;  // no bound
+extern const struct alb_congestion_ops alb_congestion_aimd;   // slow start, additive growth, halved by losses and marks
+extern const struct alb_congestion_ops alb_congestion_window; // by round-trip times and the share of marks
+extern const struct alb_congestion_ops alb_congestion_dcqcn;  // a rate, cut by CNPs
+extern const struct alb_congestion_ops alb_congestion_fixed;  // window_max_bytes always
+extern const struct alb_congestion_ops alb_congestion_none;   // no bound
 
 static inline void alb_congestion_on_sent(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
                                           uint32_t bytes, alb_time now)

@@ -152,12 +152,24 @@ static void change(struct alb_engine_config *config, int what)
     case 25:
         config->credit = NULL;
         break;
+    case 26:
+        config->congestion = "window"; // rc has no round-trip times
+        break;
+    case 27:
+        config->congestion = "dcqcn";
+        break;
+    case 28:
+        config->rtt_target_ns = 0;
+        break;
+    case 29:
+        config->dcqcn.gain_log2 = 0;
+        break;
     }
 }
 
 static void alb_engine_create__refuses(void **state)
 {
-    for (int what = 0; what < 26; what++) {
+    for (int what = 0; what < 30; what++) {
         struct ledger ledger = {0};
         struct alb_engine_config config = config_of(&ledger);
         struct alb_engine *engine;

@@ -7,6 +7,8 @@ static void policy_find__by_name(void **state)
 {
     assert_ptr_equal(alb_loss_find("go-back-n"), &alb_loss_go_back_n);
     assert_ptr_equal(alb_congestion_find("aimd"), &alb_congestion_aimd);
+    assert_ptr_equal(alb_congestion_find("window"), &alb_congestion_window);
+    assert_ptr_equal(alb_congestion_find("dcqcn"), &alb_congestion_dcqcn);
     assert_ptr_equal(alb_congestion_find("fixed"), &alb_congestion_fixed);
     assert_ptr_equal(alb_congestion_find("none"), &alb_congestion_none);
     assert_ptr_equal(alb_path_find("single"), &alb_path_single);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Congestion policy "window": a window that follows round-trip times, as Swift does (Kumar et al., "Swift: delay is
+// simple and effective for congestion control in the datacenter", SIGCOMM 2020), and the share of ECN marks, as DCTCP
+// does (RFC 8257). It decides once a round trip: it grows while there is no sign of a queue, and else shrinks by as
+// much as the sign is strong, by half at most.
+//
+// A lost packet is no sign: paths may lose packets for other reasons, and who recovers well need not slow down for
+// that. More than a tenth of the packets lost is one, and so is silence.
+//
+// Round-trip times on a busy machine jump, since threads wait for a processor. So it is the smallest one of a round
+// that counts, in two rounds after each other.
+#include "engine/engine.h"
+#include "engine/policy.h"
+
+#define NO_SAMPLE UINT32_MAX
+#define COUNT_MAX (1u << 30)
+
+enum {
+    ONE = 1 << 16,     // shares and pressures are in parts of this
+    CUT_MAX = ONE / 2, // Swift's max_mdf
+
+    GROWTH_BYTES = 512,   // a round
+    CALM_ROUNDS = 5,      // so many, and growth itself grows (TIMELY's hyperactive increase)
+    GROWTH_SHARE_MAX = 8, // but the window by no more than one part in so many
+
+    MARKED_GAIN_LOG2 = 4, // DCTCP's g
+
+    LOST_EVIDENCE = 16,   // losses are judged by no fewer packets than this
+    LOST_MEMORY = 128,    // nor by many more
+    LOST_PART = ONE / 10, // more of them lost, and a quarter of the window goes
+    LOST_CUT = ONE / 4,
+    LOST_PART_HARD = ONE / 4, // half of it
+    LOST_PART_HOLD = ONE / 8, // in one round: no time to grow
+
+    PRESSED_ROUNDS = 16, // too slow, and the target doubles
+    LEVEL_MAX = 10,      // times
+    LEVEL_ROUNDS = 4096, // until half the target is tried again
+};
+
+static void set_window(struct alb_congestion *congestion, uint64_t bytes)
+{
+    uint64_t bounded = ALB_MIN(bytes, (uint64_t)congestion->config->window_max_bytes);
+    congestion->window_bytes = (uint32_t)ALB_MAX(bounded, (uint64_t)congestion->config->window_min_bytes);
+}
+
+static void begin_round(struct alb_delay_window *w, alb_time now)
+{
+    w->round_since = now;
+    w->round_bytes = 0;
+    w->packets = w->marked = w->lost = 0;
+    w->pressure_before = w->pressure;
+    w->pressure = NO_SAMPLE;
+    w->limited = false;
+}
+
+static void init(struct alb_congestion *congestion, const struct alb_engine_config *config)
+{
+    *congestion = (struct alb_congestion){
+        .config = config,
+        .window = {.threshold_bytes = config->window_max_bytes,
+                   .pressure = NO_SAMPLE,
+                   .pressure_before = NO_SAMPLE,
+                   .marked_part = ONE}, // the first marks count in full
+    };
+    set_window(congestion, config->window_start_bytes);
+}
+
+// ---- round-trip times ---------------------------------------------------------------------------------------------
+
+// Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same
+// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since who
+// comes late has seen no short one.
+static uint64_t target_ns(const struct alb_congestion *congestion)
+{
+    return congestion->config->rtt_target_ns << congestion->window.level;
+}
+
+static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
+{
+    struct alb_delay_window *w = &congestion->window;
+    w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : (uint32_t)(((uint64_t)w->rtt_ns * 7 + rtt_ns) / 8);
+    uint64_t pressure = (uint64_t)rtt_ns * ONE / target_ns(congestion);
+    w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
+}
+
+// A target that is missed round after round, whatever the window, is too short for the path, or for the packets of all
+// who share it: each of them finds out, and doubles it. From time to time the shorter one is tried again.
+static void adapt_target(struct alb_congestion *congestion, bool is_slow)
+{
+    struct alb_delay_window *w = &congestion->window;
+    if (w->level > 0 && ++w->level_rounds >= LEVEL_ROUNDS) {
+        w->level--;
+        w->level_rounds = 0;
+    }
+    if (!is_slow)
+        w->pressed_rounds = 0;
+    else if (++w->pressed_rounds >= PRESSED_ROUNDS && w->level < LEVEL_MAX) {
+        w->level++;
+        w->level_rounds = w->pressed_rounds = 0;
+        w->threshold_bytes = congestion->config->window_max_bytes;
+    }
+}
+
+// ---- once a round -------------------------------------------------------------------------------------------------
+
+// What the round asks to take from the window, in parts of it.
+static uint32_t cut_for_marks(struct alb_delay_window *w)
+{
+    if (w->packets == 0)
+        return 0;
+    uint32_t part = (uint32_t)(ALB_MIN(w->marked, w->packets) * (uint64_t)ONE / w->packets);
+    w->marked_part += (part >> MARKED_GAIN_LOG2) - (w->marked_part >> MARKED_GAIN_LOG2);
+    return w->marked > 0 ? w->marked_part / 2 : 0;
+}
+
+static uint32_t cut_for_delay(const struct alb_delay_window *w)
+{
+    uint64_t pressure = ALB_MIN(w->pressure, w->pressure_before);
+    if (w->pressure == NO_SAMPLE || w->pressure_before == NO_SAMPLE || pressure <= ONE)
+        return 0;
+    return (uint32_t)((pressure - ONE) * ONE / pressure * 4 / 5); // Swift's beta
+}
+
+static uint32_t cut_for_losses(struct alb_delay_window *w)
+{
+    w->judged += w->packets + w->lost;
+    w->judged_lost += w->lost;
+    if (w->judged < LOST_EVIDENCE)
+        return 0;
+    uint32_t part = (uint32_t)(w->judged_lost * (uint64_t)ONE / w->judged);
+    uint32_t cut = part > LOST_PART_HARD ? CUT_MAX : part > LOST_PART ? LOST_CUT : 0;
+    if (cut > 0)
+        w->judged = w->judged_lost = 0;
+    for (; w->judged > LOST_MEMORY; w->judged /= 2)
+        w->judged_lost /= 2;
+    return cut;
+}
+
+static void grow(struct alb_congestion *congestion)
+{
+    struct alb_delay_window *w = &congestion->window;
+    uint64_t times = w->calm_rounds > CALM_ROUNDS ? w->calm_rounds - CALM_ROUNDS : 1;
+    uint64_t most = ALB_MAX(congestion->window_bytes / GROWTH_SHARE_MAX, (uint32_t)GROWTH_BYTES);
+    set_window(congestion, congestion->window_bytes + ALB_MIN(times * GROWTH_BYTES, most));
+    w->calm_rounds++;
+}
+
+static void end_round(struct alb_congestion *congestion, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    bool is_hit = (uint64_t)w->lost * ONE > (uint64_t)(w->packets + w->lost) * LOST_PART_HOLD;
+    uint32_t cut = cut_for_marks(w), delay = cut_for_delay(w), losses = cut_for_losses(w);
+    cut = ALB_MAX(cut, delay);
+    cut = ALB_MAX(cut, losses);
+    cut = ALB_MIN(cut, (uint32_t)CUT_MAX);
+    if (cut > 0) {
+        set_window(congestion, congestion->window_bytes - (uint64_t)congestion->window_bytes * cut / ONE);
+        w->threshold_bytes = congestion->window_bytes;
+        w->calm_rounds = 0;
+    } else if (is_hit) {
+        w->calm_rounds = 0;
+    } else if (w->limited && congestion->window_bytes >= w->threshold_bytes) {
+        grow(congestion);
+    }
+    adapt_target(congestion, delay > 0);
+    begin_round(w, now);
+}
+
+// A round is a round trip, and some more if none was measured in it. Who does not know how long that takes waits until
+// a window has come.
+static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
+{
+    const struct alb_delay_window *w = &congestion->window;
+    alb_time least_ns = w->pressure == NO_SAMPLE ? w->rtt_ns * 4ull : w->rtt_ns;
+    if (w->rtt_ns != 0 ? now >= w->round_since + least_ns : w->round_bytes >= congestion->window_bytes)
+        end_round(congestion, now);
+}
+
+// ---- what is heard ------------------------------------------------------------------------------------------------
+
+// Slow start ends as soon as a queue shows; it does not wait for the round.
+static void start_slowly(struct alb_congestion *congestion, const struct alb_ack *ack)
+{
+    struct alb_delay_window *w = &congestion->window;
+    if (congestion->window_bytes >= w->threshold_bytes)
+        return;
+    if (ack->marked > 0 || (w->pressure != NO_SAMPLE && w->pressure > ONE))
+        w->threshold_bytes = congestion->window_bytes;
+    else if (ack->limited)
+        set_window(congestion, ALB_MIN((uint64_t)congestion->window_bytes + ack->bytes, (uint64_t)w->threshold_bytes));
+}
+
+static void on_ack(struct alb_congestion *congestion, const struct alb_ack *ack, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    w->round_bytes += ack->bytes;
+    w->packets = ALB_MIN(w->packets + ack->packets, COUNT_MAX);
+    w->marked = ALB_MIN(w->marked + ack->marked, COUNT_MAX);
+    w->lost = ALB_MIN(w->lost + ack->lost, COUNT_MAX);
+    w->limited |= ack->limited;
+    if (ack->rtt_ns != 0)
+        take_sample(congestion, ack->rtt_ns);
+    start_slowly(congestion, ack);
+    end_round_if_over(congestion, now);
+}
+
+static void on_loss(struct alb_congestion *congestion, uint32_t inflight_bytes, uint32_t lost_bytes,
+                    enum alb_loss_cause cause, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    if (cause != ALB_LOSS_TIMEOUT)
+        return; // on_ack hears of it, with what it is a part of
+    // Begin again from the bottom, fast up to half of what it was.
+    w->threshold_bytes = congestion->window_bytes / 2;
+    w->calm_rounds = 0;
+    set_window(congestion, 0);
+    begin_round(w, now);
+}
+
+// A peer tells how many packets were marked, which says more than a notification: on_mark has no use.
+const struct alb_congestion_ops alb_congestion_window = {
+    .name = "window",
+    .needs_feedback = true,
+    .init = init,
+    .on_ack = on_ack,
+    .on_loss = on_loss,
+};

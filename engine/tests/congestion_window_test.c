@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/tests/bottleneck.h"
+
+#include <stdlib.h>
+
+static const struct alb_congestion_ops *const window = &alb_congestion_window;
+
+// The share of the link, in percent, that flows which begin one after the other get after so long.
+static uint32_t settle(struct bottleneck *b, uint32_t flows, alb_time apart_ns, alb_time warm_up_ns, alb_time ns)
+{
+    for (uint32_t f = 0; f < flows; f++)
+        bottleneck_add(b, window, f * apart_ns);
+    bottleneck_run(b, flows * apart_ns + warm_up_ns);
+    bottleneck_measure(b);
+    bottleneck_run(b, ns);
+    return bottleneck_percent(b, ns);
+}
+
+static uint64_t time_of(const struct bottleneck *b, uint64_t bytes)
+{
+    return bytes * ALB_NS_PER_S / b->bytes_per_s;
+}
+
+static uint32_t lost_percent(const struct bottleneck *b)
+{
+    uint64_t lost = 0, came = 0;
+    for (uint32_t f = 0; f < b->flow_count; f++) {
+        lost += b->flows[f].lost_bytes;
+        came += b->flows[f].came_bytes;
+    }
+    return (uint32_t)(lost * 100 / (lost + came));
+}
+
+static void window__one_flow_fills_the_link_and_no_queue_beyond_its_target(void **state)
+{
+    struct bottleneck *b = bottleneck_new();
+    assert_in_range(settle(b, 1, 0, 10 * ALB_NS_PER_MS, 100 * ALB_NS_PER_MS), 99, 100);
+    assert_true(b->rtt_ns + time_of(b, b->queue_peak_bytes) < b->engine.rtt_target_ns * 11 / 10);
+    assert_int_equal(lost_percent(b), 0);
+    free(b);
+}
+
+static void window__slow_start_ends_when_a_queue_shows(void **state)
+{
+    struct bottleneck *b = bottleneck_new();
+    bottleneck_add(b, window, 0);
+    bottleneck_run(b, 10 * ALB_NS_PER_MS);
+    assert_true(b->queue_peak_bytes < 256 << 10); // of 1 MB
+    assert_true(bottleneck_percent(b, 10 * ALB_NS_PER_MS) >= 98);
+    free(b);
+}
+
+static void window__flows_share_whoever_came_first(void **state)
+{
+    static const uint32_t flows[] = {2, 4, 8, 16};
+    for (size_t i = 0; i < ALB_COUNT(flows); i++) {
+        struct bottleneck *b = bottleneck_new();
+        b->packet_bytes = 1500;
+        assert_in_range(settle(b, flows[i], 5 * ALB_NS_PER_MS, 50 * ALB_NS_PER_MS, ALB_NS_PER_S), 98, 100);
+        assert_true(bottleneck_fairness(b) >= 70);
+        assert_int_equal(lost_percent(b), 0);
+        free(b);
+    }
+}
+
+static void window__takes_what_another_leaves(void **state)
+{
+    struct bottleneck *b = bottleneck_new();
+    bottleneck_add(b, window, 0);
+    struct bottleneck_flow *other = bottleneck_add(b, window, 0);
+    bottleneck_run(b, 50 * ALB_NS_PER_MS);
+    other->stop = b->now;
+    bottleneck_run(b, 5 * ALB_NS_PER_MS);
+    bottleneck_measure(b);
+    bottleneck_run(b, 10 * ALB_NS_PER_MS);
+    assert_in_range(bottleneck_percent(b, 10 * ALB_NS_PER_MS), 98, 100);
+    free(b);
+}
+
+static void window__marks_keep_the_queue_short(void **state)
+{
+    for (uint32_t flows = 1; flows <= 16; flows *= 4) {
+        struct bottleneck *b = bottleneck_new();
+        b->mark_above_bytes = 65536;
+        b->engine.rtt_target_ns = ALB_NS_PER_MS; // round trips tell nothing here
+        assert_in_range(settle(b, flows, 5 * ALB_NS_PER_MS, 50 * ALB_NS_PER_MS, 300 * ALB_NS_PER_MS), 98, 100);
+        assert_true(b->queue_peak_bytes < 65536 * 2);
+        assert_true(bottleneck_fairness(b) >= 70);
+        free(b);
+    }
+}
+
+static void window__many_flows_with_hardly_a_packet_each(void **state)
+{
+    for (int marks = 0; marks < 2; marks++) {
+        struct bottleneck *b = bottleneck_new();
+        b->mark_above_bytes = marks ? 65536 : 0;
+        assert_in_range(settle(b, 32, ALB_NS_PER_MS / 10, 200 * ALB_NS_PER_MS, 1500 * ALB_NS_PER_MS), 98, 100);
+        assert_true(bottleneck_fairness(b) >= 80);
+        assert_int_equal(lost_percent(b), 0);
+        free(b);
+    }
+}
+
+static void window__lost_packets_do_not_slow_it(void **state)
+{
+    static const struct {
+        uint32_t lost_per_billion;
+        alb_time rtt_ns;
+        uint32_t percent;
+    } all[] = {
+        {1000000, 30000, 99},   {10000000, 30000, 98},  {50000000, 30000, 95},
+        {10000000, 200000, 97}, {50000000, 200000, 90}, {10000000, 800000, 95},
+    };
+    for (size_t i = 0; i < ALB_COUNT(all); i++) {
+        struct bottleneck *b = bottleneck_new();
+        b->lost_per_billion = all[i].lost_per_billion;
+        b->rtt_ns = all[i].rtt_ns;
+        b->engine.rtt_target_ns = all[i].rtt_ns * 2;
+        assert_true(settle(b, 1, 0, 100 * ALB_NS_PER_MS, 300 * ALB_NS_PER_MS) >= all[i].percent);
+        free(b);
+    }
+}
+
+// The queue is shorter than the target: nothing but losses tell.
+static void window__many_lost_packets_do(void **state)
+{
+    for (uint32_t flows = 1; flows <= 8; flows *= 2) {
+        struct bottleneck *b = bottleneck_new();
+        b->queue_bytes_max = 100000;
+        b->engine.rtt_target_ns = ALB_NS_PER_MS;
+        assert_in_range(settle(b, flows, 5 * ALB_NS_PER_MS, 50 * ALB_NS_PER_MS, 300 * ALB_NS_PER_MS), 95, 100);
+        assert_true(lost_percent(b) < 15);
+        assert_true(bottleneck_fairness(b) >= 60);
+        free(b);
+    }
+}
+
+static void window__a_path_longer_than_the_target(void **state)
+{
+    for (alb_time rtt_ns = 61000; rtt_ns < 2000000; rtt_ns = rtt_ns * 3 / 2) {
+        struct bottleneck *b = bottleneck_new();
+        b->rtt_ns = rtt_ns;
+        uint32_t percent = settle(b, 2, ALB_NS_PER_MS, 500 * ALB_NS_PER_MS, 500 * ALB_NS_PER_MS);
+        assert_true(percent >= 90);
+        assert_true(bottleneck_fairness(b) >= 50);
+        assert_true(lost_percent(b) <= 2);
+        free(b);
+    }
+}
+
+// What comes while the sender does not run is heard of late: round trips of milliseconds, now and then.
+static void window__hosts_that_stall(void **state)
+{
+    for (alb_time stall_ns = ALB_NS_PER_MS; stall_ns <= 8 * ALB_NS_PER_MS; stall_ns *= 2) {
+        struct bottleneck *b = bottleneck_new();
+        b->engine.rtt_target_ns = ALB_NS_PER_MS;
+        b->queue_bytes_max = 4000000;
+        b->stall_each_ns = 5 * stall_ns;
+        b->stall_ns = stall_ns;
+        assert_true(settle(b, 1, 0, 50 * ALB_NS_PER_MS, 500 * ALB_NS_PER_MS) >= 80); // of the time it runs
+        free(b);
+    }
+}
+
+// ---- one by one ---------------------------------------------------------------------------------------------------
+
+static const struct alb_engine_config config = {
+    .window_start_bytes = 64000,
+    .window_min_bytes = 4000,
+    .window_max_bytes = 1000000,
+    .rtt_target_ns = ALB_NS_PER_MS,
+};
+
+static struct alb_congestion start(void)
+{
+    struct alb_congestion congestion;
+    window->init(&congestion, &config);
+    return congestion;
+}
+
+static void window__does_not_grow_unless_it_is_what_limits(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 64000, .rtt_ns = 50000, .packets = 16};
+    for (alb_time now = 1; now < 100 * ALB_NS_PER_MS; now += 60000)
+        window->on_ack(&c, &ack, now);
+    assert_int_equal(c.window_bytes, 64000);
+    ack.limited = true;
+    window->on_ack(&c, &ack, 100 * ALB_NS_PER_MS);
+    assert_int_equal(c.window_bytes, 128000);
+}
+
+static void window__shrinks_in_the_second_slow_round(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 1000, .rtt_ns = 4000000, .packets = 1};
+    alb_time now = 1;
+    window->on_ack(&c, &ack, now);
+    window->on_ack(&c, &ack, now += 4000000);
+    assert_int_equal(c.window_bytes, 64000);
+    window->on_ack(&c, &ack, now += 4000000);
+    assert_in_range(c.window_bytes, 32000, 32001); // four times the target: no more than half
+    ack.rtt_ns = 100000;
+    window->on_ack(&c, &ack, now += 4000000);
+    assert_in_range(c.window_bytes, 32000, 32001);
+}
+
+static void window__silence_begins_at_the_bottom(void **state)
+{
+    struct alb_congestion c = start();
+    window->on_loss(&c, 64000, 64000, ALB_LOSS_NAK, 1);
+    assert_int_equal(c.window_bytes, 64000);
+    window->on_loss(&c, 64000, 64000, ALB_LOSS_RNR, 1);
+    assert_int_equal(c.window_bytes, 64000);
+    window->on_loss(&c, 64000, 64000, ALB_LOSS_TIMEOUT, 1);
+    assert_int_equal(c.window_bytes, 4000);
+    struct alb_ack ack = {.bytes = 4000, .limited = true, .rtt_ns = 50000, .packets = 1};
+    for (alb_time now = 60000; now < 600000; now += 60000, ack.bytes *= 2) // doubles up to half of what it was
+        window->on_ack(&c, &ack, now);
+    assert_in_range(c.window_bytes, 32000, 36000);
+}
+
+static void window__stays_within_its_bounds_whatever_comes(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_prng prng;
+    alb_prng_init(&prng, 1);
+    alb_time now = 0;
+    for (uint32_t i = 0; i < 300000; i++) {
+        uint64_t random = alb_prng_u64(&prng);
+        uint32_t any[4];
+        for (size_t k = 0; k < ALB_COUNT(any); k++)
+            any[k] = (uint32_t)alb_prng_u64(&prng) >> alb_prng_below(&prng, 32);
+        now += any[0];
+        if ((random & 7) == 0)
+            window->on_loss(&c, any[1], any[2], random >> 8 & 3, now);
+        struct alb_ack ack = {any[1], random >> 16 & 1, any[2], any[3], any[0], any[2] >> (random >> 24 & 31)};
+        window->on_ack(&c, &ack, now);
+        assert_in_range(c.window_bytes, config.window_min_bytes, config.window_max_bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(window__one_flow_fills_the_link_and_no_queue_beyond_its_target),
+        cmocka_unit_test(window__slow_start_ends_when_a_queue_shows),
+        cmocka_unit_test(window__flows_share_whoever_came_first),
+        cmocka_unit_test(window__takes_what_another_leaves),
+        cmocka_unit_test(window__marks_keep_the_queue_short),
+        cmocka_unit_test(window__many_flows_with_hardly_a_packet_each),
+        cmocka_unit_test(window__lost_packets_do_not_slow_it),
+        cmocka_unit_test(window__many_lost_packets_do),
+        cmocka_unit_test(window__a_path_longer_than_the_target),
+        cmocka_unit_test(window__hosts_that_stall),
+        cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
+        cmocka_unit_test(window__shrinks_in_the_second_slow_round),
+        cmocka_unit_test(window__silence_begins_at_the_bottom),
+        cmocka_unit_test(window__stays_within_its_bounds_whatever_comes),
+    };
+    return cmocka_run_group_tests_name("congestion_window", tests, NULL, NULL);
+}
