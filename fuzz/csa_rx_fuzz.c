@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The receive path of a live pair that speaks CSA. Input: see world.h; its first byte also chooses the loss policy and
+// the number of paths.
+//
+// What must hold besides: what is charged to the window is what streams have in flight, what waits for its turn is
+// counted and bounded, and streams do not go back.
+#include "fuzz/fuzz.h"
+
+#include "engine/csa.h"
+#include "fuzz/world.h"
+
+#define EARLY_BYTES_MAX (64u << 10)
+
+static uint8_t choice;
+
+static void configure(struct alb_engine_config *config)
+{
+    uint32_t losses = 0;
+    while (alb_engine_policy_name("csa", ALB_POLICY_LOSS, losses))
+        losses++;
+    int error = alb_engine_config_transport(config, "csa");
+    alb_assert(error == 0);
+    config->qp_max = 32;
+    config->region_max = 8;
+    config->trace_records = 16;
+    config->csa_payload_bytes = WORLD_PACKET_MAX & ~3u;
+    config->csa_pool_bytes = 1 << 20;
+    config->csa_early_bytes_max = EARLY_BYTES_MAX;
+    config->csa_window_segments = 256;
+    config->loss = alb_engine_policy_name("csa", ALB_POLICY_LOSS, choice % losses);
+    config->path = choice & 0x10 ? "spray" : "single";
+    config->path_max = choice & 0x10 ? 4 : 1;
+    config->congestion = "fixed";
+}
+
+// ---- what must hold -------------------------------------------------------------------------------------------------
+
+static const struct alb_csa *csa_of(const struct alb_qp *qp)
+{
+    return qp->delivery == &alb_csa_ops ? alb_csa_of(qp) : NULL;
+}
+
+static uint32_t check_out(const struct alb_stream_out *out)
+{
+    uint32_t flying_bytes = 0, lost = 0;
+    alb_assert(alb_psn_diff(out->next, out->una) >= 0 && alb_stream_out_count(out) <= out->capacity);
+    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
+        const struct alb_sent *sent = alb_stream_out_at(out, psn);
+        flying_bytes += sent->state == ALB_SENT_FLYING ? sent->bytes : 0;
+        lost += sent->state == ALB_SENT_LOST;
+    }
+    alb_assert(out->inflight_bytes == flying_bytes && out->lost_count == lost);
+    return flying_bytes;
+}
+
+static uint32_t check_in(const struct alb_stream_in *in)
+{
+    alb_assert(alb_psn_diff(in->highest, in->cumulative) >= 0);
+    alb_assert((uint32_t)alb_psn_diff(in->highest, in->cumulative) <= in->capacity);
+    return in->early_bytes;
+}
+
+static void check(const struct world *w)
+{
+    for (int side = 0; side < 2; side++) {
+        const struct alb_csa_engine *engine = w->pair->hosts[side].engine->csa;
+        const struct alb_assoc *assoc = NULL;
+        uint64_t inflight_bytes = 0, waiting_bytes = 0;
+        for (int i = 0; i < WORLD_QPS; i++) {
+            const struct alb_csa *csa = csa_of(w->sides[side].qps[i]);
+            if (!csa)
+                continue;
+            inflight_bytes += check_out(&csa->requests) + check_out(&csa->responses);
+            waiting_bytes += check_in(&csa->in_requests) + check_in(&csa->in_responses);
+            alb_assert(!assoc || !csa->assoc || assoc == csa->assoc);
+            assoc = csa->assoc ? csa->assoc : assoc;
+        }
+        alb_assert(engine->waiting_bytes == waiting_bytes && waiting_bytes <= EARLY_BYTES_MAX);
+        alb_assert((assoc && assoc->live ? assoc->live->inflight_bytes : 0) == inflight_bytes);
+    }
+}
+
+// ---- forgeries ------------------------------------------------------------------------------------------------------
+
+// A number in or around a window that begins there.
+static alb_psn near(struct world *w, alb_psn base)
+{
+    return alb_psn_add(base, (int8_t)world_draw(w) / (world_draw(w) & 1 ? 16 : 1));
+}
+
+static uint8_t draw_op(struct world *w, enum alb_csa_type type, uint8_t how)
+{
+    if (type == ALB_CSA_RESPONSE)
+        return ALB_CSA_READ_DATA + (how & 1);
+    if (type == ALB_CSA_DATAGRAM)
+        return ALB_CSA_SEND + (how & 1);
+    return (uint8_t)(ALB_CSA_SEND + world_draw_below(w, ALB_CSA_ATOMIC_WRITE));
+}
+
+static uint32_t forge_segment(struct world *w, int side, const struct alb_qp *qp, enum alb_csa_type type, uint8_t *at)
+{
+    const struct alb_csa *csa = csa_of(qp);
+    uint8_t how = world_draw(w);
+    struct alb_csa_segment segment = {
+        .op = draw_op(w, type, how),
+        .flags = world_draw(w),
+        .dest_qpn = alb_qp_number(qp),
+        .index = how & 2 ? world_draw_below(w, 8) : 0,
+        .payload_bytes = how & 4 ? 4 * world_draw_below(w, 256) : world_draw_below(w, 1024),
+        .xrc_srqn = alb_srq_number(w->sides[side].srq) ^ (how == 17),
+        .va = pair_va(w->pair, side, WORLD_TARGET) + world_draw_below(w, WORLD_REGION_BYTES + 16),
+        .rkey = alb_region_key(w->sides[side].target) ^ (how >> 3 & 1),
+        .qkey = 0x11111111,
+        .src_qpn = world_draw(w),
+    };
+    if (csa) {
+        const struct alb_stream_in *in = type == ALB_CSA_RESPONSE ? &csa->in_responses : &csa->in_requests;
+        segment.psn = near(w, in->cumulative);
+        segment.acked = near(w, csa->responses.una);
+        segment.request_psn = near(w, csa->requests.una);
+    }
+    if (segment.op == ALB_CSA_READ || segment.op == ALB_CSA_CMP_SWAP || segment.op == ALB_CSA_FETCH_ADD ||
+        segment.op == ALB_CSA_RESULT)
+        segment.payload_bytes = 0;
+    if (how & 16) // a message of its own
+        segment.index = 0, segment.flags |= ALB_CSA_LAST;
+    segment.total_bytes =
+        how & 32 ? world_draw_below(w, WORLD_REGION_BYTES) : segment.payload_bytes * (segment.index + 1) + (how >> 6);
+    if (how & 16 && segment.payload_bytes)
+        segment.total_bytes = segment.payload_bytes;
+    segment.invalidate_rkey = segment.rkey;
+    uint32_t bytes = alb_csa_encode_segment(type, &segment, at);
+    memset(at + bytes, 0, segment.payload_bytes);
+    return bytes + segment.payload_bytes;
+}
+
+static uint32_t forge_report(struct world *w, const struct alb_qp *qp, uint8_t *at)
+{
+    const struct alb_csa *csa = csa_of(qp);
+    uint8_t how = world_draw(w);
+    struct alb_csa_report report = {
+        .is_response = how & 1,
+        .syndrome = how & 2 ? world_draw(w) : ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT),
+        .qpn = alb_qp_number(qp),
+        .word_count = how & 4 ? world_draw_below(w, ALB_CSA_BITMAP_WORDS + 1) : 0,
+    };
+    if (csa) {
+        const struct alb_stream_out *out = report.is_response ? &csa->responses : &csa->requests;
+        report.cumulative = near(w, out->una);
+        report.number = (uint8_t)(out->report_number + (int8_t)world_draw(w) / 16);
+    }
+    for (uint32_t i = 0; i < report.word_count; i++)
+        report.held[i] = (uint64_t)world_draw(w) << world_draw_below(w, 64);
+    return alb_csa_encode_report(&report, at);
+}
+
+static uint32_t forge_paths(struct world *w, const struct alb_csa *csa, uint8_t *at)
+{
+    uint8_t how = world_draw(w);
+    struct alb_csa_paths paths = {
+        .credit_bytes = how & 1 ? world_draw_below(w, 65536) : ALB_CSA_CREDIT_NONE,
+        .count = 1 + world_draw_below(w, 5),
+    };
+    for (uint32_t i = 0; i < paths.count; i++) {
+        struct alb_csa_path_entry *entry = &paths.entries[i];
+        *entry = (struct alb_csa_path_entry){
+            .path = (uint8_t)(i + (how >> 4)),
+            .echo = (uint32_t)w->pair->now - world_draw_below(w, 65536),
+            .delay_ns = how & 2 ? world_draw_below(w, 65536) : 0,
+            .received = world_draw(w) << (how & 8),
+            .marked = world_draw(w),
+        };
+        bool is_ours = csa && csa->assoc && csa->assoc->live && entry->path < csa->assoc->live->paths->count;
+        entry->settled = near(w, is_ours ? csa->assoc->live->paths->path[entry->path].settled : 0);
+    }
+    return alb_csa_encode_paths(&paths, at);
+}
+
+static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
+{
+    static const uint8_t types[] = {
+        ALB_CSA_REQUEST, ALB_CSA_REQUEST, ALB_CSA_RESPONSE, ALB_CSA_DATAGRAM, ALB_CSA_REPORT,
+        ALB_CSA_REPORT,  ALB_CSA_PATHS,   ALB_CSA_PROBE,    ALB_CSA_PING,     ALB_CSA_PONG,
+        ALB_CSA_RESET,   ALB_CSA_HELLO,   ALB_CSA_COOKIE,   ALB_CSA_CNP,
+    };
+    enum alb_csa_type type = types[world_draw_below(w, ALB_COUNT(types))];
+    const struct alb_qp *qp = w->sides[side].qps[world_draw_below(w, WORLD_QPS)];
+    const struct alb_csa *csa = csa_of(qp);
+    const struct alb_csa_engine *peer = w->pair->hosts[!side].engine->csa;
+    uint8_t cookie[ALB_CSA_COOKIE_BYTES] = {0};
+    struct alb_csa_probe probe = {.is_response = world_draw(w) & 1, .dest_qpn = alb_qp_number(qp)};
+    uint32_t padding;
+    switch (type) {
+    case ALB_CSA_REPORT:
+        return forge_report(w, qp, at);
+    case ALB_CSA_PATHS:
+        return forge_paths(w, csa, at);
+    case ALB_CSA_PROBE:
+        probe.next = near(w, csa ? csa->in_requests.cumulative : 0);
+        return alb_csa_encode_probe(&probe, at);
+    case ALB_CSA_PING:
+        padding = world_draw_below(w, 512);
+        memset(at + 4, 0, padding);
+        return alb_csa_encode_ping((uint16_t)padding, at) + padding;
+    case ALB_CSA_PONG:
+        return alb_csa_encode_pong((uint16_t)world_draw_below(w, 65536), at);
+    case ALB_CSA_RESET:
+        return alb_csa_encode_reset(1 + (world_draw(w) & 1), peer->epoch ^ (world_draw(w) & 1), at);
+    case ALB_CSA_HELLO:
+        cookie[0] = world_draw(w);
+        return alb_csa_encode_hello(cookie[0] ? cookie : NULL, at);
+    case ALB_CSA_COOKIE:
+        return alb_csa_encode_cookie(cookie, at);
+    case ALB_CSA_CNP:
+        return alb_csa_encode_cnp(at);
+    default:
+        return forge_segment(w, side, qp, type, at);
+    }
+}
+
+// Somebody who knows the epochs too, mostly.
+static void forge(struct world *w)
+{
+    static uint8_t bytes[2 * WORLD_PACKET_MAX];
+    int side = world_draw(w) & 1;
+    const struct alb_engine *engine = w->pair->hosts[side].engine;
+    uint8_t how = world_draw(w);
+    const struct alb_csa_header header = {
+        .dest_slot = engine->config.slot ^ (how == 1),
+        .sequence = world_draw_below(w, 65536) * (how & 2),
+        .source_epoch = w->pair->hosts[!side].engine->csa->epoch + (how >> 6 == 1),
+        .destination_epoch = how & 32 ? 0 : engine->csa->epoch + (how >> 6 == 2),
+        .timestamp = (uint32_t)w->pair->now - world_draw(w),
+        .path = world_draw(w) % (how & 16 ? 256 : 4),
+        .rtt_code = (uint16_t)world_draw_below(w, 65536),
+    };
+    alb_csa_encode(&header, bytes);
+    uint32_t length = ALB_CSA_OUTER_BYTES;
+    for (uint32_t n = 1 + world_draw(w) % 3; n > 0 && length < WORLD_PACKET_MAX / 2; n--) {
+        memset(bytes + length, 0, 4);
+        length += alb_roce_pad(length);
+        length += forge_frame(w, side, bytes + length);
+    }
+    alb_csa_set_pad(bytes, alb_roce_pad(length));
+    memset(bytes + length, 0, 4);
+    length += alb_roce_pad(length);
+    world_receive(w, side, bytes, length, how & 4 ? ALB_ECN_CE : ALB_ECN_ECT0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct world_kind kind = {.configure = configure, .forge = forge, .check = check};
+    choice = size > 0 ? data[0] : 0;
+    world_run(&kind, data, size);
+    return 0;
+}
