@@ -175,12 +175,13 @@ struct alb_stream_out {
     uint32_t lost_count;
     alb_psn lost_from; // no lost one is before it
     uint32_t inflight_bytes;
-    uint32_t probes;    // since something was last heard
+    uint32_t probes;    // since something last went on
     bool probe_is_due;  // a bare probe: nothing is there to be sent again
     bool has_probe_psn; // the segment at probe_psn goes again, whatever the window says
     alb_psn probe_psn;
     uint32_t unasked_bytes; // sent since a report was last asked for
     alb_time sent_at;       // when something last left
+    alb_time reported_at;   // when the peer last said what it holds
     struct alb_deadline probe_timer;
 };
 

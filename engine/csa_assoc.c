@@ -275,9 +275,11 @@ uint32_t alb_assoc_rtt_ns(const struct alb_assoc *assoc)
 
 uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_assoc *assoc)
 {
-    uint32_t margin_ns = alb_assoc_rtt_ns(assoc) / 8;
+    uint32_t rtt_ns = alb_assoc_rtt_ns(assoc), margin_ns = rtt_ns / 8;
+    // A few samples from a host that was busy say little of the next one; asking too early costs a packet, and waiting
+    // for a hundred milliseconds costs that.
     if (assoc->live && assoc->live->rtt_min_ns)
-        margin_ns = ALB_MAX(margin_ns, 4 * assoc->live->rtt_var_ns);
+        margin_ns = ALB_MAX(margin_ns, (uint32_t)ALB_MIN(4ull * assoc->live->rtt_var_ns, (uint64_t)rtt_ns));
     return ALB_MAX(margin_ns, engine->config.csa_margin_min_ns);
 }
 

@@ -123,6 +123,7 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
 {
     awaited(csa)->is_answered = true;
     csa->asked_open--;
+    csa->requests.probes = 0;
     alb_csa_retire(csa, now);
     if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
         alb_stream_out_wake(&csa->requests);

@@ -287,18 +287,20 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     out->report_number = report->number;
     struct alb_loss_sending sending = alb_stream_out_sending(out);
     sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
-    if (out->probes > 0) // watched again below
-        alb_wheel_disarm(&engine->wheel, &out->probe_timer.timer);
-    out->probes = 0;
-    alb_psn newest;
+    out->reported_at = now;
+    alb_psn newest, una = out->una;
     uint32_t inflight_bytes = (uint32_t)live->inflight_bytes;
     uint32_t landed = take_cumulative(out, report->cumulative);
     landed += take_bitmap(out, report, &newest);
     uint32_t lost = 0;
     if (needs_judging(out, report, &sending, newest, now))
         lost = judge(out, report, &sending, newest, now);
-    if (landed) {
+    if (landed)
         alb_csa_note_landed(live, landed, now);
+    if (landed || out->una != una) {
+        if (out->probes > 0) // watched again below
+            alb_wheel_disarm(&engine->wheel, &out->probe_timer.timer);
+        out->probes = 0;
     }
     if (lost) {
         alb_qp_count(out->csa->qp, ALB_STAT_packet_seq_err, 1);

@@ -23,7 +23,7 @@ static alb_time due_at(const struct alb_stream_out *out)
     const struct alb_csa_loss *loss = &csa->qp->engine->csa->loss;
     alb_time silence_ns = loss->ops->silence_ns(loss, &sending);
     silence_ns = ALB_MAX(silence_ns, (alb_time)csa->qp->engine->config.csa_probe_min_ns);
-    return ALB_MAX(out->sent_at, csa->heard) + (silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX));
+    return ALB_MAX(out->sent_at, out->reported_at) + (silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX));
 }
 
 // Called for every segment: the timer is left where it is, and looks again when it fires.
@@ -76,7 +76,7 @@ static void probe(struct alb_stream_out *out, alb_time now)
         return;
     }
     const struct alb_sent *sent = alb_stream_out_at(out, psn);
-    if (out->probes > 0) // the first one may just have been early
+    if (out->probes > 0 && out->reported_at < out->sent_at) // the first one may just have been early
         alb_path_silent(live->paths, engine->path, sent->path, now);
     alb_assoc_release(live, alb_stream_out_mark_lost(out, psn));
     out->probe_psn = psn;
@@ -97,7 +97,7 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
     }
     if (!alb_assoc_wake(engine, csa->assoc) || (out->is_response && out->probes >= ANSWER_PROBES_MAX))
         return;
-    alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, 0, now);
+    alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, alb_assoc_rtt_ns(csa->assoc), now);
     if (out->una != out->next && engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL)
         resend_all(out, now);
     else
