@@ -10,6 +10,7 @@
 #define ALB_FLOW_BLOB_BYTES     256
 #define ALB_FLOW_WORD_MAX       0xffffffu // of the word that comes with a message
 #define ALB_FLOW_WARM_EXCHANGES 50        // not measured
+#define ALB_FLOW_ANSWERS        64        // beside the window: answers that came, but of which that is not known yet
 #define ALB_FLOW_SENDERS_MAX    200
 #define ALB_FLOW_INTERVALS_MAX  100000
 #define ALB_FLOW_EVENTS_MAX     32

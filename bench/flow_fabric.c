@@ -115,7 +115,7 @@ static void fabric_connect(struct alb_flow_link *link, const struct alb_flow_blo
 static bool fabric_send(struct alb_flow_link *link, uint32_t bytes, uint32_t slot, uint32_t word, uint64_t stamp)
 {
     struct fabric_link *l = (struct fabric_link *)link;
-    if (l->outstanding > options->window)
+    if (l->outstanding == options->window + ALB_FLOW_ANSWERS)
         return false;
     memcpy(l->memory, &stamp, sizeof(stamp));
     uint64_t data = (uint64_t)l->theirs.number << LINK_SHIFT | word;

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECEIVES_BESIDE_WINDOW 16
-#define ACK_TIMEOUT            14 // 67 ms
-#define INLINE_BYTES           64
+#define ACK_TIMEOUT  14 // 67 ms
+#define INLINE_BYTES 64
 
 // What the other side must know.
 struct hello {
@@ -39,7 +38,12 @@ static int gid_index;
 
 static uint32_t receives(void)
 {
-    return options->window + RECEIVES_BESIDE_WINDOW;
+    return options->window + ALB_FLOW_ANSWERS;
+}
+
+static uint32_t sends(void)
+{
+    return options->window + ALB_FLOW_ANSWERS;
 }
 
 static uint32_t slot_bytes(void)
@@ -84,7 +88,7 @@ static void verbs_open(const struct alb_flow_options *o)
     if (channel && fcntl(channel->fd, F_SETFL, O_NONBLOCK) != 0)
         alb_flow_die("fcntl");
     uint32_t links = o->peer ? 1 : o->senders;
-    cq = ibv_create_cq(context, (int)(links * (o->window + 1 + receives())), NULL, channel, 0);
+    cq = ibv_create_cq(context, (int)(links * (sends() + receives())), NULL, channel, 0);
     if (!pd || (o->is_event && !channel) || !cq)
         alb_flow_die("open");
 }
@@ -110,7 +114,7 @@ static struct alb_flow_link *verbs_create(uint32_t number, struct alb_flow_blob 
                                     .recv_cq = cq,
                                     .qp_type = IBV_QPT_RC,
                                     .sq_sig_all = 1,
-                                    .cap = {.max_send_wr = options->window + 1,
+                                    .cap = {.max_send_wr = sends(),
                                             .max_recv_wr = receives(),
                                             .max_send_sge = 1,
                                             .max_recv_sge = 1,
@@ -172,7 +176,7 @@ static void verbs_connect(struct alb_flow_link *link, const struct alb_flow_blob
 static bool verbs_send(struct alb_flow_link *link, uint32_t bytes, uint32_t slot, uint32_t word, uint64_t stamp)
 {
     struct verbs_link *l = (struct verbs_link *)link;
-    if (l->outstanding > options->window)
+    if (l->outstanding == sends())
         return false;
     // An exchange has one message in flight; the messages of a stream are all alike.
     memcpy(l->memory, &stamp, sizeof(stamp));
