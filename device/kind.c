@@ -39,7 +39,8 @@ int alb_device_configure(const char *name, const struct alb_device_options *opti
     const struct alb_device_kind *kind = alb_device_kind_find(name);
     if (!kind)
         return ENODEV;
-    config->transport = kind->transport;
+    alb_engine_config_transport(config, kind->transport);
+    config->path = "single";
     config->gsi_index = kind->gsi_index;
     if (!kind->has_choice)
         return 0;
