@@ -321,7 +321,7 @@ bool alb_stream_out_next_lost(struct alb_stream_out *out, alb_psn *psn);
 // A segment leaves: a new one if psn is next.
 void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes, uint16_t path, alb_psn sequence,
                          alb_time now);
-// Says that there may be something to send.
+// Says that there may be something to send. A probe goes ahead of what the window holds back.
 void alb_stream_out_wake(struct alb_stream_out *out);
 // Everything before psn is acknowledged.
 void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now);

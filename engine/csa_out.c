@@ -124,7 +124,8 @@ void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes
 void alb_stream_out_wake(struct alb_stream_out *out)
 {
     struct alb_csa *csa = out->csa;
-    if (out->is_ready || !csa->assoc)
+    bool probes = out->probe_is_due || out->has_probe_psn;
+    if ((out->is_ready && !probes) || !csa->assoc)
         return;
     struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
     if (!live)

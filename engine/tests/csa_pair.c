@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+static void (*changes)(struct alb_engine_config *config);
+
+static void configure(struct alb_engine_config *config)
+{
+    int error = alb_engine_config_transport(config, "csa");
+    assert_int_equal(error, 0);
+    config->congestion = "fixed";
+    config->path = "single";
+    config->path_max = 1;
+    config->csa_payload_bytes = ALB_CSA_OUTER_BYTES + 32 + CSA_PAIR_SEGMENT + ALB_ICRC_BYTES;
+    config->csa_pool_bytes = 256 << 10;
+    config->csa_early_bytes_max = 64 << 10;
+    config->csa_window_segments = CSA_PAIR_WINDOW;
+    if (changes)
+        changes(config);
+}
+
+struct csa_pair *csa_pair_new(void (*change)(struct alb_engine_config *config),
+                              void (*change_attr)(struct alb_qp_attr *attr, int side))
+{
+    struct csa_pair *c = calloc(1, sizeof(*c));
+    assert_non_null(c);
+    changes = change;
+    c->pair = pair_new(configure);
+    pair_fill(c->pair);
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, change_attr);
+    for (int side = 0; side < 2; side++) {
+        c->csa[side] = alb_csa_of(c->qps[side]);
+        c->engines[side] = c->pair->hosts[side].engine;
+    }
+    return c;
+}
+
+int csa_pair_setup(void **state)
+{
+    *state = csa_pair_new(NULL, NULL);
+    return 0;
+}
+
+int csa_pair_teardown(void **state)
+{
+    struct csa_pair *c = *state;
+    pair_free(c->pair);
+    free(c);
+    return 0;
+}
+
+void csa_pair_greet(struct csa_pair *c)
+{
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 99, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 99, ALB_WC_SUCCESS);
+    assert_int_equal(c->csa[0]->bound_epoch, c->engines[1]->csa->epoch);
+    assert_int_equal(c->csa[1]->bound_epoch, c->engines[0]->csa->epoch);
+}
+
+void csa_pair_ask(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length)
+{
+    assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, flags, 0, length), 0);
+}
+
+void csa_pair_expect(struct csa_pair *c, int side, uint64_t wr_id, enum alb_wc_status status)
+{
+    struct alb_wc wc;
+    assert_true(pair_poll(c->pair, side, &wc));
+    assert_int_equal(wc.wr_id, wr_id);
+    assert_int_equal(wc.status, status);
+}
+
+void csa_pair_expect_none(struct csa_pair *c, int side)
+{
+    struct alb_wc wc;
+    assert_false(pair_poll(c->pair, side, &wc));
+}
+
+uint64_t csa_pair_stat(const struct csa_pair *c, int side, enum alb_stat stat)
+{
+    return c->pair->hosts[side].stats.sum.counter[stat];
+}
+
+uint64_t csa_pair_drops(const struct csa_pair *c, int side, enum alb_drop drop)
+{
+    return c->pair->hosts[side].stats.dropped[drop];
+}
+
+struct alb_assoc_live *csa_pair_live(const struct csa_pair *c, int side)
+{
+    assert_non_null(c->csa[side]->assoc);
+    return c->csa[side]->assoc->live;
+}
+
+// ---- what is on the wire --------------------------------------------------------------------------------------------
+
+void csa_pair_look(const struct csa_pair *c, int side, uint32_t index, struct csa_seen *seen)
+{
+    const struct pair_packet *packet = pair_peek(c->pair, side, index);
+    struct alb_csa_cursor cursor;
+    enum alb_drop drop;
+    assert_non_null(packet);
+    assert_true(alb_csa_is_packet(packet->datagram.bytes, packet->datagram.length));
+    assert_int_equal(alb_csa_decode(packet->datagram.bytes, packet->datagram.length, &seen->header, &cursor),
+                     ALB_DROP_NONE);
+    seen->count = 0;
+    while (seen->count < CSA_PAIR_FRAMES && alb_csa_next(&cursor, &seen->frames[seen->count], &drop))
+        seen->count++;
+    assert_true(seen->count > 0);
+}
+
+uint32_t csa_pair_count(const struct csa_pair *c, int side, enum alb_csa_type type, struct alb_csa_frame *last)
+{
+    struct csa_seen seen;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pair_count(c->pair, side); i++) {
+        csa_pair_look(c, side, i, &seen);
+        for (uint32_t k = 0; k < seen.count; k++)
+            if (seen.frames[k].type == type) {
+                count++;
+                if (last)
+                    *last = seen.frames[k];
+            }
+    }
+    return count;
+}
+
+void csa_pair_frame(const struct csa_pair *c, int side, enum alb_csa_type type, uint32_t index,
+                    struct alb_csa_frame *frame)
+{
+    struct csa_seen seen;
+    for (uint32_t i = 0; i < pair_count(c->pair, side); i++) {
+        csa_pair_look(c, side, i, &seen);
+        for (uint32_t k = 0; k < seen.count; k++)
+            if (seen.frames[k].type == type && index-- == 0) {
+                *frame = seen.frames[k];
+                return;
+            }
+    }
+    fail_msg("no such frame on the wire");
+}
+
+// ---- packets that no engine has sent --------------------------------------------------------------------------------
+
+void csa_pair_make(const struct csa_pair *c, int side, struct csa_made *made)
+{
+    const struct alb_assoc *assoc = c->csa[side]->assoc;
+    *made = (struct csa_made){
+        .header =
+            {
+                .source_epoch = c->engines[side]->csa->epoch,
+                .destination_epoch = assoc ? assoc->peer_epoch : 0,
+                .timestamp = (uint32_t)c->pair->now,
+                .sequence = assoc && assoc->live ? assoc->live->paths->path[0].next : 0,
+            },
+        .peer = {c->pair->hosts[side].addr, ALB_ROCE_PORT},
+        .local = {c->pair->hosts[!side].addr, ALB_ROCE_PORT},
+        .traffic_class = ALB_ECN_ECT0,
+        .length = ALB_CSA_OUTER_BYTES,
+    };
+}
+
+static uint8_t *next_frame(struct csa_made *made)
+{
+    made->length = (made->length + 3) & ~3u;
+    assert_true(made->length < sizeof(made->bytes) - 512);
+    return made->bytes + made->length;
+}
+
+void csa_pair_add_segment(struct csa_made *made, enum alb_csa_type type, const struct alb_csa_segment *segment,
+                          const void *payload)
+{
+    uint8_t *at = next_frame(made);
+    uint32_t bytes = alb_csa_encode_segment(type, segment, at);
+    assert_true(made->length + bytes + segment->payload_bytes + 4 <= sizeof(made->bytes));
+    if (segment->payload_bytes)
+        memcpy(at + bytes, payload, segment->payload_bytes);
+    made->length += bytes + segment->payload_bytes;
+}
+
+void csa_pair_add_report(struct csa_made *made, const struct alb_csa_report *report)
+{
+    uint8_t *at = next_frame(made);
+    made->length += alb_csa_encode_report(report, at);
+}
+
+void csa_pair_add_paths(struct csa_made *made, const struct alb_csa_paths *paths)
+{
+    uint8_t *at = next_frame(made);
+    made->length += alb_csa_encode_paths(paths, at);
+}
+
+void csa_pair_add_probe(struct csa_made *made, const struct alb_csa_probe *probe)
+{
+    uint8_t *at = next_frame(made);
+    made->length += alb_csa_encode_probe(probe, at);
+}
+
+void csa_pair_add_bytes(struct csa_made *made, const void *bytes, uint32_t length)
+{
+    uint8_t *at = next_frame(made);
+    memcpy(at, bytes, length);
+    made->length += length;
+}
+
+// The datagram lies in memory of its exact length, so that a sanitizer sees who reads beyond it.
+void csa_pair_arrive(struct csa_pair *c, int side, struct csa_made *made)
+{
+    uint8_t pad = alb_roce_pad(made->length);
+    uint32_t length = made->length + pad;
+    uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    alb_csa_encode(&made->header, made->bytes);
+    alb_csa_set_pad(made->bytes, pad);
+    memcpy(bytes, made->bytes, length);
+    struct alb_datagram datagram = {
+        .peer = made->peer,
+        .local = made->local,
+        .traffic_class = made->traffic_class,
+        .hop_limit = 64,
+        .bytes = bytes,
+        .length = length,
+    };
+    alb_engine_rx(c->engines[!side], &datagram, 1, c->pair->now);
+    free(bytes);
+}
+
+alb_psn csa_pair_psn(int side)
+{
+    return side ? PAIR_PSN ^ 0x800000 : PAIR_PSN;
+}
+
+struct alb_csa_segment csa_pair_write(const struct csa_pair *c, int side, int32_t offset, uint32_t index,
+                                      uint32_t total_bytes, uint32_t payload_bytes, uint32_t flags)
+{
+    return (struct alb_csa_segment){
+        .op = ALB_CSA_WRITE,
+        .flags = (uint8_t)flags,
+        .dest_qpn = alb_qp_number(c->qps[!side]),
+        .psn = alb_psn_add(csa_pair_psn(side), offset),
+        .index = index,
+        .total_bytes = total_bytes,
+        .payload_bytes = payload_bytes,
+        .va = pair_va(c->pair, !side, 0),
+        .rkey = alb_region_key(c->pair->hosts[!side].mr),
+    };
+}
+
+void csa_pair_arrive_segment(struct csa_pair *c, int side, const struct alb_csa_segment *segment, uint8_t value)
+{
+    struct csa_made made;
+    uint8_t payload[2048];
+    bool is_response = segment->op == ALB_CSA_READ_DATA || segment->op == ALB_CSA_RESULT;
+    assert_true(segment->payload_bytes <= sizeof(payload));
+    memset(payload, value, sizeof(payload));
+    csa_pair_make(c, side, &made);
+    csa_pair_add_segment(&made, is_response ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST, segment, payload);
+    csa_pair_arrive(c, side, &made);
+}
+
+void csa_pair_arrive_report(struct csa_pair *c, int side, uint8_t number, int32_t cumulative, uint64_t held,
+                            uint8_t syndrome)
+{
+    struct csa_made made;
+    const struct alb_csa_report report = {
+        .number = number,
+        .syndrome = syndrome,
+        .qpn = alb_qp_number(c->qps[!side]),
+        .cumulative = alb_psn_add(csa_pair_psn(!side), cumulative),
+        .word_count = held != 0,
+        .held = {held},
+    };
+    csa_pair_make(c, side, &made);
+    csa_pair_add_report(&made, &report);
+    csa_pair_arrive(c, side, &made);
+}

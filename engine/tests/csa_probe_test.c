@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Silence. No round-trip time has been measured here, so one of a millisecond is assumed, and the policy "csa" acts
+// after one and three eighths of it.
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+#define US         ALB_NS_PER_US
+#define MS         ALB_NS_PER_MS
+#define SILENCE_NS (1375 * US)
+
+static void lose_all(struct csa_pair *c, int side)
+{
+    pair_send(c->pair, side);
+    while (pair_count(c->pair, side) > 0)
+        pair_lose(c->pair, side);
+}
+
+static void set_timeout(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 0;       // wait for ever
+    attr->min_rnr_timer = 0; // 655 ms
+}
+
+static struct csa_pair *patient(void)
+{
+    struct csa_pair *c = csa_pair_new(NULL, set_timeout);
+    csa_pair_greet(c);
+    return c;
+}
+
+static void end(struct csa_pair *c)
+{
+    void *state = c;
+    csa_pair_teardown(&state);
+}
+
+static void probe__sends_the_newest_segment_again(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 3 * CSA_PAIR_SEGMENT);
+    lose_all(c, 0);
+    pair_pass(c->pair, SILENCE_NS - 1);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    pair_pass(c->pair, 1);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REQUEST, &frame), 1);
+    assert_int_equal(frame.segment.index, 2);
+    assert_int_equal(frame.segment.flags, ALB_CSA_LAST | ALB_CSA_PROBING | ALB_CSA_REPORT_NOW);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_tail_probes), 1);
+    // Its report shows that the others are lost.
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 3 * CSA_PAIR_SEGMENT);
+}
+
+static void probe__waits_twice_as_long_each_time(void **state)
+{
+    struct csa_pair *c = patient();
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    lose_all(c, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        pair_pass(c->pair, (SILENCE_NS << i) - 1);
+        assert_int_equal(pair_send(c->pair, 0), 0);
+        pair_pass(c->pair, 1);
+        assert_int_equal(pair_send(c->pair, 0), 1);
+        lose_all(c, 0);
+    }
+    assert_int_equal(c->csa[0]->requests.probes, 4);
+    pair_pass(c->pair, SILENCE_NS << 4);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(c->csa[0]->requests.probes, 0);
+    end(c);
+}
+
+static void probe__none_while_nothing_is_owed(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_greet(c);
+    pair_pass(c->pair, 100 * MS);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    assert_int_equal(pair_send(c->pair, 1), 0);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_tail_probes), 0);
+}
+
+// All of a request is acknowledged, and its answer does not come: there is nothing to send again.
+static void probe__is_bare_when_only_an_answer_is_missing(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    csa_pair_arrive_report(c, 1, 100, 2, 0, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    lose_all(c, 1);
+    assert_int_equal(c->csa[0]->requests.una, c->csa[0]->requests.next);
+    assert_int_equal(c->csa[0]->asked_open, 1);
+    pair_pass(c->pair, SILENCE_NS);
+    pair_send(c->pair, 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, &frame), 1);
+    assert_int_equal(frame.probe.next, c->csa[0]->requests.next);
+    assert_false(frame.probe.is_response);
+    assert_int_equal(frame.probe.dest_qpn, alb_qp_number(c->qps[1]));
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
+// Who has never heard the peer is known there by the first message only.
+static void probe__the_oldest_segment_to_who_was_never_heard(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, 0, 8);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
+    lose_all(c, 0);
+    pair_pass(c->pair, SILENCE_NS);
+    pair_send(c->pair, 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REQUEST, &frame), 1);
+    assert_int_equal(frame.segment.psn, csa_pair_psn(0));
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+}
+
+// What the peer asks of us says nothing about what we have sent.
+static void probe__is_not_put_off_by_what_the_peer_sends(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    lose_all(c, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, i, 0, 4096, 8), 0);
+        pair_settle(c->pair);
+        pair_pass(c->pair, 200 * US);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
+static void use_small_window(struct alb_engine_config *config)
+{
+    config->window_start_bytes = config->window_min_bytes = config->window_max_bytes = 4 * CSA_PAIR_CHARGE;
+}
+
+// The window shrinks below what is under way, and all of that is lost: nothing opens it but an answer.
+static void probe__passes_a_closed_window(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_small_window, NULL);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8 * CSA_PAIR_SEGMENT);
+    lose_all(c, 0);
+    assert_int_equal(alb_stream_out_count(&c->csa[0]->requests), 4);
+    csa_pair_live(c, 0)->congestion.window_bytes = CSA_PAIR_CHARGE;
+    pair_pass(c->pair, SILENCE_NS);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    end(c);
+}
+
+static void use_go_back_n(struct alb_engine_config *config)
+{
+    config->loss = "go-back-n";
+}
+
+static void silence__of_other_policies_sends_all_again(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_go_back_n, NULL);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 3 * CSA_PAIR_SEGMENT);
+    lose_all(c, 0);
+    pair_pass(c->pair, 3 * MS + 125 * US); // three round trips, and the margin
+    assert_int_equal(pair_send(c->pair, 0), 3);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_local_ack_timeout_err), 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 3);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    end(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CSA_PAIR_TEST(probe__sends_the_newest_segment_again),
+        CSA_PAIR_TEST(probe__waits_twice_as_long_each_time),
+        CSA_PAIR_TEST(probe__none_while_nothing_is_owed),
+        CSA_PAIR_TEST(probe__is_bare_when_only_an_answer_is_missing),
+        CSA_PAIR_TEST(probe__the_oldest_segment_to_who_was_never_heard),
+        CSA_PAIR_TEST(probe__is_not_put_off_by_what_the_peer_sends),
+        cmocka_unit_test(probe__passes_a_closed_window),
+        cmocka_unit_test(silence__of_other_policies_sends_all_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
