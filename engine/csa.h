@@ -29,6 +29,7 @@
 #include "wire/csa.h"
 
 struct alb_csa;
+struct alb_stream_out;
 
 #define ALB_CSA_FAREWELLS 2 // with independent losses of 1 %, three reports leave one peer in a million waiting
 
@@ -97,6 +98,7 @@ struct alb_csa_engine {
     struct alb_addr locals[16];
     uint32_t local_count;
     struct alb_list live;
+    struct alb_list starved; // senders whose association could not wake: the pool was empty
     struct alb_deadline sweep_timer;
     struct alb_csa_loss loss;
     uint64_t waiting_bytes; // of segments that came early
@@ -122,6 +124,8 @@ struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_add
 void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc);
 // What it needs to send or receive; NULL when the pool is empty.
 struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc);
+// The association could not wake for that sender: it tries again by and by.
+void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
 // Begins anew with another life of the peer.
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch);
 // The incoming path of that number; NULL when the pool is empty.
@@ -163,7 +167,7 @@ struct alb_sent {
 
 struct alb_stream_out {
     struct alb_csa *csa;
-    struct alb_list link; // among the association's senders that are ready, or wait
+    struct alb_list link; // among the association's senders that are ready, or wait; or those who wait for memory
     bool is_ready;
     bool is_response;
     bool has_report;

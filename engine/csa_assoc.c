@@ -199,6 +199,26 @@ static bool is_idle(const struct alb_assoc_live *live)
            !live->source.is_ready;
 }
 
+void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out)
+{
+    alb_list_push_back(&engine->csa->starved, &out->link);
+    arm_sweep(engine, engine->now);
+}
+
+// Once each: who finds no memory again waits for the next sweep.
+static void feed_starved(struct alb_csa_engine *csa, alb_time now)
+{
+    struct alb_list hungry, *node;
+    alb_list_init(&hungry);
+    while ((node = alb_list_pop(&csa->starved)))
+        alb_list_push_back(&hungry, node);
+    while ((node = alb_list_pop(&hungry))) {
+        struct alb_stream_out *out = ALB_LIST_ENTRY(node, struct alb_stream_out, link);
+        alb_stream_out_wake(out);
+        alb_stream_out_watch(out, now);
+    }
+}
+
 static void on_sweep(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa_engine *csa = ALB_CONTAINER_OF(deadline, struct alb_csa_engine, sweep_timer);
@@ -213,6 +233,7 @@ static void on_sweep(struct alb_deadline *deadline, alb_time now)
     }
     if (engine && !alb_list_is_empty(&csa->live))
         arm_sweep(engine, now);
+    feed_starved(csa, now);
 }
 
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch)
@@ -222,6 +243,8 @@ void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint3
     if (!assoc->live)
         return;
     struct alb_assoc_live *live = assoc->live;
+    live->credit_bytes = ALB_CSA_CREDIT_NONE;
+    live->peer_rtt_ns = 0;
     for (uint32_t i = 0; i < live->paths_in_count; i++)
         live->paths_in[i] = (struct alb_path_in){0};
 }
@@ -371,6 +394,7 @@ int alb_csa_engine_create(struct alb_engine *engine)
     engine->csa = csa;
     csa->loss = loss;
     alb_list_init(&csa->live);
+    alb_list_init(&csa->starved);
     alb_deadline_init(&csa->sweep_timer, on_sweep);
     alb_list_init(&csa->expect_groups);
     alb_csa_replies_init(&csa->replies);

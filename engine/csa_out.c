@@ -128,9 +128,11 @@ void alb_stream_out_wake(struct alb_stream_out *out)
     if ((out->is_ready && !probes) || !csa->assoc)
         return;
     struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
-    if (!live)
-        return; // the pool is empty: the probe timer, or the next thing posted, comes back
     alb_list_remove(&out->link);
+    if (!live) {
+        alb_assoc_starve(csa->qp->engine, out);
+        return;
+    }
     alb_list_push_back(&live->ready, &out->link);
     out->is_ready = true;
     alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
