@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The receive path of a live pair that speaks CSA. Input: see world.h; its first byte also chooses the loss policy and
-// the number of paths.
+// The receive path of a live pair that speaks CSA. Input: see world.h; its first byte also chooses the policies and the
+// number of paths.
 //
 // What must hold besides: what is charged to the window is what streams have in flight, what waits for its turn is
 // counted and bounded, and streams do not go back.
@@ -13,11 +13,16 @@
 
 static uint8_t choice;
 
+static const char *choose(enum alb_policy policy, uint32_t n)
+{
+    uint32_t names = 0;
+    while (alb_engine_policy_name("csa", policy, names))
+        names++;
+    return alb_engine_policy_name("csa", policy, n % names);
+}
+
 static void configure(struct alb_engine_config *config)
 {
-    uint32_t losses = 0;
-    while (alb_engine_policy_name("csa", ALB_POLICY_LOSS, losses))
-        losses++;
     int error = alb_engine_config_transport(config, "csa");
     alb_assert(error == 0);
     config->qp_max = 32;
@@ -27,10 +32,10 @@ static void configure(struct alb_engine_config *config)
     config->csa_pool_bytes = 1 << 20;
     config->csa_early_bytes_max = EARLY_BYTES_MAX;
     config->csa_window_segments = 256;
-    config->loss = alb_engine_policy_name("csa", ALB_POLICY_LOSS, choice % losses);
+    config->loss = choose(ALB_POLICY_LOSS, choice);
+    config->congestion = choose(ALB_POLICY_CONGESTION, choice >> 5);
     config->path = choice & 0x10 ? "spray" : "single";
     config->path_max = choice & 0x10 ? 4 : 1;
-    config->congestion = "fixed";
 }
 
 // ---- what must hold -------------------------------------------------------------------------------------------------
