@@ -112,11 +112,17 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 
 // ---- state ----------------------------------------------------------------------------------------------------------
 
-static void stop(struct alb_csa *csa)
+void alb_csa_stop_answering(struct alb_csa *csa)
+{
+    alb_stream_out_stop(&csa->responses);
+    csa->answer_count = 0;
+    csa->answer_psn = csa->responses.next;
+}
+
+static void stop_asking(struct alb_csa *csa)
 {
     struct alb_wheel *wheel = &csa->qp->engine->wheel;
     alb_stream_out_stop(&csa->requests);
-    alb_stream_out_stop(&csa->responses);
     alb_stream_in_stop(&csa->in_requests);
     alb_stream_in_stop(&csa->in_responses);
     alb_expect_drop(csa);
@@ -124,15 +130,15 @@ static void stop(struct alb_csa *csa)
     alb_wheel_disarm(wheel, &csa->rnr_timer.timer);
     csa->is_waiting_rnr = false;
     csa->asked_open = csa->answered_open = 0;
-    csa->answer_count = 0;
-    csa->answer_psn = csa->responses.next;
     csa->started = csa->cursor = csa->answer_cursor = atomic_load_explicit(&csa->qp->sq.tail, memory_order_relaxed);
 }
 
 static void reset(struct alb_csa *csa)
 {
-    stop(csa);
+    stop_asking(csa);
+    alb_csa_stop_answering(csa);
     disconnect(csa);
+    csa->is_refusing = false;
     csa->bound_epoch = 0;
     csa->started = csa->cursor = csa->answer_cursor = 0;
     csa->recv_number = 0;
@@ -148,7 +154,9 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
         reset(csa);
         break;
     case ALB_QPS_ERR: // what was executed is still acknowledged, and why it ended is still said
-        stop(csa);
+        stop_asking(csa);
+        if (!csa->is_refusing)
+            alb_csa_stop_answering(csa);
         break;
     case ALB_QPS_SQD:
         alb_csa_retire(csa, now);
@@ -176,13 +184,13 @@ static bool is_quiet(const struct alb_qp *qp)
         return true;
     if (owes_report(csa))
         return false;
+    bool is_answered = csa->responses.una == csa->answer_psn || alb_csa_has_given_up_answers(csa);
     if (alb_qp_current_state(qp) == ALB_QPS_ERR)
-        return true;
+        return is_answered;
     bool is_draining = alb_qp_current_state(qp) == ALB_QPS_SQD; // then what has not begun waits for the program
     uint32_t done = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     uint32_t wanted = is_draining ? done : atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-    return csa->requests.una == csa->requests.next && csa->responses.una == csa->answer_psn && csa->asked_open == 0 &&
-           csa->started == wanted;
+    return csa->requests.una == csa->requests.next && is_answered && csa->asked_open == 0 && csa->started == wanted;
 }
 
 // The peer may not have heard of what came last, and nobody will be there to be asked.

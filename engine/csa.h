@@ -65,7 +65,7 @@ struct alb_assoc_live {
     struct alb_list open;    // receiving halves that miss something
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
-    uint32_t credit_bytes;                              // that the peer lets us have in flight
+    uint32_t credit_bytes;                                         // that the peer lets us have in flight
     uint32_t rtt_sample_ns, news_received, news_marked, news_lost; // since the window's policy last heard
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;
@@ -283,6 +283,7 @@ struct alb_csa {
     struct alb_deadline rnr_timer;
 
     // Responder.
+    bool is_refusing;  // in error for a request of the peer's: answers to those before it still go, and then why
     uint8_t farewells; // reports to repeat before the queue pair goes
     struct alb_target target;
     struct alb_csa_answer *answers; // ring
@@ -367,7 +368,11 @@ void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now);
 
 // ---- csa_probe.c ------------------------------------------------------------------------------------------
 
+// The peer has not said for so long that it holds our answers that it may not want them any more.
+bool alb_csa_has_given_up_answers(const struct alb_csa *csa);
 void alb_stream_out_watch(struct alb_stream_out *out, alb_time now);
+// The oldest segment probes, or a bare probe if the peer holds it.
+void alb_stream_out_probe_oldest(struct alb_stream_out *out);
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now);
 
 // ---- csa_requester.c, csa_answer.c: what the segments of a stream are -------------------------------------
@@ -396,6 +401,7 @@ enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_pack
 void alb_csa_on_acked(struct alb_csa *csa, alb_time now);
 // Something of the response stream was.
 void alb_csa_on_answers_acked(struct alb_csa *csa);
+void alb_csa_stop_answering(struct alb_csa *csa);
 // More than max_dest_rd_atomic are refused.
 enum alb_outcome alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *answer);
 bool alb_csa_may_owe_answer(const struct alb_csa *csa);

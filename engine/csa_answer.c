@@ -40,6 +40,8 @@ static void forget_until(struct alb_csa *csa, alb_psn psn)
 void alb_csa_on_answers_acked(struct alb_csa *csa)
 {
     forget_until(csa, csa->responses.una);
+    if (csa->is_refusing && csa->responses.una == csa->answer_psn)
+        alb_stream_in_owe_report(&csa->in_requests);
 }
 
 // The requester says in its next request what it holds: that comes with it, a report may be late.
@@ -92,6 +94,18 @@ static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answ
     return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);
 }
 
+// Its memory is gone. That is said when those before it have been answered, since the peer takes the oldest one without
+// an answer for what is refused.
+static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_time now)
+{
+    alb_psn request_psn = answer->request_psn;
+    if (answer != answer_at(csa, 0) || csa->is_refusing)
+        return ALB_CSA_FILL_NONE;
+    alb_csa_stop_answering(csa);
+    alb_csa_responder_ops.refuse(csa, ALB_OUTCOME_ACCESS, request_psn, now);
+    return ALB_CSA_FILL_NONE;
+}
+
 static bool asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_bytes)
 {
     struct alb_stream_out *out = &csa->responses;
@@ -121,10 +135,8 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
     segment.index = k;
     segment.payload_bytes = alb_segmenter_bytes(answer->length, answer->segment_bytes, k, 1);
     if (answer->op == ALB_CSA_READ &&
-        read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source) != ALB_OUTCOME_OK) {
-        alb_csa_responder_ops.refuse(csa, ALB_OUTCOME_ACCESS, answer->request_psn, packet->now); // its memory is gone
-        return ALB_CSA_FILL_NONE;
-    }
+        read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source) != ALB_OUTCOME_OK)
+        return refuse(csa, answer, packet->now);
     uint32_t unasked_bytes = out->unasked_bytes;
     if (is_last)
         segment.flags |= ALB_CSA_LAST;
@@ -150,7 +162,7 @@ enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_pack
 {
     struct alb_stream_out *out = &csa->responses;
     alb_psn psn;
-    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR && !csa->is_refusing)
         return ALB_CSA_FILL_NONE;
     if (alb_stream_out_take_probe(out, &psn)) {
         enum alb_csa_fill fill = send_segment(csa, psn, true, packet);

@@ -130,8 +130,22 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
     return ALB_OUTCOME_OK;
 }
 
+// An answer tells that everything before its request was executed: that completes first.
+static void complete_before_answer(struct alb_csa *csa, alb_time now)
+{
+    const struct alb_send_wqe *wqe = awaited(csa);
+    alb_psn executed = wqe ? alb_psn_next(wqe->first_psn) : csa->requests.una;
+    if (!alb_psn_is_within(executed, csa->requests.una, alb_stream_out_count(&csa->requests) + 1))
+        return;
+    alb_stream_out_acked(&csa->requests, executed, now);
+    alb_csa_retire(csa, now);
+}
+
 static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
 {
+    complete_before_answer(csa, now);
+    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+        return; // a completion queue is full
     if (outcome == ALB_OUTCOME_OPERATIONAL)
         alb_csa_fail(csa, ALB_WC_LOC_PROT_ERR, 0, "a local key does not cover the request's memory", now);
     else
@@ -167,13 +181,14 @@ static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
     alb_wheel_arm(&qp->engine->wheel, &csa->rnr_timer.timer, now + wait_ns);
 }
 
-// What is held over there need not go again: a probe lets the peer look for a receive once more.
+// What is held over there need not go again: a probe lets the peer look for a receive once more. What it had no room
+// for does.
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, rnr_timer);
     csa->is_waiting_rnr = false;
     csa->heard = now;
-    csa->requests.probe_is_due = true;
+    alb_stream_out_probe_oldest(&csa->requests);
     csa->requests.sent_at = now;
     alb_stream_out_wake(&csa->requests);
     alb_stream_out_watch(&csa->requests, now);
@@ -259,6 +274,9 @@ void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
 void alb_csa_heard(struct alb_csa *csa, alb_time now)
 {
     csa->heard = now;
-    if (csa->responses.una != csa->responses.next) // its probes may have given up
-        alb_stream_out_watch(&csa->responses, now);
+    if (csa->responses.una == csa->responses.next)
+        return;
+    if (alb_csa_has_given_up_answers(csa))
+        csa->responses.probes = 0;
+    alb_stream_out_watch(&csa->responses, now);
 }

@@ -8,6 +8,11 @@ enum {
     ANSWER_PROBES_MAX = 12, // nobody waits for us to fail: whoever wants the answer asks
 };
 
+bool alb_csa_has_given_up_answers(const struct alb_csa *csa)
+{
+    return csa->responses.probes >= ANSWER_PROBES_MAX;
+}
+
 // Something is owed to us: an acknowledgement, or the answer to a request.
 static bool is_waiting(const struct alb_stream_out *out)
 {
@@ -53,16 +58,45 @@ static bool find_segment(const struct alb_stream_out *out, alb_psn *psn)
     return false;
 }
 
+static uint32_t mark_all_lost(struct alb_stream_out *out)
+{
+    uint32_t bytes = 0;
+    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn))
+        bytes += alb_stream_out_mark_lost(out, psn);
+    return bytes;
+}
+
+// What is left goes when the peer is heard again, and does not keep the association awake until then.
+static void give_up(struct alb_stream_out *out)
+{
+    uint32_t bytes = mark_all_lost(out);
+    if (bytes)
+        alb_assoc_release(out->csa->assoc->live, bytes);
+}
+
 static void resend_all(struct alb_stream_out *out, alb_time now)
 {
     struct alb_assoc_live *live = out->csa->assoc->live;
     struct alb_engine *engine = out->csa->qp->engine;
-    uint32_t bytes = 0, inflight_bytes = (uint32_t)live->inflight_bytes;
-    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn))
-        bytes += alb_stream_out_mark_lost(out, psn);
+    uint32_t inflight_bytes = (uint32_t)live->inflight_bytes, bytes = mark_all_lost(out);
     alb_qp_count(out->csa->qp, ALB_STAT_local_ack_timeout_err, 1);
     alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, bytes, ALB_LOSS_TIMEOUT, now);
     alb_assoc_release(live, bytes);
+}
+
+static void probe_with(struct alb_stream_out *out, alb_psn psn)
+{
+    alb_assoc_release(out->csa->assoc->live, alb_stream_out_mark_lost(out, psn));
+    out->probe_psn = psn;
+    out->has_probe_psn = true;
+}
+
+void alb_stream_out_probe_oldest(struct alb_stream_out *out)
+{
+    if (out->una == out->next || alb_stream_out_at(out, out->una)->state == ALB_SENT_HELD)
+        out->probe_is_due = true;
+    else
+        probe_with(out, out->una);
 }
 
 static void probe(struct alb_stream_out *out, alb_time now)
@@ -78,9 +112,7 @@ static void probe(struct alb_stream_out *out, alb_time now)
     const struct alb_sent *sent = alb_stream_out_at(out, psn);
     if (out->probes > 0 && out->reported_at < out->sent_at) // the first one may just have been early
         alb_path_silent(live->paths, engine->path, sent->path, now);
-    alb_assoc_release(live, alb_stream_out_mark_lost(out, psn));
-    out->probe_psn = psn;
-    out->has_probe_psn = true;
+    probe_with(out, psn);
 }
 
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
@@ -88,15 +120,22 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
     struct alb_stream_out *out = ALB_CONTAINER_OF(deadline, struct alb_stream_out, probe_timer);
     struct alb_csa *csa = out->csa;
     struct alb_engine *engine = csa->qp->engine;
-    if (!is_waiting(out) || csa->is_waiting_rnr)
+    if (!is_waiting(out) || (csa->is_waiting_rnr && !out->is_response))
         return; // whatever ends that wait arms the timer again
     alb_time due = due_at(out);
     if (due > now) {
         alb_wheel_arm(&engine->wheel, &deadline->timer, due);
         return;
     }
-    if (!alb_assoc_wake(engine, csa->assoc) || (out->is_response && out->probes >= ANSWER_PROBES_MAX))
+    if (out->is_response && alb_csa_has_given_up_answers(csa)) {
+        give_up(out);
         return;
+    }
+    if (!alb_assoc_wake(engine, csa->assoc)) { // the pool is empty
+        out->sent_at = now;
+        alb_wheel_arm(&engine->wheel, &deadline->timer, due_at(out));
+        return;
+    }
     alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, alb_assoc_rtt_ns(csa->assoc), now);
     if (out->una != out->next && engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL)
         resend_all(out, now);

@@ -29,12 +29,23 @@ void alb_stream_in_forget_report(struct alb_stream_in *in)
     alb_list_remove(&in->report_link);
 }
 
+// A refusal is not said before everything ahead of it has been answered.
+static uint8_t syndrome_of(const struct alb_stream_in *in)
+{
+    const struct alb_csa *csa = in->csa;
+    if (in->owes_nak)
+        return ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+    if (!in->is_response && csa->is_refusing && csa->responses.una != csa->answer_psn)
+        return ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
+    return in->syndrome;
+}
+
 void alb_stream_in_fill_report(struct alb_stream_in *in, struct alb_csa_report *report)
 {
     *report = (struct alb_csa_report){
         .is_response = in->is_response,
         .number = ++in->report_number,
-        .syndrome = in->owes_nak ? ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR) : in->syndrome,
+        .syndrome = syndrome_of(in),
         .qpn = in->csa->qp->attr.dest_qpn,
         .cumulative = in->cumulative,
     };

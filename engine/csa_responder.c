@@ -24,6 +24,7 @@ static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, a
         .awaited_psn = csa->in_requests.cumulative,
         .reason = refusal->reason,
     };
+    csa->is_refusing = true;
     if (alb_qp_current_state(qp) != ALB_QPS_ERR)
         alb_qp_fail(qp, NULL, &failure, now);
 }

@@ -36,6 +36,16 @@ static enum alb_drop repeat_nak(struct alb_stream_in *in)
     return ALB_DROP_WRONG_QP_STATE;
 }
 
+// Nobody here wants the answer any more: it counts as held, so that the peer need not ask.
+static enum alb_drop decline_answer(struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    alb_psn past = alb_psn_next(segment->psn);
+    if (alb_psn_is_after(past, in->cumulative))
+        in->cumulative = in->end = in->highest = past;
+    alb_stream_in_owe_report(in);
+    return ALB_DROP_WRONG_QP_STATE;
+}
+
 // One half of an XRC connection only asks, the other only answers.
 static bool takes(enum alb_qp_type type, bool is_response)
 {
@@ -67,9 +77,11 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, segment->op, segment->payload_bytes,
                   now);
     if (alb_qp_current_state(qp) == ALB_QPS_ERR)
-        return repeat_nak(in);
+        return is_response ? decline_answer(in, segment) : repeat_nak(in);
     note_established(qp);
     alb_csa_heard(csa, now);
+    if (is_response) // of what was asked for
+        csa->requests.reported_at = now;
     drop = alb_stream_in_segment(in, segment, now);
     if (alb_qp_current_state(qp) != ALB_QPS_ERR)
         alb_stream_in_watch(in, now);
@@ -85,7 +97,8 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
     if (drop != ALB_DROP_NONE)
         return drop;
     enum alb_qp_state state = alb_qp_current_state(csa->qp);
-    if (state == ALB_QPS_ERR || (!report->is_response && state < ALB_QPS_RTS))
+    if ((state == ALB_QPS_ERR && !(report->is_response && csa->is_refusing)) ||
+        (!report->is_response && state < ALB_QPS_RTS))
         return ALB_DROP_WRONG_QP_STATE;
     struct alb_stream_out *out = report->is_response ? &csa->responses : &csa->requests;
     alb_psn una = out->una;
