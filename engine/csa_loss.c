@@ -26,10 +26,20 @@ static const struct parameter {
     {"sleek", "threshold", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
 };
 
+static bool is_one_of(char c, const char *characters)
+{
+    for (; *characters; characters++)
+        if (*characters == c)
+            return true;
+    return false;
+}
+
 // The part of text up to one of the delimiters or the end; *text moves behind it. False if it is too long.
 static bool take_word(const char **text, const char *delimiters, char word[VALUE_MAX])
 {
-    size_t length = strcspn(*text, delimiters);
+    size_t length = 0;
+    while ((*text)[length] && !is_one_of((*text)[length], delimiters))
+        length++;
     if (length >= VALUE_MAX)
         return false;
     memcpy(word, *text, length);
