@@ -221,6 +221,7 @@ struct alb_stream_in {
     bool is_open;     // a message has begun and has not ended
     bool waits_rnr;   // the next message needs a receive
     bool has_dropped; // something that came before its turn, and has said so
+    bool is_overdue;  // the next report says so
     bool owes_nak;    // and has still to say so
     uint8_t report_number;
     uint8_t syndrome;

@@ -115,6 +115,7 @@ static void ask(struct alb_expect *expect, alb_time now)
     if (csa->assoc->peer_epoch == 0)
         return; // who has never heard of us would not believe it
     alb_qp_count(csa->qp, ALB_STAT_expected_asks, 1);
+    in->is_overdue = true;
     alb_stream_in_owe_report(in);
     if (csa->assoc->live && alb_expect_is_pressing(csa)) {
         alb_list_remove(&in->report_link);

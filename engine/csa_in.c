@@ -323,6 +323,8 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
         return ALB_DROP_BAD_LENGTH;
     if (segment->flags & ALB_CSA_REPORT_NOW)
         alb_stream_in_owe_report(in);
+    if (segment->flags & ALB_CSA_PROBING)
+        in->is_overdue = true;
     if (distance < 0 || (distance < (int32_t)in->capacity && is_held(in, segment->psn))) {
         alb_qp_count(qp, ALB_STAT_duplicate_request, 1);
         alb_stream_in_owe_report(in);

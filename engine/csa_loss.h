@@ -31,6 +31,7 @@ struct alb_loss_sending {
     uint32_t flying;            // segments that are not acknowledged
     bool is_nak;                // the report says that a segment came before its turn and was dropped
     bool answers_probe;         // the report came after a probe
+    bool is_overdue;            // the report was written because something is overdue, or was probed for
 };
 
 enum alb_loss_silence {

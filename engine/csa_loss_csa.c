@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The loss policy "csa": paths are first in, first out, so the receiver knows from a path's own sequence numbers which
-// packets are lost, and from rate and length when the tail is overdue. What a report leaves open, and left more than a
-// round trip of its own path ago, is lost too. Ours, after QUIC's packet numbers and RACK (RFC 8985, RFC 9002).
+// packets are lost, and from rate and length when the tail is overdue. What such a report leaves open, and left more
+// than a round trip of its own path ago, is lost too. Ours, after QUIC's packet numbers and RACK (RFC 8985, RFC 9002).
 #include "engine/csa_loss.h"
 
 static bool is_lost(const struct alb_csa_loss *loss, const struct alb_loss_segment *segment,
                     const struct alb_loss_sending *sending)
 {
-    if (segment->is_settled)
-        return true;
+    if (segment->is_settled || !sending->is_overdue)
+        return segment->is_settled;
     alb_time rtt_ns = segment->path_rtt_ns > sending->rtt_ns ? segment->path_rtt_ns : sending->rtt_ns;
     return segment->age_ns > rtt_ns + sending->margin_ns;
 }

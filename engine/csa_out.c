@@ -290,6 +290,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     out->report_number = report->number;
     struct alb_loss_sending sending = alb_stream_out_sending(out);
     sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+    sending.is_overdue = report->is_overdue;
     out->reported_at = now;
     alb_psn newest, una = out->una;
     uint32_t inflight_bytes = (uint32_t)live->inflight_bytes;

@@ -44,12 +44,13 @@ void alb_stream_in_fill_report(struct alb_stream_in *in, struct alb_csa_report *
 {
     *report = (struct alb_csa_report){
         .is_response = in->is_response,
+        .is_overdue = in->is_overdue,
         .number = ++in->report_number,
         .syndrome = syndrome_of(in),
         .qpn = in->csa->qp->attr.dest_qpn,
         .cumulative = in->cumulative,
     };
-    in->owes_nak = false;
+    in->owes_nak = in->is_overdue = false;
     uint32_t span = (uint32_t)alb_psn_diff(in->highest, in->cumulative);
     if (span == 0 || span > (1u << 23))
         return;
@@ -137,6 +138,7 @@ void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now)
     in->asks++;
     in->asked_at = now;
     alb_qp_count(in->csa->qp, ALB_STAT_tail_asks, 1);
+    in->is_overdue = true;
     alb_stream_in_owe_report(in);
     alb_wheel_arm(wheel, &deadline->timer, now + patience_ns(in));
 }

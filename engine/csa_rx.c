@@ -132,6 +132,7 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     alb_csa_heard(csa, now);
     alb_stream_in_hear_end(in, probe->next, now);
     alb_stream_in_retry(in, now);
+    in->is_overdue = true;
     alb_stream_in_owe_report(in);
     if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
         alb_stream_in_watch(in, now);

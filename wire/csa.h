@@ -94,6 +94,7 @@ struct alb_csa_segment {
 
 struct alb_csa_report {
     bool is_response; // about the response stream
+    bool is_overdue;  // written because something is overdue, or was probed for
     uint8_t number;   // newer ones count
     uint8_t syndrome; // as that of an AETH
     alb_qpn qpn;      // whose stream it is, at the report's destination

@@ -14,6 +14,7 @@
 #define CNP_BYTES    4
 
 #define FLAG_RESPONSE 1 // of REPORT and PROBE
+#define FLAG_OVERDUE  2
 
 enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct alb_csa_report *out, uint32_t *taken)
 {
@@ -24,6 +25,7 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
     if (alb_unlikely(length < *taken))
         return ALB_DROP_TRUNCATED;
     out->is_response = p[1] & FLAG_RESPONSE;
+    out->is_overdue = p[1] & FLAG_OVERDUE;
     out->word_count = word_count;
     out->syndrome = p[3];
     out->qpn = alb_get_be24(p + 4);
@@ -38,7 +40,7 @@ uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out
 {
     alb_assert(report->word_count <= ALB_CSA_BITMAP_WORDS);
     out[0] = ALB_CSA_REPORT;
-    out[1] = report->is_response ? FLAG_RESPONSE : 0;
+    out[1] = (uint8_t)((report->is_response ? FLAG_RESPONSE : 0) | (report->is_overdue ? FLAG_OVERDUE : 0));
     out[2] = (uint8_t)report->word_count;
     out[3] = report->syndrome;
     alb_put_be32(out + 4, report->qpn << 8 | report->number);
