@@ -132,7 +132,7 @@ static uint32_t packets_of(const struct alb_csa_segment *segment)
     if (segment->op == ALB_CSA_READ) // what is asked for does not come this way
         return segment->index == 0 && segment->flags & ALB_CSA_LAST ? 1 : 0;
     if (segment->flags & ALB_CSA_LAST)
-        return segment->payload_bytes <= segment->total_bytes ? segment->index + 1 : 0;
+        return segment->index < MESSAGE_PACKETS_MAX ? segment->index + 1 : 0;
     if (segment->payload_bytes == 0 || carried >= segment->total_bytes)
         return 0;
     uint64_t packets = ((uint64_t)segment->total_bytes + segment->payload_bytes - 1) / segment->payload_bytes;
@@ -211,11 +211,21 @@ static bool fits_message(const struct alb_stream_in *in, const struct alb_csa_se
                    : segment->payload_bytes == in->segment_bytes;
 }
 
+// It would reach back into a message that is over, or begin within the one that is open.
+static bool contradicts_others(const struct alb_stream_in *in, alb_psn first)
+{
+    if (!in->is_open)
+        return alb_psn_is_before(first, in->cumulative);
+    return first != in->first && alb_psn_is_before(first, in->past);
+}
+
 // Takes a segment if it is its turn.
 static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
 {
     alb_psn first = alb_psn_add(segment->psn, -(int32_t)segment->index);
     bool is_last = segment->flags & ALB_CSA_LAST;
+    if (contradicts_others(in, first))
+        return refuse(in, ALB_OUTCOME_INVALID_REQUEST, segment->psn, now);
     if (first != (in->is_open ? in->first : in->cumulative))
         return NOT_YET;
     if (!in->is_open) {
