@@ -82,6 +82,7 @@ static void resend_all(struct alb_stream_out *out, alb_time now)
     alb_qp_count(out->csa->qp, ALB_STAT_local_ack_timeout_err, 1);
     alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, bytes, ALB_LOSS_TIMEOUT, now);
     alb_assoc_release(live, bytes);
+    out->probe_is_due = out->lost_count == 0; // the peer holds all, and waits for a receive
 }
 
 static void probe_with(struct alb_stream_out *out, alb_psn psn)
@@ -93,6 +94,7 @@ static void probe_with(struct alb_stream_out *out, alb_psn psn)
 
 void alb_stream_out_probe_oldest(struct alb_stream_out *out)
 {
+    alb_wheel_disarm(&out->csa->qp->engine->wheel, &out->probe_timer.timer); // the caller arms it for this probe
     if (out->una == out->next || alb_stream_out_at(out, out->una)->state == ALB_SENT_HELD)
         out->probe_is_due = true;
     else
