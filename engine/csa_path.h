@@ -40,7 +40,8 @@ struct alb_path_out {
     uint32_t is_heard : 1;    // the peer has said something of it
     uint32_t is_silent : 1;   // settled by silence, and nothing has been heard of it since
     uint32_t is_measured : 1; // a round-trip time was measured in this round
-    uint32_t ahead : 8;       // packets that have come behind settled, at most ALB_PATH_AHEAD_MAX
+    uint32_t ahead : 6;       // packets that have come behind settled, at most ALB_PATH_AHEAD_MAX
+    uint32_t slow : 2;        // samples in a row that were slow beyond what it varies by
     uint32_t try_at : 24;     // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
     uint32_t inflight_bytes;
     uint32_t rtt_ns, rtt_min_ns, rtt_var_ns;          // smoothed; 0: not measured
@@ -57,6 +58,7 @@ struct alb_paths_out {
     uint32_t turn;          // choices so far
     alb_path_tick newest;   // when the newest packet left that the peer was heard to have, of whatever path
     alb_path_tick round_at; // when the policy last weighed all of them
+    uint32_t best_ns;       // smallest round-trip time since then, of a good path; 0: none
     struct alb_path_out path[];
 };
 

@@ -13,7 +13,11 @@
 
 enum {
     RECENT_PACKETS = 512,     // of which losses and marks are remembered in full
-    RTT_MIN_AGEING = 256,     // samples: the smallest round-trip time drifts toward the present by this
+    RTT_SAMPLES = 8,          // that the round-trip time is smoothed over
+    VARIATION_SAMPLES = 64,   // and what it varies by
+    SAMPLES = 4,              // each round trip: more are worth no more
+    CROWD_MAX = 16,           // times more
+    RTT_MIN_AGEING = 2048,    // samples: the smallest round-trip time drifts toward the present by this
     SILENCE_SLACK_NS = 20000, // by which two packets that left together may differ at a busy receiver
     UNKNOWN_RTTS = 8,         // of the slowest other path: the patience with one that is not measured
 };
@@ -65,22 +69,25 @@ uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path)
     return paths->path[path].state == ALB_PATH_TRYING ? ALB_PATH_TRY_BYTES : UINT32_MAX;
 }
 
-// Smoothed as in RFC 6298, section 2. The smallest one is forgotten slowly, for routes change.
-static void measure(struct alb_path_out *out, uint32_t sample_ns)
+// Smoothed as in RFC 6298, section 2, with gains for the number of samples that a round trip yields (RFC 7323, appendix
+// G), and a variation that follows much slower: a path that slows is to be seen against how it was. The smallest
+// round-trip time is forgotten slowly, for routes change.
+static void measure(struct alb_path_out *out, uint32_t sample_ns, uint32_t samples)
 {
+    uint32_t crowd = ALB_MIN(ALB_MAX(samples / SAMPLES, 1u), (uint32_t)CROWD_MAX);
     out->is_measured = true;
     if (out->rtt_ns == 0) {
         out->rtt_ns = out->rtt_min_ns = sample_ns;
-        out->rtt_var_ns = sample_ns / 2;
+        out->rtt_var_ns = sample_ns / 4;
         return;
     }
     uint32_t error_ns = sample_ns > out->rtt_ns ? sample_ns - out->rtt_ns : out->rtt_ns - sample_ns;
-    out->rtt_var_ns += (int32_t)(error_ns - out->rtt_var_ns) / 4;
-    out->rtt_ns += (int32_t)(sample_ns - out->rtt_ns) / 8;
+    out->rtt_var_ns += (int32_t)(error_ns - out->rtt_var_ns) / (int32_t)(VARIATION_SAMPLES * crowd);
+    out->rtt_ns += (int32_t)(sample_ns - out->rtt_ns) / (int32_t)(RTT_SAMPLES * crowd);
     if (sample_ns < out->rtt_min_ns)
         out->rtt_min_ns = sample_ns;
     else
-        out->rtt_min_ns += (sample_ns - out->rtt_min_ns) / RTT_MIN_AGEING;
+        out->rtt_min_ns += (sample_ns - out->rtt_min_ns) / (RTT_MIN_AGEING * crowd);
 }
 
 static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uint32_t marked)
@@ -146,6 +153,7 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
         return (struct alb_path_news){0};
     struct alb_path_out *out = &paths->path[entry->path];
     struct alb_path_news news = compare(out, entry);
+    uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
     if (!news.is_new)
         return news;
     count_lost(out, &news);
@@ -161,7 +169,7 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     uint32_t sample_ns = (uint32_t)now - entry->echo - entry->delay_ns;
     if (news.received > 0 && entry->delay_ns != UINT32_MAX && sample_ns > 0 && sample_ns < RTT_MAX_NS) {
         news.rtt_sample_ns = sample_ns;
-        measure(out, sample_ns);
+        measure(out, sample_ns, waiting / news.received);
     }
     if (ops->on_news)
         ops->on_news(paths, entry->path, &news, now);

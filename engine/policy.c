@@ -26,7 +26,7 @@ const struct alb_congestion_ops *alb_congestion_find(const char *name)
 
 const struct alb_path_ops *alb_path_find(const char *name)
 {
-    static const struct alb_path_ops *const all[] = {&alb_path_single, &alb_path_spray};
+    static const struct alb_path_ops *const all[] = {&alb_path_adaptive, &alb_path_spray, &alb_path_single};
     for (size_t i = 0; name && i < ALB_COUNT(all); i++)
         if (strcmp(all[i]->name, name) == 0)
             return all[i];

@@ -187,7 +187,8 @@ struct alb_path_ops {
     void (*on_silence)(struct alb_paths_out *paths, uint16_t path, uint32_t lost, alb_time now);
 };
 
-extern const struct alb_path_ops alb_path_single; // each flow on one path
-extern const struct alb_path_ops alb_path_spray;  // all paths in turn
+extern const struct alb_path_ops alb_path_single;   // each flow on one path
+extern const struct alb_path_ops alb_path_spray;    // all paths in turn
+extern const struct alb_path_ops alb_path_adaptive; // more on better ones; bad ones are left, and tried again
 
 const struct alb_path_ops *alb_path_find(const char *name);

@@ -213,12 +213,12 @@ static void heard__round_trip_times(void **state)
     }
     assert_int_equal(out->rtt_ns, 100 * US);
     assert_int_equal(out->rtt_min_ns, 100 * US);
-    assert_in_range(out->rtt_var_ns, 0, 100);
+    assert_in_range(out->rtt_var_ns, 0, 6 * US);
     send(paths, 0, 1, now);
     count++;
     hear(paths, 0, count, count, now, 0, now + 180 * US);
     assert_int_equal(out->rtt_ns, 110 * US);
-    assert_in_range(out->rtt_var_ns, 20 * US - 100, 20 * US + 100);
+    assert_in_range(out->rtt_var_ns, US, 8 * US);
     // Long under way, but believed: the delay counts in full.
     now += 10 * ALB_NS_PER_S;
     send(paths, 0, 1, now);
@@ -232,7 +232,7 @@ static void heard__the_smallest_round_trip_ages(void **state)
 {
     struct alb_paths_out *paths = paths_new(1, 0);
     alb_time now = MS;
-    for (uint32_t count = 1; count <= 2000; count++, now += MS) {
+    for (uint32_t count = 1; count <= 12000; count++, now += MS) {
         send(paths, 0, 1, now);
         hear(paths, 0, count, count, now, 0, now + (count < 10 ? 50 : 200) * US);
         if (count == 50)

@@ -12,6 +12,8 @@ static void policy_find__by_name(void **state)
     assert_ptr_equal(alb_congestion_find("fixed"), &alb_congestion_fixed);
     assert_ptr_equal(alb_congestion_find("none"), &alb_congestion_none);
     assert_ptr_equal(alb_path_find("single"), &alb_path_single);
+    assert_ptr_equal(alb_path_find("spray"), &alb_path_spray);
+    assert_ptr_equal(alb_path_find("adaptive"), &alb_path_adaptive);
 }
 
 static void policy_find__unknown(void **state)

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Path policy "adaptive": more on better paths; a path that loses, drops or slows is left and tried again later.
+//
+// Spreading. A burst takes the path whose bytes in flight, by its weight, would be fewest: a slow path empties slowly
+// and so gets little by itself, before anything is known of it (join the shortest queue, weighted). Weights follow from
+// round-trip times, losses and marks (the flowlet weights of CONGA and Presto have the same end, from switches). Paths
+// of unequal delay are weighed, not left.
+//
+// Leaving. Whether a path loses more than others is a sequential test (Page, "Continuous inspection schemes",
+// Biometrika 1954): each loss adds to its suspicion, each packet takes away twice what the best of the others loses,
+// and some. So all paths may lose 5 % and none is left for long, while one that loses 10 % where others lose none is
+// left after some fifty packets. A path slows if its round-trip time is several times that of the best one and of its
+// own best, sample after sample. Silence is judged by alb_paths_judge. The last good path is not left, unless it is
+// silent: then the path that would be tried next stands in for it.
+//
+// Returning. After a wait that doubles from 16 ms to a second, a burst of a few packets tries it. If they come, and in
+// time, it is taken back, with little weight at first. One doubling is forgotten for each such time that it stays.
+#include "engine/csa_path.h"
+
+enum {
+    WEIGHT_MIN = 4,
+    WEIGHT_RETURN = 8,   // of a path that is taken back; it doubles a round at most
+    EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately
+    SHARES_PACKETS = 32, // of which losses and marks say something of a path's share of them
+    SILENT_PACKETS = 3,  // lost together by silence: the path is dead, and not just its last packet lost
+    SLOW_TIMES = 3,      // the best path's round-trip time, and
+    SLOW_TIMES_OWN = 2,  // its own smallest one
+    SLOW_NS = 30000,     // and this much longer than the best path's
+    SLOW_SAMPLES = 3,    // in a row, each above all that the path varies by
+    AWAY_RTTS = 4,       // at least, and
+    BACK_OFF_MAX = 6,    // doublings
+    // Suspicion, in 1/256 of a lost packet.
+    LOSS = 256,
+    PACKET = 4,         // taken off for each: a path may lose 1.6 % where others lose nothing
+    BASE = 3 * LOSS,    // that a path is left for there
+    PRIOR_LOST = 2,     // packets of
+    PRIOR_PACKETS = 64, // so many: what is believed of a path's losses before it has carried any
+};
+
+#define AWAY_NS (16 * ALB_NS_PER_MS)
+
+// ---- times of 2^20 ns in 24 bits --------------------------------------------------------------------------
+
+static uint32_t moment_of(alb_time time)
+{
+    return (uint32_t)(time >> 20) & ALB_PSN_MASK;
+}
+
+static bool has_come(uint32_t moment, alb_time now)
+{
+    return alb_psn_diff(moment_of(now), moment) >= 0;
+}
+
+static alb_time away_ns(const struct alb_path_out *out)
+{
+    return ALB_MAX(AWAY_NS, (alb_time)AWAY_RTTS * out->rtt_ns) << out->back_off;
+}
+
+// ---- states -----------------------------------------------------------------------------------------------
+
+static void begin_record(struct alb_path_out *out)
+{
+    out->recent_sent = out->recent_lost = out->recent_marked = 0;
+    out->suspicion = 0;
+    out->slow = 0;
+}
+
+// All are compared from now on: what the others lost while they bore its share does not count against them.
+static void take_back(struct alb_paths_out *paths, struct alb_path_out *out, alb_time now)
+{
+    out->state = ALB_PATH_GOOD;
+    out->weight = WEIGHT_RETURN;
+    out->try_at = moment_of(now + away_ns(out));
+    for (uint32_t i = 0; i < paths->count; i++)
+        if (paths->path[i].state == ALB_PATH_GOOD)
+            begin_record(&paths->path[i]);
+}
+
+static bool has_other_good(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    for (uint32_t i = 0; i < paths->count; i++)
+        if (&paths->path[i] != out && paths->path[i].state == ALB_PATH_GOOD)
+            return true;
+    return false;
+}
+
+// The path that would be tried next stands in for the last good one.
+static void find_substitute(struct alb_paths_out *paths, const struct alb_path_out *out, alb_time now)
+{
+    struct alb_path_out *best = NULL;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        struct alb_path_out *other = &paths->path[i];
+        if (other != out && (!best || alb_psn_is_before(other->try_at, best->try_at)))
+            best = other;
+    }
+    if (best)
+        take_back(paths, best, now);
+}
+
+static void leave(struct alb_paths_out *paths, struct alb_path_out *out, alb_time now)
+{
+    if (!has_other_good(paths, out))
+        find_substitute(paths, out, now);
+    out->state = ALB_PATH_LEFT;
+    out->try_at = moment_of(now + away_ns(out));
+    out->back_off += out->back_off < BACK_OFF_MAX;
+}
+
+// True if something came that left after what is missed of the path: it is this path that has died, not the peer, nor
+// all paths.
+static bool others_live(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    return paths->is_heard && (int32_t)(paths->newest - out->since) > 0;
+}
+
+// ---- judgement --------------------------------------------------------------------------------------------
+
+// True if the other good paths may take over what it carries. One that has just been taken back may not: it would be
+// overrun, lose, and be left for it. And where most paths have been left, the few that are not may lose only because
+// they bear everything: then only one is left that bears less than twice its share of all paths.
+static bool is_replaceable(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    uint32_t weight = 0, good = 0;
+    uint64_t bytes = out->inflight_bytes;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const struct alb_path_out *other = &paths->path[i];
+        if (other == out || other->state != ALB_PATH_GOOD)
+            continue;
+        weight += other->weight;
+        bytes += other->inflight_bytes;
+        good++;
+    }
+    bool is_overrun = 2 * good < paths->count && 8ull * out->inflight_bytes * paths->count > 15 * bytes;
+    return weight >= out->weight && !is_overrun;
+}
+
+// How much the best of the other good paths loses, in 1/65536.
+static uint32_t others_lose(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    uint32_t part = UINT32_MAX;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const struct alb_path_out *other = &paths->path[i];
+        if (other == out || other->state != ALB_PATH_GOOD)
+            continue;
+        uint32_t lost = (other->recent_lost + PRIOR_LOST) * 65536u / (other->recent_sent + PRIOR_PACKETS);
+        part = ALB_MIN(part, lost);
+    }
+    return part;
+}
+
+// True if the path loses more than it should. Where others lose too, chance needs more room.
+static bool is_suspect(const struct alb_paths_out *paths, struct alb_path_out *out, uint32_t sent, uint32_t lost)
+{
+    if (!is_replaceable(paths, out)) {
+        out->suspicion = 0;
+        return false;
+    }
+    uint32_t part = others_lose(paths, out);
+    uint64_t more = out->suspicion + (uint64_t)lost * LOSS;
+    uint64_t less = (uint64_t)sent * (PACKET * 65536u + 2 * LOSS * part) / 65536;
+    uint64_t suspicion = more > less ? more - less : 0;
+    out->suspicion = (uint16_t)ALB_MIN(suspicion, (uint64_t)UINT16_MAX);
+    return out->suspicion >= BASE + (part <= 1024 ? part : 512 + part / 2);
+}
+
+static bool is_slow(uint32_t rtt_ns, uint32_t rtt_min_ns, uint32_t best_ns)
+{
+    return rtt_ns / SLOW_TIMES > best_ns && rtt_ns / SLOW_TIMES_OWN > rtt_min_ns && rtt_ns > best_ns + SLOW_NS;
+}
+
+// A path that slows shows it by a few samples, each longer than what came before lets expect, at a time when others are
+// fast: after a halt of the peer or of our own all are slow. One that slows little by little only weighs less.
+static bool slows(struct alb_paths_out *paths, struct alb_path_out *out, uint32_t sample_ns)
+{
+    uint32_t best_ns = paths->best_ns;
+    uint64_t expected_ns = out->rtt_ns + 3ull * out->rtt_var_ns;
+    bool is_one = best_ns > 0 && is_slow(sample_ns, out->rtt_min_ns, best_ns) && sample_ns > expected_ns;
+    paths->best_ns = best_ns ? ALB_MIN(best_ns, sample_ns) : sample_ns;
+    out->slow = is_one ? out->slow + 1 : 0;
+    if (out->slow < SLOW_SAMPLES)
+        return false;
+    out->slow = 0;
+    return is_replaceable(paths, out);
+}
+
+// The smallest round-trip time of good paths; measured: of this round only. 0: none.
+static uint32_t best_rtt_ns(const struct alb_paths_out *paths, bool measured)
+{
+    uint32_t best_ns = 0;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const struct alb_path_out *out = &paths->path[i];
+        if (out->state == ALB_PATH_GOOD && out->rtt_ns > 0 && (out->is_measured || !measured))
+            best_ns = best_ns ? ALB_MIN(best_ns, out->rtt_ns) : out->rtt_ns;
+    }
+    return best_ns;
+}
+
+static void weigh(struct alb_path_out *out, uint32_t best_ns)
+{
+    uint32_t weight = ALB_PATH_WEIGHT_MAX, sent = out->recent_sent;
+    if (out->rtt_ns > best_ns)
+        weight = (uint32_t)((uint64_t)weight * best_ns / out->rtt_ns);
+    if (sent >= SHARES_PACKETS) {
+        weight -= weight * ALB_MIN(8u * out->recent_lost, sent) / (2 * sent);
+        weight -= weight * out->recent_marked / (2 * sent);
+    }
+    weight = ALB_MIN(weight, 2u * out->weight);
+    out->weight = ALB_MAX(weight, (uint32_t)WEIGHT_MIN);
+}
+
+// Two round trips make a round.
+static void end_round(struct alb_paths_out *paths, uint32_t best_ns, alb_time now)
+{
+    for (uint32_t i = 0; i < paths->count; i++) {
+        struct alb_path_out *out = &paths->path[i];
+        if (out->state == ALB_PATH_GOOD) {
+            weigh(out, best_ns);
+            if (out->back_off > 0 && has_come(out->try_at, now)) {
+                out->back_off--;
+                out->try_at = moment_of(now + away_ns(out));
+            }
+        }
+        out->is_measured = false;
+    }
+    paths->round_at = alb_path_tick_of(now);
+    paths->best_ns = 0;
+}
+
+// The packets that tried the path have come, or not.
+static void end_trial(struct alb_paths_out *paths, struct alb_path_out *out, const struct alb_path_news *news,
+                      alb_time now)
+{
+    uint32_t sample_ns = news->rtt_sample_ns, best_ns = best_rtt_ns(paths, false);
+    if (out->recent_lost > 0) {
+        leave(paths, out, now);
+        return;
+    }
+    if (alb_path_is_waiting(out))
+        return;
+    if (sample_ns > 0 && best_ns > 0 && is_slow(sample_ns, out->rtt_min_ns, best_ns)) {
+        // Nothing of ours is in its way: if it stays like that, its route has become a longer one.
+        out->rtt_min_ns += (sample_ns - out->rtt_min_ns) / 4;
+        leave(paths, out, now);
+        return;
+    }
+    if (sample_ns > 0)
+        out->rtt_ns = sample_ns;
+    take_back(paths, out, now);
+}
+
+// True if what is told of the good path is a reason to leave it.
+static bool judge(struct alb_paths_out *paths, struct alb_path_out *out, const struct alb_path_news *news)
+{
+    bool is_left = is_suspect(paths, out, news->settled, news->lost);
+    return (news->rtt_sample_ns > 0 && slows(paths, out, news->rtt_sample_ns)) || is_left;
+}
+
+static void on_news(struct alb_paths_out *paths, uint16_t path, const struct alb_path_news *news, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    if (out->state == ALB_PATH_TRYING)
+        end_trial(paths, out, news, now);
+    else if (out->state == ALB_PATH_GOOD && judge(paths, out, news))
+        leave(paths, out, now);
+    uint32_t best_ns = best_rtt_ns(paths, true);
+    if (best_ns > 0 && alb_path_tick_of(now) - paths->round_at > best_ns >> 9)
+        end_round(paths, best_ns, now);
+}
+
+static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    uint32_t back_off = out->back_off;
+    bool is_dead = lost >= SILENT_PACKETS || out->is_silent || is_suspect(paths, out, lost, lost);
+    if (out->state != ALB_PATH_TRYING && (out->state != ALB_PATH_GOOD || !is_dead))
+        return;
+    leave(paths, out, now);
+    if (!others_live(paths, out))
+        out->back_off = back_off;
+}
+
+// ---- choice -----------------------------------------------------------------------------------------------
+
+// True if the path waits to be tried, and nothing that left by it is still to come.
+static bool is_due(const struct alb_path_out *out, alb_time now)
+{
+    if (out->state == ALB_PATH_GOOD || alb_path_is_waiting(out))
+        return false;
+    return out->state == ALB_PATH_TRYING || has_come(out->try_at, now);
+}
+
+// True if a packet on it now and then keeps what is known of it true.
+static bool is_forgotten(const struct alb_path_out *out)
+{
+    return out->state == ALB_PATH_GOOD && !out->is_measured && !alb_path_is_waiting(out);
+}
+
+static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now)
+{
+    uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count);
+    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(&paths->path[explored]);
+    uint16_t path = paths->current;
+    const struct alb_path_out *best = NULL;
+    uint16_t best_path = path;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        path = path + 1u < paths->count ? path + 1 : 0;
+        struct alb_path_out *out = &paths->path[path];
+        if (is_due(out, now)) {
+            out->state = ALB_PATH_TRYING;
+            begin_record(out);
+            return path;
+        }
+        if (out->state != ALB_PATH_GOOD)
+            continue;
+        uint64_t load = (uint64_t)out->inflight_bytes + bytes;
+        if (!best || load * best->weight < ((uint64_t)best->inflight_bytes + bytes) * out->weight) {
+            best = out;
+            best_path = path;
+        }
+    }
+    alb_assert(best);
+    return explores ? explored : best_path;
+}
+
+const struct alb_path_ops alb_path_adaptive = {
+    .name = "adaptive",
+    .pick = pick,
+    .on_news = on_news,
+    .on_silence = on_silence,
+};
