@@ -18,6 +18,7 @@
 #include "base/bitmap.h"
 #include "base/buddy.h"
 #include "base/siphash.h"
+#include "engine/credit.h"
 #include "engine/csa_expect.h"
 #include "engine/csa_loss.h"
 #include "engine/csa_path.h"
@@ -66,6 +67,7 @@ struct alb_assoc_live {
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
     uint32_t credit_bytes;                                         // that the peer lets us have in flight
+    struct alb_credit_in credit_in;                                // what we let him have
     uint32_t rtt_sample_ns, news_received, news_marked, news_lost; // since the window's policy last heard
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;
@@ -101,6 +103,7 @@ struct alb_csa_engine {
     struct alb_list starved; // senders whose association could not wake: the pool was empty
     struct alb_deadline sweep_timer;
     struct alb_csa_loss loss;
+    struct alb_credit_pool credit;
     uint64_t waiting_bytes; // of segments that came early
     struct alb_csa_replies replies;
     struct alb_list expect_groups;

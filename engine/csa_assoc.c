@@ -156,6 +156,7 @@ struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_asso
     live->engine = engine;
     live->is_used = true;
     live->credit_bytes = ALB_CSA_CREDIT_NONE;
+    alb_credit_in_init(&live->credit_in);
     live->rtt_ns = assoc->rtt_ns;
     alb_source_init(&live->source, alb_assoc_build);
     alb_list_init(&live->ready);
@@ -186,6 +187,7 @@ static void fall_asleep(struct alb_assoc_live *live)
     alb_wheel_disarm(&engine->wheel, &live->settle_timer.timer);
     alb_wheel_disarm(&engine->wheel, &live->pace_timer.timer);
     alb_list_remove(&live->link);
+    alb_credit_in_fini(&csa->credit, &live->credit_in);
     if (live->paths_in)
         alb_buddy_put(&csa->pool, live->paths_in, live->paths_in_count * sizeof(*live->paths_in));
     alb_buddy_put(&csa->pool, live->paths, alb_paths_out_bytes(live->paths->count));
@@ -368,11 +370,13 @@ void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *p
 
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now)
 {
-    return ALB_CSA_CREDIT_NONE;
+    return alb_credit_grant(&live->engine->csa->credit, &live->credit_in, now);
 }
 
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
 {
+    uint32_t rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
+    alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, rtt_ns, now);
 }
 
 enum alb_drop alb_assoc_on_pong(struct alb_assoc_live *live, uint16_t bytes, alb_time now)
@@ -385,14 +389,16 @@ enum alb_drop alb_assoc_on_pong(struct alb_assoc_live *live, uint16_t bytes, alb
 int alb_csa_engine_create(struct alb_engine *engine)
 {
     const struct alb_engine_config *config = &engine->config;
+    const struct alb_credit_ops *credit = alb_credit_find(config->credit);
     struct alb_csa_loss loss;
-    if (!alb_csa_loss_parse(config->loss, &loss))
+    if (!credit || !alb_csa_loss_parse(config->loss, &loss))
         return EINVAL;
     struct alb_csa_engine *csa = alb_engine_get_memory(engine, sizeof(*csa));
     if (!csa)
         return ENOMEM;
     engine->csa = csa;
     csa->loss = loss;
+    alb_credit_pool_init(&csa->credit, credit, config);
     alb_list_init(&csa->live);
     alb_list_init(&csa->starved);
     alb_deadline_init(&csa->sweep_timer, on_sweep);

@@ -35,6 +35,8 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .mtu_max_bytes = 4096,
         .gsi_index = ALB_GSI_QPN,
         .credit = "end-to-end",
+        .grant_min_bytes = 4 << 10,
+        .credit_interval_ns = ALB_NS_PER_MS,
         .path_max = 4,
         .rtt_target_ns = 2 * ALB_NS_PER_MS,
         .csa_payload_bytes = 65504,
@@ -95,7 +97,7 @@ static int check_config(const struct alb_engine_config *config)
     if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX ||
         config->window_min_bytes > config->window_start_bytes || config->window_start_bytes > config->window_max_bytes)
         return EINVAL;
-    if (config->rtt_target_ns == 0 || config->rtt_target_ns > 100 * ALB_NS_PER_S ||
+    if (config->credit_interval_ns == 0 || config->rtt_target_ns == 0 || config->rtt_target_ns > 100 * ALB_NS_PER_S ||
         !alb_dcqcn_config_is_valid(&config->dcqcn))
         return EINVAL;
     return 0;

@@ -52,6 +52,9 @@ struct alb_engine_config {
     const char *congestion;          // "aimd", "fixed", "none"; csa also "window", "dcqcn"
     const char *path;                // "single"
     const char *credit;              // "end-to-end", "off"
+    uint32_t receive_budget_bytes;   // what all peers together may have in flight to us; 0: no limit
+    uint32_t grant_min_bytes;        // but each of them so much
+    uint64_t credit_interval_ns;     // how long a peer is watched to see what it needs: some round trips
     uint32_t csa_payload_bytes;      // largest UDP payload of a packet, whatever the path carries
     uint32_t csa_pool_bytes;        // a power of two: state of what is in flight, and segments that wait for their turn
     uint32_t csa_early_bytes_max;   // of the latter

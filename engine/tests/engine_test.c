@@ -164,12 +164,15 @@ static void change(struct alb_engine_config *config, int what)
     case 29:
         config->dcqcn.gain_log2 = 0;
         break;
+    case 30:
+        config->credit_interval_ns = 0;
+        break;
     }
 }
 
 static void alb_engine_create__refuses(void **state)
 {
-    for (int what = 0; what < 30; what++) {
+    for (int what = 0; what < 31; what++) {
         struct ledger ledger = {0};
         struct alb_engine_config config = config_of(&ledger);
         struct alb_engine *engine;

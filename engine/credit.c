@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Shares are approximately max-min fair, and found without ever looking at all senders: each is weighed when an
+// interval of its own is over, or as soon as it has sent so much that its reserve must have been wrong.
+#include "engine/credit.h"
+
+#include "engine/engine.h"
+
+#include <string.h>
+
+enum {
+    INTERVALS_ACTIVE = 4, // without a packet, and it is no sender any more
+    STRETCH_MAX = 64,     // how much longer the interval of a far sender may be
+};
+
+const struct alb_credit_ops alb_credit_end_to_end = {.name = "end-to-end", .is_limited = true};
+const struct alb_credit_ops alb_credit_off = {.name = "off"};
+
+const struct alb_credit_ops *alb_credit_find(const char *name)
+{
+    static const struct alb_credit_ops *const all[] = {&alb_credit_end_to_end, &alb_credit_off};
+    for (size_t i = 0; name && i < ALB_COUNT(all); i++)
+        if (strcmp(all[i]->name, name) == 0)
+            return all[i];
+    return NULL;
+}
+
+void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_ops *ops,
+                          const struct alb_engine_config *config)
+{
+    *pool = (struct alb_credit_pool){
+        .budget_bytes = ops->is_limited ? config->receive_budget_bytes : 0,
+        .grant_min_bytes = config->grant_min_bytes,
+        .interval_ns = config->credit_interval_ns,
+    };
+    alb_list_init(&pool->senders);
+}
+
+void alb_credit_in_init(struct alb_credit_in *in)
+{
+    *in = (struct alb_credit_in){0};
+    alb_list_init(&in->link);
+}
+
+// ---- who shares ---------------------------------------------------------------------------------------------------
+
+static uint32_t tick_of(alb_time moment)
+{
+    return (uint32_t)(moment >> 10);
+}
+
+// Differences of less than an hour; who has been still for longer has been taken out long ago, if anybody else sends.
+static uint64_t age_ns(const struct alb_credit_in *in, alb_time now)
+{
+    return (uint64_t)(tick_of(now) - in->since) << 10;
+}
+
+static bool is_bulk(const struct alb_credit_in *in)
+{
+    return in->reserved_bytes == ALB_CSA_CREDIT_NONE;
+}
+
+static void put_reserve(struct alb_credit_pool *pool, struct alb_credit_in *in)
+{
+    if (is_bulk(in))
+        pool->bulk_count--;
+    else
+        pool->reserved_bytes -= in->reserved_bytes;
+    in->reserved_bytes = 0;
+}
+
+static void take_reserve(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes)
+{
+    in->reserved_bytes = bytes;
+    if (is_bulk(in))
+        pool->bulk_count++;
+    else
+        pool->reserved_bytes += bytes;
+}
+
+static void leave(struct alb_credit_pool *pool, struct alb_credit_in *in)
+{
+    put_reserve(pool, in);
+    alb_list_remove(&in->link);
+    in->bytes = 0;
+    pool->count--;
+}
+
+static void forget_silent(struct alb_credit_pool *pool, alb_time now)
+{
+    while (!alb_list_is_empty(&pool->senders)) {
+        struct alb_credit_in *oldest = ALB_LIST_ENTRY(pool->senders.next, struct alb_credit_in, link);
+        if (age_ns(oldest, now) < (uint64_t)oldest->interval_ns * INTERVALS_ACTIVE)
+            return;
+        leave(pool, oldest);
+    }
+}
+
+void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in)
+{
+    if (alb_list_is_linked(&in->link))
+        leave(pool, in);
+}
+
+// What each of the bulk senders gets, if this one is among them; at least an equal share of all.
+static uint32_t share_bytes(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
+{
+    bool is_new = !alb_list_is_linked(&in->link);
+    uint64_t reserved = pool->reserved_bytes - (is_new || is_bulk(in) ? 0 : in->reserved_bytes);
+    uint32_t bulk = pool->bulk_count + (is_new || !is_bulk(in));
+    uint32_t equal = pool->budget_bytes / (pool->count + is_new);
+    uint32_t share = reserved < pool->budget_bytes ? (uint32_t)(pool->budget_bytes - reserved) / bulk : 0;
+    share = ALB_MAX(share, equal);
+    return ALB_MAX(share, pool->grant_min_bytes);
+}
+
+// ---- what is heard ------------------------------------------------------------------------------------------------
+
+static void begin_interval(const struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t rtt_ns, alb_time now)
+{
+    uint64_t ns = ALB_MAX(2ull * rtt_ns, pool->interval_ns);
+    ns = ALB_MIN(ns, pool->interval_ns * STRETCH_MAX);
+    in->interval_ns = (uint32_t)ALB_MIN(ns, (uint64_t)UINT32_MAX);
+    in->bytes = 0;
+    in->since = tick_of(now);
+}
+
+// An interval of this sender is over: what it has in flight at a time, twice, is what it may need.
+static void weigh(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t elapsed_ns, uint32_t rtt_ns,
+                  alb_time now)
+{
+    uint64_t round_ns = rtt_ns == 0 ? in->interval_ns : rtt_ns;
+    uint64_t need = 2 * (uint64_t)in->bytes;
+    if (elapsed_ns > round_ns)
+        need = need * (round_ns >> 8) / (elapsed_ns >> 8);
+    uint32_t share = share_bytes(pool, in);
+    put_reserve(pool, in);
+    take_reserve(pool, in, need < share ? (uint32_t)need : ALB_CSA_CREDIT_NONE);
+    begin_interval(pool, in, rtt_ns, now);
+    alb_list_remove(&in->link);
+    alb_list_push_back(&pool->senders, &in->link);
+}
+
+void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
+                          alb_time now)
+{
+    if (pool->budget_bytes == 0)
+        return;
+    forget_silent(pool, now);
+    if (!alb_list_is_linked(&in->link)) {
+        alb_list_push_back(&pool->senders, &in->link);
+        pool->count++;
+        begin_interval(pool, in, rtt_ns, now);
+        take_reserve(pool, in, 0);
+    }
+    in->bytes += bytes;
+    uint64_t elapsed_ns = age_ns(in, now);
+    if (elapsed_ns >= in->interval_ns || (!is_bulk(in) && in->bytes > in->reserved_bytes))
+        weigh(pool, in, elapsed_ns, rtt_ns, now);
+}
+
+uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
+{
+    if (pool->budget_bytes == 0)
+        return ALB_CSA_CREDIT_NONE;
+    forget_silent(pool, now);
+    return share_bytes(pool, in);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Credits, end to end: a receiver's buffer divided among those who send to it, so that many senders at once do not
+// overrun what one socket holds. A sender has no more in flight than the peer's last grant, and always may send one
+// packet.
+//
+// Only the receiver keeps something for it. Senders that have been heard of in the last intervals share the budget.
+// Those that use little, as their bytes in a round trip show, keep twice of what they use in reserve; the rest is
+// shared by the others, and is what everybody is granted: so one that sends a word now and then costs a bulk sender
+// nothing, and may begin to send much without asking. When many of them do so at once it is too much for one round
+// trip, until each has its share.
+#pragma once
+
+#include "base/list.h"
+#include "wire/csa.h"
+
+struct alb_engine_config;
+
+struct alb_credit_ops {
+    const char *name;
+    bool is_limited;
+};
+
+extern const struct alb_credit_ops alb_credit_end_to_end;
+extern const struct alb_credit_ops alb_credit_off;
+
+const struct alb_credit_ops *alb_credit_find(const char *name); // NULL: no such policy
+
+// A receiver's.
+struct alb_credit_pool {
+    uint32_t budget_bytes; // 0: no limit
+    uint32_t grant_min_bytes;
+    uint64_t interval_ns;
+    struct alb_list senders; // that have sent lately, the one heard of longest ago first
+    uint32_t count;          // of them
+    uint32_t bulk_count;     // of them: those that share what is not in reserve
+    uint64_t reserved_bytes; // for the others
+};
+
+// What it knows of one sender; in no list before it has sent anything, and when it has not for long.
+struct alb_credit_in {
+    struct alb_list link;
+    uint32_t since;          // when its interval began, in ticks of 1024 ns
+    uint32_t interval_ns;    // the pool's, or two round trips
+    uint32_t bytes;          // since then
+    uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is one of those that share
+};
+
+void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_ops *ops,
+                          const struct alb_engine_config *config);
+void alb_credit_in_init(struct alb_credit_in *in);
+// Before it ends.
+void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in);
+
+// A packet of so many bytes came. rtt_ns: a round trip to that sender; 0: not known.
+void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
+                          alb_time now);
+// How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any.
+uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
