@@ -57,6 +57,13 @@ static bool fits_type(const struct alb_csa_segment *segment, enum alb_csa_type t
     return (type == ALB_CSA_RESPONSE) == (segment->op == ALB_CSA_READ_DATA || segment->op == ALB_CSA_RESULT);
 }
 
+// A shared receive queue is named where there are some to choose from, and there only.
+static bool names_queue(const struct alb_csa_segment *segment, const struct alb_qp *qp, bool is_response)
+{
+    bool names = segment->flags & ALB_CSA_XRC;
+    return is_response || names == (qp->type == ALB_QPT_XRC_RECV);
+}
+
 static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
     const struct alb_csa_segment *segment = &frame->segment;
@@ -67,7 +74,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
         return drop;
     struct alb_qp *qp = csa->qp;
     struct alb_stream_in *in = is_response ? &csa->in_responses : &csa->in_requests;
-    if (!takes(qp->type, is_response) || !fits_type(segment, frame->type))
+    if (!takes(qp->type, is_response) || !fits_type(segment, frame->type) || !names_queue(segment, qp, is_response))
         return ALB_DROP_BAD_SERVICE;
     drop = alb_csa_admit(arrival, csa, is_response ? NULL : segment);
     if (drop != ALB_DROP_NONE)
@@ -223,8 +230,10 @@ static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cur
         if (drop != ALB_DROP_NONE)
             count_drop(arrival, &frame, drop, now);
     }
-    if (drop != ALB_DROP_NONE)
-        count_drop(arrival, &frame, drop, now);
+    if (drop == ALB_DROP_NONE)
+        return;
+    alb_engine_count_drop(arrival->engine, drop);
+    alb_trace_add(arrival->engine, ALB_TRACE_drop, 0, arrival->header.sequence, drop, 0, now);
 }
 
 // ---- a packet -------------------------------------------------------------------------------------------------------
@@ -266,13 +275,16 @@ enum alb_drop alb_csa_rx(struct alb_engine *engine, const struct alb_datagram *d
     struct alb_csa_arrival arrival = {.engine = engine, .datagram = datagram};
     struct alb_csa_cursor cursor;
     bool ends = false;
+    if (alb_addr_is_multicast(&datagram->local.addr))
+        return ALB_DROP_WRONG_LOCAL;
     enum alb_drop drop = alb_csa_decode(datagram->bytes, datagram->length, &arrival.header, &cursor);
     if (drop == ALB_DROP_NONE)
         drop = alb_csa_admit_packet(&arrival, cursor, &ends, now);
     if (drop != ALB_DROP_NONE || ends)
         return drop;
     on_frames(&arrival, cursor, now);
-    if (arrival.is_proven && arrival.live)
+    // Also what left before its sender had heard of us, or it would be counted as lost.
+    if (arrival.live && arrival.header.source_epoch == arrival.assoc->peer_epoch)
         note_path(&arrival, now);
     return ALB_DROP_NONE;
 }

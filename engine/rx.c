@@ -53,12 +53,21 @@ static enum alb_drop deliver_copies(struct alb_engine *engine, const struct alb_
     return ALB_DROP_NONE;
 }
 
+static enum alb_drop receive_csa(struct alb_engine *engine, const struct alb_datagram *datagram,
+                                 struct alb_packet *packet, alb_time now)
+{
+    enum alb_drop drop = alb_csa_rx(engine, datagram, now);
+    if (drop != ALB_DROP_NONE) // for the trace
+        packet->roce = (struct alb_roce){.opcode = ALB_UD_SEND_ONLY};
+    return drop;
+}
+
 static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagram *datagram, struct alb_packet *packet,
                              alb_time now)
 {
     uint32_t payload_offset;
     if (engine->csa && alb_csa_is_packet(datagram->bytes, datagram->length))
-        return alb_csa_rx(engine, datagram, now);
+        return receive_csa(engine, datagram, packet, now);
     enum alb_drop drop =
         alb_roce_decode(datagram->bytes, datagram->length, &packet->roce, &payload_offset, &packet->payload_bytes);
     if (drop != ALB_DROP_NONE)

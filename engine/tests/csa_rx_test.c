@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Packets in, most of them hostile. Side 0 makes them, side 1 receives.
+#include "engine/tests/csa_pair.h"
+
+#include "base/prng.h"
+
+#include <stdlib.h>
+
+static int greeted(void **state)
+{
+    csa_pair_setup(state);
+    csa_pair_greet(*state); // PSN 0 of the stream is used
+    return 0;
+}
+#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
+
+static int32_t cumulative(struct csa_pair *c)
+{
+    return alb_psn_diff(c->csa[1]->in_requests.cumulative, csa_pair_psn(0));
+}
+
+static uint64_t dropped(const struct csa_pair *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < ALB_DROP_COUNT; i++)
+        sum += csa_pair_drops(c, 1, i);
+    return sum;
+}
+
+static struct alb_csa_segment small_write(struct csa_pair *c, int32_t offset)
+{
+    return csa_pair_write(c, 0, offset, 0, 8, 8, ALB_CSA_LAST);
+}
+
+// ---- frames ---------------------------------------------------------------------------------------------------------
+
+static void frames__are_acted_upon_in_order(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    csa_pair_make(c, 0, &made);
+    for (int32_t i = 1; i < 5; i++) {
+        struct alb_csa_segment segment = small_write(c, i);
+        segment.va += 8 * (uint32_t)i;
+        csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
+    }
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(cumulative(c), 5);
+    assert_memory_equal(c->pair->hosts[1].memory + 8, "12345678123456781234567812345678", 32);
+    assert_int_equal(dropped(c), 0);
+}
+
+// What stood before it counts.
+static void frames__one_that_is_not_understood_ends_the_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    static const uint8_t unknown[12] = {0x7f};
+    struct alb_csa_segment first = small_write(c, 1), second = small_write(c, 2);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &first, "12345678");
+    csa_pair_add_bytes(&made, unknown, sizeof(unknown));
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &second, "12345678");
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(cumulative(c), 2);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_UNKNOWN_OPCODE), 1);
+    assert_int_equal(dropped(c), 1);
+}
+
+static void frames__one_that_is_refused_does_not_end_the_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment first = small_write(c, 1), second = first;
+    first.dest_qpn++;
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &first, "12345678");
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &second, "12345678");
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(cumulative(c), 2);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_UNKNOWN_QP), 1);
+}
+
+// Cut anywhere, a packet is counted as dropped, or what is left of it is whole.
+static void frames__cut_short(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    const struct alb_csa_report report = {
+        .qpn = alb_qp_number(c->qps[1]), .cumulative = 5, .word_count = 3, .held = {1, 2, 3}, .number = 1};
+    const struct alb_csa_paths paths = {.count = 3};
+    const struct alb_csa_probe probe = {.dest_qpn = alb_qp_number(c->qps[1])};
+    struct alb_csa_segment segment = small_write(c, -1); // a duplicate
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
+    csa_pair_add_report(&made, &report);
+    csa_pair_add_paths(&made, &paths);
+    csa_pair_add_probe(&made, &probe);
+    for (uint32_t length = ALB_CSA_OUTER_BYTES; length <= made.length; length++) {
+        struct csa_made cut = made;
+        cut.length = length;
+        csa_pair_arrive(c, 0, &cut);
+    }
+    for (uint32_t length = 0; length < ALB_CSA_OUTER_BYTES; length++) {
+        uint8_t *bytes = malloc(length + 1);
+        memcpy(bytes, made.bytes, length);
+        struct alb_datagram datagram = {.peer = made.peer, .local = made.local, .bytes = bytes, .length = length};
+        uint64_t before = dropped(c);
+        alb_engine_rx(c->engines[1], &datagram, 1, c->pair->now);
+        assert_int_equal(dropped(c), before + 1);
+        free(bytes);
+    }
+    assert_int_equal(cumulative(c), 1);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+}
+
+// Any bytes at all: nothing is written outside of what the peer may write, and memory stays bounded.
+static void frames__of_noise(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_prng prng;
+    alb_prng_init(&prng, 4242);
+    size_t most = c->pair->hosts[1].bytes_held;
+    for (uint32_t run = 0; run < 20000; run++) {
+        struct csa_made made;
+        struct alb_csa_segment segment = small_write(c, (int32_t)alb_prng_below(&prng, 40));
+        const struct alb_csa_report report = {.qpn = alb_qp_number(c->qps[1]), .word_count = 2, .held = {5, 6}};
+        const struct alb_csa_paths paths = {.count = 2};
+        csa_pair_make(c, 0, &made);
+        csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
+        csa_pair_add_report(&made, &report);
+        csa_pair_add_paths(&made, &paths);
+        for (uint32_t flips = 1 + alb_prng_below(&prng, 6); flips > 0; flips--)
+            made.bytes[ALB_CSA_OUTER_BYTES + alb_prng_below(&prng, made.length - ALB_CSA_OUTER_BYTES)] =
+                (uint8_t)alb_prng_u64(&prng);
+        csa_pair_arrive(c, 0, &made);
+        if (run % 64 == 0) {
+            pair_send(c->pair, 1);
+            while (pair_count(c->pair, 1))
+                pair_lose(c->pair, 1);
+        }
+    }
+    assert_true(c->pair->hosts[1].bytes_held <= most);
+    assert_true(c->engines[1]->csa->waiting_bytes <= c->engines[1]->config.csa_early_bytes_max);
+    pair_check_guards(c->pair);
+}
+
+// ---- for whom -------------------------------------------------------------------------------------------------------
+
+static void expect_drop(struct csa_pair *c, struct csa_made *made, enum alb_drop drop)
+{
+    uint64_t before = csa_pair_drops(c, 1, drop), all = dropped(c);
+    csa_pair_arrive(c, 0, made);
+    assert_int_equal(csa_pair_drops(c, 1, drop), before + 1);
+    assert_int_equal(dropped(c), all + 1);
+}
+
+static void make_write(struct csa_pair *c, struct csa_made *made, const struct alb_csa_segment *segment)
+{
+    csa_pair_make(c, 0, made);
+    csa_pair_add_segment(made, ALB_CSA_REQUEST, segment, "12345678");
+}
+
+static void qp__must_be_connected_to_the_sender(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 1);
+    struct alb_qp *fresh = pair_qp(c->pair, 1, ALB_QPT_RC), *ud = pair_qp(c->pair, 1, ALB_QPT_UD);
+    struct alb_qp_attr attr = pair_attr(c->pair, 1, NULL);
+    assert_int_equal(pair_move(c->pair, ud, ALB_QPS_RTS, &attr), 0);
+    segment.dest_qpn = alb_qp_number(fresh);
+    make_write(c, &made, &segment);
+    expect_drop(c, &made, ALB_DROP_WRONG_QP_STATE);
+    segment.dest_qpn = alb_qp_number(ud);
+    make_write(c, &made, &segment);
+    expect_drop(c, &made, ALB_DROP_BAD_SERVICE);
+    segment.dest_qpn = 0x010000 | (alb_qp_number(c->qps[1]) & 0xffff); // in another slot
+    make_write(c, &made, &segment);
+    expect_drop(c, &made, ALB_DROP_UNKNOWN_QP);
+    // Connected to somebody else.
+    attr = pair_attr(c->pair, 1, c->qps[0]);
+    attr.av.peer = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, 77});
+    assert_int_equal(pair_move(c->pair, fresh, ALB_QPS_RTR, &attr), 0);
+    segment.dest_qpn = alb_qp_number(fresh);
+    make_write(c, &made, &segment);
+    expect_drop(c, &made, ALB_DROP_WRONG_PEER);
+    assert_int_equal(cumulative(c), 1);
+}
+
+static void peer__another_address_or_slot_is_a_stranger(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 1);
+    make_write(c, &made, &segment);
+    made.peer.addr = alb_addr_from_ipv4((const uint8_t[]){10, 9, 9, 9});
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    make_write(c, &made, &segment);
+    made.header.source_slot = 1;
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    make_write(c, &made, &segment);
+    made.local.addr = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, 9});
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    make_write(c, &made, &segment);
+    made.header.dest_slot = 1;
+    expect_drop(c, &made, ALB_DROP_WRONG_PEER);
+    make_write(c, &made, &segment);
+    made.header.source_epoch ^= 1;
+    expect_drop(c, &made, ALB_DROP_BAD_EPOCH);
+    assert_int_equal(cumulative(c), 1);
+    assert_int_equal(pair_send(c->pair, 1), 0);
+}
+
+// ---- who has not shown who he is ------------------------------------------------------------------------------------
+
+// Nothing but a queue pair's first message counts.
+static void proof__is_the_first_message(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 1);
+    const struct alb_csa_report report = {.qpn = alb_qp_number(c->qps[1]), .cumulative = csa_pair_psn(1), .number = 1};
+    const struct alb_csa_paths paths = {.credit_bytes = 1};
+    const struct alb_csa_probe probe = {.dest_qpn = alb_qp_number(c->qps[1]), .next = csa_pair_psn(0)};
+    static const uint8_t ping[4] = {ALB_CSA_PING}, cnp[4] = {ALB_CSA_CNP};
+    pair_settle(c->pair);
+    make_write(c, &made, &segment); // the second one
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_report(&made, &report);
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_paths(&made, &paths);
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_probe(&made, &probe);
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_bytes(&made, ping, 4);
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_bytes(&made, cnp, 4);
+    expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
+    assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
+    assert_int_equal(c->csa[1]->bound_epoch, 0);
+    assert_int_equal(pair_send(c->pair, 1), 0);
+    segment = small_write(c, 0);
+    make_write(c, &made, &segment);
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(cumulative(c), 1);
+    assert_int_equal(c->csa[1]->bound_epoch, c->engines[0]->csa->epoch);
+}
+
+// A sender fills its window before it has heard of us: those packets are not lost.
+static void path__counts_what_came_before_the_peer_knew_us(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 10 * CSA_PAIR_SEGMENT);
+    assert_int_equal(pair_send(c->pair, 0), 10);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(csa_pair_live(c, 1)->paths_in[0].received, 10);
+    pair_settle(c->pair);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair);
+    assert_int_equal(csa_pair_live(c, 0)->paths->path[0].recent_lost, 0);
+    assert_int_equal(csa_pair_live(c, 0)->paths->path[0].received_seen, 11);
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------------
+
+static void reset__for_who_means_another_life(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct csa_seen seen;
+    struct alb_csa_segment segment = small_write(c, 1);
+    make_write(c, &made, &segment);
+    made.header.destination_epoch ^= 1;
+    expect_drop(c, &made, ALB_DROP_BAD_EPOCH);
+    assert_int_equal(cumulative(c), 1);
+    assert_int_equal(pair_send(c->pair, 1), 1);
+    csa_pair_look(c, 1, 0, &seen);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.frames[0].type, ALB_CSA_RESET);
+    assert_int_equal(seen.frames[0].reset.epoch, made.header.destination_epoch);
+    assert_true(pair_peek(c->pair, 1, 0)->datagram.length <= made.length + 3);
+}
+
+static void reset__no_more_than_a_few_at_a_time(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 1);
+    make_write(c, &made, &segment);
+    made.header.destination_epoch ^= 1;
+    for (uint32_t i = 0; i < 1000; i++)
+        csa_pair_arrive(c, 0, &made);
+    assert_int_equal(pair_send(c->pair, 1), ALB_CSA_REPLIES);
+}
+
+// It could not be answered from there, and every member of the group would answer.
+static void reset__never_to_what_was_sent_to_a_group(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 1);
+    make_write(c, &made, &segment);
+    made.header.destination_epoch ^= 1;
+    made.local.addr = alb_addr_from_ipv4((const uint8_t[]){239, 0, 0, 1});
+    expect_drop(c, &made, ALB_DROP_WRONG_LOCAL);
+    assert_int_equal(pair_send(c->pair, 1), 0);
+}
+
+static void ping__is_answered_with_its_length(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_frame frame;
+    static const uint8_t ping[104] = {ALB_CSA_PING, 0, 0, 100};
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_bytes(&made, ping, sizeof(ping));
+    csa_pair_arrive(c, 0, &made);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PONG, &frame), 1);
+    assert_int_equal(frame.pong_bytes, ALB_CSA_OUTER_BYTES + sizeof(ping) + ALB_ICRC_BYTES);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, NULL), 1);
+}
+
+static void marks__are_counted_by_path(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_frame frame;
+    for (int32_t i = 1; i < 6; i++) {
+        struct alb_csa_segment segment = small_write(c, i);
+        segment.flags |= ALB_CSA_REPORT_NOW;
+        make_write(c, &made, &segment);
+        made.header.sequence = alb_psn_add(made.header.sequence, i - 1);
+        made.traffic_class = i % 2 ? ALB_ECN_CE : ALB_ECN_ECT0;
+        csa_pair_arrive(c, 0, &made);
+    }
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, &frame), 1);
+    assert_int_equal(frame.paths.count, 1);
+    assert_int_equal(frame.paths.entries[0].received, 6);
+    assert_int_equal(frame.paths.entries[0].marked, 3);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_ecn_marked_pkts), 3);
+}
+
+// ---- XRC ------------------------------------------------------------------------------------------------------------
+
+static void xrc__a_shared_receive_queue_is_named_or_it_is_no_request(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_xrcd *xrcd;
+    assert_int_equal(alb_xrcd_create(c->engines[1], &xrcd), 0);
+    struct alb_qp_init init = {.type = ALB_QPT_XRC_RECV, .xrcd = xrcd};
+    struct alb_qp *recv = pair_qp_with(c->pair, 1, &init);
+    struct alb_qp_attr attr = pair_attr(c->pair, 1, c->qps[0]);
+    assert_int_equal(pair_move(c->pair, recv, ALB_QPS_RTR, &attr), 0);
+    struct alb_csa_segment segment = small_write(c, 0);
+    segment.dest_qpn = alb_qp_number(recv);
+    make_write(c, &made, &segment);
+    expect_drop(c, &made, ALB_DROP_BAD_SERVICE);
+    segment = small_write(c, 1); // and the other way about
+    segment.flags |= ALB_CSA_XRC;
+    make_write(c, &made, &segment);
+    expect_drop(c, &made, ALB_DROP_BAD_SERVICE);
+    assert_int_equal(cumulative(c), 1);
+    // It never asks, so nothing answers it.
+    struct alb_csa_segment answer = {
+        .op = ALB_CSA_RESULT, .flags = ALB_CSA_LAST, .dest_qpn = alb_qp_number(recv), .psn = csa_pair_psn(1)};
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_segment(&made, ALB_CSA_RESPONSE, &answer, NULL);
+    expect_drop(c, &made, ALB_DROP_BAD_SERVICE);
+    assert_int_equal(alb_qp_destroy(recv), 0);
+    assert_int_equal(alb_xrcd_destroy(xrcd), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GREETED_TEST(frames__are_acted_upon_in_order),
+        GREETED_TEST(frames__one_that_is_not_understood_ends_the_packet),
+        GREETED_TEST(frames__one_that_is_refused_does_not_end_the_packet),
+        GREETED_TEST(frames__cut_short),
+        GREETED_TEST(frames__of_noise),
+        GREETED_TEST(qp__must_be_connected_to_the_sender),
+        GREETED_TEST(peer__another_address_or_slot_is_a_stranger),
+        CSA_PAIR_TEST(proof__is_the_first_message),
+        CSA_PAIR_TEST(path__counts_what_came_before_the_peer_knew_us),
+        GREETED_TEST(reset__for_who_means_another_life),
+        GREETED_TEST(reset__no_more_than_a_few_at_a_time),
+        GREETED_TEST(reset__never_to_what_was_sent_to_a_group),
+        GREETED_TEST(ping__is_answered_with_its_length),
+        GREETED_TEST(marks__are_counted_by_path),
+        GREETED_TEST(xrc__a_shared_receive_queue_is_named_or_it_is_no_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
