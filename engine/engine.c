@@ -187,18 +187,6 @@ static void count_sent(struct alb_engine *engine, const struct alb_tx *tx)
     engine->stats->sum.counter[ALB_STAT_sent_bytes] += bytes;
 }
 
-int alb_engine_state_sizes(const char *transport, struct alb_engine_state_sizes *sizes)
-{
-    if (!is_transport(transport))
-        return EINVAL;
-    *sizes = (struct alb_engine_state_sizes){
-        .association_idle_bytes = sizeof(struct alb_peer),
-        .association_active_bytes = sizeof(struct alb_peer),
-        .qp_bytes = sizeof(struct alb_qp),
-    };
-    return 0;
-}
-
 uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time now)
 {
     struct alb_tx_builder builder;

@@ -129,15 +129,16 @@ const char *alb_engine_policy_name(const char *transport, enum alb_policy policy
 // True if a configuration may say so: such a name, with parameters that it has.
 bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text);
 
-// Memory that an engine keeps per peer and per queue pair, without rings, whose sizes the program chooses.
+// Memory that an engine keeps per peer and per queue pair, without rings, whose sizes the program chooses, and without
+// what is in flight.
 struct alb_engine_state_sizes {
-    uint32_t association_idle_bytes;   // a peer with whom nothing is in flight
-    uint32_t association_active_bytes; // one with whom something is, whatever it is
+    uint32_t association_idle_bytes;   // a peer with whom nothing is under way
+    uint32_t association_active_bytes; // one with whom something is, all paths in use both ways
     uint32_t qp_bytes;
 };
 
 // EINVAL: no such transport.
-int alb_engine_state_sizes(const char *transport, struct alb_engine_state_sizes *sizes);
+int alb_engine_state_sizes(const struct alb_engine_config *config, struct alb_engine_state_sizes *sizes);
 
 // ---- what the engine has to say ---------------------------------------------------------------------------
 

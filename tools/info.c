@@ -63,7 +63,7 @@ static json_t *policies_of(const struct alb_engine_config *config)
 static json_t *state_of(const struct alb_engine_config *config)
 {
     struct alb_engine_state_sizes sizes = {0};
-    alb_engine_state_sizes(config->transport, &sizes);
+    alb_engine_state_sizes(config, &sizes);
     return json_pack("{s:i, s:i, s:i}", "association_idle_bytes", (int)sizes.association_idle_bytes,
                      "association_active_bytes", (int)sizes.association_active_bytes, "queue_pair_bytes",
                      (int)sizes.qp_bytes);

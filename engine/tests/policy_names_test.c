@@ -2,7 +2,6 @@
 // What is listed can be configured.
 #include "engine/tests/fixture.h"
 
-#include <errno.h>
 #include <string.h>
 
 static void policy_name__nobody_knows_others(void **state)
@@ -56,23 +55,13 @@ static void policy_is_valid__names_and_parameters(void **state)
     assert_false(alb_engine_policy_is_valid("tcp", ALB_POLICY_PATH, "single"));
 }
 
-static void state_sizes__of_each_transport(void **state)
-{
-    struct alb_engine_state_sizes sizes;
-    assert_int_equal(alb_engine_state_sizes("tcp", &sizes), EINVAL);
-    assert_int_equal(alb_engine_state_sizes("rc", &sizes), 0);
-    assert_true(sizes.qp_bytes > 0);
-    assert_int_equal(alb_engine_state_sizes("csa", &sizes), 0);
-    assert_in_range(sizes.association_idle_bytes, 1, sizes.association_active_bytes);
-    assert_true(sizes.qp_bytes > 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policy_name__nobody_knows_others), cmocka_unit_test(policy_name__default_first),
-        cmocka_unit_test(policy_name__each_once),           cmocka_unit_test(policy_is_valid__names_and_parameters),
-        cmocka_unit_test(state_sizes__of_each_transport),
+        cmocka_unit_test(policy_name__nobody_knows_others),
+        cmocka_unit_test(policy_name__default_first),
+        cmocka_unit_test(policy_name__each_once),
+        cmocka_unit_test(policy_is_valid__names_and_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
