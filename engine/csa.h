@@ -339,6 +339,10 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
 bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now);
 // To be sent again, if it is in flight; the bytes that are not in flight any more are the caller's to release.
 uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn);
+// It does not go again after all: what has become of it is for the peer to say.
+void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);
+// The peer was heard of it more than a round trip after it last left, and does not hold it.
+bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn psn, alb_time now);
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out);
 
 // ---- csa_in.c: the receiving half -------------------------------------------------------------------------
@@ -400,6 +404,8 @@ uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_typ
                                  const struct alb_csa_segment *segment);
 // No request begins any more: asks for the report that one of those to come would have asked for.
 void alb_csa_requester_drain(struct alb_csa *csa, alb_time now);
+// Adds a bare probe.
+enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_packet *packet);
 enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
 // Something of the request stream was acknowledged.
 void alb_csa_on_acked(struct alb_csa *csa, alb_time now);

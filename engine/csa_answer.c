@@ -94,11 +94,17 @@ static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answ
     return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);
 }
 
-// Its memory is gone. That is said when those before it have been answered, since the peer takes the oldest one without
-// an answer for what is refused.
-static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_time now)
+// The segment's memory is gone. That is said when those before it have been answered, since the peer takes the oldest
+// one without an answer for what is refused. It may hold the segment and only not be heard: then it is asked.
+static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_psn psn, alb_time now)
 {
+    struct alb_stream_out *out = &csa->responses;
     alb_psn request_psn = answer->request_psn;
+    if (psn != out->next && !alb_stream_out_is_surely_missing(out, psn, now)) {
+        alb_stream_out_leave(out, psn);
+        out->probe_is_due = true;
+        return ALB_CSA_FILL_DONE;
+    }
     if (answer != answer_at(csa, 0) || csa->is_refusing)
         return ALB_CSA_FILL_NONE;
     alb_csa_stop_answering(csa);
@@ -136,7 +142,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
     segment.payload_bytes = alb_segmenter_bytes(answer->length, answer->segment_bytes, k, 1);
     if (answer->op == ALB_CSA_READ &&
         read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source) != ALB_OUTCOME_OK)
-        return refuse(csa, answer, packet->now);
+        return refuse(csa, answer, psn, packet->now);
     uint32_t unasked_bytes = out->unasked_bytes;
     if (is_last)
         segment.flags |= ALB_CSA_LAST;
@@ -164,6 +170,8 @@ enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_pack
     alb_psn psn;
     if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR && !csa->is_refusing)
         return ALB_CSA_FILL_NONE;
+    if (out->probe_is_due)
+        return alb_csa_send_probe(out, packet);
     if (alb_stream_out_take_probe(out, &psn)) {
         enum alb_csa_fill fill = send_segment(csa, psn, true, packet);
         out->has_probe_psn = fill == ALB_CSA_FILL_PACKET || fill == ALB_CSA_FILL_BATCH;

@@ -204,6 +204,22 @@ uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
     return bytes;
 }
 
+void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn)
+{
+    struct alb_sent *sent = alb_stream_out_at(out, psn);
+    alb_assert(sent->state == ALB_SENT_LOST);
+    out->lost_count--;
+    sent->state = ALB_SENT_FLYING;
+    sent->bytes = 0;
+}
+
+bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn psn, alb_time now)
+{
+    const struct alb_sent *sent = alb_stream_out_at(out, psn);
+    alb_time age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6;
+    return out->reported_at + age_ns > now + alb_assoc_rtt_ns(out->csa->assoc);
+}
+
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;

@@ -112,13 +112,14 @@ static alb_time patience_ns(const struct alb_stream_in *in)
 void alb_stream_in_watch(struct alb_stream_in *in, alb_time now)
 {
     struct alb_assoc_live *live = in->csa->assoc->live;
+    const struct alb_csa_loss_ops *loss = in->csa->qp->engine->csa->loss.ops;
     if (!alb_stream_in_misses(in) || in->waits_rnr) {
         alb_list_remove(&in->open_link);
         return; // the timer finds nothing to do
     }
-    if (!alb_list_is_linked(&in->open_link) && live)
+    if (!alb_list_is_linked(&in->open_link) && live && loss->reports_settled)
         alb_list_push_back(&live->open, &in->open_link);
-    if (!alb_timer_is_armed(&in->tail_timer.timer) && in->csa->qp->engine->csa->loss.ops->watches_tail)
+    if (!alb_timer_is_armed(&in->tail_timer.timer) && loss->watches_tail)
         alb_wheel_arm(&in->csa->qp->engine->wheel, &in->tail_timer.timer, now + patience_ns(in));
 }
 
@@ -133,8 +134,10 @@ void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now)
         alb_wheel_arm(wheel, &deadline->timer, due);
         return;
     }
-    if (in->asks >= ASKS_MAX)
+    if (in->asks >= ASKS_MAX) {
+        alb_list_remove(&in->open_link); // the association may fall asleep
         return;
+    }
     in->asks++;
     in->asked_at = now;
     alb_qp_count(in->csa->qp, ALB_STAT_tail_asks, 1);

@@ -305,9 +305,10 @@ static bool may_send(const struct alb_csa *csa)
     return (state == ALB_QPS_RTS || state == ALB_QPS_SQD) && !csa->is_waiting_rnr;
 }
 
-static enum alb_csa_fill send_probe(struct alb_csa *csa, struct alb_csa_packet *packet)
+enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_packet *packet)
 {
-    const struct alb_csa_probe probe = {.dest_qpn = csa->qp->attr.dest_qpn, .next = csa->requests.next};
+    const struct alb_csa_probe probe = {
+        .is_response = out->is_response, .dest_qpn = out->csa->qp->attr.dest_qpn, .next = out->next};
     uint8_t frame_room[ALB_CSA_FRAME_MAX];
     uint32_t bytes = alb_csa_encode_probe(&probe, frame_room);
     if (!alb_csa_packet_fits(packet, bytes + 3))
@@ -316,7 +317,7 @@ static enum alb_csa_fill send_probe(struct alb_csa *csa, struct alb_csa_packet *
     if (!frame)
         return packet->frames > 0 ? ALB_CSA_FILL_PACKET : ALB_CSA_FILL_BATCH;
     memcpy(frame, frame_room, bytes);
-    csa->requests.probe_is_due = false;
+    out->probe_is_due = false;
     return ALB_CSA_FILL_DONE;
 }
 
@@ -336,7 +337,7 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
     if (!may_send(csa))
         return ALB_CSA_FILL_NONE;
     if (out->probe_is_due)
-        return send_probe(csa, packet);
+        return alb_csa_send_probe(out, packet);
     if (alb_stream_out_take_probe(out, &psn)) {
         enum alb_csa_fill fill = send_again(csa, psn, true, packet);
         out->has_probe_psn = fill != ALB_CSA_FILL_DONE && fill != ALB_CSA_FILL_NONE;
