@@ -40,7 +40,6 @@ int alb_device_configure(const char *name, const struct alb_device_options *opti
     if (!kind)
         return ENODEV;
     alb_engine_config_transport(config, kind->transport);
-    config->path = "single";
     config->gsi_index = kind->gsi_index;
     if (!kind->has_choice)
         return 0;
