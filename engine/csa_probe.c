@@ -42,14 +42,21 @@ void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
         alb_wheel_arm(&out->csa->qp->engine->wheel, &out->probe_timer.timer, due);
 }
 
-// The newest segment that the peer is not known to hold; false: it holds all. A peer that has never been heard knows us
-// by a queue pair's first message only (csa_admit.c), so there it is the oldest.
+static bool find_oldest(const struct alb_stream_out *out, alb_psn *psn)
+{
+    for (*psn = out->una; *psn != out->next; *psn = alb_psn_next(*psn))
+        if (alb_stream_out_at(out, *psn)->state != ALB_SENT_HELD)
+            return true;
+    return false;
+}
+
+// The newest segment that the peer is not known to hold; false: it holds all. Every other time the oldest, which a peer
+// can take that takes nothing before its turn, or has no room. A peer that has never been heard knows us by a queue
+// pair's first message only (csa_admit.c).
 static bool find_segment(const struct alb_stream_out *out, alb_psn *psn)
 {
-    if (out->csa->assoc->peer_epoch == 0 && out->una != out->next) {
-        *psn = out->una;
-        return true;
-    }
+    if (out->csa->assoc->peer_epoch == 0 || out->probes % 2 == 1)
+        return find_oldest(out, psn);
     for (*psn = out->next; *psn != out->una;) {
         *psn = alb_psn_add(*psn, -1);
         if (alb_stream_out_at(out, *psn)->state != ALB_SENT_HELD)
