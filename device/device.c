@@ -164,6 +164,7 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
     config.csa_margin_min_ns = MARGIN_MIN_NS;
     config.csa_probe_min_ns = PROBE_MIN_NS;
+    config.receive_budget_bytes = alb_socket_receive_bytes(&device->port.own[0]);
     config.trace_records = device->has_trace ? ALB_TRACE_FILE_RECORDS : 0;
     if (getrandom(config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
         return EIO;

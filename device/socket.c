@@ -203,3 +203,12 @@ void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting)
     else
         set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, is_fragmenting ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
 }
+
+uint32_t alb_socket_receive_bytes(const struct alb_socket *sock)
+{
+    int bytes = 0;
+    socklen_t size = sizeof(bytes);
+    if (getsockopt(sock->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) != 0 || bytes < 0)
+        return 0;
+    return (uint32_t)bytes / 2; // Linux tells twice what may be used
+}

@@ -58,3 +58,6 @@ union alb_sockaddr {
 socklen_t alb_sockaddr_encode(const struct alb_endpoint *endpoint, union alb_sockaddr *sockaddr);
 // False if it is neither IPv4 nor IPv6.
 bool alb_sockaddr_decode(const union alb_sockaddr *sockaddr, struct alb_endpoint *endpoint);
+
+// Payload that a socket holds for us until it is received, about: the kernel counts what it needs besides.
+uint32_t alb_socket_receive_bytes(const struct alb_socket *socket);
