@@ -365,7 +365,9 @@ static inline bool alb_stream_in_misses(const struct alb_stream_in *in)
 
 void alb_stream_in_owe_report(struct alb_stream_in *in);
 void alb_stream_in_forget_report(struct alb_stream_in *in);
-void alb_stream_in_fill_report(struct alb_stream_in *in, struct alb_csa_report *report);
+void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_report *report);
+// That report leaves.
+void alb_stream_in_reported(struct alb_stream_in *in);
 // After something came: keeps the association's list of halves that miss something, and the tail timer.
 void alb_stream_in_watch(struct alb_stream_in *in, alb_time now);
 void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now);

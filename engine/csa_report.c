@@ -40,17 +40,16 @@ static uint8_t syndrome_of(const struct alb_stream_in *in)
     return in->syndrome;
 }
 
-void alb_stream_in_fill_report(struct alb_stream_in *in, struct alb_csa_report *report)
+void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_report *report)
 {
     *report = (struct alb_csa_report){
         .is_response = in->is_response,
         .is_overdue = in->is_overdue,
-        .number = ++in->report_number,
+        .number = (uint8_t)(in->report_number + 1),
         .syndrome = syndrome_of(in),
         .qpn = in->csa->qp->attr.dest_qpn,
         .cumulative = in->cumulative,
     };
-    in->owes_nak = in->is_overdue = false;
     uint32_t span = (uint32_t)alb_psn_diff(in->highest, in->cumulative);
     if (span == 0 || span > (1u << 23))
         return;
@@ -59,6 +58,13 @@ void alb_stream_in_fill_report(struct alb_stream_in *in, struct alb_csa_report *
     for (uint32_t i = 0; i < span; i++)
         if (alb_bitmap_test(in->held, alb_psn_add(in->cumulative, (int32_t)i) & (in->capacity - 1)))
             alb_bitmap_set(report->held, i);
+}
+
+void alb_stream_in_reported(struct alb_stream_in *in)
+{
+    in->report_number++;
+    in->owes_nak = in->is_overdue = false;
+    alb_list_remove(&in->report_link);
 }
 
 // ---- holes ----------------------------------------------------------------------------------------------------------

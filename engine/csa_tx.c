@@ -31,6 +31,7 @@ static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool
 // Fills one packet from the senders in line. PACKET: it is full; BATCH: so is the batch; NONE: there is no more.
 static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
+    const struct alb_stream_out *served = NULL;
     while (!alb_list_is_empty(&live->ready)) {
         struct alb_stream_out *out = ALB_LIST_ENTRY(live->ready.next, struct alb_stream_out, link);
         uint32_t segments_before = packet->frames;
@@ -39,12 +40,19 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
             alb_csa_count_frames(out->csa->qp, packet->frames - segments_before);
         switch (fill) {
         case ALB_CSA_FILL_DONE:
+            served = out;
             break;
         case ALB_CSA_FILL_NONE:
             retire(live, out, false);
             break;
         case ALB_CSA_FILL_WINDOW:
-            retire(live, out, true);
+            if (out != served) {
+                retire(live, out, true);
+                break;
+            }
+            served = NULL; // who had the last of the window waits behind the others
+            alb_list_remove(&out->link);
+            alb_list_push_back(&live->ready, &out->link);
             break;
         case ALB_CSA_FILL_PACKET: // the next packet is another's
             alb_list_remove(&out->link);
@@ -74,24 +82,19 @@ static uint8_t *control_frame(struct alb_csa_packet *packet, uint32_t bytes)
 static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *packet)
 {
     struct alb_csa_report report;
-    struct alb_stream_in *again = NULL; // in another packet
     while (!alb_list_is_empty(&live->reports)) {
         struct alb_stream_in *in = ALB_LIST_ENTRY(live->reports.next, struct alb_stream_in, report_link);
         alb_stream_in_fill_report(in, &report);
         uint8_t *frame = control_frame(packet, alb_csa_report_bytes(report.word_count));
-        if (!frame) {
-            in->report_number--;
+        if (!frame)
             return false;
-        }
         alb_csa_encode_report(&report, frame);
-        alb_list_remove(&in->report_link);
-        if (!in->is_response && in->csa->farewells > 0 && in->csa->farewells-- > 0)
-            again = in;
+        alb_stream_in_reported(in);
         alb_qp_count(in->csa->qp, ALB_STAT_ack_sent, 1);
-        if (again) {
+        if (!in->is_response && in->csa->farewells > 0) { // once more, in another packet
+            in->csa->farewells--;
             alb_csa_packet_close(packet);
-            alb_stream_in_owe_report(again);
-            again = NULL;
+            alb_stream_in_owe_report(in);
         }
     }
     return true;
@@ -100,14 +103,17 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
 static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
     struct alb_csa_paths paths = {.credit_bytes = alb_assoc_credit(live, now)};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < live->paths_in_count; i++)
+        count += alb_path_in_has_news(&live->paths_in[i]);
+    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(count));
+    if (!frame)
+        return false;
     for (uint32_t i = 0; i < live->paths_in_count; i++) {
         struct alb_path_in *in = &live->paths_in[i];
         if (alb_path_in_has_news(in))
             alb_path_in_tell(in, (uint8_t)i, now, &paths.entries[paths.count++]);
     }
-    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(paths.count));
-    if (!frame)
-        return false;
     alb_csa_encode_paths(&paths, frame);
     live->paths_are_due = false;
     return true;

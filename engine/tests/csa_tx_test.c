@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What leaves, in which packets, and who goes first.
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+static int greeted(void **state)
+{
+    csa_pair_setup(state);
+    csa_pair_greet(*state);
+    return 0;
+}
+#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
+
+static void end(struct csa_pair *c)
+{
+    void *state = c;
+    csa_pair_teardown(&state);
+}
+
+// A further connection beside the first.
+static void connect(struct csa_pair *c, struct alb_qp *qps[2], void (*change)(struct alb_qp_attr *attr, int side))
+{
+    pair_connect(c->pair, ALB_QPT_RC, qps, change);
+    pair_settle(c->pair);
+}
+
+static void ask(struct csa_pair *c, struct alb_qp *qp, uint32_t length)
+{
+    assert_int_equal(pair_ask(c->pair, qp, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, length), 0);
+}
+
+static void lose_all(struct csa_pair *c, int side)
+{
+    while (pair_count(c->pair, side))
+        pair_lose(c->pair, side);
+}
+
+// ---- gathering ------------------------------------------------------------------------------------------------------
+
+static void gather__small_requests_share_a_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    for (uint32_t i = 0; i < 10; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 8);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    csa_pair_look(c, 0, 0, &seen);
+    assert_int_equal(seen.count, 10);
+    for (uint32_t i = 0; i < 10; i++)
+        assert_int_equal(seen.frames[i].segment.psn, alb_psn_add(csa_pair_psn(0), 1 + (int32_t)i));
+    pair_settle(c->pair);
+    for (uint32_t i = 0; i < 10; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+}
+
+static void gather__requests_of_several_queue_pairs(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    struct alb_qp *others[2];
+    connect(c, others, NULL);
+    ask(c, c->qps[0], 8);
+    ask(c, others[0], 8);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    csa_pair_look(c, 0, 0, &seen);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.frames[0].segment.dest_qpn, alb_qp_number(c->qps[1]));
+    assert_int_equal(seen.frames[1].segment.dest_qpn, alb_qp_number(others[1]));
+}
+
+static void gather__lengths_that_are_no_multiple_of_four(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    static const uint32_t lengths[] = {1, 2, 3, 5, 7, 0, 13};
+    for (uint32_t i = 0; i < ALB_COUNT(lengths); i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, lengths[i]);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    csa_pair_look(c, 0, 0, &seen);
+    assert_int_equal(seen.count, ALB_COUNT(lengths));
+    for (uint32_t i = 0; i < ALB_COUNT(lengths); i++) {
+        assert_int_equal(seen.frames[i].segment.payload_bytes, lengths[i]);
+        assert_memory_equal(seen.frames[i].segment.payload, c->pair->hosts[0].memory, lengths[i]);
+    }
+    assert_int_equal(pair_peek(c->pair, 0, 0)->datagram.length % 4, 0);
+    pair_settle(c->pair);
+    assert_memory_equal(c->pair->hosts[1].memory, c->pair->hosts[0].memory, 13);
+}
+
+static void gather__no_packet_is_longer_than_the_path_carries(void **state)
+{
+    struct csa_pair *c = *state;
+    for (uint32_t i = 0; i < 16; i++)
+        csa_pair_ask(c, i % 3 ? ALB_WR_RDMA_WRITE : ALB_WR_RDMA_READ, i, ALB_SEND_SIGNALED, 100 + 211 * i);
+    for (uint32_t round = 0; round < 20; round++) {
+        for (int side = 0; side < 2; side++) {
+            pair_send(c->pair, side);
+            for (uint32_t i = 0; i < pair_count(c->pair, side); i++)
+                assert_true(pair_peek(c->pair, side, i)->datagram.length + ALB_ICRC_BYTES <=
+                            c->csa[side]->assoc->payload_max);
+            pair_deliver_all(c->pair, side);
+        }
+    }
+    for (uint32_t i = 0; i < 16; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+}
+
+static void set_class(struct alb_qp_attr *attr, int side)
+{
+    attr->av.traffic_class = 0x48;
+    attr->av.hop_limit = 3;
+}
+
+// A packet has one traffic class and hop limit.
+static void gather__not_across_traffic_classes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *others[2];
+    connect(c, others, set_class);
+    ask(c, c->qps[0], 8);
+    ask(c, others[0], 8);
+    ask(c, c->qps[0], 8);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    uint32_t with_class = pair_peek(c->pair, 0, 0)->datagram.traffic_class >> 2 == 0x12 ? 0 : 1;
+    assert_int_equal(pair_peek(c->pair, 0, with_class)->datagram.traffic_class, 0x48 | ALB_ECN_ECT0);
+    assert_int_equal(pair_peek(c->pair, 0, with_class)->datagram.hop_limit, 3);
+    assert_int_equal(pair_peek(c->pair, 0, !with_class)->datagram.traffic_class, ALB_ECN_ECT0);
+    assert_int_equal(pair_peek(c->pair, 0, !with_class)->datagram.hop_limit, 64);
+}
+
+// ---- what is said about the other direction -------------------------------------------------------------------------
+
+// Paths stand before the reports that are judged by them; one report tells all that was asked for.
+static void control__goes_with_data(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    for (uint32_t i = 0; i < 3; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 8);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 9, ALB_SEND_SIGNALED, 4096, 8), 0);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(pair_send(c->pair, 1), 1);
+    csa_pair_look(c, 1, 0, &seen);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(seen.frames[0].type, ALB_CSA_REQUEST);
+    assert_int_equal(seen.frames[1].type, ALB_CSA_PATHS);
+    assert_int_equal(seen.frames[2].type, ALB_CSA_REPORT);
+    assert_int_equal(seen.frames[2].report.cumulative, alb_psn_add(csa_pair_psn(0), 4));
+}
+
+// ---- a batch that is too small --------------------------------------------------------------------------------------
+
+// Whatever runs out first, all of it leaves in the end, in whole packets.
+static void batch__full_in_every_place(void **state)
+{
+    for (uint32_t bytes = 640; bytes < 1600; bytes += 24)
+        for (uint32_t iovs = 12; iovs < 40; iovs += 9) {
+            struct csa_pair *c = csa_pair_new(NULL, NULL);
+            csa_pair_greet(c);
+            for (int side = 0; side < 2; side++) {
+                c->pair->hosts[side].tx.bytes_capacity = bytes;
+                c->pair->hosts[side].tx.iov_capacity = iovs;
+                c->pair->hosts[side].tx.segment_capacity = 1 + bytes / 24 % 3;
+            }
+            for (uint32_t i = 0; i < 12; i++)
+                csa_pair_ask(c, i % 4 == 3 ? ALB_WR_RDMA_READ : ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED,
+                             1 + i * 37 % 300 + (i % 5 == 0 ? 1500 : 0));
+            pair_settle(c->pair);
+            pair_pass(c->pair, 2 * ALB_NS_PER_MS);
+            pair_settle(c->pair);
+            for (uint32_t i = 0; i < 12; i++)
+                csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+            assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
+            assert_int_equal(csa_pair_live(c, 0)->paths->path[0].inflight_bytes, 0);
+            assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
+            end(c);
+        }
+}
+
+static void use_go_back_n(struct alb_engine_config *config)
+{
+    config->loss = "go-back-n";
+}
+
+// What a report has to say is not forgotten when the batch has no room for it.
+static void batch__full_for_a_report(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_go_back_n, NULL);
+    struct alb_csa_frame frame;
+    csa_pair_greet(c);
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    uint8_t number = c->csa[1]->in_requests.report_number;
+    struct alb_tx *tx = &c->pair->hosts[1].tx;
+    uint32_t bytes = tx->bytes_capacity;
+    tx->bytes_capacity = ALB_ROCE_HEADER_MAX + 8 + 20; // for the PATHS, or less
+    for (uint32_t i = 0; i < 5; i++)
+        alb_engine_tx(c->engines[1], tx, c->pair->now);
+    tx->bytes_capacity = bytes;
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame), 1);
+    assert_int_equal(frame.report.number, (uint8_t)(number + 1));
+    assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, &frame), 1);
+    assert_int_equal(frame.paths.count, 1); // and so are the news of paths
+    end(c);
+}
+
+// ---- a window that many share ---------------------------------------------------------------------------------------
+
+static void use_a_small_window(struct alb_engine_config *config)
+{
+    config->window_start_bytes = config->window_min_bytes = config->window_max_bytes = CSA_PAIR_CHARGE;
+}
+
+static uint32_t turns_of(const struct csa_pair *c, struct alb_qp *qp)
+{
+    return (uint32_t)alb_psn_diff(alb_csa_of(qp)->requests.next, csa_pair_psn(0));
+}
+
+// Each time there is room for one segment, another queue pair gets it.
+static void window__is_shared_fairly(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_a_small_window, NULL);
+    struct alb_qp *qps[3][2] = {{c->qps[0], c->qps[1]}};
+    csa_pair_greet(c);
+    connect(c, qps[1], NULL);
+    connect(c, qps[2], NULL);
+    uint32_t before[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        before[i] = turns_of(c, qps[i][0]);
+        ask(c, qps[i][0], 20 * CSA_PAIR_SEGMENT);
+    }
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_int_equal(pair_send(c->pair, 0), 1);
+        pair_deliver_all(c->pair, 0);
+        pair_send(c->pair, 1);
+        pair_deliver_all(c->pair, 1);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t turns = turns_of(c, qps[i][0]) - before[i];
+        assert_in_range(turns, 9, 11);
+    }
+    pair_settle(c->pair);
+    for (uint32_t i = 0; i < 3; i++)
+        csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_true(csa_pair_stat(c, 0, ALB_STAT_window_stalls) > 0);
+    end(c);
+}
+
+// Full packets are given out in turn as well.
+static void packets__go_round(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_seen seen;
+    struct alb_qp *others[2];
+    connect(c, others, NULL);
+    ask(c, c->qps[0], 4 * CSA_PAIR_SEGMENT);
+    ask(c, others[0], 4 * CSA_PAIR_SEGMENT);
+    assert_int_equal(pair_send(c->pair, 0), 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        csa_pair_look(c, 0, i, &seen);
+        assert_int_equal(seen.frames[0].segment.dest_qpn, alb_qp_number(i % 2 ? others[1] : c->qps[1]));
+    }
+    lose_all(c, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GREETED_TEST(gather__small_requests_share_a_packet),
+        GREETED_TEST(gather__requests_of_several_queue_pairs),
+        GREETED_TEST(gather__lengths_that_are_no_multiple_of_four),
+        GREETED_TEST(gather__no_packet_is_longer_than_the_path_carries),
+        GREETED_TEST(gather__not_across_traffic_classes),
+        GREETED_TEST(control__goes_with_data),
+        cmocka_unit_test(batch__full_in_every_place),
+        cmocka_unit_test(batch__full_for_a_report),
+        cmocka_unit_test(window__is_shared_fairly),
+        GREETED_TEST(packets__go_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
