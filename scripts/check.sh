@@ -10,23 +10,33 @@ extent=${2:?usage: check.sh BUILD quick|all}
 logs=$build/check
 . scripts/parts.sh
 
+csa_faults='loss=1%,reorder=2%,duplicate=0.5%'
 faults='loss=1%,duplicate=0.1%,reorder=1%,corrupt=0.01%'
 part unit 900 ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -LE slow
 case $extent in
 quick)
-    part e2e 600 python3 tests/e2e/table.py --build "$build" --quick
+    part e2e 900 python3 tests/e2e/table.py --build "$build" --quick --device all
     part multicast 300 python3 tests/e2e/multicast.py --build "$build" --quick
     ;;
 all)
     part slow 1800 ctest --test-dir "$build" --output-on-failure -L slow --no-tests=ignore
     part e2e 3600 python3 tests/e2e/table.py --build "$build"
     part e2e-faults 3600 python3 tests/e2e/table.py --build "$build" --quick --faults "$faults"
-    part multicast 300 python3 tests/e2e/multicast.py --build "$build"
-    part capture 300 python3 tests/e2e/capture.py --build "$build"
-    part kill 900 python3 tests/e2e/kill.py --build "$build"
-    part crowd 900 python3 tests/e2e/crowd.py --build "$build"
     part stacks 1800 python3 tests/stacks/run.py --build "$build"
     part stacks-faults 3600 python3 tests/stacks/run.py --build "$build" --faults 'loss=0.5%,reorder=1%'
+    part e2e-albedo0 3600 python3 tests/e2e/table.py --build "$build" --device albedo0
+    part e2e-albedo0-faults 3600 python3 tests/e2e/table.py --build "$build" --device albedo0 --faults "$csa_faults"
+    part stacks-albedo0 1800 python3 tests/stacks/run.py --build "$build" --device albedo0
+    part stacks-albedo0-faults 3600 python3 tests/stacks/run.py --build "$build" --device albedo0 --faults "$csa_faults"
+    for device in roce0 albedo0; do
+        part "multicast-$device" 300 python3 tests/e2e/multicast.py --build "$build" --device "$device"
+        part "capture-$device" 300 python3 tests/e2e/capture.py --build "$build" --device "$device"
+        part "kill-$device" 900 python3 tests/e2e/kill.py --build "$build" --device "$device"
+        part "crowd-$device" 900 python3 tests/e2e/crowd.py --build "$build" --device "$device"
+    done
+    part loss 300 python3 bench/loss.py --build "$build" --check
+    part paths 300 python3 bench/paths.py --build "$build" --check
+    part incast 300 python3 bench/incast.py --build "$build" --check
     part pyverbs 1800 python3 tests/conformance/run_pyverbs.py --build "$build"
     ;;
 *)
