@@ -102,9 +102,9 @@ enum alb_edge_stat alb_outbox_reason(int error)
 // messages last it goes in fragments, where the ICRC leaves the identification out. Errors: those of sendmsg(2).
 static int send_in_fragments(struct alb_outbox *outbox, const struct msghdr *header)
 {
-    alb_socket_set_fragmenting(outbox->socket, true);
+    alb_socket_set_fragmenting(outbox->socket, true, 0);
     int error = alb_sys_sendmsg(outbox->socket->fd, header) >= 0 ? 0 : errno;
-    alb_socket_set_fragmenting(outbox->socket, false);
+    alb_socket_set_fragmenting(outbox->socket, false, 0);
     alb_edge_count(outbox->stats, ALB_EDGE_tx_fragmented, !error);
     return error;
 }
@@ -115,7 +115,7 @@ static enum alb_edge_stat send_one(struct alb_outbox *outbox, uint32_t i, const 
     int error = alb_sys_sendmsg(outbox->socket->fd, header) >= 0 ? 0 : errno;
     if (error == EMSGSIZE) {
         note_too_big(outbox, i);
-        if (outbox->icrc_ones)
+        if (outbox->icrc_ones && !outbox->is_whole[i])
             error = send_in_fragments(outbox, header);
     }
     return error ? alb_outbox_reason(error) : ALB_EDGE_tx_datagrams;
@@ -236,9 +236,20 @@ static uint8_t hop_limit_to_say(struct alb_outbox *outbox, const struct alb_outb
     return hop_limit == socket->hop_limit ? 0 : hop_limit;
 }
 
+// A message that alone waits, and is longer than its path carries, of which only the engine knows.
+static void flush_in_fragments(struct alb_outbox *outbox, uint32_t payload_max)
+{
+    uint32_t datagrams = outbox->datagrams[0];
+    alb_socket_set_fragmenting(outbox->socket, true, payload_max);
+    alb_outbox_flush(outbox);
+    alb_socket_set_fragmenting(outbox->socket, false, 0);
+    alb_edge_count(outbox->stats, ALB_EDGE_tx_fragmented, datagrams);
+}
+
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message)
 {
-    if (outbox->count == ALB_OUTBOX_MESSAGES || (outbox->count > 0 && outbox->socket != message->socket))
+    if (outbox->count == ALB_OUTBOX_MESSAGES ||
+        (outbox->count > 0 && (outbox->socket != message->socket || message->fragment_bytes)))
         alb_outbox_flush(outbox);
     uint8_t hop_limit = hop_limit_to_say(outbox, message);
     int traffic_class = traffic_class_to_say(outbox, message);
@@ -248,6 +259,7 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
     outbox->bursts[i] = message->burst;
     outbox->datagrams[i] = message->datagrams;
     outbox->copies[i] = message->copy;
+    outbox->is_whole[i] = message->is_whole;
     *header = (struct msghdr){
         .msg_name = &outbox->names[i],
         .msg_namelen = alb_sockaddr_encode(message->peer, &outbox->names[i]),
@@ -261,6 +273,8 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         flatten(outbox, i, message);
     add_controls(header, alb_addr_is_ipv4(&message->peer->addr), traffic_class, hop_limit, message->segment_bytes);
     outbox->bytes += message->length;
-    if (outbox->bytes >= ALB_OUTBOX_BYTES)
+    if (message->fragment_bytes)
+        flush_in_fragments(outbox, message->fragment_bytes);
+    else if (outbox->bytes >= ALB_OUTBOX_BYTES)
         alb_outbox_flush(outbox);
 }

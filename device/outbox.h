@@ -19,7 +19,9 @@ struct alb_outbox_message {
     const struct alb_endpoint *peer;
     uint8_t traffic_class;
     uint8_t hop_limit;
-    uint32_t segment_bytes; // 0: one datagram; else the kernel cuts it into datagrams of this size
+    bool is_whole;           // as the burst's
+    uint16_t fragment_bytes; // likewise
+    uint32_t segment_bytes;  // 0: one datagram; else the kernel cuts it into datagrams of this size
     uint32_t datagrams;
     struct iovec *iov; // stays valid until the outbox is flushed
     uint32_t iov_count;
@@ -49,6 +51,7 @@ struct alb_outbox {
     struct iovec flat_iov[ALB_OUTBOX_MESSAGES]; // of the messages that lie in one piece
     uint8_t flat[ALB_OUTBOX_MESSAGES][ALB_OUTBOX_FLAT_BYTES];
     const struct alb_burst *bursts[ALB_OUTBOX_MESSAGES];
+    bool is_whole[ALB_OUTBOX_MESSAGES];
     struct alb_line_datagram *copies[ALB_OUTBOX_MESSAGES];
     uint32_t datagrams[ALB_OUTBOX_MESSAGES];
 };

@@ -14,6 +14,9 @@
 // Asked for; the kernel gives what net.core.rmem_max allows. Half of it is payload, the rest the kernel's own overhead.
 #define BUFFER_BYTES (4 << 20)
 
+#define IPV6_UDP_BYTES 48
+#define IPV6_MTU_LEAST 1280 // RFC 8200; the kernel takes no less
+
 socklen_t alb_sockaddr_encode(const struct alb_endpoint *endpoint, union alb_sockaddr *sockaddr)
 {
     memset(&sockaddr->storage, 0, sizeof(struct sockaddr_in6));
@@ -196,12 +199,15 @@ void alb_socket_set_traffic_class(struct alb_socket *sock, uint8_t traffic_class
         sock->traffic_class = traffic_class;
 }
 
-void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting)
+void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting, uint32_t payload_max)
 {
-    if (alb_addr_is_ipv4(&sock->local.addr))
+    if (alb_addr_is_ipv4(&sock->local.addr)) { // routers cut it if we do not
         set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, is_fragmenting ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
-    else
-        set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, is_fragmenting ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
+        return;
+    }
+    uint32_t mtu = is_fragmenting && payload_max ? ALB_MAX(payload_max + IPV6_UDP_BYTES, (uint32_t)IPV6_MTU_LEAST) : 0;
+    set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, is_fragmenting ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
+    set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU, (int)mtu); // 0: the route's
 }
 
 uint32_t alb_socket_receive_bytes(const struct alb_socket *sock)

@@ -46,8 +46,9 @@ void alb_socket_set_hop_limit(struct alb_socket *socket, uint8_t hop_limit);
 // Likewise their traffic class, ECN bits included.
 void alb_socket_set_traffic_class(struct alb_socket *socket, uint8_t traffic_class);
 
-// Lets the kernel cut datagrams that are larger than the path's MTU into fragments, or forbids it again.
-void alb_socket_set_fragmenting(struct alb_socket *socket, bool is_fragmenting);
+// Lets IP cut datagrams that are larger than the path's MTU into fragments, or forbids it again. payload_max: UDP
+// payload that the path carries, if the kernel does not know it; else 0.
+void alb_socket_set_fragmenting(struct alb_socket *socket, bool is_fragmenting, uint32_t payload_max);
 
 union alb_sockaddr {
     struct sockaddr any;

@@ -65,6 +65,8 @@ static struct alb_outbox_message message_of(struct alb_socket *socket, const str
         .peer = &burst->peer,
         .traffic_class = burst->traffic_class,
         .hop_limit = burst->hop_limit,
+        .is_whole = burst->is_whole,
+        .fragment_bytes = burst->fragment_bytes,
     };
 }
 
@@ -146,6 +148,8 @@ static void send_copy(struct alb_sender *sender, struct alb_line_datagram *copy,
         .peer = &copy->peer,
         .traffic_class = copy->traffic_class,
         .hop_limit = copy->hop_limit,
+        .is_whole = copy->is_whole,
+        .fragment_bytes = copy->fragment_bytes,
         .datagrams = 1,
         .copy = copy,
     };

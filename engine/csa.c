@@ -77,7 +77,7 @@ static int connect(struct alb_csa *csa)
         return EBUSY;
     }
     if (av->path_payload_max)
-        alb_assoc_set_payload(engine, assoc, av->path_payload_max);
+        alb_mtu_told(engine, assoc, av->path_payload_max);
     disconnect(csa);
     csa->assoc = assoc;
     return 0;

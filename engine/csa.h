@@ -11,6 +11,7 @@
 //     csa_out.c        sending half of a stream                          csa_in.c         receiving half
 //     csa_report.c     what a receiving half tells, and when             csa_probe.c      silence
 //     csa_expect.c     what is announced to come
+//     csa_mtu.c        how long packets may be
 //     csa_assoc.c      associations                                      csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
 #pragma once
@@ -21,6 +22,7 @@
 #include "engine/credit.h"
 #include "engine/csa_expect.h"
 #include "engine/csa_loss.h"
+#include "engine/csa_mtu.h"
 #include "engine/csa_path.h"
 #include "engine/csa_reply.h"
 #include "engine/deadline.h"
@@ -46,12 +48,15 @@ struct alb_assoc {
     uint32_t peer_epoch;         // 0: not known
     uint32_t dead_epoch;         // the one before, which is over; 0: none
     alb_psn sequence;            // that paths begin behind when it wakes
-    uint32_t payload_max;        // largest UDP payload of a packet to it, ICRC included
+    uint16_t payload_max;        // largest UDP payload of a packet to it, ICRC included
+    uint16_t payload_limit;      // that the routes, or else the engine, would carry
     struct alb_assoc_live *live; // NULL: idle
     uint32_t rtt_ns;             // the last one known; 0: none
     uint8_t slot;
-    uint8_t local; // index of the engine's address
-    uint8_t reserved[6];
+    uint8_t local;    // index of the engine's address
+    bool is_mtu_told; // payload_limit is the routes'
+    uint8_t mtu_wait; // sweeps before longer packets are tried again
+    uint8_t reserved[4];
 };
 
 // What it has besides while packets come and go.
@@ -80,7 +85,8 @@ struct alb_assoc_live {
     bool is_used;         // since the last sweep
     uint8_t reset_reason; // a RESET is due
     uint32_t reset_epoch;
-    uint16_t pong_bytes; // a PONG is due
+    uint16_t pong_bytes;               // a PONG is due
+    struct alb_mtu_search *mtu_search; // NULL: no sizes are tried
     alb_time paths_said_at;
     struct alb_dcqcn_np np;
     struct alb_deadline settle_timer;
@@ -112,12 +118,9 @@ struct alb_csa_engine {
 int alb_csa_engine_create(struct alb_engine *engine);
 void alb_csa_engine_destroy(struct alb_engine *engine);
 
-// UDP datagrams of so many bytes reach the peer whole.
-void alb_assoc_set_payload(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);
 // What the peer may have in flight to us.
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-enum alb_drop alb_assoc_on_pong(struct alb_assoc_live *live, uint16_t bytes, alb_time now);
 
 // The association with the peer engine of that slot, made if need be; NULL when the table is full.
 struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,

@@ -10,7 +10,6 @@ _Static_assert(sizeof(struct alb_assoc) == 64, "an idle association is one cache
 enum {
     SWEEP_NS = 1000000000,    // an association that was not used between two sweeps goes idle
     RTT_UNKNOWN_NS = 1000000, // before any was measured
-    PAYLOAD_MIN_BYTES = 512,  // what every network carries (RFC 791: 576 with headers)
 };
 
 // ---- the table ------------------------------------------------------------------------------------------------------
@@ -91,10 +90,10 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
         .next = *bucket,
         .refs = 1,
         .sequence = alb_rng_u64(&engine->rng) & ALB_PSN_MASK,
-        .payload_max = engine->config.csa_payload_bytes,
         .slot = slot,
         .local = (uint8_t)index,
     };
+    alb_mtu_begin(engine, assoc);
     *bucket = (uint32_t)(assoc - csa->assocs) + 1;
     return assoc;
 }
@@ -183,6 +182,7 @@ static void fall_asleep(struct alb_assoc_live *live)
     live->assoc->sequence = alb_paths_out_last(live->paths);
     live->assoc->rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
     live->assoc->live = NULL;
+    alb_mtu_stop(live);
     alb_scheduler_remove(&live->source);
     alb_wheel_disarm(&engine->wheel, &live->settle_timer.timer);
     alb_wheel_disarm(&engine->wheel, &live->pace_timer.timer);
@@ -228,6 +228,7 @@ static void on_sweep(struct alb_deadline *deadline, alb_time now)
     ALB_LIST_FOR_EACH (&csa->live, node) {
         struct alb_assoc_live *live = ALB_LIST_ENTRY(node, struct alb_assoc_live, link);
         engine = live->engine;
+        alb_mtu_age(live->assoc);
         if (!live->is_used && is_idle(live))
             fall_asleep(live);
         else
@@ -346,12 +347,7 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
     alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
     live->window_limited = false;
     live->rtt_sample_ns = live->news_received = live->news_marked = live->news_lost = 0;
-}
-
-void alb_assoc_set_payload(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max)
-{
-    payload_max = ALB_MIN(payload_max, engine->config.csa_payload_bytes) & ~3u;
-    assoc->payload_max = ALB_MAX(payload_max, (uint32_t)PAYLOAD_MIN_BYTES);
+    alb_mtu_consider(live, now);
 }
 
 void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *peer, uint32_t udp_payload_max,
@@ -364,7 +360,7 @@ void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *p
     for (uint32_t i = 0; slot <= UINT8_MAX && i < csa->local_count; i++) {
         struct alb_assoc *assoc = find(csa, &peer->addr, (uint8_t)slot, (uint8_t)i);
         if (assoc)
-            alb_assoc_set_payload(engine, assoc, udp_payload_max);
+            alb_mtu_told(engine, assoc, udp_payload_max);
     }
 }
 
@@ -377,11 +373,6 @@ void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_ti
 {
     uint32_t rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
     alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, rtt_ns, now);
-}
-
-enum alb_drop alb_assoc_on_pong(struct alb_assoc_live *live, uint16_t bytes, alb_time now)
-{
-    return ALB_DROP_NONE;
 }
 
 // ---- life of the engine's part --------------------------------------------------------------------------------------

@@ -199,6 +199,8 @@ uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
         return 0;
     uint32_t bytes = land(out, sent);
     sent->state = ALB_SENT_LOST;
+    if (alb_unlikely(sent->times >= ALB_MTU_SUSPICIOUS_TIMES))
+        alb_mtu_suspect(live_of(out), out->csa->qp->engine->now);
     if (out->lost_count++ == 0 || alb_psn_is_before(psn, out->lost_from))
         out->lost_from = psn;
     return bytes;

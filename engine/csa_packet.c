@@ -30,7 +30,7 @@ bool alb_csa_packet_open(struct alb_csa_packet *packet)
     if (!header)
         return false;
     packet->is_open = true;
-    packet->has_class = false;
+    packet->has_class = packet->is_whole = false;
     packet->frames = packet->charged_bytes = 0;
     packet->header = header;
     packet->sequence = live->paths->path[packet->flow.path].next;
@@ -63,6 +63,10 @@ void alb_csa_packet_close(struct alb_csa_packet *packet)
     };
     alb_csa_encode(&header, packet->header);
     alb_csa_set_pad(packet->header, alb_roce_pad(packet->builder->packet_bytes));
+    uint32_t length = ((packet->builder->packet_bytes + 3) & ~3u) + ALB_ICRC_BYTES;
+    bool is_cut = length > live->assoc->payload_max && !packet->is_whole; // a segment that was cut before that shrank
+    packet->flow.is_whole = packet->is_whole;
+    packet->flow.fragment_bytes = is_cut ? live->assoc->payload_max : 0;
     uint32_t bytes = alb_tx_packet_end(packet->builder, &packet->flow);
     alb_path_sent(live->paths, packet->flow.path, 0, packet->now); // its segments have been charged
     alb_congestion_on_sent(engine->congestion, &live->congestion, bytes, packet->now);

@@ -10,6 +10,7 @@ struct alb_csa_packet {
     struct alb_tx_builder *builder;
     struct alb_flow flow;
     bool is_open;
+    bool is_whole;  // IP must not cut it
     bool has_class; // a queue pair's traffic class and hop limit are in flow
     uint32_t frames;
     uint32_t charged_bytes; // to the window, by its segments

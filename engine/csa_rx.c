@@ -183,9 +183,18 @@ static enum alb_drop on_ping(struct alb_csa_arrival *arrival)
 {
     if (!arrival->is_proven)
         return ALB_DROP_NOT_PROVEN;
-    arrival->live->pong_bytes = (uint16_t)(arrival->datagram->length + ALB_ICRC_BYTES);
+    uint32_t bytes = arrival->datagram->length + ALB_ICRC_BYTES;
+    arrival->live->pong_bytes = (uint16_t)ALB_MAX(bytes, (uint32_t)arrival->live->pong_bytes); // it says the most
     arrival->live->paths_are_due = true;
     alb_scheduler_wake(&arrival->engine->scheduler, &arrival->live->source);
+    return ALB_DROP_NONE;
+}
+
+static enum alb_drop on_pong(struct alb_csa_arrival *arrival, uint16_t bytes, alb_time now)
+{
+    if (!arrival->is_proven)
+        return ALB_DROP_NOT_PROVEN;
+    alb_mtu_on_pong(arrival->live, bytes, now);
     return ALB_DROP_NONE;
 }
 
@@ -204,7 +213,7 @@ static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_
     case ALB_CSA_PING:
         return on_ping(arrival);
     case ALB_CSA_PONG:
-        return arrival->is_proven ? alb_assoc_on_pong(arrival->live, frame->pong_bytes, now) : ALB_DROP_NOT_PROVEN;
+        return on_pong(arrival, frame->pong_bytes, now);
     case ALB_CSA_CNP:
         return on_cnp(arrival, now);
     default:

@@ -189,7 +189,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         if (fill != ALB_CSA_FILL_PACKET || data_bytes >= burst_bytes)
             break;
     }
-    bool is_complete = add_control(live, &packet, now);
+    bool is_complete = add_control(live, &packet, now) && alb_mtu_send(&packet);
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)
         return ALB_BUILD_FULL;

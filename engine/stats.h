@@ -41,6 +41,7 @@
     X(tail_asks, "reports sent because the rest of a message was overdue")              \
     X(expected_asks, "reports sent because nothing of what was announced has come")     \
     X(tail_probes, "probes sent because nothing was heard")                             \
+    X(path_mtu_drops, "times long packets had ceased to get through")                   \
     X(ecn_marked_pkts, "packets received with congestion experienced")
 
 enum alb_stat {

@@ -29,8 +29,8 @@ bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count)
 static bool is_same_flow(const struct alb_burst *burst, const struct alb_flow *flow)
 {
     return burst->path == flow->path && burst->traffic_class == flow->traffic_class &&
-           burst->hop_limit == flow->hop_limit && alb_endpoint_equals(&burst->peer, &flow->peer) &&
-           alb_endpoint_equals(&burst->local, &flow->local);
+           burst->hop_limit == flow->hop_limit && burst->is_whole == flow->is_whole &&
+           alb_endpoint_equals(&burst->peer, &flow->peer) && alb_endpoint_equals(&burst->local, &flow->local);
 }
 
 static bool can_join(const struct alb_tx *tx, const struct alb_burst *burst, const struct alb_flow *flow,
@@ -49,6 +49,8 @@ static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *fl
     burst->path = flow->path;
     burst->traffic_class = flow->traffic_class;
     burst->hop_limit = flow->hop_limit;
+    burst->is_whole = flow->is_whole;
+    burst->fragment_bytes = flow->fragment_bytes;
     burst->segment_first = tx->segment_count;
     burst->segment_count = 0;
     burst->segment_bytes = length;
@@ -198,8 +200,7 @@ uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow
     // The trailer is a reference of its own: that is where the edge seals.
     uint8_t *trailer = tx->bytes + tx->bytes_count + builder->bytes_used;
     memset(trailer, 0, TRAILER_ROOM_BYTES);
-    tx->iov[segment->iov_first + segment->iov_count++] =
-        (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
+    tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
     segment->length = builder->packet_bytes + trailer_bytes;
     if (!can_join(tx, builder->burst, flow, segment->length))
         builder->burst = open_burst(tx, flow, segment->length);

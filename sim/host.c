@@ -143,6 +143,7 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     packet->destination = burst->peer;
     packet->path = burst->path;
     packet->traffic_class = burst->traffic_class;
+    packet->is_cut = burst->fragment_bytes != 0;
     packet->hop_limit = burst->hop_limit ? burst->hop_limit : 64;
     copy_segment(packet, &host->tx, segment, network->carries_payload);
     packet->wire_bytes =

@@ -81,7 +81,7 @@ static void depart(struct alb_sim_link *link, struct alb_sim_packet *packet, alb
 {
     const struct alb_sim_link_config *config = &link->config;
     uint64_t queued = alb_sim_link_queued_bytes(link, now);
-    if (config->payload_bytes_max && packet->length > config->payload_bytes_max) {
+    if (config->payload_bytes_max && packet->length > config->payload_bytes_max && !packet->is_cut) {
         link->stats.too_long++;
         alb_sim_packet_put(link->pool, packet);
         return;

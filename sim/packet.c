@@ -34,7 +34,7 @@ struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool)
     struct alb_sim_packet *packet = node ? ALB_LIST_ENTRY(node, struct alb_sim_packet, link) : new_packet(pool);
     alb_sim_event_init(&packet->event, NULL);
     packet->on = NULL;
-    packet->is_corrupt = false;
+    packet->is_corrupt = packet->is_cut = false;
     packet->pass = 0;
     packet->delay = 0;
     packet->gone_at = 0;

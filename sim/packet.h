@@ -22,6 +22,7 @@ struct alb_sim_packet {
     uint32_t wire_bytes;   // what it takes on a link: with UDP, IP and frame
     uint32_t length;       // of the UDP payload
     uint32_t stored_bytes; // of it in bytes[]: all, or the headers if payload is not carried
+    bool is_cut;           // travels in fragments, so that links carry it whatever its length
     bool is_corrupt;       // damaged on the way (when payload is not carried, nothing else would tell)
     uint32_t pass;         // later packets that must go on before it is let go
     alb_sim_time delay;    // and then it waits for so long

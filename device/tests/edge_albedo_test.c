@@ -147,7 +147,7 @@ static void alb_edge__icrc_of_ones_is_not_the_other(void **state)
 static uint8_t payload[ALB_ICRC_UDP_MAX];
 
 // Sends one datagram of length bytes, a multiple of four, whose payload is given by that many references.
-static void send_large(struct end *a, struct end *b, uint32_t length, uint32_t parts)
+static void add_large(struct end *a, struct end *b, uint32_t length, uint32_t parts)
 {
     struct alb_tx *tx = &a->sender->tx;
     uint32_t bytes = length - ALB_BTH_BYTES - ALB_ICRC_BYTES, each = bytes / parts;
@@ -166,8 +166,18 @@ static void send_large(struct end *a, struct end *b, uint32_t length, uint32_t p
         .segment_count = 1,
         .segment_bytes = length,
     };
+}
+
+static void send_added(struct end *a, struct end *b)
+{
     end_send(a, 1);
     end_receive_all(b);
+}
+
+static void send_large(struct end *a, struct end *b, uint32_t length, uint32_t parts)
+{
+    add_large(a, b, length, parts);
+    send_added(a, b);
 }
 
 // The largest datagram there is comes whole, as one reference and as a thousand.
@@ -206,6 +216,52 @@ static void alb_edge__larger_than_the_path(void **state)
     end_close(b);
 }
 
+// What is there to try a size is lost if it is too large: fragments would prove nothing.
+static void alb_edge__whole_or_not_at_all(void **state)
+{
+    if (!end_has_ipv6())
+        skip();
+    struct end *a = end_open_with("::1", 0, true, NULL), *b = end_open_with("::1", 0, true, NULL);
+    add_large(a, b, 65504, 1);
+    a->sender->tx.bursts[0].is_whole = true;
+    send_added(a, b);
+    assert_int_equal(b->count, 0);
+    assert_true(a->sender->outbox.has_too_big);
+    assert_int_equal(a->stats.counter[ALB_EDGE_tx_too_big], 1);
+    assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 0);
+    end_close(a);
+    end_close(b);
+}
+
+// What the engine knows to be too large for the path comes in fragments, though the kernel would send it whole.
+static void in_fragments(const char *address)
+{
+    struct end *a = end_open_with(address, 0, true, NULL), *b = end_open_with(address, 0, true, NULL);
+    struct alb_endpoint peer = end_endpoint(b);
+    for (uint32_t i = 0; i < 2; i++) {
+        add_large(a, b, 8000, 1);
+        a->sender->tx.bursts[0].fragment_bytes = 1400;
+        send_added(a, b);
+        assert_int_equal(b->taken[b->count - 1].length, 8000 - ALB_ICRC_BYTES);
+        assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 4 * i + 1);
+        end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 3, 8000, 4); // GSO too
+        a->sender->tx.bursts[0].fragment_bytes = 1400;
+        send_added(a, b);
+        assert_int_equal(b->count, 4 * i + 4);
+        assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 4 * i + 4);
+    }
+    assert_int_equal(b->dropped[ALB_DROP_BAD_ICRC], 0);
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__fragments_that_the_engine_asks_for(void **state)
+{
+    in_fragments("127.94.0.26");
+    if (end_has_ipv6())
+        in_fragments("::1");
+}
+
 // The other device's ICRC covers an identification that fragments do not leave alone.
 static void alb_edge__no_fragments_of_roce(void **state)
 {
@@ -223,11 +279,17 @@ static void alb_edge__no_fragments_of_roce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_edge__traffic_class_ipv4),   cmocka_unit_test(alb_edge__traffic_class_ipv6),
-        cmocka_unit_test(alb_edge__paths_have_ports),     cmocka_unit_test(alb_edge__paths_with_faults),
-        cmocka_unit_test(alb_edge__icrc_of_ones),         cmocka_unit_test(alb_edge__icrc_of_ones_is_not_the_other),
-        cmocka_unit_test(alb_edge__largest_datagram),     cmocka_unit_test(alb_edge__larger_than_the_path),
+        cmocka_unit_test(alb_edge__traffic_class_ipv4),
+        cmocka_unit_test(alb_edge__traffic_class_ipv6),
+        cmocka_unit_test(alb_edge__paths_have_ports),
+        cmocka_unit_test(alb_edge__paths_with_faults),
+        cmocka_unit_test(alb_edge__icrc_of_ones),
+        cmocka_unit_test(alb_edge__icrc_of_ones_is_not_the_other),
+        cmocka_unit_test(alb_edge__largest_datagram),
+        cmocka_unit_test(alb_edge__larger_than_the_path),
         cmocka_unit_test(alb_edge__no_fragments_of_roce),
+        cmocka_unit_test(alb_edge__whole_or_not_at_all),
+        cmocka_unit_test(alb_edge__fragments_that_the_engine_asks_for),
     };
     return cmocka_run_group_tests_name("edge_albedo", tests, NULL, NULL);
 }

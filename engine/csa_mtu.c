@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/csa_mtu.h"
+
+#include "engine/csa_packet.h"
+#include "engine/impl.h"
+
+enum {
+    PAYLOAD_MIN = 512,       // what every network carries (RFC 791: 576 with headers)
+    PAYLOAD_SURE = 1232,     // nearly every one (RFC 8200: 1280)
+    PAYLOAD_USUAL_V4 = 1472, // Ethernet
+    PAYLOAD_USUAL_V6 = 1452,
+    GRAIN = 32, // closer need not be known
+    TRIES = 3,
+    CHECK_TRIES = 5,  // of a size that has worked: losses must not look like a limit
+    WAIT_SWEEPS = 10, // before longer packets are tried again
+    PING_BYTES = ALB_CSA_OUTER_BYTES + 4 + ALB_ICRC_BYTES,
+};
+
+static const uint8_t zeros[8192]; // padding refers to it as often as need be
+
+// Sizes that networks have, the largest first: loopback, jumbo frames over IPv4 and IPv6, InfiniBand, Ethernet, and
+// Ethernet with a tunnel in it.
+static const uint16_t usual[] = {65504, 8972, 8952, 4052, 1472, 1452, 1420, 1372};
+
+static void set_size(struct alb_assoc *assoc, uint32_t bytes)
+{
+    assoc->payload_max = (uint16_t)ALB_MAX(bytes, (uint32_t)PAYLOAD_MIN);
+}
+
+void alb_mtu_begin(const struct alb_engine *engine, struct alb_assoc *assoc)
+{
+    uint32_t safe = alb_addr_is_ipv4(&assoc->peer) ? PAYLOAD_USUAL_V4 : PAYLOAD_USUAL_V6;
+    assoc->payload_limit = (uint16_t)(engine->config.csa_payload_bytes & ~3u);
+    set_size(assoc, ALB_MIN(safe, (uint32_t)assoc->payload_limit));
+}
+
+// ---- a search -------------------------------------------------------------------------------------------------------
+
+static void try(struct alb_mtu_search *search, alb_time now)
+{
+    struct alb_assoc_live *live = search->live;
+    struct alb_engine *engine = live->engine;
+    alb_time patience_ns = 2ull * alb_assoc_rtt_ns(live->assoc) + alb_assoc_margin_ns(engine, live->assoc);
+    search->tries++;
+    search->ping_is_due = true;
+    alb_scheduler_wake(&engine->scheduler, &live->source);
+    alb_wheel_arm(&engine->wheel, &search->timer.timer,
+                  now + ALB_MAX(patience_ns, (alb_time)engine->config.csa_probe_min_ns));
+}
+
+void alb_mtu_stop(struct alb_assoc_live *live)
+{
+    struct alb_mtu_search *search = live->mtu_search;
+    if (!search)
+        return;
+    alb_wheel_disarm(&live->engine->wheel, &search->timer.timer);
+    live->mtu_search = NULL;
+    alb_buddy_put(&live->engine->csa->pool, search, sizeof(*search));
+}
+
+// What lies between the size in use and the one that is too long; 0: nothing worth a try.
+static uint32_t next_candidate(const struct alb_assoc *assoc, uint32_t too_long)
+{
+    uint32_t works = assoc->payload_max;
+    if (too_long < works + GRAIN)
+        return 0;
+    if (too_long > assoc->payload_limit)
+        return assoc->payload_limit;
+    for (size_t i = 0; i < ALB_COUNT(usual); i++)
+        if (usual[i] < too_long && usual[i] > works)
+            return usual[i];
+    return ((works + too_long) / 2) & ~3u;
+}
+
+static void try_next(struct alb_mtu_search *search, alb_time now)
+{
+    struct alb_assoc_live *live = search->live;
+    uint32_t candidate = next_candidate(live->assoc, search->too_long);
+    if (candidate == 0 || candidate <= live->assoc->payload_max) {
+        live->assoc->mtu_wait = WAIT_SWEEPS;
+        alb_mtu_stop(live);
+        return;
+    }
+    search->candidate = (uint16_t)candidate;
+    search->is_check = false;
+    search->tries = 0;
+    try(search, now);
+}
+
+// Long packets vanish while short ones arrive.
+static void step_down(struct alb_mtu_search *search, alb_time now)
+{
+    struct alb_assoc *assoc = search->live->assoc;
+    search->too_long = assoc->payload_max;
+    set_size(assoc, assoc->payload_max > PAYLOAD_SURE ? PAYLOAD_SURE : PAYLOAD_MIN);
+    search->live->engine->stats->sum.counter[ALB_STAT_path_mtu_drops]++;
+    try_next(search, now);
+}
+
+static void on_timer(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_mtu_search *search = ALB_CONTAINER_OF(deadline, struct alb_mtu_search, timer);
+    if (search->tries < (search->is_check ? CHECK_TRIES : TRIES)) {
+        try(search, now);
+    } else if (!search->is_check) {
+        search->too_long = search->candidate;
+        try_next(search, now);
+    } else if (search->short_works) {
+        step_down(search, now);
+    } else {
+        alb_mtu_stop(search->live); // the way is dead, whatever the size
+    }
+}
+
+// A search that tries candidate first; NULL: one is under way, or the pool is empty.
+static struct alb_mtu_search *begin_search(struct alb_assoc_live *live)
+{
+    struct alb_mtu_search *search = live->mtu_search ? NULL : alb_buddy_get(&live->engine->csa->pool, sizeof(*search));
+    if (!search)
+        return NULL;
+    *search = (struct alb_mtu_search){.live = live, .too_long = UINT16_MAX};
+    alb_deadline_init(&search->timer, on_timer);
+    live->mtu_search = search;
+    return search;
+}
+
+// ---- when there is one ----------------------------------------------------------------------------------------------
+
+void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
+{
+    const struct alb_assoc *assoc = live->assoc;
+    if (alb_likely(assoc->payload_max + GRAIN > assoc->payload_limit) || assoc->mtu_wait > 0)
+        return;
+    struct alb_mtu_search *search = begin_search(live);
+    if (search)
+        try_next(search, now);
+}
+
+void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now)
+{
+    struct alb_mtu_search *search = live->assoc->payload_max > PAYLOAD_MIN ? begin_search(live) : NULL;
+    if (!search)
+        return;
+    search->candidate = live->assoc->payload_max;
+    search->is_check = true;
+    try(search, now);
+}
+
+void alb_mtu_told(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max)
+{
+    payload_max = ALB_MIN(payload_max, engine->config.csa_payload_bytes) & ~3u;
+    if (payload_max == assoc->payload_limit && assoc->is_mtu_told)
+        return; // what was found out since holds
+    if (assoc->live)
+        alb_mtu_stop(assoc->live);
+    set_size(assoc, payload_max);
+    assoc->payload_limit = assoc->payload_max;
+    assoc->is_mtu_told = true;
+    assoc->mtu_wait = 0;
+}
+
+void alb_mtu_age(struct alb_assoc *assoc)
+{
+    assoc->mtu_wait -= assoc->mtu_wait > 0;
+}
+
+// ---- PING and PONG --------------------------------------------------------------------------------------------------
+
+void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
+{
+    struct alb_mtu_search *search = live->mtu_search;
+    if (!search)
+        return;
+    if (bytes != search->candidate) {
+        search->short_works |= bytes == PING_BYTES;
+        return;
+    }
+    if (search->is_check) { // it works: those losses had another reason
+        alb_mtu_stop(live);
+        return;
+    }
+    set_size(live->assoc, search->candidate);
+    try_next(search, now);
+}
+
+static bool add_ping(struct alb_csa_packet *packet, uint32_t bytes)
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    uint32_t padding_bytes = bytes - PING_BYTES;
+    uint32_t header_bytes = alb_csa_encode_ping((uint16_t)padding_bytes, frame);
+    if (!alb_csa_packet_open(packet))
+        return false;
+    packet->is_whole = true;
+    uint32_t refs = (padding_bytes + sizeof(zeros) - 1) / sizeof(zeros);
+    uint8_t *at = alb_csa_packet_frame(packet, header_bytes, padding_bytes, refs);
+    if (at) {
+        memcpy(at, frame, header_bytes);
+        for (uint32_t left = padding_bytes; left > 0; left -= ALB_MIN(left, (uint32_t)sizeof(zeros)))
+            alb_tx_payload(packet->builder, zeros, ALB_MIN(left, (uint32_t)sizeof(zeros)));
+    }
+    alb_csa_packet_close(packet);
+    return at != NULL;
+}
+
+bool alb_mtu_send(struct alb_csa_packet *packet)
+{
+    struct alb_mtu_search *search = packet->live->mtu_search;
+    if (alb_likely(!search) || !search->ping_is_due)
+        return true;
+    alb_csa_packet_close(packet);
+    if (search->is_check && !search->short_works && !add_ping(packet, PING_BYTES))
+        return false;
+    if (!add_ping(packet, search->candidate))
+        return false;
+    search->ping_is_due = false;
+    return true;
+}

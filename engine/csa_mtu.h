@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Path MTU: how long packets to a peer may be. What the host's routes say is believed (alb_engine_path_mtu); where they
+// say nothing, or where what they said was too much, sizes are tried: a padded PING of that size, in one piece, and its
+// PONG. The approach is that of RFC 8899 (datagram packetization layer path MTU discovery), with frames of our own.
+//
+// A size that worked may cease to, without a word from the network: then long packets vanish and short ones arrive.
+// When a segment has been lost again and again, a PING of the size in use is tried beside a short one.
+//
+// A message is cut once. Its segments that have become too long leave in packets that IP may cut (alb_burst's
+// fragment_bytes).
+#pragma once
+
+#include "engine/deadline.h"
+
+struct alb_assoc;
+struct alb_assoc_live;
+struct alb_csa_packet;
+struct alb_engine;
+
+#define ALB_MTU_SUSPICIOUS_TIMES 3 // that a segment has left, and was lost each time
+
+// Sizes are being tried; there is none at other times.
+struct alb_mtu_search {
+    struct alb_assoc_live *live;
+    struct alb_deadline timer;
+    uint16_t candidate; // the size that is tried: bytes of UDP payload
+    uint16_t too_long;  // known not to work
+    uint8_t tries;      // of the candidate
+    bool is_check;      // the candidate is the size in use, which is suspected
+    bool short_works;   // of a check: the short PING was answered
+    bool ping_is_due;
+};
+
+// Of a new association: what is safe where nothing is known.
+void alb_mtu_begin(const struct alb_engine *engine, struct alb_assoc *assoc);
+// The routes carry so many bytes of UDP payload.
+void alb_mtu_told(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);
+// Traffic flows: tries longer packets if it is time to.
+void alb_mtu_consider(struct alb_assoc_live *live, alb_time now);
+// A segment was lost that had left ALB_MTU_SUSPICIOUS_TIMES or more times.
+void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now);
+// So many bytes have got through in one packet.
+void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
+// Sends what is to be tried, in packets of its own. False: the batch is full.
+bool alb_mtu_send(struct alb_csa_packet *packet);
+// A second or so has passed.
+void alb_mtu_age(struct alb_assoc *assoc);
+void alb_mtu_stop(struct alb_assoc_live *live);

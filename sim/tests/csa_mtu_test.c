@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How long packets may be: found where nobody knows it, kept where the network says it, given up where long packets
+// vanish, and messages that were cut longer get through all the same.
+#include "world.h"
+
+#include "engine/impl.h"
+
+enum {
+    KB = 1024,
+    ENGINE_MAX = 9000, // what the engines would send
+    USUAL = 1472,
+};
+
+static struct world *w;
+
+static int make(uint32_t told, uint32_t carried)
+{
+    struct options options;
+    world_transport = "csa";
+    options_default(&options);
+    options.path_payload_max = told;
+    options.pair.packet_bytes_max = ENGINE_MAX;
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
+        options.pair.host[side].engine.path_max = 1;
+        options.pair.host[side].engine.path = "single";
+        options.pair.host[side].engine.congestion = "fixed";
+        options.pair.host[side].engine.csa_payload_bytes = ENGINE_MAX;
+        options.pair.out[side].bits_per_s = 10000000000;
+        options.pair.out[side].delay = ALB_SIM_US(10);
+        options.pair.out[side].payload_bytes_max = carried;
+    }
+    w = world_new(&options);
+    return 0;
+}
+
+static int end(void **state)
+{
+    world_free(w);
+    return 0;
+}
+
+static uint32_t size_of(const struct end *side)
+{
+    return alb_csa_of(side->qp)->assoc->payload_max;
+}
+
+static void carry(uint32_t bytes)
+{
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        alb_sim_link_set_payload_max(&w->pair.out[side], bytes);
+}
+
+static void write_and_wait(uint32_t length)
+{
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, length, 128 * KB});
+    run_for(w, ALB_SIM_US(3000));
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_copied(&w->a, 0, &w->b, 128 * KB, length);
+}
+
+static uint32_t largest_segment(const struct end *side, uint32_t from)
+{
+    uint32_t most = 0;
+    for (uint32_t i = from; i < side->frame_count; i++)
+        if (side->frames[i].type == ALB_CSA_REQUEST)
+            most = ALB_MAX(most, side->frames[i].payload_bytes);
+    return most;
+}
+
+static void unknown__begins_with_what_is_usual_and_finds_more(void **state)
+{
+    static const uint32_t carried[] = {ENGINE_MAX, 8972, 5000, 4052, 1500, USUAL};
+    for (uint32_t i = 0; i < ALB_COUNT(carried); i++) {
+        make(0, carried[i]);
+        assert_int_equal(size_of(&w->a), USUAL);
+        write_and_wait(32 * KB);
+        write_and_wait(8);
+        write_and_wait(8);
+        assert_in_range(size_of(&w->a), carried[i] - 32, carried[i]);
+        assert_int_equal(w->a.segments_again, 0); // it cost no segment
+        assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 0);
+        uint32_t from = w->a.frame_count;
+        write_and_wait(32 * KB);
+        assert_in_range(largest_segment(&w->a, from), size_of(&w->a) - 100, size_of(&w->a));
+        end(NULL);
+    }
+}
+
+static void told__nothing_is_tried(void **state)
+{
+    make(8972, 8972);
+    assert_int_equal(size_of(&w->a), 8972);
+    write_and_wait(32 * KB);
+    run_idle(w);
+    assert_int_equal(frames_of(&w->a, ALB_CSA_PING), 0);
+    assert_int_equal(size_of(&w->a), 8972);
+}
+
+static void tries_end_and_come_again_after_a_while(void **state)
+{
+    make(0, 2000);
+    for (uint32_t i = 0; i < 4; i++)
+        write_and_wait(8);
+    uint32_t pings = frames_of(&w->a, ALB_CSA_PING), size = size_of(&w->a);
+    assert_in_range(size, 1968, 2000);
+    carry(8972);
+    for (uint32_t i = 0; i < 9; i++) {
+        write_and_wait(8);
+        run_for(w, ALB_SIM_MS(500));
+    }
+    assert_int_equal(frames_of(&w->a, ALB_CSA_PING), pings);
+    for (uint32_t i = 0; i < 20; i++) {
+        write_and_wait(8);
+        run_for(w, ALB_SIM_MS(500));
+    }
+    assert_int_equal(size_of(&w->a), 8972);
+}
+
+static void told_less__what_is_under_way_goes_in_fragments(void **state)
+{
+    const struct alb_endpoint peer = {w->b.host->addr, w->b.host->port};
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_US(20));
+    carry(1400);
+    alb_engine_path_mtu(w->a.host->engine, &peer, 1400, alb_sim_host_now(w->a.host));
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_copied(&w->a, 0, &w->b, 128 * KB, 100 * KB);
+    assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 0);
+    uint64_t lost = w->pair.out[A].stats.too_long;
+    uint32_t from = w->a.frame_count;
+    write_and_wait(32 * KB);
+    assert_in_range(largest_segment(&w->a, from), 1300, 1400);
+    assert_int_equal(w->pair.out[A].stats.too_long, lost);
+}
+
+static int make_8972(void **state)
+{
+    return make(8972, 8972);
+}
+
+static void long_packets_vanish__found_out_and_message_completes(void **state)
+{
+    write_and_wait(8);
+    carry(1400);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(5)); // 250 round trips
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_copied(&w->a, 0, &w->b, 128 * KB, 100 * KB);
+    assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 1);
+    run_for(w, ALB_SIM_MS(5));
+    assert_in_range(size_of(&w->a), 1368, 1400);
+    uint64_t again = w->a.segments_again;
+    write_and_wait(32 * KB);
+    assert_int_equal(w->a.segments_again, again);
+}
+
+static void long_answers_vanish__found_out_by_who_answers(void **state)
+{
+    write_and_wait(8);
+    carry(1400);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_READ, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(5));
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_copied(&w->b, 128 * KB, &w->a, 0, 100 * KB);
+    assert_int_equal(stat(&w->b, ALB_STAT_path_mtu_drops), 1);
+}
+
+static void gathered_packets_vanish__found_out(void **state)
+{
+    write_and_wait(8);
+    carry(1400);
+    for (uint32_t i = 0; i < 60; i++)
+        stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, i, 256 * i, 200, 128 * KB + 256 * i});
+    alb_sim_host_poke(w->a.host);
+    run_for(w, ALB_SIM_MS(10));
+    for (uint32_t i = 0; i < 60; i++) {
+        expect_wc(w->a.cq, i, ALB_WC_SUCCESS);
+        expect_copied(&w->a, 256 * i, &w->b, 128 * KB + 256 * i, 200);
+    }
+}
+
+static void nothing_arrives__says_nothing_of_sizes(void **state)
+{
+    write_and_wait(8);
+    alb_sim_pair_set_partition(&w->pair, true);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(20));
+    assert_true(frames_of(&w->a, ALB_CSA_PING) > 0); // it was suspected
+    alb_sim_pair_set_partition(&w->pair, false);
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    assert_int_equal(size_of(&w->a), 8972);
+    assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 0);
+}
+
+static void random_losses__size_stays(void **state)
+{
+    struct alb_faults_spec faults;
+    char error[100];
+    assert_true(alb_faults_parse("loss=5%", &faults, error, sizeof(error)));
+    alb_sim_link_set_faults(&w->pair.out[A], &faults, 7);
+    alb_sim_link_set_faults(&w->pair.out[B], &faults, 8);
+    w->a.is_log_closed = w->b.is_log_closed = true;
+    for (uint32_t i = 0; i < 200; i++) {
+        post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+        run_for(w, ALB_SIM_MS(2));
+        expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    }
+    assert_int_equal(size_of(&w->a), 8972);
+    assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_8972, end)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown__begins_with_what_is_usual_and_finds_more),
+        cmocka_unit_test_teardown(told__nothing_is_tried, end),
+        cmocka_unit_test_teardown(tries_end_and_come_again_after_a_while, end),
+        CASE(told_less__what_is_under_way_goes_in_fragments),
+        CASE(long_packets_vanish__found_out_and_message_completes),
+        CASE(long_answers_vanish__found_out_by_who_answers),
+        CASE(gathered_packets_vanish__found_out),
+        CASE(nothing_arrives__says_nothing_of_sizes),
+        CASE(random_losses__size_stays),
+    };
+    return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
+}
