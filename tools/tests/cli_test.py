@@ -221,6 +221,23 @@ class Stat(unittest.TestCase):
                 watcher.kill()
         self.assertEqual(albedo("stat", str(watcher.pid))[0], 1)
 
+    def test_devices_of_one_process(self):
+        program = "import ctypes; v = ctypes.CDLL('libibverbs.so.1'); v.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p);" \
+                  "v.ibv_open_device.restype = ctypes.c_void_p; v.ibv_open_device.argtypes = [ctypes.c_void_p];" \
+                  "l = v.ibv_get_device_list(None); assert v.ibv_open_device(l[0]) and v.ibv_open_device(l[1]);" \
+                  "print('open', flush=True); input()"
+        with subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "run", "--", "/usr/bin/python3", "-c", program], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, universal_newlines=True) as both:
+            self.assertEqual(both.stdout.readline(), "open\n")
+            devices = json.loads(albedo("stat", "--json", str(both.pid))[1])["devices"]
+            self.assertEqual({d["device"] for d in devices}, {"roce0", "albedo0"})
+            self.assertEqual(len({d["slot"] for d in devices}), 2)
+            text = albedo("stat", str(both.pid))[1]
+            self.assertIn("albedo0 of python3", text)
+            self.assertIn("roce0 of python3", text)
+            both.communicate("\n")
+        self.assertEqual(both.returncode, 0)
+
     def test_process_without_device(self):
         status, _, err = albedo("stat", "1")
         self.assertEqual(status, 1)
