@@ -138,10 +138,17 @@ class Measured:
             moment += step
         return None
 
+    def bad_route(self):
+        """What the bad route carried in each interval of the first second."""
+        step = INTERVAL_MS / 1000
+        return [round(self.sampler.rate(self.sampler.bad, self.fault_s + n * step, self.fault_s + (n + 1.5) * step))
+                for n in range(int(1 / step))]
+
     def record(self):
         return {"before_bytes_per_s": self.before, "capacity_bytes_per_s": self.capacity, "routes_bytes_per_s": self.shares,
                 "left_ms": self.left_ms(), "goodput_back_ms": self.back_ms(), "goodput_during": self.goodput_during(),
-                "used_again_ms": self.again_ms()}
+                "used_again_ms": self.again_ms(),
+                "bad_route_bytes_per_s": self.bad_route()}
 
 
 class Bench:
