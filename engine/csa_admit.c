@@ -18,7 +18,11 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
             continue;
         struct alb_csa *csa = alb_csa_of(qp);
         enum alb_qp_state state = alb_qp_current_state(qp);
-        if (csa->assoc == assoc && csa->bound_epoch == epoch && (state == ALB_QPS_RTS || state == ALB_QPS_SQD))
+        if (csa->assoc != assoc || csa->bound_epoch != epoch)
+            continue;
+        alb_stream_in_forget_report(&csa->in_requests);
+        alb_stream_in_forget_report(&csa->in_responses);
+        if (state == ALB_QPS_RTS || state == ALB_QPS_SQD)
             alb_csa_fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "the peer's device was restarted", now);
     }
 }
@@ -104,8 +108,10 @@ enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa
     if (!arrival->is_proven && csa->bound_epoch == 0) {
         if (!segment || !is_proof(csa, segment))
             return ALB_DROP_NOT_PROVEN;
-        if (assoc->peer_epoch != 0 && assoc->peer_epoch != epoch)
+        if (assoc->peer_epoch != 0 && assoc->peer_epoch != epoch) {
             alb_assoc_restart(arrival->engine, assoc, epoch);
+            fail_bound(arrival->engine, assoc, assoc->dead_epoch, arrival->engine->now);
+        }
         assoc->peer_epoch = epoch;
         arrival->is_proven = true;
     }

@@ -252,6 +252,36 @@ static void proof__is_the_first_message(void **state)
     assert_int_equal(c->csa[1]->bound_epoch, c->engines[0]->csa->epoch);
 }
 
+// The queue pairs of the former life would go on sending to the new one, which may have queue pairs of the same
+// numbers.
+static void proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 0);
+    struct alb_qp *qp = pair_qp(c->pair, 1, ALB_QPT_RC);
+    struct alb_qp_attr attr = pair_attr(c->pair, 1, c->qps[0]);
+    assert_int_equal(pair_move(c->pair, qp, ALB_QPS_RTS, &attr), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 7, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_send(c->pair, 1);
+    segment.dest_qpn = alb_qp_number(qp);
+    make_write(c, &made, &segment);
+    made.header.source_epoch ^= 1;
+    made.header.destination_epoch = 0;
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(alb_csa_of(qp)->bound_epoch, made.header.source_epoch);
+    assert_int_equal(c->csa[1]->assoc->peer_epoch, made.header.source_epoch);
+    assert_int_equal(c->csa[1]->assoc->dead_epoch, made.header.source_epoch ^ 1);
+    csa_pair_expect(c, 1, 7, ALB_WC_RETRY_EXC_ERR);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    assert_int_equal(alb_qp_current_state(qp), ALB_QPS_RTS);
+    // Nothing of the former life counts any more.
+    segment = small_write(c, 1);
+    make_write(c, &made, &segment);
+    made.header.destination_epoch = 0;
+    expect_drop(c, &made, ALB_DROP_BAD_EPOCH);
+}
+
 // A sender fills its window before it has heard of us: those packets are not lost.
 static void path__counts_what_came_before_the_peer_knew_us(void **state)
 {
@@ -390,6 +420,7 @@ int main(void)
         GREETED_TEST(qp__must_be_connected_to_the_sender),
         GREETED_TEST(peer__another_address_or_slot_is_a_stranger),
         CSA_PAIR_TEST(proof__is_the_first_message),
+        GREETED_TEST(proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one),
         CSA_PAIR_TEST(path__counts_what_came_before_the_peer_knew_us),
         GREETED_TEST(reset__for_who_means_another_life),
         GREETED_TEST(reset__no_more_than_a_few_at_a_time),
