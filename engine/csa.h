@@ -342,6 +342,8 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
 bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now);
 // To be sent again, if it is in flight; the bytes that are not in flight any more are the caller's to release.
 uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn);
+// What is in flight counts no more toward the window: the peer has stopped the stream, others need not wait for it.
+void alb_stream_out_uncharge(struct alb_stream_out *out);
 // It does not go again after all: what has become of it is for the peer to say.
 void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);
 // The peer was heard of it more than a round trip after it last left, and does not hold it.
@@ -433,6 +435,8 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now);
 void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now);
 void alb_csa_heard(struct alb_csa *csa, alb_time now);
 void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now);
+// How long silence may last before the queue pair fails; ALB_TIME_NEVER: for ever.
+alb_time alb_csa_patience_ns(const struct alb_csa *csa);
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now);
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now);
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now);

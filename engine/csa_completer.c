@@ -161,6 +161,13 @@ const struct alb_stream_in_ops alb_csa_completer_ops = {
 
 // ---- what a report says besides -------------------------------------------------------------------------------------
 
+// What the peer refuses stands behind a request whose answer is still to come: that one ends first.
+static bool awaits_earlier_answer(struct alb_csa *csa)
+{
+    const struct alb_send_wqe *wqe = awaited(csa);
+    return wqe && alb_psn_is_before(wqe->first_psn, csa->requests.una);
+}
+
 static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
@@ -169,7 +176,7 @@ static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
     alb_trace_add(qp->engine, ALB_TRACE_rnr_wait, qp->number, csa->requests.una, wait_ns, csa->rnr_retries_left, now);
     if (csa->is_waiting_rnr)
         return; // said again
-    if (qp->attr.rnr_retry != 7) {
+    if (qp->attr.rnr_retry != 7 && !(csa->rnr_retries_left == 0 && awaits_earlier_answer(csa))) {
         if (csa->rnr_retries_left == 0) {
             alb_qp_count(qp, ALB_STAT_retry_rnr_exceeded_err, 1);
             alb_csa_fail(csa, ALB_WC_RNR_RETRY_EXC_ERR, syndrome, "receiver not ready", now);
@@ -178,6 +185,7 @@ static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
         csa->rnr_retries_left--;
     }
     csa->is_waiting_rnr = true;
+    alb_stream_out_uncharge(&csa->requests);
     alb_wheel_arm(&qp->engine->wheel, &csa->rnr_timer.timer, now + wait_ns);
 }
 
@@ -235,7 +243,7 @@ void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now)
 
 // ---- signs of life --------------------------------------------------------------------------------------------------
 
-static alb_time patience_ns(const struct alb_csa *csa)
+alb_time alb_csa_patience_ns(const struct alb_csa *csa)
 {
     const struct alb_qp *qp = csa->qp;
     alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
@@ -251,7 +259,7 @@ static bool is_waiting(const struct alb_csa *csa)
 
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
 {
-    alb_time patience = patience_ns(csa);
+    alb_time patience = alb_csa_patience_ns(csa);
     if (alb_timer_is_armed(&csa->life_timer.timer) || patience == ALB_TIME_NEVER)
         return;
     alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(csa->heard + patience, now + 1));
@@ -260,7 +268,7 @@ void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, life_timer);
-    alb_time patience = patience_ns(csa);
+    alb_time patience = alb_csa_patience_ns(csa);
     if (!is_waiting(csa) || patience == ALB_TIME_NEVER)
         return;
     if (csa->heard + patience > now) {

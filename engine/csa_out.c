@@ -206,6 +206,21 @@ uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
     return bytes;
 }
 
+void alb_stream_out_uncharge(struct alb_stream_out *out)
+{
+    uint32_t bytes = out->inflight_bytes;
+    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
+        struct alb_sent *sent = alb_stream_out_at(out, psn);
+        if (sent->state != ALB_SENT_FLYING)
+            continue;
+        alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
+        sent->bytes = 0;
+    }
+    out->inflight_bytes = 0;
+    if (bytes)
+        alb_assoc_release(live_of(out), bytes);
+}
+
 void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn)
 {
     struct alb_sent *sent = alb_stream_out_at(out, psn);

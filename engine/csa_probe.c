@@ -5,6 +5,7 @@
 
 enum {
     DOUBLINGS_MAX = 10,
+    PROBES_IN_PATIENCE = 4, // at least, before a queue pair fails for silence
     ANSWER_PROBES_MAX = 12, // nobody waits for us to fail: whoever wants the answer asks
 };
 
@@ -28,7 +29,10 @@ static alb_time due_at(const struct alb_stream_out *out)
     const struct alb_csa_loss *loss = &csa->qp->engine->csa->loss;
     alb_time silence_ns = loss->ops->silence_ns(loss, &sending);
     silence_ns = ALB_MAX(silence_ns, (alb_time)csa->qp->engine->config.csa_probe_min_ns);
-    return ALB_MAX(out->sent_at, out->reported_at) + (silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX));
+    alb_time wait_ns = silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX);
+    alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(csa);
+    wait_ns = ALB_MIN(wait_ns, ALB_MAX(silence_ns, patience_ns / PROBES_IN_PATIENCE));
+    return ALB_MAX(out->sent_at, out->reported_at) + wait_ns;
 }
 
 // Called for every segment: the timer is left where it is, and looks again when it fires.
