@@ -27,6 +27,8 @@ void alb_sim_host_config_default(struct alb_sim_host_config *config, const struc
     config->engine.region_max = 4096;
     config->engine.qp_max = 1024;
     config->engine.peer_max = 64;
+    config->engine.csa_pool_bytes = 2 << 20;
+    config->engine.csa_early_bytes_max = 1 << 20;
 }
 
 static void init_tx(struct alb_sim_host *host, uint32_t burst_segments_max)
@@ -76,6 +78,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
     host->config = config->engine;
     host->config.memory = alb_sim_memory_interface(&host->memory);
     host->config.stats = &host->stats;
+    host->config.csa_payload_bytes = ALB_MIN(host->config.csa_payload_bytes, network->packets.packet_bytes_max & ~3u);
     int error = create_engine(host);
     if (error)
         return error;

@@ -375,8 +375,9 @@ static struct alb_model_op *find_unreliable(struct alb_model *model, struct alb_
     bool keeps_order = from->type == ALB_QPT_UC && !model->may_duplicate;
     for (uint32_t i = keeps_order ? from->next_delivery : 0; i < from->count; i++) {
         struct alb_model_op *op = &from->ops[i];
-        if (!alb_model_takes_receive(op->opcode) || (from->type == ALB_QPT_UD && op->target != to->index) ||
-            (op->deliveries > 0 && !model->may_duplicate) || !fits_message(op, wc, got, got_bytes))
+        bool is_target = from->type != ALB_QPT_UD || op->target == to->index || model->has_restarted;
+        if (!alb_model_takes_receive(op->opcode) || !is_target || (op->deliveries > 0 && !model->may_duplicate) ||
+            !fits_message(op, wc, got, got_bytes))
             continue;
         if (keeps_order)
             from->next_delivery = i + 1;
@@ -385,20 +386,37 @@ static struct alb_model_op *find_unreliable(struct alb_model *model, struct alb_
     return NULL;
 }
 
-static struct alb_model_qp *sender_of(struct alb_model *model, const struct alb_model_qp *qp, const struct alb_wc *wc)
+// What an unreliable queue pair sent before its side began anew may still arrive.
+static bool has_number(const struct alb_model_qp *qp, alb_qpn number)
 {
-    if (qp->type != ALB_QPT_UD)
-        return peer_of(model, qp);
-    for (uint32_t i = 0; i < model->qp_count; i++)
-        if (model->qps[1 - qp->side][i].type == ALB_QPT_UD && model->qps[1 - qp->side][i].number == wc->src_qpn)
-            return &model->qps[1 - qp->side][i];
-    return NULL;
+    for (uint32_t i = 0; i < ALB_MIN(qp->former_count, (uint32_t)ALB_MODEL_FORMER); i++)
+        if (qp->former_numbers[i] == number)
+            return true;
+    return qp->number == number;
+}
+
+static void note_number(struct alb_model_qp *qp)
+{
+    qp->former_numbers[qp->former_count++ % ALB_MODEL_FORMER] = qp->number;
+}
+
+// Of two queue pairs that have had the sender's number either may be it.
+static struct alb_model_op *find_datagram(struct alb_model *model, const struct alb_model_qp *to,
+                                          const struct alb_wc *wc, const uint8_t *got, uint32_t got_bytes)
+{
+    struct alb_model_op *op = NULL;
+    for (uint32_t i = 0; i < model->qp_count && !op; i++) {
+        struct alb_model_qp *from = &model->qps[1 - to->side][i];
+        if (from->type == ALB_QPT_UD && has_number(from, wc->src_qpn))
+            op = find_unreliable(model, from, to, wc, got, got_bytes);
+    }
+    return op;
 }
 
 static void deliver(struct alb_model *model, struct alb_model_qp *qp, const struct alb_model_recv *recv,
                     uint32_t number, const struct alb_wc *wc)
 {
-    struct alb_model_qp *from = sender_of(model, qp, wc);
+    struct alb_model_qp *from = peer_of(model, qp);
     bool is_write = wc->opcode == ALB_WC_RECV_RDMA_WITH_IMM;
     uint32_t header = qp->type == ALB_QPT_UD ? GRH : 0;
     uint8_t *got = get(recv->length);
@@ -410,14 +428,16 @@ static void deliver(struct alb_model *model, struct alb_model_qp *qp, const stru
     }
     alb_model_gather(model->memory[qp->side].actual, recv->local, recv->local_count, got, recv->length);
     struct alb_model_op *op = NULL;
-    if (from && alb_model_is_reliable(qp->type)) {
+    if (alb_model_is_reliable(qp->type)) {
         op = next_message(from);
         if (op && !fits_message(op, wc, got, wc->byte_len))
             op = NULL;
         if (op)
             mark_executed(from, op);
-    } else if (from) {
-        op = find_unreliable(model, from, qp, wc, got + header, wc->byte_len - header);
+    } else if (qp->type == ALB_QPT_UD) {
+        op = find_datagram(model, qp, wc, got + header, wc->byte_len - header);
+    } else {
+        op = find_unreliable(model, from, qp, wc, got, wc->byte_len);
     }
     free(got);
     if (op)
@@ -499,6 +519,9 @@ void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp)
 
 void alb_model_on_restart(struct alb_model *model, uint32_t side)
 {
+    model->has_restarted = true;
+    for (uint32_t i = 0; i < model->qp_count; i++)
+        note_number(&model->qps[side][i]);
     abandon_recvs(model, &model->shared[side], side);
     for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
         abandon_recvs(model, &model->named[side][i], side);

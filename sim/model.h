@@ -18,6 +18,7 @@ enum {
     ALB_MODEL_QPS_MAX = 6, // of a side
     ALB_MODEL_SGE_MAX = 4,
     ALB_MODEL_NAMED = 2, // shared receive queues of XRC, of a side
+    ALB_MODEL_FORMER = 16,
     ALB_MODEL_WORDS = 4, // that atomics work on, of a side
 };
 
@@ -74,6 +75,8 @@ struct alb_model_qp {
     uint32_t side, index;
     enum alb_qp_type type;
     alb_qpn number;
+    alb_qpn former_numbers[ALB_MODEL_FORMER]; // before its side began anew, the last ones
+    uint32_t former_count;
     uint8_t rnr_retry;
     bool may_fail;   // its peer is gone or in error, so retries may be exceeded
     bool has_failed; // a request ended with an error or was flushed
@@ -103,7 +106,8 @@ struct alb_model {
     uint32_t qp_count; // of each side; number i of one side is connected to number i of the other
     struct alb_model_recvs shared[ALB_MODEL_SIDES];
     struct alb_model_recvs named[ALB_MODEL_SIDES][ALB_MODEL_NAMED]; // by the rest of a queue pair's index
-    bool may_duplicate;                                             // the network may double or reorder packets
+    bool has_restarted; // a side has begun anew: a queue pair may have a number that another one had
+    bool may_duplicate; // the network may double or reorder packets
     bool may_lose_much; // the network may lose so much that retries are exceeded
     char failure[256];  // the first broken promise; empty: none
 };

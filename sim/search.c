@@ -140,13 +140,29 @@ static bool come_to_rest(struct alb_search *search)
             if (alb_qp_current_state(search->sides[side].qps[i].qp) == ALB_QPS_SQD)
                 modify(search, side, i, ALB_QPS_RTS);
     for (uint32_t round = 0; round < ROUNDS_MAX && !has_failed(search); round++) {
-        bool is_idle = alb_sim_network_run_idle(network, alb_sim_network_now(network) + ALB_SIM_MS(10));
+        alb_sim_time limit = alb_sim_network_now(network) + ALB_SIM_MS(10);
+        if (network->queue.count > 0)
+            limit = ALB_MAX(limit, alb_sim_queue_next_at(&network->queue));
+        bool is_idle = alb_sim_network_run_idle(network, limit);
         uint32_t polled = alb_search_poll(search, 0) + alb_search_poll(search, 1);
         bool did = replenish(search);
         if (is_idle && polled == 0 && !did)
             return true;
     }
     return false;
+}
+
+// What keeps a phase from ending.
+static void say_why(struct alb_search *search)
+{
+    struct alb_sim_queue *queue = &search->pair.network.queue;
+    uint64_t due_us = queue->count ? (alb_sim_queue_next_at(queue) - queue->now) / ALB_SIM_US(1) : 0;
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        for (uint32_t i = 0; i < search->qp_count; i++)
+            if (!alb_qp_is_quiet(search->sides[side].qps[i].qp))
+                alb_model_fail(&search->model, "the network is good, and queue pair %u/%u is still not quiet", side, i);
+    alb_model_fail(&search->model, "the network is good, and still not everything has ended: %u events, in %llu us",
+                   queue->count, (unsigned long long)due_us);
 }
 
 static void check_rest(struct alb_search *search)
@@ -166,10 +182,9 @@ static void check_rest(struct alb_search *search)
 // nobody begins anew.
 static void check_drops(struct alb_search *search)
 {
-    static const enum alb_drop never[] = {ALB_DROP_TRUNCATED,  ALB_DROP_BAD_VERSION, ALB_DROP_UNKNOWN_OPCODE,
-                                          ALB_DROP_BAD_LENGTH, ALB_DROP_OVERSIZE,    ALB_DROP_NOT_ROCE,
-                                          ALB_DROP_WRONG_PEER, ALB_DROP_WRONG_LOCAL, ALB_DROP_BAD_PKEY,
-                                          ALB_DROP_BAD_QKEY,   ALB_DROP_NO_RESOURCES};
+    static const enum alb_drop never[] = {
+        ALB_DROP_TRUNCATED, ALB_DROP_BAD_VERSION, ALB_DROP_UNKNOWN_OPCODE, ALB_DROP_BAD_LENGTH, ALB_DROP_OVERSIZE,
+        ALB_DROP_NOT_ROCE,  ALB_DROP_WRONG_PEER,  ALB_DROP_WRONG_LOCAL,    ALB_DROP_BAD_PKEY,   ALB_DROP_BAD_QKEY};
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         const uint64_t *dropped = search->sides[side].host->stats.dropped;
         for (uint32_t i = 0; i < ALB_COUNT(never); i++)
@@ -177,8 +192,10 @@ static void check_drops(struct alb_search *search)
                 alb_model_fail(&search->model, "engine %u dropped a packet: %s", side, alb_drop_name(never[i]));
         if (dropped[ALB_DROP_BAD_ICRC] && !search->faults.corrupt)
             alb_model_fail(&search->model, "engine %u found a bad ICRC on a good network", side);
-        if ((dropped[ALB_DROP_BAD_EPOCH] || dropped[ALB_DROP_NOT_PROVEN]) && !search->has_restarts)
-            alb_model_fail(&search->model, "engine %u took a packet for that of a stranger", side);
+        if (dropped[ALB_DROP_NO_RESOURCES] && !search->is_csa)
+            alb_model_fail(&search->model, "engine %u had no room for a packet", side);
+        if (dropped[ALB_DROP_BAD_EPOCH] && !search->has_restarts)
+            alb_model_fail(&search->model, "engine %u took a packet for one of another life", side);
         if (dropped[ALB_DROP_BAD_RESPONSE] && !search->has_lifecycle && !search->has_errors)
             alb_model_fail(&search->model, "engine %u got an answer that does not fit its request", side);
     }
@@ -212,7 +229,7 @@ static void run_phase(struct alb_search *search)
         step(search);
     set_faults(search, false);
     if (!come_to_rest(search))
-        alb_model_fail(&search->model, "the network is good, and still not everything has ended");
+        say_why(search);
     if (has_failed(search))
         return;
     check_rest(search);

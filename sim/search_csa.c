@@ -27,16 +27,19 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->path = draw_policy(search, ALB_POLICY_PATH);
     config->credit = draw_policy(search, ALB_POLICY_CREDIT);
     config->path_max = path_max;
+    config->csa_pool_bytes = 16384u << alb_search_below(search, 6);
+    config->csa_early_bytes_max = alb_search_below(search, config->csa_pool_bytes);
+    config->csa_window_segments = 4u << alb_search_below(search, 8);
 }
 
-// How long packets may be, and whether the engines know.
+// How long packets may be.
 static void draw_payload(struct alb_search *search, struct alb_sim_pair_config *config)
 {
     uint32_t most = ((const uint32_t[]){1472, 4200, 8972, 65507})[alb_search_below(search, 4)];
     config->packet_bytes_max = ALB_MAX(most, 8192u);
     for (uint32_t side = 0; side < ALB_SIM_SIDES; side++)
         config->out[side].payload_bytes_max = most;
-    search->path_payload_max = alb_search_percent(search, 50) ? most : 0;
+    search->path_payload_max = most;
 }
 
 // Lanes of different length, so that paths overtake each other.

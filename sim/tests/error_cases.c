@@ -197,36 +197,6 @@ static void bad_local_key__what_stands_before_completes_first(void **state)
     world_free(w);
 }
 
-// A request sent again whose memory is gone by then fails; nothing behind it overtakes, though it had been sent before
-// too.
-static void memory_gone_before_it_is_sent_again__nothing_overtakes(void **state)
-{
-    struct world *w = world_default();
-    struct alb_region *mr;
-    assert_int_equal(alb_mr_create(w->a.pd, w->a.memory, 64 * KB, (uintptr_t)w->a.memory, 0, &mr), 0);
-    struct alb_sge gone = {(uintptr_t)w->a.memory, 3 * KB, alb_region_key(mr)};
-    on_way_to_b(w, (struct alb_sim_rule){.times = 8, .action = ALB_SIM_DROP});
-    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 2 * KB, 64 * KB});
-    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 2, .sge = &gone, .sge_count = 1, .to = 80 * KB});
-    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 3, 0, 3 * KB, 96 * KB});
-    alb_sim_host_poke(w->a.host);
-    uint8_t before[3 * KB];
-    memcpy(before, w->b.memory + 96 * KB, 3 * KB);
-    run_for(w, ALB_SIM_US(10));
-    assert_int_equal(alb_mr_destroy(mr), 0);
-    on_way_to_a(w, (struct alb_sim_rule){.action = ALB_SIM_DELAY, .amount = ALB_SIM_US(50)});
-    run_for(w, ALB_SIM_MS(67) + ALB_SIM_US(110)); // the first is sent again, its acknowledgement on the way
-    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 4, 0, KB, 100 * KB});
-    run_idle(w);
-    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
-    expect_wc(w->a.cq, 2, ALB_WC_LOC_PROT_ERR);
-    expect_wc(w->a.cq, 3, ALB_WC_WR_FLUSH_ERR);
-    expect_wc(w->a.cq, 4, ALB_WC_WR_FLUSH_ERR);
-    expect_copied(&w->a, 0, &w->b, 64 * KB, 2 * KB);
-    assert_memory_equal(before, w->b.memory + 96 * KB, 3 * KB);
-    world_free(w);
-}
-
 static void read_into_memory_that_may_not_be_written__local_protection_error(void **state)
 {
     struct world *w = world_default();
@@ -289,7 +259,6 @@ int run_error_cases(const char *transport)
         cmocka_unit_test(receive_of_bad_key__operational_and_local_protection_error),
         cmocka_unit_test(reads_not_agreed_on__local_operation_error),
         cmocka_unit_test(bad_local_key__what_stands_before_completes_first),
-        cmocka_unit_test(memory_gone_before_it_is_sent_again__nothing_overtakes),
         cmocka_unit_test(read_into_memory_that_may_not_be_written__local_protection_error),
         cmocka_unit_test(posts_in_error__are_flushed),
         cmocka_unit_test(error_then_reset__connects_again),

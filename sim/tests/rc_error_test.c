@@ -120,6 +120,36 @@ static void nak_of_an_error_lost__the_peer_in_error_is_silent(void **state)
     world_free(w);
 }
 
+// A request sent again whose memory is gone by then fails; nothing behind it overtakes, though it had been sent before
+// too.
+static void memory_gone_before_it_is_sent_again__nothing_overtakes(void **state)
+{
+    struct world *w = world_default();
+    struct alb_region *mr;
+    assert_int_equal(alb_mr_create(w->a.pd, w->a.memory, 64 * KB, (uintptr_t)w->a.memory, 0, &mr), 0);
+    struct alb_sge gone = {(uintptr_t)w->a.memory, 3 * KB, alb_region_key(mr)};
+    on_way_to_b(w, (struct alb_sim_rule){.times = 8, .action = ALB_SIM_DROP});
+    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 2 * KB, 64 * KB});
+    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 2, .sge = &gone, .sge_count = 1, .to = 80 * KB});
+    stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_RDMA_WRITE, 3, 0, 3 * KB, 96 * KB});
+    alb_sim_host_poke(w->a.host);
+    uint8_t before[3 * KB];
+    memcpy(before, w->b.memory + 96 * KB, 3 * KB);
+    run_for(w, ALB_SIM_US(10));
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    on_way_to_a(w, (struct alb_sim_rule){.action = ALB_SIM_DELAY, .amount = ALB_SIM_US(50)});
+    run_for(w, ALB_SIM_MS(67) + ALB_SIM_US(110)); // the first is sent again, its acknowledgement on the way
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 4, 0, KB, 100 * KB});
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_wc(w->a.cq, 2, ALB_WC_LOC_PROT_ERR);
+    expect_wc(w->a.cq, 3, ALB_WC_WR_FLUSH_ERR);
+    expect_wc(w->a.cq, 4, ALB_WC_WR_FLUSH_ERR);
+    expect_copied(&w->a, 0, &w->b, 64 * KB, 2 * KB);
+    assert_memory_equal(before, w->b.memory + 96 * KB, 3 * KB);
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +159,7 @@ int main(void)
         cmocka_unit_test(rnr__what_was_sent_behind_is_sent_again),
         cmocka_unit_test(rnr__nak_lost_then_timeout),
         cmocka_unit_test(nak_of_an_error_lost__the_peer_in_error_is_silent),
+        cmocka_unit_test(memory_gone_before_it_is_sent_again__nothing_overtakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) + run_error_cases("rc");
 }

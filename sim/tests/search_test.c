@@ -37,6 +37,11 @@ static void run__keeps_every_promise(void **state)
     keeps_every_promise("rc");
 }
 
+static void run__csa_keeps_every_promise(void **state)
+{
+    keeps_every_promise("csa");
+}
+
 static void same_seed_same_trace(const char *transport)
 {
     const struct alb_search_options options = {.transport = transport};
@@ -57,12 +62,14 @@ static void same_seed_same_trace(const char *transport)
 static void run__same_seed_same_trace(void **state)
 {
     same_seed_same_trace("rc");
+    same_seed_same_trace("csa");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run__keeps_every_promise),
+        cmocka_unit_test(run__csa_keeps_every_promise),
         cmocka_unit_test(run__same_seed_same_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void tap(void *context, const struct alb_sim_link *link, const struct alb
         ALB_DROP_NONE);
 }
 
-static struct alb_qp *create_qp(struct end *end, const struct options *options)
+static struct alb_qp *create_qp(struct end *end, const struct options *options, uint32_t i)
 {
     struct alb_qp *qp;
     struct alb_qp_init init = {
@@ -113,6 +113,7 @@ static struct alb_qp *create_qp(struct end *end, const struct options *options)
         .srq = end->srq,
         .cap = {options->send_wr_max, options->recv_wr_max, 4, 4, 64},
         .user = end,
+        .qpn = options->qpn_index ? options->qpn_index + i : 0,
     };
     assert_int_equal(alb_qp_create(end->pd, &init, &qp), 0);
     return qp;
@@ -129,7 +130,7 @@ static void create_objects(struct end *end, enum alb_sim_side side, const struct
     assert_int_equal(alb_mr_create(end->pd, end->memory, MEMORY, (uintptr_t)end->memory, options->mr_access, &end->mr),
                      0);
     for (uint32_t i = 0; i < options->qps; i++)
-        end->qps[i] = create_qp(end, options);
+        end->qps[i] = create_qp(end, options, i);
     end->qp = end->qps[0];
 }
 

@@ -83,6 +83,7 @@ struct options {
     uint32_t send_wr_max, recv_wr_max, cq_entries, recv_cq_entries;
     uint32_t srq_wr_max, srq_limit; // of B; 0: none
     uint32_t qkey;
+    uint32_t qpn_index;        // of the first queue pair of each side; 0: any
     uint32_t path_payload_max; // what the engines are told of the way; 0: nothing
     bool is_b_in_rtr;          // B stays in RTR
     bool is_unconnected;       // leave the queue pairs in RESET

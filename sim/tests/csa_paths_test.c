@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// CSA when one of four paths turns bad in the middle of a flow: it loses, drops to a tenth of its rate, or dies. It is
+// left within ten round trips, the others carry what they can, and it is taken back after it has healed.
+#include "world.h"
+
+#include "flow.h"
+
+enum {
+    KB = 1024,
+    LANES = 4,
+    BAD = 2,
+};
+
+static const uint64_t lane_bits_per_s = 1000000000;
+static const alb_sim_time lane_delay = ALB_SIM_US(50);
+static const alb_sim_time round_trip = 2 * ALB_SIM_US(50);
+
+struct bench {
+    struct world *w;
+    struct flow flow;
+};
+
+static struct bench new_bench(void)
+{
+    struct options options;
+    world_transport = "csa";
+    options_default(&options);
+    options.path_payload_max = 1472;
+    options.pair.lane_count = LANES;
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
+        options.pair.host[side].engine.path_max = LANES;
+        for (uint32_t i = 0; i < LANES; i++)
+            options.pair.lanes[side][i] = (struct alb_sim_link_config){
+                .bits_per_s = lane_bits_per_s, .delay = lane_delay, .queue_bytes_max = 256 * KB};
+    }
+    struct bench bench = {.w = world_new(&options)};
+    bench.w->a.is_log_closed = bench.w->b.is_log_closed = true;
+    return bench;
+}
+
+static void begin(struct bench *bench)
+{
+    struct world *w = bench->w;
+    bench->flow = (struct flow){
+        .host = w->a.host,
+        .qp = w->a.qp,
+        .cq = w->a.cq,
+        .from = (uintptr_t)w->a.memory,
+        .to = (uintptr_t)w->b.memory + 128 * KB,
+        .lkey = alb_region_key(w->a.mr),
+        .rkey = alb_region_key(w->b.mr),
+        .message_bytes = 32 * KB,
+        .depth = 48,
+        .end_bytes = UINT64_MAX,
+    };
+    flow_start(&bench->flow);
+    run_for(w, ALB_SIM_MS(100)); // it has found its rate
+}
+
+static void end(struct bench *bench)
+{
+    flow_stop(&bench->flow);
+    run_idle(bench->w);
+    assert_true(flow_is_done(&bench->flow));
+    expect_copied(&bench->w->a, 0, &bench->w->b, 128 * KB, 32 * KB);
+    expect_state(&bench->w->a, ALB_QPS_RTS);
+    world_free(bench->w);
+}
+
+static struct alb_sim_link *bad_lane(struct bench *bench, enum alb_sim_side side)
+{
+    return &bench->w->pair.fabric[side].lanes[BAD];
+}
+
+// Bits a second that have completed in that time.
+static uint64_t rate_over(struct bench *bench, alb_sim_time span)
+{
+    uint64_t before = bench->flow.done_bytes;
+    run_for(bench->w, span);
+    return (bench->flow.done_bytes - before) * 8 * (ALB_SIM_S(1) / span);
+}
+
+static uint64_t given_to_bad_lane(struct bench *bench)
+{
+    const struct alb_sim_link_stats *stats = &bad_lane(bench, ALB_SIM_A)->stats;
+    return stats->packets + stats->lost + stats->overflowed;
+}
+
+static uint64_t given_over(struct bench *bench, alb_sim_time span)
+{
+    uint64_t before = given_to_bad_lane(bench);
+    run_for(bench->w, span);
+    return given_to_bad_lane(bench) - before;
+}
+
+// Payload that a lane can carry, of 1472 bytes less CSA's headers in 1538 on the wire.
+static uint64_t lanes_carry(uint32_t lanes)
+{
+    return lane_bits_per_s / 100 * 90 * lanes;
+}
+
+// The lane is good, then turn makes it bad, then heal makes it good.
+static void turns_bad(void (*turn)(struct bench *), void (*heal)(struct bench *), uint64_t still_carried)
+{
+    struct bench bench = new_bench();
+    begin(&bench);
+    uint64_t good = rate_over(&bench, ALB_SIM_MS(20));
+    assert_true(good >= lanes_carry(LANES) / 10 * 9);
+    uint64_t given = given_over(&bench, ALB_SIM_MS(20));
+    turn(&bench);
+    run_for(bench.w, 10 * round_trip);
+    uint64_t left = given_over(&bench, ALB_SIM_MS(20));
+    if (left > given / 10 + still_carried)
+        fail_msg("ten round trips later it is given %llu packets in 20 ms; %llu when it was good",
+                 (unsigned long long)left, (unsigned long long)given);
+    uint64_t others = rate_over(&bench, ALB_SIM_MS(100));
+    if (others < lanes_carry(LANES - 1) / 10 * 9)
+        fail_msg("the others carry %llu Mb/s", (unsigned long long)others / 1000000);
+    assert_int_equal(alb_qp_current_state(bench.w->a.qp), ALB_QPS_RTS);
+    heal(&bench);
+    run_for(bench.w, ALB_SIM_MS(200));
+    uint64_t again = given_over(&bench, ALB_SIM_MS(20));
+    if (again < given / 2)
+        fail_msg("healed, it is given %llu packets in 20 ms; %llu before", (unsigned long long)again,
+                 (unsigned long long)given);
+    assert_true(rate_over(&bench, ALB_SIM_MS(100)) >= lanes_carry(LANES) / 10 * 9);
+    end(&bench);
+}
+
+static void lose(struct bench *bench)
+{
+    alb_sim_link_set_faults(bad_lane(bench, ALB_SIM_A), &(struct alb_faults_spec){.loss = 100000000}, 5);
+}
+
+static void lose_no_more(struct bench *bench)
+{
+    alb_sim_link_set_faults(bad_lane(bench, ALB_SIM_A), &(struct alb_faults_spec){0}, 5);
+}
+
+static void slow_down(struct bench *bench)
+{
+    alb_sim_link_set_rate(bad_lane(bench, ALB_SIM_A), lane_bits_per_s / 10, now_of(bench->w));
+}
+
+static void speed_up(struct bench *bench)
+{
+    alb_sim_link_set_rate(bad_lane(bench, ALB_SIM_A), lane_bits_per_s, now_of(bench->w));
+}
+
+static void die(struct bench *bench)
+{
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        alb_sim_link_set_dead(bad_lane(bench, side), true);
+}
+
+static void live_again(struct bench *bench)
+{
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        alb_sim_link_set_dead(bad_lane(bench, side), false);
+}
+
+static void loses_ten_percent__left_and_taken_back(void **state)
+{
+    turns_bad(lose, lose_no_more, 0);
+}
+
+static void drops_to_a_tenth__left_and_taken_back(void **state)
+{
+    turns_bad(slow_down, speed_up, 0);
+}
+
+static void dies__left_and_taken_back(void **state)
+{
+    turns_bad(die, live_again, 0);
+}
+
+// Reports come by paths too: those of the way back that dies must not be waited for.
+static void way_back_dies__nothing_stops(void **state)
+{
+    struct bench bench = new_bench();
+    begin(&bench);
+    alb_sim_link_set_dead(bad_lane(&bench, ALB_SIM_B), true);
+    run_for(bench.w, 10 * round_trip);
+    assert_true(rate_over(&bench, ALB_SIM_MS(100)) >= lanes_carry(LANES - 1) / 10 * 9);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loses_ten_percent__left_and_taken_back),
+        cmocka_unit_test(drops_to_a_tenth__left_and_taken_back),
+        cmocka_unit_test(dies__left_and_taken_back),
+        cmocka_unit_test(way_back_dies__nothing_stops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// CSA over paths of unequal length, without any loss: packets overtake each other all the time, and next to nothing is
+// sent twice.
+#include "world.h"
+
+#include "flow.h"
+
+enum {
+    KB = 1024,
+    LANES = 4,
+    FLOW_BYTES = 20 << 20,
+};
+
+static struct world *new_world(const char *path, const char *loss, const alb_sim_time delays[LANES])
+{
+    struct options options;
+    world_transport = "csa";
+    options_default(&options);
+    options.path_payload_max = 1472;
+    options.pair.lane_count = LANES;
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
+        options.pair.host[side].engine.path_max = LANES;
+        options.pair.host[side].engine.path = path;
+        options.pair.host[side].engine.loss = loss;
+        options.pair.out[side].bits_per_s = 20000000000;
+        for (uint32_t i = 0; i < LANES; i++)
+            options.pair.lanes[side][i] = (struct alb_sim_link_config){.bits_per_s = 10000000000, .delay = delays[i]};
+    }
+    struct world *w = world_new(&options);
+    w->a.is_log_closed = w->b.is_log_closed = true;
+    return w;
+}
+
+static struct flow flow_of(struct world *w, uint32_t message_bytes, uint32_t depth)
+{
+    return (struct flow){
+        .host = w->a.host,
+        .qp = w->a.qp,
+        .cq = w->a.cq,
+        .from = (uintptr_t)w->a.memory,
+        .to = (uintptr_t)w->b.memory + 128 * KB,
+        .lkey = alb_region_key(w->a.mr),
+        .rkey = alb_region_key(w->b.mr),
+        .message_bytes = message_bytes,
+        .depth = depth,
+        .end_bytes = FLOW_BYTES,
+    };
+}
+
+static void run_flow(const char *path, const char *loss, const alb_sim_time delays[LANES], uint32_t message_bytes,
+                     uint32_t depth)
+{
+    struct world *w = new_world(path, loss, delays);
+    struct flow flow = flow_of(w, message_bytes, depth);
+    flow_start(&flow);
+    run_idle(w);
+    assert_true(flow_is_done(&flow));
+    expect_copied(&w->a, 0, &w->b, 128 * KB, message_bytes);
+    for (uint32_t i = 0; i < LANES; i++)
+        assert_true(w->pair.fabric[A].lanes[i].stats.packets > w->a.segments / 50); // all have been used
+    if (w->a.segments_again * 1000 >= w->a.segments)
+        fail_msg("%s, messages of %u: %llu of %llu segments were sent again", path, message_bytes,
+                 (unsigned long long)w->a.segments_again, (unsigned long long)w->a.segments);
+    assert_int_equal(stat(&w->a, ALB_STAT_local_ack_timeout_err), 0);
+    world_free(w);
+}
+
+static const alb_sim_time unequal[LANES] = {ALB_SIM_US(5), ALB_SIM_US(8), ALB_SIM_US(20), ALB_SIM_US(40)};
+static const alb_sim_time far_apart[LANES] = {ALB_SIM_US(5), ALB_SIM_US(5), ALB_SIM_US(5), ALB_SIM_US(100)};
+
+static void spray__unequal_paths(void **state)
+{
+    run_flow("spray", "csa", unequal, 64 * KB, 8);
+    run_flow("spray", "csa", unequal, 4 * KB, 32);
+    run_flow("spray", "csa", far_apart, 64 * KB, 8);
+}
+
+static void adaptive__unequal_paths(void **state)
+{
+    run_flow("adaptive", "csa", unequal, 64 * KB, 8);
+    run_flow("adaptive", "csa", unequal, 4 * KB, 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spray__unequal_paths),
+        cmocka_unit_test(adaptive__unequal_paths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
