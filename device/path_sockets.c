@@ -2,7 +2,7 @@
 #include "device/path_sockets.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 
 #define RETRY_NS ALB_NS_PER_S
 
@@ -11,12 +11,21 @@ static uint32_t socket_count(const struct alb_path_sockets *paths)
     return ALB_DEVICE_ADDRESSES_MAX * paths->limit;
 }
 
+static size_t table_bytes(const struct alb_path_sockets *paths)
+{
+    return socket_count(paths) * sizeof(paths->sockets[0]);
+}
+
+// Pages, as all memory of a device: a program may leave it open when it ends.
 static int open_table(struct alb_path_sockets *paths)
 {
-    paths->sockets = calloc(socket_count(paths), sizeof(paths->sockets[0]));
-    for (uint32_t i = 0; paths->sockets && i < socket_count(paths); i++)
+    void *table = mmap(NULL, table_bytes(paths), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED)
+        return ENOMEM;
+    paths->sockets = table;
+    for (uint32_t i = 0; i < socket_count(paths); i++)
         paths->sockets[i].fd = -1;
-    return paths->sockets ? 0 : ENOMEM;
+    return 0;
 }
 
 static int open_one(struct alb_path_sockets *paths, uint32_t i, const struct alb_addr *local)
@@ -45,8 +54,10 @@ struct alb_socket *alb_path_sockets_get(struct alb_path_sockets *paths, uint32_t
 
 void alb_path_sockets_close(struct alb_path_sockets *paths)
 {
-    for (uint32_t i = 0; paths->sockets && i < socket_count(paths); i++)
+    if (!paths->sockets)
+        return;
+    for (uint32_t i = 0; i < socket_count(paths); i++)
         alb_socket_close(&paths->sockets[i]);
-    free(paths->sockets);
+    munmap(paths->sockets, table_bytes(paths));
     paths->sockets = NULL;
 }
