@@ -22,10 +22,17 @@ static int create(struct alb_qp *qp)
     return 0;
 }
 
+// Leaves every list of the association. Nothing is in flight.
 static void disconnect(struct alb_csa *csa)
 {
-    alb_stream_in_forget_report(&csa->in_requests);
-    alb_stream_in_forget_report(&csa->in_responses);
+    struct alb_stream_in *in[] = {&csa->in_requests, &csa->in_responses};
+    struct alb_stream_out *out[] = {&csa->requests, &csa->responses};
+    for (uint32_t i = 0; i < 2; i++) {
+        alb_stream_in_forget_report(in[i]);
+        alb_list_remove(&in[i]->open_link);
+        alb_list_remove(&out[i]->link);
+        out[i]->is_ready = false;
+    }
     if (csa->assoc)
         alb_assoc_put(csa->qp->engine, csa->assoc);
     csa->assoc = NULL;
@@ -62,8 +69,13 @@ static int resize_answers(struct alb_csa *csa)
     return 0;
 }
 
-// The peer's engine is that of the slot in its QPN. Streams that are under way keep to the association they began with:
-// an address can only be changed while draining, and then another association is another peer.
+// What has left, or is owed, is reckoned with the association that it began with.
+static bool is_under_way(const struct alb_csa *csa)
+{
+    return alb_stream_out_count(&csa->requests) > 0 || csa->asked_open > 0 || csa->answer_count > 0;
+}
+
+// The peer's engine is that of the slot in its QPN. An address can only be changed while draining.
 static int connect(struct alb_csa *csa)
 {
     struct alb_qp *qp = csa->qp;
@@ -72,13 +84,17 @@ static int connect(struct alb_csa *csa)
     struct alb_assoc *assoc = alb_assoc_get(engine, &av->local, &av->peer, (uint8_t)(qp->attr.dest_qpn >> 16));
     if (!assoc)
         return ENOMEM;
-    if (csa->assoc && csa->assoc != assoc && alb_stream_out_count(&csa->requests) > 0) {
+    bool is_same = csa->assoc == assoc;
+    if (csa->assoc && !is_same && is_under_way(csa)) {
         alb_assoc_put(engine, assoc);
         return EBUSY;
     }
     if (av->path_payload_max)
         alb_mtu_told(engine, assoc, av->path_payload_max);
-    disconnect(csa);
+    if (is_same)
+        alb_assoc_put(engine, assoc);
+    else
+        disconnect(csa);
     csa->assoc = assoc;
     return 0;
 }

@@ -94,7 +94,7 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
         if (!in->is_response && in->csa->farewells > 0) { // once more, in another packet
             in->csa->farewells--;
             alb_csa_packet_close(packet);
-            alb_stream_in_owe_report(in);
+            alb_list_push_back(&live->reports, &in->report_link);
         }
     }
     return true;
