@@ -94,8 +94,8 @@ static struct alb_send_wqe *awaited(struct alb_csa *csa)
 static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
 {
     const struct alb_send_wqe *wqe = awaited(csa);
-    if (!wqe || wqe->first_psn != segment->request_psn)
-        return ALB_OUTCOME_INVALID_REQUEST;
+    if (!wqe || wqe->first_psn != segment->request_psn || !alb_psn_is_before(wqe->first_psn, csa->requests.next))
+        return ALB_OUTCOME_INVALID_REQUEST; // another request, or one that has not been sent
     bool is_read = wqe->opcode == ALB_WR_RDMA_READ;
     if (is_read != (segment->op == ALB_CSA_READ_DATA) || segment->total_bytes != (is_read ? wqe->length : 0))
         return ALB_OUTCOME_INVALID_REQUEST;
