@@ -185,6 +185,10 @@ static void packet__jump_at_the_edge_of_memory(void **state)
     assert_int_equal(come(&in, 74, now, now), ALB_PATH_ARRIVAL_LATE);
     assert_int_equal(come(&in, 73, now, now), ALB_PATH_ARRIVAL_AGAIN);
     assert_int_equal(come(&in, 84 - 32, now, now), ALB_PATH_ARRIVAL_AGAIN);
+    // As many beyond it as are remembered: none of those in it is.
+    assert_int_equal(come(&in, 84 + 64 + 63 + 32, now, now), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(in.settled, 84 + 64 + 32 + 64 - 64);
+    assert_int_equal(come(&in, in.settled - 32, now, now), ALB_PATH_ARRIVAL_LATE);
 }
 
 static void packet__far_behind_damages_nothing(void **state)
@@ -209,6 +213,16 @@ static void packet__far_ahead_begins_anew(void **state)
     assert_int_equal(in.settled, far + 1);
     assert_int_equal(in.received, 101);
     assert_int_equal(come(&in, far + 1, now, now), ALB_PATH_ARRIVAL_NEXT);
+    // Also with a gap that waits.
+    in = (struct alb_path_in){.lateness_ns = MS};
+    now = flow(&in, 0, 10, MS);
+    come(&in, 12, now, now);
+    assert_int_equal(come(&in, far, now, now), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(in.settled, far + 1);
+    assert_int_equal(alb_path_in_deadline(&in), ALB_TIME_NEVER);
+    assert_int_equal(come(&in, far + 2, now, now), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(alb_path_in_settle(&in, now + MS), 1);
+    assert_int_equal(in.settled, far + 3);
     // One less is a loss.
     in = (struct alb_path_in){0};
     now = flow(&in, 0, 100, MS);
@@ -347,6 +361,8 @@ static void tell__a_few_times(void **state)
         assert_true(alb_path_in_has_news(&in));
         alb_path_in_tell(&in, 0, MS, &entry);
     }
+    assert_false(alb_path_in_has_news(&in));
+    alb_path_in_tell(&in, 0, MS, &entry);
     assert_false(alb_path_in_has_news(&in));
     come(&in, 0, MS, MS); // again: no news
     assert_false(alb_path_in_has_news(&in));

@@ -85,6 +85,7 @@ static void choose__asks_the_policy_if_there_is_a_choice(void **state)
     struct alb_paths_out *paths = paths_new(3, 0);
     assert_int_equal(alb_paths_choose(paths, &ops, 5, 100, MS), 2);
     assert_int_equal(paths->current, 2);
+    assert_int_equal(paths->turn, 1);
     assert_int_equal(alb_path_burst_bytes(paths, 2), UINT32_MAX);
     paths->path[2].state = ALB_PATH_TRYING;
     assert_int_equal(alb_path_burst_bytes(paths, 2), ALB_PATH_TRY_BYTES);
@@ -228,6 +229,64 @@ static void heard__round_trip_times(void **state)
     free(paths);
 }
 
+static void heard__the_smallest_round_trip(void **state)
+{
+    struct alb_paths_out *paths = paths_new(1, 0);
+    const struct alb_path_out *out = &paths->path[0];
+    send(paths, 0, 3, MS);
+    hear(paths, 0, 1, 1, MS, 0, MS + 100 * US);
+    assert_int_equal(out->rtt_min_ns, 100 * US);
+    assert_int_equal(out->rtt_var_ns, 25 * US);
+    hear(paths, 0, 2, 2, MS, 0, MS + 60 * US);
+    assert_int_equal(out->rtt_min_ns, 60 * US);
+    assert_int_equal(out->rtt_ns, 95 * US);
+    hear(paths, 0, 3, 3, MS, 0, MS + 100 * US);
+    assert_in_range(out->rtt_min_ns, 60 * US, 61 * US);
+    free(paths);
+}
+
+// As many samples as there are packets: only four a round trip count in full.
+static void heard__many_samples_a_round_trip(void **state)
+{
+    struct alb_paths_out *paths = paths_new(1, 0);
+    send(paths, 0, 41, MS);
+    hear(paths, 0, 1, 1, MS, 0, MS + 100 * US);
+    hear(paths, 0, 2, 2, MS, 0, MS + 180 * US);
+    assert_int_equal(paths->path[0].rtt_ns, 101 * US);
+    free(paths);
+}
+
+static void heard__losses_and_marks_are_forgotten(void **state)
+{
+    struct alb_paths_out *paths = paths_new(1, 0);
+    struct alb_csa_path_entry entry = {.echo = (uint32_t)MS};
+    send(paths, 0, 4000, MS);
+    for (uint32_t i = 1; i <= 40; i++) {
+        entry.settled = i * 100;
+        entry.received += i <= 5 ? 90 : 100;
+        entry.marked += i <= 5 ? 50 : 0;
+        alb_path_heard(paths, &ops, &entry, 2 * MS);
+        if (i == 5) {
+            assert_int_equal(paths->path[0].recent_lost, 50);
+            assert_int_equal(paths->path[0].recent_marked, 250);
+        }
+    }
+    assert_in_range(paths->path[0].recent_sent, 256, 512);
+    assert_int_equal(paths->path[0].recent_lost, 0);
+    assert_in_range(paths->path[0].recent_marked, 0, 1);
+    free(paths);
+}
+
+static void heard__no_more_than_can_have_come(void **state)
+{
+    struct alb_paths_out *paths = paths_new(1, 0);
+    send(paths, 0, 300, MS);
+    assert_int_equal(hear(paths, 0, 100, 100000, MS, 0, 2 * MS).received, 300);
+    assert_int_equal(paths->path[0].ahead, ALB_PATH_AHEAD_MAX);
+    assert_int_equal(hear(paths, 0, 200, 200000, MS, 0, 2 * MS).received, 200 + ALB_PATH_AHEAD_MAX);
+    free(paths);
+}
+
 static void heard__the_smallest_round_trip_ages(void **state)
 {
     struct alb_paths_out *paths = paths_new(1, 0);
@@ -307,6 +366,38 @@ static void judge__the_last_packet_of_a_path(void **state)
     }
     assert_int_equal(told.lost, 1);
     assert_true(alb_path_is_settled(paths, 0, 30));
+    free(paths);
+}
+
+static void judge__a_path_that_is_not_measured(void **state)
+{
+    // Eight round trips of the slowest other path, and a little.
+    struct alb_paths_out *paths = paths_new(3, 0);
+    send(paths, 0, 1, MS);
+    send(paths, 1, 1, MS);
+    send(paths, 2, 1, MS);
+    hear(paths, 1, 1, 1, MS, 0, MS + 50 * US);
+    hear(paths, 2, 1, 1, MS, 0, MS + 100 * US);
+    send(paths, 1, 1, MS + 815 * US);
+    hear(paths, 1, 2, 2, MS + 815 * US, 0, MS + 865 * US);
+    assert_false(alb_paths_judge(paths, &ops, MS + 865 * US));
+    send(paths, 1, 1, MS + 825 * US);
+    send(paths, 2, 1, MS + 825 * US);
+    hear(paths, 1, 3, 3, MS + 825 * US, 0, MS + 875 * US);
+    hear(paths, 2, 2, 2, MS, 775 * US, MS + 875 * US); // of one that left long before: what is newest stays
+    assert_true(alb_paths_judge(paths, &ops, MS + 875 * US));
+    assert_int_equal(told.silences, 1);
+    assert_int_equal(told.path, 0);
+    free(paths);
+}
+
+static void judge__what_came_behind_a_gap_is_not_lost(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2, 0);
+    send(paths, 0, 10, MS);
+    hear(paths, 0, 3, 7, MS, 0, 2 * MS); // 3 is missing, 4 to 7 have come
+    assert_true(alb_path_silent(paths, &ops, 0, 5 * MS));
+    assert_int_equal(told.lost, 3);
     free(paths);
 }
 
@@ -412,11 +503,17 @@ int main(void)
         cmocka_unit_test(heard__counters_that_begin_anew),
         cmocka_unit_test(heard__marks),
         cmocka_unit_test(heard__round_trip_times),
+        cmocka_unit_test(heard__the_smallest_round_trip),
+        cmocka_unit_test(heard__many_samples_a_round_trip),
+        cmocka_unit_test(heard__losses_and_marks_are_forgotten),
+        cmocka_unit_test(heard__no_more_than_can_have_come),
         cmocka_unit_test(heard__the_smallest_round_trip_ages),
         cmocka_unit_test(heard__times_that_cannot_be),
         cmocka_unit_test(heard__anything),
         cmocka_unit_test(judge__a_path_that_nothing_is_heard_of),
         cmocka_unit_test(judge__the_last_packet_of_a_path),
+        cmocka_unit_test(judge__a_path_that_is_not_measured),
+        cmocka_unit_test(judge__what_came_behind_a_gap_is_not_lost),
         cmocka_unit_test(judge__all_silent_is_nobodys_fault),
         cmocka_unit_test(judge__paths_of_unequal_delay),
         cmocka_unit_test(silent__settles_unless_it_is_the_only_path),
