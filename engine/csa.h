@@ -11,6 +11,7 @@
 //     csa_out.c        sending half of a stream                          csa_in.c         receiving half
 //     csa_report.c     what a receiving half tells, and when             csa_probe.c      silence
 //     csa_expect.c     what is announced to come
+//     csa_hello.c      proof by cookie
 //     csa_mtu.c        how long packets may be
 //     csa_assoc.c      associations                                      csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
@@ -21,6 +22,7 @@
 #include "base/siphash.h"
 #include "engine/credit.h"
 #include "engine/csa_expect.h"
+#include "engine/csa_hello.h"
 #include "engine/csa_loss.h"
 #include "engine/csa_mtu.h"
 #include "engine/csa_path.h"
@@ -113,6 +115,7 @@ struct alb_csa_engine {
     uint64_t waiting_bytes; // of segments that came early
     struct alb_csa_replies replies;
     struct alb_list expect_groups;
+    struct alb_csa_cookies cookies;
 };
 
 int alb_csa_engine_create(struct alb_engine *engine);

@@ -49,10 +49,11 @@ static bool wake(struct alb_csa_arrival *arrival)
     return arrival->live != NULL;
 }
 
-static bool is_reset(struct alb_csa_cursor cursor, struct alb_csa_frame *frame)
+// What the first frame is; 0: there is none, or it cannot be understood.
+static enum alb_csa_type first_type(struct alb_csa_cursor cursor, struct alb_csa_frame *frame)
 {
     enum alb_drop drop = ALB_DROP_NONE;
-    return alb_csa_next(&cursor, frame, &drop) && frame->type == ALB_CSA_RESET;
+    return alb_csa_next(&cursor, frame, &drop) ? frame->type : 0;
 }
 
 enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, bool *ends,
@@ -68,10 +69,10 @@ enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_c
     struct alb_assoc *assoc =
         alb_assoc_find(engine, &datagram->local.addr, &datagram->peer.addr, (uint8_t)header->source_slot);
     arrival->assoc = assoc;
-    if (is_reset(cursor, &frame)) {
-        enum alb_drop drop = on_reset(arrival, &frame, now);
+    enum alb_csa_type type = first_type(cursor, &frame);
+    if (type == ALB_CSA_RESET || type == ALB_CSA_COOKIE) {
         *ends = true;
-        return drop;
+        return type == ALB_CSA_RESET ? on_reset(arrival, &frame, now) : alb_csa_on_cookie(arrival, &frame);
     }
     bool knows_us = header->destination_epoch == engine->csa->epoch;
     if (header->destination_epoch != 0 && !knows_us) {

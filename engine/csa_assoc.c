@@ -394,6 +394,7 @@ int alb_csa_engine_create(struct alb_engine *engine)
     alb_list_init(&csa->starved);
     alb_deadline_init(&csa->sweep_timer, on_sweep);
     alb_list_init(&csa->expect_groups);
+    alb_csa_cookies_init(&csa->cookies, &engine->rng, engine->now);
     alb_csa_replies_init(&csa->replies);
     do
         csa->epoch = (uint32_t)alb_rng_u64(&engine->rng);

@@ -67,3 +67,27 @@ void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *d
     reply->header.source_epoch = header->destination_epoch;
     memcpy(reply->frame, frame, bytes);
 }
+
+void alb_csa_reply_cookie(struct alb_engine *engine, const struct alb_datagram *datagram,
+                          const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES])
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    uint32_t bytes = alb_csa_encode_cookie(cookie, frame);
+    struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
+    if (!reply)
+        return;
+    reply->header.source_epoch = header->source_epoch; // not ours: anyone may ask
+    memcpy(reply->frame, frame, bytes);
+}
+
+void alb_csa_reply_hello(struct alb_engine *engine, const struct alb_datagram *datagram,
+                         const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES])
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    uint32_t bytes = alb_csa_encode_hello(cookie, frame);
+    struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
+    if (!reply)
+        return;
+    reply->header.destination_epoch = 0; // its own it has not told
+    memcpy(reply->frame, frame, bytes);
+}

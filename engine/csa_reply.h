@@ -28,3 +28,9 @@ void alb_csa_replies_init(struct alb_csa_replies *replies);
 // The sender names another life of this engine as the one that it talks to.
 void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header);
+// It is not proven: let it bring this back.
+void alb_csa_reply_cookie(struct alb_engine *engine, const struct alb_datagram *datagram,
+                          const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES]);
+// Brings it back.
+void alb_csa_reply_hello(struct alb_engine *engine, const struct alb_datagram *datagram,
+                         const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES]);

@@ -216,6 +216,8 @@ static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_
         return on_pong(arrival, frame->pong_bytes, now);
     case ALB_CSA_CNP:
         return on_cnp(arrival, now);
+    case ALB_CSA_HELLO:
+        return alb_csa_on_hello(arrival, frame, now);
     default:
         return ALB_DROP_BAD_REQUEST;
     }
@@ -234,11 +236,15 @@ static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cur
 {
     struct alb_csa_frame frame;
     enum alb_drop drop = ALB_DROP_NONE;
+    bool is_unproven = false;
     while (alb_csa_next(&cursor, &frame, &drop)) {
         drop = on_frame(arrival, &frame, now);
+        is_unproven |= drop == ALB_DROP_NOT_PROVEN;
         if (drop != ALB_DROP_NONE)
             count_drop(arrival, &frame, drop, now);
     }
+    if (is_unproven && !arrival->is_proven)
+        alb_csa_challenge(arrival, now);
     if (drop == ALB_DROP_NONE)
         return;
     alb_engine_count_drop(arrival->engine, drop);
