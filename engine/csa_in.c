@@ -2,12 +2,11 @@
 // The receiving half of a stream. Segments of the message that is next are placed as they come, its last one last;
 // segments of later messages wait, so that memory changes in the order of messages (docs/DESIGN.md, decision 5). What
 // is held is never given up.
+#include "engine/csa_message.h"
 #include "engine/impl.h"
-#include "engine/inbound.h"
 
 enum {
-    GROWN_MIN = 256,               // bits of the first bitmap that is taken from the pool
-    MESSAGE_PACKETS_MAX = 1 << 22, // half the PSN space must tell old from new
+    GROWN_MIN = 256, // bits of the first bitmap that is taken from the pool
 };
 
 // ---- what is held ---------------------------------------------------------------------------------------------------
@@ -125,18 +124,17 @@ void alb_stream_in_stop(struct alb_stream_in *in)
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
-// Segments of its message; 0: its numbers contradict each other.
-static uint32_t packets_of(const struct alb_csa_segment *segment)
+uint32_t alb_csa_message_packets(const struct alb_csa_segment *segment)
 {
     uint64_t carried = (uint64_t)segment->index * segment->payload_bytes + segment->payload_bytes;
     if (segment->op == ALB_CSA_READ) // what is asked for does not come this way
         return segment->index == 0 && segment->flags & ALB_CSA_LAST ? 1 : 0;
     if (segment->flags & ALB_CSA_LAST)
-        return segment->index < MESSAGE_PACKETS_MAX ? segment->index + 1 : 0;
+        return segment->index < ALB_CSA_MESSAGE_PACKETS_MAX ? segment->index + 1 : 0;
     if (segment->payload_bytes == 0 || carried >= segment->total_bytes)
         return 0;
     uint64_t packets = ((uint64_t)segment->total_bytes + segment->payload_bytes - 1) / segment->payload_bytes;
-    return packets <= MESSAGE_PACKETS_MAX ? (uint32_t)packets : 0;
+    return packets <= ALB_CSA_MESSAGE_PACKETS_MAX ? (uint32_t)packets : 0;
 }
 
 static uint32_t offset_of(const struct alb_csa_segment *segment)
@@ -190,7 +188,7 @@ static enum taken open_message(struct alb_stream_in *in, const struct alb_csa_se
         return taken;
     in->is_open = true;
     in->first = first;
-    in->past = alb_psn_add(first, (int32_t)packets_of(segment));
+    in->past = alb_psn_add(first, (int32_t)alb_csa_message_packets(segment));
     in->total_bytes = segment->total_bytes;
     in->segment_bytes = 0;
     in->op = segment->op;
@@ -202,7 +200,7 @@ static enum taken open_message(struct alb_stream_in *in, const struct alb_csa_se
 static bool fits_message(const struct alb_stream_in *in, const struct alb_csa_segment *segment)
 {
     bool is_last = segment->flags & ALB_CSA_LAST;
-    alb_psn past = alb_psn_add(in->first, (int32_t)packets_of(segment));
+    alb_psn past = alb_psn_add(in->first, (int32_t)alb_csa_message_packets(segment));
     if (segment->op != in->op || segment->total_bytes != in->total_bytes || past != in->past)
         return false;
     if (in->segment_bytes == 0 || segment->op == ALB_CSA_READ)
@@ -328,7 +326,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     struct alb_qp *qp = in->csa->qp;
     const struct alb_csa_loss_ops *loss = qp->engine->csa->loss.ops;
     int32_t distance = alb_psn_diff(segment->psn, in->cumulative);
-    uint32_t packets = packets_of(segment);
+    uint32_t packets = alb_csa_message_packets(segment);
     if (packets == 0)
         return ALB_DROP_BAD_LENGTH;
     if (segment->flags & ALB_CSA_REPORT_NOW)
@@ -367,6 +365,6 @@ void alb_stream_in_retry(struct alb_stream_in *in, alb_time now)
 void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now)
 {
     int32_t distance = alb_psn_diff(next, in->cumulative);
-    if (distance > 0 && distance <= MESSAGE_PACKETS_MAX && alb_psn_is_after(next, in->end))
+    if (distance > 0 && distance <= ALB_CSA_MESSAGE_PACKETS_MAX && alb_psn_is_after(next, in->end))
         in->end = next;
 }

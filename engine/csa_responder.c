@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa, the responder: executes the messages of the request stream, in order and once, and says what is wrong with them.
+#include "engine/csa_message.h"
 #include "engine/impl.h"
-#include "engine/inbound.h"
 #include "engine/xrc.h"
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
@@ -31,13 +31,22 @@ static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, a
 
 // ---- a message begins -----------------------------------------------------------------------------------------------
 
-static enum alb_outcome begin_send(struct alb_csa *csa, const struct alb_csa_segment *segment)
+static enum alb_outcome begin_send(struct alb_qp *qp, const struct alb_csa_segment *segment, struct alb_target *target)
 {
-    struct alb_qp *qp = csa->qp;
-    enum alb_outcome outcome = alb_inbound_send(qp, &csa->target);
+    enum alb_outcome outcome = alb_inbound_send(qp, target);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
     return segment->total_bytes <= qp->recv->length ? ALB_OUTCOME_OK : ALB_OUTCOME_TOO_LONG;
+}
+
+enum alb_outcome alb_csa_message_begin(struct alb_qp *qp, const struct alb_csa_segment *segment,
+                                       struct alb_target *target)
+{
+    if (segment->total_bytes > ALB_MAX_MESSAGE)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    if (segment->op == ALB_CSA_WRITE || segment->op == ALB_CSA_WRITE_IMM)
+        return alb_inbound_write(qp, segment->rkey, segment->va, segment->total_bytes, target);
+    return begin_send(qp, segment, target);
 }
 
 static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
@@ -48,22 +57,29 @@ static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment 
         if (outcome != ALB_OUTCOME_OK)
             return outcome;
     }
-    if (segment->total_bytes > ALB_MAX_MESSAGE)
-        return ALB_OUTCOME_INVALID_REQUEST;
     switch (segment->op) {
     case ALB_CSA_SEND:
     case ALB_CSA_SEND_IMM:
     case ALB_CSA_SEND_INV:
-        return begin_send(csa, segment);
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
-        return alb_inbound_write(qp, segment->rkey, segment->va, segment->total_bytes, &csa->target);
+        return alb_csa_message_begin(qp, segment, &csa->target);
     default:
-        return qp->attr.max_dest_rd_atomic > 0 ? ALB_OUTCOME_OK : ALB_OUTCOME_INVALID_REQUEST;
+        return segment->total_bytes <= ALB_MAX_MESSAGE && qp->attr.max_dest_rd_atomic > 0 ? ALB_OUTCOME_OK
+                                                                                          : ALB_OUTCOME_INVALID_REQUEST;
     }
 }
 
 // ---- its segments ---------------------------------------------------------------------------------------------------
+
+enum alb_outcome alb_csa_message_place(struct alb_qp *qp, const struct alb_csa_segment *segment, uint32_t offset,
+                                       const struct alb_target *target)
+{
+    // The receive is there before the last bytes are.
+    if (segment->op == ALB_CSA_WRITE_IMM && segment->flags & ALB_CSA_LAST && !alb_qp_take_receive(qp))
+        return ALB_OUTCOME_RNR;
+    return alb_place(qp, target, offset, segment->payload, segment->payload_bytes);
+}
 
 static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, alb_time now)
 {
@@ -74,15 +90,12 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
             return outcome;
     }
     switch (segment->op) {
-    case ALB_CSA_WRITE_IMM: // the receive is there before the last bytes are
-        if (segment->flags & ALB_CSA_LAST && !alb_qp_take_receive(qp))
-            return ALB_OUTCOME_RNR;
-        return alb_place(qp, &csa->target, offset, segment->payload, segment->payload_bytes);
     case ALB_CSA_SEND:
     case ALB_CSA_SEND_IMM:
     case ALB_CSA_SEND_INV:
     case ALB_CSA_WRITE:
-        return alb_place(qp, &csa->target, offset, segment->payload, segment->payload_bytes);
+    case ALB_CSA_WRITE_IMM:
+        return alb_csa_message_place(qp, segment, offset, &csa->target);
     default:
         return ALB_OUTCOME_OK;
     }
@@ -90,9 +103,10 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
 
 // ---- and its end ----------------------------------------------------------------------------------------------------
 
-static enum alb_outcome complete(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
+enum alb_outcome alb_csa_message_end(struct alb_qp *qp, const struct alb_csa_segment *last, alb_time now)
 {
-    struct alb_qp *qp = csa->qp;
+    if (last->op == ALB_CSA_WRITE)
+        return ALB_OUTCOME_OK;
     struct alb_inbound_end end = {
         .opcode = last->op == ALB_CSA_WRITE_IMM ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV,
         .byte_len = last->total_bytes,
@@ -162,10 +176,9 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
     case ALB_CSA_SEND:
     case ALB_CSA_SEND_IMM:
     case ALB_CSA_SEND_INV:
-    case ALB_CSA_WRITE_IMM:
-        return complete(csa, last, now);
     case ALB_CSA_WRITE:
-        return ALB_OUTCOME_OK;
+    case ALB_CSA_WRITE_IMM:
+        return alb_csa_message_end(csa->qp, last, now);
     case ALB_CSA_READ:
         alb_csa_forget_answers(csa, last->acked);
         return read(csa, last);

@@ -14,7 +14,7 @@ static void fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, 
 
 static int create(struct alb_qp *qp)
 {
-    return alb_unreliable_create(qp, fill);
+    return alb_unreliable_create(qp, sizeof(struct alb_unreliable), fill);
 }
 
 static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
@@ -27,22 +27,6 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     if (mask & ALB_QP_SQ_PSN)
         u->next = qp->attr.sq_psn;
     return 0;
-}
-
-static enum alb_drop drop_of(enum alb_outcome outcome)
-{
-    switch (outcome) {
-    case ALB_OUTCOME_OK:
-        return ALB_DROP_NONE;
-    case ALB_OUTCOME_RNR:
-        return ALB_DROP_NO_RECEIVE;
-    case ALB_OUTCOME_ACCESS:
-        return ALB_DROP_ACCESS;
-    case ALB_OUTCOME_TOO_LONG:
-        return ALB_DROP_RECEIVE_TOO_SHORT;
-    default:
-        return ALB_DROP_BAD_REQUEST;
-    }
 }
 
 // Whatever is wrong, the message is dropped without a word and the next First or Only begins afresh. A receive it had
@@ -85,7 +69,7 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     enum alb_outcome outcome = alb_assembly_add(qp, &u->assembly, packet, now);
     if (outcome == ALB_OUTCOME_OPERATIONAL)
         return alb_unreliable_break_receive(qp, now);
-    return outcome == ALB_OUTCOME_OK ? ALB_DROP_NONE : lose(u, drop_of(outcome));
+    return outcome == ALB_OUTCOME_OK ? ALB_DROP_NONE : lose(u, alb_unreliable_drop_of(outcome));
 }
 
 const struct alb_delivery_ops alb_uc_ops = {

@@ -8,6 +8,11 @@
 
 #define QKEY_USE_OWN 0x80000000u // a Q_Key with the high bit stands for the sending queue pair's own (10.2.4)
 
+uint32_t alb_ud_qkey(const struct alb_qp *qp, const struct alb_send_wqe *wqe)
+{
+    return wqe->remote_qkey & QKEY_USE_OWN ? qp->attr.qkey : wqe->remote_qkey;
+}
+
 static void fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, struct alb_roce *roce,
                  struct alb_flow *flow)
 {
@@ -16,7 +21,7 @@ static void fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, 
         .pkey = ALB_PKEY_DEFAULT,
         .dest_qpn = wqe->remote_qpn,
         .solicited = wqe->flags & ALB_SEND_SOLICITED,
-        .qkey = wqe->remote_qkey & QKEY_USE_OWN ? qp->attr.qkey : wqe->remote_qkey,
+        .qkey = alb_ud_qkey(qp, wqe),
         .src_qpn = qp->number,
         .imm_be = wqe->imm_data,
     };
@@ -25,7 +30,7 @@ static void fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, 
 
 static int create(struct alb_qp *qp)
 {
-    return alb_unreliable_create(qp, fill);
+    return alb_unreliable_create(qp, sizeof(struct alb_unreliable), fill);
 }
 
 static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
@@ -97,51 +102,68 @@ static uint8_t header_type(const struct alb_datagram *datagram)
 
 // ---- receiving --------------------------------------------------------------------------------------------
 
-static enum alb_drop check(const struct alb_qp *qp, const struct alb_packet *packet)
+static enum alb_drop check(const struct alb_qp *qp, const struct alb_ud_message *message)
 {
     enum alb_qp_state state = alb_qp_current_state(qp);
-    if (packet->info->service != ALB_SERVICE_UD)
-        return ALB_DROP_BAD_SERVICE;
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
-    if (alb_addr_is_multicast(&packet->datagram->local.addr) != (packet->roce.dest_qpn == ALB_MULTICAST_QPN))
-        return ALB_DROP_WRONG_LOCAL;
-    if (packet->roce.qkey != qp->attr.qkey)
+    if (message->qkey != qp->attr.qkey)
         return ALB_DROP_BAD_QKEY;
-    if (packet->payload_bytes > qp->engine->config.mtu_max_bytes)
-        return ALB_DROP_OVERSIZE;
-    return ALB_DROP_NONE;
+    return message->payload_bytes > qp->engine->config.mtu_max_bytes ? ALB_DROP_OVERSIZE : ALB_DROP_NONE;
 }
 
-static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+static enum alb_outcome place(struct alb_qp *qp, const struct alb_target *target, const struct alb_ud_message *message)
 {
-    enum alb_drop drop = check(qp, packet);
+    uint8_t grh[ALB_GRH_BYTES];
+    write_grh(message->datagram, grh);
+    enum alb_outcome outcome = alb_place(qp, target, 0, grh, ALB_GRH_BYTES);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    return alb_place(qp, target, ALB_GRH_BYTES, message->payload, message->payload_bytes);
+}
+
+enum alb_drop alb_ud_take(struct alb_qp *qp, const struct alb_ud_message *message, alb_time now)
+{
+    enum alb_drop drop = check(qp, message);
     if (drop != ALB_DROP_NONE)
         return drop;
     struct alb_target target;
     if (alb_inbound_send(qp, &target) != ALB_OUTCOME_OK)
         return ALB_DROP_NO_RECEIVE;
-    uint32_t length = ALB_GRH_BYTES + packet->payload_bytes;
+    uint32_t length = ALB_GRH_BYTES + message->payload_bytes;
     if (length > qp->recv->length)
-        return ALB_DROP_RECEIVE_TOO_SHORT; // the receive waits for a shorter one
-    uint8_t grh[ALB_GRH_BYTES];
-    write_grh(packet->datagram, grh);
-    enum alb_outcome outcome = alb_place(qp, &target, 0, grh, ALB_GRH_BYTES);
-    if (outcome == ALB_OUTCOME_OK)
-        outcome = alb_place(qp, &target, ALB_GRH_BYTES, packet->payload, packet->payload_bytes);
-    if (outcome != ALB_OUTCOME_OK) // its length was checked: what is left is its key
+        return ALB_DROP_RECEIVE_TOO_SHORT;             // the receive waits for a shorter one
+    if (place(qp, &target, message) != ALB_OUTCOME_OK) // its length was checked: what is left is its key
         return alb_unreliable_break_receive(qp, now);
-    bool has_imm = packet->info->flags & ALB_OPCODE_IMM;
     struct alb_inbound_end end = {
         .opcode = ALB_WC_RECV,
         .byte_len = length,
-        .imm_data = has_imm ? packet->roce.imm_be : 0,
-        .wc_flags = (uint16_t)(ALB_WC_GRH | (has_imm ? ALB_WC_WITH_IMM : 0)),
-        .solicited = packet->roce.solicited,
-        .src_qpn = packet->roce.src_qpn,
-        .sl = header_type(packet->datagram),
+        .imm_data = message->has_imm ? message->imm_be : 0,
+        .wc_flags = (uint16_t)(ALB_WC_GRH | (message->has_imm ? ALB_WC_WITH_IMM : 0)),
+        .solicited = message->solicited,
+        .src_qpn = message->src_qpn,
+        .sl = header_type(message->datagram),
     };
     return alb_inbound_complete(qp, &end, now) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_ACCESS;
+}
+
+static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_time now)
+{
+    if (packet->info->service != ALB_SERVICE_UD)
+        return ALB_DROP_BAD_SERVICE;
+    if (alb_addr_is_multicast(&packet->datagram->local.addr) != (packet->roce.dest_qpn == ALB_MULTICAST_QPN))
+        return ALB_DROP_WRONG_LOCAL;
+    const struct alb_ud_message message = {
+        .datagram = packet->datagram,
+        .payload = packet->payload,
+        .payload_bytes = packet->payload_bytes,
+        .qkey = packet->roce.qkey,
+        .src_qpn = packet->roce.src_qpn,
+        .imm_be = packet->roce.imm_be,
+        .has_imm = packet->info->flags & ALB_OPCODE_IMM,
+        .solicited = packet->roce.solicited,
+    };
+    return alb_ud_take(qp, &message, now);
 }
 
 const struct alb_delivery_ops alb_ud_ops = {

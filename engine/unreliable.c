@@ -83,7 +83,8 @@ static bool open_request(struct alb_unreliable *u, struct alb_send_wqe *wqe)
     struct alb_qp *qp = u->qp;
     bool is_local = alb_outbound_is_local(wqe);
     enum alb_wc_status status = is_local ? alb_outbound_execute(qp, wqe) : alb_outbound_check(qp, wqe);
-    wqe->packets = alb_segmenter_packets(wqe->length, u->mtu_bytes);
+    wqe->segment_bytes = u->cut && !is_local ? u->cut(qp, wqe) : u->mtu_bytes;
+    wqe->packets = alb_segmenter_packets(wqe->length, wqe->segment_bytes);
     if (status == ALB_WC_SUCCESS && qp->type == ALB_QPT_UD && wqe->packets > 1)
         status = ALB_WC_LOC_LEN_ERR;
     if (status != ALB_WC_SUCCESS) {
@@ -99,27 +100,43 @@ static bool open_request(struct alb_unreliable *u, struct alb_send_wqe *wqe)
     return true;
 }
 
-static void send_packet(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
-                        alb_time now)
+bool alb_unreliable_gather(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                           uint32_t bytes)
+{
+    if (alb_outbound_gather(u->qp, wqe, builder, (uint64_t)u->sent * wqe->segment_bytes, bytes))
+        return true;
+    block(u, wqe, ALB_WC_LOC_PROT_ERR);
+    return false;
+}
+
+void alb_unreliable_sent(struct alb_unreliable *u, struct alb_send_wqe *wqe, uint32_t bytes, alb_time now)
 {
     struct alb_qp *qp = u->qp;
-    uint32_t bytes = alb_segmenter_bytes(wqe->length, u->mtu_bytes, u->sent, 1);
-    struct alb_roce roce;
-    struct alb_flow flow;
-    u->fill(qp, wqe, u->sent, &roce, &flow);
-    roce.psn = u->next;
-    alb_tx_begin(builder, &flow, &roce, bytes);
-    if (!alb_outbound_gather(qp, wqe, builder, (uint64_t)u->sent * u->mtu_bytes, bytes)) {
-        alb_tx_cancel(builder);
-        block(u, wqe, ALB_WC_LOC_PROT_ERR);
-        return;
-    }
-    alb_tx_end(builder);
     alb_trace_add(qp->engine, ALB_TRACE_send, qp->number, u->next, wqe->opcode, bytes, now);
     alb_pacer_charge(qp->engine, bytes + PACKET_OVERHEAD);
     u->next = alb_psn_next(u->next);
     if (++u->sent == wqe->packets)
         finish_request(u);
+}
+
+bool alb_unreliable_send_packet(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                                alb_time now)
+{
+    uint32_t bytes = alb_segmenter_bytes(wqe->length, wqe->segment_bytes, u->sent, 1);
+    struct alb_roce roce;
+    struct alb_flow flow;
+    if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
+        return false;
+    u->fill(u->qp, wqe, u->sent, &roce, &flow);
+    roce.psn = u->next;
+    alb_tx_begin(builder, &flow, &roce, bytes);
+    if (!alb_unreliable_gather(u, wqe, builder, bytes)) {
+        alb_tx_cancel(builder);
+        return true;
+    }
+    alb_tx_end(builder);
+    alb_unreliable_sent(u, wqe, bytes, now);
+    return true;
 }
 
 static bool may_send(const struct alb_unreliable *u)
@@ -128,24 +145,42 @@ static bool may_send(const struct alb_unreliable *u)
     return (state == ALB_QPS_RTS || (state == ALB_QPS_SQD && u->is_open)) && !u->is_blocked;
 }
 
-static enum alb_build_result build_packets(struct alb_unreliable *u, struct alb_tx_builder *builder, alb_time now)
+static uint32_t tail_of(const struct alb_unreliable *u)
+{
+    return atomic_load_explicit(&u->qp->sq.tail, memory_order_acquire);
+}
+
+bool alb_unreliable_has_more(const struct alb_unreliable *u)
+{
+    return u->cursor != tail_of(u) && may_send(u);
+}
+
+struct alb_send_wqe *alb_unreliable_next(struct alb_unreliable *u, alb_time now)
 {
     struct alb_qp *qp = u->qp;
-    uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-    uint32_t turn = builder->tx->burst_segments_max;
-    for (uint32_t i = 0; i < turn && u->cursor != tail && may_send(u); i++) {
+    while (alb_unreliable_has_more(u)) {
         struct alb_send_wqe *wqe = alb_send_queue_at(&qp->sq, u->cursor);
         if (!u->is_open && !open_request(u, wqe))
             continue;
-        if (!alb_pacer_permits(qp->engine, now)) {
-            alb_pacer_wait(qp->engine, &qp->source, now);
-            return ALB_BUILD_IDLE;
-        }
-        if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
-            return ALB_BUILD_FULL;
-        send_packet(u, wqe, builder, now);
+        if (alb_pacer_permits(qp->engine, now))
+            return wqe;
+        alb_pacer_wait(qp->engine, &qp->source, now);
+        return NULL;
     }
-    return u->cursor != tail && may_send(u) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+    return NULL;
+}
+
+static enum alb_build_result build_packets(struct alb_unreliable *u, struct alb_tx_builder *builder, alb_time now)
+{
+    uint32_t turn = builder->tx->burst_segments_max;
+    for (uint32_t i = 0; i < turn; i++) {
+        struct alb_send_wqe *wqe = alb_unreliable_next(u, now);
+        if (!wqe)
+            return ALB_BUILD_IDLE;
+        if (!alb_unreliable_send_packet(u, wqe, builder, now))
+            return ALB_BUILD_FULL;
+    }
+    return alb_unreliable_has_more(u) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }
 
 static enum alb_build_result build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
@@ -158,6 +193,22 @@ static enum alb_build_result build(struct alb_source *source, struct alb_tx_buil
 }
 
 // ---- receiving --------------------------------------------------------------------------------------------
+
+enum alb_drop alb_unreliable_drop_of(enum alb_outcome outcome)
+{
+    switch (outcome) {
+    case ALB_OUTCOME_OK:
+        return ALB_DROP_NONE;
+    case ALB_OUTCOME_RNR:
+        return ALB_DROP_NO_RECEIVE;
+    case ALB_OUTCOME_ACCESS:
+        return ALB_DROP_ACCESS;
+    case ALB_OUTCOME_TOO_LONG:
+        return ALB_DROP_RECEIVE_TOO_SHORT;
+    default:
+        return ALB_DROP_BAD_REQUEST;
+    }
+}
 
 enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
 {
@@ -174,13 +225,13 @@ enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
 
 // ---- life -------------------------------------------------------------------------------------------------
 
-int alb_unreliable_create(struct alb_qp *qp, void (*fill)(struct alb_qp *, const struct alb_send_wqe *, uint32_t,
-                                                          struct alb_roce *, struct alb_flow *))
+int alb_unreliable_create(struct alb_qp *qp, size_t bytes, alb_unreliable_fill *fill)
 {
-    struct alb_unreliable *u = alb_engine_get_memory(qp->engine, sizeof(*u));
+    struct alb_unreliable *u = alb_engine_get_memory(qp->engine, bytes);
     if (!u)
         return ENOMEM;
     u->qp = qp;
+    u->bytes = bytes;
     u->fill = fill;
     alb_list_init(&u->unsent);
     qp->delivery_state = u;
@@ -192,7 +243,7 @@ void alb_unreliable_destroy(struct alb_qp *qp)
 {
     struct alb_unreliable *u = alb_unreliable_of(qp);
     alb_list_remove(&u->unsent);
-    alb_engine_put_memory(qp->engine, u, sizeof(*u));
+    alb_engine_put_memory(qp->engine, u, u->bytes);
 }
 
 static void stop(struct alb_unreliable *u)
@@ -243,8 +294,7 @@ bool alb_unreliable_is_quiet(const struct alb_qp *qp)
 {
     const struct alb_unreliable *u = alb_unreliable_of(qp);
     enum alb_qp_state state = alb_qp_current_state(qp);
-    return state != ALB_QPS_RTS ||
-           (u->cursor == atomic_load_explicit(&qp->sq.tail, memory_order_acquire) && !alb_list_is_linked(&u->unsent));
+    return state != ALB_QPS_RTS || (u->cursor == tail_of(u) && !alb_list_is_linked(&u->unsent));
 }
 
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr)

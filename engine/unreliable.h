@@ -6,6 +6,9 @@
 #include "engine/assembly.h"
 #include "engine/delivery.h"
 
+typedef void alb_unreliable_fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, struct alb_roce *roce,
+                                 struct alb_flow *flow);
+
 struct alb_unreliable {
     struct alb_qp *qp;
     uint32_t cursor; // send queue index of the request being sent
@@ -13,10 +16,12 @@ struct alb_unreliable {
     bool is_open;    // its length and keys have been checked
     bool is_blocked; // it failed; what was sent before it completes first
     alb_psn next;
+    size_t bytes;           // of the delivery layer's state, which begins with this
     struct alb_list unsent; // in the engine's list while packets may still be with the driver
     // The packet at sent of a request: headers but for psn, and where it goes.
-    void (*fill)(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, struct alb_roce *roce,
-                 struct alb_flow *flow);
+    alb_unreliable_fill *fill;
+    // Payload of each packet of a request but the last; NULL: mtu_bytes.
+    uint32_t (*cut)(const struct alb_qp *qp, const struct alb_send_wqe *wqe);
     uint32_t mtu_bytes; // payload of a full packet
 
     // UC's receiving side.
@@ -30,17 +35,53 @@ static inline struct alb_unreliable *alb_unreliable_of(const struct alb_qp *qp)
     return qp->delivery_state;
 }
 
-int alb_unreliable_create(struct alb_qp *qp, void (*fill)(struct alb_qp *, const struct alb_send_wqe *, uint32_t,
-                                                          struct alb_roce *, struct alb_flow *));
+// bytes: of the delivery layer's state.
+int alb_unreliable_create(struct alb_qp *qp, size_t bytes, alb_unreliable_fill *fill);
 void alb_unreliable_destroy(struct alb_qp *qp);
 void alb_unreliable_on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now);
 void alb_unreliable_work(struct alb_qp *qp, alb_time now);
 bool alb_unreliable_is_quiet(const struct alb_qp *qp);
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr);
 
+// Why a message that has come to that is dropped.
+enum alb_drop alb_unreliable_drop_of(enum alb_outcome outcome);
 // The message coming in met a receive whose own key is bad: the receive completes in error, and the queue pair is in
 // error (10.3.1.5).
 enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now);
 
 // The driver has let go of everything handed to it: completes the requests that were waiting for that.
 void alb_unreliable_retire_all(struct alb_engine *engine, alb_time now);
+
+// ---- for builders ---------------------------------------------------------------------------------------------------
+
+// The request that the next packet, or frame, is of; NULL: nothing may be sent now, and the source has been put where
+// it is woken again.
+struct alb_send_wqe *alb_unreliable_next(struct alb_unreliable *u, alb_time now);
+// There is more to send, after such a NULL too.
+bool alb_unreliable_has_more(const struct alb_unreliable *u);
+// Gathers the payload of the next one behind its headers. False: a key is gone, the request has failed, and the packet
+// is to be given up.
+bool alb_unreliable_gather(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                           uint32_t bytes);
+// It leaves.
+void alb_unreliable_sent(struct alb_unreliable *u, struct alb_send_wqe *wqe, uint32_t bytes, alb_time now);
+// All of it as a RoCE packet. False: the batch has no room.
+bool alb_unreliable_send_packet(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                                alb_time now);
+
+// ---- ud.c -----------------------------------------------------------------------------------------------------------
+
+// A datagram for a UD queue pair, whatever it came in.
+struct alb_ud_message {
+    const struct alb_datagram *datagram; // whose addresses the receive begins with
+    const uint8_t *payload;
+    uint32_t payload_bytes;
+    uint32_t qkey;
+    alb_qpn src_qpn;
+    uint32_t imm_be;
+    bool has_imm;
+    bool solicited;
+};
+enum alb_drop alb_ud_take(struct alb_qp *qp, const struct alb_ud_message *message, alb_time now);
+// The Q_Key that a request names.
+uint32_t alb_ud_qkey(const struct alb_qp *qp, const struct alb_send_wqe *wqe);
