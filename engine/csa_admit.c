@@ -79,8 +79,8 @@ enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_c
         alb_csa_reply_reset(engine, datagram, header);
         return ALB_DROP_BAD_EPOCH;
     }
-    if (!assoc)
-        return ALB_DROP_NOT_PROVEN;
+    if (!assoc) // frame by frame: a datagram is taken of anyone
+        return ALB_DROP_NONE;
     if (header->source_epoch == assoc->dead_epoch)
         return ALB_DROP_BAD_EPOCH;
     if (knows_us && assoc->peer_epoch == 0)
@@ -98,9 +98,20 @@ static bool is_proof(const struct alb_csa *csa, const struct alb_csa_segment *se
     return first == csa->qp->attr.rq_psn && csa->in_requests.cumulative == first;
 }
 
-enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa, const struct alb_csa_segment *segment)
+void alb_csa_believe(struct alb_csa_arrival *arrival)
 {
     struct alb_assoc *assoc = arrival->assoc;
+    uint32_t epoch = arrival->header.source_epoch;
+    if (assoc->peer_epoch != 0 && assoc->peer_epoch != epoch) {
+        alb_assoc_restart(arrival->engine, assoc, epoch);
+        fail_bound(arrival->engine, assoc, assoc->dead_epoch, arrival->engine->now);
+    }
+    assoc->peer_epoch = epoch;
+    arrival->is_proven = true;
+}
+
+enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa, const struct alb_csa_segment *segment)
+{
     uint32_t epoch = arrival->header.source_epoch;
     if (alb_likely(csa->bound_epoch == epoch && arrival->live))
         return ALB_DROP_NONE;
@@ -109,12 +120,7 @@ enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa
     if (!arrival->is_proven && csa->bound_epoch == 0) {
         if (!segment || !is_proof(csa, segment))
             return ALB_DROP_NOT_PROVEN;
-        if (assoc->peer_epoch != 0 && assoc->peer_epoch != epoch) {
-            alb_assoc_restart(arrival->engine, assoc, epoch);
-            fail_bound(arrival->engine, assoc, assoc->dead_epoch, arrival->engine->now);
-        }
-        assoc->peer_epoch = epoch;
-        arrival->is_proven = true;
+        alb_csa_believe(arrival);
     }
     if (!arrival->live && !wake(arrival))
         return ALB_DROP_NO_RESOURCES;

@@ -15,10 +15,13 @@ struct alb_csa_arrival {
     bool is_proven;              // the present life of the peer, which has heard from this life of ours
 };
 
-// Finds the association. What comes from or for another life, or from a stranger, ends here; so does a RESET (*ends).
+// Finds the association; there is none with a stranger. What comes from or for another life ends here; so does a RESET
+// (*ends).
 enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, bool *ends,
                                    alb_time now);
 // A frame for a queue pair: binds it to the peer's present life, or finds it bound. segment: a request, which may prove
 // its sender by the numbers that the queue pairs exchanged; NULL: another frame.
 enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa,
                             const struct alb_csa_segment *segment);
+// It has shown a number that only the peer knows: it comes from the peer's present life.
+void alb_csa_believe(struct alb_csa_arrival *arrival);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets in: whose they are, which path they came by, and each frame to its stream. Everything here is hostile until
 // an epoch or a queue pair's numbers have proved otherwise (csa_admit.c).
-#include "engine/csa_admit.h"
+#include "engine/csa_loose.h"
 #include "engine/impl.h"
 
 // ---- frames of a queue pair -----------------------------------------------------------------------------------------
@@ -70,6 +70,8 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     bool is_response = frame->type == ALB_CSA_RESPONSE;
     struct alb_csa *csa;
     enum alb_drop drop = find_qp(arrival, segment->dest_qpn, &csa);
+    if (drop == ALB_DROP_BAD_SERVICE)
+        return alb_csa_uc_rx(arrival, frame, now);
     if (drop != ALB_DROP_NONE)
         return drop;
     struct alb_qp *qp = csa->qp;
@@ -200,7 +202,11 @@ static enum alb_drop on_pong(struct alb_csa_arrival *arrival, uint16_t bytes, al
 
 static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
+    if (alb_unlikely(!arrival->assoc) && frame->type != ALB_CSA_DATAGRAM)
+        return ALB_DROP_NOT_PROVEN;
     switch (frame->type) {
+    case ALB_CSA_DATAGRAM:
+        return alb_csa_ud_rx(arrival, &frame->segment, now);
     case ALB_CSA_REQUEST:
     case ALB_CSA_RESPONSE:
         return on_segment(arrival, frame, now);

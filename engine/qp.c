@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Queue pairs: their life, attributes and state.
+#include "engine/csa_loose.h"
 #include "engine/impl.h"
 
 #include <errno.h>
@@ -14,9 +15,9 @@ static const struct alb_delivery_ops *delivery_of(const struct alb_engine *engin
     case ALB_QPT_XRC_RECV:
         return engine->csa ? &alb_csa_ops : &alb_rc_ops;
     case ALB_QPT_UC:
-        return &alb_uc_ops;
+        return engine->csa ? &alb_csa_uc_ops : &alb_uc_ops;
     case ALB_QPT_UD:
-        return &alb_ud_ops;
+        return engine->csa ? &alb_csa_ud_ops : &alb_ud_ops;
     }
     return NULL;
 }
