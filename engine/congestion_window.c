@@ -23,6 +23,8 @@ enum {
     CALM_ROUNDS = 5,      // so many, and growth itself grows (TIMELY's hyperactive increase)
     GROWTH_SHARE_MAX = 8, // but the window by no more than one part in so many
 
+    DELAY_CUT_MIN = ONE / 8, // smaller ones would let unequal shares last
+
     MARKED_GAIN_LOG2 = 4, // DCTCP's g
 
     LOST_EVIDENCE = 16,   // losses are judged by no fewer packets than this
@@ -32,9 +34,12 @@ enum {
     LOST_PART_HARD = ONE / 4, // half of it
     LOST_PART_HOLD = ONE / 8, // in one round: no time to grow
 
-    PRESSED_ROUNDS = 16, // too slow, and the target doubles
-    LEVEL_MAX = 10,      // times
-    LEVEL_ROUNDS = 4096, // until half the target is tried again
+    PRESSED_ROUNDS = 16,  // that took too long, one after the other, and the target doubles
+    OVERFLOW_ROUNDS = 16, // apart are overflows that are counted
+    OVERFLOWS = 3,        // and the target is halved
+    LEVEL_MAX = 10,
+    LEVEL_MIN = -3,
+    LEVEL_ROUNDS = 4096, // until the target is tried that is one step nearer to what was asked for
 };
 
 static void set_window(struct alb_congestion *congestion, uint64_t bytes)
@@ -59,6 +64,7 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
         .config = config,
         .window = {.threshold_bytes = config->window_max_bytes,
                    .pressure = NO_SAMPLE,
+                   .level_floor = LEVEL_MIN,
                    .pressure_before = NO_SAMPLE,
                    .marked_part = ONE}, // the first marks count in full
     };
@@ -72,7 +78,9 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
 // comes late has seen no short one.
 static uint64_t target_ns(const struct alb_congestion *congestion)
 {
-    return congestion->config->rtt_target_ns << congestion->window.level;
+    uint64_t ns = congestion->config->rtt_target_ns;
+    int level = congestion->window.level;
+    return level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
 }
 
 static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
@@ -83,21 +91,34 @@ static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
     w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
 }
 
+static void set_level(struct alb_delay_window *w, int level)
+{
+    w->level = (int8_t)level;
+    w->level_rounds = w->pressed_rounds = w->overflow_rounds = 0;
+    w->overflows = 0;
+}
+
 // A target that is missed round after round, whatever the window, is too short for the path, or for the packets of all
-// who share it: each of them finds out, and doubles it. From time to time the shorter one is tried again.
-static void adapt_target(struct alb_congestion *congestion, bool is_slow)
+// who share it: each of them finds out, and doubles it. One that is too long for the queue, which overflows first again
+// and again, is halved. From time to time what was asked for is tried again.
+static void adapt_target(struct alb_congestion *congestion, bool is_slow, bool has_overflowed)
 {
     struct alb_delay_window *w = &congestion->window;
-    if (w->level > 0 && ++w->level_rounds >= LEVEL_ROUNDS) {
-        w->level--;
-        w->level_rounds = 0;
+    w->pressed_rounds = is_slow ? (uint16_t)(w->pressed_rounds + 1) : 0;
+    w->overflow_rounds++;
+    if (has_overflowed && w->overflow_rounds >= OVERFLOW_ROUNDS) {
+        w->overflow_rounds = 0;
+        w->overflows++;
     }
-    if (!is_slow)
-        w->pressed_rounds = 0;
-    else if (++w->pressed_rounds >= PRESSED_ROUNDS && w->level < LEVEL_MAX) {
-        w->level++;
-        w->level_rounds = w->pressed_rounds = 0;
-        w->threshold_bytes = congestion->config->window_max_bytes;
+    if (++w->level_rounds >= LEVEL_ROUNDS) {
+        w->level_floor = LEVEL_MIN;
+        set_level(w, w->level > 0 ? w->level - 1 : w->level + (w->level < 0));
+    } else if (w->pressed_rounds >= PRESSED_ROUNDS && w->level < LEVEL_MAX) {
+        set_level(w, w->level + 1);
+        w->level_floor = w->level;
+        w->threshold_bytes = ALB_MIN(w->unpressed_bytes, congestion->config->window_start_bytes);
+    } else if (w->overflows >= OVERFLOWS && w->level > w->level_floor) {
+        set_level(w, w->level - 1);
     }
 }
 
@@ -118,7 +139,8 @@ static uint32_t cut_for_delay(const struct alb_delay_window *w)
     uint64_t pressure = ALB_MIN(w->pressure, w->pressure_before);
     if (w->pressure == NO_SAMPLE || w->pressure_before == NO_SAMPLE || pressure <= ONE)
         return 0;
-    return (uint32_t)((pressure - ONE) * ONE / pressure * 4 / 5); // Swift's beta
+    uint64_t cut = (pressure - ONE) * ONE / pressure * 4 / 5; // Swift's beta
+    return (uint32_t)ALB_MAX(cut, (uint64_t)DELAY_CUT_MIN);
 }
 
 static uint32_t cut_for_losses(struct alb_delay_window *w)
@@ -136,6 +158,12 @@ static uint32_t cut_for_losses(struct alb_delay_window *w)
     return cut;
 }
 
+// Most of the target, in a round that was measured.
+static bool is_long(const struct alb_delay_window *w)
+{
+    return w->pressure != NO_SAMPLE && w->pressure > ONE / 4 * 3;
+}
+
 static void grow(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
@@ -150,6 +178,8 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
     struct alb_delay_window *w = &congestion->window;
     bool is_hit = (uint64_t)w->lost * ONE > (uint64_t)(w->packets + w->lost) * LOST_PART_HOLD;
     uint32_t cut = cut_for_marks(w), delay = cut_for_delay(w), losses = cut_for_losses(w);
+    if (w->pressed_rounds == 0)
+        w->unpressed_bytes = congestion->window_bytes;
     cut = ALB_MAX(cut, delay);
     cut = ALB_MAX(cut, losses);
     cut = ALB_MIN(cut, (uint32_t)CUT_MAX);
@@ -162,7 +192,7 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
     } else if (w->limited && congestion->window_bytes >= w->threshold_bytes) {
         grow(congestion);
     }
-    adapt_target(congestion, delay > 0);
+    adapt_target(congestion, delay > 0, losses > 0 && is_long(w));
     begin_round(w, now);
 }
 
@@ -178,13 +208,13 @@ static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
 
 // ---- what is heard ------------------------------------------------------------------------------------------------
 
-// Slow start ends as soon as a queue shows; it does not wait for the round.
+// Slow start ends as soon as a queue shows; it does not wait for the round, nor for all of the target.
 static void start_slowly(struct alb_congestion *congestion, const struct alb_ack *ack)
 {
     struct alb_delay_window *w = &congestion->window;
     if (congestion->window_bytes >= w->threshold_bytes)
         return;
-    if (ack->marked > 0 || (w->pressure != NO_SAMPLE && w->pressure > ONE))
+    if (ack->marked > 0 || (w->pressure != NO_SAMPLE && w->pressure > ONE / 2))
         w->threshold_bytes = congestion->window_bytes;
     else if (ack->limited)
         set_window(congestion, ALB_MIN((uint64_t)congestion->window_bytes + ack->bytes, (uint64_t)w->threshold_bytes));

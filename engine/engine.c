@@ -38,7 +38,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .grant_min_bytes = 4 << 10,
         .credit_interval_ns = ALB_NS_PER_MS,
         .path_max = 4,
-        .rtt_target_ns = 2 * ALB_NS_PER_MS,
+        .rtt_target_ns = ALB_NS_PER_MS,
         .csa_payload_bytes = 65504,
         .csa_pool_bytes = 64 << 20,
         .csa_early_bytes_max = 32 << 20,

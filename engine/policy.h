@@ -73,8 +73,12 @@ struct alb_delay_window {
     uint32_t judged, judged_lost; // packets since losses were last found to be congestion
     uint32_t calm_rounds;         // in a row that ended without a sign of congestion
     uint16_t pressed_rounds;      // in a row that took too long
+    uint32_t unpressed_bytes;     // how far slow start would go, or the window, before them
     uint16_t level_rounds;        // since the target was doubled or halved
-    uint8_t level;                // how often it is doubled
+    uint16_t overflow_rounds;     // since losses counted as an overflow
+    uint8_t overflows;
+    int8_t level_floor; // no less of them for now
+    int8_t level;       // how often it is doubled
 };
 
 // "dcqcn"
