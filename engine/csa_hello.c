@@ -80,19 +80,14 @@ void alb_csa_challenge(const struct alb_csa_arrival *arrival, alb_time now)
 
 enum alb_drop alb_csa_on_hello(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
-    struct alb_assoc *assoc = arrival->assoc;
-    uint32_t epoch = arrival->header.source_epoch;
     if (arrival->is_proven)
         return ALB_DROP_NONE;
     if (!frame->hello.has_cookie || !is_good(arrival, frame->hello.cookie, now))
         return ALB_DROP_NOT_PROVEN;
-    if (assoc->peer_epoch != 0 && assoc->peer_epoch != epoch)
-        alb_assoc_restart(arrival->engine, assoc, epoch);
-    assoc->peer_epoch = epoch;
-    arrival->live = alb_assoc_wake(arrival->engine, assoc);
+    arrival->live = alb_assoc_wake(arrival->engine, arrival->assoc);
     if (!arrival->live)
         return ALB_DROP_NO_RESOURCES;
-    arrival->is_proven = true;
+    alb_csa_believe(arrival);
     arrival->live->paths_are_due = true; // whatever is said tells the peer our epoch
     alb_scheduler_wake(&arrival->engine->scheduler, &arrival->live->source);
     return ALB_DROP_NONE;
