@@ -338,6 +338,11 @@ void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes
                          alb_time now);
 // Says that there may be something to send. A probe goes ahead of what the window holds back.
 void alb_stream_out_wake(struct alb_stream_out *out);
+// True if a report may say that everything before psn is executed.
+static inline bool alb_stream_out_can_be_acked(const struct alb_stream_out *out, alb_psn psn)
+{
+    return alb_psn_is_within(psn, out->una, alb_stream_out_count(out) + 1);
+}
 // Everything before psn is acknowledged.
 void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now);
 // Takes a report. What is before its cumulative PSN is acknowledged; returns false for one that is old or makes no

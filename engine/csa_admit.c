@@ -110,13 +110,16 @@ void alb_csa_believe(struct alb_csa_arrival *arrival)
     arrival->is_proven = true;
 }
 
-enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa, const struct alb_csa_segment *segment)
+enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa, const struct alb_csa_segment *segment,
+                            bool fits)
 {
     uint32_t epoch = arrival->header.source_epoch;
     if (alb_likely(csa->bound_epoch == epoch && arrival->live))
         return ALB_DROP_NONE;
     if (csa->bound_epoch != 0 && csa->bound_epoch != epoch)
         return ALB_DROP_BAD_EPOCH;
+    if (csa->bound_epoch == 0 && !fits)
+        return ALB_DROP_NOT_PROVEN;
     if (!arrival->is_proven && csa->bound_epoch == 0) {
         if (!segment || !is_proof(csa, segment))
             return ALB_DROP_NOT_PROVEN;

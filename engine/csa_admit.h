@@ -19,9 +19,11 @@ struct alb_csa_arrival {
 // (*ends).
 enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, bool *ends,
                                    alb_time now);
-// A frame for a queue pair: binds it to the peer's present life, or finds it bound. segment: a request, which may prove
-// its sender by the numbers that the queue pairs exchanged; NULL: another frame.
-enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa,
-                            const struct alb_csa_segment *segment);
+// A frame for a queue pair: binds it to the peer's present life, or finds it bound. fits: the frame's numbers are ones
+// that the queue pair's streams can have now; else it may be a straggler for a former connection of the queue pair, and
+// binds nothing. segment: a request, which may prove its sender by the numbers that the queue pairs exchanged; NULL:
+// another frame.
+enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa, const struct alb_csa_segment *segment,
+                            bool fits);
 // It has shown a number that only the peer knows: it comes from the peer's present life.
 void alb_csa_believe(struct alb_csa_arrival *arrival);

@@ -310,7 +310,7 @@ static bool is_credible(const struct alb_stream_out *out, const struct alb_csa_r
 {
     if (out->has_report && (int8_t)(report->number - out->report_number) <= 0)
         return false;
-    return alb_psn_is_within(report->cumulative, out->una, alb_stream_out_count(out) + 1);
+    return alb_stream_out_can_be_acked(out, report->cumulative);
 }
 
 bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now)

@@ -64,6 +64,12 @@ static bool names_queue(const struct alb_csa_segment *segment, const struct alb_
     return is_response || names == (qp->type == ALB_QPT_XRC_RECV);
 }
 
+// What the stream may get next, or soon.
+static bool is_ahead(const struct alb_stream_in *in, alb_psn psn)
+{
+    return alb_psn_is_within(psn, in->cumulative, in->csa->qp->engine->config.csa_window_segments + 1);
+}
+
 static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
     const struct alb_csa_segment *segment = &frame->segment;
@@ -78,7 +84,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     struct alb_stream_in *in = is_response ? &csa->in_responses : &csa->in_requests;
     if (!takes(qp->type, is_response) || !fits_type(segment, frame->type) || !names_queue(segment, qp, is_response))
         return ALB_DROP_BAD_SERVICE;
-    drop = alb_csa_admit(arrival, csa, is_response ? NULL : segment);
+    drop = alb_csa_admit(arrival, csa, is_response ? NULL : segment, is_ahead(in, segment->psn));
     if (drop != ALB_DROP_NONE)
         return drop;
     alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
@@ -101,15 +107,16 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
 {
     struct alb_csa *csa;
     enum alb_drop drop = find_qp(arrival, report->qpn, &csa);
-    if (drop == ALB_DROP_NONE)
-        drop = alb_csa_admit(arrival, csa, NULL);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    struct alb_stream_out *out = report->is_response ? &csa->responses : &csa->requests;
+    drop = alb_csa_admit(arrival, csa, NULL, alb_stream_out_can_be_acked(out, report->cumulative));
     if (drop != ALB_DROP_NONE)
         return drop;
     enum alb_qp_state state = alb_qp_current_state(csa->qp);
     if ((state == ALB_QPS_ERR && !(report->is_response && csa->is_refusing)) ||
         (!report->is_response && state < ALB_QPS_RTS))
         return ALB_DROP_WRONG_QP_STATE;
-    struct alb_stream_out *out = report->is_response ? &csa->responses : &csa->requests;
     alb_psn una = out->una;
     alb_trace_add(arrival->engine, ALB_TRACE_ack, csa->qp->number, report->cumulative, report->syndrome,
                   report->word_count, now);
@@ -131,11 +138,12 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
 {
     struct alb_csa *csa;
     enum alb_drop drop = find_qp(arrival, probe->dest_qpn, &csa);
-    if (drop == ALB_DROP_NONE)
-        drop = alb_csa_admit(arrival, csa, NULL);
     if (drop != ALB_DROP_NONE)
         return drop;
     struct alb_stream_in *in = probe->is_response ? &csa->in_responses : &csa->in_requests;
+    drop = alb_csa_admit(arrival, csa, NULL, is_ahead(in, probe->next));
+    if (drop != ALB_DROP_NONE)
+        return drop;
     if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
         return repeat_nak(in);
     alb_csa_heard(csa, now);
