@@ -289,10 +289,201 @@ static void adaptive__tries_rarely_and_backs_off(void **state)
     network_free(network);
 }
 
+// ---- rules one by one -------------------------------------------------------------------------------------
+
+static struct alb_paths_out *paths_new(uint32_t count)
+{
+    struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
+    assert_non_null(paths);
+    alb_paths_out_init(paths, count, 0);
+    return paths;
+}
+
+// So many packets leave by the path, and some of them are lost; without a round-trip time.
+static void tell(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    for (uint32_t i = 0; i < sent; i++)
+        alb_path_sent(paths, path, 0, now);
+    struct alb_csa_path_entry entry = {
+        .path = path,
+        .settled = out->next,
+        .received = out->received_seen + sent - lost,
+        .echo = (uint32_t)now,
+        .delay_ns = UINT32_MAX,
+    };
+    alb_path_heard(paths, &alb_path_adaptive, &entry, now);
+}
+
+static void leave__three_of_few(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3);
+    for (uint8_t p = 0; p < 3; p++)
+        tell(paths, p, 500, 0, MS);
+    tell(paths, 1, 10, 3, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    tell(paths, 1, 10, 2, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[1].back_off, 1);
+    // The others are what they were.
+    assert_int_equal(paths->path[0].weight, ALB_PATH_WEIGHT_MAX);
+    assert_int_equal(paths->path[0].recent_sent, 500);
+    // It does not come back because another one is left.
+    tell(paths, 2, 10, 8, MS);
+    assert_int_equal(paths->path[2].state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    // The last one stays.
+    tell(paths, 0, 100, 80, MS);
+    assert_int_equal(paths->path[0].state, ALB_PATH_GOOD);
+    assert_int_equal(paths->path[0].suspicion, 0);
+    free(paths);
+}
+
+static void leave__spread_losses_are_forgiven(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    tell(paths, 0, 500, 0, MS);
+    for (int i = 0; i < 300; i++)
+        tell(paths, 1, 100, 1, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    free(paths);
+}
+
+static void leave__compared_with_good_paths_only(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3);
+    tell(paths, 0, 500, 0, MS);
+    tell(paths, 1, 500, 50, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    paths->path[0].recent_lost = 100; // the other good one loses a fifth
+    tell(paths, 2, 50, 8, MS);
+    assert_int_equal(paths->path[2].state, ALB_PATH_GOOD);
+    paths->path[1].recent_lost = 0; // what a left one does is of no account
+    tell(paths, 2, 50, 8, MS);
+    assert_int_equal(paths->path[2].state, ALB_PATH_GOOD);
+    paths->path[0].recent_lost = 0;
+    tell(paths, 2, 50, 8, MS);
+    assert_int_equal(paths->path[2].state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void leave__not_for_a_lighter_one(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    tell(paths, 0, 500, 0, MS);
+    paths->path[0].weight = 8; // just taken back
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    paths->path[0].weight = ALB_PATH_WEIGHT_MAX;
+    tell(paths, 1, 50, 0, MS); // what was before does not count
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void leave__not_what_bears_all(void **state)
+{
+    struct alb_paths_out *paths = paths_new(4);
+    for (uint8_t p = 0; p < 4; p++)
+        tell(paths, p, 500, 0, MS);
+    paths->path[2].state = paths->path[3].state = ALB_PATH_LEFT;
+    paths->path[0].inflight_bytes = 20000;
+    paths->path[1].inflight_bytes = 80000;
+    tell(paths, 1, 50, 25, MS); // four fifths: it may lose for that
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    paths->path[0].inflight_bytes = 60000;
+    paths->path[1].inflight_bytes = 40000;
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    free(paths);
+
+    // While half of the paths remain, that is no question.
+    paths = paths_new(4);
+    for (uint8_t p = 0; p < 4; p++)
+        tell(paths, p, 500, 0, MS);
+    paths->path[3].state = ALB_PATH_LEFT;
+    paths->path[1].inflight_bytes = 80000;
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void silent__three_at_once_or_twice(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3);
+    for (int i = 0; i < 3; i++)
+        alb_path_sent(paths, 0, 0, MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 0, 2 * MS));
+    assert_int_equal(paths->path[0].state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[0].back_off, 0); // the others have not been heard of either
+    alb_path_sent(paths, 1, 0, MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 2 * MS));
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    alb_path_sent(paths, 1, 0, 3 * MS);
+    tell(paths, 2, 10, 0, 4 * MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 5 * MS));
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[1].back_off, 1);
+    // The last one: the one whose time comes first stands in.
+    alb_path_sent(paths, 2, 0, 5 * MS);
+    alb_path_silent(paths, &alb_path_adaptive, 2, 6 * MS);
+    alb_path_sent(paths, 2, 0, 6 * MS);
+    alb_path_silent(paths, &alb_path_adaptive, 2, 7 * MS);
+    assert_int_equal(paths->path[2].state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[0].state, ALB_PATH_GOOD);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void back__all_begin_anew(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    alb_time now = MS;
+    tell(paths, 0, 500, 0, now);
+    tell(paths, 1, 50, 25, now);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    tell(paths, 0, 100, 50, now);
+    now += 18 * MS;
+    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
+    assert_int_equal(paths->path[1].state, ALB_PATH_TRYING);
+    tell(paths, 1, 4, 0, now);
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    assert_int_equal(paths->path[1].weight, 8);
+    assert_int_equal(paths->path[0].recent_lost, 0);
+    assert_int_equal(paths->path[0].weight, ALB_PATH_WEIGHT_MAX);
+    free(paths);
+}
+
+static void back__the_past_is_forgotten_in_time(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    alb_time now = 1000 * MS;
+    paths->path[1].state = ALB_PATH_TRYING;
+    paths->path[1].back_off = 2;
+    tell(paths, 1, 4, 0, now);
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    for (int i = 0; i < 200; i++, now += MS) {
+        struct alb_path_out *out = &paths->path[0];
+        alb_path_sent(paths, 0, 0, now);
+        struct alb_csa_path_entry entry = {
+            .settled = out->next, .received = out->received_seen + 1, .echo = (uint32_t)(now - 100 * US)};
+        alb_path_heard(paths, &alb_path_adaptive, &entry, now);
+        if (i == 60)
+            assert_int_equal(paths->path[1].back_off, 2);
+        if (i == 75)
+            assert_int_equal(paths->path[1].back_off, 1);
+        if (i == 95)
+            assert_int_equal(paths->path[1].back_off, 1);
+        if (i == 110)
+            assert_int_equal(paths->path[1].back_off, 0);
+    }
+    free(paths);
+}
+
 static void adaptive__a_trial_is_small(void **state)
 {
-    struct alb_paths_out *paths = malloc(alb_paths_out_bytes(2));
-    alb_paths_out_init(paths, 2, 0);
+    struct alb_paths_out *paths = paths_new(2);
     paths->path[1].state = ALB_PATH_LEFT;
     paths->path[1].try_at = 100;
     for (int i = 0; i < 10; i++)
@@ -332,9 +523,8 @@ static void adaptive__little_to_send(void **state)
 
 static void adaptive__marks_make_it_lighter(void **state)
 {
-    struct alb_paths_out *paths = malloc(alb_paths_out_bytes(2));
+    struct alb_paths_out *paths = paths_new(2);
     uint32_t chosen[2] = {0};
-    alb_paths_out_init(paths, 2, 0);
     for (uint32_t i = 1; i <= 200; i++)
         for (uint8_t p = 0; p < 2; p++) {
             alb_time now = i * MS;
@@ -372,6 +562,14 @@ int main(void)
         cmocka_unit_test(adaptive__noise_is_no_reason),
         cmocka_unit_test(adaptive__a_route_grows_longer),
         cmocka_unit_test(adaptive__tries_rarely_and_backs_off),
+        cmocka_unit_test(leave__three_of_few),
+        cmocka_unit_test(leave__spread_losses_are_forgiven),
+        cmocka_unit_test(leave__compared_with_good_paths_only),
+        cmocka_unit_test(leave__not_for_a_lighter_one),
+        cmocka_unit_test(leave__not_what_bears_all),
+        cmocka_unit_test(silent__three_at_once_or_twice),
+        cmocka_unit_test(back__all_begin_anew),
+        cmocka_unit_test(back__the_past_is_forgotten_in_time),
         cmocka_unit_test(adaptive__a_trial_is_small),
         cmocka_unit_test(adaptive__little_to_send),
         cmocka_unit_test(adaptive__marks_make_it_lighter),
