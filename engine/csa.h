@@ -452,6 +452,8 @@ void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now);
 // ---- csa_responder.c --------------------------------------------------------------------------------------
 
 extern const struct alb_stream_in_ops alb_csa_responder_ops;
+// The request at psn cannot be executed or answered: the peer is told why, and the queue pair is in error (9.9.3).
+void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now);
 
 // ---- csa_tx.c, csa_rx.c -----------------------------------------------------------------------------------
 

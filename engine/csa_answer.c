@@ -108,7 +108,7 @@ static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer
     if (answer != answer_at(csa, 0) || csa->is_refusing)
         return ALB_CSA_FILL_NONE;
     alb_csa_stop_answering(csa);
-    alb_csa_responder_ops.refuse(csa, ALB_OUTCOME_ACCESS, request_psn, now);
+    alb_csa_refuse(csa, ALB_OUTCOME_ACCESS, request_psn, now);
     return ALB_CSA_FILL_NONE;
 }
 

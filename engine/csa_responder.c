@@ -6,15 +6,13 @@
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
 
-// The request cannot be executed: the peer is told, and the queue pair is in error (9.9.3).
-static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
+void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
     const struct alb_refusal *refusal = alb_inbound_refusal(outcome);
     csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(refusal->nak);
     alb_qp_count(qp, refusal->stat, 1);
     alb_stream_in_owe_report(&csa->in_requests);
-    alb_inbound_fail(qp, outcome, now);
     alb_event_raise(qp->engine, &qp->event, refusal->event);
     struct alb_qp_failure failure = {
         .status = refusal->status,
@@ -27,6 +25,13 @@ static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, a
     csa->is_refusing = true;
     if (alb_qp_current_state(qp) != ALB_QPS_ERR)
         alb_qp_fail(qp, NULL, &failure, now);
+}
+
+// The message that came in is what is wrong: so the receive that it has taken ends with it.
+static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
+{
+    alb_inbound_fail(csa->qp, outcome, now);
+    alb_csa_refuse(csa, outcome, psn, now);
 }
 
 // ---- a message begins -----------------------------------------------------------------------------------------------
