@@ -39,7 +39,7 @@ void alb_stream_out_stop(struct alb_stream_out *out)
     if (out->csa->assoc)
         for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
             const struct alb_sent *sent = alb_stream_out_at(out, psn);
-            if (sent->state == ALB_SENT_FLYING)
+            if (sent->state == ALB_SENT_FLYING && sent->bytes > 0) // else the association may sleep
                 alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
         }
     out->una = out->next;

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The sending half of a stream: what it remembers of what has left, and what reports do to that. Side 0 sends, the
+// reports of side 1 are made by hand. Offsets are from the first PSN of the stream.
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+#define MS   ALB_NS_PER_MS
+#define ACK  ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
+#define COST (8 + ALB_CSA_SEGMENT_OVERHEAD) // of a small WRITE
+
+static int greeted(void **state)
+{
+    csa_pair_setup(state);
+    csa_pair_greet(*state); // offset 0 is done
+    return 0;
+}
+#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
+
+static struct alb_stream_out *out_of(struct csa_pair *c)
+{
+    return &c->csa[0]->requests;
+}
+
+// Small WRITEs leave and are lost.
+static void send(struct csa_pair *c, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, 0, 8);
+    pair_send(c->pair, 0);
+    while (pair_count(c->pair, 0))
+        pair_lose(c->pair, 0);
+}
+
+static enum alb_sent_state state_of(struct csa_pair *c, int32_t offset)
+{
+    return alb_stream_out_at(out_of(c), alb_psn_add(csa_pair_psn(0), offset))->state;
+}
+
+static int32_t una(struct csa_pair *c)
+{
+    return alb_psn_diff(out_of(c)->una, csa_pair_psn(0));
+}
+
+// The window and the path know of the same bytes as the records.
+static void expect_inflight(struct csa_pair *c, uint32_t bytes)
+{
+    const struct alb_assoc_live *live = csa_pair_live(c, 0);
+    assert_int_equal(out_of(c)->inflight_bytes, bytes);
+    assert_int_equal(live->inflight_bytes, bytes);
+    assert_int_equal(live->paths->path[0].inflight_bytes, bytes);
+}
+
+// ---- records --------------------------------------------------------------------------------------------------------
+
+static void sent__is_remembered_with_its_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    alb_psn sequence = csa_pair_live(c, 0)->paths->path[0].next;
+    pair_pass(c->pair, MS);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+    pair_send(c->pair, 0);
+    for (int32_t i = 0; i < 2; i++) {
+        const struct alb_sent *sent = alb_stream_out_at(out_of(c), alb_psn_add(csa_pair_psn(0), 1 + i));
+        assert_int_equal(sent->sequence, alb_psn_add(sequence, i));
+        assert_int_equal(sent->at_64ns, (uint32_t)(c->pair->now >> 6));
+        assert_int_equal(sent->bytes, CSA_PAIR_CHARGE);
+        assert_int_equal(sent->times, 1);
+        assert_int_equal(sent->state, ALB_SENT_FLYING);
+    }
+    expect_inflight(c, 2 * CSA_PAIR_CHARGE);
+    pair_settle(c->pair);
+    expect_inflight(c, 0);
+}
+
+// From a few records of its own to the window, and back.
+static void records__grow_and_are_given_back(void **state)
+{
+    struct csa_pair *c = *state;
+    size_t before = alb_buddy_used(&c->engines[0]->csa->pool);
+    assert_int_equal(out_of(c)->capacity, ALB_STREAM_OUT_OWN);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, (CSA_PAIR_WINDOW + 20) * CSA_PAIR_SEGMENT);
+    while (pair_send(c->pair, 0) > 0)
+        ;
+    assert_int_equal(alb_stream_out_count(out_of(c)), CSA_PAIR_WINDOW);
+    assert_int_equal(out_of(c)->capacity, CSA_PAIR_WINDOW);
+    for (int32_t i = 1; i <= CSA_PAIR_WINDOW; i++)
+        assert_int_equal(state_of(c, i), ALB_SENT_FLYING);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(out_of(c)->capacity, ALB_STREAM_OUT_OWN);
+    assert_int_equal(alb_buddy_used(&c->engines[0]->csa->pool), before);
+}
+
+// Without memory there are fewer in flight, and all the same all of it leaves.
+static void records__do_without_memory(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_buddy *pool = &c->engines[0]->csa->pool;
+    void *blocks[4096];
+    uint32_t taken = 0;
+    while ((blocks[taken] = alb_buddy_get(pool, 64)))
+        taken++;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 20 * CSA_PAIR_SEGMENT);
+    pair_send(c->pair, 0);
+    assert_int_equal(alb_stream_out_count(out_of(c)), ALB_STREAM_OUT_OWN);
+    for (uint32_t i = 0; i < 50; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 2 * MS);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    while (taken > 0)
+        alb_buddy_put(pool, blocks[--taken], 64);
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+static void report__cumulative(void **state)
+{
+    struct csa_pair *c = *state;
+    send(c, 5);
+    expect_inflight(c, 5 * COST);
+    csa_pair_arrive_report(c, 1, 50, 3, 0, ACK);
+    assert_int_equal(una(c), 3);
+    expect_inflight(c, 3 * COST);
+    csa_pair_arrive_report(c, 1, 51, 6, 0, ACK);
+    assert_int_equal(una(c), 6);
+    expect_inflight(c, 0);
+}
+
+static void report__bitmap(void **state)
+{
+    struct csa_pair *c = *state;
+    send(c, 5);
+    csa_pair_arrive_report(c, 1, 50, 2, 0x0a, ACK); // 3 and 5 are held
+    assert_int_equal(una(c), 2);
+    assert_int_equal(state_of(c, 2), ALB_SENT_FLYING);
+    assert_int_equal(state_of(c, 3), ALB_SENT_HELD);
+    assert_int_equal(state_of(c, 4), ALB_SENT_FLYING);
+    assert_int_equal(state_of(c, 5), ALB_SENT_HELD);
+    expect_inflight(c, 2 * COST);
+    csa_pair_arrive_report(c, 1, 51, 2, 0x0a, ACK); // said again
+    expect_inflight(c, 2 * COST);
+    csa_pair_arrive_report(c, 1, 52, 6, 0, ACK);
+    expect_inflight(c, 0);
+}
+
+static void report__an_older_one_is_ignored(void **state)
+{
+    struct csa_pair *c = *state;
+    send(c, 5);
+    csa_pair_arrive_report(c, 1, 50, 2, 0, ACK);
+    csa_pair_arrive_report(c, 1, 50, 3, 0, ACK);
+    csa_pair_arrive_report(c, 1, 49, 3, 0, ACK);
+    csa_pair_arrive_report(c, 1, 50 - 127, 3, 0, ACK);
+    assert_int_equal(una(c), 2);
+    assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE), 3);
+    csa_pair_arrive_report(c, 1, 50 + 127, 3, 0, ACK);
+    assert_int_equal(una(c), 3);
+}
+
+static void report__numbers_wrap(void **state)
+{
+    struct csa_pair *c = *state;
+    uint8_t number = 250;
+    csa_pair_arrive_report(c, 1, 120, 1, 0, ACK);
+    csa_pair_arrive_report(c, 1, 240, 1, 0, ACK);
+    for (int32_t i = 1; i <= 12; i++) {
+        send(c, 1);
+        csa_pair_arrive_report(c, 1, number++, i + 1, 0, ACK);
+        assert_int_equal(una(c), i + 1);
+    }
+    assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE), 0);
+}
+
+static void report__of_what_was_never_sent(void **state)
+{
+    struct csa_pair *c = *state;
+    send(c, 3);
+    csa_pair_arrive_report(c, 1, 50, 5, 0, ACK);
+    csa_pair_arrive_report(c, 1, 51, 0, 0, ACK); // acknowledged already
+    csa_pair_arrive_report(c, 1, 52, 1 << 22, 0, ACK);
+    csa_pair_arrive_report(c, 1, 53, -(1 << 23), 0, ACK);
+    assert_int_equal(una(c), 1);
+    assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE), 4);
+    csa_pair_arrive_report(c, 1, 60, 2, ~0ull, ACK); // what was sent counts
+    expect_inflight(c, 0);
+    assert_int_equal(state_of(c, 3), ALB_SENT_HELD);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
+}
+
+// ---- what is lost ---------------------------------------------------------------------------------------------------
+
+static void settle(struct csa_pair *c, alb_psn settled, uint32_t received)
+{
+    struct csa_made made;
+    const struct alb_csa_paths paths = {
+        .credit_bytes = ALB_CSA_CREDIT_NONE,
+        .count = 1,
+        .entries = {{.settled = settled, .received = received, .echo = (uint32_t)c->pair->now}},
+    };
+    csa_pair_make(c, 1, &made);
+    csa_pair_add_paths(&made, &paths);
+    csa_pair_arrive(c, 1, &made);
+}
+
+// The path settled the packets before, and the report does not say that they came.
+static void lost__is_what_its_path_has_settled(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    for (uint32_t i = 0; i < 4; i++)
+        send(c, 1); // a packet each
+    alb_psn next = csa_pair_live(c, 0)->paths->path[0].next;
+    csa_pair_arrive_report(c, 1, 50, 1, 8, ACK); // nothing is settled
+    assert_int_equal(out_of(c)->lost_count, 0);
+    settle(c, alb_psn_add(next, -1), 2); // all but the last one
+    csa_pair_arrive_report(c, 1, 51, 1, 4, ACK);
+    assert_int_equal(state_of(c, 1), ALB_SENT_LOST);
+    assert_int_equal(state_of(c, 2), ALB_SENT_LOST);
+    assert_int_equal(state_of(c, 3), ALB_SENT_HELD);
+    assert_int_equal(state_of(c, 4), ALB_SENT_HELD);
+    assert_int_equal(out_of(c)->lost_count, 2);
+    expect_inflight(c, 0);
+    pair_send(c->pair, 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REQUEST, NULL), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        csa_pair_frame(c, 0, ALB_CSA_REQUEST, i, &frame);
+        assert_int_equal(frame.segment.psn, alb_psn_add(csa_pair_psn(0), 1 + (int32_t)i));
+        assert_true(frame.segment.flags & ALB_CSA_REPORT_NOW);
+    }
+    assert_int_equal(out_of(c)->lost_count, 0);
+    assert_int_equal(alb_stream_out_at(out_of(c), alb_psn_add(csa_pair_psn(0), 1))->times, 2);
+    // The same report again does not lose them again: they left by another packet.
+    csa_pair_arrive_report(c, 1, 52, 1, 4, ACK);
+    assert_int_equal(out_of(c)->lost_count, 0);
+    expect_inflight(c, 2 * COST);
+}
+
+static void lost__and_acknowledged_before_it_goes_again(void **state)
+{
+    struct csa_pair *c = *state;
+    send(c, 4);
+    for (int32_t i = 1; i <= 4; i++)
+        alb_assoc_release(csa_pair_live(c, 0), alb_stream_out_mark_lost(out_of(c), alb_psn_add(csa_pair_psn(0), i)));
+    assert_int_equal(out_of(c)->lost_count, 4);
+    csa_pair_arrive_report(c, 1, 50, 2, 2, ACK); // 1 is executed, 3 is held
+    assert_int_equal(out_of(c)->lost_count, 2);
+    alb_psn psn;
+    assert_true(alb_stream_out_next_lost(out_of(c), &psn));
+    assert_int_equal(psn, alb_psn_add(csa_pair_psn(0), 2));
+    csa_pair_arrive_report(c, 1, 51, 5, 0, ACK);
+    assert_int_equal(out_of(c)->lost_count, 0);
+    assert_false(alb_stream_out_next_lost(out_of(c), &psn));
+    expect_inflight(c, 0);
+}
+
+static void mark_lost__only_what_flies(void **state)
+{
+    struct csa_pair *c = *state;
+    send(c, 3);
+    csa_pair_arrive_report(c, 1, 50, 1, 2, ACK);
+    assert_int_equal(alb_stream_out_mark_lost(out_of(c), alb_psn_add(csa_pair_psn(0), 2)), 0); // held
+    uint32_t bytes = alb_stream_out_mark_lost(out_of(c), alb_psn_add(csa_pair_psn(0), 1));
+    assert_int_equal(bytes, COST);
+    alb_assoc_release(csa_pair_live(c, 0), bytes);
+    assert_int_equal(alb_stream_out_mark_lost(out_of(c), alb_psn_add(csa_pair_psn(0), 1)), 0); // lost already
+    assert_int_equal(out_of(c)->lost_count, 1);
+}
+
+// ---- long streams ---------------------------------------------------------------------------------------------------
+
+static void begin_before_the_wrap(struct alb_qp_attr *attr, int side)
+{
+    attr->sq_psn = attr->rq_psn = 0xffffe0;
+}
+
+static void psn__wraps_in_the_middle_of_a_message(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, begin_before_the_wrap);
+    for (uint32_t i = 0; i < 3; i++) {
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 20 * CSA_PAIR_SEGMENT);
+        csa_pair_ask(c, ALB_WR_RDMA_READ, 10 + i, ALB_SEND_SIGNALED, 20 * CSA_PAIR_SEGMENT);
+        pair_send(c->pair, 0);
+        pair_lose(c->pair, 0);
+        for (uint32_t k = 0; k < 5; k++) {
+            pair_settle(c->pair);
+            pair_pass(c->pair, 2 * MS);
+        }
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+        csa_pair_expect(c, 0, 10 + i, ALB_WC_SUCCESS);
+    }
+    assert_true(out_of(c)->next < 100);
+    assert_true(c->csa[1]->responses.next < 100);
+    void *all = c;
+    csa_pair_teardown(&all);
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+static void wait_for_ever(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 0;
+    attr->min_rnr_timer = 1;
+}
+
+// While the peer is not ready nothing of it counts as in flight, and nothing is left behind.
+static void stop__while_the_peer_is_not_ready(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, wait_for_ever);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    pair_deliver(c->pair, 0); // the SEND
+    pair_lose(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    assert_true(c->csa[0]->is_waiting_rnr);
+    expect_inflight(c, 0);
+    struct alb_assoc_live *live = csa_pair_live(c, 0);
+    live->assoc->refs++;
+    assert_int_equal(alb_qp_destroy(c->qps[0]), 0);
+    assert_int_equal(live->inflight_bytes, 0);
+    assert_int_equal(live->paths->path[0].inflight_bytes, 0);
+    alb_assoc_put(c->engines[0], live->assoc);
+    void *all = c;
+    csa_pair_teardown(&all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GREETED_TEST(sent__is_remembered_with_its_packet),
+        GREETED_TEST(records__grow_and_are_given_back),
+        GREETED_TEST(records__do_without_memory),
+        GREETED_TEST(report__cumulative),
+        GREETED_TEST(report__bitmap),
+        GREETED_TEST(report__an_older_one_is_ignored),
+        GREETED_TEST(report__numbers_wrap),
+        GREETED_TEST(report__of_what_was_never_sent),
+        GREETED_TEST(lost__is_what_its_path_has_settled),
+        GREETED_TEST(lost__and_acknowledged_before_it_goes_again),
+        GREETED_TEST(mark_lost__only_what_flies),
+        cmocka_unit_test(psn__wraps_in_the_middle_of_a_message),
+        cmocka_unit_test(stop__while_the_peer_is_not_ready),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
