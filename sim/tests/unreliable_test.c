@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UC and UD over the scripted network (InfiniBand specification, volume 1, 9.8; RoCEv2: annex A17).
+// UC and UD over the scripted network (InfiniBand specification, volume 1, 9.8; RoCEv2: annex A17; CSA:
+// docs/PROTOCOL.md, section 10).
 #include "world.h"
 
 enum {
     KB = 1024,
+    PAYLOAD_MAX = 1108, // of a CSA packet: 4 KB are four segments
+    NONE = UINT32_MAX,
 };
+
+static bool is_csa(void)
+{
+    return strcmp(world_transport, "csa") == 0;
+}
+
+static void unreliable_options(struct options *options, enum alb_qp_type type)
+{
+    options_default(options);
+    options->type = type;
+    options->path_payload_max = PAYLOAD_MAX;
+    options->pair.packet_bytes_max = 8192;
+}
 
 static struct world *world_of(enum alb_qp_type type)
 {
     struct options options;
-    options_default(&options);
-    options.type = type;
+    unreliable_options(&options, type);
     return world_new(&options);
 }
 
@@ -54,8 +69,13 @@ static void uc__a_lost_packet_loses_its_message_only(void **state)
 
 static void uc__a_packet_twice_or_out_of_order_loses_its_message(void **state)
 {
-    uc_message_lost(2, ALB_SIM_DUPLICATE, 0);
-    uc_message_lost(6, ALB_SIM_SWAP, 1);
+    // In CSA each segment says where in its message it belongs; only the last one must be that.
+    uc_message_lost(2, ALB_SIM_DUPLICATE, is_csa() ? NONE : 0);
+    uc_message_lost(6, ALB_SIM_SWAP, is_csa() ? NONE : 1);
+    uc_message_lost(7, ALB_SIM_SWAP, 1);
+    if (is_csa())
+        uc_message_lost(8, ALB_SIM_SWAP, 1); // the next message has begun
+    uc_message_lost(8, ALB_SIM_DUPLICATE, NONE);
 }
 
 static void uc__no_receive_loses_the_message(void **state)
@@ -141,10 +161,13 @@ static struct alb_ah *handle(struct world *w, struct end *end)
 static void ud_delivery(bool is_ipv6)
 {
     struct options options;
-    options_default(&options);
+    unreliable_options(&options, ALB_QPT_UD);
     alb_sim_pair_config_default(&options.pair, is_ipv6);
-    options.type = ALB_QPT_UD;
+    options.pair.packet_bytes_max = 8192;
+    for (uint32_t side = 0; side < ALB_SIM_SIDES; side++)
+        assert_int_equal(alb_engine_config_transport(&options.pair.host[side].engine, world_transport), 0);
     struct world *w = world_new(&options);
+    uint8_t traffic_class = 0x28 | (is_csa() ? ALB_ECN_ECT0 : 0);
     struct alb_ah *ah = handle(w, &w->a);
     receive(&w->b, 9, 64 * KB, 40 + 1000);
     post(w, &w->a,
@@ -162,14 +185,14 @@ static void ud_delivery(bool is_ipv6)
     expect_copied(&w->a, 0, &w->b, 64 * KB + 40, 1000);
     const uint8_t *grh = w->b.memory + 64 * KB;
     if (is_ipv6) {
-        assert_int_equal(grh[0], 0x62);
-        assert_int_equal(grh[1], 0x80);
+        assert_int_equal(grh[0] << 4 | grh[1] >> 4, 0x600 | traffic_class);
+        assert_int_equal(grh[1] & 0xf, 0);
         assert_int_equal(grh[7], 33);
         assert_memory_equal(grh + 8, w->a.host->addr.bytes, 16);
         assert_memory_equal(grh + 24, w->b.host->addr.bytes, 16);
     } else {
         assert_int_equal(grh[20], 0x45);
-        assert_int_equal(grh[21], 0x28);
+        assert_int_equal(grh[21], traffic_class);
         assert_int_equal(grh[28], 33);
         assert_memory_equal(grh + 32, w->a.host->addr.bytes + 12, 4);
         assert_memory_equal(grh + 36, w->b.host->addr.bytes + 12, 4);
@@ -241,8 +264,7 @@ static void ud__longer_than_a_packet_fails(void **state)
 static void pacing__holds_unreliable_traffic_to_its_rate(void **state)
 {
     struct options options;
-    options_default(&options);
-    options.type = ALB_QPT_UC;
+    unreliable_options(&options, ALB_QPT_UC);
     options.send_wr_max = 1024;
     options.cq_entries = 1024;
     options.pair.host[ALB_SIM_A].engine.unreliable_bytes_per_s = 100000000; // 100 MB/s
@@ -260,9 +282,9 @@ static void pacing__holds_unreliable_traffic_to_its_rate(void **state)
     world_free(w);
 }
 
-int main(void)
+static int run(const char *transport)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest unreliable[] = {
         cmocka_unit_test(uc__a_lost_packet_loses_its_message_only),
         cmocka_unit_test(uc__a_packet_twice_or_out_of_order_loses_its_message),
         cmocka_unit_test(uc__no_receive_loses_the_message),
@@ -275,5 +297,11 @@ int main(void)
         cmocka_unit_test(ud__longer_than_a_packet_fails),
         cmocka_unit_test(pacing__holds_unreliable_traffic_to_its_rate),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    world_transport = transport;
+    return cmocka_run_group_tests_name(transport, unreliable, NULL, NULL);
+}
+
+int main(void)
+{
+    return run("rc") + run("csa");
 }
