@@ -101,7 +101,8 @@ struct alb_csa_engine {
     void *arena, *bookkeeping;
     uint32_t epoch;
     struct alb_assoc *assocs;
-    uint32_t *buckets; // index + 1
+    struct alb_assoc *found_last; // by alb_assoc_find; NULL: it has ended
+    uint32_t *buckets;            // index + 1
     uint32_t bucket_count, free_first;
     uint32_t assoc_count, assoc_used; // now; places that were ever taken
     struct alb_siphash_key hash_key;

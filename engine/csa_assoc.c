@@ -46,11 +46,20 @@ static struct alb_assoc *find(struct alb_csa_engine *csa, const struct alb_addr 
     return NULL;
 }
 
+// Packets mostly come in runs from one peer.
 struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
                                  uint8_t slot)
 {
-    int index = local_index(engine->csa, local, false);
-    return index < 0 ? NULL : find(engine->csa, peer, slot, (uint8_t)index);
+    struct alb_csa_engine *csa = engine->csa;
+    struct alb_assoc *last = csa->found_last;
+    if (last && last->slot == slot && alb_addr_equals(&last->peer, peer) &&
+        alb_addr_equals(&csa->locals[last->local], local))
+        return last;
+    int index = local_index(csa, local, false);
+    struct alb_assoc *assoc = index < 0 ? NULL : find(csa, peer, slot, (uint8_t)index);
+    if (assoc)
+        csa->found_last = assoc;
+    return assoc;
 }
 
 // Places that were never used are taken in order, so that memory is touched as far as there are associations.
@@ -108,6 +117,8 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc)
         return;
     if (assoc->live)
         fall_asleep(assoc->live);
+    if (csa->found_last == assoc)
+        csa->found_last = NULL;
     uint32_t self = (uint32_t)(assoc - csa->assocs) + 1;
     uint32_t *link = bucket_of(csa, &assoc->peer, assoc->slot, assoc->local);
     while (*link != self)
