@@ -83,8 +83,11 @@ static bool open_request(struct alb_unreliable *u, struct alb_send_wqe *wqe)
     struct alb_qp *qp = u->qp;
     bool is_local = alb_outbound_is_local(wqe);
     enum alb_wc_status status = is_local ? alb_outbound_execute(qp, wqe) : alb_outbound_check(qp, wqe);
-    wqe->segment_bytes = u->cut && !is_local ? u->cut(qp, wqe) : u->mtu_bytes;
-    wqe->packets = alb_segmenter_packets(wqe->length, wqe->segment_bytes);
+    wqe->packets = 0; // of what never reaches the wire
+    if (!is_local) {
+        wqe->segment_bytes = u->cut ? u->cut(qp, wqe) : u->mtu_bytes;
+        wqe->packets = alb_segmenter_packets(wqe->length, wqe->segment_bytes);
+    }
     if (status == ALB_WC_SUCCESS && qp->type == ALB_QPT_UD && wqe->packets > 1)
         status = ALB_WC_LOC_LEN_ERR;
     if (status != ALB_WC_SUCCESS) {

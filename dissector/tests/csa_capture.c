@@ -222,6 +222,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
 {
     struct alb_csa_report report = {
         .is_response = word_count % 2,
+        .is_overdue = word_count % 2 == 0,
         .number = (uint8_t)value(8),
         .syndrome = syndrome,
         .qpn = value(24),
@@ -233,6 +234,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
     capture.length += alb_csa_encode_report(&report, place());
     expect("type", ALB_CSA_REPORT);
     expect("response", report.is_response);
+    expect("report.overdue", report.is_overdue);
     expect("report.words", word_count);
     expect("report.syndrome", syndrome);
     expect("report.qpn", report.qpn);
