@@ -16,6 +16,7 @@ static const struct alb_device_kind kinds[ALB_DEVICE_NAMES] = {
      .gsi_index = ALB_GSI_ALBEDO_QPN,
      .icrc_ones = true,
      .finds_path_mtu = true,
+     .peer_max = 1 << 17,
      .has_choice = true,
      .peers_have_slots = true},
 };
@@ -41,6 +42,8 @@ int alb_device_configure(const char *name, const struct alb_device_options *opti
         return ENODEV;
     alb_engine_config_transport(config, kind->transport);
     config->gsi_index = kind->gsi_index;
+    if (kind->peer_max)
+        config->peer_max = kind->peer_max;
     if (!kind->has_choice)
         return 0;
     const char **const chosen[ALB_POLICIES] = {

@@ -11,6 +11,7 @@ struct alb_device_kind {
     bool icrc_ones;        // its ICRC takes the IPv4 identification as ones
     bool finds_path_mtu;   // its engine wants to hear of path MTUs
     bool has_choice;       // of policies and paths
+    uint32_t peer_max;     // distinct peers; 0: as many as engines have
     bool peers_have_slots; // all of them, so that a UDP port follows from a queue pair number wherever the peer is
 };
 

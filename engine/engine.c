@@ -119,7 +119,7 @@ static int init_tables(struct alb_engine *engine)
     if (!engine->qps)
         return ENOMEM;
     int error = alb_region_table_init(engine);
-    if (!error)
+    if (!error && !is_csa(&engine->config)) // whose associations take their place
         error = alb_peers_init(engine);
     if (!error)
         error = alb_trace_init(engine);
