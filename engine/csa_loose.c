@@ -9,7 +9,7 @@
 enum {
     PATH_NONE = 0xff,        // nobody counts its packets
     UNTOLD_MAX = 1 << 16,    // packets that left by a path and were not told of; then the peer is not asked any more
-    UNTOLD_PER_PING = 64,    // of so many each, one asks to be told of
+    PACKETS_PER_PING = 64,   // of so many each, one asks to be told of
     PING_ROOM_BYTES = 8,     // that a segment leaves for that
     PAYLOAD_SURE = 512,      // what every network carries (RFC 791: 576 with headers)
     SEGMENT_BYTES_MIN = 512, // so that a message of any size has no more segments than it may have
@@ -20,6 +20,7 @@ struct loose {
     struct alb_csa_packet packet; // live NULL: counted by nobody
     alb_psn psn;                  // of its first frame
     uint8_t slot;
+    bool is_known; // there is an association
     uint32_t destination_epoch;
     uint32_t payload_max; // largest UDP payload that the path carries, ICRC included; 0: not known
     uint32_t hash;        // of the queue pair: its frames keep to one path
@@ -66,6 +67,7 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
     uint32_t payload_max = loose->payload_max ? loose->payload_max : PAYLOAD_SURE;
     packet->room_bytes = ALB_MIN(payload_max, engine->config.csa_payload_bytes) - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
     loose->slot = parcel->slot;
+    loose->is_known = assoc != NULL;
     loose->destination_epoch = assoc ? assoc->peer_epoch : 0;
     loose->psn = loose->u->next;
 }
@@ -97,13 +99,21 @@ static bool open_packet(struct loose *loose, const struct alb_csa_parcel *parcel
     return true;
 }
 
-// Nobody else would ask for news of the path.
-static void add_ping(struct alb_csa_packet *packet)
+// Nobody else would ask for news of the path; and a peer that has never been heard asks who asks that (csa_hello.c).
+static bool asks(const struct loose *loose)
+{
+    const struct alb_csa_packet *packet = &loose->packet;
+    if (packet->live)
+        return untold(&packet->live->paths->path[packet->flow.path]) % PACKETS_PER_PING == PACKETS_PER_PING - 1;
+    return loose->is_known && loose->u->uncounted++ % PACKETS_PER_PING == 0;
+}
+
+static void add_ping(struct loose *loose)
 {
     uint8_t room[ALB_CSA_FRAME_MAX];
     uint32_t bytes = alb_csa_encode_ping(0, room);
-    const struct alb_path_out *out = &packet->live->paths->path[packet->flow.path];
-    if (untold(out) % UNTOLD_PER_PING != UNTOLD_PER_PING - 1 || !alb_csa_packet_fits(packet, bytes + 3))
+    struct alb_csa_packet *packet = &loose->packet;
+    if (packet->frames == 0 || !asks(loose) || !alb_csa_packet_fits(packet, bytes + 3))
         return;
     uint8_t *frame = alb_csa_packet_frame(packet, bytes, 0, 0);
     if (frame)
@@ -139,9 +149,8 @@ static void close_packet(struct loose *loose)
     struct alb_csa_packet *packet = &loose->packet;
     if (!packet->is_open)
         return;
+    add_ping(loose);
     if (packet->live) {
-        if (packet->frames > 0)
-            add_ping(packet);
         alb_csa_packet_close(packet);
         return;
     }

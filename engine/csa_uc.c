@@ -74,22 +74,23 @@ static enum alb_drop check(const struct alb_csa_arrival *arrival, const struct a
     return alb_csa_uc_of(qp)->assoc == arrival->assoc ? ALB_DROP_NONE : ALB_DROP_WRONG_PEER;
 }
 
-// The first segment of the number that was agreed proves its sender for all of the association, as with RC. It may be
-// lost, and nothing brings it again: what is numbered behind it is believed for this queue pair alone.
+// The first message proves its sender for all of the association, as with RC. But it may be lost, and nothing brings it
+// again: what is numbered behind it is taken, as any UC packet from the peer's address would be, and binds nothing.
 static enum alb_drop admit(struct alb_csa_arrival *arrival, struct alb_csa_uc *uc,
                            const struct alb_csa_segment *segment)
 {
     uint32_t epoch = arrival->header.source_epoch;
     int32_t ahead = alb_psn_diff(alb_psn_add(segment->psn, -(int32_t)segment->index), uc->u.qp->attr.rq_psn);
-    if (uc->bound_epoch == epoch)
+    if (alb_likely(uc->bound_epoch == epoch))
         return ALB_DROP_NONE;
     if (uc->bound_epoch != 0)
         return ALB_DROP_BAD_EPOCH;
     if (!arrival->is_proven) {
-        if (ahead < 0)
-            return ALB_DROP_NOT_PROVEN;
-        if (ahead == 0)
-            alb_csa_believe(arrival);
+        bool is_proof = ahead == 0 && uc->in.first == uc->in.past;
+        arrival->live = is_proof ? alb_assoc_wake(arrival->engine, arrival->assoc) : NULL;
+        if (!arrival->live)
+            return ahead < 0 ? ALB_DROP_NOT_PROVEN : ALB_DROP_NONE;
+        alb_csa_believe(arrival);
     }
     uc->bound_epoch = epoch;
     return ALB_DROP_NONE;

@@ -23,6 +23,7 @@ struct alb_unreliable {
     // Payload of each packet of a request but the last; NULL: mtu_bytes.
     uint32_t (*cut)(const struct alb_qp *qp, const struct alb_send_wqe *wqe);
     uint32_t mtu_bytes; // payload of a full packet
+    uint32_t uncounted; // csa: packets of which nobody tells what has become of them
 
     // UC's receiving side.
     alb_psn expected;

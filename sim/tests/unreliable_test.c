@@ -55,7 +55,7 @@ static void uc_message_lost(uint32_t nth, enum alb_sim_action action, uint32_t l
         expect_copied(&w->a, i * 4 * KB, &w->b, 64 * KB + got++ * 4 * KB, 4 * KB);
     }
     expect_none(w->b.recv_cq);
-    assert_int_equal(w->b.log_count, 0);
+    assert_true(w->b.log_count == 0 || is_csa()); // whose engines get to know each other
     world_free(w);
 }
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// UC over CSA: what leaves, who is believed, and when its packets are counted.
+#include "engine/csa_loose.h"
+
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+static struct pair *pair;
+static struct alb_qp *qps[2];
+
+enum {
+    SEGMENT = 1020, // payload of a WRITE's
+};
+
+static void transport_csa(struct alb_engine_config *config)
+{
+    assert_int_equal(alb_engine_config_transport(config, "csa"), 0);
+    config->path = "single";
+    config->path_max = 4;
+    config->csa_payload_bytes = ALB_CSA_OUTER_BYTES + 32 + SEGMENT + 8 + ALB_ICRC_BYTES;
+}
+
+static int set_up(void **state)
+{
+    pair = pair_new(transport_csa);
+    pair_fill(pair);
+    pair_connect(pair, ALB_QPT_UC, qps, NULL);
+
+    for (int side = 0; side < 2; side++) // as if the routes had told of it
+        alb_mtu_told(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
+                     pair->hosts[side].engine->config.csa_payload_bytes);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    pair_free(pair);
+    return 0;
+}
+
+static void ask(int side, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
+{
+    assert_int_equal(pair_ask(pair, qps[side], opcode, wr_id, ALB_SEND_SIGNALED, 0, length), 0);
+}
+
+static void expect(int side, uint64_t wr_id, enum alb_wc_status status)
+{
+    struct alb_wc wc;
+    assert_true(pair_poll(pair, side, &wc));
+    assert_int_equal(wc.wr_id, wr_id);
+    assert_int_equal(wc.status, status);
+}
+
+static uint64_t dropped(int side, enum alb_drop reason)
+{
+    return pair->hosts[side].stats.dropped[reason];
+}
+
+// The packet at index that a side has on the wire.
+static uint32_t look(int side, uint32_t index, struct alb_csa_header *header, struct alb_csa_frame *frames,
+                     uint32_t max)
+{
+    const struct pair_packet *packet = pair_peek(pair, side, index);
+    struct alb_csa_cursor cursor;
+    enum alb_drop drop;
+    uint32_t count = 0;
+    assert_non_null(packet);
+    assert_int_equal(alb_csa_decode(packet->datagram.bytes, packet->datagram.length, header, &cursor), ALB_DROP_NONE);
+    while (count < max && alb_csa_next(&cursor, &frames[count], &drop))
+        count++;
+    return count;
+}
+
+static void expect_copied(uint32_t length)
+{
+    assert_memory_equal(pair->hosts[1].memory, pair->hosts[0].memory, length);
+}
+
+// Nothing is heard of the peer yet: an uncounted packet, with a question that makes the peer ask who asks.
+static void first_packets__are_not_counted_and_ask(void **state)
+{
+    struct alb_csa_header header;
+    struct alb_csa_frame frames[4];
+    ask(0, ALB_WR_RDMA_WRITE, 1, 2 * SEGMENT);
+    assert_int_equal(pair_send(pair, 0), 2);
+    assert_int_equal(look(0, 0, &header, frames, 4), 2);
+    assert_int_equal(header.path, 255);
+    assert_int_equal(header.destination_epoch, 0);
+    assert_int_equal(frames[0].type, ALB_CSA_REQUEST);
+    assert_int_equal(frames[0].segment.payload_bytes, SEGMENT);
+    assert_int_equal(frames[0].segment.psn, PAIR_PSN);
+    assert_int_equal(frames[1].type, ALB_CSA_PING);
+    assert_int_equal(look(0, 1, &header, frames, 4), 1);
+    assert_int_equal(frames[0].segment.flags, ALB_CSA_LAST);
+    pair_settle(pair);
+    expect_copied(2 * SEGMENT);
+    expect(0, 1, ALB_WC_SUCCESS);
+}
+
+// Once both know each other, packets have a number on one path, and one of many asks for news of it.
+static void later_packets__are_counted_and_asked_for(void **state)
+{
+    struct alb_csa_header header;
+    struct alb_csa_frame frames[4];
+    ask(0, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(pair);
+    expect(0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(alb_csa_uc_of(qps[0])->assoc->peer_epoch, pair->hosts[1].engine->csa->epoch);
+    uint32_t path = 255, pings = 0;
+    alb_psn sequence = 0;
+    for (uint32_t i = 0; i < 70; i++) {
+        ask(0, ALB_WR_RDMA_WRITE, 2, SEGMENT);
+        assert_int_equal(pair_send(pair, 0), 1);
+        pings += look(0, 0, &header, frames, 4) - 1;
+        if (i > 0)
+            assert_int_equal(header.sequence, alb_psn_next(sequence));
+        assert_true(header.path < 4 && (i == 0 || header.path == path));
+        path = header.path;
+        sequence = header.sequence;
+        pair_deliver(pair, 0);
+        pair_send(pair, 0);
+        expect(0, 2, ALB_WC_SUCCESS);
+    }
+    assert_int_equal(pings, 1);
+    pair_settle(pair);
+    const struct alb_path_out *out = &alb_csa_uc_of(qps[0])->assoc->live->paths->path[path];
+    assert_in_range(alb_psn_diff(out->next, out->settled), 0, 10);
+}
+
+static void small_messages__share_a_packet(void **state)
+{
+    struct alb_csa_header header;
+    struct alb_csa_frame frames[8];
+    for (uint32_t i = 0; i < 5; i++)
+        ask(0, ALB_WR_RDMA_WRITE, i, 16);
+    assert_int_equal(pair_send(pair, 0), 1);
+    assert_int_equal(look(0, 0, &header, frames, 8), 6);
+    pair_settle(pair);
+    for (uint32_t i = 0; i < 5; i++)
+        expect(0, i, ALB_WC_SUCCESS);
+}
+
+// What follows a lost first message is taken, but proves nothing.
+static void first_message_lost__the_next_is_taken(void **state)
+{
+    ask(0, ALB_WR_RDMA_WRITE, 1, SEGMENT);
+    ask(0, ALB_WR_RDMA_WRITE, 2, SEGMENT);
+    assert_int_equal(pair_send(pair, 0), 2);
+    pair_lose(pair, 0);
+    pair_deliver(pair, 0);
+    expect_copied(SEGMENT);
+    assert_int_equal(alb_csa_uc_of(qps[1])->bound_epoch, 0);
+    assert_int_equal(alb_csa_uc_of(qps[1])->assoc->peer_epoch, 0);
+    pair_settle(pair);
+}
+
+// A segment, as if the queue pair had sent it, from a life that may be another.
+static void arrive(uint32_t epoch, int32_t offset, uint32_t index, uint32_t flags, uint32_t total, uint32_t length)
+{
+    uint8_t bytes[4096] = {0};
+    const struct alb_csa_header header = {.source_epoch = epoch, .path = 255};
+    const struct alb_csa_segment segment = {
+        .op = ALB_CSA_WRITE,
+        .flags = (uint8_t)flags,
+        .dest_qpn = alb_qp_number(qps[1]),
+        .psn = alb_psn_add(PAIR_PSN, offset),
+        .index = index,
+        .total_bytes = total,
+        .payload_bytes = length,
+        .va = pair_va(pair, 1, 0),
+        .rkey = alb_region_key(pair->hosts[1].mr),
+    };
+    alb_csa_encode(&header, bytes);
+    uint32_t at = ALB_CSA_OUTER_BYTES;
+    at += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, bytes + at);
+    for (uint32_t i = 0; i < length; i++)
+        bytes[at++] = (uint8_t)(offset + 1);
+    alb_csa_set_pad(bytes, alb_roce_pad(at));
+    const struct alb_datagram datagram = {
+        .peer = {pair->hosts[0].addr, ALB_ROCE_PORT},
+        .local = {pair->hosts[1].addr, ALB_ROCE_PORT},
+        .bytes = bytes,
+        .length = at + alb_roce_pad(at),
+    };
+    alb_engine_rx(pair->hosts[1].engine, &datagram, 1, pair->now);
+}
+
+static void another_life__is_not_taken_once_bound(void **state)
+{
+    arrive(77, 0, 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(alb_csa_uc_of(qps[1])->bound_epoch, 77);
+    arrive(78, 1, 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(dropped(1, ALB_DROP_BAD_EPOCH), 1);
+    assert_int_equal(pair->hosts[1].memory[0], 1);
+    arrive(77, 2, 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(pair->hosts[1].memory[0], 3);
+}
+
+static void before_the_first__nobody_is_believed(void **state)
+{
+    arrive(77, -1, 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(dropped(1, ALB_DROP_NOT_PROVEN), 1);
+}
+
+// A message of 130 segments: its bits are the pool's, and given back.
+static void segments__in_any_order_but_the_last(void **state)
+{
+    struct alb_csa_uc *uc = alb_csa_uc_of(qps[1]);
+    for (int32_t i = 128; i >= 0; i--)
+        arrive(77, i, (uint32_t)i, 0, 1040, 8);
+    assert_int_equal(uc->in.placed, 129);
+    arrive(77, 64, 64, 0, 1040, 8);
+    assert_int_equal(dropped(1, ALB_DROP_DUPLICATE), 1);
+    arrive(77, 129, 129, ALB_CSA_LAST, 1040, 8);
+    assert_true(uc->in.is_whole);
+    for (uint32_t i = 0; i < 130; i++)
+        assert_int_equal(pair->hosts[1].memory[8 * i], i + 1);
+    arrive(77, 129, 129, ALB_CSA_LAST, 1040, 8);
+    assert_int_equal(dropped(1, ALB_DROP_DUPLICATE), 2);
+}
+
+static void last_before_others__loses_the_message(void **state)
+{
+    struct alb_csa_uc *uc = alb_csa_uc_of(qps[1]);
+    arrive(77, 0, 0, 0, 24, 8);
+    arrive(77, 2, 2, ALB_CSA_LAST, 24, 8);
+    arrive(77, 1, 1, 0, 24, 8);
+    assert_false(uc->in.is_whole);
+    assert_int_equal(dropped(1, ALB_DROP_OUT_OF_SEQUENCE), 2);
+    arrive(77, 3, 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(pair->hosts[1].memory[0], 4);
+    arrive(77, 1, 1, 0, 24, 8); // of a message that is over
+    assert_int_equal(dropped(1, ALB_DROP_OUT_OF_SEQUENCE), 3);
+}
+
+static void contradictions__lose_the_message(void **state)
+{
+    arrive(77, 0, 0, 0, 24, 8);
+    arrive(77, 1, 1, 0, 24, 4);
+    assert_int_equal(dropped(1, ALB_DROP_BAD_REQUEST), 1);
+    arrive(77, 3, 0, 0, 24, 8);
+    arrive(77, 4, 1, 0, 32, 8);
+    assert_int_equal(dropped(1, ALB_DROP_BAD_REQUEST), 2);
+    assert_int_equal(alb_qp_current_state(qps[1]), ALB_QPS_RTS);
+}
+
+static void frames_of_other_services__are_dropped(void **state)
+{
+    struct alb_roce roce = {.opcode = ALB_UC_SEND_ONLY, .pkey = ALB_PKEY_DEFAULT, .dest_qpn = alb_qp_number(qps[1])};
+    pair_inject(pair, 0, &roce, "abcd", 4);
+    assert_int_equal(dropped(1, ALB_DROP_BAD_SERVICE), 1);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(first_packets__are_not_counted_and_ask), CASE(later_packets__are_counted_and_asked_for),
+        CASE(small_messages__share_a_packet),         CASE(first_message_lost__the_next_is_taken),
+        CASE(another_life__is_not_taken_once_bound),  CASE(before_the_first__nobody_is_believed),
+        CASE(segments__in_any_order_but_the_last),    CASE(last_before_others__loses_the_message),
+        CASE(contradictions__lose_the_message),       CASE(frames_of_other_services__are_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
