@@ -141,6 +141,46 @@ static void probe__is_not_put_off_by_what_the_peer_sends(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
 }
 
+// Nobody waits for the responder to fail, so its probes end. When the requester is heard again they begin again.
+static void probe__of_answers_resumes_when_the_peer_is_heard(void **state)
+{
+    struct csa_pair *c = patient();
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 2 * CSA_PAIR_ANSWER_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    for (uint32_t i = 0; i < 200; i++) { // a partition
+        lose_all(c, 1);
+        lose_all(c, 0);
+        pair_pass(c->pair, 100 * MS);
+    }
+    assert_true(csa_pair_stat(c, 1, ALB_STAT_tail_probes) >= 10);
+    for (uint32_t i = 0; i < 100; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 50 * MS);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    end(c);
+}
+
+// The peer may post its receives only when it has what it asked for.
+static void probe__of_answers_does_not_wait_for_a_receive(void **state)
+{
+    struct csa_pair *c = patient();
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair);
+    assert_true(c->csa[0]->is_waiting_rnr);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_READ, 2, ALB_SEND_SIGNALED, 4096, 8), 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    lose_all(c, 0); // the answer
+    for (uint32_t i = 0; i < 40; i++) {
+        pair_pass(c->pair, 2 * MS);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 1, 2, ALB_WC_SUCCESS);
+    end(c);
+}
+
 static void use_small_window(struct alb_engine_config *config)
 {
     config->window_start_bytes = config->window_min_bytes = config->window_max_bytes = 4 * CSA_PAIR_CHARGE;
@@ -191,6 +231,8 @@ int main(void)
         CSA_PAIR_TEST(probe__is_bare_when_only_an_answer_is_missing),
         CSA_PAIR_TEST(probe__the_oldest_segment_to_who_was_never_heard),
         CSA_PAIR_TEST(probe__is_not_put_off_by_what_the_peer_sends),
+        cmocka_unit_test(probe__of_answers_resumes_when_the_peer_is_heard),
+        cmocka_unit_test(probe__of_answers_does_not_wait_for_a_receive),
         cmocka_unit_test(probe__passes_a_closed_window),
         cmocka_unit_test(silence__of_other_policies_sends_all_again),
     };

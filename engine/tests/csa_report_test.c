@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a receiving half tells its peer, and when. Side 0 asks by hand, side 1 reports.
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+#define US ALB_NS_PER_US
+#define MS ALB_NS_PER_MS
+
+static int greeted(void **state)
+{
+    csa_pair_setup(state);
+    csa_pair_greet(*state); // offset 0 is executed
+    return 0;
+}
+#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
+
+static struct alb_stream_in *in_of(struct csa_pair *c)
+{
+    return &c->csa[1]->in_requests;
+}
+
+static void write_at(struct csa_pair *c, int32_t offset, uint32_t flags)
+{
+    struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, 8, 8, ALB_CSA_LAST | flags);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+}
+
+// Lets side 1 send; the reports it sent, of which the last one is copied.
+static uint32_t reports(struct csa_pair *c, struct alb_csa_report *report)
+{
+    struct alb_csa_frame frame = {0};
+    pair_send(c->pair, 1);
+    uint32_t count = csa_pair_count(c, 1, ALB_CSA_REPORT, &frame);
+    if (report)
+        *report = frame.report;
+    while (pair_count(c->pair, 1))
+        pair_lose(c->pair, 1);
+    return count;
+}
+
+static void report__says_what_is_held(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report report;
+    write_at(c, 1, 0);
+    write_at(c, 4, 0);
+    write_at(c, 70, ALB_CSA_REPORT_NOW);
+    assert_int_equal(reports(c, &report), 1);
+    assert_int_equal(report.qpn, alb_qp_number(c->qps[0]));
+    assert_int_equal(report.cumulative, alb_psn_add(csa_pair_psn(0), 2));
+    assert_int_equal(report.word_count, 2);
+    assert_int_equal(report.held[0], 1u << 2);
+    assert_int_equal(report.held[1], 1u << 4);
+    assert_int_equal(report.syndrome, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    assert_false(report.is_response);
+    assert_false(report.is_overdue);
+}
+
+static void report__not_unless_somebody_asks(void **state)
+{
+    struct csa_pair *c = *state;
+    write_at(c, 1, 0);
+    write_at(c, 2, 0);
+    assert_int_equal(reports(c, NULL), 0);
+    write_at(c, 3, ALB_CSA_REPORT_NOW);
+    assert_int_equal(reports(c, NULL), 1);
+}
+
+static void report__several_reasons_make_one(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report first, second;
+    for (int32_t i = 1; i < 6; i++)
+        write_at(c, i, ALB_CSA_REPORT_NOW);
+    assert_int_equal(reports(c, &first), 1);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_ack_deferred), 4);
+    write_at(c, 6, ALB_CSA_REPORT_NOW);
+    assert_int_equal(reports(c, &second), 1);
+    assert_int_equal(second.number, (uint8_t)(first.number + 1));
+}
+
+static void report__goes_with_news_of_paths(void **state)
+{
+    struct csa_pair *c = *state;
+    write_at(c, 1, ALB_CSA_REPORT_NOW);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, NULL), 1);
+}
+
+// The path shows that something is lost: whoever misses something says so, at once.
+static void hole__is_reported_when_its_path_settles(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_report report;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
+    csa_pair_make(c, 0, &made);
+    made.header.sequence = alb_psn_add(made.header.sequence, 1); // one packet is missing
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(reports(c, &report), 1);
+    assert_int_equal(report.cumulative, alb_psn_add(csa_pair_psn(0), 1));
+    assert_int_equal(report.held[0], 2);
+}
+
+static void hole__without_a_lost_packet_is_nobodys_loss(void **state)
+{
+    struct csa_pair *c = *state;
+    write_at(c, 2, 0); // the next packet of the path: the other one comes by another path
+    assert_int_equal(reports(c, NULL), 0);
+}
+
+// A message says how long it is: when the rest does not come, it is asked for, ever more rarely, and not for ever.
+static void tail__is_asked_for(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report report;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 3 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, 0);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    assert_int_equal(reports(c, NULL), 0);
+    pair_pass(c->pair, 250 * US - 1); // a quarter of the round trip that is assumed
+    assert_int_equal(reports(c, NULL), 0);
+    pair_pass(c->pair, 1);
+    assert_int_equal(reports(c, &report), 1);
+    assert_true(report.is_overdue);
+    assert_int_equal(report.cumulative, alb_psn_add(csa_pair_psn(0), 2));
+    for (uint32_t i = 0; i < 7; i++) {
+        pair_pass(c->pair, (1250 * US << i) - 1);
+        assert_int_equal(reports(c, NULL), 0);
+        pair_pass(c->pair, 1);
+        assert_int_equal(reports(c, &report), 1);
+    }
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_tail_asks), 8);
+    pair_pass(c->pair, 10000 * MS);
+    assert_int_equal(reports(c, NULL), 0);
+    // When something comes it begins anew.
+    segment = csa_pair_write(c, 0, 2, 1, 3 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, 0);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    assert_int_equal(in_of(c)->asks, 0);
+    pair_pass(c->pair, 10000 * MS);
+    assert_true(reports(c, NULL) > 0);
+}
+
+static void tail__nothing_is_missing(void **state)
+{
+    struct csa_pair *c = *state;
+    write_at(c, 1, 0);
+    pair_pass(c->pair, 10000 * MS);
+    assert_int_equal(reports(c, NULL), 0);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_tail_asks), 0);
+}
+
+// Before anything could be sent the queue pair goes.
+static void report__of_who_is_gone(void **state)
+{
+    struct csa_pair *c = *state;
+    write_at(c, 2, ALB_CSA_REPORT_NOW);
+    assert_true(alb_list_is_linked(&in_of(c)->report_link));
+    assert_int_equal(alb_qp_destroy(c->qps[1]), 0);
+    assert_int_equal(reports(c, NULL), 0);
+    pair_pass(c->pair, 3000 * MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GREETED_TEST(report__says_what_is_held),
+        GREETED_TEST(report__not_unless_somebody_asks),
+        GREETED_TEST(report__several_reasons_make_one),
+        GREETED_TEST(report__goes_with_news_of_paths),
+        GREETED_TEST(hole__is_reported_when_its_path_settles),
+        GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
+        GREETED_TEST(tail__is_asked_for),
+        GREETED_TEST(tail__nothing_is_missing),
+        GREETED_TEST(report__of_who_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
