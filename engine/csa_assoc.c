@@ -382,7 +382,7 @@ uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now)
 
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
 {
-    uint32_t rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
+    uint32_t rtt_ns = ALB_MAX(live->rtt_ns, live->peer_rtt_ns); // his is of the way that his data takes
     alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, rtt_ns, now);
 }
 
