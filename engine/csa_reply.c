@@ -29,10 +29,10 @@ void alb_csa_replies_init(struct alb_csa_replies *replies)
     alb_source_init(&replies->source, build);
 }
 
-// The next free place, addressed to the sender of the datagram; NULL: too many wait already, or the answer would be
-// longer than what it answers.
-static struct alb_csa_reply *begin(struct alb_engine *engine, const struct alb_datagram *datagram,
-                                   const struct alb_csa_header *header, uint32_t frame_bytes)
+// The next free place, for that frame to the sender of the datagram; NULL: too many wait already, or the answer would
+// be longer than what it answers.
+static struct alb_csa_reply *answer(struct alb_engine *engine, const struct alb_datagram *datagram,
+                                    const struct alb_csa_header *header, const uint8_t *frame, uint32_t frame_bytes)
 {
     struct alb_csa_replies *replies = &engine->csa->replies;
     if (replies->count == ALB_CSA_REPLIES || ALB_CSA_OUTER_BYTES + frame_bytes > datagram->length)
@@ -51,43 +51,37 @@ static struct alb_csa_reply *begin(struct alb_engine *engine, const struct alb_d
             },
         .frame_bytes = frame_bytes,
     };
+    memcpy(reply->frame, frame, frame_bytes);
     alb_scheduler_wake(&engine->scheduler, &replies->source);
     return reply;
 }
 
+// Whoever asks for an answer may be anyone. Our own epoch, if he were told it, would let him forge what an association
+// believes.
 void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header)
 {
     uint8_t frame[ALB_CSA_FRAME_MAX];
     uint32_t bytes = alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, header->destination_epoch, frame);
-    struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
-    if (!reply)
-        return;
-    // Anyone may ask; our own epoch would let him forge what an association believes.
-    reply->header.source_epoch = header->destination_epoch;
-    memcpy(reply->frame, frame, bytes);
+    struct alb_csa_reply *reply = answer(engine, datagram, header, frame, bytes);
+    if (reply)
+        reply->header.source_epoch = header->destination_epoch;
 }
 
 void alb_csa_reply_cookie(struct alb_engine *engine, const struct alb_datagram *datagram,
                           const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES])
 {
     uint8_t frame[ALB_CSA_FRAME_MAX];
-    uint32_t bytes = alb_csa_encode_cookie(cookie, frame);
-    struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
-    if (!reply)
-        return;
-    reply->header.source_epoch = header->source_epoch; // not ours: anyone may ask
-    memcpy(reply->frame, frame, bytes);
+    struct alb_csa_reply *reply = answer(engine, datagram, header, frame, alb_csa_encode_cookie(cookie, frame));
+    if (reply)
+        reply->header.source_epoch = header->source_epoch;
 }
 
 void alb_csa_reply_hello(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES])
 {
     uint8_t frame[ALB_CSA_FRAME_MAX];
-    uint32_t bytes = alb_csa_encode_hello(cookie, frame);
-    struct alb_csa_reply *reply = begin(engine, datagram, header, bytes);
-    if (!reply)
-        return;
-    reply->header.destination_epoch = 0; // its own it has not told
-    memcpy(reply->frame, frame, bytes);
+    struct alb_csa_reply *reply = answer(engine, datagram, header, frame, alb_csa_encode_hello(cookie, frame));
+    if (reply)
+        reply->header.destination_epoch = 0; // the peer has not told its own
 }
