@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Answers on their way, and how long they are kept. Side 0 asks by hand, side 1 answers.
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+#define A CSA_PAIR_ANSWER_SEGMENT
+
+static int greeted(void **state)
+{
+    csa_pair_setup(state);
+    csa_pair_greet(*state); // offset 0 is done
+    return 0;
+}
+#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
+
+static void read(struct csa_pair *c, int32_t offset, uint32_t length, int32_t acked)
+{
+    struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, length, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.acked = alb_psn_add(csa_pair_psn(0), acked);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+}
+
+static void report(struct csa_pair *c, uint8_t number, int32_t cumulative, uint64_t held)
+{
+    struct csa_made made;
+    const struct alb_csa_report what = {
+        .is_response = true,
+        .is_overdue = true,
+        .number = number,
+        .syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT),
+        .qpn = alb_qp_number(c->qps[1]),
+        .cumulative = alb_psn_add(csa_pair_psn(0), cumulative),
+        .word_count = held != 0,
+        .held = {held},
+    };
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_report(&made, &what);
+    csa_pair_arrive(c, 0, &made);
+}
+
+static void lose_all(struct csa_pair *c)
+{
+    while (pair_count(c->pair, 1))
+        pair_lose(c->pair, 1);
+}
+
+static void answer__a_read_in_segments(void **state)
+{
+    struct csa_pair *c = *state;
+    read(c, 1, 2 * A + 5, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct alb_csa_frame frame;
+        csa_pair_frame(c, 1, ALB_CSA_RESPONSE, i, &frame);
+        const struct alb_csa_segment *segment = &frame.segment;
+        assert_int_equal(segment->op, ALB_CSA_READ_DATA);
+        assert_int_equal(segment->psn, alb_psn_add(csa_pair_psn(0), (int32_t)i)); // as the stream that it answers
+        assert_int_equal(segment->request_psn, alb_psn_add(csa_pair_psn(0), 1));
+        assert_int_equal(segment->index, i);
+        assert_int_equal(segment->total_bytes, 2 * A + 5);
+        assert_int_equal(segment->payload_bytes, i < 2 ? A : 5);
+        assert_memory_equal(segment->payload, c->pair->hosts[1].memory + i * A, segment->payload_bytes);
+        assert_int_equal(!(segment->flags & ALB_CSA_LAST), i < 2);
+    }
+}
+
+static void answer__of_nothing(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    read(c, 1, 0, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, &frame), 1);
+    assert_int_equal(frame.segment.payload_bytes, 0);
+    assert_true(frame.segment.flags & ALB_CSA_REPORT_NOW); // the latest there is
+}
+
+static void answer__kept_until_it_is_known_to_be_held(void **state)
+{
+    struct csa_pair *c = *state;
+    read(c, 1, 2 * A, 0);
+    read(c, 2, 8, 0);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    assert_int_equal(c->csa[1]->answer_count, 2);
+    report(c, 50, 1, 0); // half of the first one
+    assert_int_equal(c->csa[1]->answer_count, 2);
+    report(c, 51, 2, 0);
+    assert_int_equal(c->csa[1]->answer_count, 1);
+    read(c, 3, 8, 3); // the requester says that it holds the second one as well
+    assert_int_equal(c->csa[1]->answer_count, 1);
+    assert_int_equal(csa_pair_live(c, 1)->inflight_bytes, 0);
+    read(c, 4, 8, 1);   // an old word changes nothing
+    read(c, 5, 8, 100); // nor one of answers that never left
+    assert_int_equal(c->csa[1]->answer_count, 3);
+}
+
+// The bytes are those that the memory holds when a segment leaves, also when it leaves again.
+static void answer__what_is_lost_goes_again(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    read(c, 1, 3 * A, 0);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    memset(c->pair->hosts[1].memory + A, 0xcc, A);
+    pair_pass(c->pair, 2 * ALB_NS_PER_MS); // beyond the round trip that is assumed
+    lose_all(c);
+    report(c, 50, 1, 2); // the second one is missing
+    pair_send(c->pair, 1);
+    csa_pair_frame(c, 1, ALB_CSA_RESPONSE, 0, &frame);
+    assert_int_equal(frame.segment.index, 1);
+    assert_int_equal(frame.segment.payload[0], 0xcc);
+    assert_true(csa_pair_stat(c, 1, ALB_STAT_retransmitted_pkts) >= 1);
+}
+
+static void answer__whose_memory_is_gone(void **state)
+{
+    struct csa_pair *c = *state;
+    static uint8_t memory[64];
+    struct alb_region *mr;
+    struct alb_csa_frame frame;
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 8, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.va = (uintptr_t)memory;
+    segment.rkey = alb_region_key(mr);
+    segment.acked = csa_pair_psn(0);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
+    assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
+    assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    assert_int_equal(csa_pair_live(c, 1)->inflight_bytes, 0);
+}
+
+// Many READs and atomics both ways, with every third packet lost.
+static void answers__of_both_sides_with_losses(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_wc wc;
+    uint32_t done[2] = {0}, packets = 0;
+    for (uint32_t round = 0; round < 4000 && done[0] + done[1] < 24; round++) {
+        for (int side = 0; side < 2 && round < 12; side++)
+            assert_int_equal(pair_ask(c->pair, c->qps[side], round % 3 ? ALB_WR_RDMA_READ : ALB_WR_ATOMIC_FETCH_AND_ADD,
+                                      round, ALB_SEND_SIGNALED, 4096 * (uint32_t)(1 + side), round % 3 ? 3000 : 8),
+                             0);
+        for (int side = 0; side < 2; side++) {
+            pair_send(c->pair, side);
+            while (pair_count(c->pair, side))
+                if (packets++ % 3 == 2)
+                    pair_lose(c->pair, side);
+                else
+                    pair_deliver(c->pair, side);
+        }
+        pair_pass(c->pair, 300 * ALB_NS_PER_US);
+        for (int side = 0; side < 2; side++)
+            while (pair_poll(c->pair, side, &wc)) {
+                assert_int_equal(wc.status, ALB_WC_SUCCESS);
+                assert_int_equal(wc.wr_id, done[side]++);
+            }
+    }
+    assert_int_equal(done[0] + done[1], 24);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GREETED_TEST(answer__a_read_in_segments),
+        GREETED_TEST(answer__of_nothing),
+        GREETED_TEST(answer__kept_until_it_is_known_to_be_held),
+        GREETED_TEST(answer__what_is_lost_goes_again),
+        GREETED_TEST(answer__whose_memory_is_gone),
+        GREETED_TEST(answers__of_both_sides_with_losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
