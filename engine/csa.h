@@ -80,6 +80,8 @@ struct alb_assoc_live {
     struct alb_path_in *paths_in;
     uint32_t paths_in_count; // a power of two
     uint32_t rtt_ns, rtt_var_ns, rtt_min_ns;
+    uint32_t rtt_newest_ns; // the largest that the newest paths frame with one told
+    alb_time rtt_newest_at;
     uint32_t peer_rtt_ns; // as the peer says
     bool paths_are_due;
     bool cnp_is_due;
@@ -249,9 +251,11 @@ struct alb_stream_in {
     uint8_t op;
     uint32_t placed;   // segments of it
     alb_time came_at;  // when something last came
-    alb_time asked_at; // when the rest was last asked for
-    uint32_t gap_ns;   // between arrivals, smoothed
-    uint32_t asks;     // for the tail, since something came
+    alb_time asked_at; // when the rest, or a hole, was last asked for
+    alb_psn asked_psn; // what was cumulative when a hole was
+    bool has_asked;
+    uint32_t gap_ns; // between arrivals, smoothed
+    uint32_t asks;   // for the tail, since something came
     struct alb_deadline tail_timer;
 };
 

@@ -291,6 +291,9 @@ struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path)
 // RFC 6298, with the constants of RFC 9002.
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns)
 {
+    bool is_same_frame = live->rtt_newest_at == live->engine->now;
+    live->rtt_newest_ns = is_same_frame ? ALB_MAX(live->rtt_newest_ns, rtt_ns) : rtt_ns;
+    live->rtt_newest_at = live->engine->now;
     if (live->rtt_min_ns == 0) {
         live->rtt_ns = live->rtt_min_ns = rtt_ns;
         live->rtt_var_ns = rtt_ns / 8;

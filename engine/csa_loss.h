@@ -21,13 +21,15 @@ struct alb_csa_loss {
 struct alb_loss_segment {
     alb_time age_ns;      // since it last left
     alb_time path_rtt_ns; // of its path, 0: not measured
-    uint32_t behind;      // PSNs between it and the newest that the peer holds; 0: nothing newer is held
-    bool is_settled;      // the peer has settled its packet: it has come or is lost
+    alb_time path_rtt_min_ns;
+    uint32_t behind; // PSNs between it and the newest that the peer holds; 0: nothing newer is held
+    bool is_settled; // the peer has settled its packet: it has come or is lost
     bool was_resent;
 };
 
 struct alb_loss_sending {
     alb_time rtt_ns, margin_ns; // of the association
+    alb_time rtt_newest_ns;     // of what came last, 0: not known
     uint32_t flying;            // segments that are not acknowledged
     bool is_nak;                // the report says that a segment came before its turn and was dropped
     bool answers_probe;         // the report came after a probe

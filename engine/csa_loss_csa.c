@@ -9,14 +9,21 @@ static bool is_lost(const struct alb_csa_loss *loss, const struct alb_loss_segme
 {
     if (segment->is_settled || !sending->is_overdue)
         return segment->is_settled;
-    alb_time rtt_ns = segment->path_rtt_ns > sending->rtt_ns ? segment->path_rtt_ns : sending->rtt_ns;
-    return segment->age_ns > rtt_ns + sending->margin_ns;
+    alb_time rtt_ns = ALB_MAX(segment->path_rtt_ns, sending->rtt_ns);
+    if (segment->age_ns > rtt_ns + sending->margin_ns)
+        return true;
+    if (segment->was_resent) // the peer has waited for it for a round trip and a quarter
+        return segment->age_ns > rtt_ns + rtt_ns / 8;
+    // It stood in the same queue as what came last, and the peer has waited since.
+    alb_time newest_ns = ALB_MAX(sending->rtt_newest_ns, segment->path_rtt_min_ns);
+    return sending->rtt_newest_ns > 0 && segment->age_ns > newest_ns + newest_ns / 8;
 }
 
-// A report that came at once would be here within a round trip; the receiver may wait a quarter of one to ask.
+// A report that came at once would be here within a round trip; the receiver may wait a quarter of one to ask. A probe
+// that was too early costs a packet.
 static alb_time silence_ns(const struct alb_csa_loss *loss, const struct alb_loss_sending *sending)
 {
-    return sending->rtt_ns + sending->rtt_ns / 4 + sending->margin_ns;
+    return sending->rtt_ns + sending->rtt_ns / 4 + ALB_MIN(sending->margin_ns, sending->rtt_ns / 8);
 }
 
 const struct alb_csa_loss_ops alb_csa_loss_csa = {

@@ -243,6 +243,7 @@ struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
     return (struct alb_loss_sending){
         .rtt_ns = alb_assoc_rtt_ns(csa->assoc),
         .margin_ns = alb_assoc_margin_ns(csa->qp->engine, csa->assoc),
+        .rtt_newest_ns = csa->assoc->live ? csa->assoc->live->rtt_newest_ns : 0,
         .flying = alb_stream_out_count(out),
         .answers_probe = out->probes > 0,
     };
@@ -256,6 +257,7 @@ static struct alb_loss_segment view(const struct alb_stream_out *out, const stru
     return (struct alb_loss_segment){
         .age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6,
         .path_rtt_ns = paths->path[sent->path].rtt_ns,
+        .path_rtt_min_ns = paths->path[sent->path].rtt_min_ns,
         .behind = (uint32_t)ALB_MAX(behind, 0),
         .is_settled = alb_path_is_settled(paths, sent->path, sent->sequence),
         .was_resent = sent->times > 1,

@@ -32,7 +32,11 @@ static alb_time due_at(const struct alb_stream_out *out)
     alb_time wait_ns = silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX);
     alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(csa);
     wait_ns = ALB_MIN(wait_ns, ALB_MAX(silence_ns, patience_ns / PROBES_IN_PATIENCE));
-    return ALB_MAX(out->sent_at, out->reported_at) + wait_ns;
+    alb_time since = ALB_MAX(out->sent_at, out->reported_at);
+    if (out->probes > 0 || wait_ns <= sending.rtt_ns)
+        return since + wait_ns;
+    // What left last is answered a round trip after it left, whatever was told meanwhile.
+    return ALB_MAX(out->sent_at + wait_ns, since + wait_ns - sending.rtt_ns);
 }
 
 // Called for every segment: the timer is left where it is, and looks again when it fires.

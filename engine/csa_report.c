@@ -71,8 +71,13 @@ void alb_stream_in_reported(struct alb_stream_in *in)
 
 void alb_assoc_report_losses(struct alb_assoc_live *live)
 {
-    ALB_LIST_FOR_EACH (&live->open, node)
-        alb_stream_in_owe_report(ALB_LIST_ENTRY(node, struct alb_stream_in, open_link));
+    ALB_LIST_FOR_EACH (&live->open, node) {
+        struct alb_stream_in *in = ALB_LIST_ENTRY(node, struct alb_stream_in, open_link);
+        alb_stream_in_owe_report(in);
+        in->asked_at = live->engine->now;
+        in->asked_psn = in->cumulative;
+        in->has_asked = true;
+    }
 }
 
 void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now)
@@ -97,6 +102,12 @@ void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now)
 
 // ---- the tail -------------------------------------------------------------------------------------------------------
 
+// The end has come, and what is missing before it has been asked for.
+static bool has_asked_for_all(const struct alb_stream_in *in)
+{
+    return in->highest == in->end && in->has_asked && in->asked_psn == in->cumulative;
+}
+
 // How long nothing may come before the rest is overdue. Rate and round-trip time are known from what came: segments
 // were gap_ns apart, and the peer says its round-trip time in every packet.
 static alb_time patience_ns(const struct alb_stream_in *in)
@@ -107,12 +118,12 @@ static alb_time patience_ns(const struct alb_stream_in *in)
     if (interval_ns)
         return interval_ns;
     alb_time margin_ns = ALB_MAX(alb_assoc_rtt_ns(csa->assoc) / 4, engine->config.csa_margin_min_ns);
-    if (in->asks == 0) {
+    if (in->asks == 0 && !has_asked_for_all(in)) {
         bool is_pressing = !in->is_response && alb_expect_is_pressing(csa);
         return (is_pressing ? GAPS_IF_PRESSING : GAPS_OF_PATIENCE) * (alb_time)in->gap_ns + margin_ns;
     }
     alb_time answer_ns = alb_assoc_rtt_ns(csa->assoc) + margin_ns; // what was asked for last must have had time to come
-    return answer_ns << (in->asks - 1);
+    return answer_ns << (in->asks ? in->asks - 1 : 0);
 }
 
 void alb_stream_in_watch(struct alb_stream_in *in, alb_time now)
@@ -135,7 +146,8 @@ void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now)
     struct alb_wheel *wheel = &in->csa->qp->engine->wheel;
     if (!alb_stream_in_misses(in) || in->waits_rnr)
         return;
-    alb_time due = ALB_MAX(in->came_at, in->asked_at) + patience_ns(in);
+    bool is_asked = in->asks > 0 || has_asked_for_all(in);
+    alb_time due = (is_asked ? in->asked_at : ALB_MAX(in->came_at, in->asked_at)) + patience_ns(in);
     if (due > now) {
         alb_wheel_arm(wheel, &deadline->timer, due);
         return;

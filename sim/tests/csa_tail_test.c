@@ -43,7 +43,7 @@ static struct world *new_world(void)
     for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
         options.pair.host[side].engine.path_max = 1;
         options.pair.out[side].bits_per_s = 10000000000;
-        options.pair.out[side].delay = ALB_SIM_US(10);
+        options.pair.out[side].delay = ALB_SIM_US(50);
     }
     return world_new(&options);
 }
@@ -53,7 +53,7 @@ static void warm_up(struct world *w)
 {
     for (uint32_t i = 0; i < 8; i++) {
         post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, i % 2 ? 16 * KB : 8, 200 * KB});
-        run_for(w, ALB_SIM_US(60));
+        run_for(w, ALB_SIM_US(300));
         expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
     }
 }
@@ -133,7 +133,7 @@ static alb_time round_trip_ns(void)
 {
     struct run run = run_of((struct work){ALB_WR_RDMA_WRITE, .length = KB});
     do_run(&run);
-    assert_in_range(run.completed - run.first_sent, 20000, 24000);
+    assert_in_range(run.completed - run.first_sent, 100000, 104000);
     return run.completed - run.first_sent;
 }
 
@@ -215,7 +215,8 @@ static void segment_sent_again_lost__asked_for_again(void **state)
             drop(&twice, segment(&clean, index, ALB_SIM_BY_NEW));
             drop(&twice, segment(&clean, index, ALB_SIM_BY_AGAIN));
             do_run(&twice);
-            assert_within(twice.received, once.received, 3);
+            // A lost answer may be asked for a second time half a round trip later.
+            assert_within(twice.received, once.received, works[i].opcode == ALB_WR_RDMA_READ ? 4 : 3);
         }
     }
 }
@@ -251,7 +252,8 @@ static void last_report_lost__the_sender_learns_soon(void **state)
         drop_to_a(&run, (struct alb_sim_rule){.by = ALB_SIM_BY_FRAME, .frame = ALB_CSA_REPORT, .from = clean.reports});
         do_run(&run);
         assert_within(run.completed, clean.completed, 3);
-        assert_within(run.received, clean.received, 0);
+        if (takes_receive(told[i].opcode))
+            assert_within(run.received, clean.received, 0);
     }
 }
 
@@ -277,9 +279,11 @@ static void report_of_a_loss_lost__told_again(void **state)
 static void whole_message_lost__probed_for(void **state)
 {
     static const struct work whole[] = {
-        {ALB_WR_SEND, .length = 8},      {ALB_WR_SEND, .length = 5 * KB},
-        {ALB_WR_SEND, .length = LONG},   {ALB_WR_RDMA_WRITE_WITH_IMM, .length = KB},
-        {ALB_WR_RDMA_READ, .length = 8}, {ALB_WR_ATOMIC_FETCH_AND_ADD, .length = 8},
+        {ALB_WR_SEND, .length = 8},
+        {ALB_WR_SEND, .length = 5 * KB},
+        {ALB_WR_RDMA_WRITE_WITH_IMM, .length = KB},
+        {ALB_WR_RDMA_READ, .length = 8},
+        {ALB_WR_ATOMIC_FETCH_AND_ADD, .length = 8},
     };
     for (uint32_t i = 0; i < ALB_COUNT(whole); i++) {
         struct run clean = run_of(whole[i]), run = run_of(whole[i]);
@@ -287,9 +291,9 @@ static void whole_message_lost__probed_for(void **state)
         drop_to_b(&run, (struct alb_sim_rule){
                             .by = ALB_SIM_BY_FRAME | ALB_SIM_BY_NEW, .frame = ALB_CSA_REQUEST, .times = UINT32_MAX});
         do_run(&run);
-        // An answer takes half a round trip more.
-        assert_within(run.received, clean.posted + (clean.last_sent - clean.first_sent),
-                      takes_receive(whole[i].opcode) ? 6 : 7);
+        // Its segments behind each other on the wire; and an answer takes half a round trip more.
+        alb_time sent = clean.posted + (clean.last_sent - clean.first_sent) + whole[i].length;
+        assert_within(run.received, sent, takes_receive(whole[i].opcode) ? 6 : 7);
     }
 }
 
