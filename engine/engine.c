@@ -77,6 +77,14 @@ static bool is_csa(const struct alb_engine_config *config)
     return strcmp(config->transport, "csa") == 0;
 }
 
+// A segment's bytes in flight fit into 16 bits, and a report is asked for four times a window.
+static bool csa_is_valid(const struct alb_engine_config *config)
+{
+    uint32_t window = config->csa_window_segments;
+    return config->csa_payload_bytes >= 512 && config->csa_payload_bytes <= 65504 &&
+           config->csa_payload_bytes % 4 == 0 && window >= 4 && window <= 1u << 22 && (window & (window - 1)) == 0;
+}
+
 static int check_config(const struct alb_engine_config *config)
 {
     bool is_power_of_two = (config->region_max & (config->region_max - 1)) == 0;
@@ -96,6 +104,8 @@ static int check_config(const struct alb_engine_config *config)
         return EINVAL;
     if (config->mtu_max_bytes < 256 || config->mtu_max_bytes > ALB_ROCE_PAYLOAD_MAX ||
         config->window_min_bytes > config->window_start_bytes || config->window_start_bytes > config->window_max_bytes)
+        return EINVAL;
+    if (is_csa(config) && !csa_is_valid(config))
         return EINVAL;
     if (config->credit_interval_ns == 0 || config->rtt_target_ns == 0 || config->rtt_target_ns > 100 * ALB_NS_PER_S ||
         !alb_dcqcn_config_is_valid(&config->dcqcn))

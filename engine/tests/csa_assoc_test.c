@@ -94,6 +94,26 @@ static void payload__is_bounded_and_a_multiple_of_four(void **state)
     assert_int_equal(assoc->payload_max, 804);
 }
 
+static void engine__refuses_what_can_not_be(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_engine_config good = c->engines[0]->config;
+    struct alb_engine_config bad[7];
+    for (uint32_t i = 0; i < ALB_COUNT(bad); i++)
+        bad[i] = good;
+    bad[0].csa_window_segments = 2;
+    bad[1].csa_window_segments = 100; // no power of two
+    bad[2].csa_payload_bytes = 508;
+    bad[3].csa_payload_bytes = 65508;
+    bad[4].csa_payload_bytes = 1001;
+    bad[5].path_max = ALB_PATHS_MAX + 1;
+    bad[6].loss = "irn:few=many";
+    for (uint32_t i = 0; i < ALB_COUNT(bad); i++) {
+        struct alb_engine *engine;
+        assert_int_equal(alb_engine_create(&bad[i], &engine), EINVAL);
+    }
+}
+
 // ---- awake and asleep -----------------------------------------------------------------------------------------------
 
 // Long enough for both associations to fall asleep.
@@ -326,6 +346,7 @@ int main(void)
         CSA_PAIR_TEST(get__refuses_beyond_peer_max),
         CSA_PAIR_TEST(get__knows_sixteen_local_addresses),
         CSA_PAIR_TEST(payload__is_bounded_and_a_multiple_of_four),
+        CSA_PAIR_TEST(engine__refuses_what_can_not_be),
         CSA_PAIR_TEST(wake__takes_memory_that_sleep_gives_back),
         CSA_PAIR_TEST(sweep__spares_what_is_in_use),
         cmocka_unit_test(sweep__spares_what_is_in_flight),
