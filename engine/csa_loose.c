@@ -21,6 +21,7 @@ struct loose {
     alb_psn psn;                  // of its first frame
     uint8_t slot;
     bool is_known; // there is an association
+    bool waits;    // for its rate
     uint32_t destination_epoch;
     uint32_t payload_max; // largest UDP payload that the path carries, ICRC included; 0: not known
     uint32_t hash;        // of the queue pair: its frames keep to one path
@@ -77,11 +78,26 @@ static uint8_t class_of(const struct alb_csa_parcel *parcel)
     return (uint8_t)((parcel->traffic_class & ~ALB_ECN_MASK) | ALB_ECN_ECT0);
 }
 
-// False: the batch has no room.
+// The association's rate, where its policy has one, is for all that is counted.
+static bool may_send(struct loose *loose)
+{
+    struct alb_assoc_live *live = loose->packet.live;
+    if (!live)
+        return true;
+    alb_time at = alb_congestion_send_at(live->engine->congestion, &live->congestion, loose->packet.now);
+    loose->waits = at > loose->packet.now;
+    if (loose->waits)
+        alb_wheel_arm(&live->engine->wheel, &loose->u->pace_timer.timer, at);
+    return !loose->waits;
+}
+
+// False: the batch has no room, or it waits.
 static bool open_packet(struct loose *loose, const struct alb_csa_parcel *parcel)
 {
     struct alb_csa_packet *packet = &loose->packet;
     aim(loose, parcel);
+    if (!may_send(loose))
+        return false;
     if (packet->live) {
         packet->live->is_used = true;
         alb_mtu_consider(packet->live, packet->now);
@@ -168,7 +184,7 @@ static bool goes_along(const struct loose *loose, const struct alb_csa_parcel *p
            alb_addr_equals(&packet->flow.local.addr, parcel->local) && alb_csa_packet_fits(packet, bytes + 3);
 }
 
-// Room for the frame, in a further packet if need be; NULL: the batch is full.
+// Room for the frame, in a further packet if need be; NULL: the batch is full, or it waits.
 static uint8_t *make_frame(struct loose *loose, const struct alb_csa_parcel *parcel, uint32_t refs)
 {
     struct alb_csa_packet *packet = &loose->packet;
@@ -183,7 +199,7 @@ static uint8_t *make_frame(struct loose *loose, const struct alb_csa_parcel *par
     return open_packet(loose, parcel) ? alb_csa_packet_frame(packet, header_bytes, payload_bytes, refs) : NULL;
 }
 
-// False: the batch is full.
+// False: the batch is full, or it waits.
 static bool add_frame(struct loose *loose, struct alb_send_wqe *wqe)
 {
     struct alb_unreliable *u = loose->u;
@@ -228,7 +244,7 @@ static enum alb_build_result add_frames(struct loose *loose, uint32_t turn)
             return ALB_BUILD_IDLE;
         bool is_multicast = loose->u->qp->type == ALB_QPT_UD && alb_addr_is_multicast(&wqe->av.peer);
         if (!(is_multicast ? add_multicast(loose, wqe) : add_frame(loose, wqe)))
-            return ALB_BUILD_FULL;
+            return loose->waits ? ALB_BUILD_IDLE : ALB_BUILD_FULL;
     }
     return alb_unreliable_has_more(loose->u) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }

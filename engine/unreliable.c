@@ -228,6 +228,11 @@ enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
 
 // ---- life -------------------------------------------------------------------------------------------------
 
+static void on_pace(struct alb_deadline *deadline, alb_time now)
+{
+    alb_unreliable_work(ALB_CONTAINER_OF(deadline, struct alb_unreliable, pace_timer)->qp, now);
+}
+
 int alb_unreliable_create(struct alb_qp *qp, size_t bytes, alb_unreliable_fill *fill)
 {
     struct alb_unreliable *u = alb_engine_get_memory(qp->engine, bytes);
@@ -237,6 +242,7 @@ int alb_unreliable_create(struct alb_qp *qp, size_t bytes, alb_unreliable_fill *
     u->bytes = bytes;
     u->fill = fill;
     alb_list_init(&u->unsent);
+    alb_deadline_init(&u->pace_timer, on_pace);
     qp->delivery_state = u;
     qp->source.build = build;
     return 0;
@@ -252,6 +258,7 @@ void alb_unreliable_destroy(struct alb_qp *qp)
 static void stop(struct alb_unreliable *u)
 {
     alb_scheduler_remove(&u->qp->source);
+    alb_wheel_disarm(&u->qp->engine->wheel, &u->pace_timer.timer);
     alb_list_remove(&u->unsent);
     u->cursor = atomic_load_explicit(&u->qp->sq.tail, memory_order_relaxed);
     u->sent = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/assembly.h"
+#include "engine/deadline.h"
 #include "engine/delivery.h"
 
 typedef void alb_unreliable_fill(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint32_t k, struct alb_roce *roce,
@@ -22,8 +23,9 @@ struct alb_unreliable {
     alb_unreliable_fill *fill;
     // Payload of each packet of a request but the last; NULL: mtu_bytes.
     uint32_t (*cut)(const struct alb_qp *qp, const struct alb_send_wqe *wqe);
-    uint32_t mtu_bytes; // payload of a full packet
-    uint32_t uncounted; // csa: packets of which nobody tells what has become of them
+    uint32_t mtu_bytes;             // payload of a full packet
+    uint32_t uncounted;             // csa: packets of which nobody tells what has become of them
+    struct alb_deadline pace_timer; // csa: the association's rate holds it back until then
 
     // UC's receiving side.
     alb_psn expected;

@@ -6,7 +6,7 @@
 // counted and bounded, and streams do not go back.
 #include "fuzz/fuzz.h"
 
-#include "engine/csa.h"
+#include "engine/csa_loose.h"
 #include "fuzz/world.h"
 
 #define EARLY_BYTES_MAX (64u << 10)
@@ -65,6 +65,15 @@ static uint32_t check_in(const struct alb_stream_in *in)
     return in->early_bytes;
 }
 
+static void check_uc(const struct alb_qp *qp)
+{
+    if (qp->delivery != &alb_csa_uc_ops)
+        return;
+    const struct alb_csa_uc_message *in = &alb_csa_uc_of(qp)->in;
+    alb_assert(in->is_open == (in->held != NULL));
+    alb_assert(in->placed <= (uint32_t)alb_psn_diff(in->past, in->first));
+}
+
 static void check(const struct world *w)
 {
     for (int side = 0; side < 2; side++) {
@@ -73,6 +82,7 @@ static void check(const struct world *w)
         uint64_t inflight_bytes = 0, waiting_bytes = 0;
         for (int i = 0; i < WORLD_QPS; i++) {
             const struct alb_csa *csa = csa_of(w->sides[side].qps[i]);
+            check_uc(w->sides[side].qps[i]);
             if (!csa)
                 continue;
             inflight_bytes += check_out(&csa->requests) + check_out(&csa->responses);

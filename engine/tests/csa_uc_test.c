@@ -33,6 +33,12 @@ static int set_up(void **state)
     return 0;
 }
 
+static void paced(struct alb_engine_config *config)
+{
+    transport_csa(config);
+    config->congestion = "dcqcn";
+}
+
 static int tear_down(void **state)
 {
     pair_free(pair);
@@ -245,6 +251,34 @@ static void contradictions__lose_the_message(void **state)
     assert_int_equal(alb_qp_current_state(qps[1]), ALB_QPS_RTS);
 }
 
+// A rate that the peer's marks have cut is for what nobody acknowledges too.
+static void marked__the_rate_holds(void **state)
+{
+    pair_free(pair);
+    pair = pair_new(paced);
+    pair_connect(pair, ALB_QPT_UC, qps, NULL);
+    ask(0, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(pair);
+    expect(0, 1, ALB_WC_SUCCESS);
+    struct alb_assoc_live *live = alb_csa_uc_of(qps[0])->assoc->live;
+    for (uint32_t i = 0; i < 8; i++) {
+        alb_congestion_on_mark(live->engine->congestion, &live->congestion, 0, pair->now);
+        pair_pass(pair, 100 * ALB_NS_PER_US);
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        ask(0, ALB_WR_RDMA_WRITE, 2 + i, 32 << 10);
+    uint32_t before = 0, sent;
+    while ((sent = pair_send(pair, 0)) > 0)
+        before += sent;
+    assert_in_range(before, 1, 100);
+    for (uint32_t i = 0; i < 100; i++) {
+        pair_pass(pair, 100 * ALB_NS_PER_US);
+        pair_settle(pair);
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        expect(0, 2 + i, ALB_WC_SUCCESS);
+}
+
 static void frames_of_other_services__are_dropped(void **state)
 {
     struct alb_roce roce = {.opcode = ALB_UC_SEND_ONLY, .pkey = ALB_PKEY_DEFAULT, .dest_qpn = alb_qp_number(qps[1])};
@@ -260,7 +294,8 @@ int main(void)
         CASE(small_messages__share_a_packet),         CASE(first_message_lost__the_next_is_taken),
         CASE(another_life__is_not_taken_once_bound),  CASE(before_the_first__nobody_is_believed),
         CASE(segments__in_any_order_but_the_last),    CASE(last_before_others__loses_the_message),
-        CASE(contradictions__lose_the_message),       CASE(frames_of_other_services__are_dropped),
+        CASE(contradictions__lose_the_message),       CASE(marked__the_rate_holds),
+        CASE(frames_of_other_services__are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
