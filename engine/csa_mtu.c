@@ -11,8 +11,9 @@ enum {
     PAYLOAD_USUAL_V6 = 1452,
     GRAIN = 32, // closer need not be known
     TRIES = 3,
-    CHECK_TRIES = 5,  // of a size that has worked: losses must not look like a limit
-    WAIT_SWEEPS = 10, // before longer packets are tried again
+    CHECK_TRIES = 5,   // of a size that has worked: losses must not look like a limit
+    WAIT_SWEEPS = 10,  // before longer packets are tried again
+    SHORT_BYTES = 128, // room for a cookie, should the peer not know us yet
     PING_BYTES = ALB_CSA_OUTER_BYTES + 4 + ALB_ICRC_BYTES,
 };
 
@@ -172,7 +173,7 @@ void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
     if (!search)
         return;
     if (bytes != search->candidate) {
-        search->short_works |= bytes == PING_BYTES;
+        search->short_works |= bytes == SHORT_BYTES;
         return;
     }
     if (search->is_check) { // it works: those losses had another reason
@@ -208,7 +209,7 @@ bool alb_mtu_send(struct alb_csa_packet *packet)
     if (alb_likely(!search) || !search->ping_is_due)
         return true;
     alb_csa_packet_close(packet);
-    if (search->is_check && !search->short_works && !add_ping(packet, PING_BYTES))
+    if (search->is_check && !search->short_works && !add_ping(packet, SHORT_BYTES))
         return false;
     if (!add_ping(packet, search->candidate))
         return false;

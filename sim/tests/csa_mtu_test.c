@@ -155,6 +155,16 @@ static void long_packets_vanish__found_out_and_message_completes(void **state)
     assert_int_equal(w->a.segments_again, again);
 }
 
+static void first_packets_vanish__found_out(void **state)
+{
+    carry(1400); // before anything has been heard of anybody
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(60));
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_copied(&w->a, 0, &w->b, 128 * KB, 100 * KB);
+    assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 1);
+}
+
 static void long_answers_vanish__found_out_by_who_answers(void **state)
 {
     write_and_wait(8);
@@ -220,6 +230,7 @@ int main(void)
         cmocka_unit_test_teardown(tries_end_and_come_again_after_a_while, end),
         CASE(told_less__what_is_under_way_goes_in_fragments),
         CASE(long_packets_vanish__found_out_and_message_completes),
+        CASE(first_packets_vanish__found_out),
         CASE(long_answers_vanish__found_out_by_who_answers),
         CASE(gathered_packets_vanish__found_out),
         CASE(nothing_arrives__says_nothing_of_sizes),
