@@ -56,7 +56,7 @@ static void run_flow(const char *path, const char *loss, const alb_sim_time dela
     run_idle(w);
     assert_true(flow_is_done(&flow));
     expect_copied(&w->a, 0, &w->b, 128 * KB, message_bytes);
-    for (uint32_t i = 0; i < LANES; i++)
+    for (uint32_t i = 0; i < LANES && strcmp(path, "spray") == 0; i++)
         assert_true(w->pair.fabric[A].lanes[i].stats.packets > w->a.segments / 50); // all have been used
     if (w->a.segments_again * 1000 >= w->a.segments)
         fail_msg("%s, messages of %u: %llu of %llu segments were sent again", path, message_bytes,
