@@ -52,13 +52,14 @@ struct alb_path_out {
 };
 
 struct alb_paths_out {
-    uint8_t count;          // of path[]
-    bool is_heard;          // newest holds something
+    uint8_t count : 7;      // of path[]
+    uint8_t is_heard : 1;   // newest holds something
+    uint8_t best_path;      // whose best_ns is
     uint16_t current;       // the one chosen last
     uint32_t turn;          // choices so far
     alb_path_tick newest;   // when the newest packet left that the peer was heard to have, of whatever path
     alb_path_tick round_at; // when the policy last weighed all of them
-    uint32_t best_ns;       // smallest round-trip time since then, of a good path; 0: none
+    uint32_t best_ns;       // smallest sample of a round-trip time since then, of a good path; 0: none
     struct alb_path_out path[];
 };
 

@@ -29,7 +29,7 @@ void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn nex
 {
     alb_assert(count > 0 && count <= ALB_PATHS_MAX);
     memset(paths, 0, alb_paths_out_bytes(count));
-    paths->count = (uint8_t)count;
+    paths->count = count & 0x7f;
     for (uint32_t i = 0; i < count; i++) {
         paths->path[i].next = next;
         paths->path[i].settled = next;

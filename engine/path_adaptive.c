@@ -13,13 +13,17 @@
 // own best, sample after sample. Silence is judged by alb_paths_judge. The last good path is not left, unless it is
 // silent: then the path that would be tried next stands in for it.
 //
-// Returning. After a wait that doubles from 16 ms to a second, a burst of a few packets tries it. If they come, and in
-// time, it is taken back, with little weight at first. One doubling is forgotten for each such time that it stays.
+// Returning. After a wait that doubles from 32 ms to a second, a few packets try it. If they come, and in time, it is
+// taken back, with little weight at first. One doubling is forgotten for each such time that it stays.
 #include "engine/csa_path.h"
 
 enum {
     WEIGHT_MIN = 4,
-    WEIGHT_RETURN = 8,   // of a path that is taken back; it doubles a round at most
+    WEIGHT_FAR = 48,     // least for the round-trip time alone: more would send all to a path that happens to be empty
+    WEIGHT_RETURN = 8,   // of a path that is taken back
+    GROWTH_PACKETS = 4,  // that it must then carry for each unit more
+    TRIAL_PACKETS = 4,   // that must come
+    GRAIN_BYTES = 2048,  // what a burst counts for where it is chosen
     EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately
     SHARES_PACKETS = 32, // of which losses and marks say something of a path's share of them
     SILENT_PACKETS = 3,  // lost together by silence: the path is dead, and not just its last packet lost
@@ -28,7 +32,7 @@ enum {
     SLOW_NS = 30000,     // and this much longer than the best path's
     SLOW_SAMPLES = 3,    // in a row, each above all that the path varies by
     AWAY_RTTS = 4,       // at least, and
-    BACK_OFF_MAX = 6,    // doublings
+    BACK_OFF_MAX = 5,    // doublings
     // Suspicion, in 1/256 of a lost packet.
     LOSS = 256,
     PACKET = 4,         // taken off for each: a path may lose 1.6 % where others lose nothing
@@ -37,7 +41,7 @@ enum {
     PRIOR_PACKETS = 64, // so many: what is believed of a path's losses before it has carried any
 };
 
-#define AWAY_NS (16 * ALB_NS_PER_MS)
+#define AWAY_NS (32 * ALB_NS_PER_MS)
 
 // ---- times of 2^20 ns in 24 bits --------------------------------------------------------------------------
 
@@ -172,10 +176,14 @@ static bool is_slow(uint32_t rtt_ns, uint32_t rtt_min_ns, uint32_t best_ns)
 // fast: after a halt of the peer or of our own all are slow. One that slows little by little only weighs less.
 static bool slows(struct alb_paths_out *paths, struct alb_path_out *out, uint32_t sample_ns)
 {
-    uint32_t best_ns = paths->best_ns;
+    uint8_t path = (uint8_t)(out - paths->path);
+    bool is_other = paths->best_ns > 0 && paths->best_path != path;
     uint64_t expected_ns = out->rtt_ns + 3ull * out->rtt_var_ns;
-    bool is_one = best_ns > 0 && is_slow(sample_ns, out->rtt_min_ns, best_ns) && sample_ns > expected_ns;
-    paths->best_ns = best_ns ? ALB_MIN(best_ns, sample_ns) : sample_ns;
+    bool is_one = is_other && is_slow(sample_ns, out->rtt_min_ns, paths->best_ns) && sample_ns > expected_ns;
+    if (paths->best_ns == 0 || sample_ns < paths->best_ns) {
+        paths->best_ns = sample_ns;
+        paths->best_path = path;
+    }
     out->slow = is_one ? out->slow + 1 : 0;
     if (out->slow < SLOW_SAMPLES)
         return false;
@@ -199,12 +207,13 @@ static void weigh(struct alb_path_out *out, uint32_t best_ns)
 {
     uint32_t weight = ALB_PATH_WEIGHT_MAX, sent = out->recent_sent;
     if (out->rtt_ns > best_ns)
-        weight = (uint32_t)((uint64_t)weight * best_ns / out->rtt_ns);
+        weight = ALB_MAX((uint32_t)((uint64_t)weight * best_ns / out->rtt_ns), (uint32_t)WEIGHT_FAR);
     if (sent >= SHARES_PACKETS) {
         weight -= weight * ALB_MIN(8u * out->recent_lost, sent) / (2 * sent);
         weight -= weight * out->recent_marked / (2 * sent);
     }
-    weight = ALB_MIN(weight, 2u * out->weight);
+    uint32_t most = ALB_MAX((uint32_t)out->weight, sent / GROWTH_PACKETS);
+    weight = ALB_MIN(weight, most);
     out->weight = ALB_MAX(weight, (uint32_t)WEIGHT_MIN);
 }
 
@@ -235,7 +244,7 @@ static void end_trial(struct alb_paths_out *paths, struct alb_path_out *out, con
         leave(paths, out, now);
         return;
     }
-    if (alb_path_is_waiting(out))
+    if (alb_path_is_waiting(out) || out->recent_sent < TRIAL_PACKETS)
         return;
     if (sample_ns > 0 && best_ns > 0 && is_slow(sample_ns, out->rtt_min_ns, best_ns)) {
         // Nothing of ours is in its way: if it stays like that, its route has become a longer one.
@@ -243,8 +252,10 @@ static void end_trial(struct alb_paths_out *paths, struct alb_path_out *out, con
         leave(paths, out, now);
         return;
     }
-    if (sample_ns > 0)
+    if (sample_ns > 0) {
         out->rtt_ns = sample_ns;
+        out->rtt_var_ns = sample_ns / 4;
+    }
     take_back(paths, out, now);
 }
 
@@ -281,12 +292,13 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 
 // ---- choice -----------------------------------------------------------------------------------------------
 
-// True if the path waits to be tried, and nothing that left by it is still to come.
+// True if the path is to be tried, and nothing that left by it before is still to come; or if the trial wants more.
 static bool is_due(const struct alb_path_out *out, alb_time now)
 {
-    if (out->state == ALB_PATH_GOOD || alb_path_is_waiting(out))
-        return false;
-    return out->state == ALB_PATH_TRYING || has_come(out->try_at, now);
+    uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
+    if (out->state == ALB_PATH_TRYING)
+        return out->recent_sent + waiting < TRIAL_PACKETS;
+    return out->state == ALB_PATH_LEFT && waiting == 0 && has_come(out->try_at, now);
 }
 
 // True if a packet on it now and then keeps what is known of it true.
@@ -302,12 +314,14 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
     uint16_t path = paths->current;
     const struct alb_path_out *best = NULL;
     uint16_t best_path = path;
+    bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
     for (uint32_t i = 0; i < paths->count; i++) {
         path = path + 1u < paths->count ? path + 1 : 0;
         struct alb_path_out *out = &paths->path[path];
         if (is_due(out, now)) {
+            if (out->state == ALB_PATH_LEFT)
+                begin_record(out);
             out->state = ALB_PATH_TRYING;
-            begin_record(out);
             return path;
         }
         if (out->state != ALB_PATH_GOOD)

@@ -201,7 +201,7 @@ static void adaptive__a_cut_of_all_paths(void **state)
         assert_true(network_good(network) >= 1);
         for (uint32_t i = 0; i < 4; i++)
             network->path[i].is_dead = false;
-        network_run(network, 150 * MS);
+        network_run(network, 200 * MS);
         network_measure(network);
         network_run(network, 20 * MS);
         assert_int_equal(network_good(network), 4);
@@ -281,8 +281,8 @@ static void adaptive__tries_rarely_and_backs_off(void **state)
     network_run(network, 5 * MS);
     assert_int_equal(network->paths->path[1].state, ALB_PATH_LEFT);
     network_run(network, 10 * ALB_NS_PER_S);
-    // After 16, 32, 64 ... ms, and then once a second.
-    assert_in_range(network->path[1].trials, 12, 18);
+    // After 32, 64, 128 ... ms, and then once a second, with two bursts each.
+    assert_in_range(network->path[1].trials, 22, 34);
     network->path[1].is_dead = false;
     network_run(network, 1200 * MS);
     assert_int_equal(network_good(network), 4);
@@ -444,7 +444,7 @@ static void back__all_begin_anew(void **state)
     tell(paths, 1, 50, 25, now);
     assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
     tell(paths, 0, 100, 50, now);
-    now += 18 * MS;
+    now += 34 * MS;
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
     assert_int_equal(paths->path[1].state, ALB_PATH_TRYING);
     tell(paths, 1, 4, 0, now);
@@ -463,19 +463,19 @@ static void back__the_past_is_forgotten_in_time(void **state)
     paths->path[1].back_off = 2;
     tell(paths, 1, 4, 0, now);
     assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
-    for (int i = 0; i < 200; i++, now += MS) {
+    for (int i = 0; i < 300; i++, now += MS) {
         struct alb_path_out *out = &paths->path[0];
         alb_path_sent(paths, 0, 0, now);
         struct alb_csa_path_entry entry = {
             .settled = out->next, .received = out->received_seen + 1, .echo = (uint32_t)(now - 100 * US)};
         alb_path_heard(paths, &alb_path_adaptive, &entry, now);
-        if (i == 60)
+        if (i == 120)
             assert_int_equal(paths->path[1].back_off, 2);
-        if (i == 75)
+        if (i == 140)
             assert_int_equal(paths->path[1].back_off, 1);
-        if (i == 95)
+        if (i == 185)
             assert_int_equal(paths->path[1].back_off, 1);
-        if (i == 110)
+        if (i == 205)
             assert_int_equal(paths->path[1].back_off, 0);
     }
     free(paths);
@@ -490,9 +490,11 @@ static void adaptive__a_trial_is_small(void **state)
         assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, (100ull << 20) - 1), 0);
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
     assert_int_equal(alb_path_burst_bytes(paths, 1), ALB_PATH_TRY_BYTES);
-    // Nothing left by it after all: it is tried by the next one. Then nothing goes there until the answer.
-    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
-    alb_path_sent(paths, 1, 1000, 100ull << 20);
+    // Four packets try it, in one burst or in several. Then nothing goes there until the answer.
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
+        alb_path_sent(paths, 1, 1000, 100ull << 20);
+    }
     for (int i = 0; i < 10; i++)
         assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 0);
     free(paths);
