@@ -20,7 +20,7 @@ enum {
     CUT_MAX = ONE / 2, // Swift's max_mdf
 
     GROWTH_BYTES = 512,   // a round
-    CALM_ROUNDS = 5,      // so many, and growth itself grows (TIMELY's hyperactive increase)
+    CALM_ROUNDS = 16,     // so many, and growth itself grows (TIMELY's hyperactive increase)
     GROWTH_SHARE_MAX = 8, // but the window by no more than one part in so many
 
     DELAY_CUT_MIN = ONE / 8, // smaller ones would let unequal shares last
