@@ -401,6 +401,8 @@ bool alb_csa_has_given_up_answers(const struct alb_csa *csa);
 void alb_stream_out_watch(struct alb_stream_out *out, alb_time now);
 // The oldest segment probes, or a bare probe if the peer holds it.
 void alb_stream_out_probe_oldest(struct alb_stream_out *out);
+// Several probes have found no answer: nothing but probes leaves, and what is under way leaves the window to others.
+bool alb_stream_out_is_silent(const struct alb_stream_out *out);
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now);
 
 // ---- csa_requester.c, csa_answer.c: what the segments of a stream are -------------------------------------

@@ -326,6 +326,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     struct alb_loss_sending sending = alb_stream_out_sending(out);
     sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
     sending.is_overdue = report->is_overdue;
+    bool was_silent = alb_stream_out_is_silent(out);
     out->reported_at = now;
     alb_psn newest, una = out->una;
     uint32_t inflight_bytes = (uint32_t)live->inflight_bytes;
@@ -349,7 +350,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
         alb_assoc_release(live, landed + lost);
     if (out->una == out->next)
         give_back(out);
-    if (lost || landed)
+    if (lost || landed || was_silent)
         alb_stream_out_wake(out);
     alb_stream_out_watch(out, now);
     return true;

@@ -7,6 +7,7 @@ enum {
     DOUBLINGS_MAX = 10,
     PROBES_IN_PATIENCE = 4, // at least, before a queue pair fails for silence
     ANSWER_PROBES_MAX = 12, // nobody waits for us to fail: whoever wants the answer asks
+    PROBES_OF_PATIENCE = 2, // unanswered: then the window is left to others
 };
 
 bool alb_csa_has_given_up_answers(const struct alb_csa *csa)
@@ -132,6 +133,12 @@ static void probe(struct alb_stream_out *out, alb_time now)
     probe_with(out, psn);
 }
 
+bool alb_stream_out_is_silent(const struct alb_stream_out *out)
+{
+    return out->probes > PROBES_OF_PATIENCE && out->reported_at < out->sent_at &&
+           out->csa->qp->engine->csa->loss.ops->on_silence == ALB_LOSS_PROBE;
+}
+
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_stream_out *out = ALB_CONTAINER_OF(deadline, struct alb_stream_out, probe_timer);
@@ -160,6 +167,8 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
         probe(out, now);
     out->probes++;
     out->sent_at = now;
+    if (alb_stream_out_is_silent(out))
+        alb_stream_out_uncharge(out);
     alb_stream_out_wake(out);
     alb_stream_out_watch(out, now);
 }

@@ -343,6 +343,8 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
         out->has_probe_psn = fill != ALB_CSA_FILL_DONE && fill != ALB_CSA_FILL_NONE;
         return fill;
     }
+    if (alb_stream_out_is_silent(out))
+        return ALB_CSA_FILL_NONE;
     if (alb_stream_out_next_lost(out, &psn))
         return send_again(csa, psn, false, packet);
     struct alb_send_wqe *wqe = current(csa, now);

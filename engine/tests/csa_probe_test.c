@@ -202,6 +202,48 @@ static void probe__passes_a_closed_window(void **state)
     end(c);
 }
 
+static void wait_long(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 20;
+}
+
+// Its peer is gone. The window is not its own: others go on.
+static void silence__leaves_the_window_to_others(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_small_window, wait_long);
+    struct alb_qp *others[2];
+    csa_pair_greet(c);
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    pair_settle(c->pair);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8 * CSA_PAIR_SEGMENT);
+    lose_all(c, 0);
+    assert_int_equal(pair_ask(c->pair, others[0], ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8192, 8 * 1024), 0);
+    for (uint32_t i = 0; i < 15; i++) {
+        pair_pass(c->pair, MS);
+        pair_send(c->pair, 0);
+        for (uint32_t left = pair_count(c->pair, 0); left > 0; left--) {
+            struct csa_seen seen;
+            csa_pair_look(c, 0, 0, &seen);
+            if (seen.frames[0].type == ALB_CSA_REQUEST && seen.frames[0].segment.dest_qpn == alb_qp_number(c->qps[1]))
+                pair_lose(c->pair, 0);
+            else
+                pair_deliver(c->pair, 0);
+        }
+        pair_send(c->pair, 1);
+        pair_deliver_all(c->pair, 1);
+    }
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    assert_int_equal(alb_stream_out_count(&c->csa[0]->requests), 4); // nothing new of it has left
+    // When it is heard again all of it goes on.
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, 5 * MS);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
+    end(c);
+}
+
 static void use_go_back_n(struct alb_engine_config *config)
 {
     config->loss = "go-back-n";
@@ -234,6 +276,7 @@ int main(void)
         cmocka_unit_test(probe__of_answers_resumes_when_the_peer_is_heard),
         cmocka_unit_test(probe__of_answers_does_not_wait_for_a_receive),
         cmocka_unit_test(probe__passes_a_closed_window),
+        cmocka_unit_test(silence__leaves_the_window_to_others),
         cmocka_unit_test(silence__of_other_policies_sends_all_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
