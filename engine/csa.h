@@ -15,6 +15,7 @@
 //     csa_mtu.c        how long packets may be
 //     csa_assoc.c      associations                                      csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
+//     csa_loose.c      UC and UD
 #pragma once
 
 #include "base/bitmap.h"
