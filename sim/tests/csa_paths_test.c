@@ -129,7 +129,7 @@ static void turns_bad(void (*turn)(struct bench *), void (*heal)(struct bench *)
         fail_msg("the others carry %llu Mb/s", (unsigned long long)others / 1000000);
     assert_int_equal(alb_qp_current_state(bench.w->a.qp), ALB_QPS_RTS);
     heal(&bench);
-    run_for(bench.w, ALB_SIM_MS(200));
+    run_for(bench.w, ALB_SIM_MS(2000));
     uint64_t again = given_over(&bench, ALB_SIM_MS(20));
     if (again < given / 2)
         fail_msg("healed, it is given %llu packets in 20 ms; %llu before", (unsigned long long)again,
