@@ -105,9 +105,14 @@ static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer
         out->probe_is_due = true;
         return ALB_CSA_FILL_DONE;
     }
-    if (answer != answer_at(csa, 0) || csa->is_refusing)
+    if (answer != answer_at(csa, 0))
         return ALB_CSA_FILL_NONE;
     alb_csa_stop_answering(csa);
+    if (csa->is_refusing) { // a later request: the peer hears of this one instead
+        csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR);
+        alb_stream_in_owe_report(&csa->in_requests);
+        return ALB_CSA_FILL_NONE;
+    }
     alb_csa_refuse(csa, ALB_OUTCOME_ACCESS, request_psn, now);
     return ALB_CSA_FILL_NONE;
 }

@@ -35,7 +35,8 @@ static uint8_t syndrome_of(const struct alb_stream_in *in)
     const struct alb_csa *csa = in->csa;
     if (in->owes_nak)
         return ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
-    if (!in->is_response && csa->is_refusing && csa->responses.una != csa->answer_psn)
+    if (!in->is_response && csa->is_refusing && csa->responses.una != csa->answer_psn &&
+        !alb_csa_has_given_up_answers(csa))
         return ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
     return in->syndrome;
 }
