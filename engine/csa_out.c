@@ -165,6 +165,8 @@ static uint32_t take_cumulative(struct alb_stream_out *out, alb_psn cumulative)
 void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
 {
     struct alb_assoc_live *live = live_of(out);
+    if (psn != out->una)
+        out->probes = 0;
     uint32_t landed = take_cumulative(out, psn);
     if (landed) {
         alb_csa_note_landed(live, landed, now);
@@ -350,7 +352,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
         alb_assoc_release(live, landed + lost);
     if (out->una == out->next)
         give_back(out);
-    if (lost || landed || was_silent)
+    if (landed || was_silent || out->lost_count > 0)
         alb_stream_out_wake(out);
     alb_stream_out_watch(out, now);
     return true;

@@ -135,7 +135,7 @@ static void probe(struct alb_stream_out *out, alb_time now)
 
 bool alb_stream_out_is_silent(const struct alb_stream_out *out)
 {
-    return out->probes > PROBES_OF_PATIENCE && out->reported_at < out->sent_at &&
+    return out->una != out->next && out->probes > PROBES_OF_PATIENCE && out->reported_at < out->sent_at &&
            out->csa->qp->engine->csa->loss.ops->on_silence == ALB_LOSS_PROBE;
 }
 
