@@ -87,12 +87,9 @@ struct alb_assoc_live {
     bool paths_are_due;
     bool cnp_is_due;
     bool window_limited;
-    bool is_used;         // since the last sweep
-    uint8_t reset_reason; // a RESET is due
-    uint32_t reset_epoch;
+    bool is_used;                      // since the last sweep
     uint16_t pong_bytes;               // a PONG is due
     struct alb_mtu_search *mtu_search; // NULL: no sizes are tried
-    alb_time paths_said_at;
     struct alb_dcqcn_np np;
     struct alb_deadline settle_timer;
     struct alb_deadline pace_timer;
