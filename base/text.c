@@ -224,6 +224,18 @@ bool alb_text_parse_bytes(const char *text, uint64_t *value, char *error, size_t
     return true;
 }
 
+bool alb_text_parse_rate(const char *text, uint64_t *value, char *error, size_t error_size)
+{
+    static const struct unit units[] = {
+        {"b/s", 1}, {"kb/s", 1000}, {"Mb/s", 1000000}, {"Gb/s", 1000000000}, {"Tb/s", 1000000000000},
+    };
+    if (!parse_quantity(text, units, ALB_COUNT(units), value))
+        return refuse(error, error_size,
+                      "\"%.*s\" is not a rate: a number with b/s, kb/s, Mb/s, Gb/s or Tb/s, powers of 1000",
+                      QUOTED_TEXT_MAX, text);
+    return true;
+}
+
 char *alb_text_format_duration(alb_time value, char text[ALB_TEXT_QUANTITY_MAX])
 {
     static const struct unit units[] = {{"s", ALB_NS_PER_S}, {"ms", ALB_NS_PER_MS}, {"us", ALB_NS_PER_US}, {"ns", 1}};

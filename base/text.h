@@ -27,6 +27,9 @@ bool alb_text_parse_probability(const char *text, uint32_t *per_billion, char *e
 // number.
 bool alb_text_parse_bytes(const char *text, uint64_t *value, char *error, size_t error_size);
 
+// "100Gb/s", "2.5Gb/s", "40Mb/s": a number with b/s, kb/s, Mb/s, Gb/s or Tb/s, powers of 1000. In bits per second.
+bool alb_text_parse_rate(const char *text, uint64_t *value, char *error, size_t error_size);
+
 #define ALB_TEXT_QUANTITY_MAX 32
 
 // The shortest exact form, which the parsers above read back to the same value: "1500us", "1ms", "0"; "0.01%", "0".

@@ -200,6 +200,24 @@ static void alb_text_parse_bytes__powers_of_1024(void **state)
     }
 }
 
+static void alb_text_parse_rate__powers_of_1000(void **state)
+{
+    static const struct accepted good[] = {{"0b/s", 0},          {"100Gb/s", 100000000000}, {"2.5Gb/s", 2500000000},
+                                           {"40Mb/s", 40000000}, {"9kb/s", 9000},           {"1.6Tb/s", 1600000000000}};
+    static const char *const bad[] = {"", "100", "100G", "100GB/s", "100 Gb/s", "-1Gb/s", "0.1b/s", "99999999999Gb/s"};
+    char error[ALB_TEXT_ERROR_MAX];
+    uint64_t value = 77;
+    for (size_t i = 0; i < ALB_COUNT(bad); i++) {
+        assert_false(alb_text_parse_rate(bad[i], &value, error, sizeof(error)));
+        assert_complains(error, bad[i]);
+        assert_int_equal(value, 77);
+    }
+    for (size_t i = 0; i < ALB_COUNT(good); i++) {
+        assert_true(alb_text_parse_rate(good[i].text, &value, error, sizeof(error)));
+        assert_int_equal(value, good[i].value);
+    }
+}
+
 static void alb_text_parse__error_is_cut_to_its_buffer(void **state)
 {
     char error[8];
@@ -243,6 +261,7 @@ int main(void)
         cmocka_unit_test(alb_text_parse_duration_range__one_or_two),
         cmocka_unit_test(alb_text_parse_probability__percent_or_fraction),
         cmocka_unit_test(alb_text_parse_bytes__powers_of_1024),
+        cmocka_unit_test(alb_text_parse_rate__powers_of_1000),
         cmocka_unit_test(alb_text_parse__error_is_cut_to_its_buffer),
         cmocka_unit_test(alb_text_format__shortest_and_readable_again),
     };
