@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A cluster: a topology come to life. Every host runs the engine of the product, every switch has a shared buffer,
+// marks, pauses or hands out credits as configured, links have a rate, a delay and faults at scheduled times. Whoever
+// runs something on it (scenarios, workloads, collectives) uses this header alone:
+//
+//     alb_cluster_config_default(&config, "csa");
+//     alb_cluster_create(&config, &topology, &cluster);
+//     alb_cluster_connect(cluster, &connection, &channel);       queue pairs of two hosts, connected
+//     alb_cluster_post(cluster, channel, side, &message);        completions come to config.on_complete
+//     alb_cluster_run(cluster, until, events_max);
+//     alb_cluster_links(cluster), alb_cluster_switches(cluster), alb_cluster_host_stats(cluster, host), ...
+//     alb_cluster_destroy(cluster);
+//
+// Nothing depends on anything but the arguments: the same calls with the same seed give the same trace hash, whatever
+// the compiler. Events of the caller's own (arrivals of flows) go into alb_cluster_queue. Callbacks may call everything
+// here but alb_cluster_run and alb_cluster_destroy.
+#pragma once
+
+#include "engine/engine.h"
+#include "sim/event_queue.h"
+#include "sim/switch_config.h"
+#include "sim/topology.h"
+
+struct alb_cluster;
+struct alb_channel; // two connected queue pairs
+
+// ---- configuration ------------------------------------------------------------------------------------------
+
+// Queue-pair contexts in the cache of an RNIC: a packet whose queue pair is not in it makes the whole pipeline (one
+// each way) wait. Only for transport "rc": csa needs one context of a datagram queue pair.
+struct alb_rnic_config {
+    uint32_t cache_entries; // 0: no model
+    alb_sim_time miss_penalty;
+};
+
+struct alb_cluster_completion {
+    struct alb_channel *channel;
+    uint32_t side;    // of the channel, where it completed
+    bool is_received; // a message has come (SEND, WRITE_IMM); else one that was posted is done
+    enum alb_wc_status status;
+    uint64_t user;   // posted: of the message; received: none, 0
+    uint32_t imm;    // received: of the message
+    uint64_t bytes;  // of the message
+    uint64_t offset; // received by SEND, with real bytes: where it lies in the host's memory until on_complete returns
+};
+
+struct alb_cluster_config {
+    uint64_t seed;
+    // Of every host: alb_engine_config_transport and then whatever is to be otherwise (loss, congestion, path, credit,
+    // their parameters, limits). memory, seed and stats are the cluster's to fill in.
+    struct alb_engine_config engine;
+    // May change the engine's configuration of one host. NULL: all are alike.
+    void (*host_config)(void *context, uint32_t host, struct alb_engine_config *engine);
+    struct alb_switch_config switches; // all alike
+    struct alb_rnic_config rnic;       // of every host
+    alb_sim_time host_latency;         // what a packet spends in a host before the wire, and after it
+    uint32_t ahead_bytes;              // the engine is asked for more while less waits for the host's port
+    uint32_t mtu_bytes;                // path MTU of connections, payload of a segment of rc
+    uint32_t payload_max_bytes;        // UDP payload that the links carry: csa's packets fill it
+    // True: hosts have memory_bytes of memory each, which messages are sent from and come to, packets carry all bytes,
+    // sealed and checked. False: lengths travel, bytes do not.
+    bool has_real_bytes;
+    uint64_t memory_bytes;
+    uint32_t send_depth;    // messages posted to one side of a channel at a time
+    uint32_t receives;      // posted at every host at all times, for SEND and WRITE_IMM
+    uint32_t receive_bytes; // with real bytes: of each; they take the last receives * receive_bytes of the memory
+    void (*on_complete)(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
+    void *context;
+};
+
+// The transport's defaults for a data centre: one packet a burst, limits for 512 KiB a host. EINVAL: no such transport.
+int alb_cluster_config_default(struct alb_cluster_config *config, const char *transport);
+
+// ---- life ---------------------------------------------------------------------------------------------------
+
+// The topology is copied. EINVAL: what alb_engine_create says of the engine's configuration, or one that contradicts
+// itself (a buffer smaller than the headroom of its ports); ENOMEM.
+int alb_cluster_create(const struct alb_cluster_config *config, const struct alb_topology *topology,
+                       struct alb_cluster **cluster);
+void alb_cluster_destroy(struct alb_cluster *cluster);
+
+enum alb_cluster_end {
+    ALB_CLUSTER_IDLE,    // nothing is left to happen
+    ALB_CLUSTER_UNTIL,   // that time has come, and all that is due then has happened
+    ALB_CLUSTER_EVENTS,  // so many events have happened
+    ALB_CLUSTER_STOPPED, // alb_cluster_stop was called
+};
+
+// Lets time pass until then (ALB_SIM_NEVER: no limit), or for so many events (UINT64_MAX: no limit).
+enum alb_cluster_end alb_cluster_run(struct alb_cluster *cluster, alb_sim_time until, uint64_t events_max);
+// From a callback: the run ends after this event.
+void alb_cluster_stop(struct alb_cluster *cluster);
+
+alb_sim_time alb_cluster_now(const struct alb_cluster *cluster);
+struct alb_sim_queue *alb_cluster_queue(struct alb_cluster *cluster);
+const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluster);
+const struct alb_cluster_config *alb_cluster_configuration(const struct alb_cluster *cluster);
+
+// ---- channels -----------------------------------------------------------------------------------------------
+
+struct alb_connection {
+    uint32_t host[2];      // side 0 and side 1
+    enum alb_qp_type type; // RC or UC
+    uint8_t traffic_class; // DSCP; ECN is set to ECT(0)
+    uint8_t timeout;       // of alb_qp_attr: 4.096 us * 2^timeout; 0: for ever
+    uint8_t retry_cnt;
+    uint64_t user[2]; // of the caller, each side
+};
+
+// RC, timeout 14 (67 ms), retry_cnt 7.
+void alb_connection_default(struct alb_connection *connection, uint32_t from, uint32_t to);
+
+// Two queue pairs, ready to send both ways without a packet. ENOMEM: a limit of an engine; EINVAL: no such host, or
+// one with itself.
+int alb_cluster_connect(struct alb_cluster *cluster, const struct alb_connection *connection,
+                        struct alb_channel **channel);
+// Ends it, whatever is under way: nothing of it completes any more. Not from on_complete of this very channel.
+void alb_cluster_disconnect(struct alb_cluster *cluster, struct alb_channel *channel);
+// What it was made from.
+const struct alb_connection *alb_channel_connection(const struct alb_channel *channel);
+// Messages posted to that side that have not completed.
+uint32_t alb_channel_posted(const struct alb_channel *channel, uint32_t side);
+struct alb_qp *alb_channel_qp(const struct alb_channel *channel, uint32_t side);
+
+enum alb_message_op {
+    ALB_MESSAGE_WRITE,     // the peer hears nothing
+    ALB_MESSAGE_WRITE_IMM, // the peer has a completion
+    ALB_MESSAGE_SEND,      // likewise
+    ALB_MESSAGE_READ,      // from the peer; RC only
+};
+
+struct alb_message {
+    enum alb_message_op op;
+    uint64_t bytes; // up to ALB_MAX_MESSAGE; 0 is possible
+    uint64_t user;
+    uint32_t imm;
+    // With real bytes: where it lies in the poster's memory and, but for SEND, in the peer's. Else not looked at.
+    uint64_t local_offset, remote_offset;
+};
+
+// Posts a message at one side of a channel; the host's engine runs within the same moment. ENOMEM: send_depth are
+// under way; EINVAL: too long, not within the memory, or the channel has failed.
+int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side,
+                     const struct alb_message *message);
+// alb_qp_expect for that side.
+int alb_cluster_expect(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side,
+                       const struct alb_expectation *expectation);
+// memory_bytes of that host; NULL without real bytes.
+uint8_t *alb_cluster_memory(struct alb_cluster *cluster, uint32_t host);
+
+// ---- faults -------------------------------------------------------------------------------------------------
+
+enum alb_cluster_fault_kind {
+    ALB_FAULT_LOSS,    // value: chance in parts per billion, of each packet
+    ALB_FAULT_CORRUPT, // likewise; a packet is dropped where its check fails
+    ALB_FAULT_RATE,    // value: bits per second from now on; 0: as built
+    ALB_FAULT_DELAY,   // value: picoseconds from now on
+    ALB_FAULT_DEATH,   // loses what it carries and what it is given; value: 0, or picoseconds after which switches
+                       // that are next to it and those behind stop to route over it
+    ALB_FAULT_REPAIR,  // as built: alive, its rate and delay, no loss; routed over again
+    ALB_FAULT_PAUSE,   // the far end pauses it for good (a storm of pause frames)
+    ALB_FAULT_RESUME,
+    ALB_FAULT_KINDS,
+};
+
+struct alb_cluster_fault {
+    alb_sim_time at;
+    uint32_t cable; // of the topology
+    bool ways[2];   // which of its links: a to b, b to a
+    enum alb_cluster_fault_kind kind;
+    uint64_t value;
+};
+
+// Happens at that time, or at once if that has passed. EINVAL: no such cable, or a value out of range.
+int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault);
+// "loss", "corrupt", "rate", "delay", "death", "repair", "pause", "resume".
+const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
+
+// ---- counters -----------------------------------------------------------------------------------------------
+
+// Of one link, since the beginning.
+struct alb_cluster_link_stats {
+    uint64_t packets, bytes; // that went on to the wire
+    uint64_t lost;           // by fault or death
+    uint64_t dropped;        // for want of buffer
+    uint64_t marked, trimmed, corrupted;
+    uint64_t pauses;       // times it was paused
+    alb_sim_time paused;   // how long it could not send for pause or want of credit, though it had something to send
+    uint64_t queued_bytes; // waiting now
+    uint64_t queued_bytes_peak;
+};
+
+struct alb_cluster_switch_stats {
+    uint64_t buffered_bytes, buffered_bytes_peak; // shared buffer in use; the most of it
+    uint64_t headroom_bytes_peak;
+    uint64_t dropped, trimmed, marked;
+    uint64_t pauses_sent;
+};
+
+struct alb_cluster_totals {
+    uint64_t packet_hops;                    // packets that left a port, of a host or a switch
+    uint64_t packets_sent, packets_received; // by hosts
+    uint64_t dropped, lost, trimmed, marked, pauses;
+    uint64_t events;
+    uint64_t packets_under_way;
+    uint64_t engine_bytes; // memory of all engines now
+    uint64_t bytes;        // of the whole cluster, engines included
+};
+
+// Link of cable c: 2c + way. link_count is twice cable_count of the topology.
+void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t link, struct alb_cluster_link_stats *stats);
+// Bytes that have left by it so far: cheap, for a heat map.
+uint64_t alb_cluster_link_bytes(const struct alb_cluster *cluster, uint32_t link);
+// node: of the topology, a switch.
+void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, struct alb_cluster_switch_stats *stats);
+// The engine's own counters (retransmitted_pkts, duplicate_request: what came again, ...).
+const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *cluster, uint32_t host);
+struct alb_engine *alb_cluster_engine(const struct alb_cluster *cluster, uint32_t host);
+void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_totals *totals);
+// Of every packet that a host sent or received, with the time.
+uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster);
