@@ -154,6 +154,8 @@ enum alb_event_type {
     ALB_EVENT_SRQ_LIMIT_REACHED,
     ALB_EVENT_SRQ_ERR,
     ALB_EVENT_CM,        // the connection manager has something to say (alb_cm_event), and had nothing before
+    ALB_EVENT_PROPOSAL,  // alb_engine_proposal has something, and had nothing before
+    ALB_EVENT_JOURNAL,   // alb_engine_journal has
     ALB_EVENT_QP_FAILED, // a queue pair went into error by itself: failure says why, for a log line
 };
 

@@ -407,6 +407,9 @@ struct alb_send_wr {
     uint32_t remote_qkey;    // UD
     uint32_t remote_srqn;    // XRC_SEND: the shared receive queue over there
     struct alb_mw_bind bind; // BIND_MW
+    uint8_t level;           // enum alb_level (engine/transaction.h) that completes it: DELIVERED (0), VISIBLE
+    bool wants_stages;       // its stages are asked for
+    alb_time submitted;      // t1, of one with level or stages
 };
 
 // [ring: send] Copies the request (and inline data) behind those posted before it; nothing is sent before

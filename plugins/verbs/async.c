@@ -104,6 +104,8 @@ void alb_door_on_event(void *context, const struct alb_event *event)
     case ALB_EVENT_CM:
         alb_door_on_cm(event->user);
         break;
+    case ALB_EVENT_PROPOSAL:
+    case ALB_EVENT_JOURNAL:
     case ALB_EVENT_QP_FAILED: // the device has logged it; programs learn of it by completions
         break;
     }
