@@ -182,7 +182,7 @@ enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_pack
         out->has_probe_psn = fill == ALB_CSA_FILL_PACKET || fill == ALB_CSA_FILL_BATCH;
         return fill;
     }
-    if (alb_stream_out_is_silent(out))
+    if (alb_stream_out_is_silent(out) || alb_csa_has_given_up_answers(csa))
         return ALB_CSA_FILL_NONE;
     if (alb_stream_out_next_lost(out, &psn))
         return send_segment(csa, psn, false, packet);

@@ -133,10 +133,15 @@ static void probe(struct alb_stream_out *out, alb_time now)
     probe_with(out, psn);
 }
 
+// A policy of timeouts asks with everything that is not acknowledged, until the stream counts as silent.
+static bool resends_all(const struct alb_stream_out *out)
+{
+    return out->csa->qp->engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL && out->probes < PROBES_OF_PATIENCE;
+}
+
 bool alb_stream_out_is_silent(const struct alb_stream_out *out)
 {
-    return out->una != out->next && out->probes > PROBES_OF_PATIENCE && out->reported_at < out->sent_at &&
-           out->csa->qp->engine->csa->loss.ops->on_silence == ALB_LOSS_PROBE;
+    return out->una != out->next && out->probes > PROBES_OF_PATIENCE && out->reported_at < out->sent_at;
 }
 
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
@@ -161,7 +166,7 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
         return;
     }
     alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, alb_assoc_rtt_ns(csa->assoc), now);
-    if (out->una != out->next && engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL)
+    if (out->una != out->next && resends_all(out))
         resend_all(out, now);
     else
         probe(out, now);

@@ -207,10 +207,21 @@ static void wait_long(struct alb_qp_attr *attr, int side)
     attr->timeout = 20;
 }
 
-// Its peer is gone. The window is not its own: others go on.
-static void silence__leaves_the_window_to_others(void **state)
+static void use_go_back_n(struct alb_engine_config *config)
 {
-    struct csa_pair *c = csa_pair_new(use_small_window, wait_long);
+    config->loss = "go-back-n";
+}
+
+static void use_small_window_and_fixed(struct alb_engine_config *config)
+{
+    use_small_window(config);
+    config->loss = "fixed";
+}
+
+// Its peer is gone. The window is not its own: others go on.
+static void leave_the_window(void (*change)(struct alb_engine_config *config))
+{
+    struct csa_pair *c = csa_pair_new(change, wait_long);
     struct alb_qp *others[2];
     csa_pair_greet(c);
     pair_connect(c->pair, ALB_QPT_RC, others, NULL);
@@ -234,6 +245,7 @@ static void silence__leaves_the_window_to_others(void **state)
     }
     csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
     assert_int_equal(alb_stream_out_count(&c->csa[0]->requests), 4); // nothing new of it has left
+    assert_true(csa_pair_live(c, 0)->inflight_bytes <= CSA_PAIR_CHARGE);
     // When it is heard again all of it goes on.
     for (uint32_t i = 0; i < 20; i++) {
         pair_pass(c->pair, 5 * MS);
@@ -244,9 +256,52 @@ static void silence__leaves_the_window_to_others(void **state)
     end(c);
 }
 
-static void use_go_back_n(struct alb_engine_config *config)
+static void silence__leaves_the_window_to_others(void **state)
 {
-    config->loss = "go-back-n";
+    leave_the_window(use_small_window);
+}
+
+// Also where all goes again at first.
+static void silence__leaves_the_window_to_others_with_timeouts(void **state)
+{
+    leave_the_window(use_small_window_and_fixed);
+}
+
+static void use_window_of_one(struct alb_engine_config *config)
+{
+    config->window_start_bytes = config->window_min_bytes = config->window_max_bytes = CSA_PAIR_CHARGE;
+    config->loss = "fixed";
+}
+
+// Of two answers the window holds one. When both are given up nothing takes the one that is held back for a new one.
+static void silence__ends_answers_that_the_window_held_back(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_window_of_one, set_timeout);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, CSA_PAIR_ANSWER_SEGMENT);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 2, ALB_SEND_SIGNALED, CSA_PAIR_ANSWER_SEGMENT);
+    pair_settle(c->pair);
+    pair_send(c->pair, 0);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 3, ALB_SEND_SIGNALED, 2 * CSA_PAIR_ANSWER_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < 100; i++) { // the requester is gone
+        lose_all(c, 0);
+        last = pair_send(c->pair, 1);
+        lose_all(c, 1);
+        pair_pass(c->pair, 1000 * MS);
+    }
+    assert_int_equal(last, 0);
+    assert_true(alb_csa_has_given_up_answers(c->csa[1]));
+    assert_true(alb_engine_is_quiet(c->engines[1]));
+    for (uint32_t i = 0; i < 100; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 50 * MS);
+    }
+    for (uint64_t i = 1; i <= 3; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+    end(c);
 }
 
 static void silence__of_other_policies_sends_all_again(void **state)
@@ -277,6 +332,8 @@ int main(void)
         cmocka_unit_test(probe__of_answers_does_not_wait_for_a_receive),
         cmocka_unit_test(probe__passes_a_closed_window),
         cmocka_unit_test(silence__leaves_the_window_to_others),
+        cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
+        cmocka_unit_test(silence__ends_answers_that_the_window_held_back),
         cmocka_unit_test(silence__of_other_policies_sends_all_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
