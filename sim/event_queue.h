@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What will happen, ordered by (time, sequence): two events of one moment fire in the order they were scheduled in, so
-// that a run depends on its inputs alone. A 4-ary heap whose keys lie side by side; events lie in the objects they
-// belong to.
+// that a run depends on its inputs alone. Events lie in the objects they belong to.
+//
+// A calendar (R. Brown, Calendar queues, 1988): events of the next days lie unsorted in a page for each day, those of
+// today in a heap, those beyond the calendar in another. A day's length follows from how many events it has, so that
+// the cost of an event hardly depends on how many there are.
 #pragma once
 
-#include "sim/time.h"
+#include "sim/event_heap.h"
 
-#define ALB_SIM_UNSCHEDULED UINT32_MAX
-
-struct alb_sim_event {
-    void (*fire)(struct alb_sim_event *event, alb_sim_time now);
-    uint32_t place; // in the heap; ALB_SIM_UNSCHEDULED: not in it
+enum {
+    ALB_SIM_DAYS = 8192, // of the calendar
 };
 
-struct alb_sim_slot {
-    alb_sim_time at;
-    uint64_t sequence;
-    struct alb_sim_event *event;
+// Events of one day, in no order.
+struct alb_sim_page {
+    struct alb_sim_slot *slots;
+    uint32_t count, capacity;
 };
 
 struct alb_sim_queue {
-    struct alb_sim_slot *slots;
-    uint32_t count, capacity;
-    uint64_t sequence; // of the next event scheduled
-    uint64_t fired;    // events so far
-    alb_sim_time now;  // of the last event fired, or later (alb_sim_queue_advance)
+    struct alb_sim_heap today; // of this day and of those before
+    uint64_t day;              // number of this day since the beginning of time
+    uint32_t day_shift;        // a day is 2^shift ps long
+    uint64_t paged;            // events in pages
+    struct alb_sim_page pages[ALB_SIM_DAYS];
+    uint64_t used[ALB_SIM_DAYS / 64]; // pages that are not empty
+    struct alb_sim_heap far;          // beyond the calendar
+    uint64_t sequence;                // of the next event scheduled
+    uint64_t fired;                   // events so far
+    alb_sim_time now;                 // of the last event fired, or later (alb_sim_queue_advance)
+    struct {
+        uint32_t days, events, far; // since the length of a day was last thought over: days opened, their events, and
+                                    // those scheduled beyond the calendar
+    } watch;
 };
 
 void alb_sim_queue_init(struct alb_sim_queue *queue);
 void alb_sim_queue_fini(struct alb_sim_queue *queue);
-
-static inline void alb_sim_event_init(struct alb_sim_event *event, void (*fire)(struct alb_sim_event *, alb_sim_time))
-{
-    event->fire = fire;
-    event->place = ALB_SIM_UNSCHEDULED;
-}
-
-static inline bool alb_sim_event_is_scheduled(const struct alb_sim_event *event)
-{
-    return event->place != ALB_SIM_UNSCHEDULED;
-}
 
 // Schedules the event; one that is scheduled moves, and then counts as scheduled last. Not before now. ALB_SIM_NEVER
 // cancels.
@@ -47,13 +45,19 @@ void alb_sim_queue_schedule(struct alb_sim_queue *queue, struct alb_sim_event *e
 // Harmless for an event that is not scheduled.
 void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *event);
 
-// When the next event is due, or ALB_SIM_NEVER.
-static inline alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue)
+// Events scheduled.
+static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
 {
-    return queue->count ? queue->slots[0].at : ALB_SIM_NEVER;
+    return queue->today.count + queue->paged + queue->far.count;
 }
+
+// When the next event is due, or ALB_SIM_NEVER. Takes a search; who only wants to go on to a moment uses
+// alb_sim_queue_run.
+alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue);
 
 // Fires the next event; false if there is none.
 bool alb_sim_queue_step(struct alb_sim_queue *queue);
+// Fires what is due until then, at most so many events. False: none is left that is due until then.
+bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max);
 // Nothing happens until then: now moves on. No event is due before.
 void alb_sim_queue_advance(struct alb_sim_queue *queue, alb_sim_time to);

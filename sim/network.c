@@ -39,8 +39,7 @@ void alb_sim_network_link(struct alb_sim_network *network, struct alb_sim_link *
 
 void alb_sim_network_run_until(struct alb_sim_network *network, alb_sim_time until)
 {
-    while (alb_sim_queue_next_at(&network->queue) <= until)
-        alb_sim_queue_step(&network->queue);
+    alb_sim_queue_run(&network->queue, until, UINT64_MAX);
     alb_sim_queue_advance(&network->queue, until);
 }
 
@@ -51,9 +50,8 @@ void alb_sim_network_run_for(struct alb_sim_network *network, alb_sim_time span)
 
 bool alb_sim_network_run_idle(struct alb_sim_network *network, alb_sim_time limit)
 {
-    while (alb_sim_queue_next_at(&network->queue) <= limit && alb_sim_queue_step(&network->queue))
-        ;
-    return network->queue.count == 0;
+    alb_sim_queue_run(&network->queue, limit, UINT64_MAX);
+    return alb_sim_queue_count(&network->queue) == 0;
 }
 
 static void mix(uint64_t *hash, uint64_t word)

@@ -141,7 +141,7 @@ static bool come_to_rest(struct alb_search *search)
                 modify(search, side, i, ALB_QPS_RTS);
     for (uint32_t round = 0; round < ROUNDS_MAX && !has_failed(search); round++) {
         alb_sim_time limit = alb_sim_network_now(network) + ALB_SIM_MS(10);
-        if (network->queue.count > 0)
+        if (alb_sim_queue_count(&network->queue) > 0)
             limit = ALB_MAX(limit, alb_sim_queue_next_at(&network->queue));
         bool is_idle = alb_sim_network_run_idle(network, limit);
         uint32_t polled = alb_search_poll(search, 0) + alb_search_poll(search, 1);
@@ -156,13 +156,14 @@ static bool come_to_rest(struct alb_search *search)
 static void say_why(struct alb_search *search)
 {
     struct alb_sim_queue *queue = &search->pair.network.queue;
-    uint64_t due_us = queue->count ? (alb_sim_queue_next_at(queue) - queue->now) / ALB_SIM_US(1) : 0;
+    uint64_t count = alb_sim_queue_count(queue);
+    uint64_t due_us = count > 0 ? (alb_sim_queue_next_at(queue) - queue->now) / ALB_SIM_US(1) : 0;
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         for (uint32_t i = 0; i < search->qp_count; i++)
             if (!alb_qp_is_quiet(search->sides[side].qps[i].qp))
                 alb_model_fail(&search->model, "the network is good, and queue pair %u/%u is still not quiet", side, i);
-    alb_model_fail(&search->model, "the network is good, and still not everything has ended: %u events, in %llu us",
-                   queue->count, (unsigned long long)due_us);
+    alb_model_fail(&search->model, "the network is good, and still not everything has ended: %llu events, in %llu us",
+                   (unsigned long long)count, (unsigned long long)due_us);
 }
 
 static void check_rest(struct alb_search *search)

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A 4-ary heap of events whose keys lie side by side, ordered by (time, sequence): a part of the event queue.
+#pragma once
+
+#include "sim/time.h"
+
+#define ALB_SIM_UNSCHEDULED UINT32_MAX
+
+struct alb_sim_event {
+    void (*fire)(struct alb_sim_event *event, alb_sim_time now);
+    uint32_t place;  // where it stands in its heap or page; ALB_SIM_UNSCHEDULED: in none
+    uint32_t keeper; // which heap or page that is: the event queue's to know
+};
+
+struct alb_sim_slot {
+    alb_sim_time at;
+    uint64_t sequence;
+    struct alb_sim_event *event;
+};
+
+struct alb_sim_heap {
+    struct alb_sim_slot *slots; // the first is the root
+    uint32_t count, capacity;
+    uint32_t keeper; // of its events
+};
+
+static inline void alb_sim_event_init(struct alb_sim_event *event, void (*fire)(struct alb_sim_event *, alb_sim_time))
+{
+    event->fire = fire;
+    event->place = ALB_SIM_UNSCHEDULED;
+}
+
+static inline bool alb_sim_event_is_scheduled(const struct alb_sim_event *event)
+{
+    return event->place != ALB_SIM_UNSCHEDULED;
+}
+
+void alb_sim_heap_init(struct alb_sim_heap *heap, uint32_t keeper);
+void alb_sim_heap_fini(struct alb_sim_heap *heap);
+void alb_sim_heap_push(struct alb_sim_heap *heap, struct alb_sim_slot slot);
+// The heap is not empty.
+struct alb_sim_slot alb_sim_heap_pop(struct alb_sim_heap *heap);
+void alb_sim_heap_remove(struct alb_sim_heap *heap, uint32_t place);
