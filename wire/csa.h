@@ -13,7 +13,7 @@
 #define ALB_CSA_VERSION       1
 #define ALB_CSA_HEADER_BYTES  20
 #define ALB_CSA_OUTER_BYTES   (ALB_BTH_BYTES + 8 + ALB_CSA_HEADER_BYTES) // with BTH and DETH
-#define ALB_CSA_FRAME_MAX     56                                         // longest header of a segment (atomic, XRC)
+#define ALB_CSA_FRAME_MAX     80                                         // longest frame of fixed length (VERDICT)
 #define ALB_CSA_BITMAP_WORDS  32                                         // of a report, at most
 #define ALB_CSA_PATHS_ENTRIES 64                                         // of a paths frame, at most
 #define ALB_CSA_COOKIE_BYTES  16
@@ -44,6 +44,8 @@ enum alb_csa_type {
     ALB_CSA_HELLO = 0x16,
     ALB_CSA_COOKIE = 0x17,
     ALB_CSA_CNP = 0x18,
+    ALB_CSA_TXN = 0x20,     // what the initiator of a transaction asks or decides
+    ALB_CSA_VERDICT = 0x21, // what its target says
 };
 
 enum alb_csa_op {
@@ -56,6 +58,8 @@ enum alb_csa_op {
     ALB_CSA_CMP_SWAP = 7,
     ALB_CSA_FETCH_ADD = 8,
     ALB_CSA_ATOMIC_WRITE = 9,
+    ALB_CSA_TXN_WRITE = 10, // a part of a transaction
+    ALB_CSA_TXN_END = 11,   // and what is proposed (struct alb_csa_proposal is its payload)
     ALB_CSA_READ_DATA = 16, // of a response
     ALB_CSA_RESULT = 17,
 };
@@ -66,7 +70,18 @@ enum alb_csa_segment_flag {
     ALB_CSA_PROBING = 4,    // sent again as a probe
     ALB_CSA_XRC = 8,        // xrc_srqn is there
     ALB_CSA_LAST = 16,      // of its message
+    ALB_CSA_REFLECT = 32,   // with LAST: a verdict is asked for, and txn and digest are there
 };
+
+struct alb_csa_txn_id {
+    uint64_t initiator, number;
+};
+
+struct alb_csa_digest {
+    uint64_t low, high;
+};
+
+#define ALB_CSA_TXN_IN_PLACE 1 // mode of TXN_WRITE
 
 // REQUEST, RESPONSE and DATAGRAM. Which fields behind op hold anything follows from type and op.
 struct alb_csa_segment {
@@ -84,13 +99,81 @@ struct alb_csa_segment {
     uint32_t invalidate_rkey;
     uint64_t va;
     uint32_t rkey;
-    alb_psn acked;             // READ, atomics: the requester holds all of the response stream before this
-    uint64_t operand, compare; // CMP_SWAP: to swap in, and to be there; FETCH_ADD: operand is added
-    alb_psn request_psn;       // RESPONSE: first PSN of the request that is answered
-    uint64_t original;         // RESULT
-    uint32_t qkey;             // DATAGRAM
-    alb_qpn src_qpn;           // DATAGRAM
+    alb_psn acked;                // READ, atomics: the requester holds all of the response stream before this
+    uint64_t operand, compare;    // CMP_SWAP: to swap in, and to be there; FETCH_ADD: operand is added
+    alb_psn request_psn;          // RESPONSE: first PSN of the request that is answered
+    uint64_t original;            // RESULT
+    uint32_t qkey;                // DATAGRAM
+    alb_qpn src_qpn;              // DATAGRAM
+    struct alb_csa_txn_id txn;    // TXN_WRITE: its number; REFLECT: both
+    uint32_t txn_mode;            // TXN_WRITE
+    struct alb_csa_digest digest; // REFLECT: of the message as it was posted
 };
+
+// ---- reflection ---------------------------------------------------------------------------------------------
+
+enum alb_csa_command {
+    ALB_CSA_TXN_ASK = 1,
+    ALB_CSA_TXN_COMMIT = 2,
+    ALB_CSA_TXN_ABORT = 3,
+    ALB_CSA_TXN_FORGET = 4, // the outcome is known
+};
+
+struct alb_csa_txn {
+    uint8_t command; // enum alb_csa_command
+    alb_qpn dest_qpn;
+    struct alb_csa_txn_id id;
+    uint64_t keeper;    // who is thought to have the record; 0: not known
+    uint64_t low_water; // every number of this initiator below it has ended; 0: does not say
+};
+
+enum alb_csa_verdict_state {
+    ALB_CSA_VERDICT_PENDING = 1,
+    ALB_CSA_VERDICT_REFLECTED = 2,
+    ALB_CSA_VERDICT_COMMITTED = 3,
+    ALB_CSA_VERDICT_ABORTED = 4,
+    ALB_CSA_VERDICT_CORRUPT = 5,
+    ALB_CSA_VERDICT_UNKNOWN = 6,
+};
+
+// Times are ns of the target's clock; 0: not known.
+struct alb_csa_verdict {
+    uint8_t state;  // enum alb_csa_verdict_state
+    uint8_t reason; // enum alb_txn_reason
+    alb_qpn dest_qpn;
+    struct alb_csa_txn_id id;
+    uint64_t keeper;
+    struct alb_csa_digest digest; // REFLECTED: as staged; COMMITTED: as exposed
+    uint64_t placed_at, decided_at, visible_at, now;
+};
+
+#define ALB_CSA_COMPARES_MAX       8
+#define ALB_CSA_PROPOSAL_BYTES     64 // without compares
+#define ALB_CSA_COMPARE_BYTES      32
+#define ALB_CSA_PROPOSAL_BYTES_MAX (ALB_CSA_PROPOSAL_BYTES + ALB_CSA_COMPARES_MAX * ALB_CSA_COMPARE_BYTES)
+
+struct alb_csa_compare {
+    uint64_t va, expected, mask;
+    uint32_t rkey;
+};
+
+struct alb_csa_proposal {
+    struct alb_csa_txn_id id;
+    uint64_t low_water;
+    struct alb_csa_digest digest;
+    uint64_t bytes; // of all parts
+    uint32_t lease_us;
+    uint32_t part_count;
+    uint32_t imm_be;
+    bool is_in_place, notifies, is_solicited;
+    uint8_t level; // enum alb_level
+    uint32_t compare_count;
+    struct alb_csa_compare compares[ALB_CSA_COMPARES_MAX];
+};
+
+// The payload of TXN_END. Encode returns its bytes; decode is false for what is not one.
+uint32_t alb_csa_encode_proposal(const struct alb_csa_proposal *proposal, uint8_t *out);
+bool alb_csa_decode_proposal(const uint8_t *bytes, uint32_t length, struct alb_csa_proposal *proposal);
 
 struct alb_csa_report {
     bool is_response; // about the response stream
@@ -145,6 +228,8 @@ struct alb_csa_frame {
             bool has_cookie;
             uint8_t cookie[ALB_CSA_COOKIE_BYTES];
         } hello; // COOKIE too
+        struct alb_csa_txn txn;
+        struct alb_csa_verdict verdict;
     };
 };
 
@@ -187,6 +272,8 @@ uint32_t alb_csa_encode_reset(enum alb_csa_reset_reason reason, uint32_t epoch, 
 uint32_t alb_csa_encode_hello(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cookie(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cnp(uint8_t *out);
+uint32_t alb_csa_encode_txn(const struct alb_csa_txn *txn, uint8_t *out);
+uint32_t alb_csa_encode_verdict(const struct alb_csa_verdict *verdict, uint8_t *out);
 
 // Where in its message a decoded segment's payload belongs. Never so that it ends behind total_bytes.
 static inline uint32_t alb_csa_segment_offset(const struct alb_csa_segment *segment)

@@ -119,9 +119,9 @@ static enum alb_drop decode_hello(const uint8_t *p, struct alb_csa_frame *frame)
 enum alb_drop alb_csa_decode_short(const uint8_t *p, uint32_t length, struct alb_csa_frame *frame, uint32_t *taken)
 {
     static const uint8_t sizes[] = {
-        [ALB_CSA_PROBE] = PROBE_BYTES, [ALB_CSA_PING] = PING_BYTES,   [ALB_CSA_PONG] = PONG_BYTES,
-        [ALB_CSA_RESET] = RESET_BYTES, [ALB_CSA_HELLO] = HELLO_BYTES, [ALB_CSA_COOKIE] = HELLO_BYTES,
-        [ALB_CSA_CNP] = CNP_BYTES,
+        [ALB_CSA_PROBE] = PROBE_BYTES, [ALB_CSA_PING] = PING_BYTES,       [ALB_CSA_PONG] = PONG_BYTES,
+        [ALB_CSA_RESET] = RESET_BYTES, [ALB_CSA_HELLO] = HELLO_BYTES,     [ALB_CSA_COOKIE] = HELLO_BYTES,
+        [ALB_CSA_CNP] = CNP_BYTES,     [ALB_CSA_TXN] = ALB_CSA_TXN_BYTES, [ALB_CSA_VERDICT] = ALB_CSA_VERDICT_BYTES,
     };
     if (p[0] >= ALB_COUNT(sizes) || !sizes[p[0]])
         return ALB_DROP_UNKNOWN_OPCODE;
@@ -142,6 +142,10 @@ enum alb_drop alb_csa_decode_short(const uint8_t *p, uint32_t length, struct alb
     case ALB_CSA_PONG:
         frame->pong_bytes = alb_get_be16(p + 2);
         return ALB_DROP_NONE;
+    case ALB_CSA_TXN:
+        return alb_csa_decode_txn(p, &frame->txn);
+    case ALB_CSA_VERDICT:
+        return alb_csa_decode_verdict(p, &frame->verdict);
     default:
         return ALB_DROP_NONE;
     }

@@ -17,3 +17,10 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
 enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb_csa_paths *out, uint32_t *taken);
 // All others, and types that are none (unknown_opcode).
 enum alb_drop alb_csa_decode_short(const uint8_t *p, uint32_t length, struct alb_csa_frame *frame, uint32_t *taken);
+
+#define ALB_CSA_TXN_BYTES     40
+#define ALB_CSA_VERDICT_BYTES 80
+
+// Of that many bytes each. ALB_DROP_BAD_REQUEST: a command or state that there is not.
+enum alb_drop alb_csa_decode_txn(const uint8_t *p, struct alb_csa_txn *out);
+enum alb_drop alb_csa_decode_verdict(const uint8_t *p, struct alb_csa_verdict *out);

@@ -15,6 +15,7 @@ enum field {
     FIELD_REQUEST = 1 << 7, // request_psn
     FIELD_RESULT = 1 << 8,  // original
     FIELD_SINGLE = 1 << 9,  // one segment, without payload or (ATOMIC_WRITE) with a word
+    FIELD_TXN = 1 << 10,    // txn.number, txn_mode
 };
 
 struct op_info {
@@ -37,6 +38,8 @@ static const struct op_info ops[] = {
     [ALB_CSA_CMP_SWAP] = {"CMP_SWAP", ALB_CSA_REQUEST, 32, ATOMIC_FIELDS},
     [ALB_CSA_FETCH_ADD] = {"FETCH_ADD", ALB_CSA_REQUEST, 32, ATOMIC_FIELDS},
     [ALB_CSA_ATOMIC_WRITE] = {"ATOMIC_WRITE", ALB_CSA_REQUEST, 16, FIELD_MEMORY | FIELD_ACKED | FIELD_SINGLE},
+    [ALB_CSA_TXN_WRITE] = {"TXN_WRITE", ALB_CSA_REQUEST, 24, FIELD_MEMORY | FIELD_TXN},
+    [ALB_CSA_TXN_END] = {"TXN_END", ALB_CSA_REQUEST, 0, 0},
     [ALB_CSA_READ_DATA] = {"READ_DATA", ALB_CSA_RESPONSE, 4, FIELD_REQUEST},
     [ALB_CSA_RESULT] = {"RESULT", ALB_CSA_RESPONSE, 12, FIELD_REQUEST | FIELD_RESULT | FIELD_SINGLE},
 };
@@ -44,6 +47,12 @@ static const struct op_info ops[] = {
 #define SEGMENT_BYTES  20 // fixed part of REQUEST and RESPONSE
 #define DATAGRAM_BYTES 16
 #define SRQN_BYTES     4
+#define REFLECT_BYTES  32
+
+static bool is_reflected(uint8_t type, uint8_t flags)
+{
+    return type == ALB_CSA_REQUEST && (flags & ALB_CSA_REFLECT);
+}
 
 static bool has_srqn(uint8_t type, uint8_t flags)
 {
@@ -79,6 +88,10 @@ static void decode_fields(const uint8_t *p, unsigned fields, struct alb_csa_segm
     }
     if (fields & FIELD_KEY)
         out->invalidate_rkey = alb_get_be32(p);
+    if (fields & FIELD_TXN) {
+        out->txn = (struct alb_csa_txn_id){.number = alb_get_be64(p)};
+        out->txn_mode = alb_get_be32(p + 8);
+    }
     if (fields & FIELD_REQUEST)
         out->request_psn = alb_get_be32(p) & ALB_PSN_MASK;
     if (fields & FIELD_RESULT)
@@ -114,10 +127,34 @@ static void encode_fields(const struct alb_csa_segment *segment, unsigned fields
     }
     if (fields & FIELD_KEY)
         alb_put_be32(p, segment->invalidate_rkey);
+    if (fields & FIELD_TXN) {
+        alb_put_be64(p, segment->txn.number);
+        alb_put_be32(p + 8, segment->txn_mode);
+    }
     if (fields & FIELD_REQUEST)
         alb_put_be32(p, segment->request_psn & ALB_PSN_MASK);
     if (fields & FIELD_RESULT)
         alb_put_be64(p + 4, segment->original);
+}
+
+static void decode_reflect(const uint8_t *p, struct alb_csa_segment *out)
+{
+    out->txn = (struct alb_csa_txn_id){.initiator = alb_get_be64(p), .number = alb_get_be64(p + 8)};
+    out->digest = (struct alb_csa_digest){.low = alb_get_be64(p + 16), .high = alb_get_be64(p + 24)};
+}
+
+static void encode_reflect(const struct alb_csa_segment *segment, uint8_t *p)
+{
+    alb_put_be64(p, segment->txn.initiator);
+    alb_put_be64(p + 8, segment->txn.number);
+    alb_put_be64(p + 16, segment->digest.low);
+    alb_put_be64(p + 24, segment->digest.high);
+}
+
+// Only the last segment of a message that places something can ask for a verdict.
+static bool may_reflect(const struct alb_csa_segment *segment)
+{
+    return segment->flags & ALB_CSA_LAST && segment->op >= ALB_CSA_SEND && segment->op <= ALB_CSA_WRITE_IMM;
 }
 
 // The payload lies within the message, and what has none has none.
@@ -157,14 +194,18 @@ enum alb_drop alb_csa_decode_segment(const uint8_t *p, uint32_t length, struct a
     out->total_bytes = alb_get_be32(p + 16);
 
     uint32_t fixed = SEGMENT_BYTES + (has_srqn(p[0], out->flags) ? SRQN_BYTES : 0);
-    if (alb_unlikely(length < fixed + info->bytes))
+    bool reflects = is_reflected(p[0], out->flags);
+    uint32_t header_bytes = fixed + info->bytes + (reflects ? REFLECT_BYTES : 0);
+    if (alb_unlikely(length < header_bytes))
         return ALB_DROP_TRUNCATED;
-    if (alb_unlikely(!is_geometry_good(out, info->fields)))
+    if (alb_unlikely(!is_geometry_good(out, info->fields) || (reflects && !may_reflect(out))))
         return ALB_DROP_BAD_LENGTH;
+    if (alb_unlikely(reflects))
+        decode_reflect(p + fixed + info->bytes, out);
     if (fixed > SEGMENT_BYTES)
         out->xrc_srqn = alb_get_be32(p + SEGMENT_BYTES) & ALB_QPN_MASK;
     decode_fields(p + fixed, info->fields, out);
-    return take_payload(out, p, length, fixed + info->bytes, taken);
+    return take_payload(out, p, length, header_bytes, taken);
 }
 
 static bool is_of_datagram(uint8_t op)
@@ -226,7 +267,12 @@ uint32_t alb_csa_encode_segment(enum alb_csa_type type, const struct alb_csa_seg
         p += SRQN_BYTES;
     }
     encode_fields(segment, ops[segment->op].fields, p);
-    return (uint32_t)(p - out) + ops[segment->op].bytes;
+    p += ops[segment->op].bytes;
+    if (is_reflected((uint8_t)type, segment->flags)) {
+        encode_reflect(segment, p);
+        p += REFLECT_BYTES;
+    }
+    return (uint32_t)(p - out);
 }
 
 uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segment *segment)
@@ -234,7 +280,8 @@ uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segm
     if (type == ALB_CSA_DATAGRAM)
         return datagram_bytes(segment->op);
     alb_assert(segment->op < ALB_COUNT(ops) && ops[segment->op].type == type);
-    return SEGMENT_BYTES + (has_srqn((uint8_t)type, segment->flags) ? SRQN_BYTES : 0) + ops[segment->op].bytes;
+    return SEGMENT_BYTES + (has_srqn((uint8_t)type, segment->flags) ? SRQN_BYTES : 0) + ops[segment->op].bytes +
+           (is_reflected((uint8_t)type, segment->flags) ? REFLECT_BYTES : 0);
 }
 
 const char *alb_csa_op_name(uint8_t op)
