@@ -2,6 +2,7 @@
 #include "engine/inbound.h"
 
 #include "engine/impl.h"
+#include "engine/region_version.h"
 
 // ---- stores that other threads watch --------------------------------------------------------------------------------
 
@@ -61,6 +62,17 @@ static void store_tail(uint8_t *to, const uint8_t *from, uint64_t n)
         __atomic_store_n(to, *from, __ATOMIC_RELEASE);
 }
 
+// Whole 8-byte units. The thread sanitizer does not know what memcpy does on these processors.
+static void copy_units(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+#ifdef __SANITIZE_THREAD__
+    for (uint64_t i = 0; i < n; i += 8)
+        store8(to + i, from + i);
+#else
+    memcpy(to, from, n);
+#endif
+}
+
 // Between 8-byte boundaries memcpy may move what it likes in what order it likes: on the processors that Albedo runs on
 // its stores are 8 bytes or more, at multiples of 8 from an aligned start, so that no aligned 8-byte unit is ever seen
 // half written.
@@ -79,7 +91,7 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
     uint64_t tail = n & 7;
     uint64_t bulk = n - tail;
     if (bulk > 0) {
-        memcpy(to, from, bulk - 8);
+        copy_units(to, from, bulk - 8);
         store8(to + bulk - 8, from + bulk - 8);
     }
     store_tail(to + bulk, from + bulk, tail);
@@ -98,18 +110,20 @@ enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target)
 // What the queue pair does not allow at all is an invalid request; what a key does not allow is an access error
 // (9.7.5.2.3, .4).
 static enum alb_outcome find(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
-                             uint8_t **host)
+                             struct alb_region **region, uint8_t **host)
 {
     if (!(qp->attr.access & access))
         return ALB_OUTCOME_INVALID_REQUEST;
-    return alb_region_remote(qp, rkey, va, length, access, host) == ALB_ACCESS_OK ? ALB_OUTCOME_OK : ALB_OUTCOME_ACCESS;
+    return alb_region_find_remote(qp, rkey, va, length, access, region, host) == ALB_ACCESS_OK ? ALB_OUTCOME_OK
+                                                                                               : ALB_OUTCOME_ACCESS;
 }
 
 enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                    struct alb_target *target)
 {
+    struct alb_region *region;
     uint8_t *host;
-    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &host);
+    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
     if (outcome == ALB_OUTCOME_OK)
         *target = (struct alb_target){.kind = ALB_TARGET_REGION, .rkey = rkey, .va = va, .length = length};
     return outcome;
@@ -140,6 +154,17 @@ static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, con
     return ALB_OUTCOME_OK;
 }
 
+static void store_in_region(struct alb_region *region, uint64_t va, uint8_t *host, const uint8_t *bytes,
+                            uint32_t length)
+{
+    bool is_transactional = alb_region_is_transactional(region);
+    if (alb_unlikely(is_transactional))
+        alb_region_hold_readers(region, va, length);
+    alb_store_release(host, bytes, length);
+    if (alb_unlikely(is_transactional))
+        alb_region_let_readers(region, va, length);
+}
+
 enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
                            uint32_t length)
 {
@@ -149,17 +174,20 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
         return place_in_receive(qp, offset, bytes, length);
     if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
         return ALB_OUTCOME_INVALID_REQUEST;
+    struct alb_region *region;
     uint8_t *host;
-    enum alb_outcome outcome = find(qp, target->rkey, target->va + offset, length, ALB_ACCESS_REMOTE_WRITE, &host);
+    uint64_t va = target->va + offset;
+    enum alb_outcome outcome = find(qp, target->rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
     if (outcome == ALB_OUTCOME_OK)
-        alb_store_release(host, bytes, length);
+        store_in_region(region, va, host, bytes, length);
     return outcome;
 }
 
 enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, const uint8_t **bytes)
 {
+    struct alb_region *region;
     uint8_t *host;
-    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_READ, &host);
+    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_READ, &region, &host);
     if (outcome == ALB_OUTCOME_OK)
         *bytes = host;
     return outcome;
@@ -184,15 +212,18 @@ enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, u
                                     uint64_t operand, uint64_t compare, uint64_t *original)
 {
     uint32_t access = atomic == ALB_ATOMIC_WRITE ? ALB_ACCESS_REMOTE_WRITE : ALB_ACCESS_REMOTE_ATOMIC;
+    struct alb_region *region;
     uint8_t *host;
     if (va % sizeof(uint64_t) != 0)
         return ALB_OUTCOME_INVALID_REQUEST;
-    enum alb_outcome outcome = find(qp, rkey, va, sizeof(uint64_t), access, &host);
+    enum alb_outcome outcome = find(qp, rkey, va, sizeof(uint64_t), access, &region, &host);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
     if ((uintptr_t)host % sizeof(uint64_t) != 0) // an iova that is aligned otherwise than the memory behind it
         return ALB_OUTCOME_INVALID_REQUEST;
+    alb_region_hold_readers(region, va, sizeof(uint64_t));
     *original = execute(atomic, (uint64_t *)host, operand, compare);
+    alb_region_let_readers(region, va, sizeof(uint64_t));
     return ALB_OUTCOME_OK;
 }
 

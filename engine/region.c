@@ -67,7 +67,8 @@ int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint6
         iova = 0;
     if (!access_is_valid(access) || !range_is_valid(address, length, iova))
         return EINVAL;
-    if (mr->window_count > 0)
+    bool is_elsewhere = address != mr->host || length != mr->length;
+    if (mr->window_count > 0 || (is_elsewhere && mr->versions))
         return EBUSY;
     if (pd && pd != mr->pd) {
         mr->pd->refs--;
@@ -128,16 +129,25 @@ enum alb_access_result alb_region_local(struct alb_engine *engine, const struct 
     return locate(region, va, length, access, host);
 }
 
+enum alb_access_result alb_region_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                              uint32_t access, struct alb_region **out, uint8_t **host)
+{
+    *host = NULL;
+    *out = NULL;
+    if (length == 0)
+        return ALB_ACCESS_OK;
+    struct alb_region *region = alb_region_table_find(qp->engine, rkey);
+    if (!region || !region->is_valid || region->pd != qp->keys_pd || (region->qp && region->qp != qp))
+        return ALB_ACCESS_BAD_KEY;
+    *out = region;
+    return locate(region, va, length, access, host);
+}
+
 enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                          uint32_t access, uint8_t **host)
 {
-    *host = NULL;
-    if (length == 0)
-        return ALB_ACCESS_OK;
-    const struct alb_region *region = alb_region_table_find(qp->engine, rkey);
-    if (!region || !region->is_valid || region->pd != qp->keys_pd || (region->qp && region->qp != qp))
-        return ALB_ACCESS_BAD_KEY;
-    return locate(region, va, length, access, host);
+    struct alb_region *region;
+    return alb_region_find_remote(qp, rkey, va, length, access, &region, host);
 }
 
 const char *alb_access_result_text(enum alb_access_result result)

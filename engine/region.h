@@ -5,6 +5,8 @@
 #include "base/list.h"
 #include "engine/verbs.h"
 
+#include <stdatomic.h>
+
 enum alb_region_kind {
     ALB_REGION_MR,
     ALB_REGION_MW,
@@ -20,12 +22,27 @@ struct alb_region {
     bool is_valid; // false: a window not bound, or a key invalidated
     uint64_t iova;
     uint64_t length;
-    uint8_t *host;             // the byte at iova
-    struct alb_region *parent; // window: the region it is bound to
-    uint32_t window_count;     // region: windows bound to it
-    struct alb_qp *qp;         // window of type 2: the queue pair it is bound on
-    struct alb_list of_qp;     // link in that queue pair's windows
+    uint8_t *host;              // the byte at iova
+    struct alb_region *parent;  // window: the region it is bound to
+    uint32_t window_count;      // region: windows bound to it
+    struct alb_qp *qp;          // window of type 2: the queue pair it is bound on
+    struct alb_list of_qp;      // link in that queue pair's windows
+    _Atomic uint64_t *versions; // region: version words of a transactional one (engine/region_version.h), or NULL
+    uint64_t version_stride;    // bytes that one of them stands for
 };
+
+// The region behind a window; a region itself.
+static inline struct alb_region *alb_region_root(struct alb_region *region)
+{
+    return region->parent ? region->parent : region;
+}
+
+// Where a range of a region or of a window that is bound lies, in bytes from the beginning of the region behind it.
+static inline uint64_t alb_region_offset(const struct alb_region *region, uint64_t va)
+{
+    const uint8_t *base = region->parent ? region->parent->host : region->host;
+    return (uint64_t)(region->host - base) + (va - region->iova);
+}
 
 enum alb_access_result {
     ALB_ACCESS_OK,
@@ -43,6 +60,10 @@ enum alb_access_result alb_region_local(struct alb_engine *engine, const struct 
 // allows is the caller's to check. A length of 0 needs no valid key.
 enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                          uint32_t access, uint8_t **host);
+
+// The same, and the region or window that the key names; NULL for a length of 0.
+enum alb_access_result alb_region_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                              uint32_t access, struct alb_region **region, uint8_t **host);
 
 // A phrase for a log line: "key not valid", "beyond the region", "access not allowed".
 const char *alb_access_result_text(enum alb_access_result result);

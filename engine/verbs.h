@@ -61,11 +61,20 @@ enum alb_mw_type {
 int alb_mr_create(struct alb_pd *pd, void *address, uint64_t length, uint64_t iova, uint32_t access,
                   struct alb_region **mr);
 // ibv_rereg_mr: each of pd, (address, length, iova), access may be left as it is (NULL, NULL, UINT32_MAX). The keys
-// stay, since peers may hold them. EINVAL as above; EBUSY while memory windows are bound to it.
+// stay, since peers may hold them. EINVAL as above; EBUSY while memory windows are bound to it, and another address or
+// length while it is transactional.
 int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint64_t length, uint64_t iova,
                   uint32_t access);
 // EBUSY while memory windows are bound to it.
 int alb_mr_destroy(struct alb_region *mr);
+
+// Makes a region transactional: whoever reads it in this process sees by its version words, one for each stride bytes,
+// whether what was read belongs together (engine/region_version.h); a READ by a peer is answered from one version.
+// stride: a power of two from 64, or the region's whole length. The words are the caller's and stay there as long as
+// the region does; what they hold is where versions begin. words NULL: not transactional any more.
+// EINVAL: a window, no length, stride; EBUSY: readers are held out at this moment, or words are set already;
+// EOPNOTSUPP: not a device with reflection.
+int alb_mr_set_versions(struct alb_region *mr, _Atomic uint64_t *words, uint64_t stride);
 
 // EINVAL: no such type; ENOMEM at the configured limit, which windows and regions share.
 int alb_mw_create(struct alb_pd *pd, enum alb_mw_type type, struct alb_region **mw);
