@@ -214,6 +214,7 @@ const char *alb_csa_type_name(uint8_t type)
         [ALB_CSA_REPORT] = "REPORT",   [ALB_CSA_PATHS] = "PATHS",       [ALB_CSA_PROBE] = "PROBE",
         [ALB_CSA_PING] = "PING",       [ALB_CSA_PONG] = "PONG",         [ALB_CSA_RESET] = "RESET",
         [ALB_CSA_HELLO] = "HELLO",     [ALB_CSA_COOKIE] = "COOKIE",     [ALB_CSA_CNP] = "CNP",
+        [ALB_CSA_TXN] = "TXN",         [ALB_CSA_VERDICT] = "VERDICT",
     };
     return type < ALB_COUNT(names) ? names[type] : NULL;
 }

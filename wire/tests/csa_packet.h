@@ -117,7 +117,8 @@ static const struct {
     {ALB_CSA_REQUEST, ALB_CSA_CMP_SWAP, false},     {ALB_CSA_REQUEST, ALB_CSA_FETCH_ADD, false},
     {ALB_CSA_REQUEST, ALB_CSA_ATOMIC_WRITE, false}, {ALB_CSA_RESPONSE, ALB_CSA_READ_DATA, true},
     {ALB_CSA_RESPONSE, ALB_CSA_RESULT, false},      {ALB_CSA_DATAGRAM, ALB_CSA_SEND, true},
-    {ALB_CSA_DATAGRAM, ALB_CSA_SEND_IMM, true},
+    {ALB_CSA_DATAGRAM, ALB_CSA_SEND_IMM, true},     {ALB_CSA_REQUEST, ALB_CSA_TXN_WRITE, true},
+    {ALB_CSA_REQUEST, ALB_CSA_TXN_END, true},
 };
 
 // Fields that the operation does not have are drawn too: they must not show up.
@@ -141,6 +142,8 @@ static inline struct alb_csa_segment draw_segment(unsigned kind, uint32_t payloa
         .original = draw(),
         .qkey = (uint32_t)draw(),
         .src_qpn = draw() & ALB_QPN_MASK,
+        .txn = {.number = draw()},
+        .txn_mode = (uint32_t)draw(),
     };
     if (!kinds[kind].has_payload) {
         segment.flags |= ALB_CSA_LAST;
@@ -186,6 +189,11 @@ static inline void assert_request_same(const struct alb_csa_segment *a, const st
     case ALB_CSA_ATOMIC_WRITE:
     case ALB_CSA_READ:
         SAME(va), SAME(rkey), SAME(acked);
+        break;
+    case ALB_CSA_TXN_WRITE:
+        SAME(va), SAME(rkey), SAME(txn.number), SAME(txn_mode);
+        break;
+    case ALB_CSA_TXN_END:
         break;
     default:
         fail();

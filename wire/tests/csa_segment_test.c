@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Segments there and back, and that none can stand for bytes outside of its message.
+#include "wire/csa_frame.h"
 #include "wire/tests/csa_packet.h"
 
 static void csa_segment__every_kind_comes_back_as_it_was_encoded(void **state)
@@ -161,12 +162,57 @@ static void csa_segment__responses_have_no_srq(void **state)
     segment.op = ALB_CSA_WRITE;
     assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), 36);
     segment.op = ALB_CSA_FETCH_ADD;
-    assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), ALB_CSA_FRAME_MAX);
+    assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), 56);
+    segment = (struct alb_csa_segment){.op = ALB_CSA_WRITE_IMM, .flags = ALB_CSA_XRC | ALB_CSA_REFLECT};
+    assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), 76);
+}
+
+// What asks for a verdict says what it was when it was posted; only the end of a message can.
+static void csa_segment__asks_for_a_verdict_at_its_end(void **state)
+{
+    struct alb_csa_segment segment = {
+        .op = ALB_CSA_SEND_INV,
+        .flags = ALB_CSA_LAST | ALB_CSA_REFLECT,
+        .invalidate_rkey = 9,
+        .txn = {1, 2},
+        .digest = {3, 4},
+    };
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    struct alb_csa_segment decoded;
+    uint32_t taken;
+    uint32_t bytes = alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, frame);
+    assert_int_equal(bytes, alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment));
+    assert_int_equal(alb_csa_decode_segment(frame, bytes, &decoded, &taken), ALB_DROP_NONE);
+    assert_int_equal(taken, bytes);
+    assert_int_equal(decoded.invalidate_rkey, 9);
+    assert_int_equal(decoded.txn.initiator, 1);
+    assert_int_equal(decoded.txn.number, 2);
+    assert_int_equal(decoded.digest.low, 3);
+    assert_int_equal(decoded.digest.high, 4);
+    assert_int_equal(alb_csa_decode_segment(frame, bytes - 4, &decoded, &taken), ALB_DROP_TRUNCATED);
+    frame[1] = ALB_CSA_TXN_END;
+    assert_int_equal(alb_csa_decode_segment(frame, bytes, &decoded, &taken), ALB_DROP_BAD_LENGTH);
+}
+
+static void csa_segment__part_of_a_transaction_says_which(void **state)
+{
+    struct alb_csa_segment segment = {
+        .op = ALB_CSA_TXN_WRITE, .flags = ALB_CSA_LAST, .va = 1, .rkey = 2, .txn.number = 3, .txn_mode = 1};
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    struct alb_csa_segment decoded;
+    uint32_t taken, bytes = alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, frame);
+    assert_int_equal(alb_csa_decode_segment(frame, bytes, &decoded, &taken), ALB_DROP_NONE);
+    assert_int_equal(decoded.va, 1);
+    assert_int_equal(decoded.rkey, 2);
+    assert_int_equal(decoded.txn.number, 3);
+    assert_int_equal(decoded.txn_mode, 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(csa_segment__asks_for_a_verdict_at_its_end),
+        cmocka_unit_test(csa_segment__part_of_a_transaction_says_which),
         cmocka_unit_test(csa_segment__every_kind_comes_back_as_it_was_encoded),
         cmocka_unit_test(csa_segment__bytes_are_those_of_the_specification),
         cmocka_unit_test(csa_segment__offset_of_a_segment_before_the_last_follows_from_its_index),
