@@ -1,6 +1,6 @@
 # What runs on a cluster: scenario files, workloads, results.
-target_sources(alb_sim PRIVATE collective.c complaint.c document.c schedule.c sizes.c)
+target_sources(alb_sim PRIVATE collective.c complaint.c document.c goal.c schedule.c sizes.c)
 
-foreach(test collective document schedule sizes)
+foreach(test collective document goal schedule sizes)
     alb_test(sim ${test})
 endforeach()
