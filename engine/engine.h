@@ -66,6 +66,8 @@ struct alb_engine_config {
     struct alb_qp_stats
         *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
     uint32_t trace_records; // 0: no trace
+    // Payload is counted, checked and acknowledged, but what comes is not stored: for simulations that carry none.
+    bool has_no_payload;
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);

@@ -97,6 +97,12 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
     store_tail(to + bulk, from + bulk, tail);
 }
 
+void alb_store_payload(const struct alb_engine *engine, uint8_t *to, const uint8_t *from, uint64_t n)
+{
+    if (alb_likely(!engine->config.has_no_payload))
+        alb_store_release(to, from, n);
+}
+
 // ---- messages -------------------------------------------------------------------------------------------------------
 
 enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target)
@@ -146,7 +152,7 @@ static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, con
         if (alb_region_local(qp->engine, pd, sge->lkey, sge->addr + offset, part, ALB_ACCESS_LOCAL_WRITE, &host) !=
             ALB_ACCESS_OK)
             return ALB_OUTCOME_OPERATIONAL;
-        alb_store_release(host, bytes, part);
+        alb_store_payload(qp->engine, host, bytes, part);
         bytes += part;
         length -= part;
         offset = 0;
@@ -160,7 +166,7 @@ static void store_in_region(struct alb_region *region, uint64_t va, uint8_t *hos
     bool is_transactional = alb_region_is_transactional(region);
     if (alb_unlikely(is_transactional))
         alb_region_hold_readers(region, va, length);
-    alb_store_release(host, bytes, length);
+    alb_store_payload(region->engine, host, bytes, length);
     if (alb_unlikely(is_transactional))
         alb_region_let_readers(region, va, length);
 }

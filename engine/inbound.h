@@ -88,3 +88,6 @@ void alb_inbound_fail(struct alb_qp *qp, enum alb_outcome outcome, alb_time now)
 // such unit and what stands behind it are stored last, upward and with release order, so that the last byte is the last
 // one seen to change.
 void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n);
+
+// The same with bytes that came from the network, if there are any (has_no_payload).
+void alb_store_payload(const struct alb_engine *engine, uint8_t *to, const uint8_t *from, uint64_t n);

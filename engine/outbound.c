@@ -87,7 +87,7 @@ enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send
         uint32_t part = walk_next(qp, &walk, length, ALB_ACCESS_LOCAL_WRITE, &host);
         if (part == 0)
             return ALB_WC_LOC_PROT_ERR;
-        alb_store_release(host, bytes, part);
+        alb_store_payload(qp->engine, host, bytes, part);
         bytes += part;
         length -= part;
     }
