@@ -73,6 +73,10 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
     case ALB_CSA_TXN:
         frame[2] = frame[3] = frame[7] = 0;
         break;
+    case ALB_CSA_HOLDS:
+        frame[1] &= 3;
+        frame[3] = frame[7] = 0;
+        break;
     case ALB_CSA_VERDICT:
         frame[3] = frame[7] = 0;
         break;
@@ -106,6 +110,8 @@ static uint32_t encode(const struct alb_csa_frame *frame, uint8_t *out)
         return alb_csa_encode_cnp(out);
     case ALB_CSA_TXN:
         return alb_csa_encode_txn(&frame->txn, out);
+    case ALB_CSA_HOLDS:
+        return alb_csa_encode_holds(&frame->holds, out);
     case ALB_CSA_VERDICT:
         return alb_csa_encode_verdict(&frame->verdict, out);
     }

@@ -92,6 +92,8 @@ static enum alb_drop decode_frame(const uint8_t *p, uint32_t length, struct alb_
         return alb_csa_decode_report(p, length, &frame->report, taken);
     case ALB_CSA_PATHS:
         return alb_csa_decode_paths(p, length, &frame->paths, taken);
+    case ALB_CSA_HOLDS:
+        return alb_csa_decode_holds(p, length, &frame->holds, taken);
     default:
         return alb_csa_decode_short(p, length, frame, taken);
     }

@@ -44,6 +44,7 @@ enum alb_csa_type {
     ALB_CSA_HELLO = 0x16,
     ALB_CSA_COOKIE = 0x17,
     ALB_CSA_CNP = 0x18,
+    ALB_CSA_HOLDS = 0x19,   // what the receiver of a message of partial completion holds; asks for that
     ALB_CSA_TXN = 0x20,     // what the initiator of a transaction asks or decides
     ALB_CSA_VERDICT = 0x21, // what its target says
 };
@@ -60,6 +61,8 @@ enum alb_csa_op {
     ALB_CSA_ATOMIC_WRITE = 9,
     ALB_CSA_TXN_WRITE = 10, // a part of a transaction
     ALB_CSA_TXN_END = 11,   // and what is proposed (struct alb_csa_proposal is its payload)
+    ALB_CSA_PARTIAL_WRITE = 12,
+    ALB_CSA_PARTIAL_WRITE_IMM = 13,
     ALB_CSA_READ_DATA = 16, // of a response
     ALB_CSA_RESULT = 17,
 };
@@ -97,6 +100,7 @@ struct alb_csa_segment {
     uint32_t recv_number; // SEND*, WRITE_IMM: how many receives the queue pair's earlier messages use
     uint32_t imm_be;      // as verbs' imm_data is
     uint32_t invalidate_rkey;
+    uint32_t message; // PARTIAL_*: its number
     uint64_t va;
     uint32_t rkey;
     alb_psn acked;                // READ, atomics: the requester holds all of the response stream before this
@@ -186,6 +190,16 @@ struct alb_csa_report {
     uint64_t held[ALB_CSA_BITMAP_WORDS]; // bit i: PSN cumulative + i
 };
 
+struct alb_csa_holds {
+    bool is_question;
+    bool is_complete; // all of it, and it is completed
+    alb_qpn dest_qpn;
+    uint32_t message;
+    uint32_t first; // segment of the message that bit 0 stands for
+    uint32_t word_count;
+    uint64_t held[ALB_CSA_BITMAP_WORDS];
+};
+
 struct alb_csa_path_entry {
     uint8_t path;
     alb_psn settled;           // every packet of the path before this one has come or is lost
@@ -218,6 +232,7 @@ struct alb_csa_frame {
         struct alb_csa_report report;
         struct alb_csa_paths paths;
         struct alb_csa_probe probe;
+        struct alb_csa_holds holds;
         uint16_t ping_padding; // bytes that follow
         uint16_t pong_bytes;   // UDP payload of the PING, ICRC included
         struct {
@@ -272,6 +287,7 @@ uint32_t alb_csa_encode_reset(enum alb_csa_reset_reason reason, uint32_t epoch, 
 uint32_t alb_csa_encode_hello(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cookie(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cnp(uint8_t *out);
+uint32_t alb_csa_encode_holds(const struct alb_csa_holds *holds, uint8_t *out);
 uint32_t alb_csa_encode_txn(const struct alb_csa_txn *txn, uint8_t *out);
 uint32_t alb_csa_encode_verdict(const struct alb_csa_verdict *verdict, uint8_t *out);
 
@@ -287,6 +303,10 @@ uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segm
 static inline uint32_t alb_csa_report_bytes(uint32_t word_count)
 {
     return 12 + 8 * word_count;
+}
+static inline uint32_t alb_csa_holds_bytes(uint32_t word_count)
+{
+    return 16 + 8 * word_count;
 }
 static inline uint32_t alb_csa_paths_bytes(uint32_t count)
 {

@@ -13,8 +13,12 @@
 #define HELLO_BYTES  (4 + ALB_CSA_COOKIE_BYTES) // COOKIE too
 #define CNP_BYTES    4
 
+#define HOLDS_BYTES 16
+
 #define FLAG_RESPONSE 1 // of REPORT and PROBE
 #define FLAG_OVERDUE  2
+#define FLAG_QUESTION 1 // of HOLDS
+#define FLAG_COMPLETE 2
 
 enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct alb_csa_report *out, uint32_t *taken)
 {
@@ -48,6 +52,38 @@ uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out
     for (uint32_t i = 0; i < report->word_count; i++)
         alb_put_be64(out + REPORT_BYTES + 8 * i, report->held[i]);
     return alb_csa_report_bytes(report->word_count);
+}
+
+enum alb_drop alb_csa_decode_holds(const uint8_t *p, uint32_t length, struct alb_csa_holds *out, uint32_t *taken)
+{
+    uint32_t word_count = p[2];
+    if (alb_unlikely(word_count > ALB_CSA_BITMAP_WORDS))
+        return ALB_DROP_BAD_LENGTH;
+    *taken = alb_csa_holds_bytes(word_count);
+    if (alb_unlikely(length < *taken))
+        return ALB_DROP_TRUNCATED;
+    out->is_question = p[1] & FLAG_QUESTION;
+    out->is_complete = p[1] & FLAG_COMPLETE;
+    out->word_count = word_count;
+    out->dest_qpn = alb_get_be24(p + 4);
+    out->message = alb_get_be32(p + 8);
+    out->first = alb_get_be32(p + 12);
+    for (uint32_t i = 0; i < word_count; i++)
+        out->held[i] = alb_get_be64(p + HOLDS_BYTES + 8 * i);
+    return ALB_DROP_NONE;
+}
+
+uint32_t alb_csa_encode_holds(const struct alb_csa_holds *holds, uint8_t *out)
+{
+    alb_assert(holds->word_count <= ALB_CSA_BITMAP_WORDS);
+    uint8_t flags = (uint8_t)((holds->is_question ? FLAG_QUESTION : 0) | (holds->is_complete ? FLAG_COMPLETE : 0));
+    alb_put_be32(out, (uint32_t)ALB_CSA_HOLDS << 24 | (uint32_t)flags << 16 | holds->word_count << 8);
+    alb_put_be32(out + 4, holds->dest_qpn << 8);
+    alb_put_be32(out + 8, holds->message);
+    alb_put_be32(out + 12, holds->first);
+    for (uint32_t i = 0; i < holds->word_count; i++)
+        alb_put_be64(out + HOLDS_BYTES + 8 * i, holds->held[i]);
+    return alb_csa_holds_bytes(holds->word_count);
 }
 
 enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb_csa_paths *out, uint32_t *taken)
@@ -214,7 +250,7 @@ const char *alb_csa_type_name(uint8_t type)
         [ALB_CSA_REPORT] = "REPORT",   [ALB_CSA_PATHS] = "PATHS",       [ALB_CSA_PROBE] = "PROBE",
         [ALB_CSA_PING] = "PING",       [ALB_CSA_PONG] = "PONG",         [ALB_CSA_RESET] = "RESET",
         [ALB_CSA_HELLO] = "HELLO",     [ALB_CSA_COOKIE] = "COOKIE",     [ALB_CSA_CNP] = "CNP",
-        [ALB_CSA_TXN] = "TXN",         [ALB_CSA_VERDICT] = "VERDICT",
+        [ALB_CSA_TXN] = "TXN",         [ALB_CSA_VERDICT] = "VERDICT",   [ALB_CSA_HOLDS] = "HOLDS",
     };
     return type < ALB_COUNT(names) ? names[type] : NULL;
 }

@@ -14,6 +14,7 @@
 enum alb_drop alb_csa_decode_segment(const uint8_t *p, uint32_t length, struct alb_csa_segment *out, uint32_t *taken);
 enum alb_drop alb_csa_decode_datagram(const uint8_t *p, uint32_t length, struct alb_csa_segment *out, uint32_t *taken);
 enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct alb_csa_report *out, uint32_t *taken);
+enum alb_drop alb_csa_decode_holds(const uint8_t *p, uint32_t length, struct alb_csa_holds *out, uint32_t *taken);
 enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb_csa_paths *out, uint32_t *taken);
 // All others, and types that are none (unknown_opcode).
 enum alb_drop alb_csa_decode_short(const uint8_t *p, uint32_t length, struct alb_csa_frame *frame, uint32_t *taken);

@@ -5,17 +5,18 @@
 
 // What follows the fixed part of a segment, in this order.
 enum field {
-    FIELD_MEMORY = 1 << 0,  // va, rkey
-    FIELD_ACKED = 1 << 1,   // acked
-    FIELD_OPERAND = 1 << 2, // operand
-    FIELD_COMPARE = 1 << 3, // compare
-    FIELD_RECV = 1 << 4,    // recv_number
-    FIELD_IMM = 1 << 5,     // imm_be
-    FIELD_KEY = 1 << 6,     // invalidate_rkey
-    FIELD_REQUEST = 1 << 7, // request_psn
-    FIELD_RESULT = 1 << 8,  // original
-    FIELD_SINGLE = 1 << 9,  // one segment, without payload or (ATOMIC_WRITE) with a word
-    FIELD_TXN = 1 << 10,    // txn.number, txn_mode
+    FIELD_MEMORY = 1 << 0,   // va, rkey
+    FIELD_ACKED = 1 << 1,    // acked
+    FIELD_OPERAND = 1 << 2,  // operand
+    FIELD_COMPARE = 1 << 3,  // compare
+    FIELD_RECV = 1 << 4,     // recv_number
+    FIELD_IMM = 1 << 5,      // imm_be
+    FIELD_KEY = 1 << 6,      // invalidate_rkey
+    FIELD_REQUEST = 1 << 7,  // request_psn
+    FIELD_RESULT = 1 << 8,   // original
+    FIELD_SINGLE = 1 << 9,   // one segment, without payload or (ATOMIC_WRITE) with a word
+    FIELD_TXN = 1 << 10,     // txn.number, txn_mode
+    FIELD_MESSAGE = 1 << 11, // message
 };
 
 struct op_info {
@@ -40,6 +41,8 @@ static const struct op_info ops[] = {
     [ALB_CSA_ATOMIC_WRITE] = {"ATOMIC_WRITE", ALB_CSA_REQUEST, 16, FIELD_MEMORY | FIELD_ACKED | FIELD_SINGLE},
     [ALB_CSA_TXN_WRITE] = {"TXN_WRITE", ALB_CSA_REQUEST, 24, FIELD_MEMORY | FIELD_TXN},
     [ALB_CSA_TXN_END] = {"TXN_END", ALB_CSA_REQUEST, 0, 0},
+    [ALB_CSA_PARTIAL_WRITE] = {"PARTIAL_WRITE", ALB_CSA_REQUEST, 16, FIELD_MEMORY | FIELD_MESSAGE},
+    [ALB_CSA_PARTIAL_WRITE_IMM] = {"PARTIAL_WRITE_IMM", ALB_CSA_REQUEST, 20, FIELD_MEMORY | FIELD_IMM | FIELD_MESSAGE},
     [ALB_CSA_READ_DATA] = {"READ_DATA", ALB_CSA_RESPONSE, 4, FIELD_REQUEST},
     [ALB_CSA_RESULT] = {"RESULT", ALB_CSA_RESPONSE, 12, FIELD_REQUEST | FIELD_RESULT | FIELD_SINGLE},
 };
@@ -88,6 +91,8 @@ static void decode_fields(const uint8_t *p, unsigned fields, struct alb_csa_segm
     }
     if (fields & FIELD_KEY)
         out->invalidate_rkey = alb_get_be32(p);
+    if (fields & FIELD_MESSAGE)
+        out->message = alb_get_be32(p);
     if (fields & FIELD_TXN) {
         out->txn = (struct alb_csa_txn_id){.number = alb_get_be64(p)};
         out->txn_mode = alb_get_be32(p + 8);
@@ -127,6 +132,8 @@ static void encode_fields(const struct alb_csa_segment *segment, unsigned fields
     }
     if (fields & FIELD_KEY)
         alb_put_be32(p, segment->invalidate_rkey);
+    if (fields & FIELD_MESSAGE)
+        alb_put_be32(p, segment->message);
     if (fields & FIELD_TXN) {
         alb_put_be64(p, segment->txn.number);
         alb_put_be32(p + 8, segment->txn_mode);

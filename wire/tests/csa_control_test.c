@@ -43,6 +43,53 @@ static void csa_report__refuses_more_words_than_there_are(void **state)
     }
 }
 
+static void csa_holds__comes_back_with_any_number_of_words(void **state)
+{
+    for (uint32_t words = 0; words <= ALB_CSA_BITMAP_WORDS; words++) {
+        struct packet *p = begin();
+        struct alb_csa_holds in = {
+            .is_question = draw() & 1,
+            .is_complete = draw() & 1,
+            .dest_qpn = draw() & ALB_QPN_MASK,
+            .message = (uint32_t)draw(),
+            .first = (uint32_t)draw(),
+            .word_count = words,
+        };
+        for (uint32_t i = 0; i < words; i++)
+            in.held[i] = draw();
+        uint32_t bytes = alb_csa_encode_holds(&in, place(p));
+        assert_int_equal(bytes, alb_csa_holds_bytes(words));
+        p->length += bytes;
+        p->bytes[ALB_CSA_OUTER_BYTES + 1] |= 0xfc; // reserved
+        p->bytes[ALB_CSA_OUTER_BYTES + 3] = p->bytes[ALB_CSA_OUTER_BYTES + 7] = 0xff;
+        struct alb_csa_cursor cursor = finish(p);
+        struct alb_csa_frame frame = next(&cursor);
+        assert_int_equal(frame.type, ALB_CSA_HOLDS);
+        assert_int_equal(frame.holds.is_question, in.is_question);
+        assert_int_equal(frame.holds.is_complete, in.is_complete);
+        assert_int_equal(frame.holds.dest_qpn, in.dest_qpn);
+        assert_int_equal(frame.holds.message, in.message);
+        assert_int_equal(frame.holds.first, in.first);
+        assert_int_equal(frame.holds.word_count, words);
+        assert_memory_equal(frame.holds.held, in.held, 8 * words);
+        assert_end(&cursor);
+    }
+}
+
+static void csa_holds__refuses_more_words_than_there_are(void **state)
+{
+    for (unsigned words = 0; words < 256; words++) {
+        struct packet *p = begin();
+        const struct alb_csa_holds holds = {.word_count = 2};
+        p->length += alb_csa_encode_holds(&holds, place(p));
+        p->bytes[ALB_CSA_OUTER_BYTES + 2] = (uint8_t)words;
+        assert_int_equal(reason(p), words < 2                       ? ALB_DROP_UNKNOWN_OPCODE // of what is left of it
+                                    : words == 2                    ? ALB_DROP_NONE
+                                    : words <= ALB_CSA_BITMAP_WORDS ? ALB_DROP_TRUNCATED
+                                                                    : ALB_DROP_BAD_LENGTH);
+    }
+}
+
 static void csa_paths__comes_back_with_any_number_of_entries(void **state)
 {
     for (uint32_t count = 0; count <= ALB_CSA_PATHS_ENTRIES; count++) {
@@ -152,6 +199,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csa_report__comes_back_with_any_number_of_words),
         cmocka_unit_test(csa_report__refuses_more_words_than_there_are),
+        cmocka_unit_test(csa_holds__comes_back_with_any_number_of_words),
+        cmocka_unit_test(csa_holds__refuses_more_words_than_there_are),
         cmocka_unit_test(csa_paths__comes_back_with_any_number_of_entries),
         cmocka_unit_test(csa_paths__refuses_more_entries_than_there_are),
         cmocka_unit_test(csa_frames__small_ones_come_back),

@@ -111,14 +111,23 @@ static const struct {
     uint8_t type, op;
     bool has_payload; // of any size
 } kinds[] = {
-    {ALB_CSA_REQUEST, ALB_CSA_SEND, true},          {ALB_CSA_REQUEST, ALB_CSA_SEND_IMM, true},
-    {ALB_CSA_REQUEST, ALB_CSA_SEND_INV, true},      {ALB_CSA_REQUEST, ALB_CSA_WRITE, true},
-    {ALB_CSA_REQUEST, ALB_CSA_WRITE_IMM, true},     {ALB_CSA_REQUEST, ALB_CSA_READ, false},
-    {ALB_CSA_REQUEST, ALB_CSA_CMP_SWAP, false},     {ALB_CSA_REQUEST, ALB_CSA_FETCH_ADD, false},
-    {ALB_CSA_REQUEST, ALB_CSA_ATOMIC_WRITE, false}, {ALB_CSA_RESPONSE, ALB_CSA_READ_DATA, true},
-    {ALB_CSA_RESPONSE, ALB_CSA_RESULT, false},      {ALB_CSA_DATAGRAM, ALB_CSA_SEND, true},
-    {ALB_CSA_DATAGRAM, ALB_CSA_SEND_IMM, true},     {ALB_CSA_REQUEST, ALB_CSA_TXN_WRITE, true},
+    {ALB_CSA_REQUEST, ALB_CSA_SEND, true},
+    {ALB_CSA_REQUEST, ALB_CSA_SEND_IMM, true},
+    {ALB_CSA_REQUEST, ALB_CSA_SEND_INV, true},
+    {ALB_CSA_REQUEST, ALB_CSA_WRITE, true},
+    {ALB_CSA_REQUEST, ALB_CSA_WRITE_IMM, true},
+    {ALB_CSA_REQUEST, ALB_CSA_READ, false},
+    {ALB_CSA_REQUEST, ALB_CSA_CMP_SWAP, false},
+    {ALB_CSA_REQUEST, ALB_CSA_FETCH_ADD, false},
+    {ALB_CSA_REQUEST, ALB_CSA_ATOMIC_WRITE, false},
+    {ALB_CSA_RESPONSE, ALB_CSA_READ_DATA, true},
+    {ALB_CSA_RESPONSE, ALB_CSA_RESULT, false},
+    {ALB_CSA_DATAGRAM, ALB_CSA_SEND, true},
+    {ALB_CSA_DATAGRAM, ALB_CSA_SEND_IMM, true},
+    {ALB_CSA_REQUEST, ALB_CSA_TXN_WRITE, true},
     {ALB_CSA_REQUEST, ALB_CSA_TXN_END, true},
+    {ALB_CSA_REQUEST, ALB_CSA_PARTIAL_WRITE, true},
+    {ALB_CSA_REQUEST, ALB_CSA_PARTIAL_WRITE_IMM, true},
 };
 
 // Fields that the operation does not have are drawn too: they must not show up.
@@ -133,6 +142,7 @@ static inline struct alb_csa_segment draw_segment(unsigned kind, uint32_t payloa
         .recv_number = (uint32_t)draw(),
         .imm_be = (uint32_t)draw(),
         .invalidate_rkey = (uint32_t)draw(),
+        .message = (uint32_t)draw(),
         .va = draw(),
         .rkey = (uint32_t)draw(),
         .acked = draw() & ALB_PSN_MASK,
@@ -194,6 +204,12 @@ static inline void assert_request_same(const struct alb_csa_segment *a, const st
         SAME(va), SAME(rkey), SAME(txn.number), SAME(txn_mode);
         break;
     case ALB_CSA_TXN_END:
+        break;
+    case ALB_CSA_PARTIAL_WRITE_IMM:
+        SAME(imm_be), SAME(va), SAME(rkey), SAME(message);
+        break;
+    case ALB_CSA_PARTIAL_WRITE:
+        SAME(va), SAME(rkey), SAME(message);
         break;
     default:
         fail();

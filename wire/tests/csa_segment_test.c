@@ -67,8 +67,8 @@ static void csa_segment__offset_of_a_segment_before_the_last_follows_from_its_in
 
 static void csa_segment__refuses_payload_outside_of_its_message(void **state)
 {
-    static const uint8_t with_payload[] = {ALB_CSA_SEND,  ALB_CSA_SEND_IMM,  ALB_CSA_SEND_INV,
-                                           ALB_CSA_WRITE, ALB_CSA_WRITE_IMM, ALB_CSA_READ_DATA};
+    static const uint8_t with_payload[] = {ALB_CSA_SEND,      ALB_CSA_SEND_IMM,  ALB_CSA_SEND_INV,     ALB_CSA_WRITE,
+                                           ALB_CSA_WRITE_IMM, ALB_CSA_READ_DATA, ALB_CSA_PARTIAL_WRITE};
     for (unsigned i = 0; i < ALB_COUNT(with_payload); i++) {
         uint8_t op = with_payload[i];
         static const struct {
