@@ -42,7 +42,7 @@ static struct span without_comment(struct span line)
 static bool is_word_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
+           c == '.' || c == ',' || c == '/';
 }
 
 static bool take_word(char to[ALB_DOCUMENT_WORD_MAX], struct span word)
@@ -106,6 +106,13 @@ void alb_document_fini(struct alb_document *document)
     *document = (struct alb_document){.file = document->file};
 }
 
+void alb_document_begin(struct alb_document *document, uint32_t index)
+{
+    struct alb_document_entry entry = document->entries[index];
+    entry.key[0] = entry.value[0] = '\0';
+    append(document, &entry);
+}
+
 void alb_document_copy(struct alb_document *document, const struct alb_document *from)
 {
     *document = (struct alb_document){.file = from->file};
@@ -133,7 +140,7 @@ static bool parse_section(struct alb_document *document, struct span line, struc
         (name.length > 0 && !take_word(entry->name, name)))
         return alb_complain(complaint, entry->file, entry->line,
                             "\"%.*s\" is no section; expected \"[section]\" or \"[section name]\", of letters, digits, "
-                            "\"-\", \"_\" and \".\", %d at most",
+                            "\"-\", \"_\", \".\", \",\" and \"/\", %d at most",
                             (int)ALB_MIN(line.length, (size_t)60), line.at, ALB_DOCUMENT_WORD_MAX - 1);
     const struct alb_document_entry *before = find(document, entry->section, entry->name, "");
     if (before)
@@ -157,9 +164,10 @@ static bool parse_key(struct alb_document *document, struct span line, struct al
     if (entry->section[0] == '\0')
         return alb_complain(complaint, entry->file, entry->line, "a key before any section; expected \"[section]\"");
     if (!take_word(entry->key, key))
-        return alb_complain(complaint, entry->file, entry->line,
-                            "\"%.*s\" is no key; expected letters, digits, \"-\", \"_\" and \".\", %d at most",
-                            (int)ALB_MIN(key.length, (size_t)60), key.at, ALB_DOCUMENT_WORD_MAX - 1);
+        return alb_complain(
+            complaint, entry->file, entry->line,
+            "\"%.*s\" is no key; expected letters, digits, \"-\", \"_\", \".\", \",\" and \"/\", %d at most",
+            (int)ALB_MIN(key.length, (size_t)60), key.at, ALB_DOCUMENT_WORD_MAX - 1);
     if (!take_value(entry->value, value))
         return alb_complain(complaint, entry->file, entry->line,
                             "the value of %s is too long or not text; expected %d characters at most", entry->key,

@@ -42,6 +42,8 @@ bool alb_document_set(struct alb_document *document, const char *setting, struct
 // The same with its parts apart. file and line are where it is said.
 bool alb_document_put(struct alb_document *document, const char *path, const char *value, const char *file,
                       uint32_t line, struct alb_complaint *complaint);
+// Adds the line of the section that entry number index is in, as if it stood there.
+void alb_document_begin(struct alb_document *document, uint32_t index);
 // A document of its own with the same entries.
 void alb_document_copy(struct alb_document *document, const struct alb_document *from);
 

@@ -39,7 +39,11 @@ struct alb_work *alb_schedule_begin(struct alb_schedule *schedule, const char *n
     schedule->works = realloc(schedule->works, (schedule->work_count + 1) * sizeof(*schedule->works));
     alb_assert(schedule->works);
     struct alb_work *work = &schedule->works[schedule->work_count++];
-    *work = (struct alb_work){.first_task = schedule->task_count, .rank_count = schedule->rank_count};
+    *work = (struct alb_work){.first_task = schedule->task_count,
+                              .rank_count = schedule->rank_count,
+                              .timeout = 14,
+                              .retries = 7,
+                              .queue_pairs = 1};
     snprintf(work->name, sizeof(work->name), "%s", name);
     return work;
 }
@@ -80,6 +84,29 @@ void alb_schedule_require(struct alb_schedule *schedule, uint32_t task, uint32_t
     alb_assert(task < schedule->task_count && other < schedule->task_count);
     schedule->edges = grown(schedule->edges, schedule->edge_count, &schedule->edge_capacity, sizeof(*schedule->edges));
     schedule->edges[schedule->edge_count++] = (struct alb_task_edge){.from = other, .to = task, .at_start = at_start};
+}
+
+void alb_schedule_append(struct alb_schedule *schedule, const struct alb_schedule *other, const uint32_t *ranks)
+{
+    uint32_t first = schedule->task_count;
+    for (uint32_t w = 0; w < other->work_count; w++) {
+        struct alb_work *work = alb_schedule_begin(schedule, other->works[w].name);
+        *work = other->works[w];
+        work->first_task = schedule->task_count;
+        work->task_count = 0;
+        for (uint32_t i = 0; i < other->works[w].task_count; i++) {
+            struct alb_task task = other->tasks[other->works[w].first_task + i];
+            task.rank = ranks[task.rank];
+            if (task.peer != ALB_TASK_ANY)
+                task.peer = ranks[task.peer];
+            task.waits = 0;
+            add(schedule, &task);
+        }
+    }
+    for (uint32_t e = 0; e < other->edge_count; e++) {
+        const struct alb_task_edge *edge = &other->edges[e];
+        alb_schedule_require(schedule, first + edge->to, first + edge->from, edge->at_start);
+    }
 }
 
 // ---- who waits for whom

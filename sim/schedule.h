@@ -39,9 +39,19 @@ struct alb_task_edge {
     bool at_start; // to waits for from to begin, not to be done
 };
 
+enum alb_work_op {
+    ALB_WORK_WRITE,
+    ALB_WORK_SEND,
+    ALB_WORK_READ, // the sender's bytes come from the peer
+};
+
 // A part of a schedule, reported apart.
 struct alb_work {
     char name[64];
+    enum alb_work_op op;
+    bool is_unreliable;       // by UC
+    uint8_t timeout, retries; // of queue pairs
+    uint32_t queue_pairs;     // of each pair of ranks, which messages take in turn
     uint32_t first_task, task_count;
     uint32_t rank_count; // that take part
     uint32_t steps;      // of a collective, which expects each; 0: not one
@@ -62,7 +72,8 @@ struct alb_schedule {
 void alb_schedule_init(struct alb_schedule *schedule, uint32_t rank_count);
 void alb_schedule_fini(struct alb_schedule *schedule);
 
-// Tasks added from now on belong to it. Up to 65,535 of them.
+// Tasks added from now on belong to it. Up to 65,535 of them. It writes, by one queue pair of RC, timeout 14, 7
+// retries, unless its members are changed. Valid until the next one begins.
 struct alb_work *alb_schedule_begin(struct alb_schedule *schedule, const char *name);
 // Each returns the task's number. bytes may be 0.
 uint32_t alb_schedule_send(struct alb_schedule *schedule, uint32_t rank, uint32_t to, uint64_t bytes, uint32_t tag,
@@ -71,6 +82,9 @@ uint32_t alb_schedule_recv(struct alb_schedule *schedule, uint32_t rank, uint32_
 uint32_t alb_schedule_calc(struct alb_schedule *schedule, uint32_t rank, alb_sim_time span, uint32_t processor);
 // task waits for the other one, of the same rank, to be done (at_start: to begin).
 void alb_schedule_require(struct alb_schedule *schedule, uint32_t task, uint32_t other, bool at_start);
+
+// Adds all works of another one (sealed or not; this one is not): its rank r is ranks[r] here.
+void alb_schedule_append(struct alb_schedule *schedule, const struct alb_schedule *other, const uint32_t *ranks);
 
 // Matches sends and receipts, counts what each task waits for, and checks that it can end: every receipt has a send and
 // the other way round, and nothing waits for itself, through messages either. False: the complaint names file and line.

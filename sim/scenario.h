@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Scenarios: a network, what its hosts and switches do, what runs on it, what goes wrong, and what must come out. Read
+// from a file of sections (sim/document.h); docs/SCENARIOS.md explains every key.
+#pragma once
+
+#include "engine/engine.h"
+#include "sim/collective.h"
+#include "sim/document.h"
+#include "sim/scenario_field.h"
+#include "sim/switch_config.h"
+#include "sim/topology.h"
+
+enum {
+    ALB_SCENARIO_WORKLOADS_MAX = 32,
+    ALB_SCENARIO_FAULTS_MAX = 256,
+    ALB_SCENARIO_HOSTS_MAX = 1 << 20,
+};
+
+enum alb_workload_kind {
+    ALB_WORKLOAD_PERMUTATION,
+    ALB_WORKLOAD_INCAST,
+    ALB_WORKLOAD_ALL_TO_ALL,
+    ALB_WORKLOAD_POISSON,
+    ALB_WORKLOAD_PAIRS,
+    ALB_WORKLOAD_GOAL,
+    ALB_WORKLOAD_COLLECTIVE, // and those behind it: enum alb_collective
+    ALB_WORKLOAD_KINDS = ALB_WORKLOAD_COLLECTIVE + ALB_COLLECTIVES,
+};
+
+// Texts lie in the document.
+struct alb_scenario_workload {
+    const char *name;
+    const struct alb_document_entry *where; // its section
+    enum alb_workload_kind kind;
+    const char *hosts, *to; // lists
+    uint64_t bytes;
+    const char *sizes, *file; // data files
+    uint32_t load_per_billion;
+    uint32_t flows, messages, depth, queue_pairs, rounds, pieces;
+    alb_sim_time start, end, gap, think;
+    enum alb_work_op op;
+    bool is_unreliable; // UC
+    uint8_t timeout, retries;
+};
+
+struct alb_scenario_fault {
+    const struct alb_document_entry *where;
+    alb_sim_time at;
+    alb_sim_time until; // repaired then; 0: never
+    const char *cables; // a pattern (alb_topology_select)
+    uint32_t way;       // 0: both, 1: up, from a to b, 2: down
+    uint32_t kind;      // enum alb_cluster_fault_kind
+    const char *value;
+};
+
+// What a host is beside its engine.
+struct alb_scenario_host {
+    uint32_t transport; // 0: rc, 1: csa
+    uint32_t cache_entries;
+    alb_sim_time miss_penalty;
+    alb_sim_time latency;
+    uint32_t ahead_bytes, mtu_bytes, payload_bytes;
+    bool has_real_bytes;
+    uint64_t memory_bytes;
+};
+
+struct alb_scenario {
+    struct alb_document document; // its own
+    const char *directory;        // that data files are looked for in; the caller's
+    const char *title, *source, *expected;
+    uint32_t stage; // 0: ci, 1: nightly
+    uint64_t seed;
+    alb_sim_time end;      // the run ends then at the latest; ALB_SIM_NEVER
+    alb_sim_time interval; // of the heat map; 0: a hundredth of the run
+    struct alb_topology_spec network;
+    const char *network_file;
+    struct alb_switch_config switches;
+    struct alb_scenario_host host;
+    struct alb_engine_config engine; // of every host, but for what [host LIST] changes
+    struct alb_scenario_workload workloads[ALB_SCENARIO_WORKLOADS_MAX];
+    struct alb_scenario_fault faults[ALB_SCENARIO_FAULTS_MAX];
+    uint32_t workload_count, fault_count;
+};
+
+// Makes a scenario of a document, of which it keeps a copy: with the lines of [variant NAME] put in their places if
+// variant is not NULL. False: the complaint says where and what was expected. Then there is nothing to free.
+bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document *document, const char *variant,
+                       const char *directory, struct alb_complaint *complaint);
+void alb_scenario_fini(struct alb_scenario *scenario);
+
+// The name of variant number index of a document, or NULL.
+const char *alb_scenario_variant(const struct alb_document *document, uint32_t index);
+
+// What [host LIST] sections say of one host, put into its engine's configuration.
+void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host, struct alb_engine_config *engine);
+
+// The hosts of a list: "all", "3", "0..7", "0..62/2" (each second), with commas between. Each number is below
+// host_count. Returns how many, in order, and allocates *hosts; 0: complained.
+uint32_t alb_scenario_hosts(const char *list, uint32_t host_count, const struct alb_document_entry *where,
+                            uint32_t **hosts, struct alb_complaint *complaint);
+
+// The whole of a data file, as a string of *length bytes that the caller frees; NULL: complained.
+char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, const struct alb_document_entry *where,
+                        size_t *length, struct alb_complaint *complaint);
+
+// Writes every section with its keys and their meaning.
+void alb_scenario_print_keys(FILE *to);

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/workload.h"
+
+#include "sim/goal.h"
+#include "sim/sizes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PS_PER_S 1000000000000ull
+
+enum {
+    TASKS_MAX = 1 << 28,
+};
+
+struct list {
+    uint32_t *hosts;
+    uint32_t count;
+};
+
+struct builder {
+    struct alb_schedule *schedule;
+    const struct alb_scenario *scenario;
+    const struct alb_scenario_workload *workload;
+    uint32_t host_count;
+    uint64_t bits_per_s;
+    struct alb_prng prng; // of this workload
+    struct alb_complaint *complaint;
+    struct list hosts, to;
+    struct alb_sizes sizes; // count 0: one size
+    uint32_t senders;       // so far, for the gap between them
+};
+
+static bool complain(struct builder *builder, const char *what)
+{
+    const struct alb_document_entry *where = builder->workload->where;
+    return alb_complain(builder->complaint, where->file, where->line, "%s", what);
+}
+
+// ---- flows
+// -------------------------------------------------------------------------------------------------------------
+
+static uint64_t draw_bytes(struct builder *builder)
+{
+    return builder->sizes.count ? alb_sizes_draw(&builder->sizes, &builder->prng) : builder->workload->bytes;
+}
+
+// All messages of a pair; each waits for the one that is depth before it.
+static bool add_pair(struct builder *builder, uint32_t from, uint32_t to, alb_sim_time at)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    if (workload->messages > TASKS_MAX - builder->schedule->task_count)
+        return complain(builder, "too many messages; expected 268,435,456 at most in all");
+    uint32_t first = builder->schedule->task_count;
+    for (uint32_t i = 0; i < workload->messages; i++) {
+        uint64_t bytes = draw_bytes(builder);
+        if (bytes > ALB_MAX_MESSAGE)
+            return complain(builder, "a message is larger than a queue pair carries; expected up to 2 GiB");
+        uint32_t task = alb_schedule_send(builder->schedule, from, to, bytes, ALB_TASK_UNHEARD, at);
+        if (i >= workload->depth)
+            alb_schedule_require(builder->schedule, task, first + i - workload->depth, false);
+    }
+    return true;
+}
+
+static alb_sim_time next_start(struct builder *builder)
+{
+    return builder->workload->start + builder->workload->gap * builder->senders++;
+}
+
+// A cyclic permutation (S. Sattolo, 1986), so that nobody sends to himself.
+static bool add_permutation(struct builder *builder)
+{
+    const struct list *hosts = &builder->hosts;
+    uint32_t *to = malloc(hosts->count * sizeof(*to));
+    alb_assert(to);
+    memcpy(to, hosts->hosts, hosts->count * sizeof(*to));
+    for (uint32_t i = hosts->count - 1; i > 0; i--) {
+        uint32_t j = (uint32_t)alb_prng_below(&builder->prng, i), swapped = to[i];
+        to[i] = to[j];
+        to[j] = swapped;
+    }
+    bool is_good = true;
+    for (uint32_t i = 0; i < hosts->count && is_good; i++)
+        is_good = add_pair(builder, hosts->hosts[i], to[i], next_start(builder));
+    free(to);
+    return is_good;
+}
+
+static bool add_incast(struct builder *builder)
+{
+    bool is_good = true;
+    for (uint32_t r = 0; r < builder->to.count; r++)
+        for (uint32_t i = 0; i < builder->hosts.count && is_good; i++)
+            if (builder->hosts.hosts[i] != builder->to.hosts[r])
+                is_good = add_pair(builder, builder->hosts.hosts[i], builder->to.hosts[r], next_start(builder));
+    return is_good;
+}
+
+static bool add_all_to_all(struct builder *builder)
+{
+    uint32_t n = builder->hosts.count;
+    bool is_good = true;
+    for (uint32_t i = 0; i < n; i++) {
+        alb_sim_time at = next_start(builder);
+        for (uint32_t shift = 1; shift < n && is_good; shift++)
+            is_good = add_pair(builder, builder->hosts.hosts[i], builder->hosts.hosts[(i + shift) % n], at);
+    }
+    return is_good;
+}
+
+static bool add_pairs(struct builder *builder)
+{
+    uint32_t n = ALB_MAX(builder->hosts.count, builder->to.count);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = builder->hosts.hosts[i % builder->hosts.count], to = builder->to.hosts[i % builder->to.count];
+        if (from == to)
+            return complain(builder, "a host sends to itself; expected another one in to");
+        if (!add_pair(builder, from, to, next_start(builder)))
+            return false;
+    }
+    return true;
+}
+
+// Flows begin as a Poisson process, between hosts drawn at random.
+static bool add_poisson(struct builder *builder)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    uint64_t mean = builder->sizes.count ? alb_sizes_mean(&builder->sizes) : workload->bytes;
+    unsigned __int128 bits_per_s = (unsigned __int128)builder->bits_per_s * workload->load_per_billion / 1000000000;
+    unsigned __int128 span = (unsigned __int128)mean * 8 * PS_PER_S / ALB_MAX(bits_per_s, (unsigned __int128)1);
+    alb_sim_time gap = (alb_sim_time)(span / builder->hosts.count), at = workload->start;
+    if (gap == 0 || gap > ALB_SIM_S(1000))
+        return complain(builder, "flows would begin less often than every 1000 s, or more often than each picosecond; "
+                                 "expected another load or size");
+    for (uint32_t i = 0; workload->flows == 0 || i < workload->flows; i++) {
+        at += alb_sizes_gap(gap, &builder->prng);
+        if (workload->end && at > workload->end)
+            break;
+        uint32_t from = (uint32_t)alb_prng_below(&builder->prng, builder->hosts.count);
+        uint32_t to = (uint32_t)alb_prng_below(&builder->prng, builder->hosts.count - 1);
+        to += to >= from;
+        if (!add_pair(builder, builder->hosts.hosts[from], builder->hosts.hosts[to], at))
+            return false;
+    }
+    return true;
+}
+
+// ---- what has steps
+// ----------------------------------------------------------------------------------------------------
+
+static bool add_collective(struct builder *builder)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    const struct alb_collective_config config = {
+        .kind = (enum alb_collective)(workload->kind - ALB_WORKLOAD_COLLECTIVE),
+        .ranks = builder->hosts.hosts,
+        .rank_count = builder->hosts.count,
+        .bytes = workload->bytes,
+        .pieces = workload->pieces,
+        .rounds = workload->rounds,
+        .at = workload->start,
+        .think = workload->think,
+    };
+    uint64_t parts = config.kind == ALB_COLLECTIVE_ALL_REDUCE_TREE ? workload->pieces : config.rank_count;
+    if (workload->bytes / parts >= ALB_MAX_MESSAGE)
+        return complain(builder, "a part is larger than a queue pair carries; expected parts of up to 2 GiB");
+    uint64_t steps = config.kind == ALB_COLLECTIVE_ALL_REDUCE_TREE ? 2 * workload->pieces : 2ull * config.rank_count;
+    if (steps * config.rank_count * 3 > TASKS_MAX / workload->rounds)
+        return complain(builder, "too many messages; expected 268,435,456 operations at most in all");
+    alb_collective_add(builder->schedule, workload->name, &config);
+    return true;
+}
+
+static bool add_goal(struct builder *builder)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    struct alb_schedule trace;
+    size_t length;
+    char *text = alb_scenario_file(builder->scenario, workload->file, workload->where, &length, builder->complaint);
+    if (!text)
+        return false;
+    bool is_good = alb_goal_parse(&trace, workload->name, workload->file, text, length, builder->complaint);
+    free(text);
+    if (!is_good)
+        return false;
+    if (trace.rank_count > builder->hosts.count)
+        is_good = complain(builder, "the trace has more ranks than there are hosts; expected one host for each");
+    else
+        alb_schedule_append(builder->schedule, &trace, builder->hosts.hosts);
+    alb_schedule_fini(&trace);
+    return is_good;
+}
+
+// ---- all of them
+// -------------------------------------------------------------------------------------------------------
+
+static bool read_sizes(struct builder *builder)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    size_t length;
+    builder->sizes.count = 0;
+    if (!workload->sizes)
+        return true;
+    char *text = alb_scenario_file(builder->scenario, workload->sizes, workload->where, &length, builder->complaint);
+    bool is_good = text && alb_sizes_parse(&builder->sizes, workload->sizes, text, length, builder->complaint);
+    free(text);
+    return is_good;
+}
+
+static bool read_lists(struct builder *builder)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    builder->hosts.count = alb_scenario_hosts(workload->hosts, builder->host_count, workload->where,
+                                              &builder->hosts.hosts, builder->complaint);
+    if (builder->hosts.count == 0)
+        return false;
+    if (workload->to) {
+        builder->to.count = alb_scenario_hosts(workload->to, builder->host_count, workload->where, &builder->to.hosts,
+                                               builder->complaint);
+        if (builder->to.count == 0)
+            return false;
+    }
+    bool is_between = workload->kind != ALB_WORKLOAD_PAIRS && workload->kind != ALB_WORKLOAD_INCAST;
+    return !is_between || workload->kind == ALB_WORKLOAD_GOAL || builder->hosts.count >= 2 ||
+           complain(builder, "one host alone; expected two at least");
+}
+
+static bool add_kind(struct builder *builder)
+{
+    switch (builder->workload->kind) {
+    case ALB_WORKLOAD_PERMUTATION:
+        return add_permutation(builder);
+    case ALB_WORKLOAD_INCAST:
+        return add_incast(builder);
+    case ALB_WORKLOAD_ALL_TO_ALL:
+        return add_all_to_all(builder);
+    case ALB_WORKLOAD_POISSON:
+        return add_poisson(builder);
+    case ALB_WORKLOAD_PAIRS:
+        return add_pairs(builder);
+    case ALB_WORKLOAD_GOAL:
+        return add_goal(builder);
+    default:
+        return add_collective(builder);
+    }
+}
+
+static void describe(struct builder *builder, uint32_t first)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    for (uint32_t i = first; i < builder->schedule->work_count; i++) {
+        struct alb_work *work = &builder->schedule->works[i];
+        work->op = workload->op;
+        work->is_unreliable = workload->is_unreliable;
+        work->queue_pairs = workload->queue_pairs;
+        work->timeout = workload->timeout;
+        work->retries = workload->retries;
+    }
+}
+
+static bool add_workload(struct builder *builder)
+{
+    uint32_t first = builder->schedule->work_count;
+    builder->hosts = builder->to = (struct list){0};
+    builder->senders = 0;
+    bool is_good = read_sizes(builder) && read_lists(builder);
+    if (is_good && builder->workload->kind < ALB_WORKLOAD_GOAL) {
+        struct alb_work *work = alb_schedule_begin(builder->schedule, builder->workload->name);
+        work->rank_count = builder->hosts.count;
+    }
+    is_good = is_good && add_kind(builder);
+    describe(builder, first);
+    if (builder->hosts.count)
+        free(builder->hosts.hosts);
+    if (builder->to.count)
+        free(builder->to.hosts);
+    return is_good;
+}
+
+bool alb_workload_schedule(struct alb_schedule *schedule, const struct alb_scenario *scenario, uint32_t host_count,
+                           uint64_t bits_per_s, struct alb_complaint *complaint)
+{
+    struct builder builder = {.schedule = schedule,
+                              .scenario = scenario,
+                              .host_count = host_count,
+                              .bits_per_s = bits_per_s,
+                              .complaint = complaint};
+    bool is_good = true;
+    alb_schedule_init(schedule, host_count);
+    for (uint32_t i = 0; i < scenario->workload_count && is_good; i++) {
+        builder.workload = &scenario->workloads[i];
+        alb_prng_init(&builder.prng, scenario->seed * 1000003 + i);
+        is_good = add_workload(&builder);
+    }
+    is_good = is_good && alb_schedule_seal(schedule, scenario->document.file, complaint);
+    if (!is_good)
+        alb_schedule_fini(schedule);
+    return is_good;
+}
