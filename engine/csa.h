@@ -13,7 +13,8 @@
 //     csa_expect.c     what is announced to come
 //     csa_hello.c      proof by cookie
 //     csa_mtu.c        how long packets may be
-//     csa_assoc.c      associations                                      csa_admit.c      epochs, proof, resets
+//     csa_assoc.c      associations                                      csa_rest.c       what they remember at rest
+//     csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
 //     csa_loose.c      UC and UD
 #pragma once
@@ -28,6 +29,7 @@
 #include "engine/csa_mtu.h"
 #include "engine/csa_path.h"
 #include "engine/csa_reply.h"
+#include "engine/csa_rest.h"
 #include "engine/deadline.h"
 #include "engine/delivery.h"
 #include "engine/inbound.h"
@@ -56,13 +58,14 @@ struct alb_assoc {
     struct alb_assoc_live *live; // NULL: idle
     uint32_t rtt_ns;             // the last one known; 0: none
     uint8_t slot;
-    uint8_t local;    // index of the engine's address
-    bool is_mtu_told; // payload_limit is the routes'
-    uint8_t mtu_wait; // sweeps before longer packets are tried again
-    uint8_t reserved[4];
+    uint8_t local;            // index of the engine's address
+    uint8_t is_mtu_told : 1;  // payload_limit is the routes'
+    uint8_t is_mtu_tried : 1; // at mtu_tried_at: longer packets are not tried again for a while
+    uint8_t mtu_tried_at;     // in seconds, or nearly
+    uint32_t rest;            // its record at rest, in units from the pool's start, plus 1; 0: none (csa_rest.c)
 };
 
-// What it has besides while packets come and go.
+// What it has besides while packets come and go, and for a moment afterwards.
 struct alb_assoc_live {
     struct alb_assoc *assoc;
     struct alb_engine *engine;
@@ -97,6 +100,7 @@ struct alb_assoc_live {
 
 // One per engine of this transport.
 struct alb_csa_engine {
+    struct alb_engine *engine;
     struct alb_buddy pool;
     void *arena, *bookkeeping;
     uint32_t epoch;
@@ -109,6 +113,8 @@ struct alb_csa_engine {
     struct alb_addr locals[16];
     uint32_t local_count;
     struct alb_list live;
+    struct alb_slab rests;
+    alb_time aged_at;        // when what rests was last looked at
     struct alb_list starved; // senders whose association could not wake: the pool was empty
     struct alb_deadline sweep_timer;
     struct alb_csa_loss loss;
@@ -132,7 +138,7 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
 struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
                                  uint8_t slot);
 void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc);
-// What it needs to send or receive; NULL when the pool is empty.
+// What it needs to send or receive, with what it remembers; NULL when the pool is empty.
 struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc);
 // The association could not wake for that sender: it tries again by and by.
 void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);

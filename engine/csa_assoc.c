@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The table of associations, and what one has while packets come and go: taken from the pool when it wakes, given back
-// by the sweep once nothing has moved for a while.
+// by the sweep once nothing has moved for a moment. Then it rests (csa_rest.c), and after a while it is idle.
 #include "engine/impl.h"
 
 #include <errno.h>
@@ -8,7 +8,9 @@
 _Static_assert(sizeof(struct alb_assoc) == 64, "an idle association is one cache line");
 
 enum {
-    SWEEP_NS = 1000000000,    // an association that was not used between two sweeps goes idle
+    SWEEP_NS = 50000000,      // an association that was not used between two sweeps rests
+    SWEEP_MAX = 512,          // that one sweep looks at: it takes no longer however many there are
+    AGE_NS = 1000000000,      // what rests is looked at
     RTT_UNKNOWN_NS = 1000000, // before any was measured
 };
 
@@ -117,6 +119,7 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc)
         return;
     if (assoc->live)
         fall_asleep(assoc->live);
+    alb_rest_forget(csa, assoc);
     if (csa->found_last == assoc)
         csa->found_last = NULL;
     uint32_t self = (uint32_t)(assoc - csa->assocs) + 1;
@@ -131,13 +134,15 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc)
 
 // ---- awake and asleep -----------------------------------------------------------------------------------------------
 
+// Soon, since something is awake or wants to be.
 static void arm_sweep(struct alb_engine *engine, alb_time now)
 {
-    if (!alb_timer_is_armed(&engine->csa->sweep_timer.timer))
-        alb_wheel_arm(&engine->wheel, &engine->csa->sweep_timer.timer, now + SWEEP_NS);
+    struct alb_timer *timer = &engine->csa->sweep_timer.timer;
+    if (!alb_timer_is_armed(timer) || timer->at > now + SWEEP_NS)
+        alb_wheel_arm(&engine->wheel, timer, now + SWEEP_NS);
 }
 
-static struct alb_assoc_live *get_live(struct alb_csa_engine *csa, uint32_t path_count)
+static struct alb_assoc_live *get_live_from(struct alb_csa_engine *csa, uint32_t path_count)
 {
     struct alb_assoc_live *live = alb_buddy_get(&csa->pool, sizeof(*live));
     struct alb_paths_out *paths = alb_buddy_get(&csa->pool, alb_paths_out_bytes(path_count));
@@ -150,6 +155,13 @@ static struct alb_assoc_live *get_live(struct alb_csa_engine *csa, uint32_t path
     }
     *live = (struct alb_assoc_live){.paths = paths};
     return live;
+}
+
+// What only remembers makes room for what is in use.
+static struct alb_assoc_live *get_live(struct alb_csa_engine *csa, uint32_t path_count)
+{
+    struct alb_assoc_live *live = get_live_from(csa, path_count);
+    return live || !alb_rests_forget_all(csa) ? live : get_live_from(csa, path_count);
 }
 
 struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc)
@@ -180,6 +192,7 @@ struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_asso
     engine->congestion->init(&live->congestion, &engine->config);
     alb_paths_out_init(live->paths, path_count, assoc->sequence);
     assoc->live = live;
+    alb_rest_end(live, engine->now);
     arm_sweep(engine, engine->now);
     return live;
 }
@@ -232,28 +245,45 @@ static void feed_starved(struct alb_csa_engine *csa, alb_time now)
     }
 }
 
+static void sweep_live(struct alb_csa_engine *csa, alb_time now)
+{
+    struct alb_list looked_at, *node;
+    alb_list_init(&looked_at);
+    for (uint32_t i = 0; i < SWEEP_MAX && (node = alb_list_pop(&csa->live)); i++) {
+        struct alb_assoc_live *live = ALB_LIST_ENTRY(node, struct alb_assoc_live, link);
+        bool rests = !live->is_used && is_idle(live) && alb_rest_can_begin(live);
+        alb_list_push_back(&looked_at, node);
+        live->is_used = false;
+        if (!rests)
+            continue;
+        alb_rest_begin(live, now);
+        fall_asleep(live);
+    }
+    while ((node = alb_list_pop(&looked_at)))
+        alb_list_push_back(&csa->live, node);
+}
+
 static void on_sweep(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa_engine *csa = ALB_CONTAINER_OF(deadline, struct alb_csa_engine, sweep_timer);
-    struct alb_engine *engine = NULL;
-    ALB_LIST_FOR_EACH (&csa->live, node) {
-        struct alb_assoc_live *live = ALB_LIST_ENTRY(node, struct alb_assoc_live, link);
-        engine = live->engine;
-        alb_mtu_age(live->assoc);
-        if (!live->is_used && is_idle(live))
-            fall_asleep(live);
-        else
-            live->is_used = false;
+    struct alb_wheel *wheel = &csa->engine->wheel;
+    if (now >= csa->aged_at + AGE_NS) {
+        csa->aged_at = now;
+        alb_rests_age(csa);
     }
-    if (engine && !alb_list_is_empty(&csa->live))
-        arm_sweep(engine, now);
+    sweep_live(csa, now);
     feed_starved(csa, now);
+    if (!alb_list_is_empty(&csa->live))
+        arm_sweep(csa->engine, now);
+    else if (csa->rests.count > 0 && !alb_timer_is_armed(&deadline->timer))
+        alb_wheel_arm(wheel, &deadline->timer, now + AGE_NS);
 }
 
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch)
 {
     assoc->dead_epoch = assoc->peer_epoch;
     assoc->peer_epoch = epoch;
+    alb_rest_forget(engine->csa, assoc);
     if (!assoc->live)
         return;
     struct alb_assoc_live *live = assoc->live;
@@ -402,6 +432,7 @@ int alb_csa_engine_create(struct alb_engine *engine)
     if (!csa)
         return ENOMEM;
     engine->csa = csa;
+    csa->engine = engine;
     csa->loss = loss;
     alb_credit_pool_init(&csa->credit, credit, config);
     alb_list_init(&csa->live);
@@ -426,6 +457,7 @@ int alb_csa_engine_create(struct alb_engine *engine)
         return ENOMEM;
     }
     alb_buddy_init(&csa->pool, csa->arena, config->csa_pool_bytes, csa->bookkeeping);
+    alb_rests_init(csa, config);
     return 0;
 }
 

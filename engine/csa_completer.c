@@ -194,6 +194,11 @@ static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, rnr_timer);
+    struct alb_engine *engine = csa->qp->engine;
+    if (!alb_assoc_wake(engine, csa->assoc)) { // it may rest meanwhile, and the pool is empty
+        alb_wheel_arm(&engine->wheel, &deadline->timer, now + engine->config.csa_probe_min_ns + ALB_NS_PER_MS);
+        return;
+    }
     csa->is_waiting_rnr = false;
     csa->heard = now;
     alb_stream_out_probe_oldest(&csa->requests);

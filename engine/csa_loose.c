@@ -46,8 +46,10 @@ static uint32_t untold(const struct alb_path_out *out)
 }
 
 // A peer that has never been heard cannot know that the packets are ours, and tells of none.
-static struct alb_assoc_live *counting(const struct alb_assoc *assoc, uint32_t hash)
+static struct alb_assoc_live *counting(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t hash)
 {
+    if (assoc && assoc->rest)
+        alb_assoc_wake(engine, assoc);
     struct alb_assoc_live *live = assoc && assoc->peer_epoch ? assoc->live : NULL;
     return live && untold(&live->paths->path[path_of(live->paths, hash)]) < UNTOLD_MAX ? live : NULL;
 }
@@ -58,7 +60,7 @@ static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
     struct alb_csa_packet *packet = &loose->packet;
     struct alb_assoc *assoc = alb_assoc_find(loose->u->qp->engine, parcel->local, parcel->peer, parcel->slot);
     loose->payload_max = assoc ? assoc->payload_max : parcel->payload_max;
-    packet->live = counting(assoc, loose->hash);
+    packet->live = counting(loose->u->qp->engine, assoc, loose->hash);
     packet->flow = (struct alb_flow){
         .peer = {*parcel->peer, (uint16_t)(ALB_ROCE_PORT + parcel->slot)},
         .local = {*parcel->local, 0},

@@ -12,7 +12,7 @@ enum {
     GRAIN = 32, // closer need not be known
     TRIES = 3,
     CHECK_TRIES = 5,   // of a size that has worked: losses must not look like a limit
-    WAIT_SWEEPS = 10,  // before longer packets are tried again
+    WAIT_SECONDS = 10, // before longer packets are tried again
     SHORT_BYTES = 128, // room for a cookie, should the peer not know us yet
     PING_BYTES = ALB_CSA_OUTER_BYTES + 4 + ALB_ICRC_BYTES,
 };
@@ -73,12 +73,18 @@ static uint32_t next_candidate(const struct alb_assoc *assoc, uint32_t too_long)
     return ((works + too_long) / 2) & ~3u;
 }
 
+static uint8_t seconds_of(alb_time now)
+{
+    return (uint8_t)(now >> 30);
+}
+
 static void try_next(struct alb_mtu_search *search, alb_time now)
 {
     struct alb_assoc_live *live = search->live;
     uint32_t candidate = next_candidate(live->assoc, search->too_long);
     if (candidate == 0 || candidate <= live->assoc->payload_max) {
-        live->assoc->mtu_wait = WAIT_SWEEPS;
+        live->assoc->is_mtu_tried = true;
+        live->assoc->mtu_tried_at = seconds_of(now);
         alb_mtu_stop(live);
         return;
     }
@@ -129,9 +135,12 @@ static struct alb_mtu_search *begin_search(struct alb_assoc_live *live)
 
 void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
 {
-    const struct alb_assoc *assoc = live->assoc;
-    if (alb_likely(assoc->payload_max + GRAIN > assoc->payload_limit) || assoc->mtu_wait > 0)
+    struct alb_assoc *assoc = live->assoc;
+    if (alb_likely(assoc->payload_max + GRAIN > assoc->payload_limit))
         return;
+    if (assoc->is_mtu_tried && (uint8_t)(seconds_of(now) - assoc->mtu_tried_at) < WAIT_SECONDS)
+        return;
+    assoc->is_mtu_tried = false;
     struct alb_mtu_search *search = begin_search(live);
     if (search)
         try_next(search, now);
@@ -157,12 +166,7 @@ void alb_mtu_told(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t p
     set_size(assoc, payload_max);
     assoc->payload_limit = assoc->payload_max;
     assoc->is_mtu_told = true;
-    assoc->mtu_wait = 0;
-}
-
-void alb_mtu_age(struct alb_assoc *assoc)
-{
-    assoc->mtu_wait -= assoc->mtu_wait > 0;
+    assoc->is_mtu_tried = false;
 }
 
 // ---- PING and PONG --------------------------------------------------------------------------------------------------

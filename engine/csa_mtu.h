@@ -43,6 +43,4 @@ void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now);
 void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
 // Sends what is to be tried, in packets of its own. False: the batch is full.
 bool alb_mtu_send(struct alb_csa_packet *packet);
-// A second or so has passed.
-void alb_mtu_age(struct alb_assoc *assoc);
 void alb_mtu_stop(struct alb_assoc_live *live);

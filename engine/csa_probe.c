@@ -156,13 +156,13 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
         alb_wheel_arm(&engine->wheel, &deadline->timer, due);
         return;
     }
-    if (out->is_response && alb_csa_has_given_up_answers(csa)) {
-        give_up(out);
-        return;
-    }
     if (!alb_assoc_wake(engine, csa->assoc)) { // the pool is empty
         out->sent_at = now;
         alb_wheel_arm(&engine->wheel, &deadline->timer, due_at(out));
+        return;
+    }
+    if (out->is_response && alb_csa_has_given_up_answers(csa)) {
+        give_up(out);
         return;
     }
     alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, alb_assoc_rtt_ns(csa->assoc), now);

@@ -134,8 +134,9 @@ bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, c
 // Memory that an engine keeps per peer and per queue pair, without rings, whose sizes the program chooses, and without
 // what is in flight.
 struct alb_engine_state_sizes {
-    uint32_t association_idle_bytes;   // a peer with whom nothing is under way
-    uint32_t association_active_bytes; // one with whom something is, all paths in use both ways
+    uint32_t association_idle_bytes;    // a peer with whom nothing has been under way for some seconds
+    uint32_t association_resting_bytes; // one with whom nothing is, that remembers how it was
+    uint32_t association_active_bytes;  // one with whom something is, all paths in use both ways
     uint32_t qp_bytes;
 };
 

@@ -21,6 +21,7 @@ int alb_engine_state_sizes(const struct alb_engine_config *config, struct alb_en
     if (strcmp(config->transport, "rc") == 0) {
         *sizes = (struct alb_engine_state_sizes){
             .association_idle_bytes = sizeof(struct alb_peer),
+            .association_resting_bytes = sizeof(struct alb_peer),
             .association_active_bytes = sizeof(struct alb_peer),
             .qp_bytes = sizeof(struct alb_qp) + sizeof(struct alb_rc),
         };
@@ -33,6 +34,7 @@ int alb_engine_state_sizes(const struct alb_engine_config *config, struct alb_en
         paths_in *= 2;
     *sizes = (struct alb_engine_state_sizes){
         .association_idle_bytes = sizeof(struct alb_assoc),
+        .association_resting_bytes = (uint32_t)sizeof(struct alb_assoc) + alb_rest_cost_bytes(config),
         .association_active_bytes = (uint32_t)sizeof(struct alb_assoc) + block_bytes(sizeof(struct alb_assoc_live)) +
                                     block_bytes(alb_paths_out_bytes(config->path_max)) +
                                     block_bytes(paths_in * sizeof(struct alb_path_in)),

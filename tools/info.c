@@ -64,9 +64,9 @@ static json_t *state_of(const struct alb_engine_config *config)
 {
     struct alb_engine_state_sizes sizes = {0};
     alb_engine_state_sizes(config, &sizes);
-    return json_pack("{s:i, s:i, s:i}", "association_idle_bytes", (int)sizes.association_idle_bytes,
-                     "association_active_bytes", (int)sizes.association_active_bytes, "queue_pair_bytes",
-                     (int)sizes.qp_bytes);
+    return json_pack("{s:i, s:i, s:i, s:i}", "association_idle_bytes", (int)sizes.association_idle_bytes,
+                     "association_resting_bytes", (int)sizes.association_resting_bytes, "association_active_bytes",
+                     (int)sizes.association_active_bytes, "queue_pair_bytes", (int)sizes.qp_bytes);
 }
 
 static json_t *limits_of(const struct door_device *device, const struct alb_engine_config *config)

@@ -148,7 +148,7 @@ static void sweep__spares_what_is_in_use(void **state)
         csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 8);
         pair_settle(c->pair);
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
-        pair_pass(c->pair, 900 * MS);
+        pair_pass(c->pair, 45 * MS);
         assert_ptr_equal(csa_pair_live(c, 0), live);
     }
 }

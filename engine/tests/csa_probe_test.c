@@ -252,7 +252,7 @@ static void leave_the_window(void (*change)(struct alb_engine_config *config))
         pair_settle(c->pair);
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
-    assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
+    assert_int_equal(c->csa[0]->requests.inflight_bytes, 0);
     end(c);
 }
 

@@ -12,7 +12,8 @@ static void state_sizes__of_each_transport(void **state)
         alb_engine_config_default(&config);
         assert_int_equal(alb_engine_config_transport(&config, transports[i]), 0);
         assert_int_equal(alb_engine_state_sizes(&config, &sizes), 0);
-        assert_in_range(sizes.association_idle_bytes, 1, sizes.association_active_bytes);
+        assert_in_range(sizes.association_idle_bytes, 1, sizes.association_resting_bytes);
+        assert_in_range(sizes.association_resting_bytes, 1, sizes.association_active_bytes);
         assert_true(sizes.qp_bytes > 0);
         config.path_max = 64;
         assert_int_equal(alb_engine_state_sizes(&config, &more), 0);
@@ -22,7 +23,7 @@ static void state_sizes__of_each_transport(void **state)
 }
 
 // What the design promises.
-static void state_sizes__idle_associations_are_small(void **state)
+static void state_sizes__associations_without_data_in_flight_are_small(void **state)
 {
     struct alb_engine_config config;
     struct alb_engine_state_sizes sizes;
@@ -30,6 +31,7 @@ static void state_sizes__idle_associations_are_small(void **state)
     alb_engine_config_transport(&config, "csa");
     alb_engine_state_sizes(&config, &sizes);
     assert_in_range(sizes.association_idle_bytes, 1, 64);
+    assert_in_range(sizes.association_resting_bytes, sizes.association_idle_bytes + 1, 512);
 }
 
 static void state_sizes__no_such_transport(void **state)
@@ -45,7 +47,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(state_sizes__of_each_transport),
-        cmocka_unit_test(state_sizes__idle_associations_are_small),
+        cmocka_unit_test(state_sizes__associations_without_data_in_flight_are_small),
         cmocka_unit_test(state_sizes__no_such_transport),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,7 +182,9 @@ class Info(unittest.TestCase):
         for device in json.loads(albedo("info", "--json", "--state")[1])["devices"]:
             state = device["state"]
             self.assertGreater(state["association_idle_bytes"], 0)
-            self.assertGreaterEqual(state["association_active_bytes"], state["association_idle_bytes"])
+            self.assertGreaterEqual(state["association_resting_bytes"], state["association_idle_bytes"])
+            self.assertGreaterEqual(state["association_active_bytes"], state["association_resting_bytes"])
+            self.assertLessEqual(state["association_resting_bytes"], 512)
             self.assertGreater(state["queue_pair_bytes"], 0)
         self.assertIn("association_idle_bytes", albedo("info", "--state")[1])
         self.assertNotIn("association_idle_bytes", albedo("info")[1])
