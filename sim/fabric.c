@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/fabric.h"
 
-static uint64_t mix(uint64_t hash, const struct alb_endpoint *endpoint)
-{
-    for (uint32_t i = 0; i < sizeof(endpoint->addr.bytes); i++)
-        hash = (hash ^ endpoint->addr.bytes[i]) * 0x100000001b3ull; // FNV-1a
-    hash = (hash ^ (endpoint->port & 0xff)) * 0x100000001b3ull;
-    return (hash ^ (endpoint->port >> 8)) * 0x100000001b3ull;
-}
+#include "sim/ecmp.h"
 
 uint32_t alb_sim_fabric_lane_of(const struct alb_sim_fabric *fabric, const struct alb_sim_packet *packet)
 {
     uint32_t port = packet->source.port;
     if (fabric->spread == ALB_SIM_SPREAD_EXACT)
         return port < ALB_SIM_PATH_PORT ? 0 : (port - ALB_SIM_PATH_PORT) % fabric->count;
-    uint64_t hash = mix(mix(0xcbf29ce484222325ull ^ fabric->hash_seed, &packet->source), &packet->destination);
-    return (uint32_t)((hash ^ hash >> 32) * 0x9e3779b97f4a7c15ull >> 32) % fabric->count;
+    return alb_ecmp_pick(alb_ecmp_hash(&packet->source, &packet->destination), fabric->hash_seed, fabric->count);
 }
 
 static void pass_on(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)

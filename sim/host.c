@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/host.h"
 
+#include "sim/ecmp.h"
 #include "sim/network.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    BURSTS = 16,
-    SEGMENTS = 64,
-    IOVS = SEGMENTS * 8 + ALB_MAX_SGE,
-    SEGMENT_BYTES = 1024, // headers of what is gathered into one, and what is copied between them
-    HEADER_BYTES = ALB_ROCE_HEADER_MAX + 8,
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
@@ -29,27 +25,6 @@ void alb_sim_host_config_default(struct alb_sim_host_config *config, const struc
     config->engine.peer_max = 64;
     config->engine.csa_pool_bytes = 2 << 20;
     config->engine.csa_early_bytes_max = 1 << 20;
-}
-
-static void init_tx(struct alb_sim_host *host, uint32_t burst_segments_max)
-{
-    size_t bursts = BURSTS * sizeof(struct alb_burst);
-    size_t segments = SEGMENTS * sizeof(struct alb_segment);
-    size_t iovs = IOVS * sizeof(struct iovec);
-    host->tx_memory = calloc(1, iovs + bursts + segments + SEGMENTS * SEGMENT_BYTES);
-    alb_assert(host->tx_memory);
-    host->tx = (struct alb_tx){
-        .iov = (struct iovec *)host->tx_memory,
-        .bursts = (struct alb_burst *)(host->tx_memory + iovs),
-        .segments = (struct alb_segment *)(host->tx_memory + iovs + bursts),
-        .bytes = host->tx_memory + iovs + bursts + segments,
-        .iov_capacity = IOVS,
-        .burst_capacity = BURSTS,
-        .segment_capacity = SEGMENTS,
-        .bytes_capacity = SEGMENTS * SEGMENT_BYTES,
-        .burst_segments_max = burst_segments_max,
-        .burst_bytes_max = 65507,
-    };
 }
 
 static void on_wake(struct alb_sim_event *event, alb_sim_time now);
@@ -72,6 +47,9 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
         .port = (uint16_t)(ALB_ROCE_PORT + config->engine.slot),
         .is_csa = strcmp(config->engine.transport, "csa") == 0,
         .ahead_bytes = config->ahead_bytes,
+        .burst_segments_max = config->burst_segments_max,
+        .wake_at = ALB_SIM_NEVER,
+        .wake_due = ALB_SIM_NEVER,
     };
     alb_sim_memory_init(&host->memory);
     alb_sim_event_init(&host->wake, on_wake);
@@ -82,9 +60,6 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
     int error = create_engine(host);
     if (error)
         return error;
-    init_tx(host, config->burst_segments_max);
-    host->scratch = calloc(1, network->packets.packet_bytes_max);
-    alb_assert(host->scratch);
     host->number = network->host_count++;
     alb_list_push_back(&network->hosts, &host->link);
     return 0;
@@ -110,8 +85,6 @@ void alb_sim_host_fini(struct alb_sim_host *host)
 {
     alb_list_remove(&host->link);
     destroy_engine(host);
-    free(host->tx_memory);
-    free(host->scratch);
     free(host->icrc_peers);
 }
 
@@ -123,32 +96,79 @@ alb_time alb_sim_host_now(const struct alb_sim_host *host)
 // ---- sending
 // -----------------------------------------------------------------------------------------------------------
 
-static void copy_segment(struct alb_sim_packet *packet, const struct alb_tx *tx, const struct alb_segment *segment,
-                         bool with_payload)
+// True for headers, trailers and what was copied between them: what the engine wrote itself.
+static bool is_own(const struct alb_tx *tx, const struct iovec *iov)
 {
-    uint32_t count = with_payload ? segment->iov_count : 1;
-    packet->stored_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    const uint8_t *base = iov->iov_base;
+    return base >= tx->bytes && base < tx->bytes + tx->bytes_capacity;
+}
+
+static bool leaves_gaps(const struct alb_sim_network *network, const struct alb_segment *segment)
+{
+    uint32_t gaps = 0;
+    if (network->carries_payload)
+        return false;
+    for (uint32_t i = 0; i < segment->iov_count; i++)
+        gaps += !is_own(&network->tx, &network->tx.iov[segment->iov_first + i]);
+    return gaps <= ALB_SIM_GAPS_MAX;
+}
+
+static uint32_t bytes_to_store(const struct alb_tx *tx, const struct alb_segment *segment, bool with_gaps)
+{
+    uint32_t bytes = 0;
+    if (!with_gaps)
+        return segment->length;
+    for (uint32_t i = 0; i < segment->iov_count; i++)
+        if (is_own(tx, &tx->iov[segment->iov_first + i]))
+            bytes += (uint32_t)tx->iov[segment->iov_first + i].iov_len;
+    return bytes;
+}
+
+static struct alb_sim_packet *copy_segment(struct alb_sim_network *network, const struct alb_segment *segment)
+{
+    const struct alb_tx *tx = &network->tx;
+    bool with_gaps = leaves_gaps(network, segment);
+    struct alb_sim_packet *packet = alb_sim_packet_get_for(&network->packets, bytes_to_store(tx, segment, with_gaps));
+    uint32_t at = 0, stored = 0;
+    for (uint32_t i = 0; i < segment->iov_count; i++) {
         const struct iovec *iov = &tx->iov[segment->iov_first + i];
-        memcpy(packet->bytes + packet->stored_bytes, iov->iov_base, iov->iov_len);
-        packet->stored_bytes += (uint32_t)iov->iov_len;
+        uint32_t length = (uint32_t)iov->iov_len;
+        if (with_gaps && !is_own(tx, iov)) {
+            packet->gaps[packet->gap_count++] = (struct alb_sim_gap){at, length};
+        } else {
+            memcpy(packet->bytes + stored, iov->iov_base, length);
+            stored += length;
+        }
+        at += length;
     }
+    packet->stored_bytes = stored;
     packet->length = segment->length;
+    return packet;
+}
+
+// Of the host with that address: those of a cluster are 10.0.0.1 and up, in order.
+static uint32_t number_of(const struct alb_addr *addr)
+{
+    const uint8_t *bytes = addr->bytes;
+    if (!alb_addr_is_ipv4(addr) || bytes[12] != 10)
+        return ALB_SIM_NOWHERE;
+    return ((uint32_t)bytes[13] << 16 | (uint32_t)bytes[14] << 8 | bytes[15]) - 1;
 }
 
 static void send_segment(struct alb_sim_host *host, const struct alb_burst *burst, const struct alb_endpoint *source,
                          const struct alb_segment *segment, alb_sim_time now)
 {
     struct alb_sim_network *network = host->network;
-    struct alb_sim_packet *packet = alb_sim_packet_get(&network->packets);
     alb_assert(segment->length <= network->packets.packet_bytes_max);
+    struct alb_sim_packet *packet = copy_segment(network, segment);
     packet->source = *source;
     packet->destination = burst->peer;
     packet->path = burst->path;
     packet->traffic_class = burst->traffic_class;
     packet->is_cut = burst->fragment_bytes != 0;
     packet->hop_limit = burst->hop_limit ? burst->hop_limit : 64;
-    copy_segment(packet, &host->tx, segment, network->carries_payload);
+    packet->flow_hash = alb_ecmp_hash(source, &burst->peer);
+    packet->to = number_of(&burst->peer.addr);
     packet->wire_bytes =
         packet->length + FRAME_BYTES + (alb_addr_is_ipv4(&source->addr) ? IPV4_UDP_BYTES : IPV6_UDP_BYTES);
     alb_sim_network_note(network, now, host->number, packet->bytes, packet->stored_bytes);
@@ -166,25 +186,27 @@ static void send_burst(struct alb_sim_host *host, const struct alb_burst *burst,
     if (source.port == 0)
         source.port = burst->path ? (uint16_t)(ALB_SIM_PATH_PORT + burst->path) : host->port;
     if (host->network->carries_payload)
-        alb_icrc_seal(&host->sent_flow, &host->tx, burst, &source,
+        alb_icrc_seal(&host->sent_flow, &host->network->tx, burst, &source,
                       host->is_csa ? ALB_ICRC_IDENT_ONES : ALB_ICRC_IDENT_ZERO);
     for (uint32_t i = 0; i < burst->segment_count; i++)
-        send_segment(host, burst, &source, &host->tx.segments[burst->segment_first + i], now);
+        send_segment(host, burst, &source, &host->network->tx.segments[burst->segment_first + i], now);
 }
 
-static bool is_far_ahead(const struct alb_sim_host *host, alb_sim_time now)
+static bool is_far_ahead(const struct alb_sim_host *host)
 {
-    return host->out && host->ahead_bytes && alb_sim_link_queued_bytes(host->out, now) >= host->ahead_bytes;
+    return host->out && host->ahead_bytes && host->out->waiting_bytes >= host->ahead_bytes;
 }
 
 // True if the engine has nothing more to send now.
 static bool send_all(struct alb_sim_host *host, alb_sim_time now)
 {
-    while (!is_far_ahead(host, now)) {
-        if (alb_engine_tx(host->engine, &host->tx, alb_sim_to_ns(now)) == 0)
+    struct alb_tx *tx = &host->network->tx;
+    tx->burst_segments_max = host->burst_segments_max;
+    while (!is_far_ahead(host)) {
+        if (alb_engine_tx(host->engine, tx, alb_sim_to_ns(now)) == 0)
             return true;
-        for (uint32_t i = 0; i < host->tx.burst_count; i++)
-            send_burst(host, &host->tx.bursts[i], now);
+        for (uint32_t i = 0; i < tx->burst_count; i++)
+            send_burst(host, &tx->bursts[i], now);
     }
     return !alb_engine_wants_tx(host->engine);
 }
@@ -215,40 +237,69 @@ static void drain_events(struct alb_sim_host *host)
     }
 }
 
-static void schedule_wake(struct alb_sim_host *host, bool sent_all, alb_sim_time now)
+// The event is moved only to an earlier moment: most deadlines are put off before they are due.
+static void wake_at(struct alb_sim_host *host, alb_sim_time at)
 {
-    alb_sim_time at = alb_sim_from_ns(alb_engine_deadline(host->engine));
-    if (!sent_all) { // when the link has sent enough of what waits for it
-        alb_sim_time backlog = alb_sim_link_time_of(host->out, host->ahead_bytes);
-        at = ALB_MIN(at, ALB_MAX(host->out->free_at, now + backlog) - backlog);
-        at = ALB_MAX(at, now + 1);
+    host->wake_at = at;
+    bool is_scheduled = alb_sim_event_is_scheduled(&host->wake);
+    if (at == ALB_SIM_NEVER) {
+        alb_sim_queue_cancel(&host->network->queue, &host->wake);
+    } else if (!is_scheduled || at < host->wake_due) {
+        host->wake_due = at;
+        alb_sim_queue_schedule(&host->network->queue, &host->wake, at);
     }
-    alb_sim_queue_schedule(&host->network->queue, &host->wake, ALB_MAX(at, now));
 }
 
 static void run(struct alb_sim_host *host, alb_sim_time now)
 {
+    alb_time now_ns = alb_sim_to_ns(now);
+    host->is_running = true;
     host->memory.is_data_path = true;
-    alb_engine_bells(host->engine, alb_sim_to_ns(now));
-    if (alb_engine_deadline(host->engine) <= alb_sim_to_ns(now))
-        alb_engine_tick(host->engine, alb_sim_to_ns(now));
-    bool sent_all = send_all(host, now);
+    alb_engine_bells(host->engine, now_ns);
+    if (alb_engine_deadline(host->engine) <= now_ns)
+        alb_engine_tick(host->engine, now_ns);
+    host->waits_for_link = !send_all(host, now);
     host->memory.is_data_path = false;
+    host->is_running = false;
     drain_trace(host);
     drain_events(host);
-    schedule_wake(host, sent_all, now);
+    wake_at(host, ALB_MAX(alb_sim_from_ns(alb_engine_deadline(host->engine)), now));
     if (host->after)
         host->after(host, now);
 }
 
 static void on_wake(struct alb_sim_event *event, alb_sim_time now)
 {
-    run(ALB_CONTAINER_OF(event, struct alb_sim_host, wake), now);
+    struct alb_sim_host *host = ALB_CONTAINER_OF(event, struct alb_sim_host, wake);
+    if (host->wake_at > now)
+        wake_at(host, host->wake_at);
+    else
+        run(host, now);
 }
 
 void alb_sim_host_poke(struct alb_sim_host *host)
 {
     run(host, host->network->queue.now);
+}
+
+void alb_sim_host_ring(struct alb_sim_host *host)
+{
+    wake_at(host, host->network->queue.now);
+}
+
+// A packet has left the host's port: there may be room for what the engine holds back.
+static void on_departed(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    struct alb_sim_host *host = link->feeder;
+    if (host->waits_for_link && !host->is_running && link->waiting_bytes <= host->ahead_bytes / 2)
+        run(host, now);
+}
+
+void alb_sim_host_set_out(struct alb_sim_host *host, struct alb_sim_link *out)
+{
+    host->out = out;
+    out->feeder = host;
+    out->departed = on_departed;
 }
 
 // ---- receiving
@@ -278,13 +329,24 @@ static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *p
     return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &packet->source.addr), &identification, now);
 }
 
+// The packet with its gaps: what stood in them is zeros, unless nobody will look.
 static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_packet *packet)
 {
-    if (packet->stored_bytes == packet->length)
+    uint8_t *to = host->network->scratch;
+    const uint8_t *from = packet->bytes;
+    uint32_t at = 0;
+    if (packet->gap_count == 0)
         return packet->bytes;
-    memcpy(host->scratch, packet->bytes, packet->stored_bytes);
-    memset(host->scratch + packet->stored_bytes, 0, HEADER_BYTES); // of what longer headers have left there
-    return host->scratch;
+    for (uint32_t i = 0; i < packet->gap_count; i++) {
+        const struct alb_sim_gap *gap = &packet->gaps[i];
+        memcpy(to + at, from, gap->at - at);
+        from += gap->at - at;
+        if (!host->config.has_no_payload)
+            memset(to + gap->at, 0, gap->length);
+        at = gap->at + gap->length;
+    }
+    memcpy(to + at, from, packet->length - at);
+    return to;
 }
 
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)

@@ -38,12 +38,14 @@ struct alb_sim_host {
     struct alb_engine_config config; // of the engine
     struct alb_device_stats stats;
     struct alb_sim_memory memory;
-    struct alb_sim_link *out; // where its packets leave
+    struct alb_sim_link *out; // where its packets leave (alb_sim_host_set_out)
     struct alb_sim_event wake;
+    alb_sim_time wake_at;  // when the engine has to run; the event may come before, and then waits on
+    alb_sim_time wake_due; // of the event
     uint64_t ahead_bytes;
-    struct alb_tx tx;
-    uint8_t *tx_memory;
-    uint8_t *scratch; // a received packet whose payload is not carried
+    uint32_t burst_segments_max;
+    bool is_running;
+    bool waits_for_link; // the engine has more to send
     struct alb_icrc_flow sent_flow;
     struct alb_icrc_flow received_flow;
     struct alb_sim_icrc_peer *icrc_peers;
@@ -59,7 +61,7 @@ struct alb_sim_host {
 
 void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr);
 
-// The errno of alb_engine_create. Its link is given afterwards (out).
+// The errno of alb_engine_create. Its link is given afterwards.
 int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network,
                       const struct alb_sim_host_config *config);
 // Every object of its engine has been destroyed; asserts that no memory is left.
@@ -71,6 +73,10 @@ int alb_sim_host_restart(struct alb_sim_host *host);
 
 // Lets the engine run now: after posting, or a call that may have made something due.
 void alb_sim_host_poke(struct alb_sim_host *host);
+// The same within this moment, but not before the caller has returned: from callbacks.
+void alb_sim_host_ring(struct alb_sim_host *host);
+// Its packets leave by that link from now on.
+void alb_sim_host_set_out(struct alb_sim_host *host, struct alb_sim_link *out);
 
 // The engine's clock.
 alb_time alb_sim_host_now(const struct alb_sim_host *host);

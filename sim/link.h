@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Links: one direction between two nodes. A packet meets, in this order, the script, the faults, the queue (limit, ECN
-// mark), the wire (rate) and the way (delay).
+// Links: one direction between two nodes, with the port that feeds it. A packet meets, in this order, the script, the
+// faults (sim/link_fault.c), the queue (limit, ECN mark), the wire (rate, unless the far end has paused it or has given
+// no credit) and the way (delay).
 #pragma once
 
 #include "base/faults.h"
+#include "sim/event_queue.h"
 #include "sim/packet.h"
 #include "sim/script.h"
 
-// Whatever packets can arrive at: a host, a fabric. The packet is the node's from then on.
+// Whatever packets can arrive at: a host, a switch, a fabric. The packet is the node's from then on.
 struct alb_sim_node {
     void (*receive)(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
 };
@@ -15,11 +17,14 @@ struct alb_sim_node {
 struct alb_sim_link_config {
     uint64_t bits_per_s; // 0: no limit, and then no queue either
     alb_sim_time delay;
-    uint64_t queue_bytes_max;   // 0: no limit
-    uint64_t mark_above_bytes;  // packets that find more in the queue are marked; 0: none
+    uint64_t queue_bytes_max; // 0: no limit
+    // Packets that find more than that in the queue are marked; up to mark_always_bytes by chance, which grows to
+    // mark_per_million there. 0: none, and mark_always_bytes 0: without chance.
+    uint64_t mark_above_bytes, mark_always_bytes;
+    uint32_t mark_per_million;
     uint32_t payload_bytes_max; // longer ones (UDP payload) are lost without a word; 0: no limit
     struct alb_faults_spec faults;
-    uint64_t faults_seed;
+    uint64_t faults_seed; // and of the marks
 };
 
 struct alb_sim_link_stats {
@@ -27,21 +32,48 @@ struct alb_sim_link_stats {
     uint64_t lost, overflowed; // by fault, script or death; by the queue's limit
     uint64_t too_long;
     uint64_t marked, duplicated, corrupted;
+    uint64_t trimmed;
     uint64_t queue_bytes_peak;
+    uint64_t pauses;
+    alb_sim_time held_up; // for pause or want of credit, though something waited
+};
+
+// In the order they leave.
+struct alb_sim_line {
+    struct alb_sim_packet *first, *last;
 };
 
 struct alb_sim_link {
+    // What every packet needs.
+    struct alb_sim_event turn; // of what waits first: when the wire is free
     struct alb_sim_queue *queue;
-    struct alb_sim_packet_pool *pool;
     struct alb_sim_node *to;
-    struct alb_sim_link_config config;
-    struct alb_faults faults;
-    struct alb_sim_script script;
-    struct alb_list held;   // packets that later ones pass
-    struct alb_list queued; // packets that have not arrived, in the order they leave
-    bool is_dead;
-    alb_sim_time free_at; // when the wire has sent all that is queued
+    struct alb_sim_line urgent, waiting;
+    alb_sim_time busy_until; // the wire, with what has left
+    uint64_t ps_per_byte;    // 0: not a whole number
+    alb_sim_time delay;      // config's
+    uint64_t waiting_bytes;  // in both lines
+    bool is_plain;           // nothing but queue, wire and way
+    bool is_paused;
+    bool has_credit_limit;
+    uint32_t number;             // in a cluster
+    uint32_t from_port, to_port; // of the switches at its ends
+    int64_t credit_bytes;
+    // Who feeds it hears of each packet that leaves the queue, or is lost before it; may be NULL.
+    void (*departed)(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);
+    void *feeder;
+    uint64_t urgent_bytes;
+
     struct alb_sim_link_stats stats;
+    struct alb_sim_packet_pool *pool;
+    struct alb_sim_packet *on_wire; // while the wire is busy: the one that left last
+    alb_sim_time held_since;        // ALB_SIM_NEVER: it is not held up
+    struct alb_sim_link_config config;
+    struct alb_prng prng; // of the marks
+    struct alb_faults faults;
+    struct alb_sim_script *script; // NULL: none yet
+    struct alb_list held;          // packets that later ones pass
+    bool is_dead;
     // If set, sees every packet that is given to the link, before anything happens to it.
     void (*tap)(void *context, const struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now);
     void *tap_context;
@@ -49,7 +81,7 @@ struct alb_sim_link {
 
 void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, struct alb_sim_packet_pool *pool,
                        struct alb_sim_node *to, const struct alb_sim_link_config *config);
-// Packets that it holds back are forgotten; those on the wire are the network's to wait for.
+// Packets that wait or are held back are forgotten; those on the wire are the network's to wait for.
 void alb_sim_link_fini(struct alb_sim_link *link);
 // Other faults from now on; what is held back goes on as it would have.
 void alb_sim_link_set_faults(struct alb_sim_link *link, const struct alb_faults_spec *faults, uint64_t seed);
@@ -61,9 +93,24 @@ void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay);
 void alb_sim_link_set_payload_max(struct alb_sim_link *link, uint32_t payload_bytes_max);
 // A dead link loses what it is given, and what would arrive while it is dead.
 void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead);
+// The rules that its packets meet.
+struct alb_sim_script *alb_sim_link_script(struct alb_sim_link *link);
+// If set, sees every packet that is given to the link, before anything happens to it.
+void alb_sim_link_set_tap(struct alb_sim_link *link,
+                          void (*tap)(void *context, const struct alb_sim_link *link,
+                                      const struct alb_sim_packet *packet, alb_sim_time now),
+                          void *context);
 
 // Sends a packet, which is the link's from then on.
 void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);
+// Puts a packet that has met script and faults into the queue: sim/link_fault.c's.
+void alb_sim_link_enqueue(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);
+
+// The far end pauses it, or lets it go on: the packet on the wire leaves, no other.
+void alb_sim_link_set_paused(struct alb_sim_link *link, bool is_paused, alb_sim_time now);
+// From now on nothing leaves beyond the credit that the far end has given.
+void alb_sim_link_limit_credit(struct alb_sim_link *link, uint64_t bytes);
+void alb_sim_link_add_credit(struct alb_sim_link *link, uint64_t bytes, alb_sim_time now);
 
 // Bytes that wait for the wire or are on their way into it.
 uint64_t alb_sim_link_queued_bytes(const struct alb_sim_link *link, alb_sim_time now);

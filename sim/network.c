@@ -3,11 +3,37 @@
 
 #include "wire/roce.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     PACKET_BYTES_MAX = ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + 8,
+    SCRATCH_BYTES = 65536, // the longest packet that can be
+    BURSTS = 16,
+    SEGMENTS = 64,
+    IOVS = SEGMENTS * 8 + ALB_MAX_SGE,
+    SEGMENT_BYTES = 1024, // headers of what is gathered into one, and what is copied between them
 };
+
+static void init_tx(struct alb_sim_network *network)
+{
+    size_t bursts = BURSTS * sizeof(struct alb_burst);
+    size_t segments = SEGMENTS * sizeof(struct alb_segment);
+    size_t iovs = IOVS * sizeof(struct iovec);
+    network->tx_memory = calloc(1, iovs + bursts + segments + SEGMENTS * SEGMENT_BYTES);
+    alb_assert(network->tx_memory);
+    network->tx = (struct alb_tx){
+        .iov = (struct iovec *)network->tx_memory,
+        .bursts = (struct alb_burst *)(network->tx_memory + iovs),
+        .segments = (struct alb_segment *)(network->tx_memory + iovs + bursts),
+        .bytes = network->tx_memory + iovs + bursts + segments,
+        .iov_capacity = IOVS,
+        .burst_capacity = BURSTS,
+        .segment_capacity = SEGMENTS,
+        .bytes_capacity = SEGMENTS * SEGMENT_BYTES,
+        .burst_bytes_max = 65507,
+    };
+}
 
 void alb_sim_network_init(struct alb_sim_network *network, uint64_t seed, bool carries_payload)
 {
@@ -16,6 +42,9 @@ void alb_sim_network_init(struct alb_sim_network *network, uint64_t seed, bool c
     alb_sim_packet_pool_init(&network->packets, PACKET_BYTES_MAX);
     alb_prng_init(&network->prng, seed);
     alb_list_init(&network->hosts);
+    init_tx(network);
+    network->scratch = calloc(1, SCRATCH_BYTES);
+    alb_assert(network->scratch);
 }
 
 void alb_sim_network_set_packet_max(struct alb_sim_network *network, uint32_t bytes)
@@ -29,6 +58,8 @@ void alb_sim_network_fini(struct alb_sim_network *network)
     alb_assert(alb_list_is_empty(&network->hosts));
     alb_sim_queue_fini(&network->queue);
     alb_sim_packet_pool_fini(&network->packets);
+    free(network->tx_memory);
+    free(network->scratch);
 }
 
 void alb_sim_network_link(struct alb_sim_network *network, struct alb_sim_link *link, struct alb_sim_node *to,
@@ -64,11 +95,18 @@ void alb_sim_network_note(struct alb_sim_network *network, uint64_t at, uint64_t
                           uint32_t length)
 {
     const uint8_t *from = bytes;
-    mix(&network->trace_hash, at);
-    mix(&network->trace_hash, what << 32 | length);
-    for (; length > 0; length -= ALB_MIN(length, 8u), from += 8) {
-        uint64_t word = 0;
-        memcpy(&word, from, ALB_MIN(length, 8u));
-        mix(&network->trace_hash, word);
+    uint64_t hash = network->trace_hash;
+    mix(&hash, at);
+    mix(&hash, what << 32 | length);
+    for (; length >= 8; length -= 8, from += 8) {
+        uint64_t word;
+        memcpy(&word, from, 8);
+        mix(&hash, word);
     }
+    if (length > 0) {
+        uint64_t word = 0;
+        memcpy(&word, from, length);
+        mix(&hash, word);
+    }
+    network->trace_hash = hash;
 }

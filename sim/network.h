@@ -13,9 +13,13 @@ struct alb_sim_network {
     struct alb_list hosts;
     uint32_t host_count; // made so far
     // True: packets carry their bytes, sealed with the ICRC and checked on arrival; every test of correctness sets it.
-    // False: headers only, and received payload is zeros.
+    // False: headers only. Received payload is zeros then, or is not written at all if the engine knows of it
+    // (has_no_payload).
     bool carries_payload;
-    uint64_t trace_hash; // of every packet sent and every trace record
+    uint64_t trace_hash; // of every packet sent or received and every trace record
+    struct alb_tx tx;    // what the engine that runs fills
+    uint8_t *tx_memory;
+    uint8_t *scratch; // a received packet whose payload is not carried
 };
 
 void alb_sim_network_init(struct alb_sim_network *network, uint64_t seed, bool carries_payload);

@@ -4,57 +4,85 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    SMALL_BYTES = 256, // room that headers mostly find enough
+    SMALL_COUNT = 64,  // packets of a chunk
+    ALIGNMENT = 64,
+};
+
 void alb_sim_packet_pool_init(struct alb_sim_packet_pool *pool, uint32_t packet_bytes_max)
 {
-    alb_list_init(&pool->free);
-    alb_list_init(&pool->all);
-    pool->packet_bytes_max = packet_bytes_max;
-    pool->outstanding = 0;
+    *pool = (struct alb_sim_packet_pool){.packet_bytes_max = packet_bytes_max};
 }
 
 void alb_sim_packet_pool_fini(struct alb_sim_packet_pool *pool)
 {
-    struct alb_list *node;
-    while ((node = alb_list_pop(&pool->all)))
-        free(ALB_LIST_ENTRY(node, struct alb_sim_packet, all));
+    while (pool->chunks) {
+        void *chunk = pool->chunks;
+        memcpy(&pool->chunks, chunk, sizeof(pool->chunks));
+        free(chunk);
+    }
+    pool->free_small = pool->free_large = NULL;
 }
 
-static struct alb_sim_packet *new_packet(struct alb_sim_packet_pool *pool)
+static void add_chunk(struct alb_sim_packet_pool *pool, uint32_t count, uint32_t room_bytes, bool is_small)
 {
-    struct alb_sim_packet *packet = malloc(sizeof(*packet) + pool->packet_bytes_max);
-    alb_assert(packet);
-    alb_list_init(&packet->link);
-    alb_list_push_back(&pool->all, &packet->all);
-    return packet;
+    size_t each = (sizeof(struct alb_sim_packet) + room_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    uint8_t *chunk = aligned_alloc(ALIGNMENT, ALIGNMENT + count * each);
+    alb_assert(chunk);
+    memcpy(chunk, &pool->chunks, sizeof(pool->chunks));
+    pool->chunks = chunk;
+    pool->memory_bytes += ALIGNMENT + count * each;
+    struct alb_sim_packet **head = is_small ? &pool->free_small : &pool->free_large;
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_sim_packet *packet = (struct alb_sim_packet *)(chunk + ALIGNMENT + i * each);
+        alb_list_init(&packet->link);
+        packet->is_small = is_small;
+        packet->next = *head;
+        *head = packet;
+    }
 }
 
-struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool)
+struct alb_sim_packet *alb_sim_packet_get_for(struct alb_sim_packet_pool *pool, uint32_t bytes)
 {
-    struct alb_list *node = alb_list_pop(&pool->free);
-    struct alb_sim_packet *packet = node ? ALB_LIST_ENTRY(node, struct alb_sim_packet, link) : new_packet(pool);
+    bool is_small = bytes <= SMALL_BYTES;
+    struct alb_sim_packet **head = is_small ? &pool->free_small : &pool->free_large;
+    alb_assert(bytes <= ALB_MAX(pool->packet_bytes_max, (uint32_t)SMALL_BYTES));
+    if (!*head)
+        add_chunk(pool, is_small ? SMALL_COUNT : 1, is_small ? SMALL_BYTES : pool->packet_bytes_max, is_small);
+    struct alb_sim_packet *packet = *head;
+    *head = packet->next;
     alb_sim_event_init(&packet->event, NULL);
-    packet->on = NULL;
-    packet->is_corrupt = packet->is_cut = false;
+    packet->next = NULL;
+    packet->on = packet->from = NULL;
+    packet->flow_hash = 0;
+    packet->to = ALB_SIM_NOWHERE;
+    packet->is_corrupt = packet->is_cut = packet->is_trimmed = packet->in_headroom = false;
+    packet->gap_count = 0;
     packet->pass = 0;
     packet->delay = 0;
-    packet->gone_at = 0;
     pool->outstanding++;
     return packet;
 }
 
 void alb_sim_packet_put(struct alb_sim_packet_pool *pool, struct alb_sim_packet *packet)
 {
+    struct alb_sim_packet **head = packet->is_small ? &pool->free_small : &pool->free_large;
     alb_assert(!alb_sim_event_is_scheduled(&packet->event));
     alb_list_remove(&packet->link);
-    alb_list_push_front(&pool->free, &packet->link);
+    packet->next = *head;
+    *head = packet;
     pool->outstanding--;
 }
 
 struct alb_sim_packet *alb_sim_packet_copy(struct alb_sim_packet_pool *pool, const struct alb_sim_packet *packet)
 {
-    struct alb_sim_packet *copy = alb_sim_packet_get(pool);
+    struct alb_sim_packet *copy = alb_sim_packet_get_for(pool, packet->is_small ? 0 : pool->packet_bytes_max);
+    bool is_small = copy->is_small;
     size_t from = offsetof(struct alb_sim_packet, on);
     memcpy((char *)copy + from, (const char *)packet + from, offsetof(struct alb_sim_packet, bytes) - from);
     memcpy(copy->bytes, packet->bytes, packet->stored_bytes);
+    alb_list_init(&copy->link);
+    copy->is_small = is_small;
     return copy;
 }

@@ -4,42 +4,64 @@
 
 #include "base/addr.h"
 #include "base/list.h"
-#include "sim/event_queue.h"
+#include "sim/event_heap.h"
 
 struct alb_sim_link;
 
 #define ALB_SIM_PATH_PORT 49152 // path p of a host has this source port + p; but path 0 has the engine's own port
+#define ALB_SIM_GAPS_MAX  4
+#define ALB_SIM_NOWHERE   UINT32_MAX
+
+// A stretch of the UDP payload that is not carried.
+struct alb_sim_gap {
+    uint32_t at, length;
+};
 
 struct alb_sim_packet {
-    struct alb_sim_event event; // what happens to it next: let go, arrives
-    struct alb_list link;       // in the pool, among those that a link holds back, or among those in its queue
-    struct alb_list all;        // among all packets of the pool
-    struct alb_sim_link *on;    // the link it is travelling
-    struct alb_endpoint source, destination;
+    // What every hop looks at: one cache line.
+    struct alb_sim_event event;  // what happens to it next: let go, arrives
+    struct alb_sim_packet *next; // in a link's queue, or in the pool
+    struct alb_sim_link *on;     // the link it is travelling
+    struct alb_sim_link *from;   // the one it came by to the switch that holds it
+    uint32_t wire_bytes;         // what it takes on a link: with UDP, IP and frame
+    uint32_t flow_hash;          // of addresses and ports: the same for all packets of a path
+    uint32_t to;                 // number of the host it is for, in a cluster; ALB_SIM_NOWHERE: none
     uint16_t path;
     uint8_t traffic_class; // DSCP and ECN
     uint8_t hop_limit;
-    uint32_t wire_bytes;   // what it takes on a link: with UDP, IP and frame
+    bool is_cut;      // travels in fragments, so that links carry it whatever its length
+    bool is_corrupt;  // damaged on the way (when payload is not carried, nothing else would tell)
+    bool is_trimmed;  // a switch has cut its payload off: it goes before others
+    bool in_headroom; // of the switch that holds it, rather than in its shared buffer
+
+    struct alb_endpoint source, destination;
+    struct alb_list link;  // among those that a link holds back
     uint32_t length;       // of the UDP payload
-    uint32_t stored_bytes; // of it in bytes[]: all, or the headers if payload is not carried
-    bool is_cut;           // travels in fragments, so that links carry it whatever its length
-    bool is_corrupt;       // damaged on the way (when payload is not carried, nothing else would tell)
-    uint32_t pass;         // later packets that must go on before it is let go
-    alb_sim_time delay;    // and then it waits for so long
-    alb_sim_time gone_at;  // when its last bit has left the link's queue
+    uint32_t stored_bytes; // of it in bytes[]: all, or what lies between the gaps
+    uint32_t gap_count;
+    struct alb_sim_gap gaps[ALB_SIM_GAPS_MAX];
+    uint32_t pass;      // later packets that must go on before it is let go
+    alb_sim_time delay; // and then it waits for so long
+    bool is_small;      // has room for headers only
     uint8_t bytes[];
 };
 
 struct alb_sim_packet_pool {
-    struct alb_list free, all; // struct alb_sim_packet; each has room for as much
+    struct alb_sim_packet *free_small, *free_large;
+    void *chunks; // of memory, each begins with a pointer to the next
     uint32_t packet_bytes_max;
     uint64_t outstanding;
+    uint64_t memory_bytes;
 };
 
 void alb_sim_packet_pool_init(struct alb_sim_packet_pool *pool, uint32_t packet_bytes_max);
 // Ends packets on their way too: their events must not fire any more.
 void alb_sim_packet_pool_fini(struct alb_sim_packet_pool *pool);
-// Contents are what they were.
-struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool);
+// Contents are what they were. With room for so many bytes.
+struct alb_sim_packet *alb_sim_packet_get_for(struct alb_sim_packet_pool *pool, uint32_t bytes);
+static inline struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool)
+{
+    return alb_sim_packet_get_for(pool, pool->packet_bytes_max);
+}
 void alb_sim_packet_put(struct alb_sim_packet_pool *pool, struct alb_sim_packet *packet);
 struct alb_sim_packet *alb_sim_packet_copy(struct alb_sim_packet_pool *pool, const struct alb_sim_packet *packet);

@@ -30,7 +30,7 @@ static void init_way(struct alb_sim_pair *pair, const struct alb_sim_pair_config
         to = &pair->fabric[side].node;
     }
     alb_sim_network_link(network, &pair->out[side], to, &config->out[side]);
-    pair->host[side].out = &pair->out[side];
+    alb_sim_host_set_out(&pair->host[side], &pair->out[side]);
 }
 
 int alb_sim_pair_init(struct alb_sim_pair *pair, const struct alb_sim_pair_config *config)

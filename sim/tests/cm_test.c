@@ -166,7 +166,7 @@ static void expect_whole_life(const struct net *net)
 static void rule(struct net *net, int side, uint32_t nth, uint32_t times, enum alb_sim_action action)
 {
     struct alb_sim_rule rule = {.from = nth, .times = times, .action = action};
-    alb_sim_script_add(&net->pair.out[side].script, &rule);
+    alb_sim_script_add(alb_sim_link_script(&net->pair.out[side]), &rule);
 }
 
 // Each message of the exchange, on either way, meets each mishap, whoever parts first.

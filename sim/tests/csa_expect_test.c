@@ -83,8 +83,8 @@ static alb_time time_of_lost(uint32_t length, bool is_announced)
     lose_next_to(0, segments);
     post(w, &w->a, (struct work){ALB_WR_SEND, 7, 0, length});
     run_idle(w);
-    assert_true(alb_sim_script_is_done(&w->pair.out[A].script));
-    alb_sim_script_clear(&w->pair.out[A].script);
+    assert_true(alb_sim_script_is_done(alb_sim_link_script(&w->pair.out[A])));
+    alb_sim_script_clear(alb_sim_link_script(&w->pair.out[A]));
     expect_wc(w->a.cq, 7, ALB_WC_SUCCESS);
     expect_wc_as(w->b.recv_cq, 9, ALB_WC_SUCCESS, &wc);
     expect_copied(&w->a, 0, &w->b, 64 * KB, length);

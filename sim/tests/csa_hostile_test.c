@@ -63,8 +63,7 @@ static struct bench *new_bench(void)
     alb_prng_init(&bench->prng, 4);
     bench->gate.receive = let_through;
     bench->w->pair.out[B].to = &bench->gate;
-    bench->w->pair.out[A].tap = record;
-    bench->w->pair.out[A].tap_context = bench;
+    alb_sim_link_set_tap(&bench->w->pair.out[A], record, bench);
     return bench;
 }
 
@@ -186,7 +185,7 @@ static void begin(struct bench *bench)
 {
     work_once(bench, 1);
     work_once(bench, 11);
-    bench->w->pair.out[A].tap = NULL;
+    alb_sim_link_set_tap(&bench->w->pair.out[A], NULL, NULL);
     assert_true(bench->tape.count > 20);
     fill(&bench->w->b, 77); // what is written again would show
     remember(bench);
@@ -292,7 +291,7 @@ static struct alb_sim_packet *forged(struct bench *bench)
 static void forged_by_strangers__no_effect(void **state)
 {
     struct bench *bench = new_bench();
-    bench->w->pair.out[A].tap = NULL;
+    alb_sim_link_set_tap(&bench->w->pair.out[A], NULL, NULL);
     remember(bench);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct alb_sim_packet *packet = forged(bench);

@@ -76,8 +76,8 @@ static alb_sim_time round_trip(struct bench *bench)
 {
     alb_sim_time queue = 0, now = now_of(bench->w);
     for (uint32_t i = 0; i < LANES; i++) {
-        alb_sim_time free_at = bench->w->pair.fabric[A].lanes[i].free_at;
-        queue = ALB_MAX(queue, free_at > now ? free_at - now : 0);
+        const struct alb_sim_link *lane = &bench->w->pair.fabric[A].lanes[i];
+        queue = ALB_MAX(queue, alb_sim_link_time_of(lane, alb_sim_link_queued_bytes(lane, now)));
     }
     return 2 * lane_delay + queue;
 }

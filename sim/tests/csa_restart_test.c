@@ -122,7 +122,7 @@ static void old_packets_come_late__have_no_effect(void **state)
         stage_on(w, &w->a, w->a.qp, (struct work){ALB_WR_ATOMIC_FETCH_AND_ADD, 5, 0, 8, 96 * KB, .compare_add = 1});
         alb_sim_host_poke(w->a.host);
         run_for(w, ALB_SIM_US(20));
-        alb_sim_script_clear(&w->pair.out[A].script);
+        alb_sim_script_clear(alb_sim_link_script(&w->pair.out[A]));
         if (side == 0)
             world_restart(w, &w->a);
         else

@@ -101,8 +101,8 @@ static void do_run(struct run *run)
     run->work.to = 128 * KB;
     post(w, &w->a, run->work);
     run_idle(w);
-    assert_true(alb_sim_script_is_done(&w->pair.out[A].script));
-    assert_true(alb_sim_script_is_done(&w->pair.out[B].script));
+    assert_true(alb_sim_script_is_done(alb_sim_link_script(&w->pair.out[A])));
+    assert_true(alb_sim_script_is_done(alb_sim_link_script(&w->pair.out[B])));
     expect_wc_as(w->a.cq, 7, ALB_WC_SUCCESS, &wc);
     run->received = run->completed = wc.timestamp;
     if (takes_receive(run->work.opcode)) {

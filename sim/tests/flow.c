@@ -33,8 +33,7 @@ static void fill(struct flow *flow)
         return;
     alb_qp_send_commit(flow->qp);
     alb_engine_bell_ring(flow->qp);
-    struct alb_sim_queue *queue = &flow->host->network->queue;
-    alb_sim_queue_schedule(queue, &flow->host->wake, queue->now);
+    alb_sim_host_ring(flow->host);
 }
 
 static void go_on(struct alb_sim_host *host, alb_sim_time now)

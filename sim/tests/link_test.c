@@ -114,8 +114,8 @@ static void script__drops_swaps_doubles_delays_marks_and_damages(void **state)
         {.from = 9, .action = ALB_SIM_CORRUPT, .amount = 3},
     };
     for (uint32_t i = 0; i < ALB_COUNT(rules); i++)
-        alb_sim_script_add(&b.link.script, &rules[i]);
-    assert_false(alb_sim_script_is_done(&b.link.script));
+        alb_sim_script_add(alb_sim_link_script(&b.link), &rules[i]);
+    assert_false(alb_sim_script_is_done(alb_sim_link_script(&b.link)));
     for (uint32_t i = 1; i <= 9; i++)
         send(&b, i, 100);
     drain(&b);
@@ -127,7 +127,7 @@ static void script__drops_swaps_doubles_delays_marks_and_damages(void **state)
     assert_int_equal(b.arrivals[6].traffic_class, ALB_ECN_CE);
     assert_true(b.arrivals[7].is_corrupt);
     assert_int_equal(b.arrivals[8].at, 110);
-    assert_true(alb_sim_script_is_done(&b.link.script));
+    assert_true(alb_sim_script_is_done(alb_sim_link_script(&b.link)));
     bench_fini(&b);
 }
 
@@ -135,7 +135,7 @@ static void script__nobody_follows__the_held_packet_goes_on_by_itself(void **sta
 {
     struct bench b;
     bench_init(&b, &(struct alb_sim_link_config){.delay = 10});
-    alb_sim_script_add(&b.link.script, &(struct alb_sim_rule){.action = ALB_SIM_SWAP});
+    alb_sim_script_add(alb_sim_link_script(&b.link), &(struct alb_sim_rule){.action = ALB_SIM_SWAP});
     send(&b, 1, 100);
     drain(&b);
     assert_int_equal(b.count, 1);
@@ -147,11 +147,13 @@ static void script__times_and_all(void **state)
 {
     struct bench b;
     bench_init(&b, &(struct alb_sim_link_config){0});
-    alb_sim_script_add(&b.link.script, &(struct alb_sim_rule){.from = 3, .times = 2, .action = ALB_SIM_DROP});
+    alb_sim_script_add(alb_sim_link_script(&b.link),
+                       &(struct alb_sim_rule){.from = 3, .times = 2, .action = ALB_SIM_DROP});
     for (uint32_t i = 1; i <= 6; i++)
         send(&b, i, 100);
-    alb_sim_script_clear(&b.link.script);
-    alb_sim_script_add(&b.link.script, &(struct alb_sim_rule){.times = UINT32_MAX, .action = ALB_SIM_DROP});
+    alb_sim_script_clear(alb_sim_link_script(&b.link));
+    alb_sim_script_add(alb_sim_link_script(&b.link),
+                       &(struct alb_sim_rule){.times = UINT32_MAX, .action = ALB_SIM_DROP});
     for (uint32_t i = 7; i <= 9; i++)
         send(&b, i, 100);
     drain(&b);

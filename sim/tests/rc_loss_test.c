@@ -253,7 +253,7 @@ static void read_with_answer_lost(uint8_t opcode, alb_sim_time limit)
     assert_int_equal(wc.byte_len, 4 * KB);
     assert_int_equal(wc.timestamp * 1000, limit);
     expect_copied(&w->b, 64 * KB, &w->a, 0, 4 * KB);
-    assert_true(alb_sim_script_is_done(&w->pair.out[ALB_SIM_B].script));
+    assert_true(alb_sim_script_is_done(alb_sim_link_script(&w->pair.out[ALB_SIM_B])));
     world_free(w);
 }
 

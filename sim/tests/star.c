@@ -29,7 +29,7 @@ static void add_host(struct star *star, uint32_t i)
     alb_assert(alb_sim_host_init(&h->host, &star->network, &config) == 0);
     alb_sim_network_link(&star->network, &h->up, &star->node, &star->config.up);
     alb_sim_network_link(&star->network, &h->down, &h->host.node, &star->config.down);
-    h->host.out = &h->up;
+    alb_sim_host_set_out(&h->host, &h->up);
     h->memory = aligned_alloc(64, STAR_MEMORY);
     memset(h->memory, (int)i + 1, STAR_MEMORY);
     alb_assert(alb_pd_create(h->host.engine, &h->pd) == 0);

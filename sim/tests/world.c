@@ -142,8 +142,7 @@ static void end_init(struct end *end, enum alb_sim_side side, struct alb_sim_hos
     end->frames = calloc(FRAMES_MAX, sizeof(*end->frames));
     fill(end, (uint32_t)side);
     create_objects(end, side, options);
-    host->out->tap = tap;
-    host->out->tap_context = end;
+    alb_sim_link_set_tap(host->out, tap, end);
 }
 
 static void destroy_objects(struct end *end)
@@ -281,12 +280,12 @@ void connect_qps(struct world *world, struct alb_qp *a, struct alb_qp *b)
 
 void on_way_to_b(struct world *world, struct alb_sim_rule rule)
 {
-    alb_sim_script_add(&world->pair.out[ALB_SIM_A].script, &rule);
+    alb_sim_script_add(alb_sim_link_script(&world->pair.out[ALB_SIM_A]), &rule);
 }
 
 void on_way_to_a(struct world *world, struct alb_sim_rule rule)
 {
-    alb_sim_script_add(&world->pair.out[ALB_SIM_B].script, &rule);
+    alb_sim_script_add(alb_sim_link_script(&world->pair.out[ALB_SIM_B]), &rule);
 }
 
 // ---- work
