@@ -235,7 +235,7 @@ struct alb_stream_in {
     struct alb_list open_link;   // it misses something
     bool is_response;
     bool is_open;     // a message has begun and has not ended
-    bool waits_rnr;   // the next message needs a receive
+    bool waits_rnr;   // for a receive, or for memory that a transaction has
     bool has_dropped; // something that came before its turn, and has said so
     bool is_overdue;  // the next report says so
     bool owes_nak;    // and has still to say so
@@ -374,7 +374,7 @@ void alb_stream_in_init(struct alb_stream_in *in, struct alb_csa *csa, bool is_r
 void alb_stream_in_begin(struct alb_stream_in *in, alb_psn first);
 void alb_stream_in_stop(struct alb_stream_in *in);
 enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now);
-// Tries again what waited for a receive.
+// Tries again what waited for a receive, or for a transaction to end.
 void alb_stream_in_retry(struct alb_stream_in *in, alb_time now);
 // The peer says that it has sent everything before next.
 void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now);

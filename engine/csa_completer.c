@@ -185,6 +185,7 @@ static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
         csa->rnr_retries_left--;
     }
     csa->is_waiting_rnr = true;
+    csa->requests.probes = 0; // that was an answer
     alb_stream_out_uncharge(&csa->requests);
     alb_wheel_arm(&qp->engine->wheel, &csa->rnr_timer.timer, now + wait_ns);
 }

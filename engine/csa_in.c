@@ -217,6 +217,14 @@ static bool contradicts_others(const struct alb_stream_in *in, alb_psn first)
     return first != in->first && alb_psn_is_before(first, in->past);
 }
 
+// Something before it could not be placed, since a transaction has the memory: what comes behind does not overtake it.
+static bool is_behind_waiting(const struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    if (alb_likely(!in->waits_rnr) || alb_list_is_empty(&in->early))
+        return false;
+    return alb_psn_is_before(ALB_LIST_ENTRY(in->early.next, struct alb_early, link)->segment.psn, segment->psn);
+}
+
 // Takes a segment if it is its turn.
 static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
 {
@@ -224,7 +232,7 @@ static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *s
     bool is_last = segment->flags & ALB_CSA_LAST;
     if (contradicts_others(in, first))
         return refuse(in, ALB_OUTCOME_INVALID_REQUEST, segment->psn, now);
-    if (first != (in->is_open ? in->first : in->cumulative))
+    if (first != (in->is_open ? in->first : in->cumulative) || is_behind_waiting(in, segment))
         return NOT_YET;
     if (!in->is_open) {
         if (is_last && segment->index > 0) // more of it must come before, and tells the same
@@ -254,10 +262,16 @@ static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *s
 
 // ---- progress -------------------------------------------------------------------------------------------------------
 
-// Everything before the open message's last segment that is held is placed; so is the whole of what has ended.
+// Everything before the open message's last segment that is held and does not wait is placed; so is the whole of what
+// has ended.
 static void move_cumulative(struct alb_stream_in *in)
 {
     alb_psn limit = in->is_open ? alb_psn_add(in->past, -1) : in->past;
+    if (!alb_list_is_empty(&in->early)) {
+        alb_psn waiting = ALB_LIST_ENTRY(in->early.next, struct alb_early, link)->segment.psn;
+        if (alb_psn_is_before(waiting, limit))
+            limit = waiting;
+    }
     while (in->cumulative != limit && in->cumulative != in->highest && is_held(in, in->cumulative)) {
         alb_bitmap_clear(in->held, in->cumulative & (in->capacity - 1));
         in->cumulative = alb_psn_next(in->cumulative);
@@ -325,6 +339,11 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
 {
     struct alb_qp *qp = in->csa->qp;
     const struct alb_csa_loss_ops *loss = qp->engine->csa->loss.ops;
+    if (in->waits_rnr) {
+        take_early(in, now);
+        if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+            return ALB_DROP_WRONG_QP_STATE;
+    }
     int32_t distance = alb_psn_diff(segment->psn, in->cumulative);
     uint32_t packets = alb_csa_message_packets(segment);
     if (packets == 0)

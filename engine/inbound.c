@@ -2,6 +2,7 @@
 #include "engine/inbound.h"
 
 #include "engine/impl.h"
+#include "engine/region_claim.h"
 #include "engine/region_version.h"
 
 // ---- stores that other threads watch --------------------------------------------------------------------------------
@@ -124,12 +125,22 @@ static enum alb_outcome find(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint
                                                                                                : ALB_OUTCOME_ACCESS;
 }
 
+// What is to be changed may be bound by a transaction, until that has ended.
+static enum alb_outcome find_free(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, uint32_t access,
+                                  struct alb_region **region, uint8_t **host)
+{
+    enum alb_outcome outcome = find(qp, rkey, va, length, access, region, host);
+    if (outcome == ALB_OUTCOME_OK && length > 0 && alb_region_is_claimed(*region, va, length))
+        return ALB_OUTCOME_RNR;
+    return outcome;
+}
+
 enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                    struct alb_target *target)
 {
     struct alb_region *region;
     uint8_t *host;
-    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
+    enum alb_outcome outcome = find_free(qp, rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
     if (outcome == ALB_OUTCOME_OK)
         *target = (struct alb_target){.kind = ALB_TARGET_REGION, .rkey = rkey, .va = va, .length = length};
     return outcome;
@@ -183,7 +194,7 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
     struct alb_region *region;
     uint8_t *host;
     uint64_t va = target->va + offset;
-    enum alb_outcome outcome = find(qp, target->rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
+    enum alb_outcome outcome = find_free(qp, target->rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
     if (outcome == ALB_OUTCOME_OK)
         store_in_region(region, va, host, bytes, length);
     return outcome;
@@ -222,7 +233,7 @@ enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, u
     uint8_t *host;
     if (va % sizeof(uint64_t) != 0)
         return ALB_OUTCOME_INVALID_REQUEST;
-    enum alb_outcome outcome = find(qp, rkey, va, sizeof(uint64_t), access, &region, &host);
+    enum alb_outcome outcome = find_free(qp, rkey, va, sizeof(uint64_t), access, &region, &host);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
     if ((uintptr_t)host % sizeof(uint64_t) != 0) // an iova that is aligned otherwise than the memory behind it

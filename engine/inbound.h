@@ -8,7 +8,7 @@
 
 enum alb_outcome {
     ALB_OUTCOME_OK,
-    ALB_OUTCOME_RNR,             // no receive posted
+    ALB_OUTCOME_RNR,             // not now: no receive posted, or the memory is bound by a transaction
     ALB_OUTCOME_INVALID_REQUEST, // what is asked is never allowed here
     ALB_OUTCOME_ACCESS,          // the key, the bounds or the rights are wrong
     ALB_OUTCOME_OPERATIONAL,     // our own receive is broken
@@ -41,13 +41,14 @@ struct alb_target {
 
 // A SEND begins: takes a receive. RNR if there is none.
 enum alb_outcome alb_inbound_send(struct alb_qp *qp, struct alb_target *target);
-// A WRITE begins: checks the whole range.
+// A WRITE begins: checks the whole range. RNR while any of it is claimed by a transaction.
 enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                    struct alb_target *target);
 
 // Puts length bytes at offset of the target's message. This is the one place where payload reaches the program's
-// memory. Keys are checked each time, so that memory deregistered in the middle of a message is not touched. The last
-// bytes are stored last, and an aligned 8-byte unit never tears (docs/ARCHITECTURE.md, "Order").
+// memory. Keys are checked each time, so that memory deregistered in the middle of a message is not touched; RNR, and
+// nothing is placed, if the range is claimed by a transaction meanwhile. The last bytes are stored last, and an aligned
+// 8-byte unit never tears (docs/ARCHITECTURE.md, "Order").
 enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
                            uint32_t length);
 
@@ -62,7 +63,7 @@ enum alb_atomic {
 };
 
 // Executes an atomic operation on the 8 bytes at va (host byte order), also against this host's processors. original:
-// what they held.
+// what they held. RNR while a transaction claims them.
 enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va,
                                     uint64_t operand, uint64_t compare, uint64_t *original);
 

@@ -3,7 +3,7 @@
 // 1, 10.6.6.2 and 11.2.7). Type 1 can be bound again at any time and is bound to a protection domain; type 2 (here 2B)
 // belongs to the queue pair it was bound on and must be invalidated before it is bound again.
 #include "engine/impl.h"
-#include "engine/region.h"
+#include "engine/region_claim.h"
 #include "engine/region_table.h"
 
 #include <errno.h>
@@ -21,6 +21,7 @@ int alb_mw_create(struct alb_pd *pd, enum alb_mw_type type, struct alb_region **
     mw->kind = ALB_REGION_MW;
     mw->mw_type = type;
     alb_list_init(&mw->of_qp);
+    alb_list_init(&mw->claims);
     int error = alb_region_table_add(engine, mw);
     if (error) {
         alb_engine_put_memory(engine, mw, sizeof(*mw));
@@ -33,6 +34,7 @@ int alb_mw_create(struct alb_pd *pd, enum alb_mw_type type, struct alb_region **
 
 static void unbind(struct alb_region *mw)
 {
+    alb_region_claims_are_gone(mw);
     if (mw->parent)
         mw->parent->window_count--;
     mw->parent = NULL;

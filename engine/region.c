@@ -3,6 +3,7 @@
 #include "engine/region.h"
 
 #include "engine/impl.h"
+#include "engine/region_claim.h"
 #include "engine/region_table.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ int alb_mr_create(struct alb_pd *pd, void *address, uint64_t length, uint64_t io
     mr->length = length;
     mr->host = address;
     alb_list_init(&mr->of_qp);
+    alb_list_init(&mr->claims);
     int error = alb_region_table_add(engine, mr);
     if (error) {
         alb_engine_put_memory(engine, mr, sizeof(*mr));
@@ -70,6 +72,7 @@ int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint6
     bool is_elsewhere = address != mr->host || length != mr->length;
     if (mr->window_count > 0 || (is_elsewhere && mr->versions))
         return EBUSY;
+    alb_region_claims_are_gone(mr);
     if (pd && pd != mr->pd) {
         mr->pd->refs--;
         pd->refs++;
@@ -89,6 +92,7 @@ int alb_mr_destroy(struct alb_region *mr)
         return EINVAL;
     if (mr->window_count > 0)
         return EBUSY;
+    alb_region_claims_are_gone(mr);
     alb_region_table_remove(mr);
     mr->pd->refs--;
     alb_engine_put_memory(engine, mr, sizeof(*mr));
@@ -105,6 +109,16 @@ struct alb_pd *alb_region_pd(const struct alb_region *region)
     return region->pd;
 }
 
+void alb_region_poison(struct alb_region *region)
+{
+    alb_region_root(region)->is_poisoned = true;
+}
+
+bool alb_region_is_poisoned(const struct alb_region *region)
+{
+    return region->parent ? region->parent->is_poisoned : region->is_poisoned;
+}
+
 static enum alb_access_result locate(const struct alb_region *region, uint64_t va, uint64_t length, uint32_t access,
                                      uint8_t **host)
 {
@@ -113,6 +127,8 @@ static enum alb_access_result locate(const struct alb_region *region, uint64_t v
         return ALB_ACCESS_BAD_BOUNDS;
     if ((region->access & access) != access)
         return ALB_ACCESS_BAD_RIGHTS;
+    if (alb_region_is_poisoned(region))
+        return ALB_ACCESS_POISONED;
     *host = region->host + offset;
     return ALB_ACCESS_OK;
 }
@@ -161,6 +177,8 @@ const char *alb_access_result_text(enum alb_access_result result)
         return "beyond the region";
     case ALB_ACCESS_BAD_RIGHTS:
         return "access not allowed";
+    case ALB_ACCESS_POISONED:
+        return "poisoned";
     }
     return "invalid";
 }

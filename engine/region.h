@@ -22,14 +22,22 @@ struct alb_region {
     bool is_valid; // false: a window not bound, or a key invalidated
     uint64_t iova;
     uint64_t length;
-    uint8_t *host;              // the byte at iova
-    struct alb_region *parent;  // window: the region it is bound to
-    uint32_t window_count;      // region: windows bound to it
-    struct alb_qp *qp;          // window of type 2: the queue pair it is bound on
-    struct alb_list of_qp;      // link in that queue pair's windows
-    _Atomic uint64_t *versions; // region: version words of a transactional one (engine/region_version.h), or NULL
-    uint64_t version_stride;    // bytes that one of them stands for
+    uint8_t *host;                // the byte at iova
+    struct alb_region *parent;    // window: the region it is bound to
+    uint32_t window_count;        // region: windows bound to it
+    struct alb_qp *qp;            // window of type 2: the queue pair it is bound on
+    struct alb_list of_qp;        // link in that queue pair's windows
+    _Atomic uint64_t *versions;   // region: version words of a transactional one (engine/region_version.h), or NULL
+    uint64_t version_stride;      // bytes that one of them stands for
+    struct alb_list claims;       // made through this region or window (engine/region_claim.h)
+    struct alb_claim *claim_root; // region: all of them, also those made through its windows
+    bool is_poisoned;             // region
 };
+
+// Nobody may use the region any more, nor through a window: what it holds is not what was agreed, and whoever read it
+// would not know. Until it is destroyed.
+void alb_region_poison(struct alb_region *region);
+bool alb_region_is_poisoned(const struct alb_region *region);
 
 // The region behind a window; a region itself.
 static inline struct alb_region *alb_region_root(struct alb_region *region)
@@ -49,6 +57,7 @@ enum alb_access_result {
     ALB_ACCESS_BAD_KEY,    // no such key, not valid now, another protection domain or queue pair
     ALB_ACCESS_BAD_BOUNDS, // beyond the region
     ALB_ACCESS_BAD_RIGHTS, // the region does not allow it
+    ALB_ACCESS_POISONED,   // what the region holds is known to be wrong
 };
 
 // Finds the memory behind (key, va, length) for local use by a queue pair: access is 0 to read, ALB_ACCESS_LOCAL_WRITE
@@ -65,7 +74,7 @@ enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint6
 enum alb_access_result alb_region_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                               uint32_t access, struct alb_region **region, uint8_t **host);
 
-// A phrase for a log line: "key not valid", "beyond the region", "access not allowed".
+// A phrase for a log line: "key not valid", "beyond the region", "access not allowed", "poisoned".
 const char *alb_access_result_text(enum alb_access_result result);
 
 // The work requests that change keys; qp is the one they were posted to. Each returns the completion's status.

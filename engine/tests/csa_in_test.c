@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The receiving half of a stream. Side 0 asks by hand, side 1 receives; PSNs are offsets from the first of the stream.
+#include "engine/region_claim.h"
 #include "engine/tests/csa_pair.h"
 
 #include <stdlib.h>
@@ -383,6 +384,111 @@ static void rnr__of_a_write_with_immediate(void **state)
     assert_int_equal(byte(c, S), 2);
 }
 
+// ---- memory that a transaction has ----------------------------------------------------------------------------------
+
+static const char transaction;
+
+static void claim(struct csa_pair *c, struct alb_claim *it, uint32_t offset)
+{
+    alb_claim_init(it, &transaction, NULL);
+    assert_true(alb_region_claim(c->pair->hosts[1].mr, it, pair_va(c->pair, 1, offset), 1));
+}
+
+static void check_report(struct csa_pair *c, uint8_t syndrome, int32_t next, uint64_t held)
+{
+    struct alb_csa_report report;
+    last_report(c, &report);
+    assert_int_equal(report.syndrome, syndrome);
+    assert_int_equal(alb_psn_diff(report.cumulative, csa_pair_psn(0)), next);
+    assert_int_equal(report.word_count ? report.held[0] : 0, held);
+}
+
+#define READY ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
+
+// The message waits, and what comes behind it; nothing is executed, nothing must be sent again.
+static void claimed__before_a_write(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_claim it;
+    uint8_t before = byte(c, 0);
+    claim(c, &it, S + 5);
+    write_at(c, 1, 0, 2 * S, 1);
+    write_at(c, 3, 0, 8, 3);
+    write_at(c, 1, 1, 2 * S, 2);
+    assert_int_equal(byte(c, 0), before);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 1, 7);
+    probe(c, 4);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 1, 7);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_send_rnr_err), 1);
+    alb_region_unclaim(&it);
+    probe(c, 4);
+    check_report(c, READY, 4, 0);
+    assert_int_equal(byte(c, 0), 3);
+    assert_int_equal(byte(c, 8), 1);
+    assert_int_equal(byte(c, S + 5), 2);
+    assert_int_equal(c->engines[1]->csa->waiting_bytes, 0);
+}
+
+// What cannot be placed is held and not acknowledged as if it had been; nothing overtakes it.
+static void claimed__in_the_middle_of_a_write(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_claim it;
+    uint8_t before[4] = {0, byte(c, S), byte(c, 2 * S), byte(c, 3 * S)};
+    write_at(c, 1, 0, 4 * S, 1);
+    claim(c, &it, 2 * S - 1);
+    write_at(c, 1, 1, 4 * S, 2);
+    write_at(c, 1, 2, 4 * S, 3);
+    write_at(c, 1, 3, 4 * S, 4);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_int_equal(byte(c, i * S), before[i]);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 2, 7);
+    write_at(c, 1, 1, 4 * S, 2); // again: it is there already
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_DUPLICATE), 1);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 2, 7);
+    alb_region_unclaim(&it);
+    probe(c, 5);
+    check_report(c, READY, 5, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(byte(c, i * S), i + 1);
+}
+
+// Others of the message that come late are placed, and do not hide that one of them waits.
+static void claimed__while_earlier_ones_are_missing(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_claim it;
+    uint8_t before = byte(c, 2 * S);
+    write_at(c, 1, 1, 4 * S, 2);
+    claim(c, &it, 2 * S);
+    write_at(c, 1, 2, 4 * S, 3);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 1, 6);
+    write_at(c, 1, 0, 4 * S, 1);
+    assert_int_equal(byte(c, 0), 1);
+    assert_int_equal(byte(c, 2 * S), before);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 3, 1);
+    alb_region_unclaim(&it);
+    write_at(c, 1, 3, 4 * S, 4); // whatever comes finds that it is free
+    assert_int_equal(byte(c, 2 * S), 3);
+    assert_int_equal(byte(c, 3 * S), 4);
+    assert_int_equal(cumulative(c), 5);
+}
+
+static void claimed__with_no_memory_to_wait_in(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_claim it;
+    c->engines[1]->config.csa_early_bytes_max = 0;
+    claim(c, &it, 0);
+    write_at(c, 1, 0, 8, 1);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NO_RECEIVE), 1);
+    check_report(c, ALB_AETH_SYNDROME_RNR(1), 1, 0);
+    alb_region_unclaim(&it);
+    write_at(c, 1, 0, 8, 1);
+    assert_int_equal(byte(c, 0), 1);
+    assert_int_equal(cumulative(c), 2);
+}
+
 // ---- policies -------------------------------------------------------------------------------------------------------
 
 static void use_go_back_n(struct alb_engine_config *config)
@@ -475,6 +581,10 @@ int main(void)
         cmocka_unit_test(hostile__numbers),
         GREETED_TEST(rnr__what_came_is_held),
         GREETED_TEST(rnr__of_a_write_with_immediate),
+        GREETED_TEST(claimed__before_a_write),
+        GREETED_TEST(claimed__in_the_middle_of_a_write),
+        GREETED_TEST(claimed__while_earlier_ones_are_missing),
+        GREETED_TEST(claimed__with_no_memory_to_wait_in),
         cmocka_unit_test(go_back_n__takes_no_segment_out_of_order_and_says_so_once),
         cmocka_unit_test(irn__reports_each_segment_out_of_order),
         GREETED_TEST(hear_end__tells_what_is_missing),

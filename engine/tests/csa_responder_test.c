@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The execution of requests: in order, once, or refused. Side 0 asks by hand, side 1 executes.
+#include "base/prng.h"
+#include "engine/region_claim.h"
 #include "engine/tests/csa_pair.h"
 
 #include <stdlib.h>
@@ -173,12 +175,153 @@ static void end__completion_queue_overruns(void **state)
     pair_pass(c->pair, 100 * ALB_NS_PER_MS);
 }
 
+// ---- memory that a transaction has ----------------------------------------------------------------------------------
+
+static const char transaction;
+
+static void claim(struct csa_pair *c, struct alb_claim *it, uint32_t offset)
+{
+    alb_claim_init(it, &transaction, NULL);
+    assert_true(alb_region_claim(c->pair->hosts[1].mr, it, pair_va(c->pair, 1, offset), 8));
+}
+
+static void atomic__waits_for_a_transaction_and_is_executed_once(void **state)
+{
+    static const uint8_t ops[] = {ALB_CSA_CMP_SWAP, ALB_CSA_FETCH_ADD, ALB_CSA_ATOMIC_WRITE};
+    struct csa_pair *c = *state;
+    struct alb_claim it;
+    for (uint32_t i = 0; i < ALB_COUNT(ops); i++) {
+        struct alb_csa_segment segment = ask(c, ops[i], 1 + (int32_t)i);
+        segment.operand = segment.compare = 7;
+        set_word(c, 7);
+        claim(c, &it, 0);
+        arrive(c, &segment);
+        arrive(c, &segment);
+        assert_int_equal(word(c), 7);
+        assert_int_equal(c->csa[1]->answer_count, i);
+        assert_int_equal(c->csa[1]->in_requests.cumulative, segment.psn);
+        alb_region_unclaim(&it);
+        arrive(c, &segment);
+        arrive(c, &segment);
+        assert_int_equal(word(c), ops[i] == ALB_CSA_CMP_SWAP    ? 7
+                                  : ops[i] == ALB_CSA_FETCH_ADD ? 14
+                                                                : 0x5a5a5a5a5a5a5a5a);
+        assert_int_equal(c->csa[1]->answer_count, i + 1);
+        assert_int_equal(c->csa[1]->in_requests.cumulative, alb_psn_next(segment.psn));
+    }
+}
+
+static void never_give_up(struct alb_qp_attr *attr, int side)
+{
+    attr->rnr_retry = 7;
+    attr->min_rnr_timer = 5; // 60 us
+    attr->timeout = 0;
+}
+
+// The peer whose requests meet claims waits, and what he asked for comes about in his order.
+static void claims__hold_requests_up_and_nothing_else(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, never_give_up);
+    struct alb_claim it;
+    csa_pair_greet(c);
+    memset(c->pair->hosts[1].memory, 0, 16);
+    claim(c, &it, 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 4096, 3000), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_ATOMIC_FETCH_AND_ADD, 2, ALB_SEND_SIGNALED, 0, 8), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_READ, 3, ALB_SEND_SIGNALED, 0, 8), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 4, ALB_SEND_SIGNALED, 0, 8), 0);
+    for (uint32_t i = 0; i < 100; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS); // was in nobody's way
+    csa_pair_expect_none(c, 0);
+    assert_int_equal(word(c), 0);
+    alb_region_unclaim(&it);
+    pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    pair_settle(c->pair);
+    for (uint32_t i = 2; i <= 4; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
+    end(c);
+}
+
+// Claims come and go in the way of WRITEs and atomics, and one packet in four is lost: each addition counts once, and
+// every WRITE is whole before the one behind it begins.
+static void claims__with_losses(void **state)
+{
+    enum { REQUESTS = 1000, BYTES = 3000, CLAIMS = 5 };
+    struct csa_pair *c = csa_pair_new(NULL, never_give_up);
+    struct alb_claim claims[CLAIMS];
+    struct alb_prng prng;
+    uint32_t asked = 0, done = 0, added = 0;
+    uint64_t waited;
+    csa_pair_greet(c);
+    alb_prng_init(&prng, 3);
+    set_word(c, 0);
+    for (uint32_t i = 0; i < CLAIMS; i++)
+        alb_claim_init(&claims[i], &transaction, NULL);
+    for (uint32_t round = 0; round < 200000 && done < REQUESTS; round++) {
+        struct alb_claim *it = &claims[round % CLAIMS];
+        uint64_t offset = alb_prng_below(&prng, BYTES);
+        struct alb_wc wc;
+        if (it->region)
+            alb_region_unclaim(it);
+        else if (alb_prng_below(&prng, 2))
+            assert_true(alb_region_claim(c->pair->hosts[1].mr, it, pair_va(c->pair, 1, (uint32_t)offset), 1));
+        for (; asked < REQUESTS && asked - done < 8; asked++) {
+            bool is_write = alb_prng_below(&prng, 3) > 0;
+            memset(c->pair->hosts[0].memory + 16384 * (1 + asked % 8), (int)asked, BYTES);
+            struct alb_sge sge = pair_sge(c->pair, 0, is_write ? 16384 * (1 + asked % 8) : 8192, is_write ? BYTES : 8);
+            struct alb_send_wr wr = {
+                .wr_id = asked,
+                .opcode = is_write ? ALB_WR_RDMA_WRITE : ALB_WR_ATOMIC_FETCH_AND_ADD,
+                .flags = ALB_SEND_SIGNALED,
+                .sge = &sge,
+                .sge_count = 1,
+                .remote_addr = pair_va(c->pair, 1, is_write ? 8 : 0),
+                .rkey = alb_region_key(c->pair->hosts[1].mr),
+                .compare_add = 1,
+            };
+            assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+            added += !is_write;
+        }
+        for (int side = 0; side < 2; side++) {
+            pair_send(c->pair, side);
+            while (pair_count(c->pair, side))
+                if (alb_prng_below(&prng, 4) == 0)
+                    pair_lose(c->pair, side);
+                else
+                    pair_deliver(c->pair, side);
+        }
+        pair_pass(c->pair, 30 * ALB_NS_PER_US);
+        while (pair_poll(c->pair, 0, &wc)) {
+            assert_int_equal(wc.status, ALB_WC_SUCCESS);
+            assert_int_equal(wc.wr_id, done++);
+        }
+    }
+    waited = csa_pair_stat(c, 1, ALB_STAT_send_rnr_err);
+    assert_int_equal(done, REQUESTS);
+    assert_true(waited > 50);
+    assert_int_equal(word(c), added);
+    for (uint32_t i = 1; i < BYTES; i++)
+        assert_int_equal(c->pair->hosts[1].memory[8 + i], c->pair->hosts[1].memory[8]);
+    for (uint32_t i = 0; i < CLAIMS; i++)
+        alb_region_unclaim(&claims[i]);
+    end(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(send__into_the_posted_receive),  GREETED_TEST(atomic__once_however_often_it_comes),
-        cmocka_unit_test(refuse__what_may_not_be),    GREETED_TEST(refuse__more_answers_than_were_agreed),
+        GREETED_TEST(send__into_the_posted_receive),
+        GREETED_TEST(atomic__once_however_often_it_comes),
+        cmocka_unit_test(refuse__what_may_not_be),
+        GREETED_TEST(refuse__more_answers_than_were_agreed),
         GREETED_TEST(end__completion_queue_overruns),
+        GREETED_TEST(atomic__waits_for_a_transaction_and_is_executed_once),
+        cmocka_unit_test(claims__hold_requests_up_and_nothing_else),
+        cmocka_unit_test(claims__with_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
