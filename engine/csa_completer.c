@@ -77,6 +77,12 @@ void alb_csa_on_acked(struct alb_csa *csa, alb_time now)
 
 // ---- answers --------------------------------------------------------------------------------------------------------
 
+// A request may fail when it is to leave again, and be answered all the same.
+static bool has_left(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
+{
+    return wqe->packets > 0 && alb_psn_is_before(wqe->first_psn, csa->requests.next);
+}
+
 // The oldest request whose answer has not come, or NULL.
 static struct alb_send_wqe *awaited(struct alb_csa *csa)
 {
@@ -85,7 +91,7 @@ static struct alb_send_wqe *awaited(struct alb_csa *csa)
         csa->answer_cursor = head;
     for (; csa->answer_cursor != csa->started; csa->answer_cursor++) {
         struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->answer_cursor);
-        if (!wqe->is_done && alb_csa_wants_answer(wqe) && !wqe->is_answered)
+        if (alb_csa_wants_answer(wqe) && !wqe->is_answered && (!wqe->is_done || has_left(csa, wqe)))
             return wqe;
     }
     return NULL;
@@ -94,7 +100,7 @@ static struct alb_send_wqe *awaited(struct alb_csa *csa)
 static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
 {
     const struct alb_send_wqe *wqe = awaited(csa);
-    if (!wqe || wqe->first_psn != segment->request_psn || !alb_psn_is_before(wqe->first_psn, csa->requests.next))
+    if (!wqe || wqe->first_psn != segment->request_psn || !has_left(csa, wqe))
         return ALB_OUTCOME_INVALID_REQUEST; // another request, or one that has not been sent
     bool is_read = wqe->opcode == ALB_WR_RDMA_READ;
     if (is_read != (segment->op == ALB_CSA_READ_DATA) || segment->total_bytes != (is_read ? wqe->length : 0))

@@ -317,6 +317,47 @@ static void answer__into_memory_that_is_gone(void **state)
 // ---- signs of life --------------------------------------------------------------------------------------------------
 
 // Timeout code 10 and seven retries: eight times 4.194304 ms.
+// Its local key was gone when it was to leave again, which it said to nobody. It had arrived, and is answered. What was
+// sent before it completes first.
+static void answer__to_a_request_that_has_failed_since(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, set_rnr);
+    static uint8_t memory[8];
+    struct alb_region *mr;
+    csa_pair_greet(c);
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[0].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_LOCAL_WRITE, &mr), 0);
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    struct alb_sge sge = {(uintptr_t)memory, sizeof(memory), alb_region_key(mr)};
+    struct alb_send_wr wr = {
+        .wr_id = 2,
+        .opcode = ALB_WR_ATOMIC_WRITE,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+    };
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    pair_send(c->pair, 1);
+    while (pair_count(c->pair, 1)) // both are held, and nobody hears of it
+        pair_lose(c->pair, 1);
+    pair_pass(c->pair, 2 * MS);
+    pair_send(c->pair, 0);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 3, 0, 64), 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, MS);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_LOC_PROT_ERR);
+    end(c);
+}
+
 static void life__ends_with_silence(void **state)
 {
     struct csa_pair *c = *state;
@@ -365,6 +406,7 @@ int main(void)
         GREETED_TEST(answer__that_nobody_asked_for),
         cmocka_unit_test(answer__to_a_request_that_was_not_sent),
         GREETED_TEST(answer__into_memory_that_is_gone),
+        cmocka_unit_test(answer__to_a_request_that_has_failed_since),
         GREETED_TEST(life__ends_with_silence),
         GREETED_TEST(life__goes_on_while_the_peer_is_heard),
     };
