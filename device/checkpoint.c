@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Replacing a journal by one that has only what still matters. The new file is complete and safe before it takes the
+// old one's name, so that a crash leaves one of the two.
+#include "device/journal.h"
+#include "device/journal_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define COPY_BYTES (256u << 10)
+
+// The file in the making.
+struct copy {
+    const struct alb_journal *from;
+    struct alb_journal_header header;
+    int fd;
+    uint64_t end;
+    uint64_t sequence;
+    uint8_t *buffer; // COPY_BYTES
+};
+
+static int write_bytes(struct copy *copy, const void *bytes, uint64_t length)
+{
+    struct iovec vector = {.iov_base = (void *)bytes, .iov_len = length};
+    int error = alb_file_write(copy->fd, &vector, 1, copy->end);
+    copy->end += error ? 0 : length;
+    return error;
+}
+
+static int write_record(struct copy *copy, struct alb_record *record)
+{
+    uint8_t bytes[ALB_JOURNAL_RECORD_BYTES];
+    record->sequence = ++copy->sequence;
+    record->synced = record->sequence - 1;
+    alb_record_encode(record, copy->header.keeper, bytes);
+    return write_bytes(copy, bytes, sizeof(bytes));
+}
+
+static int write_plain(struct copy *copy, const struct alb_ledger_entry *entry, enum alb_record_kind kind)
+{
+    struct alb_record record = {
+        .length = ALB_JOURNAL_RECORD_BYTES,
+        .kind = kind,
+        .id = entry->id,
+        .digest = entry->digest,
+        .body = alb_digest_of("", 0),
+    };
+    return write_record(copy, &record);
+}
+
+// Damage that came to the old file since goes over with its checksum, and is found by whoever reads it.
+static int copy_body(struct copy *copy, uint64_t at, uint64_t length)
+{
+    int error = 0;
+    while (length > 0 && !error) {
+        uint64_t part = ALB_MIN(length, (uint64_t)COPY_BYTES);
+        error = alb_file_read(copy->from->fd, copy->buffer, part, at);
+        if (!error)
+            error = write_bytes(copy, copy->buffer, part);
+        at += part;
+        length -= part;
+    }
+    return error;
+}
+
+// *at is where it stands in the new file.
+static int copy_prepared(struct copy *copy, const struct alb_ledger_entry *entry, uint64_t *at)
+{
+    uint8_t bytes[ALB_JOURNAL_RECORD_BYTES];
+    struct alb_record record;
+    int error = alb_file_read(copy->from->fd, bytes, sizeof(bytes), entry->at);
+    if (!error && (alb_record_decode(bytes, copy->from->header.keeper, &record) || record.kind != ALB_RECORD_PREPARE))
+        error = EIO;
+    *at = copy->end;
+    if (!error)
+        error = write_record(copy, &record);
+    if (!error)
+        error = copy_body(copy, entry->at + sizeof(bytes), record.length - sizeof(bytes));
+    return error;
+}
+
+static int write_entry(struct copy *copy, const struct alb_ledger_entry *entry, uint64_t *at)
+{
+    if (entry->is_committed && entry->is_placed)
+        return write_plain(copy, entry, ALB_RECORD_OUTCOME);
+    int error = copy_prepared(copy, entry, at);
+    if (!error && entry->is_committed)
+        error = write_plain(copy, entry, ALB_RECORD_COMMIT);
+    return error;
+}
+
+// Fills places with where each entry stands now.
+static int write_all(struct copy *copy, struct alb_ledger *ledger, uint64_t *places)
+{
+    uint8_t header[ALB_JOURNAL_HEADER_BYTES];
+    uint32_t i = 0;
+    alb_journal_header_encode(&copy->header, header);
+    int error = write_bytes(copy, header, sizeof(header));
+    ALB_LIST_FOR_EACH (&ledger->entries, node) {
+        if (error)
+            break;
+        error = write_entry(copy, ALB_LIST_ENTRY(node, struct alb_ledger_entry, link), &places[i++]);
+    }
+    // Space for the decisions that are still to come, as alb_journal_append keeps it.
+    off_t decisions = (off_t)ledger->bound_count * ALB_JOURNAL_RECORD_BYTES;
+    if (!error && decisions > 0 && fallocate(copy->fd, FALLOC_FL_KEEP_SIZE, (off_t)copy->end, decisions) != 0 &&
+        errno != EOPNOTSUPP && errno != ENOSYS)
+        error = errno;
+    if (!error && fsync(copy->fd) != 0)
+        error = errno;
+    return error;
+}
+
+static void take_over(struct alb_journal *journal, const struct copy *copy, struct alb_ledger *ledger,
+                      const uint64_t *places)
+{
+    uint32_t i = 0;
+    ALB_LIST_FOR_EACH (&ledger->entries, node)
+        ALB_LIST_ENTRY(node, struct alb_ledger_entry, link)->at = places[i++];
+    if (journal->fd >= 0)
+        close(journal->fd);
+    journal->fd = copy->fd;
+    journal->header = copy->header;
+    journal->end = journal->synced_end = journal->checkpoint_end = copy->end;
+    journal->reserved = copy->end + (uint64_t)ledger->bound_count * ALB_JOURNAL_RECORD_BYTES;
+    journal->sequence = journal->synced = copy->sequence;
+}
+
+int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger, uint64_t keeper)
+{
+    struct copy copy = {.from = journal, .header = journal->header};
+    copy.header.keeper = keeper;
+    uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
+    copy.buffer = malloc(COPY_BYTES);
+    copy.fd = open(journal->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int error = copy.fd < 0 ? errno : 0;
+    if (!error && (!places || !copy.buffer))
+        error = ENOMEM;
+    if (!error)
+        error = write_all(&copy, ledger, places);
+    if (!error && rename(journal->new_path, journal->path) != 0)
+        error = errno;
+    if (!error) {
+        take_over(journal, &copy, ledger, places);
+        // Until its name is safe, a machine that goes down may come back with the old file: nothing may rely on this
+        // one.
+        journal->is_broken = fsync(journal->folder_fd) != 0;
+        error = journal->is_broken ? EIO : 0;
+    } else if (copy.fd >= 0) {
+        close(copy.fd);
+        unlink(journal->new_path);
+    }
+    free(copy.buffer);
+    free(places);
+    return error;
+}

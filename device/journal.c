@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The journal file: opened, appended to, made safe.
+#include "device/journal.h"
+
+#include "device/journal_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// The disk is asked for space in pieces of this size.
+#define RESERVE_BYTES (1u << 20)
+
+static int open_folder(const char *region_path)
+{
+    char folder[ALB_JOURNAL_PATH_MAX];
+    const char *slash = strrchr(region_path, '/');
+    size_t length = slash ? (size_t)(slash - region_path) : 0;
+    snprintf(folder, sizeof(folder), "%.*s", (int)length, region_path);
+    if (!slash)
+        snprintf(folder, sizeof(folder), ".");
+    else if (length == 0)
+        snprintf(folder, sizeof(folder), "/");
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int alb_journal_init(struct alb_journal *journal, const char *region_path)
+{
+    *journal = (struct alb_journal){.fd = -1, .folder_fd = -1};
+    size_t room = sizeof(journal->path);
+    if ((size_t)snprintf(journal->path, room, "%s.journal", region_path) >= room ||
+        (size_t)snprintf(journal->new_path, room, "%s.journal.new", region_path) >= room)
+        return ENAMETOOLONG;
+    journal->folder_fd = open_folder(region_path);
+    return journal->folder_fd < 0 ? errno : 0;
+}
+
+void alb_journal_fini(struct alb_journal *journal)
+{
+    if (journal->fd >= 0)
+        close(journal->fd);
+    if (journal->folder_fd >= 0)
+        close(journal->folder_fd);
+    journal->fd = journal->folder_fd = -1;
+}
+
+int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes)
+{
+    struct stat status;
+    int fd = open(journal->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    int error = fstat(fd, &status) == 0 ? 0 : errno;
+    *image_bytes = error ? 0 : (uint64_t)status.st_size;
+    *image = malloc(*image_bytes + 1);
+    if (!error)
+        error = *image ? alb_file_read(fd, *image, *image_bytes, 0) : ENOMEM;
+    if (error)
+        free(*image);
+    close(fd);
+    return error;
+}
+
+int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence)
+{
+    journal->fd = open(journal->path, O_RDWR | O_CLOEXEC);
+    if (journal->fd < 0 || ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
+        return errno;
+    journal->end = journal->reserved = journal->synced_end = end;
+    journal->sequence = journal->synced = sequence;
+    return 0;
+}
+
+// Sees to it that so many bytes behind the end can be written. File systems that cannot promise that are not held to
+// it.
+static int reserve(struct alb_journal *journal, uint64_t bytes)
+{
+    uint64_t wanted = journal->end + bytes;
+    if (wanted <= journal->reserved)
+        return 0;
+    uint64_t generous = (wanted + RESERVE_BYTES - 1) / RESERVE_BYTES * RESERVE_BYTES;
+    off_t from = (off_t)journal->end;
+    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(generous - journal->end)) == 0) {
+        journal->reserved = generous;
+        return 0;
+    }
+    if (errno == EOPNOTSUPP || errno == ENOSYS || fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, from, (off_t)bytes) == 0)
+        journal->reserved = wanted;
+    else
+        return errno;
+    return 0;
+}
+
+// The vectors of a record: its own bytes, the table of its parts, their bytes, and zeros up to a multiple of 8.
+struct vectors {
+    uint8_t header[ALB_JOURNAL_RECORD_BYTES];
+    uint8_t table[ALB_TXN_WRITES_MAX * ALB_JOURNAL_PART_BYTES];
+    struct iovec list[3 + ALB_TXN_WRITES_MAX];
+    uint32_t count;
+};
+
+static void add_vector(struct vectors *vectors, const void *bytes, uint64_t length, struct alb_digest_state *body)
+{
+    vectors->list[vectors->count++] = (struct iovec){.iov_base = (void *)bytes, .iov_len = length};
+    if (body && length > 0)
+        alb_digest_add(body, bytes, length);
+}
+
+static void collect(struct vectors *vectors, struct alb_record *record, const struct alb_journal_request *request)
+{
+    static const uint8_t zeros[8];
+    struct alb_digest_state body;
+    uint64_t payload = 0;
+    vectors->count = 0;
+    alb_digest_begin(&body);
+    add_vector(vectors, vectors->header, sizeof(vectors->header), NULL);
+    for (uint32_t i = 0; i < record->part_count; i++) {
+        const struct alb_record_part part = {.offset = request->parts[i].offset, .length = request->parts[i].length};
+        alb_record_part_encode(&part, vectors->table + (size_t)i * ALB_JOURNAL_PART_BYTES);
+    }
+    add_vector(vectors, vectors->table, (uint64_t)record->part_count * ALB_JOURNAL_PART_BYTES, &body);
+    for (uint32_t i = 0; i < record->part_count; i++) {
+        add_vector(vectors, request->parts[i].bytes, request->parts[i].length, &body);
+        payload += request->parts[i].length;
+    }
+    add_vector(vectors, zeros, (8 - payload % 8) % 8, &body);
+    record->length = alb_record_bytes(record->part_count, payload);
+    record->body = alb_digest_end(&body);
+}
+
+static bool cut(struct alb_journal *journal, uint64_t end)
+{
+    journal->end = journal->reserved = end; // it takes away what was reserved, too
+    return ftruncate(journal->fd, (off_t)end) == 0;
+}
+
+int alb_journal_append(struct alb_journal *journal, struct alb_record *record,
+                       const struct alb_journal_request *request, uint32_t bound_count, uint64_t *at)
+{
+    struct vectors vectors;
+    if (journal->is_broken)
+        return EIO;
+    record->part_count = record->kind == ALB_RECORD_PREPARE ? request->part_count : 0;
+    collect(&vectors, record, request);
+    record->sequence = journal->sequence + 1;
+    record->synced = journal->synced;
+    alb_record_encode(record, journal->header.keeper, vectors.header);
+    int error = 0;
+    if (record->kind == ALB_RECORD_PREPARE)
+        error = reserve(journal, record->length + (uint64_t)(bound_count + 1) * ALB_JOURNAL_RECORD_BYTES);
+    if (error)
+        return error;
+    error = alb_file_write(journal->fd, vectors.list, vectors.count, journal->end);
+    if (error) {
+        // Less than a record cannot be taken for one; but nothing may stand behind it.
+        journal->is_broken = !cut(journal, journal->end);
+        return error;
+    }
+    *at = journal->end;
+    journal->end += record->length;
+    journal->reserved = ALB_MAX(journal->reserved, journal->end);
+    journal->sequence++;
+    return 0;
+}
+
+int alb_journal_sync(struct alb_journal *journal)
+{
+    if (journal->is_broken)
+        return EIO;
+    int error = journal->header.page_cache || fdatasync(journal->fd) == 0 ? 0 : errno;
+    if (error) {
+        // Once this fails a second attempt may succeed without having written anything: only what is cut off for sure
+        // is known.
+        journal->is_broken = !cut(journal, journal->synced_end) || fsync(journal->fd) != 0;
+        journal->sequence = journal->synced;
+        return error;
+    }
+    journal->synced = journal->sequence;
+    journal->synced_end = journal->end;
+    return 0;
+}

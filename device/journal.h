@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The journal file of a durable region: FILE.journal beside FILE. Records are appended, then made safe together;
+// a checkpoint replaces the file by one with only what still matters. Not thread-safe: its store's thread has it.
+//
+// After a failure to make records safe, nobody knows whether they are. A journal is then broken: nothing is appended
+// any more, and what is uncertain stays so until a checkpoint, which leaves out what was not confirmed, succeeds.
+#pragma once
+
+#include "device/journal_record.h"
+#include "device/ledger.h"
+
+#define ALB_JOURNAL_PATH_MAX 4096
+
+struct alb_journal {
+    struct alb_journal_header header;
+    char path[ALB_JOURNAL_PATH_MAX];
+    char new_path[ALB_JOURNAL_PATH_MAX];
+    int folder_fd;
+    int fd;                  // -1: there is none yet
+    uint64_t end;            // bytes
+    uint64_t reserved;       // bytes that the disk has set aside
+    uint64_t sequence;       // of the last record
+    uint64_t synced;         // all up to this one are safe
+    uint64_t synced_end;     // bytes, likewise
+    uint64_t checkpoint_end; // bytes at the last checkpoint
+    bool is_broken;
+};
+
+// Names the journal of that file, and opens its folder. It has no file yet. ENAMETOOLONG, those of open(2).
+int alb_journal_init(struct alb_journal *journal, const char *region_path);
+void alb_journal_fini(struct alb_journal *journal);
+
+// Reads the file into memory (*image is to be freed); ENOENT: there is none. Those of open(2), read(2); ENOMEM.
+int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes);
+// Goes on with the file that was read, behind end bytes and that record: what follows is cut off.
+int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence);
+
+// Appends a record. request gives parts and their bytes of a PREPARE; record->digest and the like are the caller's,
+// length, sequence, synced and body are set. *at is where it begins. Space for a COMMIT of each bound transaction is
+// kept, so that the disk does not become full between a verdict and its decision. On an error (ENOSPC, EFBIG, EDQUOT,
+// EIO, ...) nothing of it stays. EIO: broken.
+int alb_journal_append(struct alb_journal *journal, struct alb_record *record,
+                       const struct alb_journal_request *request, uint32_t bound_count, uint64_t *at);
+
+// Makes all that was appended safe; with the page cache it is as safe as it gets already. On an error the journal goes
+// back to where it was safe, or is broken. Either way what was appended since the last time has not been written.
+int alb_journal_sync(struct alb_journal *journal);
+
+// Replaces the file by one that has what the ledger has; everything in it is then safe. Bytes of transactions that are
+// placed must be safe in the region's file before. keeper: its name from now on. The old file stays on an error.
+int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger, uint64_t keeper);

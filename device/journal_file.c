@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whole reads and writes.
+#include "device/journal_file.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+// Drops what was written from the front of the vectors.
+static void advance(struct iovec **vectors, uint32_t *count, size_t wrote)
+{
+    while (*count > 0 && wrote >= (*vectors)->iov_len) {
+        wrote -= (*vectors)->iov_len;
+        ++*vectors;
+        --*count;
+    }
+    if (*count > 0) {
+        (*vectors)->iov_base = (uint8_t *)(*vectors)->iov_base + wrote;
+        (*vectors)->iov_len -= wrote;
+    }
+}
+
+int alb_file_write(int fd, struct iovec *vectors, uint32_t count, uint64_t at)
+{
+    advance(&vectors, &count, 0);
+    while (count > 0) {
+        ssize_t wrote = pwritev(fd, vectors, (int)count, (off_t)at);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return wrote < 0 ? errno : EIO;
+        at += (uint64_t)wrote;
+        advance(&vectors, &count, (size_t)wrote);
+    }
+    return 0;
+}
+
+int alb_file_read(int fd, void *bytes, uint64_t length, uint64_t at)
+{
+    uint8_t *next = bytes;
+    while (length > 0) {
+        ssize_t got = pread(fd, next, length, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? errno : EIO;
+        next += got;
+        at += (uint64_t)got;
+        length -= (uint64_t)got;
+    }
+    return 0;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whole reads and writes, for the journal.
+#pragma once
+
+#include "base/types.h"
+
+#include <sys/uio.h>
+
+// Writes all of it from that place on. An errno; part of it may have been written then. The vectors are used up.
+int alb_file_write(int fd, struct iovec *vectors, uint32_t count, uint64_t at);
+// EIO: the file ends before.
+int alb_file_read(int fd, void *bytes, uint64_t length, uint64_t at);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The bytes of a journal.
+#include "device/journal_record.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define VERSION         1
+#define FLAG_PAGE_CACHE 1
+
+// Offsets in the header.
+enum {
+    HEADER_MAGIC = 0,
+    HEADER_VERSION = 8,
+    HEADER_FLAGS = 12,
+    HEADER_KEEPER = 16,
+    HEADER_REGION = 24,
+    HEADER_BOOT = 32,
+    HEADER_CHECK = 56,
+};
+
+// Offsets in a record.
+enum {
+    RECORD_LENGTH = 0,
+    RECORD_SEQUENCE = 8,
+    RECORD_SYNCED = 16,
+    RECORD_KIND = 24,
+    RECORD_PARTS = 28,
+    RECORD_INITIATOR = 32,
+    RECORD_NUMBER = 40,
+    RECORD_LOW_WATER = 48,
+    RECORD_LEASE = 56,
+    RECORD_DIGEST = 64,
+    RECORD_BODY = 80,
+    RECORD_CHECK = 96,
+};
+
+static const uint8_t magic[8] = {'a', 'l', 'b', 'e', 'd', 'o', 'j', 'n'};
+
+static void put64(uint8_t *bytes, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(bytes, &value, sizeof(value));
+}
+
+static void put32(uint8_t *bytes, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(bytes, &value, sizeof(value));
+}
+
+static uint64_t get64(const uint8_t *bytes)
+{
+    uint64_t value;
+    memcpy(&value, bytes, sizeof(value));
+    return le64toh(value);
+}
+
+static uint32_t get32(const uint8_t *bytes)
+{
+    uint32_t value;
+    memcpy(&value, bytes, sizeof(value));
+    return le32toh(value);
+}
+
+static void put_digest(uint8_t *bytes, const struct alb_digest *digest)
+{
+    put64(bytes, digest->low);
+    put64(bytes + 8, digest->high);
+}
+
+static struct alb_digest get_digest(const uint8_t *bytes)
+{
+    return (struct alb_digest){.low = get64(bytes), .high = get64(bytes + 8)};
+}
+
+// The keeper is part of it, so that no record of another journal passes for one of this.
+static uint64_t check_of(const uint8_t *bytes, size_t length, uint64_t keeper)
+{
+    uint8_t room[8 + RECORD_CHECK];
+    put64(room, keeper);
+    memcpy(room + 8, bytes, length);
+    return alb_digest_of(room, 8 + length).low;
+}
+
+void alb_journal_header_encode(const struct alb_journal_header *header, uint8_t bytes[ALB_JOURNAL_HEADER_BYTES])
+{
+    memset(bytes, 0, ALB_JOURNAL_HEADER_BYTES);
+    memcpy(bytes + HEADER_MAGIC, magic, sizeof(magic));
+    put32(bytes + HEADER_VERSION, VERSION);
+    put32(bytes + HEADER_FLAGS, header->page_cache ? FLAG_PAGE_CACHE : 0);
+    put64(bytes + HEADER_KEEPER, header->keeper);
+    put64(bytes + HEADER_REGION, header->region_bytes);
+    memcpy(bytes + HEADER_BOOT, header->boot, sizeof(header->boot));
+    put64(bytes + HEADER_CHECK, check_of(bytes, HEADER_CHECK, header->keeper));
+}
+
+const char *alb_journal_header_decode(const uint8_t bytes[ALB_JOURNAL_HEADER_BYTES], struct alb_journal_header *header)
+{
+    if (memcmp(bytes + HEADER_MAGIC, magic, sizeof(magic)) != 0)
+        return "it is no journal of Albedo";
+    header->keeper = get64(bytes + HEADER_KEEPER);
+    header->region_bytes = get64(bytes + HEADER_REGION);
+    header->page_cache = get32(bytes + HEADER_FLAGS) & FLAG_PAGE_CACHE;
+    memcpy(header->boot, bytes + HEADER_BOOT, sizeof(header->boot));
+    if (get64(bytes + HEADER_CHECK) != check_of(bytes, HEADER_CHECK, header->keeper))
+        return "the header's checksum is wrong";
+    if (get32(bytes + HEADER_VERSION) != VERSION || get32(bytes + HEADER_FLAGS) & ~(uint32_t)FLAG_PAGE_CACHE)
+        return "it is of another version of Albedo";
+    return NULL;
+}
+
+void alb_record_encode(const struct alb_record *record, uint64_t keeper, uint8_t bytes[ALB_JOURNAL_RECORD_BYTES])
+{
+    put64(bytes + RECORD_LENGTH, record->length);
+    put64(bytes + RECORD_SEQUENCE, record->sequence);
+    put64(bytes + RECORD_SYNCED, record->synced);
+    put32(bytes + RECORD_KIND, record->kind);
+    put32(bytes + RECORD_PARTS, record->part_count);
+    put64(bytes + RECORD_INITIATOR, record->id.initiator);
+    put64(bytes + RECORD_NUMBER, record->id.number);
+    put64(bytes + RECORD_LOW_WATER, record->low_water);
+    put64(bytes + RECORD_LEASE, record->lease_ns);
+    put_digest(bytes + RECORD_DIGEST, &record->digest);
+    put_digest(bytes + RECORD_BODY, &record->body);
+    put64(bytes + RECORD_CHECK, check_of(bytes, RECORD_CHECK, keeper));
+}
+
+const char *alb_record_decode(const uint8_t bytes[ALB_JOURNAL_RECORD_BYTES], uint64_t keeper, struct alb_record *record)
+{
+    uint32_t kind = get32(bytes + RECORD_KIND);
+    if (get64(bytes + RECORD_CHECK) != check_of(bytes, RECORD_CHECK, keeper))
+        return "a record's checksum is wrong";
+    *record = (struct alb_record){
+        .length = get64(bytes + RECORD_LENGTH),
+        .sequence = get64(bytes + RECORD_SEQUENCE),
+        .synced = get64(bytes + RECORD_SYNCED),
+        .kind = (enum alb_record_kind)kind,
+        .part_count = get32(bytes + RECORD_PARTS),
+        .id = {.initiator = get64(bytes + RECORD_INITIATOR), .number = get64(bytes + RECORD_NUMBER)},
+        .low_water = get64(bytes + RECORD_LOW_WATER),
+        .lease_ns = get64(bytes + RECORD_LEASE),
+        .digest = get_digest(bytes + RECORD_DIGEST),
+        .body = get_digest(bytes + RECORD_BODY),
+    };
+    if (kind < ALB_RECORD_PREPARE || kind > ALB_RECORD_OUTCOME)
+        return "a record is of an unknown kind";
+    if (record->part_count > (kind == ALB_RECORD_PREPARE ? ALB_TXN_WRITES_MAX : 0))
+        return "a record has too many parts";
+    uint64_t least = alb_record_bytes(record->part_count, 0);
+    bool is_exact = kind != ALB_RECORD_PREPARE;
+    if (record->length % 8 != 0 || record->length < least || (is_exact && record->length != least))
+        return "a record's length is impossible";
+    return NULL;
+}
+
+uint64_t alb_record_bytes(uint32_t part_count, uint64_t payload_bytes)
+{
+    return ALB_JOURNAL_RECORD_BYTES + (uint64_t)part_count * ALB_JOURNAL_PART_BYTES + (payload_bytes + 7) / 8 * 8;
+}
+
+void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[ALB_JOURNAL_PART_BYTES])
+{
+    put64(bytes, part->offset);
+    put64(bytes + 8, part->length);
+}
+
+void alb_record_part_decode(const uint8_t bytes[ALB_JOURNAL_PART_BYTES], struct alb_record_part *part)
+{
+    part->offset = get64(bytes);
+    part->length = get64(bytes + 8);
+}
+
+const char *alb_record_check_body(const struct alb_record *record, const uint8_t *body, uint64_t region_bytes)
+{
+    uint64_t payload = 0, body_bytes = record->length - ALB_JOURNAL_RECORD_BYTES;
+    struct alb_digest digest = alb_digest_of(body, body_bytes);
+    if (!alb_digest_is_equal(&digest, &record->body))
+        return "the checksum of a record's content is wrong";
+    for (uint32_t i = 0; i < record->part_count; i++) {
+        struct alb_record_part part;
+        alb_record_part_decode(body + (size_t)i * ALB_JOURNAL_PART_BYTES, &part);
+        if (part.offset > region_bytes || part.length > region_bytes - part.offset)
+            return "a record writes beyond the end of the region";
+        if (part.length > body_bytes)
+            return "a record's parts do not fill it";
+        payload += part.length; // at most ALB_TXN_WRITES_MAX times what a file can have
+    }
+    return alb_record_bytes(record->part_count, payload) == record->length ? NULL : "a record's parts do not fill it";
+}

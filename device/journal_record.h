@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The bytes of a journal (docs/REFLECTION.md, "Durable regions"): a header, then records, each with its length, its
+// number in the file and checksums of header and body. All numbers are little-endian. Pure: no file is touched here.
+#pragma once
+
+#include "engine/transaction.h"
+
+#define ALB_JOURNAL_HEADER_BYTES 64
+#define ALB_JOURNAL_RECORD_BYTES 104 // of a record without a body
+#define ALB_JOURNAL_PART_BYTES   16  // of a part's offset and length, which begin a body
+#define ALB_JOURNAL_BOOT_BYTES   16
+
+struct alb_journal_header {
+    uint64_t keeper;
+    uint64_t region_bytes;
+    uint8_t boot[ALB_JOURNAL_BOOT_BYTES]; // of the machine, when the file was made
+    bool page_cache;                      // nothing was waited for: see alb_journal_scan
+};
+
+void alb_journal_header_encode(const struct alb_journal_header *header, uint8_t bytes[ALB_JOURNAL_HEADER_BYTES]);
+// NULL, or what is wrong with it.
+const char *alb_journal_header_decode(const uint8_t bytes[ALB_JOURNAL_HEADER_BYTES], struct alb_journal_header *header);
+
+enum alb_record_kind {
+    ALB_RECORD_PREPARE = 1, // with a body: parts, then their bytes
+    ALB_RECORD_COMMIT,
+    ALB_RECORD_ABORT,
+    ALB_RECORD_OUTCOME, // committed, and in the file since
+};
+
+struct alb_record {
+    uint64_t length;   // with its body; a multiple of 8
+    uint64_t sequence; // in this file, from 1
+    uint64_t synced;   // all up to this one were safe when this one was written
+    enum alb_record_kind kind;
+    uint32_t part_count;
+    struct alb_txn_id id;
+    uint64_t low_water;
+    uint64_t lease_ns;
+    struct alb_digest digest;
+    struct alb_digest body; // of the body; of no bytes, if there is none
+};
+
+void alb_record_encode(const struct alb_record *record, uint64_t keeper, uint8_t bytes[ALB_JOURNAL_RECORD_BYTES]);
+// NULL, or what is wrong with it. The body is not looked at.
+const char *alb_record_decode(const uint8_t bytes[ALB_JOURNAL_RECORD_BYTES], uint64_t keeper,
+                              struct alb_record *record);
+
+// How long the record of a transaction with these parts is.
+uint64_t alb_record_bytes(uint32_t part_count, uint64_t payload_bytes);
+
+struct alb_record_part {
+    uint64_t offset; // in the region
+    uint64_t length;
+};
+
+void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[ALB_JOURNAL_PART_BYTES]);
+void alb_record_part_decode(const uint8_t bytes[ALB_JOURNAL_PART_BYTES], struct alb_record_part *part);
+
+// NULL, or what is wrong with the body of a record: its checksum, parts that do not fill it or leave the region.
+const char *alb_record_check_body(const struct alb_record *record, const uint8_t *body, uint64_t region_bytes);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the journal of a durable region still has to know, in memory: the transactions that are bound, and the outcome
+// of the committed ones until their initiator has heard of it (its low-water mark says so). One that is not here was
+// not committed. Initiators that never come back would fill it: the oldest outcomes are then forgotten together, and
+// whoever asks is told that nobody knows, since the keeper's name changes with it (alb_store).
+#pragma once
+
+#include "base/list.h"
+#include "base/map.h"
+#include "engine/transaction.h"
+
+#define ALB_LEDGER_MAX 65536u // transactions
+
+struct alb_ledger_entry {
+    struct alb_list link;         // in the order in which they were bound, or committed
+    struct alb_list of_initiator; // likewise
+    struct alb_txn_id id;
+    struct alb_digest digest;
+    uint64_t lease_ns;
+    uint64_t at; // of its PREPARE record in the journal
+    uint32_t part_count;
+    bool is_committed;
+    bool is_placed; // the region has its bytes, though perhaps not on the disk yet; at means nothing any more
+};
+
+struct alb_ledger {
+    struct alb_list entries;
+    struct alb_map by_id;
+    struct alb_map initiators;
+    void *memory;
+    uint32_t bound_count; // of the entries, those that are not committed
+};
+
+// ENOMEM.
+int alb_ledger_init(struct alb_ledger *ledger);
+void alb_ledger_fini(struct alb_ledger *ledger);
+
+uint32_t alb_ledger_count(const struct alb_ledger *ledger);
+struct alb_ledger_entry *alb_ledger_find(struct alb_ledger *ledger, const struct alb_txn_id *id);
+
+// A new one, bound. EEXIST; ENOSPC: full; ENOMEM.
+int alb_ledger_add(struct alb_ledger *ledger, const struct alb_txn_id *id, struct alb_ledger_entry **entry);
+// It is committed now: the youngest.
+void alb_ledger_commit(struct alb_ledger *ledger, struct alb_ledger_entry *entry);
+void alb_ledger_drop(struct alb_ledger *ledger, struct alb_ledger_entry *entry);
+
+// The initiator knows what became of all that it numbered below: the committed ones of them are dropped. Those that
+// are not placed stay, for the bytes' sake.
+void alb_ledger_pass(struct alb_ledger *ledger, uint64_t initiator, uint64_t low_water);
+
+// Drops the oldest half of what is committed and placed. The number of those.
+uint32_t alb_ledger_forget(struct alb_ledger *ledger);

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A durable region's file: opened, locked, mapped, recovered, closed.
+#include "device/store.h"
+
+#include "device/journal_file.h"
+#include "device/store_recover.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// One opener at a time. The lock belongs to the open file, so that it holds within a process, too.
+static int lock_file(const struct alb_store *store)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(store->fd, F_OFD_SETLK, &lock) == 0)
+        return 0;
+    if (errno != EAGAIN && errno != EACCES)
+        return errno;
+    alb_log(ALB_LOG_ERROR, "%s: is open already as a durable region, by this or another process", store->path);
+    return EBUSY;
+}
+
+static int size_file(struct alb_store *store, uint64_t length)
+{
+    struct stat status;
+    if (fstat(store->fd, &status) != 0)
+        return errno;
+    uint64_t has = store->found_bytes = (uint64_t)status.st_size;
+    store->length = length ? length : has;
+    if (!S_ISREG(status.st_mode) || store->length == 0 || has > store->length) {
+        alb_log(ALB_LOG_ERROR, "%s: cannot be a durable region of %llu bytes: %s", store->path,
+                (unsigned long long)store->length,
+                !S_ISREG(status.st_mode) ? "it is not a file"
+                : has > store->length    ? "the file is longer"
+                                         : "say its length, it is empty");
+        return EINVAL;
+    }
+    // Every block is there from the beginning: a full disk would otherwise kill who writes to the mapping.
+    return posix_fallocate(store->fd, 0, (off_t)store->length);
+}
+
+static int map_file(struct alb_store *store)
+{
+    void *address = mmap(NULL, store->length, PROT_READ | PROT_WRITE, MAP_SHARED, store->fd, 0);
+    if (address == MAP_FAILED)
+        return errno;
+    store->address = address;
+    return 0;
+}
+
+static int open_file(struct alb_store *store, uint64_t length)
+{
+    store->fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int error = store->fd < 0 ? errno : 0;
+    if (!error)
+        error = lock_file(store);
+    if (!error)
+        error = size_file(store, length);
+    if (!error)
+        error = map_file(store);
+    if (error && error != EBUSY && error != EINVAL)
+        alb_log(ALB_LOG_ERROR, "%s: %s", store->path, strerror(error));
+    return error;
+}
+
+int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
+{
+    *store = (struct alb_store){.fd = -1};
+    store->journal.fd = store->journal.folder_fd = -1;
+    store->checkpoint_bytes = init->checkpoint_bytes ? init->checkpoint_bytes : ALB_STORE_CHECKPOINT_BYTES;
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->wanted, NULL);
+    alb_list_init(&store->requests);
+    alb_list_init(&store->ledger.entries);
+    int error = alb_ledger_init(&store->ledger);
+    if (!error && (size_t)snprintf(store->path, sizeof(store->path), "%s", init->path) >= sizeof(store->path))
+        error = ENAMETOOLONG;
+    if (!error)
+        error = open_file(store, init->length);
+    if (!error)
+        error = alb_journal_init(&store->journal, store->path);
+    if (!error)
+        error = alb_store_recover(store, init->page_cache);
+    if (error)
+        alb_store_close(store, true);
+    return error;
+}
+
+void alb_store_close(struct alb_store *store, bool leave_journal)
+{
+    if (!leave_journal && msync(store->address, store->length, MS_SYNC) == 0)
+        alb_journal_checkpoint(&store->journal, &store->ledger, store->journal.header.keeper);
+    alb_journal_fini(&store->journal);
+    alb_ledger_fini(&store->ledger);
+    if (store->address)
+        munmap(store->address, store->length);
+    if (store->fd >= 0)
+        close(store->fd);
+    pthread_cond_destroy(&store->wanted);
+    pthread_mutex_destroy(&store->mutex);
+    store->address = NULL;
+    store->fd = -1;
+}
+
+// Cuts the bytes behind the record into the parts that its table says. memory: the table, the parts, the payload.
+static void read_parts(const uint8_t *body, uint32_t count, struct alb_region *region, struct alb_txn_part *parts)
+{
+    const uint8_t *payload = body + (size_t)count * ALB_JOURNAL_PART_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_record_part part;
+        alb_record_part_decode(body + (size_t)i * ALB_JOURNAL_PART_BYTES, &part);
+        parts[i] =
+            (struct alb_txn_part){.region = region, .offset = part.offset, .length = part.length, .bytes = payload};
+        payload += part.length;
+    }
+}
+
+int alb_store_recall(const struct alb_store *store, const struct alb_ledger_entry *entry, struct alb_region *region,
+                     struct alb_journal_request *request, void **memory)
+{
+    uint8_t bytes[ALB_JOURNAL_RECORD_BYTES];
+    struct alb_record record;
+    *request = (struct alb_journal_request){
+        .kind = entry->is_committed ? ALB_JOURNAL_COMMIT : ALB_JOURNAL_PREPARE,
+        .id = entry->id,
+        .digest = entry->digest,
+        .lease_ns = entry->lease_ns,
+    };
+    *memory = NULL;
+    if (entry->is_committed)
+        return 0;
+    int error = alb_file_read(store->journal.fd, bytes, sizeof(bytes), entry->at);
+    if (!error && alb_record_decode(bytes, store->journal.header.keeper, &record))
+        error = EIO;
+    if (error)
+        return error;
+    uint64_t body_bytes = record.length - sizeof(bytes);
+    size_t parts_bytes = record.part_count * sizeof(struct alb_txn_part);
+    *memory = malloc(parts_bytes + body_bytes + 1);
+    if (!*memory)
+        return ENOMEM;
+    uint8_t *body = (uint8_t *)*memory + parts_bytes;
+    error = alb_file_read(store->journal.fd, body, body_bytes, entry->at + sizeof(bytes));
+    if (error) {
+        free(*memory);
+        return error;
+    }
+    request->low_water = record.low_water;
+    request->part_count = record.part_count;
+    request->parts = *memory;
+    read_parts(body, record.part_count, region, *memory);
+    return 0;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A durable region's file and journal, and the thread that writes the journal: many requests, one fdatasync. Knows
+// nothing of engines or devices (device/durable.h does).
+//
+// What a crash leaves. Transactions that were answered COMMIT survive the process, and with fdatasync the machine;
+// opening the file again writes their bytes once more, in their order. With the page cache, the process's end costs
+// nothing, but that of the machine costs what the system had not written back. What a program writes to the region
+// beside transactions is written back when the system likes, and may be overwritten by that repetition.
+#pragma once
+
+#include "device/journal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+// A journal that has grown by so much since the last checkpoint gets one.
+#define ALB_STORE_CHECKPOINT_BYTES (64ull << 20)
+
+struct alb_store_answer {
+    struct alb_txn_id id;
+    enum alb_journal_kind kind;
+    int error;
+};
+
+// Called by the store's thread without any lock. When it returns, the region has the bytes of the committed ones.
+struct alb_store_taker {
+    void *context;
+    void (*answers)(void *context, const struct alb_store_answer *answers, uint32_t count);
+    // The keeper has another name from now on (alb_ledger_forget).
+    void (*renamed)(void *context, uint64_t keeper);
+};
+
+struct alb_store_init {
+    const char *path;
+    uint64_t length;           // 0: the file's own
+    uint64_t checkpoint_bytes; // 0: ALB_STORE_CHECKPOINT_BYTES
+    bool page_cache;
+};
+
+struct alb_store {
+    char path[ALB_JOURNAL_PATH_MAX];
+    struct alb_store_taker taker;
+    int fd;
+    uint8_t *address;
+    uint64_t length;
+    uint64_t found_bytes; // what the file had before it was opened
+    uint64_t checkpoint_bytes;
+    uint64_t keeper; // its name; the journal's once that has been written
+    struct alb_journal journal;
+    struct alb_ledger ledger;
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t mutex; // guards what follows
+    pthread_cond_t wanted;
+    struct alb_list requests;
+    bool stops;
+};
+
+// Opens, creates, lengthens and allocates the file, and locks it; recovers from its journal: what was committed is in
+// the region, what is bound is in the ledger. EBUSY: it is open in this or another process; EBADMSG: the journal is
+// damaged, or of another file (a line on stderr says where, and what to do); EINVAL: the file is longer than length, or
+// empty and length is 0; ENOSPC, those of open(2) and mmap(2).
+int alb_store_open(struct alb_store *store, const struct alb_store_init *init);
+// Starts the thread. Those of pthread_create.
+int alb_store_start(struct alb_store *store, const struct alb_store_taker *taker);
+// Answers what was submitted, ends the thread. Nothing is submitted after that.
+void alb_store_stop(struct alb_store *store);
+// leave_journal: the bytes that were committed are written once more at the next opening, for the region may not have
+// them (it is poisoned). Otherwise it is left clean.
+void alb_store_close(struct alb_store *store, bool leave_journal);
+
+// Any thread. It is answered later, in order; ABORT never. ENOMEM: not submitted.
+int alb_store_submit(struct alb_store *store, const struct alb_journal_request *request);
+
+// Before the thread is started: a transaction that was bound, with its bytes as they are in the journal (the answer's
+// memory is to be freed as one), or one that is committed (no parts). region: of the parts.
+int alb_store_recall(const struct alb_store *store, const struct alb_ledger_entry *entry, struct alb_region *region,
+                     struct alb_journal_request *request, void **memory);

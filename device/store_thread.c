@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The thread that writes a durable region's journal. It takes whatever has been asked for since it last looked, appends
+// it, makes all of it safe at once, and answers.
+#include "device/store.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#define STACK_BYTES (256 << 10)
+#define BATCH_MAX   256
+
+// How often a journal is tried again that could not be repaired.
+#define REPAIR_SECONDS 1
+
+struct pending {
+    struct alb_list link;
+    struct alb_journal_request request;
+    uint64_t at; // of its record
+    int error;
+};
+
+struct batch {
+    struct pending *requests[BATCH_MAX];
+    uint32_t count;
+};
+
+int alb_store_submit(struct alb_store *store, const struct alb_journal_request *request)
+{
+    struct pending *pending = malloc(sizeof(*pending));
+    if (!pending)
+        return ENOMEM;
+    *pending = (struct pending){.request = *request};
+    pthread_mutex_lock(&store->mutex);
+    alb_list_push_back(&store->requests, &pending->link);
+    pthread_mutex_unlock(&store->mutex);
+    pthread_cond_signal(&store->wanted);
+    return 0;
+}
+
+static int checkpoint(struct alb_store *store)
+{
+    if (msync(store->address, store->length, MS_SYNC) != 0)
+        return errno;
+    bool is_renamed = store->keeper != store->journal.header.keeper;
+    int error = alb_journal_checkpoint(&store->journal, &store->ledger, store->keeper);
+    if (!error && is_renamed)
+        store->taker.renamed(store->taker.context, store->keeper);
+    return error;
+}
+
+// Room for new transactions in a full ledger. What is forgotten nobody can be told of, so the keeper's name changes.
+static void forget_if_full(struct alb_store *store)
+{
+    uint64_t keeper;
+    if (alb_ledger_count(&store->ledger) + BATCH_MAX <= ALB_LEDGER_MAX ||
+        getrandom(&keeper, sizeof(keeper), 0) != sizeof(keeper))
+        return;
+    uint32_t count = alb_ledger_forget(&store->ledger);
+    if (count == 0)
+        return;
+    alb_log(ALB_LOG_WARNING, "%s: forgets the outcome of %u transactions whose initiators never came back",
+            store->journal.path, count);
+    store->keeper = keeper | 1; // not 0
+}
+
+static void look_after_journal(struct alb_store *store)
+{
+    const struct alb_journal *journal = &store->journal;
+    forget_if_full(store);
+    // Twice what had to stay the last time, so that large transactions that are bound do not cause one each time.
+    uint64_t limit = ALB_MAX(store->checkpoint_bytes, 2 * journal->checkpoint_end);
+    bool is_renamed = store->keeper != journal->header.keeper;
+    if (journal->end < limit && !journal->is_broken && !is_renamed)
+        return;
+    int error = checkpoint(store);
+    if (error)
+        alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s", journal->path, strerror(error));
+}
+
+static struct alb_record record_of(const struct alb_journal_request *request, enum alb_record_kind kind)
+{
+    return (struct alb_record){
+        .kind = kind,
+        .id = request->id,
+        .digest = request->digest,
+        .low_water = request->low_water,
+        .lease_ns = request->lease_ns,
+    };
+}
+
+static int write_prepare(struct alb_store *store, struct pending *pending)
+{
+    const struct alb_journal_request *request = &pending->request;
+    struct alb_record record = record_of(request, ALB_RECORD_PREPARE);
+    struct alb_ledger_entry *entry;
+    int error = alb_ledger_add(&store->ledger, &request->id, &entry);
+    if (error)
+        return error;
+    entry->digest = request->digest;
+    entry->lease_ns = request->lease_ns;
+    entry->part_count = request->part_count;
+    error = alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &entry->at);
+    if (error)
+        alb_ledger_drop(&store->ledger, entry);
+    return error;
+}
+
+static int write_decision(struct alb_store *store, struct pending *pending)
+{
+    const struct alb_journal_request *request = &pending->request;
+    bool commits = request->kind == ALB_JOURNAL_COMMIT;
+    struct alb_record record = record_of(request, commits ? ALB_RECORD_COMMIT : ALB_RECORD_ABORT);
+    const struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &request->id);
+    uint64_t at;
+    if (!entry || entry->is_committed)
+        return EINVAL;
+    return alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &at);
+}
+
+// Nobody knows whether a decision is in the journal. Neither answer would be true before it is certain.
+// False: it is to stop meanwhile.
+static bool wait_for_certainty(struct alb_store *store)
+{
+    bool stops = false;
+    if (!store->journal.is_broken)
+        return true;
+    alb_log(ALB_LOG_ERROR, "%s: cannot be made safe any more; transactions wait until it can be written anew",
+            store->journal.path);
+    while (!stops && checkpoint(store) != 0) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += REPAIR_SECONDS;
+        pthread_mutex_lock(&store->mutex);
+        if (!store->stops)
+            pthread_cond_timedwait(&store->wanted, &store->mutex, &until);
+        stops = store->stops;
+        pthread_mutex_unlock(&store->mutex);
+    }
+    return !store->journal.is_broken;
+}
+
+// False: what became of it cannot be said.
+static bool write_batch(struct alb_store *store, struct batch *batch)
+{
+    bool is_waited_for = false;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct pending *pending = batch->requests[i];
+        const struct alb_journal_request *request = &pending->request;
+        alb_ledger_pass(&store->ledger, request->id.initiator, request->low_water);
+        bool prepares = request->kind == ALB_JOURNAL_PREPARE;
+        pending->error = prepares ? write_prepare(store, pending) : write_decision(store, pending);
+        is_waited_for |= !pending->error && request->kind != ALB_JOURNAL_ABORT;
+    }
+    int error = is_waited_for ? alb_journal_sync(&store->journal) : 0;
+    if (!error)
+        return true;
+    alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort", store->journal.path, strerror(error));
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct pending *pending = batch->requests[i];
+        if (pending->error)
+            continue;
+        pending->error = error;
+        if (pending->request.kind == ALB_JOURNAL_PREPARE)
+            alb_ledger_drop(&store->ledger, alb_ledger_find(&store->ledger, &pending->request.id));
+    }
+    return wait_for_certainty(store);
+}
+
+// What is safe now is so in the ledger, too.
+static void book(struct alb_store *store, const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct pending *pending = batch->requests[i];
+        struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &pending->request.id);
+        if (!entry || pending->error)
+            continue;
+        if (pending->request.kind == ALB_JOURNAL_COMMIT)
+            alb_ledger_commit(&store->ledger, entry);
+        else if (pending->request.kind == ALB_JOURNAL_ABORT)
+            alb_ledger_drop(&store->ledger, entry);
+    }
+}
+
+static void answer(struct alb_store *store, const struct batch *batch)
+{
+    struct alb_store_answer answers[BATCH_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct pending *pending = batch->requests[i];
+        if (pending->request.kind != ALB_JOURNAL_ABORT)
+            answers[count++] = (struct alb_store_answer){
+                .id = pending->request.id, .kind = pending->request.kind, .error = pending->error};
+    }
+    if (count > 0)
+        store->taker.answers(store->taker.context, answers, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &answers[i].id);
+        if (entry && answers[i].kind == ALB_JOURNAL_COMMIT && !answers[i].error)
+            entry->is_placed = true;
+    }
+}
+
+// False: there is nothing any more, and it is to stop.
+static bool take(struct alb_store *store, struct batch *batch)
+{
+    batch->count = 0;
+    pthread_mutex_lock(&store->mutex);
+    while (alb_list_is_empty(&store->requests) && !store->stops)
+        pthread_cond_wait(&store->wanted, &store->mutex);
+    while (batch->count < BATCH_MAX && !alb_list_is_empty(&store->requests))
+        batch->requests[batch->count++] = ALB_LIST_ENTRY(alb_list_pop(&store->requests), struct pending, link);
+    pthread_mutex_unlock(&store->mutex);
+    return batch->count > 0;
+}
+
+static void *run(void *argument)
+{
+    struct alb_store *store = argument;
+    struct batch batch;
+    while (take(store, &batch)) {
+        look_after_journal(store);
+        if (write_batch(store, &batch)) {
+            book(store, &batch);
+            answer(store, &batch);
+        }
+        for (uint32_t i = 0; i < batch.count; i++)
+            free(batch.requests[i]);
+    }
+    return NULL;
+}
+
+int alb_store_start(struct alb_store *store, const struct alb_store_taker *taker)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    store->taker = *taker;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all); // signals are for the program's own threads, and SIGXFSZ for nobody
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&store->thread, &attributes, run, store);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    store->has_thread = error == 0;
+    if (!error)
+        pthread_setname_np(store->thread, "albedo/journal");
+    return error;
+}
+
+void alb_store_stop(struct alb_store *store)
+{
+    if (!store->has_thread)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    store->stops = true;
+    pthread_mutex_unlock(&store->mutex);
+    pthread_cond_signal(&store->wanted);
+    pthread_join(store->thread, NULL);
+    store->has_thread = false;
+}
