@@ -187,11 +187,10 @@ static bool goes_along(const struct loose *loose, const struct alb_csa_parcel *p
 }
 
 // Room for the frame, in a further packet if need be; NULL: the batch is full, or it waits.
-static uint8_t *make_frame(struct loose *loose, const struct alb_csa_parcel *parcel, uint32_t refs)
+static uint8_t *make_frame(struct loose *loose, const struct alb_csa_parcel *parcel, uint32_t header_bytes,
+                           uint32_t payload_bytes, uint32_t refs)
 {
     struct alb_csa_packet *packet = &loose->packet;
-    uint32_t header_bytes = alb_csa_segment_bytes(parcel->type, &parcel->segment);
-    uint32_t payload_bytes = parcel->segment.payload_bytes;
     uint8_t *frame = NULL;
     if (goes_along(loose, parcel, header_bytes + payload_bytes))
         frame = alb_csa_packet_frame(packet, header_bytes, payload_bytes, refs);
@@ -212,7 +211,8 @@ static bool add_frame(struct loose *loose, struct alb_send_wqe *wqe)
         alb_csa_uc_parcel(u, wqe, &parcel);
     uint32_t bytes = alb_segmenter_bytes(wqe->length, wqe->segment_bytes, u->sent, 1);
     parcel.segment.payload_bytes = bytes;
-    uint8_t *frame = make_frame(loose, &parcel, alb_outbound_refs(wqe));
+    uint8_t *frame =
+        make_frame(loose, &parcel, alb_csa_segment_bytes(parcel.type, &parcel.segment), bytes, alb_outbound_refs(wqe));
     if (!frame)
         return false;
     alb_csa_encode_segment(parcel.type, &parcel.segment, frame);
@@ -238,8 +238,27 @@ static bool add_multicast(struct loose *loose, struct alb_send_wqe *wqe)
     return has_room;
 }
 
+// What UC has to say of messages of partial completion. False: the batch is full, or it waits.
+static bool add_due(struct loose *loose)
+{
+    struct alb_csa_uc *uc = ALB_CONTAINER_OF(loose->u, struct alb_csa_uc, u);
+    struct alb_csa_holds holds;
+    while (alb_csa_partial_next_due(uc, &holds)) {
+        struct alb_csa_parcel parcel;
+        alb_csa_uc_control(loose->u, &parcel);
+        uint8_t *frame = make_frame(loose, &parcel, alb_csa_holds_bytes(holds.word_count), 0, 0);
+        if (!frame)
+            return false;
+        alb_csa_encode_holds(&holds, frame);
+        alb_csa_partial_said(uc, &holds);
+    }
+    return true;
+}
+
 static enum alb_build_result add_frames(struct loose *loose, uint32_t turn)
 {
+    if (loose->u->qp->type == ALB_QPT_UC && !add_due(loose))
+        return loose->waits ? ALB_BUILD_IDLE : ALB_BUILD_FULL;
     for (uint32_t i = 0; i < turn; i++) {
         struct alb_send_wqe *wqe = alb_unreliable_next(loose->u, loose->packet.now);
         if (!wqe)

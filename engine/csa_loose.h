@@ -5,10 +5,12 @@
 //
 //     csa_loose.c   packets out
 //     csa_uc.c      UC: its life and its sending half        csa_uc_in.c  its receiving half
+//     csa_uc_partial.c  UC: messages whose missing segments can be sent again
 //     csa_ud.c      UD
 #pragma once
 
 #include "engine/csa_admit.h"
+#include "engine/csa_uc_partial.h"
 #include "engine/unreliable.h"
 
 // A frame, and where it goes.
@@ -50,6 +52,7 @@ struct alb_csa_uc {
     struct alb_assoc *assoc;
     uint32_t bound_epoch; // of the peer: nobody else's packets count; 0: nothing has come yet
     struct alb_csa_uc_message in;
+    struct alb_csa_partials *partials; // NULL: it has no messages of partial completion
 };
 
 static inline struct alb_csa_uc *alb_csa_uc_of(const struct alb_qp *qp)
@@ -60,6 +63,10 @@ static inline struct alb_csa_uc *alb_csa_uc_of(const struct alb_qp *qp)
 extern const struct alb_delivery_ops alb_csa_uc_ops;
 // The frame of the segment at sent of a request.
 void alb_csa_uc_parcel(const struct alb_unreliable *u, const struct alb_send_wqe *wqe, struct alb_csa_parcel *parcel);
+// Where its frames that are no segments go.
+void alb_csa_uc_control(const struct alb_unreliable *u, struct alb_csa_parcel *parcel);
+// A HOLDS frame.
+enum alb_drop alb_csa_uc_on_holds(struct alb_csa_arrival *arrival, const struct alb_csa_holds *holds);
 // A segment for a queue pair of another type than RC.
 enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now);
 enum alb_drop alb_csa_uc_take(struct alb_csa_uc *uc, const struct alb_csa_segment *segment, alb_time now);

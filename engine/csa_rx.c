@@ -224,6 +224,8 @@ static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_
         return on_report(arrival, &frame->report, now);
     case ALB_CSA_PROBE:
         return on_probe(arrival, &frame->probe, now);
+    case ALB_CSA_HOLDS:
+        return alb_csa_uc_on_holds(arrival, &frame->holds);
     case ALB_CSA_PATHS:
         return on_paths(arrival, &frame->paths, now);
     case ALB_CSA_PING:

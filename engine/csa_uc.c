@@ -26,7 +26,7 @@ static void describe(const struct alb_qp *qp, const struct alb_send_wqe *wqe, st
     };
 }
 
-void alb_csa_uc_parcel(const struct alb_unreliable *u, const struct alb_send_wqe *wqe, struct alb_csa_parcel *parcel)
+void alb_csa_uc_control(const struct alb_unreliable *u, struct alb_csa_parcel *parcel)
 {
     const struct alb_qp *qp = u->qp;
     *parcel = (struct alb_csa_parcel){
@@ -37,8 +37,18 @@ void alb_csa_uc_parcel(const struct alb_unreliable *u, const struct alb_send_wqe
         .traffic_class = qp->flow.traffic_class,
         .hop_limit = qp->flow.hop_limit,
     };
+}
+
+void alb_csa_uc_parcel(const struct alb_unreliable *u, const struct alb_send_wqe *wqe, struct alb_csa_parcel *parcel)
+{
+    const struct alb_qp *qp = u->qp;
+    alb_csa_uc_control(u, parcel);
     describe(qp, wqe, &parcel->segment);
     parcel->segment.psn = u->next;
+    if (wqe->partial) {
+        alb_csa_partial_describe(alb_csa_uc_of(qp), wqe, u->sent, &parcel->segment);
+        return;
+    }
     parcel->segment.index = u->sent;
     if (u->sent == wqe->packets - 1)
         parcel->segment.flags =
@@ -48,16 +58,26 @@ void alb_csa_uc_parcel(const struct alb_unreliable *u, const struct alb_send_wqe
 
 static uint32_t cut(const struct alb_qp *qp, const struct alb_send_wqe *wqe)
 {
+    struct alb_csa_uc *uc = alb_csa_uc_of(qp);
     struct alb_csa_segment segment;
     describe(qp, wqe, &segment);
-    return alb_csa_loose_payload(alb_csa_uc_of(qp)->assoc, &segment);
+    if (!wqe->partial)
+        return alb_csa_loose_payload(uc->assoc, &segment);
+    segment.op = ALB_CSA_PARTIAL_WRITE_IMM; // the longer one, so that a message is cut the same way again
+    return alb_csa_partial_open(uc, wqe, alb_csa_loose_payload(uc->assoc, &segment));
+}
+
+static uint32_t skip(const struct alb_unreliable *u, const struct alb_send_wqe *wqe)
+{
+    return wqe->partial ? alb_csa_partial_skip(alb_csa_uc_of(u->qp), wqe, u->sent) : u->sent;
 }
 
 // ---- receiving ------------------------------------------------------------------------------------------------------
 
 static bool is_known_op(uint8_t op)
 {
-    return op == ALB_CSA_SEND || op == ALB_CSA_SEND_IMM || op == ALB_CSA_WRITE || op == ALB_CSA_WRITE_IMM;
+    return op == ALB_CSA_SEND || op == ALB_CSA_SEND_IMM || op == ALB_CSA_WRITE || op == ALB_CSA_WRITE_IMM ||
+           op == ALB_CSA_PARTIAL_WRITE || op == ALB_CSA_PARTIAL_WRITE_IMM;
 }
 
 static enum alb_drop check(const struct alb_csa_arrival *arrival, const struct alb_qp *qp,
@@ -96,6 +116,24 @@ static enum alb_drop admit(struct alb_csa_arrival *arrival, struct alb_csa_uc *u
     return ALB_DROP_NONE;
 }
 
+// Of a message of which nothing has come there is nothing to say.
+static void owe(struct alb_csa_uc *uc, uint32_t message)
+{
+    struct alb_csa_partial *partial = message ? alb_csa_partial_find(uc, ALB_PARTIAL_RECEIVING, message) : NULL;
+    if (partial)
+        alb_csa_partial_owe(uc, partial);
+}
+
+// Who has not proved himself is not answered.
+static enum alb_drop take_partial(struct alb_csa_arrival *arrival, struct alb_csa_uc *uc,
+                                  const struct alb_csa_segment *segment, alb_time now)
+{
+    enum alb_drop drop = alb_csa_partial_take(uc, segment, now);
+    if (uc->partials && segment->flags & ALB_CSA_REPORT_NOW && arrival->is_proven)
+        owe(uc, segment->message);
+    return drop;
+}
+
 enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
     const struct alb_csa_segment *segment = &frame->segment;
@@ -113,7 +151,32 @@ enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_cs
         qp->is_established = true;
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_COMM_EST);
     }
-    return alb_csa_uc_take(alb_csa_uc_of(qp), segment, now);
+    bool is_partial = segment->op == ALB_CSA_PARTIAL_WRITE || segment->op == ALB_CSA_PARTIAL_WRITE_IMM;
+    return is_partial ? take_partial(arrival, alb_csa_uc_of(qp), segment, now)
+                      : alb_csa_uc_take(alb_csa_uc_of(qp), segment, now);
+}
+
+enum alb_drop alb_csa_uc_on_holds(struct alb_csa_arrival *arrival, const struct alb_csa_holds *holds)
+{
+    struct alb_qp *qp = alb_engine_find_qp(arrival->engine, holds->dest_qpn);
+    if (!qp)
+        return ALB_DROP_UNKNOWN_QP;
+    if (qp->delivery != &alb_csa_uc_ops || !alb_csa_uc_of(qp)->partials)
+        return ALB_DROP_BAD_SERVICE;
+    struct alb_csa_uc *uc = alb_csa_uc_of(qp);
+    enum alb_qp_state state = alb_qp_current_state(qp);
+    if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
+        return ALB_DROP_WRONG_QP_STATE;
+    if (uc->assoc != arrival->assoc)
+        return ALB_DROP_WRONG_PEER;
+    if (!arrival->is_proven)
+        return ALB_DROP_NOT_PROVEN;
+    if (uc->bound_epoch != 0 && uc->bound_epoch != arrival->header.source_epoch)
+        return ALB_DROP_BAD_EPOCH;
+    if (!holds->is_question)
+        return alb_csa_partial_heard(uc, holds);
+    owe(uc, holds->message);
+    return ALB_DROP_NONE;
 }
 
 // ---- life -----------------------------------------------------------------------------------------------------------
@@ -125,6 +188,7 @@ static int create(struct alb_qp *qp)
         return error;
     qp->source.build = alb_csa_loose_build;
     alb_unreliable_of(qp)->cut = cut;
+    alb_unreliable_of(qp)->skip = skip;
     return 0;
 }
 
@@ -140,6 +204,7 @@ static void disconnect(struct alb_qp *qp)
 static void destroy(struct alb_qp *qp)
 {
     alb_csa_uc_close(alb_csa_uc_of(qp));
+    alb_csa_partials_destroy(alb_csa_uc_of(qp));
     disconnect(qp);
     alb_unreliable_destroy(qp);
 }
@@ -180,8 +245,10 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
 {
     enum alb_qp_state state = alb_qp_current_state(qp);
     alb_unreliable_on_state(qp, old, now);
-    if (state == ALB_QPS_RESET || state == ALB_QPS_ERR)
+    if (state == ALB_QPS_RESET || state == ALB_QPS_ERR) {
         alb_csa_uc_close(alb_csa_uc_of(qp));
+        alb_csa_partials_clear(alb_csa_uc_of(qp));
+    }
     if (state == ALB_QPS_RESET)
         disconnect(qp);
 }

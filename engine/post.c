@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Post: copies work requests into a queue pair's rings. Runs beside the engine, so it only reads what does not change
 // while the queue pair lives, its state, and its own ring.
+#include "engine/csa_loose.h"
 #include "engine/impl.h"
 
 #include <errno.h>
@@ -34,6 +35,12 @@ static bool state_takes_sends(enum alb_qp_state state)
     return state >= ALB_QPS_RTS;
 }
 
+static bool may_be_partial(const struct alb_qp *qp, const struct alb_send_wr *wr)
+{
+    bool is_write = wr->opcode == ALB_WR_RDMA_WRITE || wr->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
+    return is_write && qp->delivery == &alb_csa_uc_ops && alb_csa_uc_of(qp)->partials;
+}
+
 // The length of the message in *length, or the errno of a request that this queue pair can't take.
 static int check(const struct alb_qp *qp, const struct alb_send_wr *wr, uint64_t *length)
 {
@@ -49,6 +56,8 @@ static int check(const struct alb_qp *qp, const struct alb_send_wr *wr, uint64_t
     for (uint32_t i = 0; i < wr->sge_count; i++)
         *length += wr->sge[i].length;
     if (*length > ALB_MAX_MESSAGE || (is_inline && *length > qp->sq.inline_max_bytes))
+        return EINVAL;
+    if (wr->partial && !may_be_partial(qp, wr))
         return EINVAL;
     switch (wr->opcode) {
     case ALB_WR_ATOMIC_CMP_AND_SWP:
@@ -81,6 +90,8 @@ static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct
     wqe->length = (uint32_t)length;
     wqe->imm_data = wr->imm_data;
     wqe->invalidate_rkey = wr->invalidate_rkey;
+    wqe->partial = wr->partial;
+    wqe->is_resend = wr->is_resend;
     wqe->xrc_srqn = wr->remote_srqn & ALB_QPN_MASK;
     if (wr->opcode == ALB_WR_BIND_MW) {
         wqe->bind = (struct alb_queued_bind){

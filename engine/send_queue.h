@@ -33,6 +33,8 @@ struct alb_send_wqe {
     uint32_t segment_bytes; // csa: payload of each segment but the last
     uint32_t recv_number;   // csa: receives that earlier requests use
     bool is_answered;       // csa
+    bool is_resend;         // csa, UC: only what the peer does not hold goes
+    uint32_t partial;       // csa, UC: number of the message of partial completion; 0: it is none
     union {
         struct {
             uint64_t remote_addr;

@@ -117,7 +117,8 @@ void alb_unreliable_sent(struct alb_unreliable *u, struct alb_send_wqe *wqe, uin
     struct alb_qp *qp = u->qp;
     alb_trace_add(qp->engine, ALB_TRACE_send, qp->number, u->next, wqe->opcode, bytes, now);
     alb_pacer_charge(qp->engine, bytes + PACKET_OVERHEAD);
-    u->next = alb_psn_next(u->next);
+    if (!wqe->is_resend)
+        u->next = alb_psn_next(u->next);
     if (++u->sent == wqe->packets)
         finish_request(u);
 }
@@ -165,6 +166,12 @@ struct alb_send_wqe *alb_unreliable_next(struct alb_unreliable *u, alb_time now)
         struct alb_send_wqe *wqe = alb_send_queue_at(&qp->sq, u->cursor);
         if (!u->is_open && !open_request(u, wqe))
             continue;
+        if (u->skip)
+            u->sent = u->skip(u, wqe);
+        if (u->sent == wqe->packets) {
+            finish_request(u);
+            continue;
+        }
         if (alb_pacer_permits(qp->engine, now))
             return wqe;
         alb_pacer_wait(qp->engine, &qp->source, now);

@@ -23,6 +23,8 @@ struct alb_unreliable {
     alb_unreliable_fill *fill;
     // Payload of each packet of a request but the last; NULL: mtu_bytes.
     uint32_t (*cut)(const struct alb_qp *qp, const struct alb_send_wqe *wqe);
+    // The next packet of a request that goes, from sent on; NULL: sent.
+    uint32_t (*skip)(const struct alb_unreliable *u, const struct alb_send_wqe *wqe);
     uint32_t mtu_bytes;             // payload of a full packet
     uint32_t uncounted;             // csa: packets of which nobody tells what has become of them
     struct alb_deadline pace_timer; // csa: the association's rate holds it back until then

@@ -418,6 +418,8 @@ struct alb_send_wr {
     struct alb_mw_bind bind; // BIND_MW
     uint8_t level;           // enum alb_level (engine/transaction.h) that completes it: DELIVERED (0), VISIBLE
     bool wants_stages;       // its stages are asked for
+    bool is_resend;          // of that message only what the peer has not said to hold (engine/partial.h)
+    uint32_t partial;        // UC: WRITE of partial completion with that number; 0: an ordinary one
     alb_time submitted;      // t1, of one with level or stages
 };
 
