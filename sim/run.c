@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/run.h"
+
+#include "base/text.h"
+#include "sim/workload.h"
+#include "wire/csa.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SPARE_QPS = 4,
+    QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
+    CSA_SEGMENT_BYTES = 32, // header of a WRITE's segment
+    IPV4_UDP_BYTES = 28,
+    FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
+};
+
+// ---- network
+// -----------------------------------------------------------------------------------------------------------
+
+static const struct alb_document_entry *place_of(const struct alb_scenario *scenario, const char *section,
+                                                 const char *key)
+{
+    static const struct alb_document_entry nowhere = {.file = "scenario"};
+    const struct alb_document_entry *entry = alb_document_find(&scenario->document, section, "", key);
+    if (!entry)
+        entry = alb_document_find(&scenario->document, section, "", "");
+    return entry ? entry : &nowhere;
+}
+
+static bool build_topology(struct alb_run *run, struct alb_complaint *complaint)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    const struct alb_document_entry *place = place_of(scenario, "network", "topology");
+    char error[ALB_TOPOLOGY_ERROR_MAX];
+    if (scenario->network.shape != ALB_TOPOLOGY_FILE)
+        return alb_topology_build(&run->topology, &scenario->network, error) ||
+               alb_complain(complaint, place->file, place->line, "%s", error);
+    if (!scenario->network_file)
+        return alb_complain(complaint, place->file, place->line, "topology = file; expected file = NAME too");
+    size_t length;
+    char *text = alb_scenario_file(scenario, scenario->network_file, place, &length, complaint);
+    FILE *file = text ? fmemopen(text, length ? length : 1, "r") : NULL;
+    bool is_good = file && alb_topology_read(&run->topology, file, scenario->network_file, error);
+    if (text && !is_good)
+        alb_complain(complaint, place->file, place->line, "%s", file ? error : strerror(errno));
+    if (file)
+        fclose(file);
+    free(text);
+    return is_good;
+}
+
+// The rate of hosts' links: what a load is a part of.
+static uint64_t host_rate(const struct alb_run *run)
+{
+    for (uint32_t c = 0; c < run->topology.cable_count; c++)
+        if (run->topology.cables[c].tier == 0)
+            return run->topology.cables[c].bits_per_s;
+    return run->scenario->network.host_bits_per_s;
+}
+
+// ---- channels
+// ----------------------------------------------------------------------------------------------------------
+
+static int compare_channels(const void *left, const void *right)
+{
+    const struct alb_run_channel *a = left, *b = right;
+    const uint32_t keys[][2] = {{a->work, b->work}, {a->low, b->low}, {a->high, b->high}, {a->index, b->index}};
+    for (size_t i = 0; i < ALB_COUNT(keys); i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return 0;
+}
+
+// The channel of a send: messages of a pair take its queue pairs in turn.
+static struct alb_run_channel key_of(const struct alb_run *run, uint32_t index, uint32_t turn)
+{
+    const struct alb_task *task = &run->schedule.tasks[index];
+    return (struct alb_run_channel){.low = ALB_MIN(task->rank, task->peer),
+                                    .high = ALB_MAX(task->rank, task->peer),
+                                    .index = turn % run->schedule.works[task->work].queue_pairs,
+                                    .work = task->work,
+                                    .waiting_first = {ALB_TASK_NONE, ALB_TASK_NONE}};
+}
+
+// Sends of a work follow each other by pair, so that a turn is counted from the first of a pair.
+static uint32_t turn_of(const struct alb_run *run, uint32_t index, uint32_t turn)
+{
+    const struct alb_task *task = &run->schedule.tasks[index];
+    const struct alb_task *before = index ? task - 1 : NULL;
+    bool goes_on = before && before->work == task->work && before->rank == task->rank && before->peer == task->peer;
+    return goes_on ? turn + 1 : 0;
+}
+
+static void collect_channels(struct alb_run *run)
+{
+    uint32_t n = run->schedule.task_count, count = 0, turn = 0;
+    run->channels = malloc((n + 1u) * sizeof(*run->channels));
+    run->channel_of = malloc((n + 1u) * sizeof(*run->channel_of));
+    alb_assert(run->channels && run->channel_of);
+    for (uint32_t i = 0; i < n; i++) {
+        turn = turn_of(run, i, turn);
+        if (run->schedule.tasks[i].kind == ALB_TASK_SEND)
+            run->channels[count++] = key_of(run, i, turn);
+    }
+    qsort(run->channels, count, sizeof(*run->channels), compare_channels);
+    for (uint32_t i = 0; i < count; i++)
+        if (i == 0 || compare_channels(&run->channels[i], &run->channels[run->channel_count - 1]) != 0)
+            run->channels[run->channel_count++] = run->channels[i];
+    for (uint32_t i = 0; i < n; i++) {
+        run->channel_of[i] = ALB_TASK_NONE;
+        turn = turn_of(run, i, turn);
+        if (run->schedule.tasks[i].kind != ALB_TASK_SEND)
+            continue;
+        struct alb_run_channel key = key_of(run, i, turn);
+        const struct alb_run_channel *found =
+            bsearch(&key, run->channels, run->channel_count, sizeof(key), compare_channels);
+        run->channel_of[i] = (uint32_t)(found - run->channels);
+    }
+}
+
+static bool connect(struct alb_run *run, struct alb_complaint *complaint)
+{
+    for (uint32_t i = 0; i < run->channel_count; i++) {
+        struct alb_run_channel *channel = &run->channels[i];
+        const struct alb_work *work = &run->schedule.works[channel->work];
+        struct alb_connection connection;
+        alb_connection_default(&connection, channel->low, channel->high);
+        connection.type = work->is_unreliable ? ALB_QPT_UC : ALB_QPT_RC;
+        connection.timeout = work->timeout;
+        connection.retry_cnt = work->retries;
+        int error = alb_cluster_connect(run->cluster, &connection, &channel->channel);
+        if (error)
+            return alb_complain(complaint, run->scenario->document.file, 0,
+                                "hosts %" PRIu32 " and %" PRIu32 " can't be connected: %s; expected larger limits in "
+                                "[host] (queue_pair_max, peer_max, pool)",
+                                channel->low, channel->high, strerror(error));
+    }
+    return true;
+}
+
+// ---- hosts
+// -------------------------------------------------------------------------------------------------------------
+
+static void need(struct alb_run_needs *needs, uint32_t peer)
+{
+    needs->qps++;
+    needs->peers += needs->last_peer != peer + 1; // channels are sorted: once for each work at most
+    needs->last_peer = peer + 1;
+}
+
+static void change_host(void *context, uint32_t host, struct alb_engine_config *engine)
+{
+    const struct alb_run *run = context;
+    const struct alb_document *document = &run->scenario->document;
+    if (!alb_document_find(document, "host", "", "queue_pair_max"))
+        engine->qp_max = run->needs[host].qps + SPARE_QPS;
+    if (!alb_document_find(document, "host", "", "peer_max"))
+        engine->peer_max = run->needs[host].peers + SPARE_QPS;
+    alb_scenario_change_host(run->scenario, host, engine);
+}
+
+// The most queue pairs that a host has.
+static uint32_t count_needs(struct alb_run *run)
+{
+    uint32_t most = 0;
+    run->needs = calloc(run->topology.host_count, sizeof(*run->needs));
+    alb_assert(run->needs);
+    for (uint32_t i = 0; i < run->channel_count; i++) {
+        const struct alb_run_channel *channel = &run->channels[i];
+        need(&run->needs[channel->low], channel->high);
+        need(&run->needs[channel->high], channel->low);
+        most = ALB_MAX(most, run->needs[channel->low].qps);
+        most = ALB_MAX(most, run->needs[channel->high].qps);
+    }
+    return most;
+}
+
+static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    const struct alb_document_entry *place = place_of(scenario, "host", "");
+    struct alb_cluster_config config;
+    uint32_t most = count_needs(run);
+    if (most > QPS_MAX)
+        return alb_complain(complaint, scenario->document.file, 0,
+                            "a host has %" PRIu32 " queue pairs; expected %d at most", most, QPS_MAX);
+    int error = alb_cluster_config_default(&config, scenario->host.transport ? "csa" : "rc");
+    config.seed = scenario->seed;
+    config.engine = scenario->engine;
+    config.host_config = change_host;
+    config.switches = scenario->switches;
+    config.rnic = (struct alb_rnic_config){scenario->host.cache_entries, scenario->host.miss_penalty};
+    config.host_latency = scenario->host.latency;
+    config.ahead_bytes = scenario->host.ahead_bytes;
+    config.mtu_bytes = scenario->host.mtu_bytes;
+    config.payload_max_bytes = scenario->host.payload_bytes;
+    config.has_real_bytes = scenario->host.has_real_bytes;
+    config.memory_bytes = scenario->host.memory_bytes;
+    config.on_complete = alb_run_on_complete;
+    config.context = run;
+    if (!error)
+        error = alb_cluster_create(&config, &run->topology, &run->cluster);
+    return !error || alb_complain(complaint, place->file, place->line,
+                                  "no cluster can be made of this: %s; expected limits of [host] and [switch] that "
+                                  "agree with each other",
+                                  strerror(error));
+}
+
+// ---- faults
+// ------------------------------------------------------------------------------------------------------------
+
+static bool parse_value(const struct alb_scenario_fault *fault, uint64_t *value, struct alb_complaint *complaint)
+{
+    char error[ALB_TEXT_ERROR_MAX] = "";
+    uint32_t per_billion = 0;
+    uint64_t number = 0;
+    const char *text = fault->value;
+    bool is_good = true;
+    switch (fault->kind) {
+    case ALB_FAULT_LOSS:
+    case ALB_FAULT_CORRUPT:
+        is_good = text && alb_text_parse_probability(text, &per_billion, error, sizeof(error));
+        *value = per_billion;
+        break;
+    case ALB_FAULT_RATE:
+        is_good = text && alb_text_parse_rate(text, value, error, sizeof(error));
+        break;
+    case ALB_FAULT_DELAY:
+    case ALB_FAULT_DEATH:
+        is_good = text ? alb_text_parse_duration(text, &number, error, sizeof(error)) : fault->kind == ALB_FAULT_DEATH;
+        *value = ALB_SIM_NS(number);
+        break;
+    default:
+        *value = 0;
+    }
+    return is_good || alb_complain(complaint, fault->where->file, fault->where->line,
+                                   "value: %s; expected one for a fault of kind %s", text ? error : "none",
+                                   alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
+}
+
+static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value)
+{
+    struct alb_cluster_fault fault = {.at = from->at,
+                                      .cable = cable,
+                                      .ways = {from->way != 2, from->way != 1},
+                                      .kind = (enum alb_cluster_fault_kind)from->kind,
+                                      .value = value};
+    if (alb_cluster_fault(run->cluster, &fault) != 0)
+        return false;
+    if (from->until == 0)
+        return true;
+    fault.at = from->until;
+    fault.kind = fault.kind == ALB_FAULT_PAUSE ? ALB_FAULT_RESUME : ALB_FAULT_REPAIR;
+    fault.value = 0;
+    return alb_cluster_fault(run->cluster, &fault) == 0;
+}
+
+static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, struct alb_complaint *complaint)
+{
+    uint32_t *cables = malloc((run->topology.cable_count + 1u) * sizeof(*cables));
+    uint64_t value = 0;
+    alb_assert(cables);
+    uint32_t count = alb_topology_select(&run->topology, fault->cables, cables, run->topology.cable_count);
+    bool is_good = parse_value(fault, &value, complaint);
+    if (is_good && count == 0)
+        is_good = alb_complain(complaint, fault->where->file, fault->where->line,
+                               "no cable matches \"%.60s\"; expected tier:T, tier:T:N or NODE-NODE with * for any text",
+                               fault->cables);
+    for (uint32_t i = 0; i < count && is_good; i++)
+        if (!schedule_fault(run, fault, cables[i], value))
+            is_good = alb_complain(complaint, fault->where->file, fault->where->line,
+                                   "the value of the fault is out of range; expected a possible one");
+    free(cables);
+    return is_good;
+}
+
+static bool add_faults(struct alb_run *run, struct alb_complaint *complaint)
+{
+    for (uint32_t i = 0; i < run->scenario->fault_count; i++)
+        if (!add_fault(run, &run->scenario->faults[i], complaint))
+            return false;
+    return true;
+}
+
+// ---- the whole
+// ---------------------------------------------------------------------------------------------------------
+
+bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    *run = (struct alb_run){.scenario = scenario};
+    if (!build_topology(run, complaint))
+        return false;
+    if (!alb_workload_schedule(&run->schedule, scenario, run->topology.host_count, host_rate(run), complaint)) {
+        alb_topology_free(&run->topology);
+        return false;
+    }
+    collect_channels(run);
+    bool is_good = create_cluster(run, complaint) && connect(run, complaint) && add_faults(run, complaint);
+    if (is_good && !alb_run_tasks_init(run))
+        is_good = alb_complain(complaint, scenario->document.file, 0, "no memory for so many messages");
+    if (!is_good)
+        alb_run_fini(run);
+    return is_good;
+}
+
+void alb_run_fini(struct alb_run *run)
+{
+    if (run->cluster)
+        alb_cluster_destroy(run->cluster);
+    alb_heat_fini(run);
+    alb_run_tasks_fini(run);
+    free(run->channels);
+    free(run->channel_of);
+    free(run->needs);
+    alb_schedule_fini(&run->schedule);
+    alb_topology_free(&run->topology);
+}
+
+static void tell(const struct alb_run *run, const struct alb_run_options *options, uint64_t events)
+{
+    if (!options->on_progress)
+        return;
+    const struct alb_run_progress progress = {.now = alb_cluster_now(run->cluster),
+                                              .events = events,
+                                              .bytes_done = run->bytes_done,
+                                              .bytes = run->bytes,
+                                              .tasks_done = run->tasks_done,
+                                              .tasks = run->schedule.task_count};
+    options->on_progress(options->context, &progress);
+}
+
+// In pieces, so that somebody can be told how far it has come.
+static enum alb_cluster_end go(struct alb_run *run, const struct alb_run_options *options)
+{
+    alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
+    uint64_t piece = ALB_MAX(options->progress_events, (uint64_t)1), events = 0;
+    enum alb_cluster_end end;
+    do {
+        uint64_t more = ALB_MIN(piece, options->events_max - events);
+        end = alb_cluster_run(run->cluster, until, more);
+        events += more;
+        tell(run, options, events);
+    } while (end == ALB_CLUSTER_EVENTS && events < options->events_max);
+    return end;
+}
+
+enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *options)
+{
+    if (options->has_heat)
+        alb_heat_init(run, run->scenario->interval ? run->scenario->interval : ALB_SIM_US(1));
+    alb_run_tasks_start(run);
+    enum alb_cluster_end end = go(run, options);
+    alb_heat_end(run);
+    bool is_done = run->tasks_done == run->schedule.task_count;
+    run->end = is_done                     ? ALB_RUN_DONE
+               : end == ALB_CLUSTER_UNTIL  ? ALB_RUN_TIME
+               : end == ALB_CLUSTER_EVENTS ? ALB_RUN_EVENTS
+                                           : ALB_RUN_STUCK;
+    return run->end;
+}
+
+// ---- the ideal
+// ---------------------------------------------------------------------------------------------------------
+
+void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t *overhead_bytes)
+{
+    const struct alb_scenario_host *host = &run->scenario->host;
+    const uint32_t outside = IPV4_UDP_BYTES + FRAME_BYTES;
+    if (host->transport == 0) {
+        *payload_bytes = host->mtu_bytes;
+        *overhead_bytes = ALB_BTH_BYTES + ALB_ICRC_BYTES + outside;
+    } else {
+        uint32_t inside = ALB_CSA_OUTER_BYTES + CSA_SEGMENT_BYTES + ALB_ICRC_BYTES;
+        *payload_bytes = host->payload_bytes - inside;
+        *overhead_bytes = inside + outside;
+    }
+}
+
+alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t index)
+{
+    const struct alb_task *task = &run->schedule.tasks[index];
+    uint32_t payload_bytes, overhead_bytes;
+    alb_run_packet(run, &payload_bytes, &overhead_bytes);
+    bool reads = run->schedule.works[task->work].op == ALB_WORK_READ;
+    uint32_t from = reads ? task->peer : task->rank, to = reads ? task->rank : task->peer;
+    return alb_topology_ideal_time(&run->topology, from, to, task->bytes, payload_bytes, overhead_bytes) +
+           alb_topology_ideal_time(&run->topology, to, from, 1, payload_bytes, overhead_bytes);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A run of a scenario: its cluster is built, its schedule carried out, and what happened to each task is kept, with the
+// bytes that each link carried over time.
+#pragma once
+
+#include "base/list.h"
+#include "sim/cluster.h"
+#include "sim/scenario.h"
+#include "sim/schedule.h"
+
+enum {
+    ALB_HEAT_COLUMNS_MAX = 128,
+    ALB_HEAT_CELLS_MAX = 4 << 20,
+};
+
+enum alb_run_end {
+    ALB_RUN_DONE,   // every task is done, or can never be since its queue pair has failed
+    ALB_RUN_STUCK,  // nothing happens any more, and tasks are not done
+    ALB_RUN_TIME,   // the scenario's end, or the caller's
+    ALB_RUN_EVENTS, // so many events have happened
+};
+
+// Of one task.
+struct alb_task_times {
+    alb_sim_time begun;   // posted, waited for, or calculated; ALB_SIM_NEVER
+    alb_sim_time arrived; // whole at its receiver, if that hears of it
+    alb_sim_time done;
+};
+
+// Two hosts and a queue pair between them, which works of either way use.
+struct alb_run_channel {
+    uint32_t low, high; // hosts; side 0 is low
+    uint32_t index;     // among those of this pair
+    uint16_t work;
+    struct alb_channel *channel;
+    uint32_t waiting_first[2], waiting_last[2]; // tasks that the send queue had no room for
+};
+
+// Limits of one engine that suffice for its queue pairs.
+struct alb_run_needs {
+    uint32_t qps, peers, last_peer;
+};
+
+// Bytes that left by each link in each interval.
+struct alb_heat {
+    struct alb_sim_event event;
+    alb_sim_time interval; // doubled when columns are used up
+    uint32_t columns, columns_max, links;
+    uint64_t *bytes;  // of column c and link l: bytes[c * links + l]
+    uint64_t *before; // by link, when the last column ended
+};
+
+struct alb_run_progress {
+    alb_sim_time now;
+    uint64_t events;
+    uint64_t bytes_done, bytes; // of messages
+    uint64_t tasks_done, tasks;
+};
+
+struct alb_run_options {
+    alb_sim_time until;  // ALB_SIM_NEVER: no limit of the caller's
+    uint64_t events_max; // UINT64_MAX: likewise
+    bool has_heat;
+    uint64_t progress_events; // between two calls of on_progress
+    void (*on_progress)(void *context, const struct alb_run_progress *progress);
+    void *context;
+};
+
+struct alb_run {
+    const struct alb_scenario *scenario; // the caller's
+    struct alb_topology topology;
+    struct alb_schedule schedule;
+    struct alb_cluster *cluster;
+    struct alb_run_channel *channels;
+    uint32_t channel_count;
+    struct alb_run_needs *needs;  // by host
+    uint32_t *channel_of;         // by task; ALB_TASK_NONE
+    struct alb_task_times *times; // by task
+    uint32_t *next;               // by task: in the list that it waits in
+    uint8_t *state;               // by task
+    uint32_t *ready;              // tasks to begin, in order
+    uint32_t ready_first, ready_count, ready_capacity;
+    bool is_draining;
+    uint32_t *starts; // tasks that wait for nothing but their time, in that order
+    uint32_t start_first, start_count;
+    struct alb_sim_event start_event;
+    alb_sim_time *processors;     // by rank and processor: busy until then
+    uint32_t processor_count;     // of each rank
+    uint32_t *wild;               // by rank: receipts from any rank that wait, oldest first
+    uint32_t *unclaimed;          // by rank: messages that came before anybody wanted them
+    struct alb_list calculations; // under way, or waiting for their processor
+    struct alb_heat heat;
+    uint64_t tasks_done, tasks_failed, bytes_done, bytes;
+    uint64_t expectations_refused;
+    alb_sim_time ended_at; // when the last task was done
+    enum alb_run_end end;
+};
+
+// Builds all that the scenario says. False: complained, with file and line; then there is nothing to free.
+bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint);
+void alb_run_fini(struct alb_run *run);
+// Once.
+enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *options);
+
+// A task that was not done when the run ended, or ALB_TASK_NONE.
+uint32_t alb_run_first_open(const struct alb_run *run);
+// Its queue pair was in error, or what it was to do was refused.
+bool alb_run_task_failed(const struct alb_run *run, uint32_t task);
+
+// Payload of a full packet, and what travels beside it, on the wire.
+void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t *overhead_bytes);
+// The shortest time from a task's beginning to its completion on an idle network. Plain sends: there and back.
+alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t task);
+
+// Of run_heat.c.
+void alb_heat_init(struct alb_run *run, alb_sim_time interval);
+void alb_heat_fini(struct alb_run *run);
+// The last column, not whole.
+void alb_heat_end(struct alb_run *run);
+
+// Of run_tasks.c.
+bool alb_run_tasks_init(struct alb_run *run);
+void alb_run_tasks_fini(struct alb_run *run);
+void alb_run_tasks_start(struct alb_run *run);
+void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How tasks of a schedule begin and end: a task whose last edge is settled is put in a list, from which it is begun
+// within the same moment, so that long chains of them need no stack.
+#include "sim/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum task_state {
+    WAITING, // for its edges, or its time
+    BEGUN,
+    DONE,
+    FAILED,
+};
+
+// A calculation under way, or one that waits for its processor.
+struct calculation {
+    struct alb_sim_event event;
+    struct alb_list link; // among those of the run
+    struct alb_run *run;
+    uint32_t task;
+};
+
+static void drain(struct alb_run *run, alb_sim_time now);
+
+static struct alb_task *task_of(struct alb_run *run, uint32_t index)
+{
+    return &run->schedule.tasks[index];
+}
+
+// ---- edges
+// -------------------------------------------------------------------------------------------------------------
+
+static void push_ready(struct alb_run *run, uint32_t task)
+{
+    if (run->ready_first == run->ready_count)
+        run->ready_first = run->ready_count = 0;
+    if (run->ready_count == run->ready_capacity) {
+        run->ready_capacity = run->ready_capacity ? 2 * run->ready_capacity : 256;
+        run->ready = realloc(run->ready, run->ready_capacity * sizeof(*run->ready));
+        alb_assert(run->ready);
+    }
+    run->ready[run->ready_count++] = task;
+}
+
+static void settle(struct alb_run *run, uint32_t task, bool at_start)
+{
+    for (uint32_t e = run->schedule.first_edge[task]; e < run->schedule.first_edge[task + 1]; e++) {
+        const struct alb_task_edge *edge = &run->schedule.edges[e];
+        if (edge->at_start == at_start && --task_of(run, edge->to)->waits == 0)
+            push_ready(run, edge->to);
+    }
+}
+
+static void begin(struct alb_run *run, uint32_t task, alb_sim_time now)
+{
+    run->state[task] = BEGUN;
+    run->times[task].begun = now;
+    settle(run, task, true);
+}
+
+static void close_task(struct alb_run *run, uint32_t task, enum task_state state, alb_sim_time now)
+{
+    run->state[task] = (uint8_t)state;
+    run->times[task].done = now;
+    run->ended_at = now;
+    run->tasks_done++;
+    run->tasks_failed += state == FAILED;
+    if (state == DONE)
+        settle(run, task, false);
+    if (state == DONE && task_of(run, task)->kind == ALB_TASK_SEND)
+        run->bytes_done += task_of(run, task)->bytes;
+}
+
+bool alb_run_task_failed(const struct alb_run *run, uint32_t task)
+{
+    return run->state[task] == FAILED;
+}
+
+uint32_t alb_run_first_open(const struct alb_run *run)
+{
+    uint32_t waiting = ALB_TASK_NONE;
+    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
+        if (run->state[i] == BEGUN)
+            return i;
+        if (run->state[i] == WAITING && waiting == ALB_TASK_NONE)
+            waiting = i;
+    }
+    return waiting;
+}
+
+// ---- sends
+// -------------------------------------------------------------------------------------------------------------
+
+static enum alb_message_op op_of(const struct alb_work *work, const struct alb_task *task)
+{
+    if (work->op == ALB_WORK_READ)
+        return ALB_MESSAGE_READ;
+    if (work->op == ALB_WORK_SEND)
+        return ALB_MESSAGE_SEND;
+    return task->tag == ALB_TASK_UNHEARD && !work->is_unreliable ? ALB_MESSAGE_WRITE : ALB_MESSAGE_WRITE_IMM;
+}
+
+static bool post(struct alb_run *run, uint32_t index, alb_sim_time now)
+{
+    struct alb_task *task = task_of(run, index);
+    struct alb_run_channel *channel = &run->channels[run->channel_of[index]];
+    uint32_t side = task->rank != channel->low;
+    const struct alb_message message = {
+        .op = op_of(&run->schedule.works[task->work], task), .bytes = task->bytes, .user = index, .imm = index};
+    int error = alb_cluster_post(run->cluster, channel->channel, side, &message);
+    if (error == ENOMEM)
+        return false;
+    if (error)
+        close_task(run, index, FAILED, now);
+    return true;
+}
+
+static void begin_send(struct alb_run *run, uint32_t index, alb_sim_time now)
+{
+    struct alb_run_channel *channel = &run->channels[run->channel_of[index]];
+    uint32_t side = task_of(run, index)->rank != channel->low;
+    begin(run, index, now);
+    if (channel->waiting_first[side] == ALB_TASK_NONE && post(run, index, now))
+        return;
+    run->next[index] = ALB_TASK_NONE;
+    if (channel->waiting_first[side] == ALB_TASK_NONE)
+        channel->waiting_first[side] = index;
+    else
+        run->next[channel->waiting_last[side]] = index;
+    channel->waiting_last[side] = index;
+}
+
+// There may be room for those that wait.
+static void post_waiting(struct alb_run *run, struct alb_run_channel *channel, uint32_t side, alb_sim_time now)
+{
+    while (channel->waiting_first[side] != ALB_TASK_NONE) {
+        uint32_t index = channel->waiting_first[side], next = run->next[index];
+        if (!post(run, index, now))
+            return;
+        channel->waiting_first[side] = next;
+    }
+}
+
+// ---- receipts
+// ----------------------------------------------------------------------------------------------------------
+
+// Tells CSA what a step of a collective will bring. Other transports know no such thing.
+static void announce(struct alb_run *run, uint32_t index)
+{
+    const struct alb_task *task = task_of(run, index);
+    const struct alb_work *work = &run->schedule.works[task->work];
+    if (work->steps == 0 || task->matched == ALB_TASK_NONE || run->scenario->host.transport == 0)
+        return;
+    struct alb_run_channel *channel = &run->channels[run->channel_of[task->matched]];
+    const struct alb_expectation expectation = {
+        .bytes = task->bytes, .messages = 1, .group = task->work + 1u, .step = task->step, .steps = work->steps};
+    if (alb_cluster_expect(run->cluster, channel->channel, task->rank != channel->low, &expectation) != 0)
+        run->expectations_refused++;
+}
+
+static bool fits(const struct alb_run *run, uint32_t send, uint32_t receipt)
+{
+    const struct alb_task *from = &run->schedule.tasks[send], *to = &run->schedule.tasks[receipt];
+    return from->work == to->work && (to->peer == ALB_TASK_ANY || to->peer == from->rank) &&
+           (to->tag == ALB_TASK_ANY || to->tag == from->tag);
+}
+
+static void append(struct alb_run *run, uint32_t *list, uint32_t task)
+{
+    while (*list != ALB_TASK_NONE)
+        list = &run->next[*list];
+    run->next[task] = ALB_TASK_NONE;
+    *list = task;
+}
+
+static void arrive(struct alb_run *run, uint32_t receipt, uint32_t send, alb_sim_time now)
+{
+    run->times[receipt].arrived = run->times[send].arrived = now;
+    if (run->state[receipt] == BEGUN)
+        close_task(run, receipt, DONE, now);
+}
+
+// A message that no receipt was matched with before the run: the oldest one that waits and fits takes it.
+static void claim(struct alb_run *run, uint32_t send, alb_sim_time now)
+{
+    uint32_t rank = task_of(run, send)->peer;
+    run->times[send].arrived = now;
+    for (uint32_t *at = &run->wild[rank]; *at != ALB_TASK_NONE; at = &run->next[*at]) {
+        uint32_t receipt = *at;
+        if (!fits(run, send, receipt))
+            continue;
+        *at = run->next[receipt];
+        arrive(run, receipt, send, now);
+        return;
+    }
+    append(run, &run->unclaimed[rank], send);
+}
+
+static void begin_recv(struct alb_run *run, uint32_t receipt, alb_sim_time now)
+{
+    struct alb_task *task = task_of(run, receipt);
+    begin(run, receipt, now);
+    if (task->matched != ALB_TASK_NONE) {
+        if (run->times[receipt].arrived != ALB_SIM_NEVER)
+            close_task(run, receipt, DONE, now);
+        else
+            announce(run, receipt);
+        return;
+    }
+    for (uint32_t *at = &run->unclaimed[task->rank]; *at != ALB_TASK_NONE; at = &run->next[*at]) {
+        uint32_t send = *at;
+        if (!fits(run, send, receipt))
+            continue;
+        *at = run->next[send];
+        run->times[receipt].arrived = run->times[send].arrived;
+        close_task(run, receipt, DONE, now);
+        return;
+    }
+    append(run, &run->wild[task->rank], receipt);
+}
+
+// ---- calculations
+// ------------------------------------------------------------------------------------------------------
+
+static void on_calculated(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct calculation *calculation = ALB_CONTAINER_OF(event, struct calculation, event);
+    struct alb_run *run = calculation->run;
+    uint32_t index = calculation->task;
+    if (run->state[index] == WAITING) {
+        begin(run, index, now);
+        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), event, now + task_of(run, index)->at);
+    } else {
+        alb_list_remove(&calculation->link);
+        free(calculation);
+        close_task(run, index, DONE, now);
+    }
+    drain(run, now);
+}
+
+static void begin_calc(struct alb_run *run, uint32_t index, alb_sim_time now)
+{
+    struct alb_task *task = task_of(run, index);
+    alb_sim_time *busy = &run->processors[(size_t)task->rank * run->processor_count + task->tag];
+    struct calculation *calculation = malloc(sizeof(*calculation));
+    alb_assert(calculation);
+    *calculation = (struct calculation){.run = run, .task = index};
+    alb_sim_event_init(&calculation->event, on_calculated);
+    alb_list_push_back(&run->calculations, &calculation->link);
+    alb_sim_time at = ALB_MAX(*busy, now);
+    *busy = at + task->at;
+    if (at == now) {
+        begin(run, index, now);
+        at += task->at;
+    }
+    alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &calculation->event, at);
+}
+
+// ---- the list of those that can begin
+// ------------------------------------------------------------------------------------
+
+static void drain(struct alb_run *run, alb_sim_time now)
+{
+    if (run->is_draining)
+        return;
+    run->is_draining = true;
+    while (run->ready_first < run->ready_count) {
+        uint32_t task = run->ready[run->ready_first++];
+        switch (task_of(run, task)->kind) {
+        case ALB_TASK_SEND:
+            begin_send(run, task, now);
+            break;
+        case ALB_TASK_RECV:
+            begin_recv(run, task, now);
+            break;
+        case ALB_TASK_CALC:
+            begin_calc(run, task, now);
+            break;
+        }
+    }
+    run->is_draining = false;
+    if (run->tasks_done == run->schedule.task_count)
+        alb_cluster_stop(run->cluster);
+}
+
+void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now)
+{
+    struct alb_run *run = context;
+    if (completion->is_received) {
+        uint32_t send = completion->imm;
+        alb_assert(send < run->schedule.task_count);
+        const struct alb_task *task = task_of(run, send);
+        if (completion->status != ALB_WC_SUCCESS)
+            return;
+        if (task->tag == ALB_TASK_UNHEARD)
+            run->times[send].arrived = now;
+        else if (task->matched != ALB_TASK_NONE)
+            arrive(run, task->matched, send, now);
+        else
+            claim(run, send, now);
+    } else {
+        uint32_t task = (uint32_t)completion->user;
+        close_task(run, task, completion->status == ALB_WC_SUCCESS ? DONE : FAILED, now);
+        post_waiting(run, &run->channels[run->channel_of[task]], completion->side, now);
+    }
+    drain(run, now);
+}
+
+// ---- the beginning
+// -----------------------------------------------------------------------------------------------------
+
+static alb_sim_time start_of(const struct alb_run *run, uint32_t task)
+{
+    return run->schedule.tasks[task].kind == ALB_TASK_SEND ? run->schedule.tasks[task].at : 0;
+}
+
+static void on_start(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct alb_run *run = ALB_CONTAINER_OF(event, struct alb_run, start_event);
+    while (run->start_first < run->start_count && start_of(run, run->starts[run->start_first]) <= now)
+        push_ready(run, run->starts[run->start_first++]);
+    if (run->start_first < run->start_count)
+        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), event, start_of(run, run->starts[run->start_first]));
+    drain(run, now);
+}
+
+struct start {
+    alb_sim_time at;
+    uint32_t task;
+};
+
+static int compare_starts(const void *left, const void *right)
+{
+    const struct start *a = left, *b = right;
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return a->task < b->task ? -1 : 1;
+}
+
+static bool sort_starts(struct alb_run *run)
+{
+    struct start *starts = malloc((run->schedule.task_count + 1u) * sizeof(*starts));
+    run->starts = malloc((run->schedule.task_count + 1u) * sizeof(*run->starts));
+    if (!starts || !run->starts) {
+        free(starts);
+        return false;
+    }
+    for (uint32_t i = 0; i < run->schedule.task_count; i++)
+        if (run->schedule.tasks[i].waits == 0)
+            starts[run->start_count++] = (struct start){start_of(run, i), i};
+    qsort(starts, run->start_count, sizeof(*starts), compare_starts);
+    for (uint32_t i = 0; i < run->start_count; i++)
+        run->starts[i] = starts[i].task;
+    free(starts);
+    return true;
+}
+
+bool alb_run_tasks_init(struct alb_run *run)
+{
+    uint32_t n = run->schedule.task_count, ranks = run->schedule.rank_count;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct alb_task *task = task_of(run, i);
+        if (task->kind == ALB_TASK_CALC)
+            run->processor_count = ALB_MAX(run->processor_count, task->tag + 1);
+        if (task->kind == ALB_TASK_SEND)
+            run->bytes += task->bytes;
+    }
+    run->times = malloc((n + 1u) * sizeof(*run->times));
+    run->next = malloc((n + 1u) * sizeof(*run->next));
+    run->state = calloc(n + 1u, sizeof(*run->state));
+    run->processors = calloc((size_t)ranks * run->processor_count + 1, sizeof(*run->processors));
+    run->wild = malloc(ranks * sizeof(*run->wild));
+    run->unclaimed = malloc(ranks * sizeof(*run->unclaimed));
+    if (!run->times || !run->next || !run->state || !run->processors || !run->wild || !run->unclaimed)
+        return false;
+    memset(run->times, 0xff, (n + 1u) * sizeof(*run->times));
+    memset(run->wild, 0xff, ranks * sizeof(*run->wild));
+    memset(run->unclaimed, 0xff, ranks * sizeof(*run->unclaimed));
+    alb_sim_event_init(&run->start_event, on_start);
+    alb_list_init(&run->calculations);
+    return sort_starts(run);
+}
+
+void alb_run_tasks_start(struct alb_run *run)
+{
+    if (run->start_count)
+        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &run->start_event, start_of(run, run->starts[0]));
+}
+
+void alb_run_tasks_fini(struct alb_run *run)
+{
+    if (run->calculations.next)
+        ALB_LIST_FOR_EACH (&run->calculations, node)
+            free(ALB_LIST_ENTRY(node, struct calculation, link));
+    free(run->times);
+    free(run->next);
+    free(run->state);
+    free(run->processors);
+    free(run->wild);
+    free(run->unclaimed);
+    free(run->starts);
+    free(run->ready);
+}
