@@ -131,7 +131,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 void alb_csa_stop_answering(struct alb_csa *csa)
 {
     alb_stream_out_stop(&csa->responses);
-    csa->answer_count = 0;
+    alb_csa_forget_all_answers(csa);
     csa->answer_psn = csa->responses.next;
 }
 

@@ -10,6 +10,7 @@
 //     csa_completer.c  reports and answers -> completions                csa_answer.c     answers -> response stream
 //     csa_out.c        sending half of a stream                          csa_in.c         receiving half
 //     csa_report.c     what a receiving half tells, and when             csa_probe.c      silence
+//     csa_snapshot.c   answers that must not change
 //     csa_expect.c     what is announced to come
 //     csa_hello.c      proof by cookie
 //     csa_mtu.c        how long packets may be
@@ -120,6 +121,7 @@ struct alb_csa_engine {
     struct alb_csa_loss loss;
     struct alb_credit_pool credit;
     uint64_t waiting_bytes; // of segments that came early
+    uint64_t snapshot_bytes;
     struct alb_csa_replies replies;
     struct alb_list expect_groups;
     struct alb_csa_cookies cookies;
@@ -273,7 +275,11 @@ struct alb_csa_answer {
     uint8_t op; // enum alb_csa_op of the request
     uint32_t segment_bytes;
     uint32_t rkey, length, xrc_srqn;
-    uint64_t va, original;
+    uint64_t va;
+    union {
+        uint64_t original; // of an atomic operation
+        uint8_t *snapshot; // of a READ: the bytes to answer with; NULL: those of the memory (csa_snapshot.h)
+    };
 };
 
 struct alb_csa {
@@ -443,6 +449,7 @@ enum alb_outcome alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_an
 bool alb_csa_may_owe_answer(const struct alb_csa *csa);
 // The requester holds all of the response stream before that PSN.
 void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked);
+void alb_csa_forget_all_answers(struct alb_csa *csa);
 // Frames of a queue pair have left.
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames);
 bool alb_csa_wants_answer(const struct alb_send_wqe *wqe);

@@ -2,6 +2,7 @@
 // csa, what the responder sends: answers to READs and atomics, as segments of the response stream. An answer is kept
 // until the requester is known to hold it, so that nothing is executed twice to answer twice.
 #include "engine/csa_packet.h"
+#include "engine/csa_snapshot.h"
 #include "engine/impl.h"
 #include "engine/inbound.h"
 #include "engine/segmenter.h"
@@ -19,11 +20,18 @@ static void describe(const struct alb_csa *csa, const struct alb_csa_answer *ans
         .dest_qpn = csa->qp->attr.dest_qpn,
         .total_bytes = answer->length,
         .request_psn = answer->request_psn,
-        .original = answer->original,
+        .original = answer->op == ALB_CSA_READ ? 0 : answer->original,
     };
 }
 
 // ---- what is owed ---------------------------------------------------------------------------------------------------
+
+static void drop_oldest(struct alb_csa *csa)
+{
+    alb_csa_snapshot_put(csa, answer_at(csa, 0));
+    csa->answer_first = (csa->answer_first + 1) % csa->answer_capacity;
+    csa->answer_count--;
+}
 
 // Answers whose every segment is before psn are done with.
 static void forget_until(struct alb_csa *csa, alb_psn psn)
@@ -32,9 +40,14 @@ static void forget_until(struct alb_csa *csa, alb_psn psn)
         const struct alb_csa_answer *oldest = answer_at(csa, 0);
         if (alb_psn_diff(psn, alb_psn_add(oldest->first, (int32_t)oldest->packets)) < 0)
             break;
-        csa->answer_first = (csa->answer_first + 1) % csa->answer_capacity;
-        csa->answer_count--;
+        drop_oldest(csa);
     }
+}
+
+void alb_csa_forget_all_answers(struct alb_csa *csa)
+{
+    while (csa->answer_count > 0)
+        drop_oldest(csa);
 }
 
 void alb_csa_on_answers_acked(struct alb_csa *csa)
@@ -89,6 +102,10 @@ static const struct alb_csa_answer *find(const struct alb_csa *csa, alb_psn psn)
 static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answer *answer, uint32_t offset,
                                     uint32_t bytes, const uint8_t **source)
 {
+    if (answer->snapshot) {
+        *source = answer->snapshot + offset;
+        return ALB_OUTCOME_OK;
+    }
     if (qp->xrcd && alb_xrc_name_keys(qp, answer->xrc_srqn) != ALB_OUTCOME_OK)
         return ALB_OUTCOME_ACCESS;
     return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa, the responder: executes the messages of the request stream, in order and once, and says what is wrong with them.
 #include "engine/csa_message.h"
+#include "engine/csa_snapshot.h"
 #include "engine/impl.h"
 #include "engine/xrc.h"
 
@@ -132,11 +133,7 @@ enum alb_outcome alb_csa_message_end(struct alb_qp *qp, const struct alb_csa_seg
 
 static enum alb_outcome read(struct alb_csa *csa, const struct alb_csa_segment *segment)
 {
-    const uint8_t *bytes;
-    enum alb_outcome outcome = alb_inbound_read(csa->qp, segment->rkey, segment->va, segment->total_bytes, &bytes);
-    if (outcome != ALB_OUTCOME_OK)
-        return outcome;
-    const struct alb_csa_answer answer = {
+    struct alb_csa_answer answer = {
         .request_psn = segment->psn,
         .op = segment->op,
         .rkey = segment->rkey,
@@ -144,7 +141,10 @@ static enum alb_outcome read(struct alb_csa *csa, const struct alb_csa_segment *
         .length = segment->total_bytes,
         .xrc_srqn = segment->xrc_srqn,
     };
-    return alb_csa_owe_answer(csa, &answer);
+    if (!alb_csa_may_owe_answer(csa))
+        return ALB_OUTCOME_INVALID_REQUEST;
+    enum alb_outcome outcome = alb_csa_snapshot_take(csa, &answer);
+    return outcome == ALB_OUTCOME_OK ? alb_csa_owe_answer(csa, &answer) : outcome;
 }
 
 static enum alb_outcome run_atomic(struct alb_csa *csa, const struct alb_csa_segment *segment, uint64_t *original)

@@ -42,6 +42,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .csa_payload_bytes = 65504,
         .csa_pool_bytes = 64 << 20,
         .csa_early_bytes_max = 32 << 20,
+        .reflect_snapshot_bytes_max = 16 << 20,
         .csa_window_segments = 4096,
         .csa_margin_min_ns = 100,
         .csa_probe_min_ns = 0,

@@ -56,8 +56,10 @@ struct alb_engine_config {
     uint32_t grant_min_bytes;        // but each of them so much
     uint64_t credit_interval_ns;     // how long a peer is watched to see what it needs: some round trips
     uint32_t csa_payload_bytes;      // largest UDP payload of a packet, whatever the path carries
-    uint32_t csa_pool_bytes;        // a power of two: state of what is in flight, and segments that wait for their turn
-    uint32_t csa_early_bytes_max;   // of the latter
+    uint32_t csa_pool_bytes;      // a power of two: state of what is in flight, and segments that wait for their turn
+    uint32_t csa_early_bytes_max; // of the latter
+    // Of that memory, half of it at most: what READs of transactional regions are answered from.
+    uint32_t reflect_snapshot_bytes_max;
     uint32_t csa_window_segments;   // a power of two: segments of a stream that may be unacknowledged
     uint32_t csa_margin_min_ns;     // that something may be late and not be missed, at least
     uint32_t csa_probe_min_ns;      // silence that is acted upon, at least

@@ -210,6 +210,22 @@ enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va,
     return outcome;
 }
 
+enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                        const uint8_t **bytes, bool *is_transactional)
+{
+    struct alb_region *region;
+    uint8_t *host;
+    *is_transactional = false;
+    enum alb_outcome outcome = find(qp, rkey, va, length, ALB_ACCESS_REMOTE_READ, &region, &host);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
+    *bytes = host;
+    if (!region || alb_likely(!alb_region_is_transactional(region)))
+        return ALB_OUTCOME_OK;
+    *is_transactional = true;
+    return alb_region_holds_readers(region, va, length) ? ALB_OUTCOME_RNR : ALB_OUTCOME_OK;
+}
+
 static uint64_t execute(enum alb_atomic atomic, uint64_t *word, uint64_t operand, uint64_t compare)
 {
     switch (atomic) {
@@ -302,6 +318,9 @@ const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome)
                                      "a local key does not cover the posted receive"},
         [ALB_OUTCOME_TOO_LONG] = {ALB_NAK_INVALID_REQUEST, ALB_STAT_resp_remote_invalid_request, ALB_EVENT_QP_REQ_ERR,
                                   ALB_WC_REM_INV_REQ_ERR, "the peer's message is longer than the posted receive"},
+        [ALB_OUTCOME_TOO_LARGE] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
+                                   ALB_WC_REM_OP_ERR,
+                                   "the peer asked for more of a transactional region than is answered at once"},
     };
     return &refusals[outcome];
 }

@@ -13,6 +13,7 @@ enum alb_outcome {
     ALB_OUTCOME_ACCESS,          // the key, the bounds or the rights are wrong
     ALB_OUTCOME_OPERATIONAL,     // our own receive is broken
     ALB_OUTCOME_TOO_LONG,        // longer than the receive posted
+    ALB_OUTCOME_TOO_LARGE,       // a READ that needs more memory of ours than there may ever be
 };
 
 // What follows from an outcome that ends the connection: what the peer is told, what is counted, raised and said.
@@ -52,6 +53,10 @@ enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va
 enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
                            uint32_t length);
 
+// A READ begins. is_transactional: what it answers with must be of one version, the one that stands there now. RNR
+// while readers are held out of any of it.
+enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                        const uint8_t **bytes, bool *is_transactional);
 // The memory that a READ answers from.
 enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                   const uint8_t **bytes);

@@ -42,6 +42,8 @@
     X(expected_asks, "reports sent because nothing of what was announced has come")     \
     X(tail_probes, "probes sent because nothing was heard")                             \
     X(path_mtu_drops, "times long packets had ceased to get through")                   \
+    X(read_snapshots, "READs of transactional regions answered from a copy")            \
+    X(read_snapshot_waits, "times one waited for memory, or for a change to end")       \
     X(ecn_marked_pkts, "packets received with congestion experienced")
 
 enum alb_stat {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A READ of a transactional region is answered with what stood there when it was executed, however many segments the
+// answer takes, and however often one of them goes again: so it is copied, into memory of the pool. Of that there is a
+// limit for all peers together (reflect_snapshot_bytes_max): a READ that finds it reached waits, one that is longer
+// than the limit is refused.
+#pragma once
+
+#include "engine/csa.h"
+
+// Checks the memory that the answer to a READ is to come from, and copies it if it must not change. RNR: not now.
+// TOO_LARGE: never.
+enum alb_outcome alb_csa_snapshot_take(struct alb_csa *csa, struct alb_csa_answer *answer);
+// Nobody needs the answer any more. Nothing happens to one without a copy.
+void alb_csa_snapshot_put(struct alb_csa *csa, struct alb_csa_answer *answer);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// READs of transactional regions: one version, whatever becomes of the memory and of the packets. Side 0 reads, side 1
+// has the region.
+#include "engine/csa_snapshot.h"
+
+#include "base/prng.h"
+#include "engine/region_version.h"
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+enum {
+    ENTRY = 3000,
+    STRIDE = 4096,
+    WORDS = PAIR_MEMORY_BYTES / STRIDE,
+};
+
+static _Atomic uint64_t words[WORDS];
+
+static void wait_for_ever(struct alb_qp_attr *attr, int side)
+{
+    attr->rnr_retry = 7;
+    attr->min_rnr_timer = 5; // 60 us
+    attr->timeout = 0;
+}
+
+static int transactional(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, wait_for_ever);
+    for (int i = 0; i < WORDS; i++)
+        words[i] = 0;
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, STRIDE), 0);
+    csa_pair_greet(c);
+    *state = c;
+    return 0;
+}
+#define SNAPSHOT_TEST(test) cmocka_unit_test_setup_teardown(test, transactional, csa_pair_teardown)
+
+static uint64_t held_bytes(struct csa_pair *c)
+{
+    return c->engines[1]->csa->snapshot_bytes;
+}
+
+static void hold(struct csa_pair *c)
+{
+    alb_region_hold_readers(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), ENTRY);
+}
+
+static void let(struct csa_pair *c)
+{
+    alb_region_let_readers(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), ENTRY);
+}
+
+static void change(struct csa_pair *c, uint8_t value)
+{
+    hold(c);
+    memset(c->pair->hosts[1].memory, value, ENTRY);
+    let(c);
+}
+
+static void read(struct csa_pair *c, uint64_t wr_id, uint32_t length)
+{
+    csa_pair_ask(c, ALB_WR_RDMA_READ, wr_id, ALB_SEND_SIGNALED, length);
+}
+
+static void check_entry(struct csa_pair *c, uint8_t value)
+{
+    for (uint32_t i = 0; i < ENTRY; i++)
+        assert_int_equal(c->pair->hosts[0].memory[i], value);
+}
+
+static void lose_all(struct csa_pair *c, int side)
+{
+    while (pair_count(c->pair, side))
+        pair_lose(c->pair, side);
+}
+
+// All of the answer is lost, the entry changes, and the answer goes again.
+static void read__of_the_version_at_its_execution(void **state)
+{
+    struct csa_pair *c = *state;
+    change(c, 1);
+    read(c, 1, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(held_bytes(c), 4096);
+    pair_send(c->pair, 1);
+    lose_all(c, 1);
+    change(c, 2);
+    for (uint32_t i = 0; i < 100 && held_bytes(c); i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, ALB_NS_PER_MS);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    check_entry(c, 1);
+    assert_int_equal(held_bytes(c), 0);
+    assert_true(csa_pair_stat(c, 1, ALB_STAT_retransmitted_pkts) >= 3);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshots), 1);
+}
+
+// Nor does it matter that the key is gone by then: when it was executed it was there.
+static void read__outlives_the_region(void **state)
+{
+    struct csa_pair *c = *state;
+    static uint8_t memory[64];
+    struct alb_region *mr;
+    memset(memory, 0x5a, sizeof(memory));
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
+    assert_int_equal(alb_mr_set_versions(mr, words, sizeof(memory)), 0);
+    struct alb_sge sge = pair_sge(c->pair, 0, 0, sizeof(memory));
+    const struct alb_send_wr wr = {
+        .wr_id = 1,
+        .opcode = ALB_WR_RDMA_READ,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = (uintptr_t)memory,
+        .rkey = alb_region_key(mr),
+    };
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    memset(memory, 0, sizeof(memory));
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(c->pair->hosts[0].memory[63], 0x5a);
+}
+
+static void read__waits_while_readers_are_held_out(void **state)
+{
+    struct csa_pair *c = *state;
+    change(c, 1);
+    hold(c);
+    memset(c->pair->hosts[1].memory, 2, ENTRY / 2);
+    read(c, 1, ENTRY);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    csa_pair_expect_none(c, 0);
+    assert_int_equal(c->csa[1]->answer_count, 0);
+    memset(c->pair->hosts[1].memory, 2, ENTRY);
+    let(c);
+    pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    check_entry(c, 2);
+    assert_true(csa_pair_stat(c, 1, ALB_STAT_read_snapshot_waits) > 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
+}
+
+// The limit is all peers' together. What finds it reached waits until answers are acknowledged.
+static void limit__reached(void **state)
+{
+    struct csa_pair *c = *state;
+    c->engines[1]->config.reflect_snapshot_bytes_max = 10000;
+    for (uint32_t i = 0; i < 4; i++)
+        read(c, i, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(held_bytes(c), 8192);
+    assert_int_equal(c->csa[1]->answer_count, 2);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshots), 4);
+}
+
+static void limit__never_enough(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_event event;
+    c->engines[1]->config.reflect_snapshot_bytes_max = 4096;
+    read(c, 1, 4096);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    read(c, 2, 4097);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 2, ALB_WC_REM_OP_ERR);
+    assert_true(pair_event(c->pair, 1, ALB_EVENT_QP_FATAL, &event));
+}
+
+// Whatever may be configured, what is in flight needs memory as well.
+static void limit__half_of_the_pool(void **state)
+{
+    struct csa_pair *c = *state;
+    c->engines[1]->config.reflect_snapshot_bytes_max = UINT32_MAX;
+    read(c, 1, 128 << 10);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    read(c, 2, (128 << 10) + 1);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 2, ALB_WC_REM_OP_ERR);
+}
+
+// No block that is large enough may be free though the limit is not reached.
+static void limit__pool_is_in_use(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_buddy *pool = &c->engines[1]->csa->pool;
+    void *blocks[4096];
+    uint32_t count = 0;
+    while ((blocks[count] = alb_buddy_get(pool, 2048)))
+        count++;
+    change(c, 1);
+    read(c, 1, ENTRY);
+    pair_settle(c->pair);
+    csa_pair_expect_none(c, 0);
+    while (count > 0)
+        alb_buddy_put(pool, blocks[--count], 2048);
+    pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    check_entry(c, 1);
+}
+
+static void put__with_the_queue_pair(void **state)
+{
+    for (enum alb_qp_state next = ALB_QPS_RESET; next <= ALB_QPS_ERR; next += ALB_QPS_ERR) {
+        struct csa_pair *c = next == ALB_QPS_RESET ? *state : csa_pair_new(NULL, NULL);
+        struct alb_qp_attr attr = {.state = next};
+        if (next == ALB_QPS_ERR) {
+            assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, STRIDE), 0);
+            csa_pair_greet(c);
+        }
+        read(c, 1, ENTRY);
+        read(c, 2, 8);
+        pair_send(c->pair, 0);
+        pair_deliver_all(c->pair, 0);
+        assert_int_equal(held_bytes(c), 4096 + 64);
+        assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
+        assert_int_equal(held_bytes(c), 0);
+        void *other = c;
+        if (next == ALB_QPS_ERR)
+            csa_pair_teardown(&other);
+    }
+}
+
+static void read__of_other_regions_takes_none(void **state)
+{
+    struct csa_pair *c = *state;
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, NULL, 0), 0);
+    read(c, 1, ENTRY);
+    read(c, 2, 0);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(c->csa[1]->answer_count, 2);
+    assert_int_equal(held_bytes(c), 0);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshots), 0);
+}
+
+// The entry changes all the time, at once or over a while, one packet in five is lost: what is read is always whole.
+static void read__never_torn_with_losses(void **state)
+{
+    enum { READS = 600 };
+    struct csa_pair *c = *state;
+    struct alb_prng prng;
+    uint32_t asked = 0, done = 0;
+    uint8_t value = 1, last = 1;
+    bool is_held = false;
+    alb_prng_init(&prng, 5);
+    change(c, value);
+    for (uint32_t round = 0; round < 200000 && done < READS; round++) {
+        struct alb_wc wc;
+        if (is_held) {
+            memset(c->pair->hosts[1].memory, value, ENTRY);
+            let(c);
+            is_held = false;
+        } else if (alb_prng_below(&prng, 3) == 0) {
+            is_held = true;
+            hold(c);
+            memset(c->pair->hosts[1].memory, ++value, ENTRY / 2); // the rest comes a round later
+        } else {
+            change(c, ++value);
+        }
+        if (asked == done)
+            read(c, asked++, ENTRY);
+        for (int side = 0; side < 2; side++) {
+            pair_send(c->pair, side);
+            while (pair_count(c->pair, side))
+                if (alb_prng_below(&prng, 5) == 0)
+                    pair_lose(c->pair, side);
+                else
+                    pair_deliver(c->pair, side);
+        }
+        pair_pass(c->pair, 30 * ALB_NS_PER_US);
+        while (pair_poll(c->pair, 0, &wc)) {
+            assert_int_equal(wc.status, ALB_WC_SUCCESS);
+            assert_int_equal(wc.wr_id, done++);
+            check_entry(c, c->pair->hosts[0].memory[0]);
+            last = c->pair->hosts[0].memory[0];
+        }
+    }
+    assert_int_equal(done, READS);
+    assert_int_not_equal(last, 1);
+    assert_true(csa_pair_stat(c, 1, ALB_STAT_retransmitted_pkts) > 100);
+    assert_true(csa_pair_stat(c, 1, ALB_STAT_read_snapshot_waits) > 50);
+    if (is_held)
+        let(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SNAPSHOT_TEST(read__of_the_version_at_its_execution),
+        SNAPSHOT_TEST(read__outlives_the_region),
+        SNAPSHOT_TEST(read__waits_while_readers_are_held_out),
+        SNAPSHOT_TEST(limit__reached),
+        SNAPSHOT_TEST(limit__never_enough),
+        SNAPSHOT_TEST(limit__half_of_the_pool),
+        SNAPSHOT_TEST(limit__pool_is_in_use),
+        SNAPSHOT_TEST(put__with_the_queue_pair),
+        SNAPSHOT_TEST(read__of_other_regions_takes_none),
+        SNAPSHOT_TEST(read__never_torn_with_losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
