@@ -15,7 +15,6 @@
 // The file in the making.
 struct copy {
     const struct alb_journal *from;
-    struct alb_journal_header header;
     int fd;
     uint64_t end;
     uint64_t sequence;
@@ -35,8 +34,20 @@ static int write_record(struct copy *copy, struct alb_record *record)
     uint8_t bytes[ALB_JOURNAL_RECORD_BYTES];
     record->sequence = ++copy->sequence;
     record->synced = record->sequence - 1;
-    alb_record_encode(record, copy->header.keeper, bytes);
+    alb_record_encode(record, copy->from->header.keeper, bytes);
     return write_bytes(copy, bytes, sizeof(bytes));
+}
+
+static int write_mark(struct copy *copy, const struct alb_ledger_initiator *initiator)
+{
+    struct alb_record record = {
+        .length = ALB_JOURNAL_RECORD_BYTES,
+        .kind = ALB_RECORD_MARK,
+        .id = {.initiator = initiator->name},
+        .low_water = initiator->low_water,
+        .body = alb_digest_of("", 0),
+    };
+    return write_record(copy, &record);
 }
 
 static int write_plain(struct copy *copy, const struct alb_ledger_entry *entry, enum alb_record_kind kind)
@@ -97,8 +108,10 @@ static int write_all(struct copy *copy, struct alb_ledger *ledger, uint64_t *pla
 {
     uint8_t header[ALB_JOURNAL_HEADER_BYTES];
     uint32_t i = 0;
-    alb_journal_header_encode(&copy->header, header);
+    alb_journal_header_encode(&copy->from->header, header);
     int error = write_bytes(copy, header, sizeof(header));
+    for (uint32_t k = 0; k < alb_ledger_initiator_count(ledger) && !error; k++)
+        error = write_mark(copy, alb_ledger_initiator_at(ledger, k));
     ALB_LIST_FOR_EACH (&ledger->entries, node) {
         if (error)
             break;
@@ -123,16 +136,14 @@ static void take_over(struct alb_journal *journal, const struct copy *copy, stru
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = copy->fd;
-    journal->header = copy->header;
     journal->end = journal->synced_end = journal->checkpoint_end = copy->end;
     journal->reserved = copy->end + (uint64_t)ledger->bound_count * ALB_JOURNAL_RECORD_BYTES;
     journal->sequence = journal->synced = copy->sequence;
 }
 
-int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger, uint64_t keeper)
+int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger)
 {
-    struct copy copy = {.from = journal, .header = journal->header};
-    copy.header.keeper = keeper;
+    struct copy copy = {.from = journal};
     uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
     copy.buffer = malloc(COPY_BYTES);
     copy.fd = open(journal->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -171,7 +171,8 @@ int alb_journal_sync(struct alb_journal *journal)
 {
     if (journal->is_broken)
         return EIO;
-    int error = journal->header.page_cache || fdatasync(journal->fd) == 0 ? 0 : errno;
+    bool is_safe = journal->header.page_cache || journal->sequence == journal->synced;
+    int error = is_safe || fdatasync(journal->fd) == 0 ? 0 : errno;
     if (error) {
         // Once this fails a second attempt may succeed without having written anything: only what is cut off for sure
         // is known.

@@ -47,5 +47,5 @@ int alb_journal_append(struct alb_journal *journal, struct alb_record *record,
 int alb_journal_sync(struct alb_journal *journal);
 
 // Replaces the file by one that has what the ledger has; everything in it is then safe. Bytes of transactions that are
-// placed must be safe in the region's file before. keeper: its name from now on. The old file stays on an error.
-int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger, uint64_t keeper);
+// placed must be safe in the region's file before.  The old file stays on an error.
+int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger);

@@ -143,7 +143,7 @@ const char *alb_record_decode(const uint8_t bytes[ALB_JOURNAL_RECORD_BYTES], uin
         .digest = get_digest(bytes + RECORD_DIGEST),
         .body = get_digest(bytes + RECORD_BODY),
     };
-    if (kind < ALB_RECORD_PREPARE || kind > ALB_RECORD_OUTCOME)
+    if (kind < ALB_RECORD_PREPARE || kind > ALB_RECORD_MARK)
         return "a record is of an unknown kind";
     if (record->part_count > (kind == ALB_RECORD_PREPARE ? ALB_TXN_WRITES_MAX : 0))
         return "a record has too many parts";

@@ -26,6 +26,7 @@ enum alb_record_kind {
     ALB_RECORD_COMMIT,
     ALB_RECORD_ABORT,
     ALB_RECORD_OUTCOME, // committed, and in the file since
+    ALB_RECORD_MARK,    // an initiator's low-water mark; no transaction
 };
 
 struct alb_record {

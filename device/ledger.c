@@ -7,12 +7,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-struct initiator {
-    struct alb_list entries;
-    uint64_t name;
-    uint64_t low_water; // what lay below has been dropped
-};
-
 static size_t map_bytes(uint32_t key_bytes)
 {
     return (alb_map_bytes(ALB_LEDGER_MAX, key_bytes) + 63) / 64 * 64;
@@ -28,6 +22,7 @@ int alb_ledger_init(struct alb_ledger *ledger)
     struct alb_siphash_key key;
     *ledger = (struct alb_ledger){0};
     alb_list_init(&ledger->entries);
+    alb_list_init(&ledger->idle);
     if (getrandom(&key, sizeof(key), 0) != sizeof(key))
         return ENOMEM;
     uint8_t *memory =
@@ -41,10 +36,19 @@ int alb_ledger_init(struct alb_ledger *ledger)
     return 0;
 }
 
+static void forget_initiator(struct alb_ledger *ledger, struct alb_ledger_initiator *initiator)
+{
+    alb_list_remove(&initiator->link);
+    alb_map_remove(&ledger->initiators, &initiator->name, NULL);
+    free(initiator);
+}
+
 void alb_ledger_fini(struct alb_ledger *ledger)
 {
     ALB_LIST_FOR_EACH (&ledger->entries, node)
         alb_ledger_drop(ledger, ALB_LIST_ENTRY(node, struct alb_ledger_entry, link));
+    ALB_LIST_FOR_EACH (&ledger->idle, node)
+        forget_initiator(ledger, ALB_LIST_ENTRY(node, struct alb_ledger_initiator, link));
     if (ledger->memory)
         munmap(ledger->memory, memory_bytes());
     ledger->memory = NULL;
@@ -60,20 +64,47 @@ struct alb_ledger_entry *alb_ledger_find(struct alb_ledger *ledger, const struct
     return alb_map_find_pointer(&ledger->by_id, id);
 }
 
-static struct initiator *get_initiator(struct alb_ledger *ledger, uint64_t name)
+static struct alb_ledger_initiator *find_initiator(const struct alb_ledger *ledger, uint64_t name)
 {
-    struct initiator *initiator = alb_map_find_pointer(&ledger->initiators, &name);
+    return alb_map_find_pointer(&ledger->initiators, &name);
+}
+
+static struct alb_ledger_initiator *get_initiator(struct alb_ledger *ledger, uint64_t name)
+{
+    struct alb_ledger_initiator *initiator = find_initiator(ledger, name);
     if (initiator)
         return initiator;
-    initiator = malloc(sizeof(*initiator));
+    // One of them is idle: those that are not have an entry each, and there is room for one more entry.
+    if (alb_map_count(&ledger->initiators) == ALB_LEDGER_MAX)
+        forget_initiator(ledger, ALB_LIST_ENTRY(ledger->idle.next, struct alb_ledger_initiator, link));
+    initiator = calloc(1, sizeof(*initiator));
     if (!initiator)
         return NULL;
     initiator->name = name;
-    initiator->low_water = 0;
     alb_list_init(&initiator->entries);
-    // It has an entry each, so that this map is full no sooner than the other one.
+    alb_list_push_back(&ledger->idle, &initiator->link);
     alb_assert(alb_map_insert(&ledger->initiators, &name, (uintptr_t)initiator) == ALB_MAP_INSERTED);
     return initiator;
+}
+
+int alb_ledger_know(struct alb_ledger *ledger, uint64_t name, uint64_t low_water)
+{
+    struct alb_ledger_initiator *initiator = get_initiator(ledger, name);
+    if (!initiator)
+        return ENOMEM;
+    initiator->low_water = ALB_MAX(initiator->low_water, low_water);
+    return 0;
+}
+
+uint32_t alb_ledger_initiator_count(const struct alb_ledger *ledger)
+{
+    return alb_map_count(&ledger->initiators);
+}
+
+const struct alb_ledger_initiator *alb_ledger_initiator_at(const struct alb_ledger *ledger, uint32_t index)
+{
+    const void *name;
+    return (const struct alb_ledger_initiator *)(uintptr_t)alb_map_at(&ledger->initiators, index, &name);
 }
 
 int alb_ledger_add(struct alb_ledger *ledger, const struct alb_txn_id *id, struct alb_ledger_entry **out)
@@ -83,23 +114,19 @@ int alb_ledger_add(struct alb_ledger *ledger, const struct alb_txn_id *id, struc
     if (alb_ledger_count(ledger) == ALB_LEDGER_MAX)
         return ENOSPC;
     struct alb_ledger_entry *entry = calloc(1, sizeof(*entry));
-    struct initiator *initiator = entry ? get_initiator(ledger, id->initiator) : NULL;
+    struct alb_ledger_initiator *initiator = entry ? get_initiator(ledger, id->initiator) : NULL;
     if (!initiator) {
         free(entry);
         return ENOMEM;
     }
     entry->id = *id;
     alb_list_push_back(&ledger->entries, &entry->link);
+    alb_list_remove(&initiator->link);
     alb_list_push_back(&initiator->entries, &entry->of_initiator);
     alb_assert(alb_map_insert(&ledger->by_id, id, (uintptr_t)entry) == ALB_MAP_INSERTED);
     ledger->bound_count++;
     *out = entry;
     return 0;
-}
-
-static struct initiator *initiator_of(struct alb_ledger *ledger, const struct alb_ledger_entry *entry)
-{
-    return alb_map_find_pointer(&ledger->initiators, &entry->id.initiator);
 }
 
 void alb_ledger_commit(struct alb_ledger *ledger, struct alb_ledger_entry *entry)
@@ -111,21 +138,19 @@ void alb_ledger_commit(struct alb_ledger *ledger, struct alb_ledger_entry *entry
     alb_list_remove(&entry->link);
     alb_list_push_back(&ledger->entries, &entry->link);
     alb_list_remove(&entry->of_initiator);
-    alb_list_push_back(&initiator_of(ledger, entry)->entries, &entry->of_initiator);
+    alb_list_push_back(&find_initiator(ledger, entry->id.initiator)->entries, &entry->of_initiator);
 }
 
 void alb_ledger_drop(struct alb_ledger *ledger, struct alb_ledger_entry *entry)
 {
-    struct initiator *initiator = initiator_of(ledger, entry);
+    struct alb_ledger_initiator *initiator = find_initiator(ledger, entry->id.initiator);
     ledger->bound_count -= !entry->is_committed;
     alb_list_remove(&entry->link);
     alb_list_remove(&entry->of_initiator);
     alb_map_remove(&ledger->by_id, &entry->id, NULL);
     free(entry);
-    if (alb_list_is_empty(&initiator->entries)) {
-        alb_map_remove(&ledger->initiators, &initiator->name, NULL);
-        free(initiator);
-    }
+    if (alb_list_is_empty(&initiator->entries))
+        alb_list_push_back(&ledger->idle, &initiator->link);
 }
 
 static bool is_over(const struct alb_ledger_entry *entry)
@@ -135,15 +160,12 @@ static bool is_over(const struct alb_ledger_entry *entry)
 
 void alb_ledger_pass(struct alb_ledger *ledger, uint64_t name, uint64_t low_water)
 {
-    struct initiator *initiator = alb_map_find_pointer(&ledger->initiators, &name);
+    struct alb_ledger_initiator *initiator = find_initiator(ledger, name);
     if (!initiator || low_water <= initiator->low_water)
         return;
     initiator->low_water = low_water;
-    struct alb_list *node = initiator->entries.next;
-    for (bool is_last = false; !is_last;) {
+    ALB_LIST_FOR_EACH (&initiator->entries, node) {
         struct alb_ledger_entry *entry = ALB_LIST_ENTRY(node, struct alb_ledger_entry, of_initiator);
-        is_last = node->next == &initiator->entries; // who goes with its last entry
-        node = node->next;
         if (entry->id.number < low_water && is_over(entry))
             alb_ledger_drop(ledger, entry);
     }
@@ -158,6 +180,8 @@ uint32_t alb_ledger_forget(struct alb_ledger *ledger)
         struct alb_ledger_entry *entry = ALB_LIST_ENTRY(node, struct alb_ledger_entry, link);
         if (!is_over(entry) || dropped == (over + 1) / 2)
             continue;
+        struct alb_ledger_initiator *initiator = find_initiator(ledger, entry->id.initiator);
+        initiator->low_water = ALB_MAX(initiator->low_water, entry->id.number + 1);
         alb_ledger_drop(ledger, entry);
         dropped++;
     }

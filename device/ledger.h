@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the journal of a durable region still has to know, in memory: the transactions that are bound, and the outcome
-// of the committed ones until their initiator has heard of it (its low-water mark says so). One that is not here was
-// not committed. Initiators that never come back would fill it: the oldest outcomes are then forgotten together, and
-// whoever asks is told that nobody knows, since the keeper's name changes with it (alb_store).
+// What the journal of a durable region still has to know, in memory: the transactions that are bound, the outcome of
+// the committed ones until their initiator has heard of it (its low-water mark says so), and that mark of every
+// initiator. What an initiator that is known has numbered at or above its mark, and is not here, was not committed; of
+// anything else nobody can say. So that what is forgotten for lack of room costs knowledge and never truth.
 #pragma once
 
 #include "base/list.h"
 #include "base/map.h"
 #include "engine/transaction.h"
 
-#define ALB_LEDGER_MAX 65536u // transactions
+#define ALB_LEDGER_MAX 65536u // transactions, and initiators
 
 struct alb_ledger_entry {
     struct alb_list link;         // in the order in which they were bound, or committed
@@ -23,8 +23,16 @@ struct alb_ledger_entry {
     bool is_placed; // the region has its bytes, though perhaps not on the disk yet; at means nothing any more
 };
 
+struct alb_ledger_initiator {
+    struct alb_list entries;
+    struct alb_list link; // while it has no entries: in the order in which the last one went
+    uint64_t name;
+    uint64_t low_water;
+};
+
 struct alb_ledger {
     struct alb_list entries;
+    struct alb_list idle; // initiators without entries
     struct alb_map by_id;
     struct alb_map initiators;
     void *memory;
@@ -38,15 +46,20 @@ void alb_ledger_fini(struct alb_ledger *ledger);
 uint32_t alb_ledger_count(const struct alb_ledger *ledger);
 struct alb_ledger_entry *alb_ledger_find(struct alb_ledger *ledger, const struct alb_txn_id *id);
 
-// A new one, bound. EEXIST; ENOSPC: full; ENOMEM.
+// A new one, bound. EEXIST; ENOSPC: full; ENOMEM. For its initiator's sake an idle one may be forgotten.
 int alb_ledger_add(struct alb_ledger *ledger, const struct alb_txn_id *id, struct alb_ledger_entry **entry);
 // It is committed now: the youngest.
 void alb_ledger_commit(struct alb_ledger *ledger, struct alb_ledger_entry *entry);
 void alb_ledger_drop(struct alb_ledger *ledger, struct alb_ledger_entry *entry);
 
 // The initiator knows what became of all that it numbered below: the committed ones of them are dropped. Those that
-// are not placed stay, for the bytes' sake.
+// are not placed stay, for the bytes' sake. Nothing happens if it is not known.
 void alb_ledger_pass(struct alb_ledger *ledger, uint64_t initiator, uint64_t low_water);
 
-// Drops the oldest half of what is committed and placed. The number of those.
+// An initiator, known from now on. ENOMEM.
+int alb_ledger_know(struct alb_ledger *ledger, uint64_t initiator, uint64_t low_water);
+uint32_t alb_ledger_initiator_count(const struct alb_ledger *ledger);
+const struct alb_ledger_initiator *alb_ledger_initiator_at(const struct alb_ledger *ledger, uint32_t index);
+
+// Drops the older half of what is committed and placed; their initiators' marks move past them. The number of those.
 uint32_t alb_ledger_forget(struct alb_ledger *ledger);

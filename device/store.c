@@ -98,7 +98,7 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
 void alb_store_close(struct alb_store *store, bool leave_journal)
 {
     if (!leave_journal && msync(store->address, store->length, MS_SYNC) == 0)
-        alb_journal_checkpoint(&store->journal, &store->ledger, store->journal.header.keeper);
+        alb_journal_checkpoint(&store->journal, &store->ledger);
     alb_journal_fini(&store->journal);
     alb_ledger_fini(&store->ledger);
     if (store->address)

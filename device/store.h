@@ -26,8 +26,6 @@ struct alb_store_answer {
 struct alb_store_taker {
     void *context;
     void (*answers)(void *context, const struct alb_store_answer *answers, uint32_t count);
-    // The keeper has another name from now on (alb_ledger_forget).
-    void (*renamed)(void *context, uint64_t keeper);
 };
 
 struct alb_store_init {
@@ -45,7 +43,6 @@ struct alb_store {
     uint64_t length;
     uint64_t found_bytes; // what the file had before it was opened
     uint64_t checkpoint_bytes;
-    uint64_t keeper; // its name; the journal's once that has been written
     struct alb_journal journal;
     struct alb_ledger ledger;
 
@@ -70,7 +67,9 @@ void alb_store_stop(struct alb_store *store);
 // them (it is poisoned). Otherwise it is left clean.
 void alb_store_close(struct alb_store *store, bool leave_journal);
 
-// Any thread. It is answered later, in order; ABORT never. ENOMEM: not submitted.
+// Any thread. It is answered later, in order. An error says that it is not in the journal, and will not be found there
+// after a crash either; where that is not certain there is no answer, until the disk works again. ABORT is never
+// answered with an error. ENOMEM: not submitted.
 int alb_store_submit(struct alb_store *store, const struct alb_journal_request *request);
 
 // Before the thread is started: a transaction that was bound, with its bytes as they are in the journal (the answer's

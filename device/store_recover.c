@@ -99,6 +99,8 @@ static int replay(struct alb_store *store, const struct alb_record *record, cons
             place(store, image, entry);
         entry->is_placed = true;
         break;
+    case ALB_RECORD_MARK:
+        return alb_ledger_know(&store->ledger, record->id.initiator, record->low_water);
     case ALB_RECORD_ABORT:
         if (!entry || entry->is_committed)
             *trouble = "a transaction is aborted that is not bound";
@@ -188,11 +190,10 @@ int alb_store_recover(struct alb_store *store, bool page_cache)
     }
     if (error)
         return error;
-    store->keeper = store->journal.header.keeper;
     store->journal.header.region_bytes = store->length;
     store->journal.header.page_cache = page_cache;
     memcpy(store->journal.header.boot, boot, sizeof(boot));
     if (msync(store->address, store->length, MS_SYNC) != 0)
         return errno;
-    return alb_journal_checkpoint(&store->journal, &store->ledger, store->journal.header.keeper);
+    return alb_journal_checkpoint(&store->journal, &store->ledger);
 }

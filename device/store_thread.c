@@ -21,7 +21,7 @@
 struct pending {
     struct alb_list link;
     struct alb_journal_request request;
-    uint64_t at; // of its record
+    bool is_new; // its PREPARE is in the ledger, though not safe yet
     int error;
 };
 
@@ -47,40 +47,27 @@ static int checkpoint(struct alb_store *store)
 {
     if (msync(store->address, store->length, MS_SYNC) != 0)
         return errno;
-    bool is_renamed = store->keeper != store->journal.header.keeper;
-    int error = alb_journal_checkpoint(&store->journal, &store->ledger, store->keeper);
-    if (!error && is_renamed)
-        store->taker.renamed(store->taker.context, store->keeper);
-    return error;
-}
-
-// Room for new transactions in a full ledger. What is forgotten nobody can be told of, so the keeper's name changes.
-static void forget_if_full(struct alb_store *store)
-{
-    uint64_t keeper;
-    if (alb_ledger_count(&store->ledger) + BATCH_MAX <= ALB_LEDGER_MAX ||
-        getrandom(&keeper, sizeof(keeper), 0) != sizeof(keeper))
-        return;
-    uint32_t count = alb_ledger_forget(&store->ledger);
-    if (count == 0)
-        return;
-    alb_log(ALB_LOG_WARNING, "%s: forgets the outcome of %u transactions whose initiators never came back",
-            store->journal.path, count);
-    store->keeper = keeper | 1; // not 0
+    return alb_journal_checkpoint(&store->journal, &store->ledger);
 }
 
 static void look_after_journal(struct alb_store *store)
 {
     const struct alb_journal *journal = &store->journal;
-    forget_if_full(store);
+    uint32_t forgotten = 0;
+    if (alb_ledger_count(&store->ledger) + BATCH_MAX > ALB_LEDGER_MAX)
+        forgotten = alb_ledger_forget(&store->ledger);
+    if (forgotten > 0)
+        alb_log(ALB_LOG_WARNING, "%s: forgets the outcome of %u transactions whose initiators never came back",
+                journal->path, forgotten);
     // Twice what had to stay the last time, so that large transactions that are bound do not cause one each time.
     uint64_t limit = ALB_MAX(store->checkpoint_bytes, 2 * journal->checkpoint_end);
-    bool is_renamed = store->keeper != journal->header.keeper;
-    if (journal->end < limit && !journal->is_broken && !is_renamed)
+    // A full ledger could not be read back from a journal that still has what was forgotten.
+    if (journal->end < limit && !journal->is_broken && !forgotten)
         return;
     int error = checkpoint(store);
     if (error)
         alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s", journal->path, strerror(error));
+    store->journal.is_broken |= error && forgotten;
 }
 
 static struct alb_record record_of(const struct alb_journal_request *request, enum alb_record_kind kind)
@@ -106,6 +93,7 @@ static int write_prepare(struct alb_store *store, struct pending *pending)
     entry->lease_ns = request->lease_ns;
     entry->part_count = request->part_count;
     error = alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &entry->at);
+    pending->is_new = !error;
     if (error)
         alb_ledger_drop(&store->ledger, entry);
     return error;
@@ -118,12 +106,14 @@ static int write_decision(struct alb_store *store, struct pending *pending)
     struct alb_record record = record_of(request, commits ? ALB_RECORD_COMMIT : ALB_RECORD_ABORT);
     const struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &request->id);
     uint64_t at;
+    if (!entry && !commits)
+        return 0; // it is not there, and never was
     if (!entry || entry->is_committed)
         return EINVAL;
     return alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &at);
 }
 
-// Nobody knows whether a decision is in the journal. Neither answer would be true before it is certain.
+// Nobody knows what of it is in the journal, and no answer would be true before that is certain: it is written anew.
 // False: it is to stop meanwhile.
 static bool wait_for_certainty(struct alb_store *store)
 {
@@ -145,46 +135,44 @@ static bool wait_for_certainty(struct alb_store *store)
     return !store->journal.is_broken;
 }
 
-// False: what became of it cannot be said.
+// What is safe is so in the ledger, what failed is not there; and what is aborted is not, whether that is written or
+// not.
+static void book(struct alb_store *store, const struct pending *pending)
+{
+    struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &pending->request.id);
+    enum alb_journal_kind kind = pending->request.kind;
+    bool is_undone = kind == ALB_JOURNAL_PREPARE && pending->is_new && pending->error;
+    bool is_aborted = kind == ALB_JOURNAL_ABORT && pending->error != EINVAL;
+    if (entry && (is_undone || is_aborted))
+        alb_ledger_drop(&store->ledger, entry);
+    else if (entry && kind == ALB_JOURNAL_COMMIT && !pending->error)
+        alb_ledger_commit(&store->ledger, entry);
+}
+
+// Writes, makes safe and books them. True: what became of each is certain.
 static bool write_batch(struct alb_store *store, struct batch *batch)
 {
-    bool is_waited_for = false;
+    int error = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct pending *pending = batch->requests[i];
         const struct alb_journal_request *request = &pending->request;
         alb_ledger_pass(&store->ledger, request->id.initiator, request->low_water);
         bool prepares = request->kind == ALB_JOURNAL_PREPARE;
         pending->error = prepares ? write_prepare(store, pending) : write_decision(store, pending);
-        is_waited_for |= !pending->error && request->kind != ALB_JOURNAL_ABORT;
     }
-    int error = is_waited_for ? alb_journal_sync(&store->journal) : 0;
-    if (!error)
-        return true;
-    alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort", store->journal.path, strerror(error));
+    error = alb_journal_sync(&store->journal);
     for (uint32_t i = 0; i < batch->count; i++) {
         struct pending *pending = batch->requests[i];
-        if (pending->error)
-            continue;
-        pending->error = error;
-        if (pending->request.kind == ALB_JOURNAL_PREPARE)
-            alb_ledger_drop(&store->ledger, alb_ledger_find(&store->ledger, &pending->request.id));
+        if (!pending->error)
+            pending->error = error;
+        // What is aborted must not come back, and the journal still has it.
+        bool is_left = pending->request.kind == ALB_JOURNAL_ABORT && pending->error && pending->error != EINVAL;
+        store->journal.is_broken |= is_left;
+        book(store, pending);
     }
+    if (error)
+        alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort", store->journal.path, strerror(error));
     return wait_for_certainty(store);
-}
-
-// What is safe now is so in the ledger, too.
-static void book(struct alb_store *store, const struct batch *batch)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        const struct pending *pending = batch->requests[i];
-        struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &pending->request.id);
-        if (!entry || pending->error)
-            continue;
-        if (pending->request.kind == ALB_JOURNAL_COMMIT)
-            alb_ledger_commit(&store->ledger, entry);
-        else if (pending->request.kind == ALB_JOURNAL_ABORT)
-            alb_ledger_drop(&store->ledger, entry);
-    }
 }
 
 static void answer(struct alb_store *store, const struct batch *batch)
@@ -193,12 +181,11 @@ static void answer(struct alb_store *store, const struct batch *batch)
     uint32_t count = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct pending *pending = batch->requests[i];
-        if (pending->request.kind != ALB_JOURNAL_ABORT)
-            answers[count++] = (struct alb_store_answer){
-                .id = pending->request.id, .kind = pending->request.kind, .error = pending->error};
+        bool aborts = pending->request.kind == ALB_JOURNAL_ABORT;
+        answers[count++] = (struct alb_store_answer){
+            .id = pending->request.id, .kind = pending->request.kind, .error = aborts ? 0 : pending->error};
     }
-    if (count > 0)
-        store->taker.answers(store->taker.context, answers, count);
+    store->taker.answers(store->taker.context, answers, count);
     for (uint32_t i = 0; i < count; i++) {
         struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &answers[i].id);
         if (entry && answers[i].kind == ALB_JOURNAL_COMMIT && !answers[i].error)
@@ -225,10 +212,8 @@ static void *run(void *argument)
     struct batch batch;
     while (take(store, &batch)) {
         look_after_journal(store);
-        if (write_batch(store, &batch)) {
-            book(store, &batch);
+        if (write_batch(store, &batch))
             answer(store, &batch);
-        }
         for (uint32_t i = 0; i < batch.count; i++)
             free(batch.requests[i]);
     }

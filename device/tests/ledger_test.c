@@ -50,7 +50,7 @@ static void alb_ledger_add__once(void **state)
     assert_int_equal(ledger.bound_count, 0);
     alb_ledger_drop(&ledger, entry);
     assert_int_equal(alb_ledger_count(&ledger), 0);
-    assert_int_equal(alb_map_count(&ledger.initiators), 0);
+    assert_int_equal(alb_ledger_initiator_count(&ledger), 1); // what it numbers further on is not committed
 }
 
 static void alb_ledger_pass__drops_what_is_over(void **state)
@@ -66,7 +66,8 @@ static void alb_ledger_pass__drops_what_is_over(void **state)
     assert_false(has(1, 1) || has(1, 2));
     assert_true(has(1, 3) && has(1, 4) && has(1, 5) && has(2, 1));
     alb_ledger_pass(&ledger, 2, 2); // the last of its initiator
-    assert_int_equal(alb_map_count(&ledger.initiators), 1);
+    assert_false(has(2, 1));
+    assert_int_equal(alb_ledger_initiator_count(&ledger), 2);
 }
 
 static void alb_ledger_forget__the_older_half(void **state)
@@ -77,6 +78,38 @@ static void alb_ledger_forget__the_older_half(void **state)
     assert_int_equal(alb_ledger_forget(&ledger), 3);
     assert_false(has(1, 1) || has(2, 1) || has(3, 1));
     assert_true(has(4, 1) && has(5, 1) && has(1, 2));
+}
+
+static uint64_t low_water_of(uint64_t name)
+{
+    for (uint32_t i = 0; i < alb_ledger_initiator_count(&ledger); i++) {
+        const struct alb_ledger_initiator *initiator = alb_ledger_initiator_at(&ledger, i);
+        if (initiator->name == name)
+            return initiator->low_water;
+    }
+    return UINT64_MAX;
+}
+
+static void alb_ledger_forget__moves_the_marks(void **state)
+{
+    add_outcome(1, 7);
+    add_outcome(1, 9);
+    assert_int_equal(low_water_of(1), 0);
+    assert_int_equal(alb_ledger_forget(&ledger), 1);
+    assert_int_equal(low_water_of(1), 8);
+    assert_true(has(1, 9));
+}
+
+static void alb_ledger_know__the_oldest_idle_one_makes_room(void **state)
+{
+    add(1, 1); // not idle
+    for (uint64_t i = 2; i <= ALB_LEDGER_MAX; i++)
+        assert_int_equal(alb_ledger_know(&ledger, i, i), 0);
+    assert_int_equal(low_water_of(2), 2);
+    add(ALB_LEDGER_MAX + 1, 1);
+    assert_int_equal(alb_ledger_initiator_count(&ledger), ALB_LEDGER_MAX);
+    assert_true(low_water_of(2) == UINT64_MAX);
+    assert_true(low_water_of(1) == 0 && low_water_of(3) == 3);
 }
 
 static void alb_ledger_add__full(void **state)
@@ -97,6 +130,8 @@ int main(void)
         TEST(alb_ledger_add__once),
         TEST(alb_ledger_pass__drops_what_is_over),
         TEST(alb_ledger_forget__the_older_half),
+        TEST(alb_ledger_forget__moves_the_marks),
+        TEST(alb_ledger_know__the_oldest_idle_one_makes_room),
         TEST(alb_ledger_add__full),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

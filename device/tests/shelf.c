@@ -53,16 +53,10 @@ static void take_answers(void *context, const struct alb_store_answer *answers, 
     pthread_cond_broadcast(&shelf->answered);
 }
 
-static void take_name(void *context, uint64_t keeper)
-{
-    struct shelf *shelf = context;
-    shelf->renamed = keeper;
-}
-
 int shelf_open(struct shelf *shelf, const struct alb_store_init *options)
 {
     struct alb_store_init init = {.path = shelf->path, .length = SHELF_REGION};
-    const struct alb_store_taker taker = {.context = shelf, .answers = take_answers, .renamed = take_name};
+    const struct alb_store_taker taker = {.context = shelf, .answers = take_answers};
     if (options) {
         init.page_cache = options->page_cache;
         init.checkpoint_bytes = options->checkpoint_bytes;
@@ -115,8 +109,6 @@ int shelf_ask(struct shelf *shelf, struct shelf_txn *txn, enum alb_journal_kind 
 {
     uint32_t before = shelf->answer_count;
     shelf_submit(shelf, txn, kind, low_water);
-    if (kind == ALB_JOURNAL_ABORT)
-        return 0;
     shelf_wait(shelf, before + 1);
     const struct alb_store_answer *answer = &shelf->answers[before];
     assert_memory_equal(&answer->id, &txn->id, sizeof(txn->id));

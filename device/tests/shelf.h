@@ -24,7 +24,6 @@ struct shelf {
     pthread_cond_t answered;
     struct alb_store_answer answers[1024];
     uint32_t answer_count;
-    uint64_t renamed;
     struct shelf_txn *txns[1024]; // that were prepared, for the copy at their commit
     uint32_t txn_count;
 };
@@ -41,7 +40,7 @@ void shelf_crash(struct shelf *shelf);
 
 void shelf_fill(struct shelf_txn *txn, uint64_t initiator, uint64_t number, uint64_t offset, uint32_t length,
                 uint8_t byte);
-// Submits and waits for the answer (ABORT: does not). Its error.
+// Submits and waits for the answer. Its error.
 int shelf_ask(struct shelf *shelf, struct shelf_txn *txn, enum alb_journal_kind kind, uint64_t low_water);
 // Submits only.
 void shelf_submit(struct shelf *shelf, struct shelf_txn *txn, enum alb_journal_kind kind, uint64_t low_water);
