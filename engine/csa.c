@@ -157,7 +157,7 @@ static void reset(struct alb_csa *csa)
     csa->is_refusing = false;
     csa->bound_epoch = 0;
     csa->started = csa->cursor = csa->answer_cursor = 0;
-    csa->recv_number = 0;
+    csa->recv_number = csa->received = 0;
     csa->is_blocked = false;
     csa->farewells = 0;
 }

@@ -311,6 +311,7 @@ struct alb_csa {
     bool is_refusing;  // in error for a request of the peer's: answers to those before it still go, and then why
     uint8_t farewells; // reports to repeat before the queue pair goes
     struct alb_target target;
+    uint32_t received;              // receives that the messages executed have used
     struct alb_csa_answer *answers; // ring
     uint32_t answer_first, answer_count, answer_capacity;
     alb_psn answer_psn; // in the response stream: of the next answer

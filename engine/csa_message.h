@@ -8,6 +8,11 @@
 
 #define ALB_CSA_MESSAGE_PACKETS_MAX (1 << 22) // half the PSN space must tell old from new
 
+static inline bool alb_csa_uses_receive(uint8_t op)
+{
+    return op == ALB_CSA_SEND || op == ALB_CSA_SEND_IMM || op == ALB_CSA_SEND_INV || op == ALB_CSA_WRITE_IMM;
+}
+
 // Segments of its message; 0: its numbers contradict each other.
 uint32_t alb_csa_message_packets(const struct alb_csa_segment *segment);
 // The message of that segment begins. RNR if it needs a receive and there is none.

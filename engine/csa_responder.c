@@ -55,9 +55,17 @@ enum alb_outcome alb_csa_message_begin(struct alb_qp *qp, const struct alb_csa_s
     return begin_send(qp, segment, target);
 }
 
+// The peer counts receives as we do, or one of us is wrong about which message takes which.
+static bool is_miscounted(const struct alb_csa *csa, const struct alb_csa_segment *segment)
+{
+    return alb_csa_uses_receive(segment->op) && segment->recv_number != csa->received;
+}
+
 static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
+    if (is_miscounted(csa, segment))
+        return ALB_OUTCOME_INVALID_REQUEST;
     if (alb_unlikely(qp->xrcd)) {
         enum alb_outcome outcome = alb_xrc_name(qp, segment->xrc_srqn, false);
         if (outcome != ALB_OUTCOME_OK)
@@ -90,6 +98,8 @@ enum alb_outcome alb_csa_message_place(struct alb_qp *qp, const struct alb_csa_s
 static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
+    if (is_miscounted(csa, segment))
+        return ALB_OUTCOME_INVALID_REQUEST;
     if (alb_unlikely(qp->xrcd)) {
         enum alb_outcome outcome = alb_xrc_name(qp, segment->xrc_srqn, true);
         if (outcome != ALB_OUTCOME_OK)
@@ -175,6 +185,21 @@ static enum alb_outcome execute_atomic(struct alb_csa *csa, const struct alb_csa
     return outcome == ALB_OUTCOME_OK ? alb_csa_owe_answer(csa, &answer) : outcome;
 }
 
+// Its completion may find no room. Then the queue pair is in error: what is owed for the requests before it is still
+// answered, and then the peer is told.
+static enum alb_outcome end_message(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
+{
+    csa->is_refusing = true;
+    enum alb_outcome outcome = alb_csa_message_end(csa->qp, last, now);
+    csa->is_refusing = alb_qp_current_state(csa->qp) == ALB_QPS_ERR;
+    csa->received += alb_csa_uses_receive(last->op);
+    if (alb_unlikely(csa->is_refusing)) {
+        csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR);
+        alb_stream_in_owe_report(&csa->in_requests);
+    }
+    return outcome;
+}
+
 static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
 {
     switch (last->op) {
@@ -183,7 +208,7 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
     case ALB_CSA_SEND_INV:
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
-        return alb_csa_message_end(csa->qp, last, now);
+        return end_message(csa, last, now);
     case ALB_CSA_READ:
         alb_csa_forget_answers(csa, last->acked);
         return read(csa, last);

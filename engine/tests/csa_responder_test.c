@@ -55,6 +55,7 @@ static void send__into_the_posted_receive(void **state)
         assert_int_equal(pair_receive(c->pair, c->qps[1], i, 8192 + 64 * i, 64), 0);
         struct alb_csa_segment segment = ask(c, ops[i], 1 + (int32_t)i);
         segment.imm_be = 0x99;
+        segment.recv_number = i;
         arrive(c, &segment);
         assert_true(pair_poll(c->pair, 1, &wc));
         assert_int_equal(wc.wr_id, i);
@@ -162,9 +163,11 @@ static void end__completion_queue_overruns(void **state)
 {
     struct csa_pair *c = *state;
     struct alb_wc wc = {0};
+    struct alb_csa_frame frame;
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(pair_receive(c->pair, c->qps[1], i, 8192, 64), 0);
     struct alb_csa_segment later = ask(c, ALB_CSA_SEND, 2), first = ask(c, ALB_CSA_SEND, 1);
+    later.recv_number = 1;
     arrive(c, &later);
     while (alb_cq_push(c->pair->hosts[1].cq, &wc, false, c->pair->now))
         ;
@@ -172,7 +175,72 @@ static void end__completion_queue_overruns(void **state)
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
     assert_int_equal(c->engines[1]->csa->waiting_bytes, 0);
     pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame), 1);
+    assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR));
+    assert_int_equal(frame.report.cumulative, first.psn);
     pair_pass(c->pair, 100 * ALB_NS_PER_MS);
+}
+
+// The peer is told when it has the answers to what it asked before.
+static void end__completion_queue_overruns_behind_a_read(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, NULL);
+    struct alb_wc wc = {0};
+    csa_pair_greet(c);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 8192, 64), 0);
+    while (alb_cq_push(c->pair->hosts[1].cq, &wc, false, c->pair->now))
+        ;
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 64);
+    csa_pair_ask(c, ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 8);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, ALB_NS_PER_MS);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_REM_OP_ERR);
+    end(c);
+}
+
+// Which receive a message takes is what its number says, or the peer is wrong.
+static void refuse__a_receive_number_that_contradicts(void **state)
+{
+    static const uint8_t ops[] = {ALB_CSA_SEND, ALB_CSA_SEND_IMM, ALB_CSA_WRITE_IMM};
+    for (uint32_t i = 0; i < ALB_COUNT(ops); i++) {
+        struct csa_pair *c = csa_pair_new(NULL, NULL);
+        struct alb_csa_frame frame;
+        csa_pair_greet(c);
+        for (uint32_t k = 0; k < 3; k++)
+            assert_int_equal(pair_receive(c->pair, c->qps[1], k, 8192, 64), 0);
+        struct alb_csa_segment first = ask(c, ALB_CSA_SEND, 1), second = ask(c, ops[i], 2);
+        arrive(c, &first);
+        csa_pair_expect(c, 1, 0, ALB_WC_SUCCESS);
+        second.recv_number = i; // 0 and 2 are wrong
+        if (i == 1)
+            second.recv_number = 3;
+        arrive(c, &second);
+        assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+        pair_send(c->pair, 1);
+        assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
+        assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_INVALID_REQUEST));
+        end(c);
+    }
+}
+
+// Its segments say the same, each of them.
+static void refuse__segments_that_count_receives_differently(void **state)
+{
+    struct csa_pair *c = *state;
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 8192, 4096), 0);
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 1500, 1000, 0);
+    segment.op = ALB_CSA_SEND;
+    arrive(c, &segment);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+    segment = csa_pair_write(c, 0, 2, 1, 1500, 500, ALB_CSA_LAST);
+    segment.op = ALB_CSA_SEND;
+    segment.recv_number = 7;
+    arrive(c, &segment);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    csa_pair_expect(c, 1, 1, ALB_WC_REM_INV_REQ_ERR);
 }
 
 // ---- memory that a transaction has ----------------------------------------------------------------------------------
@@ -319,6 +387,9 @@ int main(void)
         cmocka_unit_test(refuse__what_may_not_be),
         GREETED_TEST(refuse__more_answers_than_were_agreed),
         GREETED_TEST(end__completion_queue_overruns),
+        cmocka_unit_test(end__completion_queue_overruns_behind_a_read),
+        cmocka_unit_test(refuse__a_receive_number_that_contradicts),
+        GREETED_TEST(refuse__segments_that_count_receives_differently),
         GREETED_TEST(atomic__waits_for_a_transaction_and_is_executed_once),
         cmocka_unit_test(claims__hold_requests_up_and_nothing_else),
         cmocka_unit_test(claims__with_losses),
