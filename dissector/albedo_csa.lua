@@ -89,6 +89,7 @@ field("uint64", "report.bitmap", "Bitmap", base.HEX)
 field("string", "report.held", "Held beyond it")
 
 field("uint8", "paths.entries", "Entries", base.DEC)
+field("uint8", "paths.share", "Share (in 1/32 of an even one)", base.DEC, {[0] = "not known"})
 field("uint32", "paths.credit", "Credit (bytes)", base.DEC, {[0xffffffff] = "no limit"})
 field("uint8", "paths.path", "Path", base.DEC)
 field("uint24", "paths.settled", "Settled before sequence", base.DEC)
@@ -309,6 +310,7 @@ local function paths(tree, tvb, at, left)
         return nil
     end
     tree:add(names["paths.entries"], tvb(at + 1, 1))
+    tree:add(names["paths.share"], tvb(at + 2, 1))
     tree:add(names["paths.credit"], tvb(at + 4, 4))
     for i = 0, entries - 1 do
         local entry = at + 8 + ENTRY_BYTES * i

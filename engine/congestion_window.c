@@ -11,6 +11,7 @@
 // that counts, in two rounds after each other.
 #include "engine/engine.h"
 #include "engine/policy.h"
+#include "wire/csa.h"
 
 #define NO_SAMPLE UINT32_MAX
 #define COUNT_MAX (1u << 30)
@@ -22,6 +23,10 @@ enum {
     GROWTH_BYTES = 512,   // a round
     CALM_ROUNDS = 16,     // so many, and growth itself grows (TIMELY's hyperactive increase)
     GROWTH_SHARE_MAX = 8, // but the window by no more than one part in so many
+
+    SHARE_MAX = ALB_CSA_SHARE_EVEN * 2, // more than that counts as that
+    SHARE_AMPLE = ALB_CSA_SHARE_EVEN * 5 / 4,
+    AMPLE_ROUNDS = 16, // with so much, one after the other, and a target that was doubled is halved
 
     DELAY_CUT_MIN = ONE / 8, // smaller ones would let unequal shares last
 
@@ -73,14 +78,24 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
 
 // ---- round-trip times ---------------------------------------------------------------------------------------------
 
+// How fast we are beside the others who send to that peer, in parts of ALB_CSA_SHARE_EVEN. Who has more than they heeds
+// signs of congestion the sooner, and where there are none nobody is held back. Who has less is not encouraged: a
+// target beyond what the queue lasts would be of no use to anybody.
+static uint32_t share_of(const struct alb_delay_window *w)
+{
+    return ALB_MAX(ALB_MIN((uint32_t)w->share, (uint32_t)SHARE_MAX), (uint32_t)ALB_CSA_SHARE_EVEN);
+}
+
 // Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same
 // target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since who
-// comes late has seen no short one.
+// comes late has seen no short one. It is less for who has more than others, by his share squared.
 static uint64_t target_ns(const struct alb_congestion *congestion)
 {
     uint64_t ns = congestion->config->rtt_target_ns;
     int level = congestion->window.level;
-    return level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
+    ns = level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
+    uint32_t share = share_of(&congestion->window);
+    return ALB_MAX(ns * (ALB_CSA_SHARE_EVEN * ALB_CSA_SHARE_EVEN) / (share * share), 1ull);
 }
 
 static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
@@ -94,17 +109,19 @@ static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
 static void set_level(struct alb_delay_window *w, int level)
 {
     w->level = (int8_t)level;
-    w->level_rounds = w->pressed_rounds = w->overflow_rounds = 0;
+    w->level_rounds = w->pressed_rounds = w->overflow_rounds = w->ample_rounds = 0;
     w->overflows = 0;
 }
 
 // A target that is missed round after round, whatever the window, is too short for the path, or for the packets of all
 // who share it: each of them finds out, and doubles it. One that is too long for the queue, which overflows first again
-// and again, is halved. From time to time what was asked for is tried again.
+// and again, is halved. So is one that was doubled, if it gets us more than others have: theirs is not. From time to
+// time what was asked for is tried again.
 static void adapt_target(struct alb_congestion *congestion, bool is_slow, bool has_overflowed)
 {
     struct alb_delay_window *w = &congestion->window;
     w->pressed_rounds = is_slow ? (uint16_t)(w->pressed_rounds + 1) : 0;
+    w->ample_rounds = w->share > SHARE_AMPLE ? (uint16_t)(w->ample_rounds + 1) : 0;
     w->overflow_rounds++;
     if (has_overflowed && w->overflow_rounds >= OVERFLOW_ROUNDS) {
         w->overflow_rounds = 0;
@@ -113,7 +130,9 @@ static void adapt_target(struct alb_congestion *congestion, bool is_slow, bool h
     if (++w->level_rounds >= LEVEL_ROUNDS) {
         w->level_floor = LEVEL_MIN;
         set_level(w, w->level > 0 ? w->level - 1 : w->level + (w->level < 0));
-    } else if (w->pressed_rounds >= PRESSED_ROUNDS && w->level < LEVEL_MAX) {
+    } else if (w->ample_rounds >= AMPLE_ROUNDS && w->level > 0) {
+        set_level(w, w->level - 1);
+    } else if (w->pressed_rounds >= PRESSED_ROUNDS && w->level < LEVEL_MAX && w->share <= SHARE_AMPLE) {
         set_level(w, w->level + 1);
         w->level_floor = w->level;
         w->threshold_bytes = ALB_MIN(w->unpressed_bytes, congestion->config->window_start_bytes);
@@ -131,7 +150,7 @@ static uint32_t cut_for_marks(struct alb_delay_window *w)
         return 0;
     uint32_t part = (uint32_t)(ALB_MIN(w->marked, w->packets) * (uint64_t)ONE / w->packets);
     w->marked_part += (part >> MARKED_GAIN_LOG2) - (w->marked_part >> MARKED_GAIN_LOG2);
-    return w->marked > 0 ? w->marked_part / 2 : 0;
+    return w->marked > 0 ? w->marked_part / 2 * share_of(w) / ALB_CSA_SHARE_EVEN : 0;
 }
 
 static uint32_t cut_for_delay(const struct alb_delay_window *w)
@@ -167,7 +186,8 @@ static bool is_long(const struct alb_delay_window *w)
 static void grow(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
-    uint64_t times = w->calm_rounds > CALM_ROUNDS ? w->calm_rounds - CALM_ROUNDS : 1;
+    bool hurries = w->calm_rounds > CALM_ROUNDS && w->share <= SHARE_AMPLE;
+    uint64_t times = hurries ? w->calm_rounds - CALM_ROUNDS : 1;
     uint64_t most = ALB_MAX(congestion->window_bytes / GROWTH_SHARE_MAX, (uint32_t)GROWTH_BYTES);
     set_window(congestion, congestion->window_bytes + ALB_MIN(times * GROWTH_BYTES, most));
     w->calm_rounds++;
@@ -228,6 +248,7 @@ static void on_ack(struct alb_congestion *congestion, const struct alb_ack *ack,
     w->marked = ALB_MIN(w->marked + ack->marked, COUNT_MAX);
     w->lost = ALB_MIN(w->lost + ack->lost, COUNT_MAX);
     w->limited |= ack->limited;
+    w->share = ack->share;
     if (ack->rtt_ns != 0)
         take_sample(congestion, ack->rtt_ns);
     start_slowly(congestion, ack);

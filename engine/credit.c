@@ -10,6 +10,8 @@
 enum {
     INTERVALS_ACTIVE = 4, // without a packet, and it is no sender any more
     STRETCH_MAX = 64,     // how much longer the interval of a far sender may be
+    RATE_INTERVALS = 8,   // that a rate is smoothed over
+    RATE_MAX = 1 << 23,   // 8 GB/s: keeps the squares of 2^17 senders within 64 bits
 };
 
 const struct alb_credit_ops alb_credit_end_to_end = {.name = "end-to-end", .is_limited = true};
@@ -31,6 +33,7 @@ void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_
         .budget_bytes = ops->is_limited ? config->receive_budget_bytes : 0,
         .grant_min_bytes = config->grant_min_bytes,
         .interval_ns = config->credit_interval_ns,
+        .is_limited = ops->is_limited,
     };
     alb_list_init(&pool->senders);
 }
@@ -77,9 +80,17 @@ static void take_reserve(struct alb_credit_pool *pool, struct alb_credit_in *in,
         pool->reserved_bytes += bytes;
 }
 
+static void set_rate(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t rate)
+{
+    pool->rates += rate - (uint64_t)in->rate;
+    pool->squares += (uint64_t)rate * rate - (uint64_t)in->rate * in->rate;
+    in->rate = rate;
+}
+
 static void leave(struct alb_credit_pool *pool, struct alb_credit_in *in)
 {
     put_reserve(pool, in);
+    set_rate(pool, in, 0);
     alb_list_remove(&in->link);
     in->bytes = 0;
     pool->count--;
@@ -124,6 +135,18 @@ static void begin_interval(const struct alb_credit_pool *pool, struct alb_credit
     in->since = tick_of(now);
 }
 
+// Smoothed over time, since a sender may be weighed before its interval is over. The first time it may only look slower
+// than it is: nobody is told to give way for that.
+static void measure(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t elapsed_ns)
+{
+    uint64_t span_ns = in->rate == 0 ? ALB_MAX(elapsed_ns, in->interval_ns) : ALB_MAX(elapsed_ns, 1u);
+    uint64_t rate = ALB_MIN(((uint64_t)in->bytes << 20) / span_ns, (uint64_t)RATE_MAX);
+    uint64_t memory_ns = (uint64_t)RATE_INTERVALS * in->interval_ns;
+    if (in->rate > 0 && elapsed_ns < memory_ns)
+        rate = (rate * (elapsed_ns >> 8) + in->rate * ((memory_ns - elapsed_ns) >> 8)) / (memory_ns >> 8);
+    set_rate(pool, in, (uint32_t)ALB_MAX(rate, 1u));
+}
+
 // An interval of this sender is over: what it has in flight at a time, twice, is what it may need.
 static void weigh(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t elapsed_ns, uint32_t rtt_ns,
                   alb_time now)
@@ -133,6 +156,7 @@ static void weigh(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64
     if (elapsed_ns > round_ns)
         need = need * (round_ns >> 8) / (elapsed_ns >> 8);
     uint32_t share = share_bytes(pool, in);
+    measure(pool, in, elapsed_ns);
     put_reserve(pool, in);
     take_reserve(pool, in, need < share ? (uint32_t)need : ALB_CSA_CREDIT_NONE);
     begin_interval(pool, in, rtt_ns, now);
@@ -143,7 +167,7 @@ static void weigh(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64
 void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
                           alb_time now)
 {
-    if (pool->budget_bytes == 0)
+    if (!pool->is_limited)
         return;
     forget_silent(pool, now);
     if (!alb_list_is_linked(&in->link)) {
@@ -164,4 +188,15 @@ uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_
         return ALB_CSA_CREDIT_NONE;
     forget_silent(pool, now);
     return share_bytes(pool, in);
+}
+
+// The mean that rates are compared with counts each of them by itself: many who say a word now and then do not make one
+// who sends much look like too much, and one who sends much more than others looks so.
+uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
+{
+    if (in->rate == 0 || pool->rates == 0)
+        return 0;
+    uint64_t mean = ALB_MAX(pool->squares / pool->rates, 1u);
+    uint64_t share = ALB_MIN((uint64_t)in->rate * ALB_CSA_SHARE_EVEN / mean, (uint64_t)UINT8_MAX);
+    return (uint8_t)ALB_MAX(share, 1u);
 }

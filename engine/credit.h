@@ -34,6 +34,8 @@ struct alb_credit_pool {
     uint32_t count;          // of them
     uint32_t bulk_count;     // of them: those that share what is not in reserve
     uint64_t reserved_bytes; // for the others
+    bool is_limited;         // the policy's
+    uint64_t rates, squares; // sums over all senders: of their rates, and of these squared
 };
 
 // What it knows of one sender; in no list before it has sent anything, and when it has not for long.
@@ -43,6 +45,7 @@ struct alb_credit_in {
     uint32_t interval_ns;    // the pool's, or two round trips
     uint32_t bytes;          // since then
     uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is one of those that share
+    uint32_t rate;           // bytes in 2^20 ns, smoothed; 0: not measured yet
 };
 
 void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_ops *ops,
@@ -56,3 +59,5 @@ void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in
                           alb_time now);
 // How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any.
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
+// How fast that sender is, beside what those who send now get each: ALB_CSA_SHARE_EVEN is as fast. 0: not known.
+uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in);

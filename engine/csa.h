@@ -79,6 +79,7 @@ struct alb_assoc_live {
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
     uint32_t credit_bytes;                                         // that the peer lets us have in flight
+    uint8_t share;                                                 // that it says we have
     struct alb_credit_in credit_in;                                // what we let him have
     uint32_t rtt_sample_ns, news_received, news_marked, news_lost; // since the window's policy last heard
     struct alb_paths_out *paths;

@@ -288,6 +288,7 @@ void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint3
         return;
     struct alb_assoc_live *live = assoc->live;
     live->credit_bytes = ALB_CSA_CREDIT_NONE;
+    live->share = 0;
     live->peer_rtt_ns = 0;
     for (uint32_t i = 0; i < live->paths_in_count; i++)
         live->paths_in[i] = (struct alb_path_in){0};
@@ -387,6 +388,7 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
         .packets = live->news_received,
         .marked = live->news_marked,
         .lost = live->news_lost,
+        .share = live->share,
     };
     alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
     live->window_limited = false;

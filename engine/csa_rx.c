@@ -166,6 +166,7 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
     if (!arrival->is_proven)
         return ALB_DROP_NOT_PROVEN;
     live->credit_bytes = paths->credit_bytes;
+    live->share = paths->share;
     for (uint32_t i = 0; i < paths->count; i++) {
         struct alb_path_news news = alb_path_heard(live->paths, arrival->engine->path, &paths->entries[i], now);
         if (news.rtt_sample_ns) {

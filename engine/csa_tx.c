@@ -102,7 +102,10 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
 
 static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
-    struct alb_csa_paths paths = {.credit_bytes = alb_assoc_credit(live, now)};
+    struct alb_csa_paths paths = {
+        .credit_bytes = alb_assoc_credit(live, now),
+        .share = alb_credit_share(&live->engine->csa->credit, &live->credit_in),
+    };
     uint32_t count = 0;
     for (uint32_t i = 0; i < live->paths_in_count; i++)
         count += alb_path_in_has_news(&live->paths_in[i]);

@@ -68,12 +68,14 @@ struct alb_delay_window {
     uint32_t round_bytes; // acknowledged
     uint32_t packets, marked, lost;
     uint32_t pressure; // smallest round-trip time in parts of its target
+    uint8_t share;     // told last (ALB_CSA_SHARE_EVEN)
     // Of the rounds before:
     uint32_t pressure_before;
     uint32_t judged, judged_lost; // packets since losses were last found to be congestion
     uint32_t calm_rounds;         // in a row that ended without a sign of congestion
     uint16_t pressed_rounds;      // in a row that took too long
     uint32_t unpressed_bytes;     // how far slow start would go, or the window, before them
+    uint16_t ample_rounds;        // in a row in which it had more than others
     uint16_t level_rounds;        // since the target was doubled or halved
     uint16_t overflow_rounds;     // since losses counted as an overflow
     uint8_t overflows;
@@ -110,6 +112,7 @@ struct alb_ack {
     uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
     uint32_t packets, marked; // packets that have come since it was last told, and those with an ECN mark
     uint32_t lost;            // packets that are lost for good since then
+    uint8_t share;            // how fast we are beside others who send there (ALB_CSA_SHARE_EVEN); 0: not told
 };
 
 // Functions that a policy has no use for are NULL, all but init.

@@ -18,6 +18,7 @@
 #define ALB_CSA_PATHS_ENTRIES 64                                         // of a paths frame, at most
 #define ALB_CSA_COOKIE_BYTES  16
 #define ALB_CSA_CREDIT_NONE   UINT32_MAX // no limit
+#define ALB_CSA_SHARE_EVEN    32         // of a paths frame: as much as others
 
 // What stands in front of the frames, BTH and DETH included.
 struct alb_csa_header {
@@ -210,6 +211,7 @@ struct alb_csa_path_entry {
 
 struct alb_csa_paths {
     uint32_t credit_bytes;
+    uint8_t share; // of the receiver's, in parts of ALB_CSA_SHARE_EVEN; 0: not told
     uint32_t count;
     struct alb_csa_path_entry entries[ALB_CSA_PATHS_ENTRIES];
 };

@@ -95,6 +95,7 @@ enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb
     if (alb_unlikely(length < *taken))
         return ALB_DROP_TRUNCATED;
     out->count = count;
+    out->share = p[2];
     out->credit_bytes = alb_get_be32(p + 4);
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *entry = p + PATHS_BYTES + ENTRY_BYTES * i;
@@ -113,7 +114,7 @@ enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb
 uint32_t alb_csa_encode_paths(const struct alb_csa_paths *paths, uint8_t *out)
 {
     alb_assert(paths->count <= ALB_CSA_PATHS_ENTRIES);
-    alb_put_be32(out, (uint32_t)ALB_CSA_PATHS << 24 | paths->count << 16);
+    alb_put_be32(out, (uint32_t)ALB_CSA_PATHS << 24 | paths->count << 16 | (uint32_t)paths->share << 8);
     alb_put_be32(out + 4, paths->credit_bytes);
     for (uint32_t i = 0; i < paths->count; i++) {
         const struct alb_csa_path_entry *entry = &paths->entries[i];

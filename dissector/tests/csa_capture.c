@@ -257,6 +257,8 @@ static void add_paths(uint32_t count, uint32_t credit_bytes)
     struct alb_csa_paths paths = {.credit_bytes = credit_bytes, .count = count};
     expect("type", ALB_CSA_PATHS);
     expect("paths.entries", count);
+    paths.share = (uint8_t)value(8);
+    expect("paths.share", paths.share);
     expect("paths.credit", credit_bytes);
     for (uint32_t i = 0; i < count; i++) {
         struct alb_csa_path_entry *entry = &paths.entries[i];

@@ -60,7 +60,8 @@ static void hear(struct bottleneck *b, const struct bottleneck_packet *packet)
     flow->inflight_bytes -= bytes;
     flow->came_bytes += bytes;
     uint32_t rtt_ns = (uint32_t)(b->now - packet->sent_at);
-    struct alb_ack ack = {bytes, flow->limited, rtt_ns, 1, packet->is_marked, 0};
+    struct alb_ack ack = {
+        .bytes = bytes, .limited = flow->limited, .rtt_ns = rtt_ns, .packets = 1, .marked = packet->is_marked};
     flow->limited = false;
     alb_congestion_on_ack(flow->ops, &flow->congestion, &ack, b->now);
     if (packet->is_cnp)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/tests/bottleneck.h"
 
+#include "wire/csa.h"
+
 #include <stdlib.h>
 
 static const struct alb_congestion_ops *const window = &alb_congestion_window;
@@ -207,6 +209,46 @@ static void window__shrinks_in_the_second_slow_round(void **state)
     assert_in_range(c.window_bytes, 32000, 32001);
 }
 
+// Two rounds at 60 % of the target: what is left of the window.
+static uint32_t window_after_two_rounds(uint8_t share)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 1000, .rtt_ns = 600000, .packets = 10, .share = share};
+    alb_time now = 1;
+    window->on_ack(&c, &ack, now);
+    window->on_ack(&c, &ack, now += 700000);
+    window->on_ack(&c, &ack, now += 700000);
+    return c.window_bytes;
+}
+
+static void window__who_has_more_than_others_shrinks_first(void **state)
+{
+    assert_int_equal(window_after_two_rounds(0), 64000); // not told
+    assert_int_equal(window_after_two_rounds(1), 64000);
+    assert_int_equal(window_after_two_rounds(ALB_CSA_SHARE_EVEN), 64000);
+    assert_in_range(window_after_two_rounds(ALB_CSA_SHARE_EVEN * 3 / 2), 40000, 56000);
+    assert_in_range(window_after_two_rounds(ALB_CSA_SHARE_EVEN * 2), 32000, 40000);
+    assert_int_equal(window_after_two_rounds(255), window_after_two_rounds(ALB_CSA_SHARE_EVEN * 2));
+}
+
+static void window__marks_cost_more_who_has_more_than_others(void **state)
+{
+    struct alb_congestion c[2];
+    for (size_t i = 0; i < ALB_COUNT(c); i++) {
+        c[i] = start();
+        struct alb_ack ack = {.bytes = 1000, .rtt_ns = 50000, .packets = 100, .marked = 1};
+        ack.share = i == 0 ? ALB_CSA_SHARE_EVEN : ALB_CSA_SHARE_EVEN * 2;
+        alb_time now = 1;
+        for (; now < 40 * ALB_NS_PER_MS; now += 60000) // until the share of marks is one in a hundred
+            window->on_ack(&c[i], &ack, now);
+        c[i].window_bytes = 1000000;
+        window->on_ack(&c[i], &ack, now);
+    }
+    uint32_t even = 1000000 - c[0].window_bytes, twice = 1000000 - c[1].window_bytes;
+    assert_in_range(even, 4000, 7000);
+    assert_in_range(twice, 2 * even - 100, 2 * even + 100);
+}
+
 static void window__silence_begins_at_the_bottom(void **state)
 {
     struct alb_congestion c = start();
@@ -236,7 +278,8 @@ static void window__stays_within_its_bounds_whatever_comes(void **state)
         now += any[0];
         if ((random & 7) == 0)
             window->on_loss(&c, any[1], any[2], random >> 8 & 3, now);
-        struct alb_ack ack = {any[1], random >> 16 & 1, any[2], any[3], any[0], any[2] >> (random >> 24 & 31)};
+        struct alb_ack ack = {
+            any[1], random >> 16 & 1, any[2], any[3], any[0], any[2] >> (random >> 24 & 31), (uint8_t)(random >> 40)};
         window->on_ack(&c, &ack, now);
         assert_in_range(c.window_bytes, config.window_min_bytes, config.window_max_bytes);
     }
@@ -257,6 +300,8 @@ int main(void)
         cmocka_unit_test(window__hosts_that_stall),
         cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
         cmocka_unit_test(window__shrinks_in_the_second_slow_round),
+        cmocka_unit_test(window__who_has_more_than_others_shrinks_first),
+        cmocka_unit_test(window__marks_cost_more_who_has_more_than_others),
         cmocka_unit_test(window__silence_begins_at_the_bottom),
         cmocka_unit_test(window__stays_within_its_bounds_whatever_comes),
     };

@@ -55,7 +55,7 @@ static void alb_credit_find__by_name(void **state)
 
 static void alb_credit_in__is_small(void **state)
 {
-    assert_true(sizeof(struct alb_credit_in) <= 32);
+    assert_true(sizeof(struct alb_credit_in) <= 40);
 }
 
 static void alb_credit_grant__without_a_limit(void **state)
@@ -168,11 +168,13 @@ static void alb_credit__books_stay_right_whatever_comes(void **state)
             alb_credit_in_fini(&pool, &senders[i]);
         uint32_t rtt_ns = (uint32_t)alb_prng_u64(&prng) >> alb_prng_below(&prng, 32);
         alb_credit_on_packet(&pool, &senders[i], (uint32_t)alb_prng_below(&prng, 65536), rtt_ns, now);
-        uint64_t reserved_bytes = 0;
+        uint64_t reserved_bytes = 0, rates = 0, squares = 0;
         uint32_t count = 0, bulk_count = 0;
         ALB_LIST_FOR_EACH (&pool.senders, node) {
             struct alb_credit_in *in = ALB_LIST_ENTRY(node, struct alb_credit_in, link);
             count++;
+            rates += in->rate;
+            squares += (uint64_t)in->rate * in->rate;
             if (in->reserved_bytes == ALB_CSA_CREDIT_NONE)
                 bulk_count++;
             else
@@ -181,8 +183,68 @@ static void alb_credit__books_stay_right_whatever_comes(void **state)
         assert_int_equal(pool.count, count);
         assert_int_equal(pool.bulk_count, bulk_count);
         assert_int_equal(pool.reserved_bytes, reserved_bytes);
+        assert_int_equal(pool.rates, rates);
+        assert_int_equal(pool.squares, squares);
         assert_in_range(grant(i, now), BUDGET_BYTES / SENDERS, BUDGET_BYTES);
     }
+}
+
+// ---- shares -------------------------------------------------------------------------------------------------------
+
+// Sender i sends so many bytes each 10 us.
+static void send_for(const uint32_t bytes[SENDERS], alb_time ns)
+{
+    for (alb_time now = 0; now < ns; now += 10000)
+        for (uint32_t i = 0; i < SENDERS; i++)
+            if (bytes[i])
+                heard(i, bytes[i], now);
+}
+
+static uint32_t share(uint32_t i)
+{
+    return alb_credit_share(&pool, &senders[i]);
+}
+
+static void alb_credit_share__says_who_has_more(void **state)
+{
+    assert_int_equal(share(0), 0); // nothing has come
+    heard(0, 1500, 0);
+    assert_int_equal(share(0), ALB_CSA_SHARE_EVEN);
+    setup(state);
+    send_for((uint32_t[SENDERS]){1500, 1500, 1500, 1500}, 20 * interval_ns);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_in_range(share(i), ALB_CSA_SHARE_EVEN - 1, ALB_CSA_SHARE_EVEN + 1);
+    setup(state);
+    send_for((uint32_t[SENDERS]){1500, 1000, 1000, 1000, 1000}, 20 * interval_ns);
+    assert_in_range(share(0), ALB_CSA_SHARE_EVEN * 5 / 4, ALB_CSA_SHARE_EVEN * 3 / 2);
+    assert_in_range(share(1), ALB_CSA_SHARE_EVEN * 4 / 5, ALB_CSA_SHARE_EVEN);
+    setup(state);
+    send_for((uint32_t[SENDERS]){60000, 1, 1, 1, 1, 1, 1, 1}, 20 * interval_ns); // small talk does not count
+    assert_in_range(share(0), ALB_CSA_SHARE_EVEN - 1, ALB_CSA_SHARE_EVEN);
+    assert_int_equal(share(1), 1);
+}
+
+static void alb_credit_share__without_a_limit_too(void **state)
+{
+    struct alb_engine_config unlimited = config;
+    unlimited.receive_budget_bytes = 0;
+    alb_credit_pool_init(&pool, &alb_credit_end_to_end, &unlimited);
+    send_for((uint32_t[SENDERS]){3000, 1000, 1000}, 20 * interval_ns);
+    assert_true(share(0) > ALB_CSA_SHARE_EVEN);
+    setup(state);
+    alb_credit_pool_init(&pool, &alb_credit_off, &config);
+    send_for((uint32_t[SENDERS]){3000, 1000, 1000}, 20 * interval_ns);
+    assert_int_equal(share(0), 0);
+}
+
+static void alb_credit_share__who_stops_is_not_compared_with(void **state)
+{
+    send_for((uint32_t[SENDERS]){1500, 4500}, 20 * interval_ns);
+    assert_true(share(0) < ALB_CSA_SHARE_EVEN / 2);
+    for (alb_time now = 20 * interval_ns; now < 30 * interval_ns; now += 10000)
+        heard(0, 1500, now);
+    assert_in_range(share(0), ALB_CSA_SHARE_EVEN - 1, ALB_CSA_SHARE_EVEN);
+    assert_int_equal(share(1), 0);
 }
 
 // ---- senders that keep to it --------------------------------------------------------------------------------------
@@ -272,6 +334,9 @@ int main(void)
         cmocka_unit_test_setup(alb_credit_grant__who_needs_more_than_a_share_gets_one, setup),
         cmocka_unit_test_setup(alb_credit_grant__who_stops_gives_back, setup),
         cmocka_unit_test_setup(alb_credit__books_stay_right_whatever_comes, setup),
+        cmocka_unit_test_setup(alb_credit_share__says_who_has_more, setup),
+        cmocka_unit_test_setup(alb_credit_share__without_a_limit_too, setup),
+        cmocka_unit_test_setup(alb_credit_share__who_stops_is_not_compared_with, setup),
         cmocka_unit_test_setup(alb_credit__an_incast_stays_within_the_budget, setup),
     };
     return cmocka_run_group_tests_name("credit", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 // each gets his share, and the receiver's memory does not grow.
 #include "base/tests/test.h"
 
+#include "base/prng.h"
 #include "star.h"
 
 enum {
@@ -71,15 +72,44 @@ static void end(struct star *star)
     star_free(star);
 }
 
-static void incast(uint64_t mark_above_bytes, alb_sim_time span)
+// Marks one packet in so many on its way to a node, whatever the queues are like.
+struct marker {
+    struct alb_sim_node node, *to;
+    struct alb_prng prng;
+    uint32_t one_in;
+};
+
+static void mark_and_pass_on(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    struct marker *marker = ALB_CONTAINER_OF(node, struct marker, node);
+    if (alb_prng_below(&marker->prng, marker->one_in) == 0)
+        packet->traffic_class |= ALB_ECN_CE;
+    marker->to->receive(marker->to, packet, now);
+}
+
+static void set_marker(struct star *star, struct marker *marker, uint32_t one_in)
+{
+    *marker = (struct marker){.node = {mark_and_pass_on}, .to = star->hosts[0].down.to, .one_in = one_in};
+    alb_prng_init(&marker->prng, 4);
+    star->hosts[0].down.to = &marker->node;
+}
+
+static void incast(uint64_t mark_above_bytes, uint32_t mark_one_in, alb_sim_time apart, alb_sim_time span)
 {
     struct star *one = new_star(1, mark_above_bytes);
+    struct marker marker_of_one, marker;
+    if (mark_one_in)
+        set_marker(one, &marker_of_one, mark_one_in);
     alb_sim_network_run_for(&one->network, ALB_SIM_MS(200));
     struct shares alone = measure(one, ALB_SIM_S(1));
     end(one);
     assert_true(alone.sum > 100000000); // bytes, of the 125 MB that a second has
 
     struct star *star = new_star(SENDERS, mark_above_bytes);
+    if (mark_one_in)
+        set_marker(star, &marker, mark_one_in);
+    for (uint32_t i = 1; i <= SENDERS; i++)
+        alb_sim_link_set_delay(&star->hosts[i].up, ALB_SIM_US(1) + i * apart);
     uint64_t memory_bytes = star->hosts[0].host.memory.bytes;
     alb_sim_network_run_for(&star->network, ALB_SIM_MS(200));
     struct shares shares = measure(star, span);
@@ -96,12 +126,22 @@ static void incast(uint64_t mark_above_bytes, alb_sim_time span)
 
 static void incast__with_marks(void **state)
 {
-    incast(32 * KB, ALB_SIM_S(10));
+    incast(32 * KB, 0, 0, ALB_SIM_S(10));
+}
+
+static void incast__marked_at_random(void **state)
+{
+    incast(0, 100, 0, ALB_SIM_S(10));
+}
+
+static void incast__from_far_and_near(void **state)
+{
+    incast(0, 0, ALB_SIM_US(10), ALB_SIM_S(10));
 }
 
 static void incast__without_marks(void **state)
 {
-    incast(0, ALB_SIM_S(10));
+    incast(0, 0, 0, ALB_SIM_S(10));
 }
 
 int main(void)
@@ -109,6 +149,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(incast__with_marks),
         cmocka_unit_test(incast__without_marks),
+        cmocka_unit_test(incast__marked_at_random),
+        cmocka_unit_test(incast__from_far_and_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ static void csa_paths__comes_back_with_any_number_of_entries(void **state)
         struct alb_csa_frame frame = next(&cursor);
         assert_int_equal(frame.type, ALB_CSA_PATHS);
         assert_int_equal(frame.paths.credit_bytes, in.credit_bytes);
+        assert_int_equal(frame.paths.share, in.share);
         assert_int_equal(frame.paths.count, count);
         for (uint32_t i = 0; i < count; i++) {
             const struct alb_csa_path_entry *a = &in.entries[i], *b = &frame.paths.entries[i];

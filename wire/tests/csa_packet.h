@@ -256,7 +256,7 @@ static inline struct alb_csa_report draw_report(uint32_t word_count)
 
 static inline struct alb_csa_paths draw_paths(uint32_t count)
 {
-    struct alb_csa_paths paths = {.credit_bytes = (uint32_t)draw(), .count = count};
+    struct alb_csa_paths paths = {.credit_bytes = (uint32_t)draw(), .share = (uint8_t)draw(), .count = count};
     for (uint32_t i = 0; i < count; i++)
         paths.entries[i] = (struct alb_csa_path_entry){
             .path = (uint8_t)draw(),
