@@ -42,7 +42,7 @@ static struct span without_comment(struct span line)
 static bool is_word_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.' || c == ',' || c == '/';
+           c == '.' || c == ',' || c == ':' || c == '/';
 }
 
 static bool take_word(char to[ALB_DOCUMENT_WORD_MAX], struct span word)
@@ -140,7 +140,7 @@ static bool parse_section(struct alb_document *document, struct span line, struc
         (name.length > 0 && !take_word(entry->name, name)))
         return alb_complain(complaint, entry->file, entry->line,
                             "\"%.*s\" is no section; expected \"[section]\" or \"[section name]\", of letters, digits, "
-                            "\"-\", \"_\", \".\", \",\" and \"/\", %d at most",
+                            "\"-\", \"_\", \".\", \",\", \":\" and \"/\", %d at most",
                             (int)ALB_MIN(line.length, (size_t)60), line.at, ALB_DOCUMENT_WORD_MAX - 1);
     const struct alb_document_entry *before = find(document, entry->section, entry->name, "");
     if (before)
@@ -166,7 +166,7 @@ static bool parse_key(struct alb_document *document, struct span line, struct al
     if (!take_word(entry->key, key))
         return alb_complain(
             complaint, entry->file, entry->line,
-            "\"%.*s\" is no key; expected letters, digits, \"-\", \"_\", \".\", \",\" and \"/\", %d at most",
+            "\"%.*s\" is no key; expected letters, digits, \"-\", \"_\", \".\", \",\", \":\" and \"/\", %d at most",
             (int)ALB_MIN(key.length, (size_t)60), key.at, ALB_DOCUMENT_WORD_MAX - 1);
     if (!take_value(entry->value, value))
         return alb_complain(complaint, entry->file, entry->line,

@@ -58,10 +58,11 @@ static void alb_document_parse__says_where_and_what_was_expected(void **state)
     assert_refused("\n[a\n", "f:2: a section has no end; expected \"[section]\" or \"[section name]\"");
     assert_refused("[a]\nk=1\nk=2", "f:3: k is there already, in line 2; expected each key once");
     assert_refused("[a]\n[b]\n[a]", "f:3: section \"a\" is there already, in line 1; expected each once");
-    assert_refused("[a]\n=1",
-                   "f:2: \"\" is no key; expected letters, digits, \"-\", \"_\", \".\", \",\" and \"/\", 63 at most");
+    assert_refused(
+        "[a]\n=1",
+        "f:2: \"\" is no key; expected letters, digits, \"-\", \"_\", \".\", \",\", \":\" and \"/\", 63 at most");
     assert_refused("[]", "f:1: \"[]\" is no section; expected \"[section]\" or \"[section name]\", of letters, digits, "
-                         "\"-\", \"_\", \".\", \",\" and \"/\", 63 at most");
+                         "\"-\", \"_\", \".\", \",\", \":\" and \"/\", 63 at most");
     assert_refused("[a]\nk = \001", "f:2: the value of k is too long or not text; expected 399 characters at most");
     char text[600] = "[a]\nk=";
     memset(text + 6, 'x', 400);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/expect.h"
+
+#include "sim/scenario.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double factor;
+} units[] = {{"", 1},        {"%", 0.01}, {"ns", 1},       {"us", 1e3},     {"ms", 1e6},
+             {"s", 1e9},     {"b/s", 1},  {"kb/s", 1e3},   {"Mb/s", 1e6},   {"Gb/s", 1e9},
+             {"Tb/s", 1e12}, {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+
+// A number with a unit, of length characters.
+static bool parse_value(const char *text, size_t length, double *value)
+{
+    char copy[64], *end;
+    if (length == 0 || length >= sizeof(copy) || text[0] < '0' || text[0] > '9')
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    *value = strtod(copy, &end);
+    for (size_t i = 0; i < ALB_COUNT(units); i++) {
+        if (strcmp(end, units[i].name) == 0) {
+            *value *= units[i].factor;
+            return isfinite(*value);
+        }
+    }
+    return false;
+}
+
+static bool parse_range(const char *text, double *low, double *high)
+{
+    const char *dots = strstr(text, "..");
+    *low = -INFINITY;
+    *high = INFINITY;
+    if (strncmp(text, ">=", 2) == 0)
+        return parse_value(text + 2, strlen(text + 2), low);
+    if (strncmp(text, "<=", 2) == 0)
+        return parse_value(text + 2, strlen(text + 2), high);
+    if (dots)
+        return parse_value(text, (size_t)(dots - text), low) && parse_value(dots + 2, strlen(dots + 2), high) &&
+               *low <= *high;
+    if (!parse_value(text, strlen(text), low))
+        return false;
+    *high = *low;
+    return true;
+}
+
+static bool take(char to[ALB_DOCUMENT_WORD_MAX], const char *from, size_t length)
+{
+    if (length == 0 || length >= ALB_DOCUMENT_WORD_MAX)
+        return false;
+    memcpy(to, from, length);
+    to[length] = '\0';
+    return true;
+}
+
+// "variant:part.metric", "variant/variant.part.metric", "variant/variant.metric", "part.metric", "metric".
+static bool split(struct alb_expectation_of *expectation, const char *key)
+{
+    const char *slash = strchr(key, '/'), *colon = strchr(key, ':'), *dot = strrchr(key, '.');
+    const char *part = key;
+    if (slash) {
+        const char *by_end = strpbrk(slash + 1, ".:");
+        if (colon && colon < slash)
+            return false;
+        if (!by_end || !take(expectation->variant, key, (size_t)(slash - key)) ||
+            !take(expectation->by, slash + 1, (size_t)(by_end - slash - 1)))
+            return false;
+        part = by_end + 1;
+    } else if (colon) {
+        if (!take(expectation->variant, key, (size_t)(colon - key)))
+            return false;
+        part = colon + 1;
+    }
+    if (dot && dot > part && !take(expectation->part, part, (size_t)(dot - part)))
+        return false;
+    expectation->metric = alb_metric_find(dot && dot > part ? dot + 1 : part);
+    return expectation->metric && (expectation->metric->is_of_part || !expectation->part[0]);
+}
+
+bool alb_expect_parse(struct alb_expectation_of *expectation, const struct alb_document_entry *entry,
+                      struct alb_complaint *complaint)
+{
+    *expectation = (struct alb_expectation_of){.where = entry};
+    if (!split(expectation, entry->key))
+        return alb_complain(complaint, entry->file, entry->line,
+                            "\"%s\" is no figure of a run; expected METRIC, WORKLOAD.METRIC, VARIANT:METRIC or "
+                            "VARIANT/VARIANT.METRIC, with a metric that `albedo sim --keys` lists",
+                            entry->key);
+    return parse_range(entry->value, &expectation->low, &expectation->high) ||
+           alb_complain(complaint, entry->file, entry->line,
+                        "\"%s\" is no range; expected LOW..HIGH, <=HIGH or >=LOW, numbers with %%, ns, us, ms, s, b/s "
+                        "to Tb/s, B to GiB",
+                        entry->value);
+}
+
+static bool has_section(const struct alb_document *document, const char *section, const char *name)
+{
+    return alb_document_find(document, section, name, "") != NULL;
+}
+
+static bool check_names(const struct alb_document *document, const struct alb_expectation_of *expectation,
+                        struct alb_complaint *complaint)
+{
+    const char *const variants[] = {expectation->variant, expectation->by};
+    for (size_t i = 0; i < ALB_COUNT(variants); i++)
+        if (variants[i][0] && !has_section(document, "variant", variants[i]))
+            return alb_complain(complaint, expectation->where->file, expectation->where->line,
+                                "there is no [variant %s]; expected one of the scenario", variants[i]);
+    bool is_default = strcmp(expectation->part, "flows") == 0 && has_section(document, "workload", "");
+    return !expectation->part[0] || is_default || has_section(document, "workload", expectation->part) ||
+           alb_complain(complaint, expectation->where->file, expectation->where->line,
+                        "there is no [workload %s]; expected one of the scenario", expectation->part);
+}
+
+bool alb_expect_check(const struct alb_document *document, struct alb_complaint *complaint)
+{
+    for (uint32_t i = 0; i < document->count; i++) {
+        const struct alb_document_entry *entry = &document->entries[i];
+        struct alb_expectation_of expectation;
+        if (strcmp(entry->section, "expect") == 0 && entry->key[0] &&
+            (!alb_expect_parse(&expectation, entry, complaint) || !check_names(document, &expectation, complaint)))
+            return false;
+    }
+    return true;
+}
