@@ -371,7 +371,7 @@ uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn);
 void alb_stream_out_uncharge(struct alb_stream_out *out);
 // It does not go again after all: what has become of it is for the peer to say.
 void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);
-// The peer was heard of it more than a round trip after it last left, and does not hold it.
+// The peer was heard of it long after it last left, and does not hold it: so long that what was heard is no old word.
 bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn psn, alb_time now);
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out);
 

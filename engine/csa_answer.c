@@ -113,13 +113,15 @@ static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answ
 
 // The segment's memory is gone. That is said when those before it have been answered, since the peer takes the oldest
 // one without an answer for what is refused. It may hold the segment and only not be heard: then it is asked.
-static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_psn psn, alb_time now)
+static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_psn psn, bool is_probe,
+                                alb_time now)
 {
     struct alb_stream_out *out = &csa->responses;
     alb_psn request_psn = answer->request_psn;
     if (psn != out->next && !alb_stream_out_is_surely_missing(out, psn, now)) {
         alb_stream_out_leave(out, psn);
-        out->probe_is_due = true;
+        out->probe_is_due |= is_probe; // else the next one will be
+        alb_stream_out_watch(out, now);
         return ALB_CSA_FILL_DONE;
     }
     if (answer != answer_at(csa, 0))
@@ -164,7 +166,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
     segment.payload_bytes = alb_segmenter_bytes(answer->length, answer->segment_bytes, k, 1);
     if (answer->op == ALB_CSA_READ &&
         read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source) != ALB_OUTCOME_OK)
-        return refuse(csa, answer, psn, packet->now);
+        return refuse(csa, answer, psn, is_probe, packet->now);
     uint32_t unasked_bytes = out->unasked_bytes;
     if (is_last)
         segment.flags |= ALB_CSA_LAST;

@@ -3,6 +3,8 @@
 // holds; the loss policy says what of the rest is lost.
 #include "engine/impl.h"
 
+#define REPORT_LATE_NS 50000000 // no report is later than that, nor any other packet (csa_path_in.c)
+
 enum {
     GROWN_MIN = 64, // records of the first ring that is taken from the pool
 };
@@ -236,7 +238,7 @@ bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn 
 {
     const struct alb_sent *sent = alb_stream_out_at(out, psn);
     alb_time age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6;
-    return out->reported_at + age_ns > now + alb_assoc_rtt_ns(out->csa->assoc);
+    return out->reported_at + age_ns > now + alb_assoc_rtt_ns(out->csa->assoc) + REPORT_LATE_NS;
 }
 
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)

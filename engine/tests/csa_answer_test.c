@@ -140,6 +140,64 @@ static void answer__whose_memory_is_gone(void **state)
     assert_int_equal(csa_pair_live(c, 1)->inflight_bytes, 0);
 }
 
+// It left before, and may have come: whoever waits for it says so, and a word of that may be late. Only who still lacks
+// it long afterwards is refused.
+static void lose_memory_behind_it(bool comes)
+{
+    struct csa_pair *c = csa_pair_new(NULL, NULL);
+    static uint8_t memory[64];
+    struct alb_region *mr;
+    struct alb_csa_frame frame;
+    csa_pair_greet(c);
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 8, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.va = (uintptr_t)memory;
+    segment.rkey = alb_region_key(mr);
+    segment.acked = csa_pair_psn(0);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 1);
+    lose_all(c);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    for (uint8_t number = 50; number < 56; number++) {
+        pair_pass(c->pair, 2 * ALB_NS_PER_MS);
+        report(c, number, 0, 0);
+        pair_send(c->pair, 1);
+        assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
+        assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+        assert_true(csa_pair_count(c, 1, ALB_CSA_PROBE, NULL) <= 1); // as often as silence asks, not as it is answered
+        lose_all(c);
+    }
+    if (comes) {
+        report(c, 60, 1, 0);
+        assert_int_equal(c->csa[1]->answer_count, 0);
+        pair_pass(c->pair, 1000 * ALB_NS_PER_MS);
+        assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+    } else {
+        pair_pass(c->pair, 60 * ALB_NS_PER_MS);
+        lose_all(c);
+        report(c, 60, 0, 0);
+        pair_send(c->pair, 1);
+        assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+        csa_pair_count(c, 1, ALB_CSA_REPORT, &frame);
+        assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    }
+    void *state = c;
+    csa_pair_teardown(&state);
+}
+
+static void answer__whose_memory_is_gone_since_it_came(void **state)
+{
+    lose_memory_behind_it(true);
+}
+
+static void answer__whose_memory_is_gone_since_it_was_lost(void **state)
+{
+    lose_memory_behind_it(false);
+}
+
 // Many READs and atomics both ways, with every third packet lost.
 static void answers__of_both_sides_with_losses(void **state)
 {
@@ -177,6 +235,8 @@ int main(void)
         GREETED_TEST(answer__kept_until_it_is_known_to_be_held),
         GREETED_TEST(answer__what_is_lost_goes_again),
         GREETED_TEST(answer__whose_memory_is_gone),
+        cmocka_unit_test(answer__whose_memory_is_gone_since_it_came),
+        cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
         GREETED_TEST(answers__of_both_sides_with_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
