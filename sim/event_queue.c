@@ -215,7 +215,7 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
 
 bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
 {
-    for (;;) {
+    for (queue->is_stopped = false; !queue->is_stopped;) {
         while (queue->today.count == 0)
             if (!open_day(queue, until))
                 return false;
@@ -230,6 +230,7 @@ bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t
         queue->fired++;
         first.event->fire(first.event, first.at);
     }
+    return true;
 }
 
 bool alb_sim_queue_step(struct alb_sim_queue *queue)

@@ -30,6 +30,7 @@ struct alb_sim_queue {
     uint64_t sequence;                // of the next event scheduled
     uint64_t fired;                   // events so far
     alb_sim_time now;                 // of the last event fired, or later (alb_sim_queue_advance)
+    bool is_stopped;                  // set by an event: alb_sim_queue_run returns behind it
     struct {
         uint32_t days, events, far; // since the length of a day was last thought over: days opened, their events, and
                                     // those scheduled beyond the calendar
@@ -57,7 +58,8 @@ alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue);
 
 // Fires the next event; false if there is none.
 bool alb_sim_queue_step(struct alb_sim_queue *queue);
-// Fires what is due until then, at most so many events. False: none is left that is due until then.
+// Fires what is due until then, at most so many events, or until is_stopped (cleared at first). False: none is left
+// that is due until then.
 bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max);
 // Nothing happens until then: now moves on. No event is due before.
 void alb_sim_queue_advance(struct alb_sim_queue *queue, alb_sim_time to);

@@ -13,6 +13,8 @@ enum {
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
 
+#define RECEIVED (1u << 31) // in the trace hash, beside the number of the host
+
 // ---- life
 // --------------------------------------------------------------------------------------------------------------
 
@@ -155,6 +157,37 @@ static uint32_t number_of(const struct alb_addr *addr)
     return ((uint32_t)bytes[13] << 16 | (uint32_t)bytes[14] << 8 | bytes[15]) - 1;
 }
 
+static uint32_t dest_qpn_of(const struct alb_sim_packet *packet)
+{
+    const uint8_t *bth = packet->bytes;
+    return (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
+}
+
+static void ask_for_more(struct alb_sim_host *host, alb_sim_time now);
+
+static void on_fetched_to_send(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
+    struct alb_sim_host *host = packet->on->feeder;
+    host->rnic_bytes -= packet->wire_bytes;
+    alb_sim_link_send(host->out, packet, now);
+    ask_for_more(host, now);
+}
+
+// It waits for the context of its queue pair, or for those before it.
+static void fetch_to_send(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    alb_sim_time at = alb_rnic_out(host->rnic, packet->to, dest_qpn_of(packet), now);
+    if (at == now) {
+        alb_sim_link_send(host->out, packet, now);
+        return;
+    }
+    host->rnic_bytes += packet->wire_bytes;
+    packet->on = host->out;
+    packet->event.fire = on_fetched_to_send;
+    alb_sim_queue_schedule(&host->network->queue, &packet->event, at);
+}
+
 static void send_segment(struct alb_sim_host *host, const struct alb_burst *burst, const struct alb_endpoint *source,
                          const struct alb_segment *segment, alb_sim_time now)
 {
@@ -174,10 +207,13 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     alb_sim_network_note(network, now, host->number, packet->bytes, packet->stored_bytes);
     if (host->capture)
         alb_sim_capture_add(host->capture, packet, now);
-    if (host->out)
-        alb_sim_link_send(host->out, packet, now);
-    else
+    host->sent++;
+    if (!host->out)
         alb_sim_packet_put(&network->packets, packet);
+    else if (host->rnic)
+        fetch_to_send(host, packet, now);
+    else
+        alb_sim_link_send(host->out, packet, now);
 }
 
 static void send_burst(struct alb_sim_host *host, const struct alb_burst *burst, alb_sim_time now)
@@ -194,7 +230,7 @@ static void send_burst(struct alb_sim_host *host, const struct alb_burst *burst,
 
 static bool is_far_ahead(const struct alb_sim_host *host)
 {
-    return host->out && host->ahead_bytes && host->out->waiting_bytes >= host->ahead_bytes;
+    return host->out && host->ahead_bytes && host->out->waiting_bytes + host->rnic_bytes >= host->ahead_bytes;
 }
 
 // True if the engine has nothing more to send now.
@@ -287,12 +323,17 @@ void alb_sim_host_ring(struct alb_sim_host *host)
     wake_at(host, host->network->queue.now);
 }
 
-// A packet has left the host's port: there may be room for what the engine holds back.
+// There may be room for what the engine holds back.
+static void ask_for_more(struct alb_sim_host *host, alb_sim_time now)
+{
+    if (host->waits_for_link && !host->is_running &&
+        host->out->waiting_bytes + host->rnic_bytes <= host->ahead_bytes / 2)
+        run(host, now);
+}
+
 static void on_departed(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
-    struct alb_sim_host *host = link->feeder;
-    if (host->waits_for_link && !host->is_running && link->waiting_bytes <= host->ahead_bytes / 2)
-        run(host, now);
+    ask_for_more(link->feeder, now);
 }
 
 void alb_sim_host_set_out(struct alb_sim_host *host, struct alb_sim_link *out)
@@ -349,11 +390,8 @@ static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_p
     return to;
 }
 
-static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
+static void deliver(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
 {
-    struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
-    if (host->capture)
-        alb_sim_capture_add(host->capture, packet, now);
     struct alb_datagram datagram = {
         .peer = packet->source,
         .local = packet->destination,
@@ -372,4 +410,32 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
     host->memory.is_data_path = false;
     alb_sim_packet_put(&host->network->packets, packet);
     run(host, now);
+}
+
+static void on_fetched_to_receive(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
+    deliver(ALB_CONTAINER_OF(packet->on->to, struct alb_sim_host, node), packet, now);
+}
+
+static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
+    alb_sim_network_note(host->network, now, RECEIVED | host->number, NULL, 0);
+    host->received++;
+    if (host->capture)
+        alb_sim_capture_add(host->capture, packet, now);
+    if (packet->is_trimmed) {
+        host->trimmed++;
+        alb_engine_count_drop(host->engine, ALB_DROP_TRUNCATED);
+        alb_sim_packet_put(&host->network->packets, packet);
+        return;
+    }
+    alb_sim_time at = host->rnic ? alb_rnic_in(host->rnic, dest_qpn_of(packet) & 0xffff, now) : now;
+    if (at == now) {
+        deliver(host, packet, now);
+        return;
+    }
+    packet->event.fire = on_fetched_to_receive;
+    alb_sim_queue_schedule(&host->network->queue, &packet->event, at);
 }

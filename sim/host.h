@@ -7,6 +7,7 @@
 #include "sim/capture.h"
 #include "sim/link.h"
 #include "sim/memory.h"
+#include "sim/rnic.h"
 #include "wire/icrc.h"
 
 struct alb_sim_network;
@@ -45,7 +46,11 @@ struct alb_sim_host {
     uint64_t ahead_bytes;
     uint32_t burst_segments_max;
     bool is_running;
-    bool waits_for_link; // the engine has more to send
+    bool waits_for_link;     // the engine has more to send
+    struct alb_rnic *rnic;   // NULL: its pipeline never waits
+    uint64_t rnic_bytes;     // that wait there to leave
+    uint64_t trimmed;        // packets that came without their payload
+    uint64_t sent, received; // packets
     struct alb_icrc_flow sent_flow;
     struct alb_icrc_flow received_flow;
     struct alb_sim_icrc_peer *icrc_peers;

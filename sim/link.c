@@ -111,7 +111,7 @@ static struct alb_sim_packet *pop(struct alb_sim_line *line)
 
 static bool may_leave(const struct alb_sim_link *link, const struct alb_sim_packet *packet)
 {
-    return !link->is_paused && (!link->has_credit_limit || link->credit_bytes >= (int64_t)packet->wire_bytes);
+    return !link->paused_by && (!link->has_credit_limit || link->credit_bytes >= (int64_t)packet->wire_bytes);
 }
 
 // Lets packets leave until the wire is busy or they may not.
@@ -220,10 +220,10 @@ void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay)
     link->config.delay = link->delay = delay;
 }
 
-void alb_sim_link_set_paused(struct alb_sim_link *link, bool is_paused, alb_sim_time now)
+void alb_sim_link_set_paused(struct alb_sim_link *link, enum alb_sim_pauser by, bool is_paused, alb_sim_time now)
 {
-    link->stats.pauses += is_paused && !link->is_paused;
-    link->is_paused = is_paused;
+    link->stats.pauses += is_paused && !(link->paused_by & by);
+    link->paused_by = (uint8_t)(is_paused ? link->paused_by | by : link->paused_by & ~by);
     serve(link, now);
 }
 

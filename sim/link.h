@@ -9,6 +9,12 @@
 #include "sim/packet.h"
 #include "sim/script.h"
 
+// Who holds a link up; each lets go of it himself.
+enum alb_sim_pauser {
+    ALB_SIM_PAUSED_BY_PEER = 1, // the far end, for want of buffer
+    ALB_SIM_PAUSED_BY_FAULT = 2,
+};
+
 // Whatever packets can arrive at: a host, a switch, a fabric. The packet is the node's from then on.
 struct alb_sim_node {
     void (*receive)(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
@@ -54,7 +60,7 @@ struct alb_sim_link {
     alb_sim_time delay;      // config's
     uint64_t waiting_bytes;  // in both lines
     bool is_plain;           // nothing but queue, wire and way
-    bool is_paused;
+    uint8_t paused_by;       // enum alb_sim_pauser
     bool has_credit_limit;
     uint32_t number;             // in a cluster
     uint32_t from_port, to_port; // of the switches at its ends
@@ -106,8 +112,8 @@ void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet,
 // Puts a packet that has met script and faults into the queue: sim/link_fault.c's.
 void alb_sim_link_enqueue(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);
 
-// The far end pauses it, or lets it go on: the packet on the wire leaves, no other.
-void alb_sim_link_set_paused(struct alb_sim_link *link, bool is_paused, alb_sim_time now);
+// Pauses it, or lets it go on: the packet on the wire leaves, no other.
+void alb_sim_link_set_paused(struct alb_sim_link *link, enum alb_sim_pauser by, bool is_paused, alb_sim_time now);
 // From now on nothing leaves beyond the credit that the far end has given.
 void alb_sim_link_limit_credit(struct alb_sim_link *link, uint64_t bytes);
 void alb_sim_link_add_credit(struct alb_sim_link *link, uint64_t bytes, alb_sim_time now);

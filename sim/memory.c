@@ -5,7 +5,13 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 64, // what engine/engine.h asks for; the block's size stands before it, in as much room
+    ALIGNMENT = 64, // what engine/engine.h asks for
+};
+
+// Stands before a block, in as much room.
+struct head {
+    size_t bytes;
+    void *whole;
 };
 
 static void *get(void *context, size_t bytes)
@@ -16,11 +22,12 @@ static void *get(void *context, size_t bytes)
         return NULL;
     if (memory->fail_after != UINT64_MAX)
         memory->fail_after--;
-    size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + ALIGNMENT;
-    uint8_t *block = aligned_alloc(ALIGNMENT, room);
-    alb_assert(block);
-    memset(block, 0, room);
-    memcpy(block, &bytes, sizeof(bytes));
+    // Zeroed pages of the system are not touched before somebody uses them.
+    uint8_t *whole = calloc(1, bytes + 2 * ALIGNMENT);
+    alb_assert(whole);
+    uint8_t *block = whole + ALIGNMENT - (uintptr_t)whole % ALIGNMENT;
+    struct head head = {bytes, whole};
+    memcpy(block, &head, sizeof(head));
     memory->blocks++;
     memory->bytes += bytes;
     memory->bytes_peak = ALB_MAX(memory->bytes_peak, memory->bytes);
@@ -31,14 +38,14 @@ static void put(void *context, void *given, size_t bytes)
 {
     struct alb_sim_memory *memory = context;
     uint8_t *block = (uint8_t *)given - ALIGNMENT;
-    size_t had;
-    memcpy(&had, block, sizeof(had));
-    alb_assert(had == bytes);
+    struct head head;
+    memcpy(&head, block, sizeof(head));
+    alb_assert(head.bytes == bytes);
     memory->data_path_calls += memory->is_data_path;
     alb_assert(memory->blocks > 0 && memory->bytes >= bytes);
     memory->blocks--;
     memory->bytes -= bytes;
-    free(block);
+    free(head.whole);
 }
 
 void alb_sim_memory_init(struct alb_sim_memory *memory)

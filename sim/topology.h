@@ -70,7 +70,7 @@ bool alb_topology_build(struct alb_topology *topology, const struct alb_topology
 // Reads a topology: lines of
 //     hosts N
 //     switch NAME
-//     cable NODE NODE RATE DELAY [xN]        RATE such as 100G, 2.5G, 400M; DELAY such as 1us, 600ns, 25ms
+//     cable NODE NODE RATE DELAY [xN]        RATE such as 100Gb/s, DELAY such as 600ns, 25ms
 //     # comment
 // Hosts are h0 to h(N-1). False, and "name:line: what was expected" in error.
 bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *name, char error[ALB_TOPOLOGY_ERROR_MAX]);
@@ -83,8 +83,3 @@ uint32_t alb_topology_find(const struct alb_topology *topology, const char *name
 // text ("p0a*-c*", "h3-*").
 uint32_t alb_topology_select(const struct alb_topology *topology, const char *pattern, uint32_t *cables,
                              uint32_t cables_max);
-// The smallest time that so many bytes of payload need from host to host, each packet with so much payload and
-// overhead, stored and forwarded at every switch, on the shortest path of an idle network: what slowdowns are measured
-// against. 0 if there is no way.
-alb_sim_time alb_topology_ideal_time(const struct alb_topology *topology, uint32_t from, uint32_t to, uint64_t bytes,
-                                     uint32_t payload_bytes, uint32_t overhead_bytes);

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What there is to be known of a cluster.
+#include "sim/cluster_impl.h"
+
+enum {
+    HOPS_MAX = 64,
+};
+
+void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, struct alb_cluster_link_stats *stats)
+{
+    const struct alb_sim_link *link = &cluster->links[number];
+    alb_sim_time now = alb_cluster_now(cluster);
+    *stats = (struct alb_cluster_link_stats){
+        .packets = link->stats.packets,
+        .bytes = link->stats.bytes,
+        .lost = link->stats.lost,
+        .dropped = link->stats.overflowed,
+        .marked = link->stats.marked,
+        .trimmed = link->stats.trimmed,
+        .corrupted = link->stats.corrupted,
+        .pauses = link->stats.pauses,
+        .paused = link->stats.held_up + (link->held_since < now ? now - link->held_since : 0),
+        .queued_bytes = alb_sim_link_queued_bytes(link, now),
+        .queued_bytes_peak = link->stats.queue_bytes_peak,
+    };
+}
+
+uint64_t alb_cluster_link_bytes(const struct alb_cluster *cluster, uint32_t link)
+{
+    return cluster->links[link].stats.bytes;
+}
+
+void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, struct alb_cluster_switch_stats *stats)
+{
+    const struct alb_sim_switch *sw = &cluster->switches[node - cluster->topology.host_count];
+    *stats = (struct alb_cluster_switch_stats){
+        .buffered_bytes = sw->buffered_bytes,
+        .buffered_bytes_peak = sw->stats.buffered_bytes_peak,
+        .headroom_bytes_peak = sw->stats.headroom_bytes_peak,
+        .dropped = sw->stats.dropped + sw->stats.homeless,
+        .trimmed = sw->stats.trimmed,
+        .pauses_sent = sw->stats.pauses_sent,
+    };
+    for (uint32_t i = 0; i < sw->port_count; i++)
+        stats->marked += sw->ports[i].out->stats.marked;
+}
+
+const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *cluster, uint32_t host)
+{
+    return &cluster->hosts[host].host.stats;
+}
+
+struct alb_engine *alb_cluster_engine(const struct alb_cluster *cluster, uint32_t host)
+{
+    return cluster->hosts[host].host.engine;
+}
+
+uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster)
+{
+    return cluster->network.trace_hash;
+}
+
+static uint64_t bytes_of_tables(const struct alb_cluster *cluster)
+{
+    const struct alb_topology *topology = &cluster->topology;
+    const struct alb_routes *routes = &cluster->routes;
+    uint64_t bytes = sizeof(*cluster) + cluster->network.packets.memory_bytes;
+    bytes += cluster->link_count * (sizeof(struct alb_sim_link) + sizeof(struct alb_sim_port));
+    bytes += cluster->switch_count * sizeof(struct alb_sim_switch);
+    bytes += topology->host_count * sizeof(struct alb_cluster_host);
+    bytes += topology->node_count * sizeof(*topology->nodes) + topology->cable_count * sizeof(*topology->cables);
+    bytes += (uint64_t)cluster->switch_count * routes->leaf_count * sizeof(*routes->set_of);
+    return bytes + cluster->link_count * sizeof(*routes->hops) + routes->port_capacity * sizeof(*routes->ports);
+}
+
+void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_totals *totals)
+{
+    *totals = (struct alb_cluster_totals){
+        .events = cluster->network.queue.fired,
+        .packets_under_way = cluster->network.packets.outstanding,
+        .bytes = bytes_of_tables(cluster),
+    };
+    for (uint32_t i = 0; i < cluster->link_count; i++) {
+        const struct alb_sim_link_stats *stats = &cluster->links[i].stats;
+        totals->packet_hops += stats->packets;
+        totals->dropped += stats->overflowed;
+        totals->lost += stats->lost;
+        totals->trimmed += stats->trimmed;
+        totals->marked += stats->marked;
+        totals->pauses += stats->pauses;
+    }
+    for (uint32_t i = 0; i < cluster->switch_count; i++)
+        totals->dropped += cluster->switches[i].stats.homeless;
+    for (uint32_t i = 0; i < cluster->topology.host_count; i++) {
+        const struct alb_cluster_host *host = &cluster->hosts[i];
+        totals->packets_sent += host->host.sent;
+        totals->packets_received += host->host.received;
+        totals->engine_bytes += host->host.memory.bytes;
+        totals->bytes += host->memory ? cluster->config.memory_bytes : 0;
+    }
+    totals->bytes += totals->engine_bytes;
+}
+
+static alb_sim_time time_of(const struct alb_topology_cable *cable, uint64_t bytes)
+{
+    return (alb_sim_time)((unsigned __int128)bytes * 8 * ALB_SIM_S(1) / cable->bits_per_s);
+}
+
+alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
+                                    uint32_t payload_bytes, uint32_t overhead_bytes)
+{
+    uint32_t cables[HOPS_MAX], count = alb_routes_way(&cluster->routes, from, to, cables, HOPS_MAX);
+    uint64_t packets = bytes ? (bytes + payload_bytes - 1) / payload_bytes : 1;
+    uint64_t last_bytes = bytes - (packets - 1) * payload_bytes + overhead_bytes;
+    uint64_t first_bytes = packets > 1 ? payload_bytes + overhead_bytes : last_bytes;
+    alb_sim_time time = 0, slowest_first = 0, slowest_last = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct alb_topology_cable *cable = &cluster->topology.cables[cables[i]];
+        uint32_t way = cable->a == from ? 0 : 1;
+        from = way ? cable->a : cable->b;
+        time += alb_cluster_delay_of(cluster, 2 * cables[i] + way) + time_of(cable, first_bytes);
+        slowest_first = ALB_MAX(slowest_first, time_of(cable, first_bytes));
+        slowest_last = ALB_MAX(slowest_last, time_of(cable, last_bytes));
+    }
+    // Behind the first packet the slowest link sends all others without a gap.
+    return count && packets > 1 ? time + (packets - 2) * slowest_first + slowest_last : time;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/control.h"
+
+static void on_control(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
+    struct alb_sim_link *link = packet->on;
+    enum alb_sim_control control = packet->path;
+    uint64_t bytes = packet->delay;
+    bool is_lost = packet->from->is_dead;
+    alb_sim_packet_put(link->pool, packet);
+    if (control == ALB_SIM_CONTROL_CREDIT)
+        alb_sim_link_add_credit(link, bytes, now);
+    else if (!is_lost)
+        alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_PEER, control == ALB_SIM_CONTROL_PAUSE, now);
+}
+
+bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, enum alb_sim_control control,
+                          uint64_t bytes, alb_sim_time now)
+{
+    if (back->is_dead && control != ALB_SIM_CONTROL_CREDIT)
+        return false;
+    struct alb_sim_packet *packet = alb_sim_packet_get_for(link->pool, 0);
+    alb_sim_time at = ALB_MAX(now, back->busy_until) + alb_sim_link_time_of(back, ALB_SIM_CONTROL_WIRE_BYTES);
+    packet->on = link;
+    packet->from = back;
+    packet->path = (uint16_t)control;
+    packet->delay = bytes;
+    packet->stored_bytes = packet->length = 0;
+    packet->event.fire = on_control;
+    alb_sim_queue_schedule(link->queue, &packet->event, at + back->delay);
+    return true;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *get(size_t count, size_t size)
+{
+    void *memory = calloc(ALB_MAX(count, (size_t)1), size);
+    alb_assert(memory);
+    return memory;
+}
+
+// ---- who is next to whom --------------------------------------------------------------------------------------------
+
+static void list_hops(struct alb_routes *routes)
+{
+    const struct alb_topology *topology = routes->topology;
+    uint32_t *filled = get(topology->node_count, sizeof(*filled));
+    routes->hop_first = get(topology->node_count + 1, sizeof(*routes->hop_first));
+    routes->hops = get(2 * (size_t)topology->cable_count, sizeof(*routes->hops));
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        routes->hop_first[i + 1] = routes->hop_first[i] + topology->nodes[i].cable_count;
+    for (uint32_t i = 0; i < topology->cable_count; i++) {
+        const struct alb_topology_cable *cable = &topology->cables[i];
+        routes->hops[routes->hop_first[cable->a] + filled[cable->a]++] = (struct alb_routes_hop){i, cable->b};
+        routes->hops[routes->hop_first[cable->b] + filled[cable->b]++] = (struct alb_routes_hop){i, cable->a};
+    }
+    free(filled);
+}
+
+uint32_t alb_routes_port_of(const struct alb_routes *routes, uint32_t node, uint32_t cable)
+{
+    uint32_t port = 0;
+    while (routes->hops[routes->hop_first[node] + port].cable != cable)
+        port++;
+    return port;
+}
+
+static bool find_leaves(struct alb_routes *routes, char error[ALB_TOPOLOGY_ERROR_MAX])
+{
+    const struct alb_topology *topology = routes->topology;
+    uint32_t *leaf_of = get(topology->node_count, sizeof(*leaf_of)); // and one
+    routes->leaf_nodes = get(topology->node_count, sizeof(*routes->leaf_nodes));
+    routes->host_leaf = get(topology->host_count, sizeof(*routes->host_leaf));
+    routes->host_port = get(topology->host_count, sizeof(*routes->host_port));
+    for (uint32_t node = topology->host_count; node < topology->node_count; node++)
+        for (uint32_t port = 0; port < alb_routes_port_count(routes, node); port++) {
+            uint32_t peer = routes->hops[routes->hop_first[node] + port].peer;
+            if (peer >= topology->host_count)
+                continue;
+            if (!leaf_of[node]) {
+                routes->leaf_nodes[routes->leaf_count] = node;
+                leaf_of[node] = ++routes->leaf_count;
+            }
+            routes->host_leaf[peer] = leaf_of[node] - 1;
+            routes->host_port[peer] = port;
+        }
+    free(leaf_of);
+    for (uint32_t i = 0; i < topology->host_count; i++)
+        if (topology->nodes[i].cable_count != 1 || routes->hops[routes->hop_first[i]].peer < topology->host_count) {
+            snprintf(error, ALB_TOPOLOGY_ERROR_MAX, "host %s has %u cables: every host has one, to a switch",
+                     topology->nodes[i].name, topology->nodes[i].cable_count);
+            return false;
+        }
+    return true;
+}
+
+bool alb_routes_init(struct alb_routes *routes, const struct alb_topology *topology, char error[ALB_TOPOLOGY_ERROR_MAX])
+{
+    *routes = (struct alb_routes){.topology = topology};
+    list_hops(routes);
+    if (!find_leaves(routes, error)) {
+        alb_routes_fini(routes);
+        return false;
+    }
+    routes->set_of =
+        get((size_t)(topology->node_count - topology->host_count) * routes->leaf_count, sizeof(*routes->set_of));
+    alb_routes_find(routes, NULL);
+    return true;
+}
+
+void alb_routes_fini(struct alb_routes *routes)
+{
+    free(routes->hop_first);
+    free(routes->hops);
+    free(routes->leaf_nodes);
+    free(routes->host_leaf);
+    free(routes->host_port);
+    free(routes->set_of);
+    free(routes->sets);
+    free(routes->ports);
+    *routes = (struct alb_routes){0};
+}
+
+// ---- shortest ways --------------------------------------------------------------------------------------------------
+
+// Hops of every switch to that node; UINT32_MAX: no way. queue has room for all switches.
+static void measure(const struct alb_routes *routes, uint32_t to, const bool *is_closed, uint32_t *distance,
+                    uint32_t *queue)
+{
+    const struct alb_topology *topology = routes->topology;
+    uint32_t head = 0, tail = 0;
+    memset(distance, 0xff, topology->node_count * sizeof(*distance));
+    distance[to] = 0;
+    queue[tail++] = to;
+    while (head < tail) {
+        uint32_t node = queue[head++];
+        for (uint32_t i = routes->hop_first[node]; i < routes->hop_first[node + 1]; i++) {
+            const struct alb_routes_hop *hop = &routes->hops[i];
+            if (hop->peer < topology->host_count || distance[hop->peer] != UINT32_MAX ||
+                (is_closed && is_closed[hop->cable]))
+                continue;
+            distance[hop->peer] = distance[node] + 1;
+            queue[tail++] = hop->peer;
+        }
+    }
+}
+
+static uint32_t collect(const struct alb_routes *routes, uint32_t node, const bool *is_closed, const uint32_t *distance,
+                        uint32_t *ports)
+{
+    uint32_t count = 0;
+    if (distance[node] == 0 || distance[node] == UINT32_MAX)
+        return 0;
+    for (uint32_t i = routes->hop_first[node]; i < routes->hop_first[node + 1]; i++) {
+        const struct alb_routes_hop *hop = &routes->hops[i];
+        if (hop->peer >= routes->topology->host_count && distance[hop->peer] == distance[node] - 1 &&
+            !(is_closed && is_closed[hop->cable]))
+            ports[count++] = i - routes->hop_first[node];
+    }
+    return count;
+}
+
+static void *grown(void *memory, uint32_t *capacity, uint32_t needed, size_t size)
+{
+    if (needed <= *capacity)
+        return memory;
+    needed = ALB_MAX(needed, 1024u);
+    *capacity = ALB_MAX(2 * *capacity, needed);
+    memory = realloc(memory, *capacity * size);
+    alb_assert(memory);
+    return memory;
+}
+
+// The set of a switch with those ports, made if it has none yet; of[]: the sets that it has.
+static uint32_t intern(struct alb_routes *routes, uint32_t *of, uint32_t *of_count, const uint32_t *ports,
+                       uint32_t count)
+{
+    for (uint32_t i = 0; i < *of_count; i++) {
+        const struct alb_routes_set *set = &routes->sets[of[i]];
+        if (set->count == count && memcmp(&routes->ports[set->first], ports, count * sizeof(*ports)) == 0)
+            return of[i];
+    }
+    routes->sets = grown(routes->sets, &routes->set_capacity, routes->set_count + 1, sizeof(*routes->sets));
+    routes->ports = grown(routes->ports, &routes->port_capacity, routes->port_count + count, sizeof(*routes->ports));
+    if (count)
+        memcpy(&routes->ports[routes->port_count], ports, count * sizeof(*ports));
+    routes->sets[routes->set_count] = (struct alb_routes_set){routes->port_count, count};
+    routes->port_count += count;
+    of[(*of_count)++] = routes->set_count;
+    return routes->set_count++;
+}
+
+void alb_routes_find(struct alb_routes *routes, const bool *is_closed)
+{
+    const struct alb_topology *topology = routes->topology;
+    uint32_t switches = topology->node_count - topology->host_count, leaves = routes->leaf_count;
+    uint32_t *distance = get(topology->node_count, sizeof(*distance)),
+             *queue = get(topology->node_count, sizeof(*queue));
+    uint32_t *ports = get(ALB_TOPOLOGY_PORTS_MAX + 1, sizeof(*ports));
+    uint32_t **of = get(switches, sizeof(*of)), *of_count = get(switches, sizeof(*of_count));
+    routes->set_count = routes->port_count = 0;
+    for (uint32_t leaf = 0; leaf < leaves; leaf++) {
+        measure(routes, routes->leaf_nodes[leaf], is_closed, distance, queue);
+        for (uint32_t i = 0; i < switches; i++) {
+            uint32_t count = collect(routes, topology->host_count + i, is_closed, distance, ports);
+            if ((of_count[i] & (of_count[i] - 1)) == 0) {
+                of[i] = realloc(of[i], ALB_MAX(2 * of_count[i], 1u) * sizeof(**of));
+                alb_assert(of[i]);
+            }
+            routes->set_of[(size_t)i * leaves + leaf] = intern(routes, of[i], &of_count[i], ports, count);
+        }
+    }
+    for (uint32_t i = 0; i < switches; i++)
+        free(of[i]);
+    free(of);
+    free(of_count);
+    free(ports);
+    free(queue);
+    free(distance);
+}
+
+uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
+                        uint32_t cables_max)
+{
+    uint32_t leaf = routes->host_leaf[to], count = 0;
+    uint32_t node = routes->leaf_nodes[routes->host_leaf[from]];
+    if (from == to || cables_max < 2)
+        return 0;
+    cables[count++] = routes->hops[routes->hop_first[from]].cable;
+    while (node != routes->leaf_nodes[leaf]) {
+        uint32_t index = node - routes->topology->host_count;
+        const struct alb_routes_set *set = &routes->sets[routes->set_of[(size_t)index * routes->leaf_count + leaf]];
+        if (set->count == 0 || count + 1 == cables_max)
+            return 0;
+        const struct alb_routes_hop *hop = &routes->hops[routes->hop_first[node] + routes->ports[set->first]];
+        cables[count++] = hop->cable;
+        node = hop->peer;
+    }
+    cables[count++] = routes->hops[routes->hop_first[to]].cable;
+    return count;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/switch.h"
+
+#include "sim/ecmp.h"
+
+#include <stdlib.h>
+
+enum {
+    TRIMMED_WIRE_BYTES = 128, // headers of all layers, as the Ultra Ethernet specification and NDP cut
+};
+
+void alb_switch_config_default(struct alb_switch_config *config)
+{
+    *config = (struct alb_switch_config){
+        .alpha_16ths = 0,
+        .port_bytes_max = 5 * 150000,
+        .mark_per_million = 1000000,
+        .pfc_xon_gap_bytes = 2 * 4200,
+        .trim_bytes_max = 1 << 20,
+    };
+}
+
+// ---- where to -------------------------------------------------------------------------------------------------------
+
+static struct alb_sim_link *way_of(struct alb_sim_switch *sw, const struct alb_sim_packet *packet)
+{
+    const struct alb_routes *routes = sw->shared->routes;
+    if (alb_unlikely(packet->to >= routes->topology->host_count))
+        return NULL;
+    uint32_t leaf = routes->host_leaf[packet->to];
+    if (leaf == sw->leaf)
+        return sw->ports[routes->host_port[packet->to]].out;
+    const struct alb_routes_set *set = &routes->sets[routes->set_of[(size_t)sw->number * routes->leaf_count + leaf]];
+    const uint32_t *ports = &routes->ports[set->first];
+    if (set->count == 1)
+        return sw->ports[ports[0]].out;
+    if (set->count == 0)
+        return NULL;
+    if (sw->shared->config->spread == ALB_SPREAD_SPRAY)
+        return sw->ports[ports[sw->turn++ % set->count]].out;
+    return sw->ports[ports[alb_ecmp_pick(packet->flow_hash, sw->salt, set->count)]].out;
+}
+
+// ---- no room --------------------------------------------------------------------------------------------------------
+
+static bool trim(struct alb_sim_switch *sw, struct alb_sim_link *out, struct alb_sim_packet *packet)
+{
+    const struct alb_switch_config *config = sw->shared->config;
+    if (!config->trims || out->urgent_bytes + TRIMMED_WIRE_BYTES > config->trim_bytes_max)
+        return false;
+    if (!packet->is_trimmed) {
+        packet->is_trimmed = true;
+        packet->wire_bytes = ALB_MIN(packet->wire_bytes, (uint32_t)TRIMMED_WIRE_BYTES);
+        out->stats.trimmed++;
+        sw->stats.trimmed++;
+    }
+    return true;
+}
+
+static void drop(struct alb_sim_switch *sw, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    if (packet->from->has_credit_limit) { // it takes no room, and gives back what it took on the way
+        sw->buffered_bytes += packet->wire_bytes;
+        sw->ports[packet->from->to_port].ingress_bytes += packet->wire_bytes;
+        alb_sim_switch_release(sw, packet, now);
+    }
+    alb_sim_packet_put(sw->shared->pool, packet);
+}
+
+static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
+    struct alb_sim_link *out = way_of(sw, packet);
+    packet->from = packet->on;
+    packet->in_headroom = false;
+    if (alb_unlikely(!out)) {
+        sw->stats.homeless++;
+        drop(sw, packet, now);
+        return;
+    }
+    bool has_room = packet->is_trimmed ? trim(sw, out, packet)
+                                       : alb_sim_switch_admit(sw, out, packet, now) || trim(sw, out, packet);
+    if (has_room) {
+        alb_sim_link_send(out, packet, now);
+        return;
+    }
+    out->stats.overflowed++;
+    sw->stats.dropped++;
+    drop(sw, packet, now);
+}
+
+static void on_departed(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    if (!packet->is_trimmed)
+        alb_sim_switch_release(link->feeder, packet, now);
+}
+
+// ---- life -----------------------------------------------------------------------------------------------------------
+
+void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switches *shared, uint32_t number,
+                         uint64_t seed)
+{
+    const struct alb_routes *routes = shared->routes;
+    uint32_t node = routes->topology->host_count + number;
+    *sw = (struct alb_sim_switch){
+        .node.receive = receive,
+        .shared = shared,
+        .port_count = alb_routes_port_count(routes, node),
+        .number = number,
+        .leaf = UINT32_MAX,
+        .salt = alb_ecmp_mix(seed ^ ((uint64_t)number + 1) << 32),
+    };
+    sw->turn = (uint32_t)(sw->salt >> 32);
+    for (uint32_t leaf = 0; leaf < routes->leaf_count; leaf++)
+        if (routes->leaf_nodes[leaf] == node)
+            sw->leaf = leaf;
+    sw->ports = calloc(ALB_MAX(sw->port_count, 1u), sizeof(*sw->ports));
+    alb_assert(sw->ports);
+}
+
+void alb_sim_switch_fini(struct alb_sim_switch *sw)
+{
+    free(sw->ports);
+}
+
+void alb_sim_switch_join(struct alb_sim_switch *sw, uint32_t port, struct alb_sim_link *out, struct alb_sim_link *in)
+{
+    sw->ports[port].out = out;
+    sw->ports[port].in = in;
+    out->feeder = sw;
+    out->departed = on_departed;
+    out->from_port = port;
+    in->to_port = port;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Switches: where a packet goes on (routes, ECMP or spraying), whether there is room for it (sim/switch_buffer.c), and
+// what follows if there is none. Queues, marks and wires are the links' (sim/link.h), which leave a switch by its
+// ports.
+#pragma once
+
+#include "sim/link.h"
+#include "sim/routes.h"
+#include "sim/switch_config.h"
+
+struct alb_sim_switch;
+
+// What all switches of a cluster share.
+struct alb_sim_switches {
+    const struct alb_switch_config *config;
+    const struct alb_routes *routes;
+    struct alb_sim_packet_pool *pool;
+};
+
+struct alb_sim_port {
+    struct alb_sim_link *out, *in;
+    uint64_t ingress_bytes;  // of what came in here and has not left, in the shared buffer
+    uint64_t headroom_bytes; // likewise, in the port's own headroom
+    uint64_t headroom_bytes_max;
+    bool has_paused; // whoever feeds it
+};
+
+struct alb_sim_switch_stats {
+    uint64_t headroom_bytes, headroom_bytes_peak, buffered_bytes_peak;
+    uint64_t dropped, trimmed, homeless; // homeless: there is no way
+    uint64_t pauses_sent;
+};
+
+struct alb_sim_switch {
+    struct alb_sim_node node;
+    const struct alb_sim_switches *shared;
+    struct alb_sim_port *ports;
+    uint32_t port_count, number;
+    uint32_t leaf; // among the routes' leaves; UINT32_MAX: it has no hosts
+    uint32_t turn; // of spraying
+    uint64_t salt;
+    uint64_t buffered_bytes;   // in the shared buffer
+    uint64_t buffer_bytes_max; // of it: without headroom
+    struct alb_sim_switch_stats stats;
+};
+
+// Ports have their links afterwards (alb_sim_switch_join), all of them before the first packet.
+void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switches *shared, uint32_t number,
+                         uint64_t seed);
+void alb_sim_switch_fini(struct alb_sim_switch *sw);
+void alb_sim_switch_join(struct alb_sim_switch *sw, uint32_t port, struct alb_sim_link *out, struct alb_sim_link *in);
+// All ports have their links: divides the buffer, gives the first credits. False: the headroom of its ports is more
+// than the buffer.
+bool alb_sim_switch_begin(struct alb_sim_switch *sw);
+// The link of that port has been dead: what was told over it may be lost, and is told anew.
+void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t port, alb_sim_time now);
+
+// ---- sim/switch_buffer.c --------------------------------------------------------------------------------------------
+
+uint64_t alb_sim_switch_headroom_of(const struct alb_switch_config *config, const struct alb_sim_port *port);
+uint64_t alb_sim_switch_credit_of(const struct alb_switch_config *config, const struct alb_sim_port *port);
+// Room for a packet that came by packet->from and leaves by out: true, and it is taken.
+bool alb_sim_switch_admit(struct alb_sim_switch *sw, const struct alb_sim_link *out, struct alb_sim_packet *packet,
+                          alb_sim_time now);
+// It leaves the buffer.
+void alb_sim_switch_release(struct alb_sim_switch *sw, const struct alb_sim_packet *packet, alb_sim_time now);
