@@ -31,6 +31,11 @@ static const char *request_name(enum alb_wr_opcode opcode)
         return "SEND with invalidate";
     case ALB_WR_ATOMIC_WRITE:
         return "ATOMIC WRITE";
+    case ALB_WR_TXN_WRITE:
+    case ALB_WR_TXN_END:
+        return "transaction";
+    case ALB_WR_TXN_ASK:
+        return "reconciliation";
     }
     return "request";
 }

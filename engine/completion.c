@@ -14,6 +14,9 @@ static const uint8_t wc_opcodes[] = {
     [ALB_WR_BIND_MW] = ALB_WC_BIND_MW,
     [ALB_WR_SEND_WITH_INV] = ALB_WC_SEND,
     [ALB_WR_ATOMIC_WRITE] = ALB_WC_ATOMIC_WRITE,
+    [ALB_WR_TXN_WRITE] = ALB_WC_RDMA_WRITE,
+    [ALB_WR_TXN_END] = ALB_WC_RDMA_WRITE,
+    [ALB_WR_TXN_ASK] = ALB_WC_RDMA_WRITE,
 };
 
 static void count_send(struct alb_qp *qp, uint32_t wc_opcode)
@@ -60,6 +63,11 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
     uint32_t opcode = wc_opcodes[wqe->opcode];
     bool is_wanted = wqe->flags & ALB_SEND_SIGNALED || status != ALB_WC_SUCCESS;
     struct alb_wc wc = {.wr_id = wqe->wr_id, .status = status, .opcode = opcode, .byte_len = wqe->length};
+    if (alb_unlikely(wqe->txn_number)) { // of an operation with a number
+        wc.imm_data = (uint32_t)wqe->txn_number;
+        wc.src_qpn = (alb_qpn)(wqe->txn_number >> 32);
+        wc.vendor_err = status == ALB_WC_WR_FLUSH_ERR && !wqe->vendor_err ? ALB_TXN_PEER_GONE : wqe->vendor_err;
+    }
     alb_trace_add(qp->engine, ALB_TRACE_complete_send, qp->number, wqe->first_psn, status, wc.wr_id, now);
     if (status == ALB_WC_SUCCESS)
         count_send(qp, opcode);

@@ -48,6 +48,9 @@ static void put_answers(struct alb_csa *csa)
 static void destroy(struct alb_qp *qp)
 {
     struct alb_csa *csa = alb_csa_of(qp);
+    alb_reflect_in_stop(csa, qp->engine->now);
+    if (csa->reflect_out)
+        alb_reflect_out_destroy(csa->reflect_out);
     disconnect(csa);
     put_answers(csa);
     alb_engine_put_memory(qp->engine, csa, sizeof(*csa));
@@ -153,6 +156,9 @@ static void reset(struct alb_csa *csa)
 {
     stop_asking(csa);
     alb_csa_stop_answering(csa);
+    alb_reflect_in_stop(csa, csa->qp->engine->now);
+    if (csa->reflect_out)
+        alb_reflect_out_reset(csa->reflect_out);
     disconnect(csa);
     csa->is_refusing = false;
     csa->bound_epoch = 0;
@@ -170,6 +176,9 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
         reset(csa);
         break;
     case ALB_QPS_ERR: // what was executed is still acknowledged, and why it ended is still said
+        if (csa->reflect_out)
+            alb_reflect_out_stop(csa->reflect_out, now);
+        alb_reflect_in_stop(csa, now);
         stop_asking(csa);
         if (!csa->is_refusing)
             alb_csa_stop_answering(csa);
@@ -198,7 +207,7 @@ static bool is_quiet(const struct alb_qp *qp)
     const struct alb_csa *csa = alb_csa_of(qp);
     if (alb_qp_current_state(qp) < ALB_QPS_RTR)
         return true;
-    if (owes_report(csa))
+    if (owes_report(csa) || (csa->reflect_in && !alb_reflect_in_is_quiet(csa->reflect_in)))
         return false;
     bool is_answered = csa->responses.una == csa->answer_psn || alb_csa_has_given_up_answers(csa);
     if (alb_qp_current_state(qp) == ALB_QPS_ERR)
@@ -206,7 +215,8 @@ static bool is_quiet(const struct alb_qp *qp)
     bool is_draining = alb_qp_current_state(qp) == ALB_QPS_SQD; // then what has not begun waits for the program
     uint32_t done = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     uint32_t wanted = is_draining ? done : atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-    return csa->requests.una == csa->requests.next && is_answered && csa->asked_open == 0 && csa->started == wanted;
+    return csa->requests.una == csa->requests.next && is_answered && csa->asked_open == 0 && csa->started == wanted &&
+           (!csa->reflect_out || alb_reflect_out_is_quiet(csa->reflect_out));
 }
 
 // The peer may not have heard of what came last, and nobody will be there to be asked.

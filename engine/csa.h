@@ -35,6 +35,7 @@
 #include "engine/delivery.h"
 #include "engine/inbound.h"
 #include "engine/policy.h"
+#include "engine/reflect.h"
 #include "wire/csa.h"
 
 struct alb_csa;
@@ -71,11 +72,12 @@ struct alb_assoc_live {
     struct alb_assoc *assoc;
     struct alb_engine *engine;
     struct alb_source source;
-    struct alb_list link;    // among the engine's live ones
-    struct alb_list ready;   // senders with something to send
-    struct alb_list waiting; // senders that the window holds back
-    struct alb_list reports; // receiving halves whose report is due
-    struct alb_list open;    // receiving halves that miss something
+    struct alb_list link;        // among the engine's live ones
+    struct alb_list ready;       // senders with something to send
+    struct alb_list waiting;     // senders that the window holds back
+    struct alb_list reports;     // receiving halves whose report is due
+    struct alb_list open;        // receiving halves that miss something
+    struct alb_list reflections; // struct alb_reflect_source: commands and verdicts
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
     uint32_t credit_bytes;                                         // that the peer lets us have in flight
@@ -286,8 +288,10 @@ struct alb_csa_answer {
 struct alb_csa {
     struct alb_qp *qp;
     struct alb_assoc *assoc;
-    uint32_t bound_epoch;      // of the peer: nobody else's packets count; 0: nothing has come yet
-    struct alb_expect *expect; // NULL: nothing was announced
+    uint32_t bound_epoch;                // of the peer: nobody else's packets count; 0: nothing has come yet
+    struct alb_expect *expect;           // NULL: nothing was announced
+    struct alb_reflect_out *reflect_out; // NULL: no transactions are enabled
+    struct alb_reflect_in *reflect_in;   // NULL: none have come
     struct alb_stream_out requests, responses;
     struct alb_stream_in in_requests, in_responses;
 
@@ -305,6 +309,7 @@ struct alb_csa {
     // Completer.
     alb_time heard;         // a sign of life, or when there was last nothing to wait for
     uint32_t answer_cursor; // send queue index of the request whose answer comes next
+    uint32_t acked_cursor;  // and of the first one with a number, or before it, that is not known to be executed
     struct alb_deadline life_timer;
     struct alb_deadline rnr_timer;
 
@@ -462,6 +467,12 @@ extern const struct alb_stream_in_ops alb_csa_completer_ops;
 void alb_csa_retire(struct alb_csa *csa, alb_time now);
 void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now);
 void alb_csa_heard(struct alb_csa *csa, alb_time now);
+// Something is to come from the peer.
+bool alb_csa_is_waiting(const struct alb_csa *csa);
+// The request at that index of the send queue has left, all of it.
+bool alb_csa_is_sent(const struct alb_csa *csa, uint32_t index);
+// The peer has executed it, as a verdict shows.
+void alb_csa_on_executed(struct alb_csa *csa, uint32_t index, alb_time now);
 void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now);
 // How long silence may last before the queue pair fails; ALB_TIME_NEVER: for ever.
 alb_time alb_csa_patience_ns(const struct alb_csa *csa);

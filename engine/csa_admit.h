@@ -27,3 +27,5 @@ enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa
                             bool fits);
 // It has shown a number that only the peer knows: it comes from the peer's present life.
 void alb_csa_believe(struct alb_csa_arrival *arrival);
+// The queue pair that a frame names, if it is one of this association.
+enum alb_drop alb_csa_find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, struct alb_csa **csa);

@@ -185,6 +185,7 @@ struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_asso
     alb_list_init(&live->waiting);
     alb_list_init(&live->reports);
     alb_list_init(&live->open);
+    alb_list_init(&live->reflections);
     alb_list_init(&live->link);
     alb_list_push_back(&engine->csa->live, &live->link);
     alb_deadline_init(&live->settle_timer, alb_assoc_on_settle);
@@ -221,8 +222,8 @@ static void fall_asleep(struct alb_assoc_live *live)
 static bool is_idle(const struct alb_assoc_live *live)
 {
     return live->inflight_bytes == 0 && alb_list_is_empty(&live->ready) && alb_list_is_empty(&live->waiting) &&
-           alb_list_is_empty(&live->reports) && alb_list_is_empty(&live->open) && !live->paths_are_due &&
-           !live->source.is_ready;
+           alb_list_is_empty(&live->reports) && alb_list_is_empty(&live->open) &&
+           alb_list_is_empty(&live->reflections) && !live->paths_are_due && !live->source.is_ready;
 }
 
 void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out)

@@ -11,6 +11,8 @@ void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndro
     struct alb_qp *qp = csa->qp;
     uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     bool is_rnr = status == ALB_WC_RNR_RETRY_EXC_ERR;
+    if (csa->reflect_out)
+        alb_reflect_out_stop(csa->reflect_out, now); // the oldest request may be one of its
     struct alb_qp_failure failure = {
         .status = status,
         .syndrome = syndrome,
@@ -39,7 +41,56 @@ static bool has_ended(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
     if (wqe->is_done)
         return true;
     bool is_acked = alb_psn_diff(csa->requests.una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) >= 0;
-    return is_acked && (!alb_csa_wants_answer(wqe) || wqe->is_answered);
+    return is_acked && ((!alb_csa_wants_answer(wqe) && !wqe->txn_number) || wqe->is_answered);
+}
+
+// What has a number and did not do what was asked ends with a status of its own; the queue pair goes on.
+static enum alb_wc_status status_of(const struct alb_send_wqe *wqe)
+{
+    switch (wqe->vendor_err) {
+    case ALB_TXN_OK:
+        return ALB_WC_SUCCESS;
+    case ALB_TXN_COPY:
+        return ALB_WC_REM_OP_ERR;
+    case ALB_TXN_LOST:
+        return ALB_WC_RESP_TIMEOUT_ERR;
+    default:
+        return ALB_WC_REM_ABORT_ERR;
+    }
+}
+
+// Tells those that have a number that the peer has executed them.
+static void note_executed(struct alb_csa *csa, alb_time now)
+{
+    uint32_t head = atomic_load_explicit(&csa->qp->sq.head, memory_order_relaxed);
+    if (!csa->reflect_out)
+        return;
+    if ((int32_t)(csa->acked_cursor - head) < 0)
+        csa->acked_cursor = head;
+    for (; csa->acked_cursor != csa->started; csa->acked_cursor++) {
+        const struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->acked_cursor);
+        if (alb_psn_diff(csa->requests.una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) < 0)
+            return;
+        if (wqe->txn_number)
+            alb_reflect_out_delivered(csa->reflect_out, wqe, now);
+    }
+}
+
+bool alb_csa_is_sent(const struct alb_csa *csa, uint32_t index)
+{
+    uint32_t head = atomic_load_explicit(&csa->qp->sq.head, memory_order_relaxed);
+    const struct alb_send_wqe *wqe = alb_csa_wqe(csa, index);
+    return (int32_t)(index - head) >= 0 && (int32_t)(csa->started - index) > 0 &&
+           alb_psn_diff(csa->requests.next, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) >= 0;
+}
+
+void alb_csa_on_executed(struct alb_csa *csa, uint32_t index, alb_time now)
+{
+    const struct alb_send_wqe *wqe = alb_csa_wqe(csa, index);
+    alb_psn past = alb_psn_add(wqe->first_psn, (int32_t)wqe->packets);
+    if (alb_psn_is_after(past, csa->requests.una))
+        alb_stream_out_acked(&csa->requests, past, now);
+    alb_csa_on_acked(csa, now);
 }
 
 void alb_csa_retire(struct alb_csa *csa, alb_time now)
@@ -54,13 +105,13 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now)
             alb_csa_fail(csa, wqe->status, 0, alb_outbound_failure_text(wqe->status), now);
             return;
         }
-        if (!wqe->is_done && alb_csa_wants_answer(wqe))
+        if (!wqe->is_done && (alb_csa_wants_answer(wqe) || wqe->txn_number))
             csa->answered_open--;
         if (csa->cursor == head)
             csa->cursor++;
         if (csa->answer_cursor == head)
             csa->answer_cursor++;
-        alb_qp_complete_send(qp, ALB_WC_SUCCESS, now);
+        alb_qp_complete_send(qp, status_of(wqe), now);
         if (alb_qp_current_state(qp) == ALB_QPS_ERR) // the completion queue overran
             return;
     }
@@ -70,6 +121,7 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now)
 void alb_csa_on_acked(struct alb_csa *csa, alb_time now)
 {
     csa->rnr_retries_left = csa->qp->attr.rnr_retry;
+    note_executed(csa, now);
     alb_csa_retire(csa, now);
     if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
         alb_stream_out_wake(&csa->requests);
@@ -264,9 +316,10 @@ alb_time alb_csa_patience_ns(const struct alb_csa *csa)
     return ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns) * (qp->attr.retry_cnt + 1u);
 }
 
-static bool is_waiting(const struct alb_csa *csa)
+bool alb_csa_is_waiting(const struct alb_csa *csa)
 {
-    return !csa->is_waiting_rnr && (csa->requests.una != csa->requests.next || csa->asked_open > 0);
+    return !csa->is_waiting_rnr && (csa->requests.una != csa->requests.next || csa->asked_open > 0 ||
+                                    (csa->reflect_out && alb_reflect_out_is_waiting(csa->reflect_out)));
 }
 
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
@@ -281,7 +334,7 @@ void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, life_timer);
     alb_time patience = alb_csa_patience_ns(csa);
-    if (!is_waiting(csa) || patience == ALB_TIME_NEVER)
+    if (!alb_csa_is_waiting(csa) || patience == ALB_TIME_NEVER)
         return;
     if (csa->heard + patience > now) {
         alb_csa_watch_life(csa, now);

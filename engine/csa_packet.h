@@ -38,6 +38,9 @@ static inline bool alb_csa_packet_fits(const struct alb_csa_packet *packet, uint
 // batch has no room for it.
 uint8_t *alb_csa_packet_frame(struct alb_csa_packet *packet, uint32_t header_bytes, uint32_t payload_bytes,
                               uint32_t refs);
+// Adds a TXN (struct alb_csa_txn) or a VERDICT (struct alb_csa_verdict), in a further packet if need be. False: the
+// batch is full.
+bool alb_csa_control(struct alb_csa_packet *packet, enum alb_csa_type type, const void *what);
 // Takes the frame begun last back.
 void alb_csa_packet_undo(struct alb_csa_packet *packet);
 // A segment of that stream leaves with the packet.

@@ -51,6 +51,10 @@ static uint8_t op_of(const struct alb_send_wqe *wqe)
         return ALB_CSA_FETCH_ADD;
     case ALB_WR_ATOMIC_WRITE:
         return ALB_CSA_ATOMIC_WRITE;
+    case ALB_WR_TXN_WRITE:
+        return ALB_CSA_TXN_WRITE;
+    case ALB_WR_TXN_END:
+        return ALB_CSA_TXN_END;
     default:
         return ALB_CSA_SEND;
     }
@@ -78,7 +82,25 @@ static void describe(const struct alb_csa *csa, const struct alb_send_wqe *wqe, 
         segment->operand = wqe->swap;
     } else if (wqe->opcode == ALB_WR_ATOMIC_FETCH_AND_ADD) {
         segment->operand = wqe->compare_add;
+    } else if (wqe->opcode == ALB_WR_TXN_WRITE) {
+        segment->txn.number = wqe->compare_add;
+        segment->txn_mode = (uint32_t)wqe->swap;
     }
+}
+
+// An ordinary message that waits for a verdict says so in its last segment.
+static bool wants_verdict(const struct alb_send_wqe *wqe)
+{
+    return wqe->txn_number != 0 && wqe->opcode != ALB_WR_TXN_END;
+}
+
+static void ask_for_verdict(const struct alb_csa *csa, const struct alb_send_wqe *wqe, struct alb_csa_segment *segment)
+{
+    const struct alb_txn_out *txn = alb_txn_out_at(csa->reflect_out, wqe->txn_number);
+    segment->flags |= ALB_CSA_REFLECT;
+    segment->txn = (struct alb_csa_txn_id){.initiator = csa->reflect_out->initiator, .number = wqe->txn_number};
+    segment->digest = alb_digest_to_wire(txn->digest);
+    segment->txn_low_water = atomic_load_explicit(&csa->reflect_out->ended, memory_order_relaxed);
 }
 
 // The largest payload of a segment with that frame header, so that it fills a packet.
@@ -107,6 +129,8 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
     struct alb_csa_segment segment;
     wqe->recv_number = csa->recv_number;
     describe(csa, wqe, &segment);
+    if (alb_unlikely(wants_verdict(wqe)))
+        segment.flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
     uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, &segment);
     uint32_t packets = carries_data(wqe) ? alb_segmenter_packets(wqe->length, payload_max) : 1;
     // Half the PSN space at the most is unacknowledged, or old and new could not be told apart.
@@ -117,7 +141,7 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
     wqe->segment_bytes = payload_max;
     wqe->is_answered = false;
     csa->started_psn = alb_psn_add(csa->started_psn, (int32_t)packets);
-    csa->answered_open += alb_csa_wants_answer(wqe);
+    csa->answered_open += alb_csa_wants_answer(wqe) || wqe->txn_number;
     csa->recv_number += uses_receive(wqe);
     return true;
 }
@@ -133,7 +157,10 @@ static bool start_next(struct alb_csa *csa)
         return false;
     wqe->first_psn = csa->started_psn;
     wqe->packets = 0;
-    if (alb_outbound_is_local(wqe)) {
+    if (wqe->opcode == ALB_WR_TXN_ASK) {
+        wqe->is_answered = false;
+        csa->answered_open++;
+    } else if (alb_outbound_is_local(wqe)) {
         finish_unsent(csa, wqe, alb_outbound_execute(qp, wqe));
     } else {
         enum alb_wc_status status = check(csa, wqe);
@@ -143,6 +170,8 @@ static bool start_next(struct alb_csa *csa)
             return false;
     }
     csa->started++;
+    if (alb_unlikely(wqe->txn_number) && !wqe->is_done)
+        alb_reflect_out_begin(csa->reflect_out, wqe, csa->qp->engine->now);
     return true;
 }
 
@@ -274,6 +303,8 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, struct alb_send_wqe *
     segment.psn = psn;
     segment.index = k;
     segment.payload_bytes = payload_of(wqe, k);
+    if (is_last && alb_unlikely(wants_verdict(wqe)))
+        ask_for_verdict(csa, wqe, &segment);
     if (is_last)
         segment.flags |= ALB_CSA_LAST | (wqe->flags & ALB_SEND_SOLICITED && uses_receive(wqe) ? ALB_CSA_SOLICITED : 0);
     if (is_probe)
@@ -296,6 +327,8 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, struct alb_send_wqe *
     note_sent(csa, packet, &segment, wqe->opcode);
     if (!is_again && alb_csa_wants_answer(wqe))
         csa->asked_open++;
+    if (!is_again && alb_unlikely(wqe->txn_number))
+        alb_reflect_out_sent(csa->reflect_out, wqe, is_last, packet->now);
     return ALB_CSA_FILL_DONE;
 }
 

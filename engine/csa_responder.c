@@ -78,6 +78,9 @@ static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment 
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
         return alb_csa_message_begin(qp, segment, &csa->target);
+    case ALB_CSA_TXN_WRITE:
+    case ALB_CSA_TXN_END:
+        return alb_reflect_in_begin(csa, segment, &csa->target, now);
     default:
         return segment->total_bytes <= ALB_MAX_MESSAGE && qp->attr.max_dest_rd_atomic > 0 ? ALB_OUTCOME_OK
                                                                                           : ALB_OUTCOME_INVALID_REQUEST;
@@ -112,6 +115,9 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
         return alb_csa_message_place(qp, segment, offset, &csa->target);
+    case ALB_CSA_TXN_WRITE:
+    case ALB_CSA_TXN_END:
+        return alb_place(qp, &csa->target, offset, segment->payload, segment->payload_bytes);
     default:
         return ALB_OUTCOME_OK;
     }
@@ -189,6 +195,8 @@ static enum alb_outcome execute_atomic(struct alb_csa *csa, const struct alb_csa
 // answered, and then the peer is told.
 static enum alb_outcome end_message(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
 {
+    if (alb_unlikely(last->flags & ALB_CSA_REFLECT))
+        alb_reflect_in_message(csa, last, now);
     csa->is_refusing = true;
     enum alb_outcome outcome = alb_csa_message_end(csa->qp, last, now);
     csa->is_refusing = alb_qp_current_state(csa->qp) == ALB_QPS_ERR;
@@ -197,6 +205,8 @@ static enum alb_outcome end_message(struct alb_csa *csa, const struct alb_csa_se
         csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR);
         alb_stream_in_owe_report(&csa->in_requests);
     }
+    if (alb_unlikely(csa->reflect_in && csa->reflect_in->notice_count))
+        alb_reflect_in_notify(csa, now); // the message has left its receive's place
     return outcome;
 }
 
@@ -209,6 +219,9 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
         return end_message(csa, last, now);
+    case ALB_CSA_TXN_WRITE:
+    case ALB_CSA_TXN_END:
+        return alb_reflect_in_end(csa, last, now);
     case ALB_CSA_READ:
         alb_csa_forget_answers(csa, last->acked);
         return read(csa, last);

@@ -6,8 +6,7 @@
 
 // ---- frames of a queue pair -----------------------------------------------------------------------------------------
 
-// The queue pair that a frame names, if it is one of this association and this life of the peer.
-static enum alb_drop find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, struct alb_csa **csa)
+enum alb_drop alb_csa_find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, struct alb_csa **csa)
 {
     struct alb_qp *qp = alb_engine_find_qp(arrival->engine, qpn);
     if (!qp)
@@ -77,7 +76,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     const struct alb_csa_segment *segment = &frame->segment;
     bool is_response = frame->type == ALB_CSA_RESPONSE;
     struct alb_csa *csa;
-    enum alb_drop drop = find_qp(arrival, segment->dest_qpn, &csa);
+    enum alb_drop drop = alb_csa_find_qp(arrival, segment->dest_qpn, &csa);
     if (drop == ALB_DROP_BAD_SERVICE)
         return alb_csa_uc_rx(arrival, frame, now);
     if (drop != ALB_DROP_NONE)
@@ -108,7 +107,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
 static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb_csa_report *report, alb_time now)
 {
     struct alb_csa *csa;
-    enum alb_drop drop = find_qp(arrival, report->qpn, &csa);
+    enum alb_drop drop = alb_csa_find_qp(arrival, report->qpn, &csa);
     if (drop != ALB_DROP_NONE)
         return drop;
     struct alb_stream_out *out = report->is_response ? &csa->responses : &csa->requests;
@@ -139,7 +138,7 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
 static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_csa_probe *probe, alb_time now)
 {
     struct alb_csa *csa;
-    enum alb_drop drop = find_qp(arrival, probe->dest_qpn, &csa);
+    enum alb_drop drop = alb_csa_find_qp(arrival, probe->dest_qpn, &csa);
     if (drop != ALB_DROP_NONE)
         return drop;
     struct alb_stream_in *in = probe->is_response ? &csa->in_responses : &csa->in_requests;
@@ -235,6 +234,10 @@ static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_
         return on_pong(arrival, frame->pong_bytes, now);
     case ALB_CSA_CNP:
         return on_cnp(arrival, now);
+    case ALB_CSA_TXN:
+        return alb_reflect_on_command(arrival, &frame->txn, now);
+    case ALB_CSA_VERDICT:
+        return alb_reflect_on_verdict(arrival, &frame->verdict, now);
     case ALB_CSA_HELLO:
         return alb_csa_on_hello(arrival, frame, now);
     default:

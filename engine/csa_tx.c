@@ -79,6 +79,17 @@ static uint8_t *control_frame(struct alb_csa_packet *packet, uint32_t bytes)
     return alb_csa_packet_open(packet) ? alb_csa_packet_frame(packet, bytes, 0, 0) : NULL;
 }
 
+bool alb_csa_control(struct alb_csa_packet *packet, enum alb_csa_type type, const void *what)
+{
+    uint8_t room[ALB_CSA_FRAME_MAX];
+    uint32_t bytes = type == ALB_CSA_TXN ? alb_csa_encode_txn(what, room) : alb_csa_encode_verdict(what, room);
+    uint8_t *frame = control_frame(packet, bytes);
+    if (!frame)
+        return false;
+    memcpy(frame, room, bytes);
+    return true;
+}
+
 static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *packet)
 {
     struct alb_csa_report report;
@@ -150,6 +161,7 @@ static bool add_cnp(struct alb_assoc_live *live, struct alb_csa_packet *packet)
 static bool add_control(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
     return (!live->paths_are_due || add_paths(live, packet, now)) && add_reports(live, packet) &&
+           (alb_list_is_empty(&live->reflections) || alb_reflect_add(live, packet, now)) &&
            (!live->pong_bytes || add_pong(live, packet)) && (!live->cnp_is_due || add_cnp(live, packet));
 }
 

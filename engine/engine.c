@@ -41,6 +41,12 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .rtt_target_ns = ALB_NS_PER_MS,
         .csa_payload_bytes = 65504,
         .csa_pool_bytes = 64 << 20,
+        .txn_out_max = 4096,
+        .txn_record_max = 16384,
+        .txn_staging_bytes = 64 << 20,
+        .txn_copies_max = 3,
+        .txn_lease_ns = ALB_NS_PER_S,
+        .txn_lease_ns_max = 60 * ALB_NS_PER_S,
         .csa_early_bytes_max = 32 << 20,
         .reflect_snapshot_bytes_max = 16 << 20,
         .csa_window_segments = 4096,
@@ -136,11 +142,14 @@ static int init_tables(struct alb_engine *engine)
         error = alb_trace_init(engine);
     if (!error && is_csa(&engine->config))
         error = alb_csa_engine_create(engine);
+    if (!error && is_csa(&engine->config))
+        error = alb_reflect_engine_create(engine);
     return error;
 }
 
 static void fini_tables(struct alb_engine *engine)
 {
+    alb_reflect_engine_destroy(engine);
     alb_csa_engine_destroy(engine);
     alb_trace_fini(engine);
     alb_peers_fini(engine);

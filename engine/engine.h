@@ -60,11 +60,16 @@ struct alb_engine_config {
     uint32_t csa_early_bytes_max; // of the latter
     // Of that memory, half of it at most: what READs of transactional regions are answered from.
     uint32_t reflect_snapshot_bytes_max;
-    uint32_t csa_window_segments;   // a power of two: segments of a stream that may be unacknowledged
-    uint32_t csa_margin_min_ns;     // that something may be late and not be missed, at least
-    uint32_t csa_probe_min_ns;      // silence that is acted upon, at least
-    uint32_t path_max;              // paths to a peer (source ports), where the transport uses several
-    struct alb_device_stats *stats; // required
+    uint32_t csa_window_segments;            // a power of two: segments of a stream that may be unacknowledged
+    uint32_t csa_margin_min_ns;              // that something may be late and not be missed, at least
+    uint32_t csa_probe_min_ns;               // silence that is acted upon, at least
+    uint32_t txn_out_max;                    // operations with a number that a queue pair may have at a time, at most
+    uint32_t txn_record_max;                 // outcomes that a target keeps, and initiators that it knows
+    uint32_t txn_staging_bytes;              // a power of two: what a target keeps of transactions; 0: it takes none
+    uint32_t txn_copies_max;                 // how often what is exposed is copied anew when it differs
+    uint64_t txn_lease_ns, txn_lease_ns_max; // how long a target is bound: where nothing is said, and at most
+    uint32_t path_max;                       // paths to a peer (source ports), where the transport uses several
+    struct alb_device_stats *stats;          // required
     struct alb_qp_stats
         *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
     uint32_t trace_records; // 0: no trace

@@ -11,6 +11,7 @@ enum alb_event_owner {
     ALB_EVENT_OF_QP,
     ALB_EVENT_OF_SRQ,
     ALB_EVENT_OF_CM,
+    ALB_EVENT_OF_REFLECT,
 };
 
 struct alb_event_node {

@@ -58,8 +58,9 @@ struct alb_engine {
     const struct alb_path_ops *path;
     struct alb_trace trace;
     struct alb_device_stats *stats;
-    struct alb_csa_engine *csa; // NULL: the transport is another
-    struct alb_cm *cm; // NULL: queue pair 1 is not open
+    struct alb_csa_engine *csa;         // NULL: the transport is another
+    struct alb_reflect_engine *reflect; // likewise
+    struct alb_cm *cm;                  // NULL: queue pair 1 is not open
 };
 
 static inline void *alb_engine_get_memory(struct alb_engine *engine, size_t bytes)

@@ -187,10 +187,16 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
 {
     if (length == 0)
         return ALB_OUTCOME_OK;
+    if (target->kind == ALB_TARGET_DISCARD)
+        return ALB_OUTCOME_OK;
     if (target->kind == ALB_TARGET_RECEIVE)
         return place_in_receive(qp, offset, bytes, length);
     if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
         return ALB_OUTCOME_INVALID_REQUEST;
+    if (target->kind == ALB_TARGET_STAGE) {
+        alb_store_release(target->stage + offset, bytes, length);
+        return ALB_OUTCOME_OK;
+    }
     struct alb_region *region;
     uint8_t *host;
     uint64_t va = target->va + offset;

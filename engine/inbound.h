@@ -31,13 +31,16 @@ enum alb_target_kind {
     ALB_TARGET_NONE,
     ALB_TARGET_RECEIVE, // the receive that the queue pair has taken
     ALB_TARGET_REGION,  // (rkey, va, length)
+    ALB_TARGET_STAGE,   // the engine's own memory, or what it has claimed
+    ALB_TARGET_DISCARD, // nowhere
 };
 
 struct alb_target {
     enum alb_target_kind kind;
     uint32_t rkey;
     uint64_t va;
-    uint64_t length; // REGION: of the whole message
+    uint64_t length; // REGION, STAGE: of the whole message
+    uint8_t *stage;  // STAGE
 };
 
 // A SEND begins: takes a receive. RNR if there is none.

@@ -64,6 +64,11 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
         alb_tx_payload(builder, wqe->inline_data + offset, length);
         return true;
     }
+    if (wqe->opcode == ALB_WR_TXN_END) {
+        alb_tx_payload(builder, alb_txn_out_at(alb_csa_of(qp)->reflect_out, wqe->txn_number)->proposal + offset,
+                       length);
+        return true;
+    }
     struct walk walk = walk_from(wqe, offset);
     while (length > 0) {
         uint8_t *host;

@@ -11,7 +11,7 @@ enum alb_wc_status alb_outbound_check(struct alb_qp *qp, const struct alb_send_w
 // How many references alb_outbound_gather adds at most.
 static inline uint32_t alb_outbound_refs(const struct alb_send_wqe *wqe)
 {
-    return wqe->flags & ALB_SEND_INLINE ? 1 : wqe->sge_count;
+    return wqe->flags & ALB_SEND_INLINE || wqe->opcode == ALB_WR_TXN_END ? 1 : wqe->sge_count;
 }
 
 // Adds length bytes at offset of the message to the segment being built. False if a key is no longer valid: then the

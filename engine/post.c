@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Post: copies work requests into a queue pair's rings. Runs beside the engine, so it only reads what does not change
 // while the queue pair lives, its state, and its own ring.
+#include "engine/post.h"
+
 #include "engine/csa_loose.h"
 #include "engine/impl.h"
 
@@ -87,6 +89,8 @@ static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct
     wqe->flags = (uint8_t)(wr->flags | (qp->sq_sig_all ? ALB_SEND_SIGNALED : 0));
     wqe->status = ALB_WC_SUCCESS;
     wqe->is_done = false;
+    wqe->vendor_err = 0;
+    wqe->txn_number = 0;
     wqe->length = (uint32_t)length;
     wqe->imm_data = wr->imm_data;
     wqe->invalidate_rkey = wr->invalidate_rkey;
@@ -122,30 +126,45 @@ static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct
     }
 }
 
+int alb_post_may_stage(const struct alb_qp *qp, uint32_t count)
+{
+    const struct alb_send_queue *sq = &qp->sq;
+    if (!state_takes_sends(atomic_load_explicit(&qp->state, memory_order_acquire)))
+        return EINVAL;
+    uint32_t used = sq->staged - atomic_load_explicit(&sq->head, memory_order_acquire);
+    return used + (uint64_t)count <= sq->capacity ? 0 : ENOMEM;
+}
+
+struct alb_send_wqe *alb_post_fill(struct alb_qp *qp, const struct alb_send_wr *wr, uint64_t length)
+{
+    struct alb_send_wqe *wqe = alb_send_queue_at(&qp->sq, qp->sq.staged++);
+    fill(qp, wqe, wr, length);
+    return wqe;
+}
+
 int alb_qp_send_stage(struct alb_qp *qp, const struct alb_send_wr *wr)
 {
     uint64_t length;
-    if (!state_takes_sends(atomic_load_explicit(&qp->state, memory_order_acquire)))
-        return EINVAL;
     int error = check(qp, wr, &length);
-    if (error)
-        return error;
-    struct alb_send_queue *sq = &qp->sq;
-    if (sq->staged - atomic_load_explicit(&sq->head, memory_order_acquire) >= sq->capacity)
-        return ENOMEM;
-    fill(qp, alb_send_queue_at(sq, sq->staged), wr, length);
-    sq->staged++;
-    return 0;
+    if (!error)
+        error = alb_post_may_stage(qp, 1);
+    if (!error && alb_unlikely(wr->level || wr->wants_stages))
+        return alb_reflect_stage_message(qp, wr, length);
+    if (!error)
+        alb_post_fill(qp, wr, length);
+    return error;
 }
 
 void alb_qp_send_commit(struct alb_qp *qp)
 {
+    alb_reflect_commit(qp);
     atomic_store_explicit(&qp->sq.tail, qp->sq.staged, memory_order_release);
 }
 
 void alb_qp_send_abort(struct alb_qp *qp)
 {
     qp->sq.staged = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+    alb_reflect_abort(qp);
 }
 
 int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count, bool *bell)

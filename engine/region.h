@@ -32,6 +32,10 @@ struct alb_region {
     struct alb_list claims;       // made through this region or window (engine/region_claim.h)
     struct alb_claim *claim_root; // region: all of them, also those made through its windows
     bool is_poisoned;             // region
+    bool is_checked;              // region: transactions are proposed to the program (engine/transaction.h)
+    void *checker;                // region: user of those proposals
+    void *store;                  // region: what is decided goes to this journal; NULL: none
+    uint64_t keeper;              // region: of that journal
 };
 
 // Nobody may use the region any more, nor through a window: what it holds is not what was agreed, and whoever read it

@@ -35,6 +35,8 @@ struct alb_send_wqe {
     bool is_answered;       // csa
     bool is_resend;         // csa, UC: only what the peer does not hold goes
     uint32_t partial;       // csa, UC: number of the message of partial completion; 0: it is none
+    uint8_t vendor_err;     // of its completion: enum alb_txn_reason
+    uint64_t txn_number;    // of an operation that waits for a verdict; 0: none
     union {
         struct {
             uint64_t remote_addr;

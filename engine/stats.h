@@ -44,7 +44,16 @@
     X(path_mtu_drops, "times long packets had ceased to get through")                   \
     X(read_snapshots, "READs of transactional regions answered from a copy")            \
     X(read_snapshot_waits, "times one waited for memory, or for a change to end")       \
-    X(ecn_marked_pkts, "packets received with congestion experienced")
+    X(ecn_marked_pkts, "packets received with congestion experienced")                  \
+    X(txn_committed, "transactions committed")                                          \
+    X(txn_aborted, "transactions aborted")                                              \
+    X(txn_corrupt, "transactions exposed other than agreed")                            \
+    X(txn_unknown, "transactions whose outcome cannot be known")                        \
+    X(txn_applied, "transactions of peers exposed")                                     \
+    X(txn_refused, "transactions of peers not bound")                                   \
+    X(txn_expired, "transactions of peers whose lease ended")                           \
+    X(txn_copied_again, "times what was exposed differed and was copied again")         \
+    X(digest_mismatches, "digests of peers' data that were not theirs")
 
 enum alb_stat {
 #define X(name, text) ALB_STAT_##name,
@@ -57,10 +66,13 @@ struct alb_stats {
     uint64_t counter[ALB_STAT_COUNT];
 };
 
+#define ALB_STAGE_GAPS 6 // between t1 (submitted) and t7 (agreed)
+
 // A device's counters: its own sums and the dropped packets by reason.
 struct alb_device_stats {
     struct alb_stats sum;
     uint64_t dropped[ALB_DROP_COUNT];
+    uint64_t stage_gaps[ALB_STAGE_GAPS][64]; // operations whose gap was 2^i ns or more, and less than 2^(i + 1)
 };
 
 // One queue pair's: who it is, so that a reader needs nothing else, and its counters.

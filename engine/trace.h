@@ -20,7 +20,9 @@ struct alb_qp;
     X(rnr_wait, "timer_ns", "retries")          \
     X(window, "window_bytes", "inflight_bytes") \
     X(complete_send, "status", "wr_id")         \
-    X(complete_receive, "status", "wr_id")
+    X(complete_receive, "status", "wr_id")      \
+    X(txn_out, "was", "is")                     \
+    X(txn_in, "was", "is")
 
 enum alb_trace_kind {
 #define X(name, a, b) ALB_TRACE_##name,

@@ -4,6 +4,7 @@
 #include "engine/policy.h"
 #include "engine/qp_state.h"
 #include "engine/trace.h"
+#include "engine/transaction.h"
 #include "engine/verbs.h"
 #include "wire/aeth.h"
 #include "wire/drop.h"
@@ -31,6 +32,9 @@ static const char *request_name(uint64_t value)
         [ALB_WR_BIND_MW] = "bind_mw",
         [ALB_WR_SEND_WITH_INV] = "send_with_inv",
         [ALB_WR_ATOMIC_WRITE] = "atomic_write",
+        [ALB_WR_TXN_WRITE] = "txn_write",
+        [ALB_WR_TXN_END] = "txn_end",
+        [ALB_WR_TXN_ASK] = "txn_ask",
     };
     return name_of(names, ALB_COUNT(names), value);
 }
@@ -96,12 +100,18 @@ static const char *status_name(uint64_t value)
     return name_of(names, ALB_COUNT(names), value);
 }
 
+static const char *txn_state_name(uint64_t value)
+{
+    return alb_txn_state_name((enum alb_txn_state)value);
+}
+
 static const struct {
     const char *field;
     const char *(*name)(uint64_t value);
 } named_fields[] = {
     {"request", request_name}, {"opcode", opcode_name}, {"old", state_name},     {"new", state_name},
     {"reason", reason_name},   {"cause", cause_name},   {"status", status_name}, {"syndrome", syndrome_name},
+    {"was", txn_state_name},   {"is", txn_state_name},
 };
 
 // Appends ,"field":value; the longest line there can be is far below ALB_TRACE_LINE_MAX.

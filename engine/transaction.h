@@ -160,6 +160,8 @@ struct alb_txn_part {
     struct alb_region *region;
     uint64_t offset; // in the region
     uint64_t length;
+    uint64_t va; // as the initiator named it: the digest covers both
+    uint32_t rkey;
     const uint8_t *bytes; // proposed
 };
 
@@ -185,7 +187,7 @@ int alb_engine_proposal_answer(struct alb_engine *engine, const struct alb_txn_i
 enum alb_journal_kind {
     ALB_JOURNAL_PREPARE, // parts and digest, before REFLECTED
     ALB_JOURNAL_COMMIT,  // before it is exposed
-    ALB_JOURNAL_ABORT,   // nobody waits for it
+    ALB_JOURNAL_ABORT,   // before it is said
 };
 
 struct alb_journal_request {
@@ -204,9 +206,13 @@ struct alb_journal_request {
 int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper);
 // The oldest request that nobody has taken (ALB_EVENT_JOURNAL says that there is one).
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request);
-// It is written as safely as the journal promises; error: an errno, the transaction aborts. Not for ABORT.
+// It is written as safely as the journal promises. error: an errno; then a transaction that was to be prepared aborts,
+// and of another one only the next opening of the journal can tell what became of it.
 void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now);
+// After a restart: an initiator of whose transactions the journal has dropped those below low_water. ENOMEM; EBUSY: it
+// is connected.
+int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water);
 // After a restart: one transaction of the journal, COMMITTED (redone by the driver already) or to be bound again with a
 // fresh lease. ENOMEM, EINVAL (parts outside of the region), EBUSY (overlap).
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,

@@ -380,6 +380,9 @@ enum alb_wr_opcode {
     ALB_WR_BIND_MW = 8,
     ALB_WR_SEND_WITH_INV = 9,
     ALB_WR_ATOMIC_WRITE = 15,
+    ALB_WR_TXN_WRITE = 16, // made by alb_qp_txn_stage and alb_qp_txn_reconcile_stage only
+    ALB_WR_TXN_END = 17,
+    ALB_WR_TXN_ASK = 18,
 };
 
 enum alb_send_flags {

@@ -26,6 +26,8 @@ void alb_sim_host_config_default(struct alb_sim_host_config *config, const struc
     config->engine.qp_max = 1024;
     config->engine.peer_max = 64;
     config->engine.csa_pool_bytes = 2 << 20;
+    config->engine.txn_staging_bytes = 1 << 20;
+    config->engine.txn_record_max = 1024;
     config->engine.csa_early_bytes_max = 1 << 20;
 }
 

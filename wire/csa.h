@@ -13,9 +13,9 @@
 #define ALB_CSA_VERSION       1
 #define ALB_CSA_HEADER_BYTES  20
 #define ALB_CSA_OUTER_BYTES   (ALB_BTH_BYTES + 8 + ALB_CSA_HEADER_BYTES) // with BTH and DETH
-#define ALB_CSA_FRAME_MAX     80                                         // longest frame of fixed length (VERDICT)
-#define ALB_CSA_BITMAP_WORDS  32                                         // of a report, at most
-#define ALB_CSA_PATHS_ENTRIES 64                                         // of a paths frame, at most
+#define ALB_CSA_FRAME_MAX     84 // longest frame of fixed length (WRITE_IMM, XRC, REFLECT)
+#define ALB_CSA_BITMAP_WORDS  32 // of a report, at most
+#define ALB_CSA_PATHS_ENTRIES 64 // of a paths frame, at most
 #define ALB_CSA_COOKIE_BYTES  16
 #define ALB_CSA_CREDIT_NONE   UINT32_MAX // no limit
 #define ALB_CSA_SHARE_EVEN    32         // of a paths frame: as much as others
@@ -112,7 +112,8 @@ struct alb_csa_segment {
     alb_qpn src_qpn;              // DATAGRAM
     struct alb_csa_txn_id txn;    // TXN_WRITE: its number; REFLECT: both
     uint32_t txn_mode;            // TXN_WRITE
-    struct alb_csa_digest digest; // REFLECT: of the message as it was posted
+    struct alb_csa_digest digest; // REFLECT: of the message as it was posted; 0, 0: none was taken
+    uint64_t txn_low_water;       // REFLECT: every number of the initiator below it has ended
 };
 
 // ---- reflection ---------------------------------------------------------------------------------------------
@@ -121,7 +122,6 @@ enum alb_csa_command {
     ALB_CSA_TXN_ASK = 1,
     ALB_CSA_TXN_COMMIT = 2,
     ALB_CSA_TXN_ABORT = 3,
-    ALB_CSA_TXN_FORGET = 4, // the outcome is known
 };
 
 struct alb_csa_txn {

@@ -50,7 +50,7 @@ enum alb_drop alb_csa_decode_txn(const uint8_t *p, struct alb_csa_txn *out)
         .keeper = alb_get_be64(p + 24),
         .low_water = alb_get_be64(p + 32),
     };
-    bool is_known = out->command >= ALB_CSA_TXN_ASK && out->command <= ALB_CSA_TXN_FORGET;
+    bool is_known = out->command >= ALB_CSA_TXN_ASK && out->command <= ALB_CSA_TXN_ABORT;
     return is_known ? ALB_DROP_NONE : ALB_DROP_BAD_REQUEST;
 }
 

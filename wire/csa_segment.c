@@ -50,7 +50,7 @@ static const struct op_info ops[] = {
 #define SEGMENT_BYTES  20 // fixed part of REQUEST and RESPONSE
 #define DATAGRAM_BYTES 16
 #define SRQN_BYTES     4
-#define REFLECT_BYTES  32
+#define REFLECT_BYTES  40
 
 static bool is_reflected(uint8_t type, uint8_t flags)
 {
@@ -148,6 +148,7 @@ static void decode_reflect(const uint8_t *p, struct alb_csa_segment *out)
 {
     out->txn = (struct alb_csa_txn_id){.initiator = alb_get_be64(p), .number = alb_get_be64(p + 8)};
     out->digest = (struct alb_csa_digest){.low = alb_get_be64(p + 16), .high = alb_get_be64(p + 24)};
+    out->txn_low_water = alb_get_be64(p + 32);
 }
 
 static void encode_reflect(const struct alb_csa_segment *segment, uint8_t *p)
@@ -156,6 +157,7 @@ static void encode_reflect(const struct alb_csa_segment *segment, uint8_t *p)
     alb_put_be64(p + 8, segment->txn.number);
     alb_put_be64(p + 16, segment->digest.low);
     alb_put_be64(p + 24, segment->digest.high);
+    alb_put_be64(p + 32, segment->txn_low_water);
 }
 
 // Only the last segment of a message that places something can ask for a verdict.

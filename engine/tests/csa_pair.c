@@ -16,6 +16,8 @@ static void configure(struct alb_engine_config *config)
     config->csa_pool_bytes = 256 << 10;
     config->csa_early_bytes_max = 64 << 10;
     config->csa_window_segments = CSA_PAIR_WINDOW;
+    config->txn_staging_bytes = 256 << 10;
+    config->txn_record_max = 64;
     if (changes)
         changes(config);
 }

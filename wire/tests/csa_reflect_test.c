@@ -36,7 +36,7 @@ static void txn__refuses_unknown_commands(void **state)
     uint8_t bytes[ALB_CSA_TXN_BYTES] = {ALB_CSA_TXN};
     struct alb_csa_txn decoded;
     for (uint32_t command = 0; command < 256; command++) {
-        bool is_known = command >= ALB_CSA_TXN_ASK && command <= ALB_CSA_TXN_FORGET;
+        bool is_known = command >= ALB_CSA_TXN_ASK && command <= ALB_CSA_TXN_ABORT;
         bytes[1] = (uint8_t)command;
         assert_int_equal(alb_csa_decode_txn(bytes, &decoded), is_known ? ALB_DROP_NONE : ALB_DROP_BAD_REQUEST);
     }

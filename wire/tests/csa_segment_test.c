@@ -164,7 +164,7 @@ static void csa_segment__responses_have_no_srq(void **state)
     segment.op = ALB_CSA_FETCH_ADD;
     assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), 56);
     segment = (struct alb_csa_segment){.op = ALB_CSA_WRITE_IMM, .flags = ALB_CSA_XRC | ALB_CSA_REFLECT};
-    assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), 76);
+    assert_int_equal(alb_csa_segment_bytes(ALB_CSA_REQUEST, &segment), ALB_CSA_FRAME_MAX);
 }
 
 // What asks for a verdict says what it was when it was posted; only the end of a message can.
@@ -176,6 +176,7 @@ static void csa_segment__asks_for_a_verdict_at_its_end(void **state)
         .invalidate_rkey = 9,
         .txn = {1, 2},
         .digest = {3, 4},
+        .txn_low_water = 5,
     };
     uint8_t frame[ALB_CSA_FRAME_MAX];
     struct alb_csa_segment decoded;
@@ -189,6 +190,7 @@ static void csa_segment__asks_for_a_verdict_at_its_end(void **state)
     assert_int_equal(decoded.txn.number, 2);
     assert_int_equal(decoded.digest.low, 3);
     assert_int_equal(decoded.digest.high, 4);
+    assert_int_equal(decoded.txn_low_water, 5);
     assert_int_equal(alb_csa_decode_segment(frame, bytes - 4, &decoded, &taken), ALB_DROP_TRUNCATED);
     frame[1] = ALB_CSA_TXN_END;
     assert_int_equal(alb_csa_decode_segment(frame, bytes, &decoded, &taken), ALB_DROP_BAD_LENGTH);

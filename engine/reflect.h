@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reflection inside the engine: transactions and levels over the delivery layer csa (docs/REFLECTION.md).
+//
+// Data and proposals are messages of the queue pair's request stream; commands and verdicts are frames of their own,
+// which may be lost, and which the initiator repeats.
+//
+//     reflect_state.c    names and legal moves          reflect_digest.c  what a digest covers
+//     reflect_post.c     [ring] requests with a number  reflect_ring.c    what the initiator keeps of each
+//     reflect_out.c      the initiator                  reflect_in.c      the target: commands and decisions
+//     reflect_propose.c  the target, up to the verdict
+//     reflect_apply.c    from staging to the regions    reflect_table.c   what the target keeps of each
+//     reflect_journal.c  durable regions                reflect_level.c   ordinary messages that want a verdict
+//     reflect_frames.c   commands and verdicts, in and out
+#pragma once
+
+#include "base/buddy.h"
+#include "base/digest.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "engine/deadline.h"
+#include "engine/event.h"
+#include "engine/region_claim.h"
+#include "engine/transaction.h"
+#include "wire/csa.h"
+
+struct alb_assoc;
+struct alb_csa;
+struct alb_csa_packet;
+struct alb_reflect_in;
+struct alb_reflect_out;
+struct alb_send_wqe;
+
+// Whoever has frames to send, in its association's line.
+struct alb_reflect_source {
+    struct alb_list link;
+    // Adds its frames; false: the batch is full.
+    bool (*add)(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
+};
+
+// One per engine.
+struct alb_reflect_engine {
+    struct alb_buddy staging; // all that the target keeps
+    void *arena, *bookkeeping;
+    uint64_t keeper; // who we are as the keeper of volatile transactions
+    struct alb_map *records, *initiators;
+    struct alb_list orphans;   // initiators whose queue pair has ended, the oldest first
+    struct alb_list proposals; // that nobody has taken
+    struct alb_list journal;   // requests that nobody has taken
+    struct alb_event_node event;
+};
+
+int alb_reflect_engine_create(struct alb_engine *engine);
+void alb_reflect_engine_destroy(struct alb_engine *engine);
+
+// ---- states -----------------------------------------------------------------------------------------------
+
+// The only writers of a state: they assert that the move is legal, and trace it.
+struct alb_txn_out;
+struct alb_txn_in;
+void alb_txn_out_set_state(struct alb_txn_out *txn, enum alb_txn_state state, alb_time now);
+void alb_txn_in_set_state(struct alb_txn_in *txn, enum alb_txn_state state, alb_time now);
+
+// ---- digests ----------------------------------------------------------------------------------------------
+
+// What every digest begins with, what stands in front of a part's payload, and what ends one.
+void alb_txn_digest_begin(struct alb_digest_state *state, const struct alb_txn_id *id);
+void alb_txn_digest_part(struct alb_digest_state *state, uint32_t rkey, uint64_t va, uint64_t length);
+struct alb_digest alb_txn_digest_end(struct alb_digest_state *state, const struct alb_csa_proposal *proposal);
+
+static inline struct alb_csa_digest alb_digest_to_wire(struct alb_digest digest)
+{
+    return (struct alb_csa_digest){.low = digest.low, .high = digest.high};
+}
+
+static inline bool alb_digest_is_wire(const struct alb_digest *digest, const struct alb_csa_digest *wire)
+{
+    return digest->low == wire->low && digest->high == wire->high;
+}
+
+// ---- the initiator ----------------------------------------------------------------------------------------
+
+// An operation that has a number.
+struct alb_txn_out {
+    struct alb_reflect_out *out;
+    uint64_t number;
+    enum alb_txn_state state;
+    enum alb_txn_reason reason;
+    uint8_t level;      // enum alb_level
+    bool is_message;    // an ordinary message with a level or stages
+    bool is_question;   // a reconciliation: of the transaction asked about, by another's number
+    bool holds;         // for the program's decision
+    bool has_committed; // COMMIT was sent, or stood ready to be
+    bool is_delivered;  // the peer has executed its request, so that commands cannot overtake it
+    bool is_completed;
+    uint32_t wqe_index;       // the request that its completion is of
+    uint8_t command;          // enum alb_csa_command, due while linked
+    struct alb_txn_id asked;  // the transaction: its own id, or what a question is about
+    uint64_t keeper;          // learned from the first verdict that is none of ignorance
+    struct alb_digest digest; // at post
+    uint64_t deadline_ns;     // 0: none
+    alb_time asked_at;        // when a command last left
+    alb_time interval_ns;     // until it is repeated
+    struct alb_list due;      // its command is to be sent
+    struct alb_stages stages;
+    uint32_t proposal_bytes;
+    uint8_t proposal[ALB_CSA_PROPOSAL_BYTES_MAX];
+};
+
+// What an initiating queue pair has: a ring by number.
+struct alb_reflect_out {
+    struct alb_reflect_source source;
+    struct alb_csa *csa;
+    uint64_t initiator;
+    uint32_t capacity;      // a power of two
+    uint64_t staged;        // [ring] next number to be given
+    uint64_t posted;        // [ring] numbers before it are handed over
+    uint64_t begun;         // numbers before it are the engine's
+    _Atomic uint64_t ended; // every number before it has ended: the low-water mark
+    struct alb_list due;
+    struct alb_deadline timer; // repeats commands, and watches deadlines
+    alb_time clock_offset_ns;  // target's clock minus ours, modulo 2^64
+    uint64_t clock_error_ns;   // UINT64_MAX: not known
+    struct alb_txn_out ring[];
+};
+
+static inline struct alb_txn_out *alb_txn_out_at(struct alb_reflect_out *out, uint64_t number)
+{
+    return &out->ring[number & (out->capacity - 1)];
+}
+
+// The low-water mark moves behind what has ended.
+void alb_reflect_out_advance(struct alb_reflect_out *out);
+// The operation of that number, if it has begun and is known; NULL.
+struct alb_txn_out *alb_txn_out_find(struct alb_reflect_out *out, uint64_t number);
+// The request is the next one to be sent.
+void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now);
+// A segment of a request with a number has left for the first time.
+void alb_reflect_out_sent(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, bool is_last, alb_time now);
+// The peer has executed it.
+void alb_reflect_out_delivered(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now);
+void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict, alb_time now);
+// The queue pair cannot go on: what is not decided is aborted or in doubt.
+void alb_reflect_out_stop(struct alb_reflect_out *out, alb_time now);
+void alb_reflect_out_reset(struct alb_reflect_out *out);
+bool alb_reflect_out_is_quiet(const struct alb_reflect_out *out);
+// A command was sent, or a verdict is due, that is not answered.
+bool alb_reflect_out_is_waiting(const struct alb_reflect_out *out);
+void alb_reflect_out_destroy(struct alb_reflect_out *out);
+bool alb_reflect_out_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
+void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now);
+// The command is to be sent now.
+void alb_reflect_out_owe(struct alb_txn_out *txn, enum alb_csa_command command);
+
+// ---- the target -------------------------------------------------------------------------------------------
+
+// One range of a transaction. What is only compared has no bytes.
+struct alb_txn_range {
+    struct alb_list link;
+    struct alb_txn_in *txn;
+    struct alb_claim claim;
+    bool is_claimed;
+    bool is_compare;
+    struct alb_region *region; // while it is claimed
+    uint8_t *host;             // likewise
+    uint64_t va, length;
+    uint32_t rkey;
+    uint64_t expected, mask;
+    uint64_t staged_bytes;
+    uint8_t bytes[]; // staged; in place: what stood there before
+};
+
+struct alb_txn_initiator {
+    uint64_t id;
+    uint64_t low_water;        // numbers below have ended, and are not known any more
+    uint64_t next;             // the least number that may come
+    struct alb_reflect_in *in; // NULL: its queue pair has ended
+    struct alb_list orphan;
+    struct alb_list records; // by number
+};
+
+struct alb_txn_in {
+    struct alb_engine *engine;
+    struct alb_txn_id id;
+    struct alb_txn_initiator *initiator; // NULL: not proposed yet
+    struct alb_list of_initiator;
+    struct alb_list due;       // its verdict is to be sent, in the line of in
+    struct alb_list queue;     // of proposals, or of the journal
+    struct alb_reflect_in *in; // while its parts come: where
+    enum alb_txn_state state;
+    enum alb_txn_reason reason; // TENTATIVE: why it cannot succeed
+    bool is_in_place, notifies, is_solicited;
+    bool is_taken;        // the driver looks at its parts
+    bool wants_abort;     // as soon as the journal has answered
+    bool lost_region;     // while it was being committed
+    bool has_notice;      // a place for its notification is kept
+    bool is_message;      // an ordinary one that wanted a verdict
+    uint8_t journal_kind; // enum alb_journal_kind + 1 of the request under way; 0: none
+    uint32_t imm_be;
+    uint32_t part_count;
+    uint64_t bytes;
+    uint64_t lease_ns;
+    uint64_t keeper;
+    void *store;                // NULL: volatile
+    void *user;                 // of the region that has it checked
+    struct alb_list ranges;     // parts, then what is compared
+    struct alb_txn_part *parts; // for the driver
+    struct alb_digest digest;   // proposed
+    struct alb_deadline lease;
+    alb_time placed_at, decided_at, visible_at;
+};
+
+// Of a transaction that is exposed, to the program.
+struct alb_reflect_notice {
+    uint32_t imm_be;
+    uint32_t byte_len;
+    bool is_solicited;
+};
+
+#define ALB_REFLECT_NOTICES 64
+
+// What a receiving queue pair has; taken from the staging memory with its first transaction.
+struct alb_reflect_in {
+    struct alb_reflect_source source;
+    struct alb_csa *csa;
+    struct alb_txn_initiator *initiator; // NULL: none has proposed anything yet
+    struct alb_txn_in *receiving;        // its parts come
+    struct alb_txn_range *range;         // of the part that comes
+    uint64_t refused_number;             // of the transaction for whose record there was no memory
+    struct alb_list due;
+    bool has_stray; // a verdict about what we have no record of
+    struct alb_csa_verdict stray;
+    struct alb_reflect_notice notices[ALB_REFLECT_NOTICES]; // a ring: notifications that wait for a receive
+    uint32_t notice_first, notice_count;
+    uint32_t notices_promised; // with those of transactions that are not decided
+    struct alb_deadline notice_timer;
+    uint8_t proposal[ALB_CSA_PROPOSAL_BYTES_MAX];
+};
+
+// The segments of TXN_WRITE and TXN_END, as the responder calls it: begin gives where the payload goes.
+enum alb_outcome;
+struct alb_target;
+enum alb_outcome alb_reflect_in_begin(struct alb_csa *csa, const struct alb_csa_segment *segment,
+                                      struct alb_target *target, alb_time now);
+enum alb_outcome alb_reflect_in_end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now);
+// An ordinary message that wants a verdict is in place, and has not completed its receive yet.
+void alb_reflect_in_message(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now);
+void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *command, alb_time now);
+// What waits for a receive looks again.
+void alb_reflect_in_notify(struct alb_csa *csa, alb_time now);
+// The queue pair has ended.
+void alb_reflect_in_stop(struct alb_csa *csa, alb_time now);
+bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in);
+bool alb_reflect_in_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
+
+// Between the target's files.
+struct alb_reflect_in *alb_reflect_in_get(struct alb_csa *csa);
+struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine);
+void alb_txn_in_destroy(struct alb_txn_in *txn);
+struct alb_txn_in *alb_txn_in_find(struct alb_engine *engine, const struct alb_txn_id *id);
+// Gives it its id; false: no room, or an id that cannot be.
+bool alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number);
+// The initiator by its id, made for that queue pair (NULL: an orphan) if it is new; NULL: no room, or another's.
+struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint64_t id, struct alb_reflect_in *in);
+struct alb_txn_initiator *alb_txn_initiator_find(struct alb_engine *engine, uint64_t id);
+void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_water);
+// Its queue pair has ended.
+void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator);
+bool alb_txn_state_is_end(enum alb_txn_state state);
+
+// A verdict without record.
+void alb_reflect_in_tell_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
+// Its initiator hears of it, if it is connected.
+void alb_txn_in_tell(struct alb_txn_in *txn);
+void alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
+// True if that journal is open here.
+bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper);
+void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now);
+void alb_txn_in_commit(struct alb_txn_in *txn, alb_time now);
+// Bound from now on.
+void alb_txn_in_bind(struct alb_txn_in *txn, alb_time now);
+void alb_txn_in_prepare(struct alb_txn_in *txn, alb_time now);
+void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now);
+// All of it is decided: memory and claims go back.
+void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now);
+void alb_txn_in_release(struct alb_txn_in *txn);
+// The memory behind a range is about to go.
+void alb_txn_in_lost_region(struct alb_txn_in *txn, struct alb_txn_range *range);
+void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now);
+struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length);
+// The array of its parts that drivers look at; false: no memory.
+bool alb_txn_in_list_parts(struct alb_txn_in *txn);
+void alb_txn_in_request_journal(struct alb_txn_in *txn, enum alb_journal_kind kind);
+
+// reflect_apply.c
+struct alb_digest alb_txn_in_digest(const struct alb_txn_in *txn, bool is_exposed);
+// False: what is exposed stayed different.
+bool alb_txn_in_apply(struct alb_txn_in *txn);
+void alb_txn_in_undo(struct alb_txn_in *txn);
+void alb_txn_range_undo(struct alb_txn_range *range);
+
+// ---- frames -----------------------------------------------------------------------------------------------
+
+struct alb_assoc_live;
+struct alb_csa_arrival;
+// What is due; false: the batch is full.
+bool alb_reflect_add(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now);
+enum alb_drop alb_reflect_on_command(struct alb_csa_arrival *arrival, const struct alb_csa_txn *command, alb_time now);
+enum alb_drop alb_reflect_on_verdict(struct alb_csa_arrival *arrival, const struct alb_csa_verdict *verdict,
+                                     alb_time now);

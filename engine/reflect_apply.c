@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From staging to the regions, and back. Readers are held out of all of a transaction's ranges while any of them is
+// changed, and the digest is read back from the memory that they will read.
+#include "engine/impl.h"
+#include "engine/inbound.h"
+#include "engine/region_version.h"
+
+// What is written: not what is only compared, and not what is empty.
+static bool is_written(const struct alb_txn_range *range)
+{
+    return !range->is_compare && range->length > 0;
+}
+
+struct alb_digest alb_txn_in_digest(const struct alb_txn_in *txn, bool is_exposed)
+{
+    struct alb_csa_proposal proposal = {
+        .is_in_place = txn->is_in_place,
+        .notifies = txn->notifies,
+        .is_solicited = txn->is_solicited,
+        .imm_be = txn->imm_be,
+    };
+    struct alb_digest_state state;
+    alb_txn_digest_begin(&state, &txn->id);
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        const struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (range->is_compare) {
+            proposal.compares[proposal.compare_count++] = (struct alb_csa_compare){
+                .rkey = range->rkey, .va = range->va, .expected = range->expected, .mask = range->mask};
+            continue;
+        }
+        alb_txn_digest_part(&state, range->rkey, range->va, range->length);
+        alb_digest_add(&state, is_exposed || txn->is_in_place ? range->host : range->bytes, range->length);
+    }
+    return alb_txn_digest_end(&state, &proposal);
+}
+
+static void hold_readers(struct alb_txn_in *txn)
+{
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (is_written(range))
+            alb_region_hold_readers(range->region, range->va, range->length);
+    }
+}
+
+static void let_readers(struct alb_txn_in *txn)
+{
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (is_written(range) && range->is_claimed)
+            alb_region_let_readers(range->region, range->va, range->length);
+    }
+}
+
+static void copy(struct alb_txn_in *txn)
+{
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (is_written(range))
+            alb_store_release(range->host, range->bytes, range->length);
+    }
+}
+
+static bool is_as_agreed(struct alb_txn_in *txn)
+{
+    struct alb_digest exposed = alb_txn_in_digest(txn, true);
+    return alb_digest_is_equal(&exposed, &txn->digest);
+}
+
+static void poison(struct alb_txn_in *txn)
+{
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (is_written(range))
+            alb_region_poison(range->region);
+    }
+}
+
+bool alb_txn_in_apply(struct alb_txn_in *txn)
+{
+    if (txn->is_in_place) { // it has been there since it came, and readers are held out
+        bool is_good = is_as_agreed(txn);
+        if (is_good)
+            let_readers(txn);
+        return is_good;
+    }
+    hold_readers(txn);
+    for (uint32_t attempt = 0; attempt <= txn->engine->config.txn_copies_max; attempt++) {
+        if (attempt > 0)
+            txn->engine->stats->sum.counter[ALB_STAT_txn_copied_again]++;
+        copy(txn);
+        if (is_as_agreed(txn)) {
+            let_readers(txn);
+            return true;
+        }
+    }
+    poison(txn); // and readers stay held out
+    return false;
+}
+
+void alb_txn_range_undo(struct alb_txn_range *range)
+{
+    alb_store_release(range->host, range->bytes, range->length);
+    alb_region_let_readers(range->region, range->va, range->length);
+}
+
+void alb_txn_in_undo(struct alb_txn_in *txn)
+{
+    if (!txn->is_in_place)
+        return;
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (is_written(range) && range->is_claimed)
+            alb_txn_range_undo(range);
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The target: what commands, leases, the journal and its own program do to a transaction that was proposed
+// (reflect_propose.c has the way there). It speaks only when it is asked, or when something is decided.
+#include "engine/impl.h"
+#include "engine/inbound.h"
+
+#define NOTICE_RETRY_NS ALB_NS_PER_MS // a receive may be posted at any time
+
+// ---- verdicts -------------------------------------------------------------------------------------------------------
+
+// In the association's line.
+static void queue(struct alb_reflect_in *in)
+{
+    struct alb_engine *engine = in->csa->qp->engine;
+    struct alb_assoc_live *live = alb_assoc_wake(engine, in->csa->assoc);
+    if (!live)
+        return; // the initiator asks again
+    if (!alb_list_is_linked(&in->source.link))
+        alb_list_push_back(&live->reflections, &in->source.link);
+    alb_scheduler_wake(&engine->scheduler, &live->source);
+}
+
+static struct alb_reflect_in *home(const struct alb_txn_in *txn)
+{
+    return txn->initiator ? txn->initiator->in : NULL;
+}
+
+static void tell(struct alb_txn_in *txn, struct alb_reflect_in *in)
+{
+    if (!in)
+        return; // whoever wants to know asks
+    alb_list_remove(&txn->due);
+    alb_list_push_back(&in->due, &txn->due);
+    queue(in);
+}
+
+void alb_txn_in_tell(struct alb_txn_in *txn)
+{
+    tell(txn, home(txn));
+}
+
+void alb_reflect_in_tell_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict)
+{
+    in->stray = *verdict;
+    in->has_stray = true;
+    queue(in);
+}
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
+
+static void count_end(struct alb_txn_in *txn)
+{
+    struct alb_stats *sum = &txn->engine->stats->sum;
+    if (txn->state == ALB_TXN_COMMITTED)
+        sum->counter[ALB_STAT_txn_applied]++;
+    else if (txn->reason == ALB_TXN_LEASE)
+        sum->counter[ALB_STAT_txn_expired]++;
+    else if (txn->state == ALB_TXN_ABORTED)
+        sum->counter[ALB_STAT_txn_refused]++;
+}
+
+void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now)
+{
+    alb_txn_in_set_state(txn, state, now);
+    txn->reason = reason;
+    alb_wheel_disarm(&txn->engine->wheel, &txn->lease.timer);
+    if (!txn->is_taken)
+        alb_list_remove(&txn->queue);
+    if (state != ALB_TXN_COMMITTED && txn->has_notice && home(txn))
+        home(txn)->notices_promised--;
+    alb_txn_in_release(txn);
+    count_end(txn);
+    tell(txn, home(txn));
+}
+
+void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now)
+{
+    switch (txn->state) {
+    case ALB_TXN_TENTATIVE:
+    case ALB_TXN_PROPOSED:
+        break;
+    case ALB_TXN_PREPARING: // what the journal has by then must be taken back there
+        txn->wants_abort = true;
+        txn->reason = reason;
+        return;
+    case ALB_TXN_REFLECTING:
+        if (!txn->store)
+            break;
+        txn->reason = reason;
+        alb_txn_in_set_state(txn, ALB_TXN_ABORTING, now);
+        alb_wheel_disarm(&txn->engine->wheel, &txn->lease.timer);
+        alb_txn_in_request_journal(txn, ALB_JOURNAL_ABORT);
+        return;
+    default:
+        return; // decided
+    }
+    alb_txn_in_undo(txn);
+    alb_txn_in_finish(txn, ALB_TXN_ABORTED, reason, now);
+}
+
+// ---- the decision ---------------------------------------------------------------------------------------------------
+
+static void notify(struct alb_txn_in *txn, alb_time now)
+{
+    struct alb_reflect_in *in = home(txn);
+    if (!in || !txn->has_notice)
+        return;
+    in->notices[(in->notice_first + in->notice_count++) % ALB_REFLECT_NOTICES] = (struct alb_reflect_notice){
+        .imm_be = txn->imm_be,
+        .byte_len = (uint32_t)ALB_MIN(txn->bytes, (uint64_t)UINT32_MAX),
+        .is_solicited = txn->is_solicited,
+    };
+    alb_reflect_in_notify(in->csa, now);
+}
+
+void alb_txn_in_expose(struct alb_txn_in *txn, alb_time now)
+{
+    if (alb_txn_in_apply(txn)) {
+        txn->visible_at = now;
+        alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
+        notify(txn, now);
+        return;
+    }
+    txn->engine->stats->sum.counter[ALB_STAT_digest_mismatches]++;
+    if (txn->is_in_place) { // nobody has read it, and what stood there is known
+        alb_txn_in_undo(txn);
+        alb_txn_in_finish(txn, ALB_TXN_ABORTED, ALB_TXN_DIGEST, now);
+        return;
+    }
+    alb_txn_in_finish(txn, ALB_TXN_CORRUPT, ALB_TXN_COPY, now);
+}
+
+void alb_txn_in_commit(struct alb_txn_in *txn, alb_time now)
+{
+    if (txn->state != ALB_TXN_REFLECTING)
+        return;
+    alb_wheel_disarm(&txn->engine->wheel, &txn->lease.timer);
+    if (!txn->store) {
+        alb_txn_in_expose(txn, now);
+        return;
+    }
+    alb_txn_in_set_state(txn, ALB_TXN_COMMITTING, now);
+    alb_txn_in_request_journal(txn, ALB_JOURNAL_COMMIT);
+}
+
+void alb_txn_in_bind(struct alb_txn_in *txn, alb_time now)
+{
+    alb_txn_in_set_state(txn, ALB_TXN_REFLECTING, now);
+    txn->decided_at = now;
+    alb_wheel_arm(&txn->engine->wheel, &txn->lease.timer, now + txn->lease_ns);
+    tell(txn, home(txn));
+}
+
+// Its parts have been coming for too long: what has come goes, and the proposal, if it comes, finds it condemned.
+static void give_up(struct alb_txn_in *txn)
+{
+    alb_txn_in_undo(txn);
+    txn->reason = txn->reason ? txn->reason : ALB_TXN_LEASE;
+    if (txn->in->range)
+        txn->in->csa->target = (struct alb_target){.kind = ALB_TARGET_DISCARD};
+    txn->in->range = NULL;
+    alb_txn_in_release(txn);
+}
+
+void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_txn_in *txn = ALB_CONTAINER_OF(deadline, struct alb_txn_in, lease);
+    if (txn->initiator)
+        alb_txn_in_abort(txn, ALB_TXN_LEASE, now);
+    else
+        give_up(txn);
+}
+
+void alb_txn_in_lost_region(struct alb_txn_in *txn, struct alb_txn_range *range)
+{
+    struct alb_engine *engine = txn->engine;
+    if (txn->is_in_place && !range->is_compare && !alb_txn_state_is_end(txn->state))
+        alb_txn_range_undo(range);
+    if (!txn->initiator) { // its parts are still coming
+        txn->reason = txn->reason ? txn->reason : ALB_TXN_REGION_GONE;
+        if (txn->in && txn->in->range == range)
+            txn->in->csa->target = (struct alb_target){.kind = ALB_TARGET_DISCARD};
+        return;
+    }
+    if (txn->state == ALB_TXN_COMMITTING) // written or not, it is the next opening of the journal that exposes it
+        txn->lost_region = true;
+    else
+        alb_txn_in_abort(txn, ALB_TXN_REGION_GONE, engine->now);
+}
+
+// ---- commands -------------------------------------------------------------------------------------------------------
+
+// What is not there was not committed, if it would be here: the record of what was is kept until its initiator has
+// passed it.
+static bool was_surely_aborted(struct alb_engine *engine, const struct alb_csa_txn *command)
+{
+    const struct alb_txn_initiator *initiator = alb_txn_initiator_find(engine, command->id.initiator);
+    return initiator && command->id.number >= initiator->low_water &&
+           (command->keeper == engine->reflect->keeper || alb_reflect_has_journal(engine, command->keeper));
+}
+
+static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command)
+{
+    struct alb_reflect_in *in = alb_reflect_in_get(csa);
+    bool is_aborted = was_surely_aborted(csa->qp->engine, command);
+    if (!in)
+        return;
+    alb_reflect_in_tell_stray(in, &(struct alb_csa_verdict){
+                                      .state = is_aborted ? ALB_CSA_VERDICT_ABORTED : ALB_CSA_VERDICT_UNKNOWN,
+                                      .reason = is_aborted ? ALB_TXN_PEER_GONE : ALB_TXN_LOST,
+                                      .id = command->id,
+                                      .keeper = command->keeper,
+                                  });
+}
+
+void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *command, alb_time now)
+{
+    struct alb_engine *engine = csa->qp->engine;
+    const struct alb_txn_id id = {.initiator = command->id.initiator, .number = command->id.number};
+    struct alb_txn_in *txn = alb_txn_in_find(engine, &id);
+    if (!txn) {
+        answer_stray(csa, command);
+        return;
+    }
+    if (command->command == ALB_CSA_TXN_COMMIT)
+        alb_txn_in_commit(txn, now);
+    else if (command->command == ALB_CSA_TXN_ABORT)
+        alb_txn_in_abort(txn, ALB_TXN_WITHDRAWN, now);
+    struct alb_reflect_in *in = alb_reflect_in_get(csa);
+    if (in)
+        tell(txn, in);
+    if (command->low_water)
+        alb_txn_initiator_pass(txn->initiator, command->low_water);
+}
+
+// ---- notifications --------------------------------------------------------------------------------------------------
+
+static bool take_receive(struct alb_qp *qp)
+{
+    return !qp->recv_is_taken && alb_qp_current_state(qp) != ALB_QPS_ERR && alb_qp_take_receive(qp);
+}
+
+void alb_reflect_in_notify(struct alb_csa *csa, alb_time now)
+{
+    struct alb_reflect_in *in = csa->reflect_in;
+    struct alb_qp *qp = csa->qp;
+    while (in->notice_count > 0 && take_receive(qp)) {
+        const struct alb_reflect_notice *notice = &in->notices[in->notice_first];
+        struct alb_wc wc = {
+            .status = ALB_WC_SUCCESS,
+            .opcode = ALB_WC_RECV_RDMA_WITH_IMM,
+            .byte_len = notice->byte_len,
+            .imm_data = notice->imm_be,
+            .flags = ALB_WC_WITH_IMM,
+            .src_qpn = qp->attr.dest_qpn,
+            .sl = qp->attr.av.sl,
+        };
+        bool is_solicited = notice->is_solicited;
+        in->notice_first = (in->notice_first + 1) % ALB_REFLECT_NOTICES;
+        in->notice_count--;
+        in->notices_promised--;
+        alb_qp_complete_receive(qp, &wc, is_solicited, now);
+        if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+            return; // the completion queue overran, and with the queue pair went what we have of it
+    }
+    if (in->notice_count > 0)
+        alb_wheel_arm(&qp->engine->wheel, &in->notice_timer.timer, now + NOTICE_RETRY_NS);
+}
+
+void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now)
+{
+    alb_reflect_in_notify(ALB_CONTAINER_OF(deadline, struct alb_reflect_in, notice_timer)->csa, now);
+}
+
+// ---- the end of the queue pair --------------------------------------------------------------------------------------
+
+// What is not bound will not be; what is waits for its lease, unless the initiator has come back in a new life and
+// cannot know of it.
+static void leave(struct alb_engine *engine, struct alb_txn_initiator *initiator, bool has_returned, alb_time now)
+{
+    ALB_LIST_FOR_EACH (&initiator->records, node) {
+        struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
+        if (txn->state == ALB_TXN_PROPOSED || (has_returned && txn->state == ALB_TXN_REFLECTING))
+            alb_txn_in_abort(txn, ALB_TXN_PEER_GONE, now);
+    }
+    alb_txn_initiator_orphan(engine, initiator);
+}
+
+void alb_reflect_in_stop(struct alb_csa *csa, alb_time now)
+{
+    struct alb_reflect_in *in = csa->reflect_in;
+    struct alb_engine *engine = csa->qp->engine;
+    bool has_returned = csa->assoc && csa->bound_epoch != 0 && csa->bound_epoch == csa->assoc->dead_epoch;
+    if (!in)
+        return;
+    if (in->receiving) {
+        alb_txn_in_undo(in->receiving);
+        alb_txn_in_destroy(in->receiving);
+    }
+    csa->target = (struct alb_target){.kind = ALB_TARGET_NONE};
+    if (in->initiator)
+        leave(engine, in->initiator, has_returned, now);
+    while (alb_list_pop(&in->due))
+        ;
+    alb_list_remove(&in->source.link);
+    alb_wheel_disarm(&engine->wheel, &in->notice_timer.timer);
+    csa->reflect_in = NULL;
+    alb_buddy_put(&engine->reflect->staging, in, sizeof(*in));
+}
+
+bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in)
+{
+    return alb_list_is_empty(&in->due) && !in->has_stray && !in->receiving;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Durable regions: nothing is said of a transaction before the driver has written it. PREPARE goes before REFLECTED,
+// COMMIT before it is exposed, and ABORT before it is said, or a restart would bind again what was given up.
+#include "engine/impl.h"
+#include "engine/region_table.h"
+
+#include <errno.h>
+
+void alb_txn_in_request_journal(struct alb_txn_in *txn, enum alb_journal_kind kind)
+{
+    struct alb_reflect_engine *reflect = txn->engine->reflect;
+    txn->journal_kind = (uint8_t)(kind + 1);
+    if (alb_list_is_empty(&reflect->journal))
+        alb_event_raise(txn->engine, &reflect->event, ALB_EVENT_JOURNAL);
+    alb_list_push_back(&reflect->journal, &txn->queue);
+}
+
+bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request)
+{
+    struct alb_list *node = engine->reflect ? alb_list_pop(&engine->reflect->journal) : NULL;
+    if (!node)
+        return false;
+    struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, queue);
+    txn->is_taken = true;
+    *request = (struct alb_journal_request){
+        .kind = (enum alb_journal_kind)(txn->journal_kind - 1),
+        .store = txn->store,
+        .id = txn->id,
+        .digest = txn->digest,
+        .low_water = txn->initiator->low_water,
+        .lease_ns = txn->lease_ns,
+    };
+    if (request->kind == ALB_JOURNAL_PREPARE) {
+        request->part_count = txn->part_count;
+        request->parts = txn->parts;
+    }
+    return true;
+}
+
+// A write that failed may be on the disk all the same: only the next opening of the journal knows. Until then nothing
+// is exposed, and nobody else gets at what is claimed.
+static void be_unsure(struct alb_txn_in *txn, alb_time now)
+{
+    alb_txn_in_set_state(txn, ALB_TXN_UNKNOWN, now);
+    txn->reason = ALB_TXN_JOURNAL;
+    alb_txn_in_tell(txn);
+}
+
+static void on_prepared(struct alb_txn_in *txn, int error, alb_time now)
+{
+    if (error) {
+        be_unsure(txn, now);
+        return;
+    }
+    if (!txn->wants_abort) {
+        alb_txn_in_bind(txn, now);
+        return;
+    }
+    alb_txn_in_set_state(txn, ALB_TXN_ABORTING, now);
+    alb_txn_in_request_journal(txn, ALB_JOURNAL_ABORT);
+}
+
+static void on_committed(struct alb_txn_in *txn, int error, alb_time now)
+{
+    if (error || txn->lost_region)
+        be_unsure(txn, now);
+    else
+        alb_txn_in_expose(txn, now);
+}
+
+static void on_aborted(struct alb_txn_in *txn, int error, alb_time now)
+{
+    if (error)
+        be_unsure(txn, now);
+    else
+        alb_txn_in_finish(txn, ALB_TXN_ABORTED, txn->reason, now);
+}
+
+void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
+                          alb_time now)
+{
+    struct alb_txn_in *txn = alb_txn_in_find(engine, id);
+    if (!txn || !txn->is_taken || txn->journal_kind != kind + 1)
+        return;
+    txn->is_taken = false;
+    txn->journal_kind = 0;
+    switch (kind) {
+    case ALB_JOURNAL_PREPARE:
+        on_prepared(txn, error, now);
+        break;
+    case ALB_JOURNAL_COMMIT:
+        on_committed(txn, error, now);
+        break;
+    case ALB_JOURNAL_ABORT:
+        on_aborted(txn, error, now);
+        break;
+    }
+}
+
+// ---- journals that are open -----------------------------------------------------------------------------------------
+
+int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper)
+{
+    if (mr->kind != ALB_REGION_MR || (store && keeper == 0))
+        return EINVAL;
+    if (!mr->engine->reflect)
+        return EOPNOTSUPP;
+    mr->store = store;
+    mr->keeper = store ? keeper : 0;
+    return 0;
+}
+
+bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper)
+{
+    if (keeper == 0)
+        return false;
+    for (uint32_t i = 0; i < engine->region_table_size; i++)
+        if (engine->regions[i] && engine->regions[i]->keeper == keeper)
+            return true;
+    return false;
+}
+
+// ---- after a restart ------------------------------------------------------------------------------------------------
+
+int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water)
+{
+    struct alb_txn_initiator *initiator = alb_txn_initiator_get(engine, id, NULL);
+    if (!initiator)
+        return alb_txn_initiator_find(engine, id) ? EBUSY : ENOMEM;
+    initiator->next = ALB_MAX(initiator->next, low_water);
+    alb_txn_initiator_pass(initiator, low_water);
+    return 0;
+}
+
+// The parts of a bound transaction as they stood in staging.
+static int restore_part(struct alb_txn_in *txn, const struct alb_txn_part *part)
+{
+    struct alb_region *region = part->region;
+    if (part->offset > region->length || part->length > region->length - part->offset)
+        return EINVAL;
+    struct alb_txn_range *range = alb_txn_range_create(txn, part->length);
+    if (!range)
+        return ENOMEM;
+    range->region = region;
+    range->rkey = part->rkey;
+    range->va = part->va;
+    range->length = part->length;
+    range->host = region->host + part->offset;
+    memcpy(range->bytes, part->bytes, part->length);
+    range->is_claimed = alb_region_claim(region, &range->claim, region->iova + part->offset, part->length);
+    return range->is_claimed ? 0 : EBUSY;
+}
+
+int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
+                       uint64_t keeper, alb_time now)
+{
+    struct alb_txn_initiator *initiator = alb_txn_initiator_get(engine, prepared->id.initiator, NULL);
+    if (!initiator)
+        return alb_txn_initiator_find(engine, prepared->id.initiator) ? EBUSY : ENOMEM;
+    struct alb_txn_in *txn = alb_txn_in_create(engine);
+    if (!txn)
+        return ENOMEM;
+    int error = 0;
+    for (uint32_t i = 0; !error && !is_committed && i < prepared->part_count; i++)
+        error = restore_part(txn, &prepared->parts[i]);
+    if (!error && !alb_txn_in_name(txn, initiator, prepared->id.number))
+        error = ENOMEM;
+    if (error) {
+        alb_txn_in_destroy(txn);
+        return error;
+    }
+    txn->keeper = keeper;
+    txn->store = prepared->store;
+    txn->digest = prepared->digest;
+    txn->lease_ns = prepared->lease_ns;
+    txn->part_count = prepared->part_count;
+    if (is_committed)
+        alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
+    else
+        alb_txn_in_bind(txn, now);
+    return 0;
+}

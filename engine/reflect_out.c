@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The initiator: what verdicts, deadlines and the program's word do to its operations. It repeats its commands until a
+// verdict answers; when the target may have exposed a transaction and cannot be asked any more, it is in doubt.
+#include "engine/impl.h"
+
+#include <errno.h>
+
+#define INTERVAL_MAX_NS (100 * ALB_NS_PER_MS) // between repetitions
+
+// ---- commands -------------------------------------------------------------------------------------------------------
+
+// A round trip and a half, and what it may be late by: until then an answer may still be on its way.
+static alb_time first_interval_ns(const struct alb_reflect_out *out)
+{
+    const struct alb_csa *csa = out->csa;
+    alb_time rtt_ns = alb_assoc_rtt_ns(csa->assoc);
+    return rtt_ns + rtt_ns / 2 + alb_assoc_margin_ns(csa->qp->engine, csa->assoc);
+}
+
+static void arm(struct alb_reflect_out *out, alb_time at)
+{
+    struct alb_timer *timer = &out->timer.timer;
+    if (!alb_timer_is_armed(timer) || at < timer->at)
+        alb_wheel_arm(&out->csa->qp->engine->wheel, timer, at);
+}
+
+// From now on an answer is waited for.
+static void expect_answer(struct alb_txn_out *txn, alb_time now)
+{
+    txn->asked_at = now;
+    txn->interval_ns = first_interval_ns(txn->out);
+    arm(txn->out, now + txn->interval_ns);
+}
+
+void alb_reflect_out_owe(struct alb_txn_out *txn, enum alb_csa_command command)
+{
+    struct alb_reflect_out *out = txn->out;
+    struct alb_engine *engine = out->csa->qp->engine;
+    txn->command = (uint8_t)command;
+    if (!alb_list_is_linked(&txn->due))
+        alb_list_push_back(&out->due, &txn->due);
+    struct alb_assoc_live *live = alb_assoc_wake(engine, out->csa->assoc);
+    if (!live)
+        return; // the timer comes back to it
+    if (!alb_list_is_linked(&out->source.link))
+        alb_list_push_back(&live->reflections, &out->source.link);
+    alb_scheduler_wake(&engine->scheduler, &live->source);
+}
+
+static void command(struct alb_txn_out *txn, enum alb_csa_command what, alb_time now)
+{
+    alb_reflect_out_owe(txn, what);
+    expect_answer(txn, now);
+}
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
+
+// The histogram of each gap between stages, in powers of two.
+static void count_gaps(const struct alb_txn_out *txn)
+{
+    const struct alb_stages *stages = &txn->stages;
+    const alb_time at[ALB_STAGE_GAPS + 1] = {stages->submitted,     stages->placed,    stages->transmitted,
+                                             stages->remote_placed, stages->delivered, stages->visible,
+                                             stages->agreed};
+    struct alb_device_stats *stats = txn->out->csa->qp->engine->stats;
+    for (uint32_t i = 0; i < ALB_STAGE_GAPS; i++) {
+        if (at[i] == ALB_TIME_NEVER || at[i + 1] == ALB_TIME_NEVER)
+            continue;
+        uint64_t gap_ns = at[i + 1] > at[i] ? at[i + 1] - at[i] : 0; // another clock may be off
+        stats->stage_gaps[i][gap_ns ? 63 - __builtin_clzll(gap_ns) : 0]++;
+    }
+}
+
+// The request's completion may go, in the send queue's order. Last of all: it may end the queue pair.
+static void complete(struct alb_txn_out *txn, alb_time now)
+{
+    struct alb_csa *csa = txn->out->csa;
+    if (txn->is_completed)
+        return;
+    struct alb_send_wqe *wqe = alb_csa_wqe(csa, txn->wqe_index);
+    wqe->is_answered = true;
+    wqe->vendor_err = (uint8_t)txn->reason;
+    txn->is_completed = true;
+    count_gaps(txn);
+    alb_reflect_out_advance(txn->out);
+    alb_csa_retire(csa, now);
+    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+        alb_stream_out_wake(&csa->requests);
+}
+
+static enum alb_stat stat_of(enum alb_txn_state state)
+{
+    switch (state) {
+    case ALB_TXN_COMMITTED:
+        return ALB_STAT_txn_committed;
+    case ALB_TXN_CORRUPT:
+        return ALB_STAT_txn_corrupt;
+    case ALB_TXN_UNKNOWN:
+        return ALB_STAT_txn_unknown;
+    default:
+        return ALB_STAT_txn_aborted;
+    }
+}
+
+static void end(struct alb_txn_out *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now)
+{
+    alb_list_remove(&txn->due);
+    alb_txn_out_set_state(txn, state, now);
+    if (reason != ALB_TXN_OK && txn->reason == ALB_TXN_OK)
+        txn->reason = reason;
+    if (!txn->is_message)
+        alb_qp_count(txn->out->csa->qp, stat_of(state), 1);
+    alb_reflect_out_advance(txn->out);
+    complete(txn, now);
+}
+
+// It is not to be, and COMMIT was not sent. Once the target has the proposal it is told.
+static void withdraw(struct alb_txn_out *txn, enum alb_txn_reason reason, alb_time now)
+{
+    txn->reason = reason;
+    alb_txn_out_set_state(txn, ALB_TXN_ABORTING, now);
+    if (txn->is_delivered)
+        command(txn, ALB_CSA_TXN_ABORT, now);
+}
+
+static void commit(struct alb_txn_out *txn, alb_time now)
+{
+    txn->has_committed = true;
+    command(txn, ALB_CSA_TXN_COMMIT, now);
+}
+
+// ---- as the stream goes on ------------------------------------------------------------------------------------------
+
+void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now)
+{
+    struct alb_txn_out *txn = alb_txn_out_at(out, wqe->txn_number);
+    alb_assert(txn->number == wqe->txn_number && out->begun == txn->number);
+    out->begun++;
+    alb_txn_out_set_state(txn, txn->is_question ? ALB_TXN_IN_DOUBT : ALB_TXN_TENTATIVE, now);
+    if (txn->deadline_ns)
+        arm(out, txn->stages.submitted + txn->deadline_ns);
+    if (!txn->is_question)
+        return;
+    txn->is_delivered = true;
+    command(txn, (enum alb_csa_command)txn->command, now);
+}
+
+void alb_reflect_out_sent(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, bool is_last, alb_time now)
+{
+    struct alb_txn_out *txn = alb_txn_out_at(out, wqe->txn_number);
+    if (txn->stages.placed == ALB_TIME_NEVER)
+        txn->stages.placed = now;
+    if (is_last)
+        txn->stages.transmitted = now;
+}
+
+void alb_reflect_out_delivered(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now)
+{
+    struct alb_txn_out *txn = alb_txn_out_find(out, wqe->txn_number);
+    if (!txn || txn->is_delivered)
+        return;
+    txn->is_delivered = true;
+    txn->stages.delivered = now;
+    if (txn->state == ALB_TXN_ABORTING)
+        command(txn, ALB_CSA_TXN_ABORT, now);
+    else if (txn->state == ALB_TXN_TENTATIVE)
+        expect_answer(txn, now); // the verdict is on its way, if it was not lost
+}
+
+// ---- verdicts -------------------------------------------------------------------------------------------------------
+
+// By the fastest round trip so far, the target's clock read in its middle: off by no more than half of it. Two engines
+// of one host read one clock.
+static void read_clock(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    const struct alb_csa *csa = out->csa;
+    if (csa->qp->attr.av.same_host) {
+        out->clock_offset_ns = 0;
+        out->clock_error_ns = 0;
+        return;
+    }
+    const struct alb_assoc_live *live = csa->assoc->live;
+    uint64_t error_ns = live && live->rtt_min_ns ? live->rtt_min_ns / 2 : alb_assoc_rtt_ns(csa->assoc) / 2;
+    if (error_ns > out->clock_error_ns)
+        return;
+    out->clock_error_ns = error_ns;
+    out->clock_offset_ns = verdict->now - (now - error_ns);
+}
+
+static alb_time to_our_clock(const struct alb_reflect_out *out, uint64_t at)
+{
+    return at ? at - out->clock_offset_ns : ALB_TIME_NEVER;
+}
+
+static void note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    struct alb_reflect_out *out = txn->out;
+    read_clock(out, verdict, now);
+    struct alb_stages *stages = &txn->stages;
+    if (stages->delivered == ALB_TIME_NEVER)
+        stages->delivered = now;
+    stages->remote_placed = to_our_clock(out, verdict->placed_at);
+    stages->visible = to_our_clock(out, verdict->visible_at);
+    stages->agreed = verdict->visible_at && verdict->decided_at
+                         ? to_our_clock(out, ALB_MAX(verdict->visible_at, verdict->decided_at))
+                         : ALB_TIME_NEVER;
+    stages->clock_error_ns = out->clock_error_ns;
+}
+
+static bool is_ours(const struct alb_txn_out *txn, const struct alb_csa_verdict *verdict)
+{
+    return alb_digest_is_wire(&txn->digest, &verdict->digest);
+}
+
+static void on_reflected(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    if (txn->is_question) { // it is bound over there: its lease, or our decision, will end it
+        expect_answer(txn, now);
+        return;
+    }
+    if (txn->state == ALB_TXN_ABORTING) {
+        command(txn, ALB_CSA_TXN_ABORT, now);
+        return;
+    }
+    if (txn->state != ALB_TXN_TENTATIVE)
+        return; // said again
+    if (!is_ours(txn, verdict)) {
+        withdraw(txn, ALB_TXN_DIGEST, now);
+        return;
+    }
+    alb_txn_out_set_state(txn, ALB_TXN_REFLECTING, now);
+    if (!txn->holds)
+        commit(txn, now);
+    if (txn->level == ALB_LEVEL_REFLECTED)
+        complete(txn, now);
+}
+
+static void on_committed(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    bool is_checked = !txn->is_question && !(txn->is_message && txn->level == ALB_LEVEL_DELIVERED);
+    if (txn->state == ALB_TXN_ABORTING)
+        return; // cannot be: COMMIT was not sent
+    if (is_checked && !is_ours(txn, verdict))
+        end(txn, ALB_TXN_CORRUPT, txn->is_message ? ALB_TXN_DIGEST : ALB_TXN_COPY, now);
+    else if (txn->is_message || txn->is_question || txn->has_committed)
+        end(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
+}
+
+static enum alb_txn_reason reason_of(const struct alb_csa_verdict *verdict, enum alb_txn_reason otherwise)
+{
+    return verdict->reason != ALB_TXN_OK && verdict->reason < ALB_TXN_REASONS ? (enum alb_txn_reason)verdict->reason
+                                                                              : otherwise;
+}
+
+// Who has no record has not exposed what was never decided.
+static void on_unknown(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    if (txn->is_question || txn->has_committed || txn->is_message)
+        end(txn, ALB_TXN_UNKNOWN, ALB_TXN_LOST, now);
+    else
+        end(txn, ALB_TXN_ABORTED, reason_of(verdict, ALB_TXN_PEER_GONE), now);
+}
+
+static void judge(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    switch ((enum alb_csa_verdict_state)verdict->state) {
+    case ALB_CSA_VERDICT_PENDING:
+        expect_answer(txn, now);
+        break;
+    case ALB_CSA_VERDICT_REFLECTED:
+        on_reflected(txn, verdict, now);
+        break;
+    case ALB_CSA_VERDICT_COMMITTED:
+        on_committed(txn, verdict, now);
+        break;
+    case ALB_CSA_VERDICT_ABORTED:
+        end(txn, ALB_TXN_ABORTED, reason_of(verdict, ALB_TXN_WITHDRAWN), now);
+        break;
+    case ALB_CSA_VERDICT_CORRUPT:
+        if (txn->state == ALB_TXN_ABORTING)
+            break; // cannot be
+        end(txn, ALB_TXN_CORRUPT, reason_of(verdict, ALB_TXN_COPY), now);
+        break;
+    case ALB_CSA_VERDICT_UNKNOWN:
+        on_unknown(txn, verdict, now);
+        break;
+    }
+}
+
+// What is told is about an operation of ours, or about one that we ask about.
+static struct alb_txn_out *find(struct alb_reflect_out *out, const struct alb_csa_txn_id *id)
+{
+    if (id->initiator == out->initiator) {
+        struct alb_txn_out *txn = alb_txn_out_find(out, id->number);
+        return txn && !txn->is_question ? txn : NULL;
+    }
+    for (uint64_t n = atomic_load_explicit(&out->ended, memory_order_relaxed); n != out->begun; n++) {
+        struct alb_txn_out *txn = alb_txn_out_at(out, n);
+        if (txn->is_question && !alb_txn_state_is_end(txn->state) && txn->asked.initiator == id->initiator &&
+            txn->asked.number == id->number)
+            return txn;
+    }
+    return NULL;
+}
+
+void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict, alb_time now)
+{
+    struct alb_csa *csa = out->csa;
+    struct alb_txn_out *txn = find(out, &verdict->id);
+    if (!txn || txn->state == ALB_TXN_IDLE || alb_txn_state_is_end(txn->state))
+        return;
+    if (!txn->is_question && !txn->is_delivered && verdict->state != ALB_CSA_VERDICT_UNKNOWN) {
+        if (!alb_csa_is_sent(csa, txn->wqe_index))
+            return; // about what has not left: a lie
+        alb_csa_on_executed(csa, txn->wqe_index, now);
+        if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+            return;
+    }
+    if (txn->keeper == 0 && verdict->state != ALB_CSA_VERDICT_UNKNOWN && verdict->state != ALB_CSA_VERDICT_ABORTED)
+        txn->keeper = verdict->keeper;
+    if (!txn->is_question)
+        note_stages(txn, verdict, now);
+    judge(txn, verdict, now);
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+static bool is_waiting(const struct alb_txn_out *txn)
+{
+    if (!txn->is_delivered)
+        return false; // the stream sees to it
+    return txn->state == ALB_TXN_TENTATIVE || txn->state == ALB_TXN_ABORTING ||
+           (txn->state == ALB_TXN_REFLECTING && txn->has_committed) ||
+           (txn->state == ALB_TXN_IN_DOUBT && txn->is_question);
+}
+
+bool alb_reflect_out_is_waiting(const struct alb_reflect_out *out)
+{
+    uint64_t n = atomic_load_explicit(&out->ended, memory_order_relaxed);
+    for (; n != out->begun; n++)
+        if (is_waiting(&out->ring[n & (out->capacity - 1)]))
+            return true;
+    return false;
+}
+
+static enum alb_csa_command command_of(const struct alb_txn_out *txn)
+{
+    if (txn->is_question)
+        return (enum alb_csa_command)txn->command;
+    if (txn->state == ALB_TXN_ABORTING)
+        return ALB_CSA_TXN_ABORT;
+    return txn->has_committed ? ALB_CSA_TXN_COMMIT : ALB_CSA_TXN_ASK;
+}
+
+// Does what is due, and returns when it has something to do next.
+static alb_time look_after(struct alb_txn_out *txn, alb_time now)
+{
+    alb_time next = ALB_TIME_NEVER;
+    bool is_open = txn->state == ALB_TXN_TENTATIVE || (txn->state == ALB_TXN_REFLECTING && !txn->has_committed);
+    if (txn->deadline_ns && is_open && !txn->is_question) {
+        next = txn->stages.submitted + txn->deadline_ns;
+        if (next <= now) {
+            withdraw(txn, ALB_TXN_DEADLINE, now);
+            next = ALB_TIME_NEVER;
+        }
+    }
+    if (!is_waiting(txn))
+        return next;
+    if (txn->asked_at + txn->interval_ns <= now) {
+        alb_reflect_out_owe(txn, command_of(txn));
+        txn->asked_at = now;
+        txn->interval_ns = ALB_MIN(2 * txn->interval_ns, (alb_time)INTERVAL_MAX_NS);
+    }
+    return ALB_MIN(next, txn->asked_at + txn->interval_ns);
+}
+
+void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now)
+{
+    struct alb_reflect_out *out = ALB_CONTAINER_OF(deadline, struct alb_reflect_out, timer);
+    alb_time next = ALB_TIME_NEVER;
+    for (uint64_t n = atomic_load_explicit(&out->ended, memory_order_relaxed); n != out->begun; n++)
+        next = ALB_MIN(next, look_after(alb_txn_out_at(out, n), now));
+    if (next != ALB_TIME_NEVER)
+        arm(out, ALB_MAX(next, now + 1));
+}
+
+// ---- the program, and the end of the queue pair ---------------------------------------------------------------------
+
+int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commits, alb_time now)
+{
+    struct alb_reflect_out *out = qp->delivery == &alb_csa_ops ? alb_csa_of(qp)->reflect_out : NULL;
+    if (!out)
+        return EINVAL;
+    struct alb_txn_out *txn = alb_txn_out_find(out, number);
+    if (!txn || txn->is_message || txn->is_question || txn->state == ALB_TXN_IDLE)
+        return ENOENT;
+    if (txn->has_committed || alb_txn_state_is_end(txn->state) || txn->state == ALB_TXN_ABORTING)
+        return EALREADY;
+    if (!commits)
+        withdraw(txn, ALB_TXN_WITHDRAWN, now);
+    else if (txn->state == ALB_TXN_REFLECTING)
+        commit(txn, now);
+    else
+        txn->holds = false; // as soon as it may
+    return 0;
+}
+
+static void stop(struct alb_txn_out *txn, alb_time now)
+{
+    bool is_unsure = txn->has_committed || txn->is_question;
+    struct alb_send_wqe *wqe = alb_csa_wqe(txn->out->csa, txn->wqe_index);
+    alb_list_remove(&txn->due);
+    if (alb_txn_state_is_end(txn->state))
+        return;
+    if (txn->reason == ALB_TXN_OK)
+        txn->reason = is_unsure ? ALB_TXN_LOST : ALB_TXN_PEER_GONE;
+    if (txn->state != ALB_TXN_IN_DOUBT)
+        alb_txn_out_set_state(txn, is_unsure ? ALB_TXN_IN_DOUBT : ALB_TXN_ABORTED, now);
+    if (!txn->is_completed)
+        wqe->vendor_err = (uint8_t)txn->reason;
+    txn->is_completed = true;
+}
+
+void alb_reflect_out_stop(struct alb_reflect_out *out, alb_time now)
+{
+    alb_wheel_disarm(&out->csa->qp->engine->wheel, &out->timer.timer);
+    alb_list_remove(&out->source.link);
+    for (uint64_t n = atomic_load_explicit(&out->ended, memory_order_relaxed); n != out->begun; n++)
+        stop(alb_txn_out_at(out, n), now);
+    alb_reflect_out_advance(out);
+}

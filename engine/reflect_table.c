@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a target keeps: a record of each transaction, and for each initiator the number below which it keeps none. Who
+// is not known here any more is answered that we do not know: forgetting costs knowledge, never truth.
+#include "engine/impl.h"
+
+#include <errno.h>
+
+// ---- the engine's part ----------------------------------------------------------------------------------------------
+
+static struct alb_map *create_map(struct alb_engine *engine, uint32_t key_bytes)
+{
+    uint32_t capacity = engine->config.txn_record_max;
+    struct alb_siphash_key hash_key;
+    alb_rng_fill(&engine->rng, &hash_key, sizeof(hash_key));
+    struct alb_map *map = alb_engine_get_memory(engine, sizeof(*map) + alb_map_bytes(capacity, key_bytes));
+    if (map)
+        alb_map_init_zeroed(map, capacity, key_bytes, map + 1, &hash_key);
+    return map;
+}
+
+static void destroy_map(struct alb_engine *engine, struct alb_map *map, uint32_t key_bytes)
+{
+    alb_engine_put_memory(engine, map, sizeof(*map) + alb_map_bytes(engine->config.txn_record_max, key_bytes));
+}
+
+int alb_reflect_engine_create(struct alb_engine *engine)
+{
+    const struct alb_engine_config *config = &engine->config;
+    struct alb_reflect_engine *reflect = alb_engine_get_memory(engine, sizeof(*reflect));
+    if (!reflect)
+        return ENOMEM;
+    engine->reflect = reflect;
+    alb_list_init(&reflect->orphans);
+    alb_list_init(&reflect->proposals);
+    alb_list_init(&reflect->journal);
+    alb_event_node_init(&reflect->event, ALB_EVENT_OF_REFLECT);
+    do
+        reflect->keeper = alb_rng_u64(&engine->rng);
+    while (reflect->keeper == 0);
+    if (config->txn_staging_bytes == 0)
+        return 0;
+    reflect->arena = alb_engine_get_memory(engine, config->txn_staging_bytes);
+    reflect->bookkeeping = alb_engine_get_memory(engine, alb_buddy_bookkeeping_bytes(config->txn_staging_bytes));
+    reflect->records = create_map(engine, sizeof(struct alb_txn_id));
+    reflect->initiators = create_map(engine, sizeof(uint64_t));
+    if (!reflect->arena || !reflect->bookkeeping || !reflect->records || !reflect->initiators)
+        return ENOMEM;
+    alb_buddy_init(&reflect->staging, reflect->arena, config->txn_staging_bytes, reflect->bookkeeping);
+    return 0;
+}
+
+void alb_reflect_engine_destroy(struct alb_engine *engine)
+{
+    const struct alb_engine_config *config = &engine->config;
+    struct alb_reflect_engine *reflect = engine->reflect;
+    if (!reflect)
+        return;
+    alb_event_node_fini(&reflect->event);
+    if (reflect->records)
+        destroy_map(engine, reflect->records, sizeof(struct alb_txn_id));
+    if (reflect->initiators)
+        destroy_map(engine, reflect->initiators, sizeof(uint64_t));
+    alb_engine_put_memory(engine, reflect->bookkeeping, alb_buddy_bookkeeping_bytes(config->txn_staging_bytes));
+    alb_engine_put_memory(engine, reflect->arena, config->txn_staging_bytes);
+    alb_engine_put_memory(engine, reflect, sizeof(*reflect));
+    engine->reflect = NULL;
+}
+
+static void *get(struct alb_engine *engine, size_t bytes)
+{
+    struct alb_reflect_engine *reflect = engine->reflect;
+    return reflect->arena ? alb_buddy_get(&reflect->staging, bytes) : NULL;
+}
+
+// ---- initiators -----------------------------------------------------------------------------------------------------
+
+struct alb_txn_initiator *alb_txn_initiator_find(struct alb_engine *engine, uint64_t id)
+{
+    return engine->reflect->initiators ? alb_map_find_pointer(engine->reflect->initiators, &id) : NULL;
+}
+
+static void forget(struct alb_engine *engine, struct alb_txn_initiator *initiator)
+{
+    ALB_LIST_FOR_EACH (&initiator->records, node)
+        alb_txn_in_destroy(ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator));
+    alb_list_remove(&initiator->orphan);
+    alb_map_remove(engine->reflect->initiators, &initiator->id, NULL);
+    alb_buddy_put(&engine->reflect->staging, initiator, sizeof(*initiator));
+}
+
+static bool is_forgettable(const struct alb_txn_initiator *initiator)
+{
+    ALB_LIST_FOR_EACH (&initiator->records, node) {
+        const struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
+        if (!alb_txn_state_is_end(txn->state) || txn->is_taken || txn->store)
+            return false;
+    }
+    return true;
+}
+
+// Makes room at the cost of those who have been gone for longest. False: there is nobody of whom nothing is open.
+static bool forget_one(struct alb_engine *engine)
+{
+    ALB_LIST_FOR_EACH (&engine->reflect->orphans, node) {
+        struct alb_txn_initiator *initiator = ALB_LIST_ENTRY(node, struct alb_txn_initiator, orphan);
+        if (is_forgettable(initiator)) {
+            forget(engine, initiator);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void *get_or_forget(struct alb_engine *engine, size_t bytes)
+{
+    void *memory;
+    while (!(memory = get(engine, bytes)) && forget_one(engine))
+        ;
+    return memory;
+}
+
+struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint64_t id, struct alb_reflect_in *in)
+{
+    struct alb_reflect_engine *reflect = engine->reflect;
+    struct alb_txn_initiator *initiator = alb_txn_initiator_find(engine, id);
+    if (initiator)
+        return initiator->in == in ? initiator : NULL;
+    initiator = get_or_forget(engine, sizeof(*initiator));
+    if (!initiator)
+        return NULL;
+    *initiator = (struct alb_txn_initiator){.id = id, .low_water = 1, .next = 1, .in = in};
+    alb_list_init(&initiator->orphan);
+    alb_list_init(&initiator->records);
+    while (alb_map_insert(reflect->initiators, &id, (uint64_t)(uintptr_t)initiator) == ALB_MAP_FULL) {
+        if (forget_one(engine))
+            continue;
+        alb_buddy_put(&reflect->staging, initiator, sizeof(*initiator));
+        return NULL;
+    }
+    if (!in)
+        alb_list_push_back(&reflect->orphans, &initiator->orphan);
+    return initiator;
+}
+
+// Of what is below, the initiator knows the outcome: nobody will ask.
+void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_water)
+{
+    if (low_water <= initiator->low_water || low_water > initiator->next)
+        return;
+    initiator->low_water = low_water;
+    ALB_LIST_FOR_EACH (&initiator->records, node) {
+        struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
+        if (txn->id.number >= low_water)
+            break;
+        if (alb_txn_state_is_end(txn->state) && txn->state != ALB_TXN_UNKNOWN && !txn->is_taken)
+            alb_txn_in_destroy(txn);
+    }
+}
+
+void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator)
+{
+    initiator->in = NULL;
+    alb_list_push_back(&engine->reflect->orphans, &initiator->orphan);
+}
+
+// ---- records --------------------------------------------------------------------------------------------------------
+
+struct alb_txn_in *alb_txn_in_find(struct alb_engine *engine, const struct alb_txn_id *id)
+{
+    return engine->reflect->records ? alb_map_find_pointer(engine->reflect->records, id) : NULL;
+}
+
+struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine)
+{
+    struct alb_txn_in *txn = get_or_forget(engine, sizeof(*txn));
+    if (!txn)
+        return NULL;
+    *txn = (struct alb_txn_in){.engine = engine, .state = ALB_TXN_TENTATIVE, .keeper = engine->reflect->keeper};
+    alb_list_init(&txn->of_initiator);
+    alb_list_init(&txn->due);
+    alb_list_init(&txn->queue);
+    alb_list_init(&txn->ranges);
+    alb_deadline_init(&txn->lease, alb_txn_in_on_lease);
+    return txn;
+}
+
+bool alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
+{
+    struct alb_engine *engine = txn->engine;
+    if (number < initiator->next)
+        return false;
+    txn->id = (struct alb_txn_id){.initiator = initiator->id, .number = number};
+    enum alb_map_insert inserted;
+    while ((inserted = alb_map_insert(engine->reflect->records, &txn->id, (uint64_t)(uintptr_t)txn)) == ALB_MAP_FULL)
+        if (!forget_one(engine))
+            return false;
+    if (inserted != ALB_MAP_INSERTED)
+        return false;
+    initiator->next = number + 1;
+    txn->initiator = initiator;
+    txn->in = NULL;
+    alb_list_push_back(&initiator->records, &txn->of_initiator);
+    return true;
+}
+
+void alb_txn_in_destroy(struct alb_txn_in *txn)
+{
+    struct alb_engine *engine = txn->engine;
+    alb_txn_in_release(txn);
+    alb_wheel_disarm(&engine->wheel, &txn->lease.timer);
+    alb_list_remove(&txn->of_initiator);
+    alb_list_remove(&txn->due);
+    alb_list_remove(&txn->queue);
+    if (txn->initiator)
+        alb_map_remove(engine->reflect->records, &txn->id, NULL);
+    alb_buddy_put(&engine->reflect->staging, txn, sizeof(*txn));
+}
+
+// ---- ranges ---------------------------------------------------------------------------------------------------------
+
+static void on_gone(struct alb_claim *claim)
+{
+    struct alb_txn_range *range = ALB_CONTAINER_OF(claim, struct alb_txn_range, claim);
+    range->is_claimed = false;
+    alb_txn_in_lost_region(range->txn, range);
+}
+
+struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length)
+{
+    struct alb_txn_range *range = get_or_forget(txn->engine, sizeof(*range) + length);
+    if (!range)
+        return NULL;
+    *range = (struct alb_txn_range){.txn = txn, .staged_bytes = length};
+    alb_claim_init(&range->claim, txn, on_gone);
+    alb_list_push_back(&txn->ranges, &range->link);
+    return range;
+}
+
+// Memory and claims go back; what the driver looks at stays until it has answered.
+void alb_txn_in_release(struct alb_txn_in *txn)
+{
+    struct alb_buddy *staging = &txn->engine->reflect->staging;
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        alb_region_unclaim(&range->claim);
+        range->is_claimed = false;
+        if (txn->is_taken)
+            continue;
+        alb_list_remove(&range->link);
+        alb_buddy_put(staging, range, sizeof(*range) + range->staged_bytes);
+    }
+    if (txn->parts && !txn->is_taken) {
+        alb_buddy_put(staging, txn->parts, txn->part_count * sizeof(*txn->parts));
+        txn->parts = NULL;
+    }
+}
+
+bool alb_txn_in_list_parts(struct alb_txn_in *txn)
+{
+    if (txn->parts)
+        return true;
+    txn->parts = get_or_forget(txn->engine, txn->part_count * sizeof(*txn->parts));
+    if (!txn->parts)
+        return false;
+    uint32_t i = 0;
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        const struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (!range->is_compare)
+            txn->parts[i++] = (struct alb_txn_part){
+                .region = range->length ? alb_region_root(range->region) : NULL,
+                .offset = range->length ? (uint64_t)(range->host - alb_region_root(range->region)->host) : 0,
+                .length = range->length,
+                .va = range->va,
+                .rkey = range->rkey,
+                .bytes = txn->is_in_place ? range->host : range->bytes,
+            };
+    }
+    return true;
+}
+
+struct alb_reflect_in *alb_reflect_in_get(struct alb_csa *csa)
+{
+    if (csa->reflect_in)
+        return csa->reflect_in;
+    struct alb_reflect_in *in = get_or_forget(csa->qp->engine, sizeof(*in));
+    if (!in)
+        return NULL;
+    memset(in, 0, sizeof(*in));
+    in->csa = csa;
+    in->source.add = alb_reflect_in_add;
+    alb_list_init(&in->source.link);
+    alb_list_init(&in->due);
+    alb_deadline_init(&in->notice_timer, alb_reflect_in_on_notice_timer);
+    csa->reflect_in = in;
+    return in;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The initiator: what its completions say, and that it repeats what was not answered.
+#include "engine/tests/reflect_pair.h"
+
+static void commit__exposes_and_says_so(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 64, 300);
+    uint64_t number = reflect_pair_post(c, &made);
+    assert_false(reflect_pair_is_exposed(c, 64, 300));
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    csa_pair_expect_none(c, 0);
+    assert_true(reflect_pair_is_exposed(c, 64, 300));
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_committed), 1);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_applied), 1);
+}
+
+static void commit__of_several_ranges_longer_than_packets(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 5000);
+    reflect_pair_add(c, &made, 8192, 1);
+    reflect_pair_add(c, &made, 10000, 0);
+    reflect_pair_add(c, &made, 20001, 3333);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 5000));
+    assert_true(reflect_pair_is_exposed(c, 8192, 1));
+    assert_true(reflect_pair_is_exposed(c, 20001, 3333));
+    assert_false(reflect_pair_is_exposed(c, 5000, 8));
+}
+
+static void commit__many_in_flight(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    for (uint32_t round = 0; round < 5; round++) {
+        for (uint32_t i = 0; i < REFLECT_PAIR_IN_FLIGHT; i++) {
+            reflect_pair_make(c, &made, i, 1000 * i, 500);
+            reflect_pair_post(c, &made);
+        }
+        uint64_t number;
+        assert_int_equal(alb_qp_txn_stage(c->qps[0], &made.wr, &number), ENOMEM);
+        pair_settle(c->pair);
+        for (uint32_t i = 0; i < REFLECT_PAIR_IN_FLIGHT; i++)
+            reflect_pair_expect(c, i, ALB_TXN_OK);
+    }
+    assert_int_equal(alb_map_count(c->engines[1]->reflect->records), REFLECT_PAIR_IN_FLIGHT); // the low-water mark rode
+}
+
+static void commit__nothing_is_exposed_before(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    uint64_t number = reflect_pair_post(c, &made);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN); // the COMMIT
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_REFLECTING);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
+    assert_false(reflect_pair_is_exposed(c, 0, 100));
+    csa_pair_expect_none(c, 0);
+    pair_pass(c->pair, 5 * ALB_NS_PER_MS); // said again
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 100));
+}
+
+static void verdict__lost_is_asked_for(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    reflect_pair_post(c, &made);
+    for (uint32_t i = 0; i < 2; i++) { // REFLECTED, then COMMITTED
+        reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+        csa_pair_expect_none(c, 0);
+        pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    }
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_applied), 1);
+}
+
+static void reflected__completes_before_it_is_exposed(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.level = ALB_LEVEL_REFLECTED;
+    uint64_t number = reflect_pair_post(c, &made);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_false(reflect_pair_is_exposed(c, 0, 100));
+    pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    assert_true(reflect_pair_is_exposed(c, 0, 100));
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
+    csa_pair_expect_none(c, 0);
+}
+
+static void hold__waits_for_the_program(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    uint64_t numbers[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        reflect_pair_make(c, &made, i, 1000 * i, 100);
+        made.wr.level = ALB_LEVEL_REFLECTED;
+        made.wr.hold = true;
+        numbers[i] = reflect_pair_post(c, &made);
+    }
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 0, ALB_TXN_OK);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_int_equal(reflect_pair_record(c, numbers[0])->state, ALB_TXN_REFLECTING);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], numbers[0], true, c->pair->now), 0);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], numbers[0], false, c->pair->now), EALREADY);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], numbers[1], false, c->pair->now), 0);
+    pair_settle(c->pair);
+    assert_int_equal(reflect_pair_state(c, numbers[0]), ALB_TXN_COMMITTED);
+    assert_int_equal(reflect_pair_state(c, numbers[1]), ALB_TXN_ABORTED);
+    assert_true(reflect_pair_is_exposed(c, 0, 100));
+    assert_false(reflect_pair_is_exposed(c, 1000, 100));
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], 99, true, c->pair->now), ENOENT);
+}
+
+static void deadline__aborts_what_is_not_decided(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.hold = true;
+    made.wr.deadline_ns = 10 * ALB_NS_PER_MS;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    csa_pair_expect_none(c, 0);
+    pair_pass(c->pair, 9 * ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_REFLECTING);
+    pair_pass(c->pair, 2 * ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_DEADLINE);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_ABORTED);
+    assert_false(reflect_pair_is_exposed(c, 0, 100));
+}
+
+static void failure__before_commit_is_an_abort(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+}
+
+static void failure__after_commit_leaves_doubt(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    uint64_t number = reflect_pair_post(c, &made);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN); // the decision
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
+}
+
+static void silence__fails_the_queue_pair(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    uint64_t number = reflect_pair_post(c, &made);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN); // the COMMIT, and everything behind it
+    for (uint32_t i = 0; i < 1000 && alb_qp_current_state(c->qps[0]) == ALB_QPS_RTS; i++) {
+        pair_pass(c->pair, 10 * ALB_NS_PER_MS);
+        pair_send(c->pair, 0);
+        while (pair_count(c->pair, 0))
+            pair_lose(c->pair, 0);
+    }
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_RETRY_EXC_ERR);
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
+}
+
+static void verdict__of_nobody_changes_nothing(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    struct alb_reflect_out *out = c->csa[0]->reflect_out;
+    struct alb_csa_verdict verdict = {.state = ALB_CSA_VERDICT_COMMITTED, .id = {out->initiator, number}};
+    alb_reflect_out_verdict(out, &verdict, c->pair->now); // COMMIT was not said, and the digest is another
+    verdict.id.number++;
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    verdict.id.initiator++;
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    struct alb_wc wc;
+    assert_true(!pair_poll(c->pair, 0, &wc) || wc.status != ALB_WC_SUCCESS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFLECT_PAIR_TEST(commit__exposes_and_says_so),
+        REFLECT_PAIR_TEST(commit__of_several_ranges_longer_than_packets),
+        REFLECT_PAIR_TEST(commit__many_in_flight),
+        REFLECT_PAIR_TEST(commit__nothing_is_exposed_before),
+        REFLECT_PAIR_TEST(verdict__lost_is_asked_for),
+        REFLECT_PAIR_TEST(reflected__completes_before_it_is_exposed),
+        REFLECT_PAIR_TEST(hold__waits_for_the_program),
+        REFLECT_PAIR_TEST(deadline__aborts_what_is_not_decided),
+        REFLECT_PAIR_TEST(failure__before_commit_is_an_abort),
+        REFLECT_PAIR_TEST(failure__after_commit_leaves_doubt),
+        REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
+        REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
