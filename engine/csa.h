@@ -215,6 +215,7 @@ struct alb_early {
     struct alb_list link;
     struct alb_csa_segment segment;
     uint32_t bytes; // of the block
+    bool is_placed; // its payload is where it belongs, and not here
     uint8_t payload[];
 };
 
@@ -227,6 +228,8 @@ struct alb_stream_in_ops {
     // Puts its payload in place; the last segment of a message comes last.
     enum alb_outcome (*place)(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset,
                               alb_time now);
+    // The same before the turn of its message, where order does not matter. False: it must wait. Or NULL.
+    bool (*place_early)(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset);
     // All of it is there.
     enum alb_outcome (*end)(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now);
     // The message cannot be taken: not called for RNR.
@@ -435,6 +438,8 @@ enum alb_csa_fill {
 struct alb_csa_packet;
 
 enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
+// The request that a segment belongs to that has left before, of those that have not completed, of which there is one.
+struct alb_send_wqe *alb_csa_find_request(const struct alb_csa *csa, alb_psn psn);
 // Adds a segment's frame, without its payload.
 enum alb_csa_fill alb_csa_add_segment(struct alb_csa *csa, struct alb_csa_packet *packet, enum alb_csa_type type,
                                       const struct alb_csa_segment *segment, uint32_t refs, bool is_probe);

@@ -177,6 +177,19 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
     return scatter(csa, wqe, 0, (const uint8_t *)&segment->original, sizeof(segment->original));
 }
 
+// An answer to a later request than the oldest one.
+static bool place_early(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset)
+{
+    if (segment->op != ALB_CSA_READ_DATA || !awaited(csa))
+        return false;
+    const struct alb_send_wqe *wqe = alb_csa_find_request(csa, segment->request_psn);
+    if (wqe->first_psn != segment->request_psn || wqe->opcode != ALB_WR_RDMA_READ || wqe->is_done || wqe->is_answered ||
+        !has_left(csa, wqe) || segment->total_bytes != wqe->length)
+        return false;
+    return alb_outbound_is_relaxed(csa->qp, wqe) &&
+           alb_outbound_scatter(csa->qp, wqe, offset, segment->payload, segment->payload_bytes) == ALB_WC_SUCCESS;
+}
+
 static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
 {
     awaited(csa)->is_answered = true;
@@ -213,6 +226,7 @@ static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, a
 const struct alb_stream_in_ops alb_csa_completer_ops = {
     .begin = begin,
     .place = place,
+    .place_early = place_early,
     .end = end,
     .refuse = refuse,
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The receiving half of a stream. Segments of the message that is next are placed as they come, its last one last;
-// segments of later messages wait, so that memory changes in the order of messages (docs/DESIGN.md, decision 5). What
-// is held is never given up.
+// segments of later messages wait, so that memory changes in the order of messages (docs/DESIGN.md, decision 5). Where
+// the program has freed us from that their bytes are placed as they come, and only messages wait. What is held is never
+// given up.
 #include "engine/csa_message.h"
 #include "engine/impl.h"
 
@@ -67,19 +68,21 @@ static void insert_early(struct alb_stream_in *in, struct alb_early *early)
     alb_list_push_front(after, &early->link);
 }
 
-static bool keep_early(struct alb_stream_in *in, const struct alb_csa_segment *segment)
+// What may be placed at once leaves only its header to be kept.
+static bool keep_early(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed)
 {
     struct alb_engine *engine = in->csa->qp->engine;
-    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + segment->payload_bytes;
+    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + (is_placed ? 0 : segment->payload_bytes);
     if (engine->csa->waiting_bytes + bytes > engine->config.csa_early_bytes_max)
         return false;
     struct alb_early *early = alb_buddy_get(&engine->csa->pool, bytes);
     if (!early)
         return false;
     early->segment = *segment;
-    early->segment.payload = early->payload;
+    early->segment.payload = is_placed ? NULL : early->payload;
     early->bytes = bytes;
-    if (segment->payload_bytes)
+    early->is_placed = is_placed;
+    if (segment->payload_bytes && !is_placed)
         memcpy(early->payload, segment->payload, segment->payload_bytes);
     alb_list_init(&early->link);
     insert_early(in, early);
@@ -225,8 +228,27 @@ static bool is_behind_waiting(const struct alb_stream_in *in, const struct alb_c
     return alb_psn_is_before(ALB_LIST_ENTRY(in->early.next, struct alb_early, link)->segment.psn, segment->psn);
 }
 
+// is_placed: its bytes have been placed before their turn, and are not touched again.
+static enum taken place(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed, alb_time now)
+{
+    struct alb_csa_segment rest;
+    uint32_t offset = offset_of(segment);
+    if (is_placed) {
+        rest = *segment;
+        rest.payload_bytes = 0;
+        segment = &rest;
+    }
+    return outcome_to_taken(in, in->ops->place(in->csa, segment, offset, now), segment->psn, now);
+}
+
+static bool place_early(struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    return in->ops->place_early && segment->payload_bytes > 0 &&
+           in->ops->place_early(in->csa, segment, offset_of(segment));
+}
+
 // Takes a segment if it is its turn.
-static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed, alb_time now)
 {
     alb_psn first = alb_psn_add(segment->psn, -(int32_t)segment->index);
     bool is_last = segment->flags & ALB_CSA_LAST;
@@ -245,8 +267,7 @@ static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *s
         return refuse(in, ALB_OUTCOME_INVALID_REQUEST, segment->psn, now);
     if (is_last && in->placed < segment->index)
         return NOT_YET;
-    enum taken taken =
-        outcome_to_taken(in, in->ops->place(in->csa, segment, offset_of(segment), now), segment->psn, now);
+    enum taken taken = place(in, segment, is_placed, now);
     if (taken != TAKEN)
         return taken;
     in->placed++;
@@ -283,7 +304,7 @@ static void take_early(struct alb_stream_in *in, alb_time now)
 {
     while (!alb_list_is_empty(&in->early)) {
         struct alb_early *early = ALB_LIST_ENTRY(in->early.next, struct alb_early, link);
-        enum taken taken = take(in, &early->segment, now);
+        enum taken taken = take(in, &early->segment, early->is_placed, now);
         if (taken != TAKEN) // REFUSED: it was forgotten with all the others
             return;
         put_early(in, early);
@@ -306,10 +327,10 @@ static void note_arrival(struct alb_stream_in *in, alb_time now)
 
 static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
 {
-    enum taken taken = take(in, segment, now);
+    enum taken taken = take(in, segment, false, now);
     if (taken == REFUSED)
         return ALB_DROP_BAD_REQUEST;
-    if (taken == NOT_YET && !keep_early(in, segment))
+    if (taken == NOT_YET && !keep_early(in, segment, place_early(in, segment)))
         return in->waits_rnr ? ALB_DROP_NO_RECEIVE : ALB_DROP_NO_RESOURCES;
     alb_bitmap_set(in->held, segment->psn & (in->capacity - 1));
     alb_psn past = alb_psn_next(segment->psn);

@@ -199,8 +199,8 @@ static struct alb_send_wqe *current(struct alb_csa *csa, alb_time now)
     }
 }
 
-// The request that a segment belongs to that has left before. First PSNs rise with the index.
-static struct alb_send_wqe *find(const struct alb_csa *csa, alb_psn psn)
+// First PSNs rise with the index.
+struct alb_send_wqe *alb_csa_find_request(const struct alb_csa *csa, alb_psn psn)
 {
     uint32_t low = atomic_load_explicit(&csa->qp->sq.head, memory_order_relaxed), high = csa->started;
     while (high - low > 1) {
@@ -357,7 +357,7 @@ enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_
 // A segment that the peer said it lacks, or that probes. A request whose key is gone since has failed.
 static enum alb_csa_fill send_again(struct alb_csa *csa, alb_psn psn, bool is_probe, struct alb_csa_packet *packet)
 {
-    struct alb_send_wqe *wqe = find(csa, psn);
+    struct alb_send_wqe *wqe = alb_csa_find_request(csa, psn);
     if (wqe->is_done && wqe->status != ALB_WC_SUCCESS)
         return ALB_CSA_FILL_NONE;
     return send_segment(csa, wqe, psn, is_probe, packet);

@@ -123,6 +123,23 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
     }
 }
 
+static bool place_early(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset)
+{
+    const struct alb_target target = {ALB_TARGET_REGION, segment->rkey, segment->va, segment->total_bytes};
+    switch (segment->op) {
+    case ALB_CSA_WRITE:
+    case ALB_CSA_WRITE_IMM:
+        return alb_place_early_in_region(csa->qp, &target, offset, segment->payload, segment->payload_bytes);
+    case ALB_CSA_SEND:
+    case ALB_CSA_SEND_IMM:
+    case ALB_CSA_SEND_INV:
+        return alb_place_early_in_receive(csa->qp, segment->recv_number - csa->received, segment->total_bytes, offset,
+                                          segment->payload, segment->payload_bytes);
+    default:
+        return false;
+    }
+}
+
 // ---- and its end ----------------------------------------------------------------------------------------------------
 
 enum alb_outcome alb_csa_message_end(struct alb_qp *qp, const struct alb_csa_segment *last, alb_time now)
@@ -233,6 +250,7 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
 const struct alb_stream_in_ops alb_csa_responder_ops = {
     .begin = begin,
     .place = place,
+    .place_early = place_early,
     .end = end,
     .refuse = refuse,
 };

@@ -146,9 +146,9 @@ enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va
     return outcome;
 }
 
-static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, const uint8_t *bytes, uint32_t length)
+static enum alb_outcome place_in_receive(struct alb_qp *qp, const struct alb_recv_wqe *recv, uint32_t access,
+                                         uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
-    const struct alb_recv_wqe *recv = qp->recv;
     const struct alb_srq *srq = alb_qp_srq(qp);
     const struct alb_pd *pd = srq ? srq->pd : qp->pd; // a shared receive's keys are its queue's (10.2.9.1)
     if (offset > recv->length || length > recv->length - offset)
@@ -160,8 +160,7 @@ static enum alb_outcome place_in_receive(struct alb_qp *qp, uint64_t offset, con
         }
         uint32_t part = ALB_MIN(length, (uint32_t)(sge->length - offset));
         uint8_t *host;
-        if (alb_region_local(qp->engine, pd, sge->lkey, sge->addr + offset, part, ALB_ACCESS_LOCAL_WRITE, &host) !=
-            ALB_ACCESS_OK)
+        if (alb_region_local(qp->engine, pd, sge->lkey, sge->addr + offset, part, access, &host) != ALB_ACCESS_OK)
             return ALB_OUTCOME_OPERATIONAL;
         alb_store_payload(qp->engine, host, bytes, part);
         bytes += part;
@@ -190,7 +189,7 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
     if (target->kind == ALB_TARGET_DISCARD)
         return ALB_OUTCOME_OK;
     if (target->kind == ALB_TARGET_RECEIVE)
-        return place_in_receive(qp, offset, bytes, length);
+        return place_in_receive(qp, qp->recv, ALB_ACCESS_LOCAL_WRITE, offset, bytes, length);
     if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
         return ALB_OUTCOME_INVALID_REQUEST;
     if (target->kind == ALB_TARGET_STAGE) {
@@ -205,6 +204,44 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
         store_in_region(region, va, host, bytes, length);
     return outcome;
 }
+
+// ---- before their turn ----------------------------------------------------------------------------------------------
+
+bool alb_place_early_in_region(struct alb_qp *qp, const struct alb_target *target, uint64_t offset,
+                               const uint8_t *bytes, uint32_t length)
+{
+    const uint32_t access = ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_RELAXED_ORDERING;
+    struct alb_region *region;
+    uint8_t *host;
+    if (!(qp->attr.access & ALB_ACCESS_REMOTE_WRITE) || qp->xrcd || length == 0)
+        return false;
+    if (find_free(qp, target->rkey, target->va, target->length, access, &region, &host) != ALB_OUTCOME_OK ||
+        alb_region_is_transactional(region))
+        return false;
+    alb_store_payload(qp->engine, host + offset, bytes, length);
+    return true;
+}
+
+// The receive that the queue pair will take after that many others. Those of a shared queue go to whom they go.
+static const struct alb_recv_wqe *receive_behind(const struct alb_qp *qp, uint32_t behind)
+{
+    if (alb_qp_srq(qp) || qp->xrcd)
+        return NULL;
+    if (!qp->recv_is_taken)
+        return alb_recv_queue_peek(&qp->rq, behind);
+    return behind == 0 ? qp->recv : alb_recv_queue_peek(&qp->rq, behind - 1);
+}
+
+bool alb_place_early_in_receive(struct alb_qp *qp, uint32_t behind, uint64_t total, uint64_t offset,
+                                const uint8_t *bytes, uint32_t length)
+{
+    const uint32_t access = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_RELAXED_ORDERING;
+    const struct alb_recv_wqe *recv = receive_behind(qp, behind);
+    return recv && length > 0 && total <= recv->length &&
+           place_in_receive(qp, recv, access, offset, bytes, length) == ALB_OUTCOME_OK;
+}
+
+// ---- reads and atomics ----------------------------------------------------------------------------------------------
 
 enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, const uint8_t **bytes)
 {

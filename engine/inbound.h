@@ -60,6 +60,15 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
 // while readers are held out of any of it.
 enum alb_outcome alb_inbound_begin_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                         const uint8_t **bytes, bool *is_transactional);
+// The same before the message's turn has come, where the program has allowed that for the memory
+// (ALB_ACCESS_RELAXED_ORDERING): length bytes at offset of a WRITE to that target, or of a SEND of total bytes that
+// will take the receive behind so many others. False if that may not be, or not be known: then nothing counts as
+// placed. What is wrong with the message is for its turn to say.
+bool alb_place_early_in_region(struct alb_qp *qp, const struct alb_target *target, uint64_t offset,
+                               const uint8_t *bytes, uint32_t length);
+bool alb_place_early_in_receive(struct alb_qp *qp, uint32_t behind, uint64_t total, uint64_t offset,
+                                const uint8_t *bytes, uint32_t length);
+
 // The memory that a READ answers from.
 enum alb_outcome alb_inbound_read(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                   const uint8_t **bytes);

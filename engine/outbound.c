@@ -99,6 +99,20 @@ enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send
     return ALB_WC_SUCCESS;
 }
 
+bool alb_outbound_is_relaxed(struct alb_qp *qp, const struct alb_send_wqe *wqe)
+{
+    struct walk walk = walk_from(wqe, 0);
+    for (uint64_t left = wqe->length; left > 0;) {
+        uint8_t *host;
+        uint32_t part = walk_next(qp, &walk, (uint32_t)ALB_MIN(left, (uint64_t)UINT32_MAX),
+                                  ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_RELAXED_ORDERING, &host);
+        if (part == 0)
+            return false;
+        left -= part;
+    }
+    return true;
+}
+
 bool alb_outbound_is_local(const struct alb_send_wqe *wqe)
 {
     return wqe->opcode == ALB_WR_LOCAL_INV || wqe->opcode == ALB_WR_BIND_MW;

@@ -24,6 +24,9 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
 enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,
                                         const uint8_t *bytes, uint32_t length);
 
+// True if the order of what is stored in the request's own memory does not matter to the program.
+bool alb_outbound_is_relaxed(struct alb_qp *qp, const struct alb_send_wqe *wqe);
+
 // True for requests that never reach the wire (LOCAL_INV, BIND_MW), and their execution.
 bool alb_outbound_is_local(const struct alb_send_wqe *wqe);
 enum alb_wc_status alb_outbound_execute(struct alb_qp *qp, const struct alb_send_wqe *wqe);

@@ -75,6 +75,13 @@ bool alb_recv_queue_take(struct alb_recv_queue *queue, struct alb_recv_wqe *wqe)
     return true;
 }
 
+const struct alb_recv_wqe *alb_recv_queue_peek(const struct alb_recv_queue *queue, uint32_t behind)
+{
+    uint32_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+    uint32_t posted = atomic_load_explicit(&queue->tail, memory_order_acquire) - head;
+    return behind < posted ? slot(queue, head + behind) : NULL;
+}
+
 uint32_t alb_recv_queue_count(const struct alb_recv_queue *queue)
 {
     return atomic_load_explicit(&queue->tail, memory_order_acquire) -

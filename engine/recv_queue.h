@@ -45,6 +45,8 @@ int alb_recv_queue_post(struct alb_recv_queue *queue, uint64_t wr_id, const stru
 // Copies the oldest receive into *wqe (room for alb_recv_wqe_bytes(sge_max)) and frees its slot; false if there is
 // none.
 bool alb_recv_queue_take(struct alb_recv_queue *queue, struct alb_recv_wqe *wqe);
+// The receive that will be taken after that many others; NULL if it is not posted yet.
+const struct alb_recv_wqe *alb_recv_queue_peek(const struct alb_recv_queue *queue, uint32_t behind);
 uint32_t alb_recv_queue_count(const struct alb_recv_queue *queue);
 // Forgets all that is posted.
 void alb_recv_queue_clear(struct alb_recv_queue *queue);

@@ -44,6 +44,28 @@ static void recv_queue_take__gives_what_was_posted(void **state)
     alb_recv_queue_fini(f->engine, &queue);
 }
 
+static void recv_queue_peek__shows_what_will_be_taken(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(alb_recv_queue_init(f->engine, &queue, 4, SGE_MAX), 0);
+    for (uint64_t i = 0; i < 10; i++) { // round the ring
+        assert_null(alb_recv_queue_peek(&queue, 0));
+        for (uint64_t k = 0; k < 3; k++)
+            assert_int_equal(post(10 * i + k, 2), 0);
+        for (uint32_t k = 0; k < 3; k++) {
+            const struct alb_recv_wqe *wqe = alb_recv_queue_peek(&queue, k);
+            assert_non_null(wqe);
+            assert_int_equal(wqe->wr_id, 10 * i + k);
+            assert_int_equal(wqe->sge_count, 2);
+        }
+        assert_null(alb_recv_queue_peek(&queue, 3));
+        assert_null(alb_recv_queue_peek(&queue, UINT32_MAX));
+        for (uint32_t k = 0; k < 3; k++)
+            assert_true(alb_recv_queue_take(&queue, &taken.wqe));
+    }
+    alb_recv_queue_fini(f->engine, &queue);
+}
+
 static void recv_queue_post__limits(void **state)
 {
     struct fixture *f = *state;
@@ -91,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(recv_queue_take__gives_what_was_posted),
+        FIXTURE_TEST(recv_queue_peek__shows_what_will_be_taken),
         FIXTURE_TEST(recv_queue_post__limits),
         FIXTURE_TEST(recv_queue_init__of_nothing),
         FIXTURE_TEST(recv_queue_clear__forgets_all),
