@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    SPARE_QPS = 4,
+    RESERVED_QPS = 17, // indexes that an engine keeps for itself
+    SPARE_PEERS = 4,
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
     CSA_SEGMENT_BYTES = 32, // header of a WRITE's segment
     IPV4_UDP_BYTES = 28,
@@ -158,9 +159,9 @@ static void change_host(void *context, uint32_t host, struct alb_engine_config *
     const struct alb_run *run = context;
     const struct alb_document *document = &run->scenario->document;
     if (!alb_document_find(document, "host", "", "queue_pair_max"))
-        engine->qp_max = run->needs[host].qps + SPARE_QPS;
+        engine->qp_max = run->needs[host].qps + RESERVED_QPS;
     if (!alb_document_find(document, "host", "", "peer_max"))
-        engine->peer_max = run->needs[host].peers + SPARE_QPS;
+        engine->peer_max = run->needs[host].peers + SPARE_PEERS;
     alb_scenario_change_host(run->scenario, host, engine);
 }
 
@@ -388,6 +389,6 @@ alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t index)
     alb_run_packet(run, &payload_bytes, &overhead_bytes);
     bool reads = run->schedule.works[task->work].op == ALB_WORK_READ;
     uint32_t from = reads ? task->peer : task->rank, to = reads ? task->rank : task->peer;
-    return alb_topology_ideal_time(&run->topology, from, to, task->bytes, payload_bytes, overhead_bytes) +
-           alb_topology_ideal_time(&run->topology, to, from, 1, payload_bytes, overhead_bytes);
+    return alb_cluster_ideal_time(run->cluster, from, to, task->bytes, payload_bytes, overhead_bytes) +
+           alb_cluster_ideal_time(run->cluster, to, from, 1, payload_bytes, overhead_bytes);
 }

@@ -108,6 +108,15 @@ static void set_host_defaults(struct alb_scenario *scenario)
     scenario->host.memory_bytes = config.memory_bytes ? config.memory_bytes : 1 << 20;
 }
 
+// The default window fits between bounds that the scenario gives.
+static void fit_window(const struct alb_scenario *scenario, const char *name, struct alb_engine_config *engine)
+{
+    if (alb_document_find(&scenario->document, "host", name, "window_start"))
+        return;
+    engine->window_start_bytes = ALB_MIN(engine->window_start_bytes, engine->window_max_bytes);
+    engine->window_start_bytes = ALB_MAX(engine->window_start_bytes, engine->window_min_bytes);
+}
+
 static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *complaint)
 {
     const struct alb_scenario_section *keys = &alb_scenario_sections[ALB_SECTION_HOST];
@@ -122,6 +131,7 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
     if (!read_section(scenario, ALB_SECTION_HOST, "", &scenario->engine, &scenario->host, complaint) ||
         !check_policies(scenario, "", &scenario->engine, complaint))
         return false;
+    fit_window(scenario, "", &scenario->engine);
     for (uint32_t i = 0; i < scenario->document.count; i++) { // the others are read when their number is known
         const struct alb_document_entry *entry = &scenario->document.entries[i];
         struct alb_engine_config engine = scenario->engine;
@@ -157,8 +167,10 @@ void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host
     struct alb_complaint complaint = {0};
     for (uint32_t i = 0; i < scenario->document.count; i++) {
         const struct alb_document_entry *entry = &scenario->document.entries[i];
-        if (is(entry->section, "host") && entry->name[0] && !entry->key[0] && lists(entry->name, host))
+        if (is(entry->section, "host") && entry->name[0] && !entry->key[0] && lists(entry->name, host)) {
             read_section(scenario, ALB_SECTION_HOST, entry->name, engine, NULL, &complaint);
+            fit_window(scenario, entry->name, engine);
+        }
     }
 }
 

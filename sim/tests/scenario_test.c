@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Scenarios: what their keys set, and that every mistake is said with its line and what was expected.
+#include "base/tests/test.h"
+#include "sim/cluster.h"
+#include "sim/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_variant(struct alb_scenario *scenario, const char *text, const char *variant,
+                         struct alb_complaint *complaint)
+{
+    struct alb_document document;
+    if (!alb_document_parse(&document, "f", text, strlen(text), complaint))
+        return false;
+    bool is_good = alb_scenario_read(scenario, &document, variant, ".", complaint);
+    alb_document_fini(&document);
+    return is_good;
+}
+
+static void read_good(struct alb_scenario *scenario, const char *text, const char *variant)
+{
+    struct alb_complaint complaint = {0};
+    if (!read_variant(scenario, text, variant, &complaint))
+        fail_msg("%s", complaint.text);
+}
+
+static void alb_scenario_read__every_kind_of_value(void **state)
+{
+    static struct alb_scenario scenario;
+    read_good(&scenario,
+              "[scenario]\ntitle = a b\nstage = nightly\nseed = 7\nend = 2ms\n"
+              "[network]\ntopology = fat-tree\nk = 8\nrate = 400Gb/s\ndelay = 600ns\n"
+              "[switch]\nbuffer = 16M\nalpha = 0.5\nmark_chance = 20%\nflow_control = pfc\ntrim = yes\n"
+              "[host]\ntransport = csa\nloss = irn:few=5\npaths = 128\nwindow_max = 1M\nrtt_target = 30us\n"
+              "dcqcn_rate_max = 100Gb/s\nmtu = 1024\n"
+              "[host 2,4..6]\npaths = 4\n"
+              "[workload bulk]\nkind = poisson\nload = 80%\nsize = 1e6\nend = 1ms\n"
+              "[workload]\nkind = all-reduce-tree\nsize = 1M\nop = send\n"
+              "[fault]\ncables = tier:1:2\nkind = rate\nvalue = 10Gb/s\nway = down\nat = 5us\n",
+              NULL);
+    assert_string_equal(scenario.title, "a b");
+    assert_int_equal(scenario.stage, 1);
+    assert_int_equal(scenario.seed, 7);
+    assert_int_equal(scenario.end, ALB_SIM_MS(2));
+    assert_int_equal(scenario.network.shape, ALB_TOPOLOGY_FAT_TREE);
+    assert_int_equal(scenario.network.k, 8);
+    assert_int_equal(scenario.network.host_bits_per_s, 400000000000);
+    assert_int_equal(scenario.network.host_delay, ALB_SIM_NS(600));
+    assert_int_equal(scenario.switches.buffer_bytes, 16 << 20);
+    assert_int_equal(scenario.switches.alpha_16ths, 8);
+    assert_int_equal(scenario.switches.mark_per_million, 200000);
+    assert_int_equal(scenario.switches.flow_control, ALB_FLOW_CONTROL_PFC);
+    assert_true(scenario.switches.trims);
+    assert_string_equal(scenario.engine.loss, "irn:few=5");
+    assert_int_equal(scenario.engine.path_max, 128);
+    assert_int_equal(scenario.engine.window_max_bytes, 1 << 20);
+    assert_int_equal(scenario.engine.rtt_target_ns, 30000);
+    assert_int_equal(scenario.engine.dcqcn.rate_max_bytes_per_s, 12500000000);
+    assert_int_equal(scenario.host.mtu_bytes, 1024);
+    assert_int_equal(scenario.workload_count, 2);
+    assert_string_equal(scenario.workloads[0].name, "bulk");
+    assert_int_equal(scenario.workloads[0].kind, ALB_WORKLOAD_POISSON);
+    assert_int_equal(scenario.workloads[0].load_per_billion, 800000000);
+    assert_int_equal(scenario.workloads[0].bytes, 1000000);
+    assert_int_equal(scenario.workloads[1].kind, ALB_WORKLOAD_COLLECTIVE + ALB_COLLECTIVE_ALL_REDUCE_TREE);
+    assert_int_equal(scenario.workloads[1].op, ALB_WORK_SEND);
+    assert_int_equal(scenario.fault_count, 1);
+    assert_int_equal(scenario.faults[0].kind, ALB_FAULT_RATE);
+    assert_int_equal(scenario.faults[0].way, 2);
+    struct alb_engine_config engine = scenario.engine;
+    alb_scenario_change_host(&scenario, 3, &engine);
+    assert_int_equal(engine.path_max, 128);
+    alb_scenario_change_host(&scenario, 5, &engine);
+    assert_int_equal(engine.path_max, 4);
+    alb_scenario_fini(&scenario);
+}
+
+static void alb_scenario_read__variants(void **state)
+{
+    static const char text[] = "[workload]\nkind = permutation\nsize = 1M\n"
+                               "[variant big]\nworkload.size = 4M\nnetwork.hosts = 32\n"
+                               "[variant slow]\nnetwork.rate = 1Gb/s\n";
+    static struct alb_scenario scenario;
+    struct alb_complaint complaint = {0};
+    struct alb_document document;
+    assert_true(alb_document_parse(&document, "f", text, strlen(text), &complaint));
+    assert_string_equal(alb_scenario_variant(&document, 0), "big");
+    assert_string_equal(alb_scenario_variant(&document, 1), "slow");
+    assert_null(alb_scenario_variant(&document, 2));
+    alb_document_fini(&document);
+    read_good(&scenario, text, NULL);
+    assert_int_equal(scenario.workloads[0].bytes, 1 << 20);
+    alb_scenario_fini(&scenario);
+    read_good(&scenario, text, "big");
+    assert_int_equal(scenario.network.hosts, 32);
+    assert_int_equal(scenario.workloads[0].bytes, 4 << 20);
+    alb_scenario_fini(&scenario);
+    assert_false(read_variant(&scenario, text, "small", &complaint));
+    assert_string_equal(complaint.text, "f: there is no [variant small]");
+}
+
+// The policies of the hosts that a list names are checked though they are used later.
+static void alb_scenario_read__says_where_and_what_was_expected(void **state)
+{
+    static const struct {
+        const char *text, *complaint; // its beginning
+    } bad[] = {
+        {"", "f: nothing is sent; expected a [workload]"},
+        {"[net]\n", "f:1: there is no section [net]; expected scenario, network, switch, host,"},
+        {"[switch x]\n", "f:1: [switch x] has a name; expected [switch]"},
+        {"[variant]\n", "f:1: expected [variant NAME]"},
+        {"[network]\nq = 1\n", "f:2: [network] has no key \"q\"; expected one of topology, hosts, leaves,"},
+        {"[network]\ntopology = ring\n", "f:2: topology is \"ring\"; expected one of star, leaf-spine, fat-tree,"},
+        {"[network]\nk = x\n", "f:2: k: \"x\" is not a whole number from 0 to"},
+        {"[network]\nk = 1\n", "f:2: k is \"1\"; expected from 2 to 128"},
+        {"[network]\nrate = 100\n", "f:2: rate: \"100\" is not a rate: a number with b/s"},
+        {"[network]\ndelay = 11s\n", "f:2: delay is \"11s\"; expected from 0 to 10000000000 ns"},
+        {"[switch]\nalpha = 0.3\n", "f:2: alpha: \"0.3\" is not a number of whole sixteenths"},
+        {"[switch]\ntrim = 1\n", "f:2: trim is \"1\"; expected one of no, yes"},
+        {"[switch]\nmark_chance = 2\n", "f:2: mark_chance: \"2\" is ambiguous"},
+        {"[host]\ntransport = tcp\n", "f:2: transport is \"tcp\"; expected one of rc, csa"},
+        {"[host]\nloss = tahoe\n", "f:2: transport csa has no loss policy \"tahoe\"; expected one of csa,"},
+        {"[host]\nloss = irn:many=3\n", "f:2: transport csa has no loss policy \"irn:many=3\"; expected one of csa,"},
+        {"[host 0..3]\ncongestion = slow\n", "f:2: transport csa has no congestion policy \"slow\"; expected one"},
+        {"[host 3..0]\n", "f:1: \"3..0\" is no list of hosts; expected all, or numbers and ranges"},
+        {"[host 0]\ntransport = rc\n", "f:2: [host] has no key \"transport\"; expected one of loss,"},
+        {"[workload]\nsize = 1M\n", "f:1: expected kind = ... for the workload"},
+        {"[workload]\nkind = permutation\n", "f:1: expected size or sizes for the workload"},
+        {"[workload]\nkind = goal\n", "f:1: a goal workload has no trace; expected file = NAME"},
+        {"[workload]\nkind = poisson\nsize = 1M\n", "f:1: expected load, and flows or end, for a poisson workload"},
+        {"[workload]\nkind = incast\nsize = 1M\n", "f:1: expected to = HOSTS, who receives"},
+        {"[workload]\nkind = all-gather\nsize = 1M\nop = read\n", "f:1: expected op = write or send for what is"},
+        {"[fault]\nkind = death\n", "f:1: expected cables and kind for the fault"},
+        {"[fault]\nkind = death\ncables = tier:0\nat = 2us\nuntil = 1us\n", "f:1: expected until to be after at"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(bad); i++) {
+        static struct alb_scenario scenario;
+        struct alb_complaint complaint = {0};
+        assert_false(read_variant(&scenario, bad[i].text, NULL, &complaint));
+        if (strncmp(complaint.text, bad[i].complaint, strlen(bad[i].complaint)) != 0)
+            fail_msg("\"%s\" instead of \"%s\"", complaint.text, bad[i].complaint);
+    }
+}
+
+static void alb_scenario_hosts__lists(void **state)
+{
+    static const struct {
+        const char *list;
+        uint32_t count, first, last;
+    } good[] = {{"all", 10, 0, 9}, {"3", 1, 3, 3}, {"0..9/4", 3, 0, 8}, {"7..8,2", 3, 7, 2}};
+    static const char *const bad[] = {"", "10", "5..", "..5", "1,", "1 2", "a", "0..9/0", "3..2", "0..9,0"};
+    const struct alb_document_entry where = {.file = "f", .line = 3};
+    struct alb_complaint complaint = {0};
+    uint32_t *hosts;
+    for (size_t i = 0; i < ALB_COUNT(good); i++) {
+        assert_int_equal(alb_scenario_hosts(good[i].list, 10, &where, &hosts, &complaint), good[i].count);
+        assert_int_equal(hosts[0], good[i].first);
+        assert_int_equal(hosts[good[i].count - 1], good[i].last);
+        free(hosts);
+    }
+    for (size_t i = 0; i < ALB_COUNT(bad); i++)
+        if (alb_scenario_hosts(bad[i], 10, &where, &hosts, &complaint))
+            fail_msg("\"%s\" was taken", bad[i]);
+}
+
+static void alb_scenario_print_keys__names_every_section(void **state)
+{
+    char text[20000];
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    alb_scenario_print_keys(file);
+    fclose(file);
+    static const char *const words[] = {"[scenario]", "[network]", "[switch]",  "[host]",           "[workload]",
+                                        "[fault]",    "[expect]",  "[variant]", "oversubscription", "dcqcn_cnp"};
+    for (size_t i = 0; i < ALB_COUNT(words); i++)
+        assert_non_null(strstr(text, words[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_scenario_read__every_kind_of_value),
+        cmocka_unit_test(alb_scenario_read__variants),
+        cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
+        cmocka_unit_test(alb_scenario_hosts__lists),
+        cmocka_unit_test(alb_scenario_print_keys__names_every_section),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
