@@ -125,7 +125,8 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
 
 static bool place_early(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset)
 {
-    const struct alb_target target = {ALB_TARGET_REGION, segment->rkey, segment->va, segment->total_bytes};
+    const struct alb_target target = {
+        .kind = ALB_TARGET_REGION, .rkey = segment->rkey, .va = segment->va, .length = segment->total_bytes};
     switch (segment->op) {
     case ALB_CSA_WRITE:
     case ALB_CSA_WRITE_IMM:
