@@ -10,7 +10,10 @@
 enum { ITEM_TEXT_MAX = 128 };
 
 static const char accepted[] =
-    "accepted: loss, duplicate, reorder, corrupt (each =1% or the like) and delay (=1ms or =50us..1ms)";
+    "accepted: loss, duplicate, reorder, corrupt, source, read, packet, stage, copy, misplace, stale (each =1% or the "
+    "like) and delay (=1ms or =50us..1ms)";
+
+#define CORRUPTION(place) (offsetof(struct alb_faults_spec, corruption.chance) + (place) * sizeof(uint32_t))
 
 static const struct {
     const char *name;
@@ -20,6 +23,13 @@ static const struct {
     {"duplicate", offsetof(struct alb_faults_spec, duplicate)},
     {"reorder", offsetof(struct alb_faults_spec, reorder)},
     {"corrupt", offsetof(struct alb_faults_spec, corrupt)},
+    {"source", CORRUPTION(ALB_CORRUPT_SOURCE)},
+    {"read", CORRUPTION(ALB_CORRUPT_READ)},
+    {"packet", CORRUPTION(ALB_CORRUPT_PACKET)},
+    {"stage", CORRUPTION(ALB_CORRUPT_STAGE)},
+    {"copy", CORRUPTION(ALB_CORRUPT_COPY)},
+    {"misplace", CORRUPTION(ALB_CORRUPT_MISPLACE)},
+    {"stale", CORRUPTION(ALB_CORRUPT_STALE)},
 };
 
 enum { DELAY = ALB_COUNT(probabilities), NAMES };

@@ -11,15 +11,17 @@
 //   corrupt    one bit of it is flipped
 //   delay      every copy is late by a span drawn evenly from the range (one duration: always by that). Copies with
 //              different delays overtake each other; a single duration keeps the order
+//   source, read, packet, stage, copy, misplace, stale
+//              bytes go wrong where no datagram is any more, or not yet (base/corruption.h, which carries that out)
 // Probabilities are taken for each datagram anew and independently of each other. "" and "none" mean no faults.
 #pragma once
 
-#include "base/prng.h"
+#include "base/corruption.h"
 
 #define ALB_FAULTS_PASS_MAX     4
 #define ALB_FAULTS_HOLD_NS_MAX  ALB_NS_PER_MS       // how long a datagram is held back at most for others to pass
 #define ALB_FAULTS_DELAY_NS_MAX (10 * ALB_NS_PER_S) // the longest delay that may be asked for
-#define ALB_FAULTS_TEXT_MAX     256
+#define ALB_FAULTS_TEXT_MAX     384
 #define ALB_FAULTS_ERROR_MAX    320 // room for every message of alb_faults_parse()
 
 // Probabilities are parts per billion. All zeros: no faults.
@@ -30,6 +32,7 @@ struct alb_faults_spec {
     uint32_t corrupt;
     alb_time delay_ns_min;
     alb_time delay_ns_max;
+    struct alb_corruption_spec corruption;
 };
 
 // True and *spec set, or false, *spec unchanged, and one line for the user in error: what is wrong and what is
@@ -39,9 +42,15 @@ bool alb_faults_parse(const char *text, struct alb_faults_spec *spec, char *erro
 // Writes text that alb_faults_parse() reads back to the same spec, "none" for no faults, and returns it.
 char *alb_faults_format(const struct alb_faults_spec *spec, char text[ALB_FAULTS_TEXT_MAX]);
 
-static inline bool alb_faults_spec_is_none(const struct alb_faults_spec *spec)
+// Nothing happens to datagrams.
+static inline bool alb_faults_spec_spares_datagrams(const struct alb_faults_spec *spec)
 {
     return (spec->loss | spec->duplicate | spec->reorder | spec->corrupt | spec->delay_ns_max) == 0;
+}
+
+static inline bool alb_faults_spec_is_none(const struct alb_faults_spec *spec)
+{
+    return alb_faults_spec_spares_datagrams(spec) && alb_corruption_spec_is_none(&spec->corruption);
 }
 
 // Counted in datagrams that were decided on. A lost one counts as lost and as nothing else.

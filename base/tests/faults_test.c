@@ -25,19 +25,27 @@ static void assert_spec_equal(struct alb_faults_spec a, struct alb_faults_spec b
     assert_int_equal(a.corrupt, b.corrupt);
     assert_int_equal(a.delay_ns_min, b.delay_ns_min);
     assert_int_equal(a.delay_ns_max, b.delay_ns_max);
+    assert_memory_equal(&a.corruption, &b.corruption, sizeof(a.corruption));
 }
 
 static void alb_faults_parse__all_of_it(void **state)
 {
     assert_spec_equal(parsed("loss=1%,duplicate=0.1%,reorder=2%,corrupt=0.01%,delay=50us..1ms"),
-                      (struct alb_faults_spec){10000000, 1000000, 20000000, 100000, 50000, 1000000});
-    assert_spec_equal(parsed("delay=7us,loss=1e-5"), (struct alb_faults_spec){10000, 0, 0, 0, 7000, 7000});
+                      (struct alb_faults_spec){10000000, 1000000, 20000000, 100000, 50000, 1000000, {{0}}});
+    assert_spec_equal(parsed("delay=7us,loss=1e-5"), (struct alb_faults_spec){10000, 0, 0, 0, 7000, 7000, {{0}}});
     assert_spec_equal(parsed("loss=100%"), (struct alb_faults_spec){.loss = 1000000000});
     assert_spec_equal(parsed(""), (struct alb_faults_spec){0});
     assert_spec_equal(parsed("none"), (struct alb_faults_spec){0});
     assert_spec_equal(parsed("loss=0,delay=0"), (struct alb_faults_spec){0});
     struct alb_faults_spec spec = parsed("delay=0..10s");
     assert_false(alb_faults_spec_is_none(&spec));
+    assert_false(alb_faults_spec_spares_datagrams(&spec));
+    assert_spec_equal(parsed("stale=7%,misplace=6%,copy=5%,stage=4%,packet=3%,read=2%,source=1%"),
+                      (struct alb_faults_spec){
+                          .corruption = {{10000000, 20000000, 30000000, 40000000, 50000000, 60000000, 70000000}}});
+    spec = parsed("copy=1%");
+    assert_false(alb_faults_spec_is_none(&spec));
+    assert_true(alb_faults_spec_spares_datagrams(&spec));
     spec = parsed("none");
     assert_true(alb_faults_spec_is_none(&spec));
 }
@@ -65,6 +73,7 @@ static void alb_faults_parse__refuses_with_a_reason(void **state)
         {"delay=1", "delay: \"1\" is not a duration"},
         {"delay=1ms..11s", "delay: \"1ms..11s\" is longer than 10s"},
         {"Loss=1%", "\"Loss\" is no fault"},
+        {"stale=1ms", "stale: \"1ms\" is not a probability"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         char error[ALB_FAULTS_ERROR_MAX] = "";
@@ -91,7 +100,9 @@ static void alb_faults_format__round_trip(void **state)
         "delay=0..1ms",
         "corrupt=0.0000001%,delay=10s",
         "loss=1%,duplicate=0.1%,reorder=1%,corrupt=0.01%,delay=50us..1ms",
-        "loss=99.9999999%,duplicate=99.9999999%,reorder=99.9999999%,corrupt=99.9999999%,delay=9999999998ns..10s",
+        "loss=99.9999999%,duplicate=99.9999999%,reorder=99.9999999%,corrupt=99.9999999%,source=99.9999999%,"
+        "read=99.9999999%,packet=99.9999999%,stage=99.9999999%,copy=99.9999999%,misplace=99.9999999%,"
+        "stale=99.9999999%,delay=9999999998ns..10s",
     };
     for (size_t i = 0; i < ALB_COUNT(texts); i++) {
         char text[ALB_FAULTS_TEXT_MAX];
