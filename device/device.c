@@ -151,6 +151,20 @@ static void close_edge(struct alb_device *device)
     device->rx.buffers = NULL;
 }
 
+// Its numbers are others than those of faults to datagrams, so that asking for one changes nothing about the other.
+static int open_corruption(struct alb_device *device, const struct alb_device_options *options)
+{
+    uint64_t *counters = device->board.header->edge_stats.counter;
+    const struct alb_corruption_spec *spec = &options->faults.corruption;
+    if (alb_corruption_spec_is_none(spec))
+        return 0;
+    device->corruption = get_pages(sizeof(*device->corruption));
+    if (!device->corruption)
+        return ENOMEM;
+    alb_corruption_init(device->corruption, spec, ~options->fault_seed, counters + ALB_EDGE_fault_source);
+    return 0;
+}
+
 static int open_engine(struct alb_device *device, const struct alb_device_options *options)
 {
     struct alb_engine_config config;
@@ -171,6 +185,10 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     int error = open_board(device, options, &config);
     if (error)
         return error;
+    error = open_corruption(device, options);
+    if (error)
+        return error;
+    config.corruption = device->corruption;
     config.stats = &device->board.header->device_stats;
     config.qp_stats = device->board.qps;
     error = alb_engine_create(&config, &device->engine);
@@ -186,6 +204,7 @@ static void close_parts(struct alb_device *device)
         alb_cm_destroy(device->engine);
         alb_engine_destroy(device->engine);
     }
+    put_pages(device->corruption, sizeof(*device->corruption));
     alb_directory_leave(&device->directory);
     if (device->board.header)
         alb_board_destroy(&device->board);

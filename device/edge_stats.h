@@ -3,7 +3,7 @@
 // Plain 64-bit words with one writer at a time (the holder of the driver token), in memory that `albedo stat` reads.
 #pragma once
 
-#include "base/types.h"
+#include "base/corruption.h"
 
 #define ALB_EDGE_STATS(X)                                                              \
     X(rx_messages, "messages received from sockets (a coalesced burst is one)")        \
@@ -27,6 +27,13 @@
     X(fault_corrupted, "faults: datagrams corrupted")                                  \
     X(fault_reordered, "faults: datagrams held back for others to pass")               \
     X(fault_delayed, "faults: datagrams delayed")                                      \
+    X(fault_source, "faults: messages whose memory changed after they were posted")    \
+    X(fault_read, "faults: pieces of messages read wrongly")                           \
+    X(fault_packet, "faults: pieces of packets changed after the check of their CRC")  \
+    X(fault_stage, "faults: staged parts of transactions changed")                     \
+    X(fault_copy, "faults: parts of transactions copied wrongly")                      \
+    X(fault_misplace, "faults: pieces of packets put at a wrong address")              \
+    X(fault_stale, "faults: pieces of packets put nowhere")                            \
     X(fault_overflow, "faults: datagrams lost because too many were held or delayed")  \
     X(drives_by_thread, "times the device thread drove the engine")                    \
     X(thread_sleeps, "times the device thread went to sleep on the sockets")           \
@@ -38,6 +45,9 @@ enum alb_edge_stat {
 #undef X
         ALB_EDGE_COUNT
 };
+
+_Static_assert(ALB_EDGE_fault_stale - ALB_EDGE_fault_source == ALB_CORRUPT_STALE - ALB_CORRUPT_SOURCE,
+               "corruption counts straight into these");
 
 struct alb_edge_stats {
     uint64_t counter[ALB_EDGE_COUNT];

@@ -58,5 +58,6 @@ struct alb_device {
     struct alb_mtu_watch mtu_watch; // unused where path MTUs are the program's to set
     struct alb_idents *idents;
     struct alb_sender sender;
+    struct alb_corruption *corruption; // NULL: none is asked for
     struct alb_rx rx;
 };

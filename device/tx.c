@@ -12,7 +12,7 @@ int alb_sender_init(struct alb_sender *sender, struct alb_port *port, struct alb
 {
     sender->port = port;
     sender->stats = stats;
-    sender->has_faults = !alb_faults_spec_is_none(faults);
+    sender->has_faults = !alb_faults_spec_spares_datagrams(faults);
     sender->tx = (struct alb_tx){
         .bursts = sender->burst_room,
         .segments = sender->segment_room,

@@ -5,6 +5,7 @@
 #include "engine/csa_snapshot.h"
 #include "engine/impl.h"
 #include "engine/inbound.h"
+#include "engine/outbound.h"
 #include "engine/segmenter.h"
 #include "engine/xrc.h"
 
@@ -179,7 +180,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
         out->unasked_bytes = unasked_bytes;
         return fill;
     }
-    alb_tx_payload(packet->builder, source, segment.payload_bytes);
+    alb_outbound_add(csa->qp->engine, packet->builder, source, segment.payload_bytes);
     alb_trace_add(csa->qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, csa->qp->number, psn, ALB_WR_RDMA_READ,
                   segment.payload_bytes, packet->now);
     if (is_again)

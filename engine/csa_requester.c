@@ -168,6 +168,8 @@ static bool start_next(struct alb_csa *csa)
             finish_unsent(csa, wqe, status);
         else if (!cut(csa, wqe))
             return false;
+        else
+            alb_outbound_change_source(qp, wqe);
     }
     csa->started++;
     if (alb_unlikely(wqe->txn_number) && !wqe->is_done)

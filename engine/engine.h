@@ -75,6 +75,7 @@ struct alb_engine_config {
     uint32_t trace_records; // 0: no trace
     // Payload is counted, checked and acknowledged, but what comes is not stored: for simulations that carry none.
     bool has_no_payload;
+    struct alb_corruption *corruption; // of the driver; NULL: none is asked for (base/corruption.h)
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/inbound.h"
 
+#include "base/corruption.h"
 #include "engine/impl.h"
 #include "engine/region_claim.h"
 #include "engine/region_version.h"
@@ -98,10 +99,20 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
     store_tail(to + bulk, from + bulk, tail);
 }
 
+void alb_store_payload_within(const struct alb_engine *engine, uint8_t *memory, uint64_t memory_bytes, uint8_t *to,
+                              const uint8_t *from, uint64_t n)
+{
+    struct alb_corruption *corruption = engine->config.corruption;
+    to = alb_corrupt_aim(corruption, to, n, memory, memory_bytes);
+    if (alb_unlikely(!to || engine->config.has_no_payload))
+        return;
+    alb_store_release(to, from, n);
+    alb_corrupt(corruption, ALB_CORRUPT_PACKET, to, n);
+}
+
 void alb_store_payload(const struct alb_engine *engine, uint8_t *to, const uint8_t *from, uint64_t n)
 {
-    if (alb_likely(!engine->config.has_no_payload))
-        alb_store_release(to, from, n);
+    alb_store_payload_within(engine, to, n, to, from, n);
 }
 
 // ---- messages -------------------------------------------------------------------------------------------------------
@@ -176,7 +187,7 @@ static void store_in_region(struct alb_region *region, uint64_t va, uint8_t *hos
     bool is_transactional = alb_region_is_transactional(region);
     if (alb_unlikely(is_transactional))
         alb_region_hold_readers(region, va, length);
-    alb_store_payload(region->engine, host, bytes, length);
+    alb_store_payload_within(region->engine, region->host, region->length, host, bytes, length);
     if (alb_unlikely(is_transactional))
         alb_region_let_readers(region, va, length);
 }

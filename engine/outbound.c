@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/outbound.h"
 
+#include "base/corruption.h"
 #include "engine/impl.h"
 #include "engine/inbound.h"
 #include "engine/region_table.h"
@@ -61,7 +62,7 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
                          uint64_t offset, uint32_t length)
 {
     if (wqe->flags & ALB_SEND_INLINE) {
-        alb_tx_payload(builder, wqe->inline_data + offset, length);
+        alb_outbound_add(qp->engine, builder, wqe->inline_data + offset, length);
         return true;
     }
     if (wqe->opcode == ALB_WR_TXN_END) {
@@ -75,10 +76,29 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
         uint32_t part = walk_next(qp, &walk, length, 0, &host);
         if (part == 0)
             return false;
-        alb_tx_payload(builder, host, part);
+        alb_outbound_add(qp->engine, builder, host, part);
         length -= part;
     }
     return true;
+}
+
+void alb_outbound_add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
+                      uint32_t length)
+{
+    alb_tx_payload(builder, alb_corrupt_read(engine->config.corruption, bytes, length), length);
+}
+
+// One byte of it lies in one entry.
+void alb_outbound_change_source(struct alb_qp *qp, const struct alb_send_wqe *wqe)
+{
+    struct alb_corruption *corruption = qp->engine->config.corruption;
+    bool carries_data = !is_read(wqe) && !is_fetching_atomic(wqe) && !(wqe->flags & ALB_SEND_INLINE);
+    if (alb_likely(!corruption) || wqe->length == 0 || !carries_data)
+        return;
+    struct walk walk = walk_from(wqe, alb_prng_below(&corruption->prng, wqe->length));
+    uint8_t *host;
+    if (walk_next(qp, &walk, 1, ALB_ACCESS_LOCAL_WRITE, &host) > 0)
+        alb_corrupt(corruption, ALB_CORRUPT_SOURCE, host, 1);
 }
 
 enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,

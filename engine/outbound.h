@@ -19,6 +19,13 @@ static inline uint32_t alb_outbound_refs(const struct alb_send_wqe *wqe)
 bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
                          uint64_t offset, uint32_t length);
 
+// Adds a piece of payload, as it is read.
+void alb_outbound_add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
+                      uint32_t length);
+
+// The request begins: corruption on demand of the memory that it carries.
+void alb_outbound_change_source(struct alb_qp *qp, const struct alb_send_wqe *wqe);
+
 // Puts bytes that answer a READ or atomic at offset of the request's own memory. LOC_PROT_ERR if a key is no longer
 // valid.
 enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,

@@ -2,6 +2,7 @@
 // rc, what the responder sends: answers to READs and atomics in PSN order, acknowledgements (merged as far as they go),
 // NAKs behind the answers that were owed before them (9.7.5).
 #include "engine/impl.h"
+#include "engine/outbound.h"
 #include "engine/rc.h"
 #include "engine/segmenter.h"
 #include "engine/xrc.h"
@@ -110,7 +111,7 @@ static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, str
     fill(rc, &roce, read_opcode(answer), psn, SYNDROME_ACK);
     alb_tx_begin(builder, &qp->flow, &roce, bytes);
     if (bytes)
-        alb_tx_payload(builder, source, bytes);
+        alb_outbound_add(qp->engine, builder, source, bytes);
     alb_tx_end(builder);
     return true;
 }

@@ -67,6 +67,7 @@ static bool start_next(struct alb_rc *rc)
     // Half the PSN space at the most is unacknowledged, or old and new could not be told apart.
     if (alb_psn_diff(rc->next, rc->una) + (int64_t)packets > ALB_PSN_MASK / 2)
         return false;
+    alb_outbound_change_source(qp, wqe);
     wqe->packets = packets;
     rc->answered_open += alb_rc_wants_answer(wqe);
     rc->started++;

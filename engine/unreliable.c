@@ -98,6 +98,7 @@ static bool open_request(struct alb_unreliable *u, struct alb_send_wqe *wqe)
         finish_request(u);
         return false;
     }
+    alb_outbound_change_source(qp, wqe);
     wqe->first_psn = u->next;
     u->is_open = true;
     return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The execution of requests: in order, once, or refused. Side 0 asks by hand, side 1 executes.
+#include "base/corruption.h"
 #include "base/prng.h"
 #include "engine/region_claim.h"
 #include "engine/tests/csa_pair.h"
@@ -379,6 +380,42 @@ static void claims__with_losses(void **state)
     end(c);
 }
 
+// ---- corruption on demand -------------------------------------------------------------------------------------------
+
+// This is what reflection is for: every CRC is right, every completion says success, and the bytes are wrong.
+static void corruption__is_not_noticed_by_what_is_delivered(void **state)
+{
+    static const struct {
+        enum alb_corrupt place;
+        int side;
+    } cases[] = {
+        {ALB_CORRUPT_SOURCE, 0},   {ALB_CORRUPT_READ, 0},  {ALB_CORRUPT_PACKET, 1},
+        {ALB_CORRUPT_MISPLACE, 1}, {ALB_CORRUPT_STALE, 1},
+    };
+    static struct alb_corruption corruption;
+    struct csa_pair *c = *state;
+    uint8_t meant[3000];
+    for (uint32_t i = 0; i < ALB_COUNT(cases); i++) {
+        struct alb_corruption_spec spec = {{0}};
+        uint64_t counts[ALB_CORRUPT_PLACES] = {0};
+        spec.chance[cases[i].place] = 1000000000;
+        alb_corruption_init(&corruption, &spec, i, counts);
+        pair_fill(c->pair);
+        memcpy(meant, c->pair->hosts[0].memory, sizeof(meant));
+        c->engines[cases[i].side]->config.corruption = &corruption;
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, sizeof(meant));
+        pair_settle(c->pair);
+        c->engines[cases[i].side]->config.corruption = NULL;
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+        assert_memory_not_equal(c->pair->hosts[1].memory, meant, sizeof(meant));
+        assert_int_equal(counts[cases[i].place], cases[i].place == ALB_CORRUPT_SOURCE ? 1 : 3);
+        bool is_source_wrong = memcmp(c->pair->hosts[0].memory, meant, sizeof(meant)) != 0;
+        assert_int_equal(is_source_wrong, cases[i].place == ALB_CORRUPT_SOURCE);
+    }
+    for (int side = 0; side < 2; side++)
+        assert_int_equal(csa_pair_drops(c, side, ALB_DROP_BAD_ICRC), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +430,7 @@ int main(void)
         GREETED_TEST(atomic__waits_for_a_transaction_and_is_executed_once),
         cmocka_unit_test(claims__hold_requests_up_and_nothing_else),
         cmocka_unit_test(claims__with_losses),
+        GREETED_TEST(corruption__is_not_noticed_by_what_is_delivered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

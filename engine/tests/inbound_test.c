@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/inbound.h"
 
+#include "base/corruption.h"
 #include "engine/tests/fixture.h"
 
 #include <pthread.h>
@@ -339,6 +340,64 @@ static void inbound_fail__status_of_the_receive(void **state)
     }
 }
 
+// ---- corruption on demand -------------------------------------------------------------------------------------------
+
+static uint64_t struck[ALB_CORRUPT_PLACES];
+
+static void corrupt(struct fixture *f, enum alb_corrupt place)
+{
+    static struct alb_corruption corruption;
+    struct alb_corruption_spec spec = {{0}};
+    spec.chance[place] = 1000000000;
+    memset(struck, 0, sizeof(struck));
+    alb_corruption_init(&corruption, &spec, 3, struck);
+    f->engine->config.corruption = &corruption;
+}
+
+static uint32_t differences(size_t from, size_t past)
+{
+    uint32_t count = 0;
+    for (size_t i = from; i < past; i++)
+        count += memory[i] != 0xcc;
+    return count;
+}
+
+static void place__of_what_is_corrupted(void **state)
+{
+    static const enum alb_corrupt places[] = {ALB_CORRUPT_PACKET, ALB_CORRUPT_MISPLACE, ALB_CORRUPT_STALE};
+    for (size_t i = 0; i < ALB_COUNT(places); i++) {
+        struct alb_qp *qp = start(state);
+        struct alb_region *mr = fixture_region(*state, memory + 1024, 1024);
+        struct alb_target target;
+        uint8_t whole[64];
+        memset(whole, 0xdd, sizeof(whole));
+        qp->attr.access = FIXTURE_ACCESS_ALL;
+        corrupt(*state, places[i]);
+        assert_int_equal(alb_inbound_write(qp, mr->key, (uintptr_t)memory + 1024, 64, &target), ALB_OUTCOME_OK);
+        assert_int_equal(alb_place(qp, &target, 0, whole, 64), ALB_OUTCOME_OK);
+        assert_int_equal(struck[places[i]], 1);
+        assert_memory_not_equal(memory + 1024, whole, 64);
+        assert_int_equal(differences(1024, 2048), places[i] == ALB_CORRUPT_STALE ? 0 : 64);
+        assert_int_equal(differences(0, 1024) + differences(2048, sizeof(memory)), 0); // never beyond the region
+    }
+}
+
+static void place__a_receive_is_never_left(void **state)
+{
+    struct alb_qp *qp = start(state);
+    struct alb_region *mr = fixture_region(*state, memory, sizeof(memory));
+    struct alb_sge sge = {.addr = (uintptr_t)memory + 100, .length = 32, .lkey = mr->key};
+    struct alb_target target;
+    post(qp, 1, &sge, 1);
+    corrupt(*state, ALB_CORRUPT_MISPLACE);
+    assert_int_equal(alb_inbound_send(qp, &target), ALB_OUTCOME_OK);
+    assert_int_equal(alb_place(qp, &target, 0, source, 32), ALB_OUTCOME_OK);
+    assert_memory_equal(memory + 100, source, 32);
+    corrupt(*state, ALB_CORRUPT_PACKET);
+    assert_int_equal(alb_place(qp, &target, 0, source, 32), ALB_OUTCOME_OK);
+    assert_memory_not_equal(memory + 100, source, 32);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +415,8 @@ int main(void)
         FIXTURE_TEST(inbound_complete__tells_what_came),
         FIXTURE_TEST(inbound_complete__invalidates),
         FIXTURE_TEST(inbound_fail__status_of_the_receive),
+        FIXTURE_TEST(place__of_what_is_corrupted),
+        FIXTURE_TEST(place__a_receive_is_never_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

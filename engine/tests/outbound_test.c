@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/outbound.h"
 
+#include "base/corruption.h"
 #include "engine/tests/fixture.h"
 
 static _Alignas(64) uint8_t memory[1024];
@@ -178,6 +179,74 @@ static void outbound_execute__a_window_or_region_that_is_gone(void **state)
     assert_int_equal(alb_outbound_execute(s.qp, wqe), ALB_WC_MW_BIND_ERR);
 }
 
+// ---- corruption on demand -------------------------------------------------------------------------------------------
+
+static void corrupt(struct fixture *f, enum alb_corrupt place)
+{
+    static struct alb_corruption corruption;
+    static uint64_t struck[ALB_CORRUPT_PLACES];
+    struct alb_corruption_spec spec = {{0}};
+    spec.chance[place] = 1000000000;
+    alb_corruption_init(&corruption, &spec, 3, struck);
+    f->engine->config.corruption = &corruption;
+}
+
+static uint32_t differences(const uint8_t *at, uint32_t length)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < length; i++)
+        count += at[i] != 0xcc;
+    return count;
+}
+
+static void outbound_gather__read_wrongly(void **state)
+{
+    struct fixture *f = *state;
+    struct scene s = scene(state, ALB_WR_SEND, 0);
+    uint8_t out[64];
+    corrupt(f, ALB_CORRUPT_READ);
+    assert_true(gather(f, &s, 0, 30, out));
+    assert_int_equal(differences(out, 30), 2); // one in each piece
+    assert_int_equal(differences(memory, sizeof(memory)), 0);
+    s.wqe->flags = ALB_SEND_INLINE;
+    memset(s.wqe->inline_data, 0xcc, 30);
+    assert_true(gather(f, &s, 0, 30, out));
+    assert_int_equal(differences(out, 30), 1);
+    assert_int_equal(differences(s.wqe->inline_data, 30), 0);
+}
+
+static void change_source__of_what_is_carried(void **state)
+{
+    struct fixture *f = *state;
+    struct scene s = scene(state, ALB_WR_RDMA_WRITE, ALB_ACCESS_LOCAL_WRITE);
+    alb_outbound_change_source(s.qp, s.wqe);
+    assert_int_equal(differences(memory, sizeof(memory)), 0); // not asked for
+    corrupt(f, ALB_CORRUPT_SOURCE);
+    alb_outbound_change_source(s.qp, s.wqe);
+    assert_int_equal(differences(memory, sizeof(memory)), 1);
+    assert_int_equal(differences(memory + 100, 10) + differences(memory + 200, 20), 1);
+}
+
+// What may be mapped for reading only, what is no source, and what nobody can reach any more.
+static void change_source__leaves_the_rest(void **state)
+{
+    struct fixture *f = *state;
+    struct scene s = scene(state, ALB_WR_RDMA_WRITE, 0);
+    corrupt(f, ALB_CORRUPT_SOURCE);
+    alb_outbound_change_source(s.qp, s.wqe);
+    s = scene(state, ALB_WR_RDMA_READ, ALB_ACCESS_LOCAL_WRITE);
+    alb_outbound_change_source(s.qp, s.wqe);
+    s = scene(state, ALB_WR_SEND, ALB_ACCESS_LOCAL_WRITE);
+    s.wqe->length = 0;
+    alb_outbound_change_source(s.qp, s.wqe);
+    s.wqe->length = 30;
+    s.wqe->flags = ALB_SEND_INLINE;
+    memset(s.wqe->inline_data, 0xcc, 30);
+    alb_outbound_change_source(s.qp, s.wqe);
+    assert_int_equal(differences(memory, sizeof(memory)), 0);
+    assert_int_equal(differences(s.wqe->inline_data, 30), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +257,9 @@ int main(void)
         FIXTURE_TEST(outbound_gather__a_key_that_went),
         FIXTURE_TEST(outbound_scatter__any_stretch),
         FIXTURE_TEST(outbound_execute__local_operations),
+        FIXTURE_TEST(outbound_gather__read_wrongly),
+        FIXTURE_TEST(change_source__of_what_is_carried),
+        FIXTURE_TEST(change_source__leaves_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
