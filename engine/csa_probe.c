@@ -8,6 +8,7 @@ enum {
     PROBES_IN_PATIENCE = 4, // at least, before a queue pair fails for silence
     ANSWER_PROBES_MAX = 12, // nobody waits for us to fail: whoever wants the answer asks
     PROBES_OF_PATIENCE = 2, // unanswered: then the window is left to others
+    STALE_RTTS = 16,        // that a timer may be ahead, and is not looked at
 };
 
 bool alb_csa_has_given_up_answers(const struct alb_csa *csa)
@@ -44,7 +45,9 @@ static alb_time due_at(const struct alb_stream_out *out)
 void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
 {
     bool is_armed = alb_timer_is_armed(&out->probe_timer.timer);
-    if ((is_armed && alb_stream_out_count(out) > 1) || !is_waiting(out))
+    // One armed while the round-trip time was not known would let the first loss wait very long.
+    bool is_fair = is_armed && out->probe_timer.timer.at <= now + STALE_RTTS * (alb_time)alb_assoc_rtt_ns(out->csa->assoc);
+    if ((is_fair && alb_stream_out_count(out) > 1) || !is_waiting(out))
         return;
     alb_time due = ALB_MAX(due_at(out), now + 1);
     if (!is_armed || out->probe_timer.timer.at > due) // the first one after a rest: it may be from slower times
