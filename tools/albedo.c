@@ -14,6 +14,7 @@ static const struct {
     {"run", command_run, "run a program on an Albedo device"},
     {"info", command_info, "show devices, addresses, limits and versions"},
     {"stat", command_stat, "show the counters of running devices"},
+    {"sim", command_sim, "run a scenario on a simulated cluster"},
 };
 
 static void print_usage(FILE *to)
@@ -67,6 +68,6 @@ int main(int argc, char **argv)
             return commands[i].run(argc - first, argv + first);
         }
     }
-    fprintf(stderr, "albedo: no command \"%s\"; there are run, info and stat\n", name);
+    fprintf(stderr, "albedo: no command \"%s\"; there are run, info, stat and sim\n", name);
     return COMMAND_USAGE;
 }

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "sim": ["base", "wire", "engine"],
     "plugins/verbs": ["base", "wire", "engine", "device"],
     "plugins/rdmacm": ["base", "wire", "engine", "device", "plugins/verbs"],
-    "tools": ["base", "wire", "engine", "device"],
+    "tools": ["base", "wire", "engine", "device", "sim"],
 }
 
 # System headers the protocol may see: types, memory, error numbers (not errno, which the check of symbols would find), and the

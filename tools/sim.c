@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// albedo-sim(1): runs scenarios on a simulated cluster.
+#include "tools/sim.h"
+
+#include "base/text.h"
+#include "tools/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    VARIANTS_MAX = 64,
+    OPTION_SET = 256,
+    OPTION_VARIANT,
+    OPTION_MAX_TIME,
+    OPTION_MAX_EVENTS,
+    OPTION_JSON,
+    OPTION_PLOT,
+    OPTION_HTML,
+    OPTION_KEYS,
+    OPTION_PROGRESS,
+};
+
+static void print_usage(FILE *to)
+{
+    fputs("Usage: albedo sim [OPTIONS] SCENARIO\n"
+          "       albedo sim compare SCENARIO --policies A,B,... [OPTIONS]\n"
+          "Runs a scenario on a simulated cluster whose hosts are the engine of the product.\n\n"
+          "Options:\n"
+          "      --set SECTION.KEY=VALUE  changes a key of the scenario; may be repeated\n"
+          "      --variant NAME           runs this [variant] only\n"
+          "      --max-time DURATION      ends the run at that simulated time\n"
+          "      --max-events N           ends the run after so many events\n"
+          "  -c, --check                  fails if the result is not what the scenario expects\n"
+          "  -q, --quiet                  prints no summary\n"
+          "      --progress               shows progress though stderr is no terminal\n"
+          "      --json FILE              writes every flow, link, switch and host as JSON lines (- : stdout)\n"
+          "      --plot DIRECTORY         makes figures (SVG, by gnuplot)\n"
+          "      --html FILE              makes one page with topology, links over time and tables\n"
+          "      --keys                   lists what a scenario may say, and the metrics\n"
+          "  -h, --help                   show this help\n",
+          to);
+}
+
+static int print_keys(void)
+{
+    alb_scenario_print_keys(stdout);
+    puts("\nMetrics of [expect]; those of flows also as WORKLOAD.METRIC:");
+    for (uint32_t i = 0; i < alb_metric_count; i++)
+        printf("  %-18s %s%s\n", alb_metrics[i].name, alb_metrics[i].is_of_part ? "(flows) " : "", alb_metrics[i].text);
+    return COMMAND_OK;
+}
+
+// ---- what a run leaves behind
+// ------------------------------------------------------------------------------------------
+
+struct outputs {
+    const struct sim_options *options;
+    FILE *json;
+    struct sim_page *page;
+};
+
+static int on_end(void *context, const struct alb_result_of *result)
+{
+    const struct outputs *outputs = context;
+    const struct sim_options *options = outputs->options;
+    int failed = outputs->json ? alb_result_write(outputs->json, result) : 0;
+    if (failed)
+        return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(failed));
+    if (!options->is_quiet) {
+        char title[300];
+        sim_title(result, false, title, sizeof(title));
+        printf("== %s, seed %" PRIu64 ": %s after %.1f s, %.2f million packet-hops/s\n", title,
+               result->run->scenario->seed, alb_result_end_name(result->run->end), result->wall_seconds,
+               result->summary->network.packet_hops / result->wall_seconds / 1e6);
+        alb_summary_print(result->summary, stdout);
+    }
+    int status = options->plot ? sim_plot(options->plot, result) : COMMAND_OK;
+    if (status == COMMAND_OK && outputs->page)
+        status = sim_page_add(outputs->page, result);
+    return status;
+}
+
+static int open_outputs(struct outputs *outputs, const struct sim_file *file)
+{
+    const struct sim_options *options = outputs->options;
+    if (options->json) {
+        outputs->json = strcmp(options->json, "-") == 0 ? stdout : fopen(options->json, "w");
+        if (!outputs->json)
+            return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(errno));
+    }
+    return options->html ? sim_page_open(&outputs->page, options->html, file) : COMMAND_OK;
+}
+
+static int close_outputs(struct outputs *outputs, const struct sim_file *file, const struct sim_outcome *outcomes,
+                         uint32_t count)
+{
+    int status = COMMAND_OK;
+    if (outputs->page)
+        status = sim_page_close(outputs->page, file, outcomes, count);
+    if (outputs->json && outputs->json != stdout && fclose(outputs->json) != 0)
+        status = command_error(COMMAND_FAILED, "sim", "%s: %s", outputs->options->json, strerror(errno));
+    return status;
+}
+
+// ---- all variants
+// ------------------------------------------------------------------------------------------------------
+
+static int run_variants(const struct sim_file *file, const struct sim_options *options, struct outputs *outputs,
+                        struct sim_outcome *outcomes, uint32_t *count)
+{
+    const struct sim_listener listener = {on_end, outputs};
+    int status = COMMAND_OK;
+    for (uint32_t i = 0; i < VARIANTS_MAX && status == COMMAND_OK; i++) {
+        const char *variant = options->variant ? options->variant : alb_scenario_variant(&file->document, i);
+        if (i > 0 && (!variant || options->variant))
+            break;
+        status = sim_run(file, options, variant, &listener, &outcomes[i]);
+        *count += status == COMMAND_OK;
+    }
+    return status;
+}
+
+static bool all_ended(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count)
+{
+    bool may_end_early = alb_document_find(&file->document, "scenario", "", "end") != NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (outcomes[i].end != ALB_RUN_DONE && !may_end_early)
+            return false;
+    return true;
+}
+
+static int run_file(const struct sim_options *options)
+{
+    static struct sim_outcome outcomes[VARIANTS_MAX];
+    struct outputs outputs = {.options = options};
+    struct sim_file file;
+    uint32_t count = 0;
+    int status = sim_file_open(&file, options);
+    if (status != COMMAND_OK)
+        return status;
+    status = open_outputs(&outputs, &file);
+    if (status == COMMAND_OK)
+        status = run_variants(&file, options, &outputs, outcomes, &count);
+    if (status == COMMAND_OK) {
+        bool is_met = sim_check(&file, outcomes, count, options->is_quiet && !options->is_check ? stderr : stdout);
+        if (options->is_check && (!is_met || !all_ended(&file, outcomes, count)))
+            status = COMMAND_FAILED;
+    }
+    int closed = close_outputs(&outputs, &file, outcomes, count);
+    for (uint32_t i = 0; i < count; i++)
+        alb_summary_fini(&outcomes[i].summary);
+    sim_file_close(&file);
+    return status == COMMAND_OK ? closed : status;
+}
+
+// ---- options
+// -----------------------------------------------------------------------------------------------------------
+
+static const struct option long_options[] = {
+    {"set", required_argument, NULL, OPTION_SET},
+    {"variant", required_argument, NULL, OPTION_VARIANT},
+    {"max-time", required_argument, NULL, OPTION_MAX_TIME},
+    {"max-events", required_argument, NULL, OPTION_MAX_EVENTS},
+    {"check", no_argument, NULL, 'c'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"progress", no_argument, NULL, OPTION_PROGRESS},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"plot", required_argument, NULL, OPTION_PLOT},
+    {"html", required_argument, NULL, OPTION_HTML},
+    {"keys", no_argument, NULL, OPTION_KEYS},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static bool take_limit(int option, const char *text, struct sim_options *options)
+{
+    char error[ALB_TEXT_ERROR_MAX];
+    alb_time span;
+    bool is_good = option == OPTION_MAX_EVENTS
+                       ? alb_text_parse_u64(text, 1, UINT64_MAX, &options->events_max, error, sizeof(error))
+                       : alb_text_parse_duration(text, &span, error, sizeof(error));
+    if (!is_good)
+        return command_error(false, "sim", "--max-%s: %s", option == OPTION_MAX_EVENTS ? "events" : "time", error);
+    if (option == OPTION_MAX_TIME)
+        options->until = alb_sim_from_ns(span);
+    return true;
+}
+
+// -1: go on; else the status to end with.
+static int take_option(int option, struct sim_options *options)
+{
+    switch (option) {
+    case OPTION_SET:
+        if (options->setting_count == SIM_SETTINGS_MAX)
+            return command_error(COMMAND_USAGE, "sim", "--set: %d at most", SIM_SETTINGS_MAX);
+        options->settings[options->setting_count++] = optarg;
+        return -1;
+    case OPTION_VARIANT:
+        options->variant = optarg;
+        return -1;
+    case OPTION_MAX_TIME:
+    case OPTION_MAX_EVENTS:
+        return take_limit(option, optarg, options) ? -1 : COMMAND_USAGE;
+    case 'c':
+        options->is_check = true;
+        return -1;
+    case 'q':
+        options->is_quiet = true;
+        return -1;
+    case OPTION_PROGRESS:
+        options->has_progress = true;
+        return -1;
+    case OPTION_JSON:
+        options->json = optarg;
+        return -1;
+    case OPTION_PLOT:
+        options->plot = optarg;
+        return -1;
+    case OPTION_HTML:
+        options->html = optarg;
+        return -1;
+    case OPTION_KEYS:
+        return print_keys();
+    case 'h':
+        print_usage(stdout);
+        return COMMAND_OK;
+    default:
+        fputs("Try `albedo sim --help`.\n", stderr);
+        return COMMAND_USAGE;
+    }
+}
+
+int command_sim(int argc, char **argv)
+{
+    struct sim_options options = {
+        .until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .has_progress = isatty(STDERR_FILENO)};
+    if (argc > 1 && strcmp(argv[1], "compare") == 0)
+        return sim_compare(argc - 1, argv + 1);
+    for (int option; (option = getopt_long(argc, argv, "cqh", long_options, NULL)) != -1;) {
+        int status = take_option(option, &options);
+        if (status >= 0)
+            return status;
+    }
+    if (optind + 1 != argc) {
+        print_usage(stderr);
+        return COMMAND_USAGE;
+    }
+    options.file = argv[optind];
+    return run_file(&options);
+}

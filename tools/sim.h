@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Parts of `albedo sim`.
+#pragma once
+
+#include "sim/expect.h"
+#include "sim/result.h"
+#include "sim/scenario.h"
+
+enum {
+    SIM_SETTINGS_MAX = 64,
+};
+
+struct sim_options {
+    const char *file;
+    const char *settings[SIM_SETTINGS_MAX]; // section.key=value
+    uint32_t setting_count;
+    const char *variant; // NULL: each that there is
+    const char *json, *plot, *html;
+    bool is_check, is_quiet, has_progress;
+    alb_sim_time until;
+    uint64_t events_max;
+};
+
+// A scenario file with its settings, and where it is.
+struct sim_file {
+    char *text;
+    char directory[4096];
+    const char *name; // without its directory
+    struct alb_document document;
+};
+
+// What a variant came to.
+struct sim_outcome {
+    const char *variant; // NULL: the scenario as it stands
+    struct alb_summary summary;
+    enum alb_run_end end;
+    uint64_t seed;
+};
+
+// COMMAND_OK, or a status after a line on stderr.
+int sim_file_open(struct sim_file *file, const struct sim_options *options);
+void sim_file_close(struct sim_file *file);
+
+// Called when a run has ended, while it is still there.
+struct sim_listener {
+    int (*on_end)(void *context, const struct alb_result_of *result);
+    void *context;
+};
+
+// Runs one variant. COMMAND_OK if it ended, done or not.
+int sim_run(const struct sim_file *file, const struct sim_options *options, const char *variant,
+            const struct sim_listener *listener, struct sim_outcome *outcome);
+
+// Prints each expectation and whether it was met. True: all were.
+bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to);
+
+// The subcommand; argv[0] is its name.
+int sim_compare(int argc, char **argv);
+
+// Figures in a directory, made by gnuplot: NAME-fct.svg, NAME-slowdown.svg, NAME-links.svg.
+int sim_plot(const char *directory, const struct alb_result_of *result);
+
+// One page with all variants.
+struct sim_page;
+int sim_page_open(struct sim_page **page, const char *path, const struct sim_file *file);
+int sim_page_add(struct sim_page *page, const struct alb_result_of *result);
+int sim_page_close(struct sim_page *page, const struct sim_file *file, const struct sim_outcome *outcomes,
+                   uint32_t count);
+
+// "name" or "name (variant)" for titles; "name" or "name-variant" for files.
+void sim_title(const struct alb_result_of *result, bool is_file, char *text, size_t size);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether runs came to what their scenario expects.
+#include "tools/sim.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct sim_outcome *find(const struct sim_outcome *outcomes, uint32_t count, const char *variant)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (outcomes[i].variant && strcmp(outcomes[i].variant, variant) == 0)
+            return &outcomes[i];
+    return NULL;
+}
+
+static bool value_of(const struct alb_expectation_of *expectation, const struct sim_outcome *outcome, double *value)
+{
+    return alb_metric_value(&outcome->summary, expectation->metric, expectation->part[0] ? expectation->part : NULL,
+                            value);
+}
+
+static char *format_bound(enum alb_metric_unit unit, double value, char text[ALB_METRIC_TEXT_MAX])
+{
+    return isinf(value) ? strcpy(text, "any") : alb_metric_format(unit, value, text);
+}
+
+static bool judge(const struct alb_expectation_of *expectation, const char *name, enum alb_metric_unit unit,
+                  double value, FILE *to)
+{
+    char text[ALB_METRIC_TEXT_MAX], low[ALB_METRIC_TEXT_MAX], high[ALB_METRIC_TEXT_MAX];
+    bool is_met = value >= expectation->low && value <= expectation->high;
+    fprintf(to, "%s %s%s%s = %s, expected %s .. %s\n", is_met ? "ok  " : "FAIL", name, name[0] ? ": " : "",
+            expectation->where->key, alb_metric_format(unit, value, text), format_bound(unit, expectation->low, low),
+            format_bound(unit, expectation->high, high));
+    return is_met;
+}
+
+// Of each variant, or of the one that it names, or of two.
+static bool check(const struct alb_expectation_of *expectation, const struct sim_outcome *outcomes, uint32_t count,
+                  FILE *to)
+{
+    double value, by;
+    if (expectation->by[0]) {
+        const struct sim_outcome *over = find(outcomes, count, expectation->variant);
+        const struct sim_outcome *under = find(outcomes, count, expectation->by);
+        if (!over || !under)
+            return true; // not run
+        bool is_good = value_of(expectation, over, &value) && value_of(expectation, under, &by) && by != 0;
+        return judge(expectation, "", ALB_METRIC_NUMBER, is_good ? value / by : NAN, to);
+    }
+    bool all_met = true;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_named = expectation->variant[0];
+        if (is_named && !(outcomes[i].variant && strcmp(outcomes[i].variant, expectation->variant) == 0))
+            continue;
+        bool is_good = value_of(expectation, &outcomes[i], &value);
+        all_met &= judge(expectation, is_named || !outcomes[i].variant ? "" : outcomes[i].variant,
+                         expectation->metric->unit, is_good ? value : NAN, to);
+    }
+    return all_met;
+}
+
+bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to)
+{
+    bool all_met = true;
+    for (uint32_t i = 0; i < file->document.count; i++) {
+        const struct alb_document_entry *entry = &file->document.entries[i];
+        struct alb_complaint complaint = {0};
+        struct alb_expectation_of expectation;
+        if (strcmp(entry->section, "expect") == 0 && entry->key[0] && alb_expect_parse(&expectation, entry, &complaint))
+            all_met &= check(&expectation, outcomes, count, to);
+    }
+    return all_met;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Figures of a run: flow completion times as a distribution, slowdown by size, load of links over time. gnuplot draws.
+#include "tools/command.h"
+#include "tools/sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    TITLE_MAX = 300,
+    PATH_BYTES = 4500,
+    CURVE_POINTS = 1000,
+};
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+// A text in gnuplot's single quotes.
+static void quote(FILE *to, const char *text)
+{
+    fputc('\'', to);
+    for (; *text; text++)
+        fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, to);
+    fputc('\'', to);
+}
+
+static void begin_figure(FILE *to, const char *directory, const struct alb_result_of *result, const char *name,
+                         const char *title)
+{
+    char run[TITLE_MAX], path[PATH_BYTES];
+    sim_title(result, true, run, sizeof(run));
+    snprintf(path, sizeof(path), "%s/%s-%s.svg", directory, run, name);
+    fputs("reset\nset terminal svg size 900,600 dynamic noenhanced background '#ffffff'\nset output ", to);
+    quote(to, path);
+    sim_title(result, false, run, sizeof(run));
+    snprintf(path, sizeof(path), "%s: %s", run, title);
+    fputs("\nset title ", to);
+    quote(to, path);
+    fputs("\nset grid\n", to);
+}
+
+// ---- figures
+// -----------------------------------------------------------------------------------------------------------
+
+static void plot_times(FILE *to, const char *directory, const struct alb_result_of *result)
+{
+    const struct alb_run *run = result->run;
+    double *times = malloc((run->schedule.task_count + 1u) * sizeof(*times));
+    uint32_t count = 0;
+    alb_assert(times);
+    for (uint32_t i = 0; i < run->schedule.task_count; i++)
+        if (run->schedule.tasks[i].kind == ALB_TASK_SEND && run->times[i].done != ALB_SIM_NEVER &&
+            !alb_run_task_failed(run, i))
+            times[count++] = (double)(run->times[i].done - run->times[i].begun) / 1e6;
+    qsort(times, count, sizeof(*times), compare);
+    begin_figure(to, directory, result, "fct", "flow completion time");
+    fputs("set logscale x\nset xlabel 'us'\nset ylabel 'part of flows'\nset yrange [0:1]\n"
+          "plot '-' using 1:2 with steps lw 2 notitle\n",
+          to);
+    for (uint32_t i = 0; i < CURVE_POINTS && count; i++) {
+        uint32_t at = (uint32_t)((uint64_t)i * (count - 1) / (CURVE_POINTS - 1));
+        fprintf(to, "%.6g %.6g\n", ALB_MAX(times[at], 1e-6), (double)(at + 1) / count);
+    }
+    fputs(count ? "e\n" : "1 0\ne\n", to);
+    free(times);
+}
+
+static void plot_slowdown(FILE *to, const char *directory, const struct alb_result_of *result)
+{
+    const struct alb_summary *summary = result->summary;
+    begin_figure(to, directory, result, "slowdown", "slowdown by size, against an idle network");
+    fputs("set logscale x 2\nset logscale y\nset xlabel 'flows of up to so many bytes'\nset ylabel 'slowdown'\n"
+          "set key left top\n"
+          "plot '-' using 1:2 with linespoints lw 2 title 'P50', '-' using 1:2 with linespoints lw 2 title 'P99', "
+          "'-' using 1:2 with linespoints lw 2 title 'P99.9'\n",
+          to);
+    for (uint32_t curve = 0; curve < 3; curve++) {
+        for (uint32_t i = 0; i < summary->bin_count; i++) {
+            const struct alb_summary_bin *bin = &summary->bins[i];
+            const double values[] = {bin->slowdown.p50, bin->slowdown.p99, bin->slowdown.p999};
+            double bytes = bin->bytes_max == UINT64_MAX ? 67108864 : (double)bin->bytes_max;
+            fprintf(to, "%.0f %.6g\n", bytes, values[curve]);
+        }
+        fputs(summary->bin_count ? "e\n" : "1 1\ne\n", to);
+    }
+}
+
+// Links from those of hosts to those of cores, from bottom to top.
+static void plot_links(FILE *to, const char *directory, const struct alb_result_of *result)
+{
+    const struct alb_run *run = result->run;
+    const struct alb_heat *heat = &run->heat;
+    uint32_t row = 0;
+    begin_figure(to, directory, result, "links", "load of links, tier by tier");
+    fprintf(to,
+            "unset grid\nset xlabel 'us'\nset ylabel 'link'\nset cblabel 'part of its rate'\nset cbrange [0:1]\n"
+            "set palette defined (0 '#f7fbff', 0.5 '#6baed6', 0.8 '#fd8d3c', 1 '#a50f15')\nset autoscale fix\n"
+            "plot '-' using ($1*%.9g):2:3 with image notitle\n",
+            (double)heat->interval / 1e6);
+    for (uint32_t tier = 0; tier < run->topology.tier_count; tier++) {
+        for (uint32_t link = 0; link < heat->links; link++) {
+            const struct alb_topology_cable *cable = &run->topology.cables[link / 2];
+            if (cable->tier != tier)
+                continue;
+            for (uint32_t c = 0; c < heat->columns; c++) {
+                double bits = (double)heat->bytes[(size_t)c * heat->links + link] * 8;
+                fprintf(to, "%" PRIu32 " %" PRIu32 " %.4g\n", c, row,
+                        bits / ((double)heat->interval / 1e12 * (double)cable->bits_per_s));
+            }
+            row++;
+        }
+    }
+    fputs("e\n", to);
+}
+
+int sim_plot(const char *directory, const struct alb_result_of *result)
+{
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return command_error(COMMAND_FAILED, "sim", "%s: %s", directory, strerror(errno));
+    FILE *gnuplot = popen("gnuplot", "w");
+    if (!gnuplot)
+        return command_error(COMMAND_FAILED, "sim", "gnuplot: %s", strerror(errno));
+    plot_times(gnuplot, directory, result);
+    plot_slowdown(gnuplot, directory, result);
+    plot_links(gnuplot, directory, result);
+    int status = pclose(gnuplot);
+    if (status != 0)
+        return command_error(COMMAND_FAILED, "sim", "gnuplot failed%s",
+                             status == 127 << 8 ? ": it is not installed" : "");
+    return COMMAND_OK;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One run of `albedo sim`: the scenario file, the progress line, the end.
+#include "tools/command.h"
+#include "tools/sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    PROGRESS_EVENTS = 50000,
+    FILE_BYTES_MAX = 1 << 24,
+};
+
+// ---- the file
+// ----------------------------------------------------------------------------------------------------------
+
+static char *read_all(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return NULL;
+    char *text = malloc(FILE_BYTES_MAX);
+    *length = text ? fread(text, 1, FILE_BYTES_MAX, file) : 0;
+    int failed = ferror(file) ? errno : *length == FILE_BYTES_MAX ? EFBIG : 0;
+    fclose(file);
+    if (text && !failed)
+        return text;
+    free(text);
+    errno = failed ? failed : ENOMEM;
+    return NULL;
+}
+
+int sim_file_open(struct sim_file *file, const struct sim_options *options)
+{
+    struct alb_complaint complaint = {0};
+    size_t length;
+    const char *slash = strrchr(options->file, '/');
+    *file = (struct sim_file){.name = slash ? slash + 1 : options->file};
+    snprintf(file->directory, sizeof(file->directory), "%.*s", slash ? (int)(slash - options->file) : 1,
+             slash ? options->file : ".");
+    file->text = read_all(options->file, &length);
+    if (!file->text)
+        return command_error(COMMAND_FAILED, "sim", "%s: %s", options->file, strerror(errno));
+    bool is_good = alb_document_parse(&file->document, options->file, file->text, length, &complaint);
+    for (uint32_t i = 0; i < options->setting_count && is_good; i++)
+        is_good = alb_document_set(&file->document, options->settings[i], &complaint);
+    is_good = is_good && alb_expect_check(&file->document, &complaint);
+    if (is_good)
+        return COMMAND_OK;
+    sim_file_close(file);
+    return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+}
+
+void sim_file_close(struct sim_file *file)
+{
+    alb_document_fini(&file->document);
+    free(file->text);
+}
+
+void sim_title(const struct alb_result_of *result, bool is_file, char *text, size_t size)
+{
+    if (!result->variant)
+        snprintf(text, size, "%s", result->scenario);
+    else
+        snprintf(text, size, is_file ? "%s-%s" : "%s (%s)", result->scenario, result->variant);
+}
+
+// ---- progress
+// ----------------------------------------------------------------------------------------------------------
+
+struct watch {
+    double begun, shown;
+    uint64_t shown_events;
+};
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void show(void *context, const struct alb_run_progress *progress)
+{
+    struct watch *watch = context;
+    double now = seconds(), span = now - watch->shown;
+    if (span < 0.5)
+        return;
+    double part = progress->bytes ? (double)progress->bytes_done / (double)progress->bytes
+                                  : (double)progress->tasks_done / (double)ALB_MAX(progress->tasks, (uint64_t)1);
+    char at[ALB_METRIC_TEXT_MAX], left[ALB_METRIC_TEXT_MAX] = "?";
+    if (part > 0)
+        alb_metric_format(ALB_METRIC_NS, (now - watch->begun) * (1 - part) / part * 1e9, left);
+    fprintf(stderr, "\r%s simulated, %.2f million events/s, %.1f %% done, %s left   ",
+            alb_metric_format(ALB_METRIC_NS, (double)progress->now / 1000, at),
+            (double)(progress->events - watch->shown_events) / span / 1e6, part * 100, left);
+    fflush(stderr);
+    watch->shown = now;
+    watch->shown_events = progress->events;
+}
+
+static void wipe(void)
+{
+    fprintf(stderr, "\r%80s\r", "");
+}
+
+// ---- a run
+// -------------------------------------------------------------------------------------------------------------
+
+static void describe_end(const struct alb_run *run)
+{
+    uint32_t open = alb_run_first_open(run);
+    if (run->end == ALB_RUN_DONE || open == ALB_TASK_NONE)
+        return;
+    static const char *const whys[] = {"", "nothing happens any more", "its time has come", "so many events have been"};
+    const struct alb_task *task = &run->schedule.tasks[open];
+    fprintf(stderr,
+            "albedo sim: the run ended since %s, with %" PRIu64 " of %" PRIu32
+            " tasks open or failed; the first: host %" PRIu32 ", %s",
+            whys[run->end], run->schedule.task_count - run->tasks_done + run->tasks_failed, run->schedule.task_count,
+            task->rank, run->schedule.works[task->work].name);
+    fprintf(stderr, task->line ? ", line %" PRIu32 " of its trace\n" : "\n", task->line);
+}
+
+static int run_scenario(const struct sim_file *file, const struct sim_options *options, struct alb_scenario *scenario,
+                        const struct sim_listener *listener, struct sim_outcome *outcome)
+{
+    static struct alb_run run;
+    struct alb_complaint complaint = {0};
+    struct watch watch = {.begun = seconds()};
+    watch.shown = watch.begun;
+    if (!alb_run_init(&run, scenario, &complaint))
+        return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+    const struct alb_run_options run_options = {
+        .until = options->until,
+        .events_max = options->events_max,
+        .has_heat = options->json || options->plot || options->html,
+        .progress_events = PROGRESS_EVENTS,
+        .on_progress = options->has_progress ? show : NULL,
+        .context = &watch,
+    };
+    outcome->end = alb_run_go(&run, &run_options);
+    if (options->has_progress)
+        wipe();
+    outcome->seed = scenario->seed;
+    alb_summary_make(&outcome->summary, &run);
+    const struct alb_result_of result = {.scenario = file->name,
+                                         .variant = outcome->variant,
+                                         .run = &run,
+                                         .summary = &outcome->summary,
+                                         .wall_seconds = seconds() - watch.begun};
+    if (!options->is_quiet)
+        describe_end(&run);
+    int status = listener ? listener->on_end(listener->context, &result) : COMMAND_OK;
+    alb_run_fini(&run);
+    return status;
+}
+
+int sim_run(const struct sim_file *file, const struct sim_options *options, const char *variant,
+            const struct sim_listener *listener, struct sim_outcome *outcome)
+{
+    static struct alb_scenario scenario;
+    struct alb_complaint complaint = {0};
+    *outcome = (struct sim_outcome){.variant = variant};
+    if (!alb_scenario_read(&scenario, &file->document, variant, file->directory, &complaint))
+        return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+    int status = run_scenario(file, options, &scenario, listener, outcome);
+    alb_scenario_fini(&scenario);
+    return status;
+}
