@@ -80,7 +80,8 @@ static enum alb_txn_reason begin_part(struct alb_qp *qp, struct alb_txn_in *txn,
     txn->bytes += segment->total_bytes;
     if (txn->reason != ALB_TXN_OK)
         return txn->reason;
-    if (txn->bytes >= qp->engine->config.txn_staging_bytes)
+    uint32_t staging_bytes = qp->engine->config.txn_staging_bytes; // blocks of it are powers of two
+    if (sizeof(struct alb_txn_range) + segment->total_bytes > staging_bytes / 2 || txn->bytes >= staging_bytes)
         return ALB_TXN_TOO_LARGE;
     struct alb_txn_range *range = alb_txn_range_create(txn, segment->total_bytes);
     if (!range)

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The target's side of the decision: leases, questions, regions that go, notifications, and what it says of what it
+// does not know.
+#include "engine/tests/reflect_pair.h"
+
+static uint64_t hold(struct csa_pair *c, uint64_t wr_id, uint64_t lease_ns)
+{
+    struct reflect_made made;
+    reflect_pair_make(c, &made, wr_id, 0, 64);
+    made.wr.hold = true;
+    made.wr.lease_ns = lease_ns;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    return number;
+}
+
+static void lease__ends_what_is_not_decided(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, 10 * ALB_NS_PER_MS);
+    pair_pass(c->pair, 9 * ALB_NS_PER_MS);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
+    pair_pass(c->pair, 2 * ALB_NS_PER_MS);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_ABORTED);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_expired), 1);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_LEASE);
+}
+
+static void lease__commit_that_comes_after_it_is_answered_aborted(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, 10 * ALB_NS_PER_MS);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN);
+    struct alb_txn_in *txn = reflect_pair_record(c, number);
+    alb_txn_in_abort(txn, ALB_TXN_LEASE, c->pair->now);
+    pair_send(c->pair, 1);
+    while (pair_count(c->pair, 1))
+        pair_lose(c->pair, 1);
+    pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_LEASE);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void lease__no_longer_than_the_target_allows(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, 1000 * ALB_NS_PER_S);
+    assert_int_equal(reflect_pair_record(c, number)->lease_ns, c->engines[1]->config.txn_lease_ns_max);
+}
+
+static void commit__twice_is_once(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, 0);
+    const struct alb_csa_txn command = {.command = ALB_CSA_TXN_COMMIT,
+                                        .id = {c->csa[0]->reflect_out->initiator, number}};
+    alb_reflect_in_command(c->csa[1], &command, c->pair->now);
+    assert_true(reflect_pair_is_exposed(c, 0, 64));
+    c->pair->hosts[1].memory[0] ^= 0xff; // its program goes on
+    alb_reflect_in_command(c->csa[1], &command, c->pair->now);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+    const struct alb_csa_txn abort = {.command = ALB_CSA_TXN_ABORT, .id = command.id};
+    alb_reflect_in_command(c->csa[1], &abort, c->pair->now);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_COMMITTED);
+}
+
+static void region__deregistered_ends_what_is_bound(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mr;
+    struct pair_host *host = &c->pair->hosts[1];
+    assert_int_equal(alb_mr_create(host->pd, host->memory, 4096, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.writes[0].rkey = alb_region_key(mr);
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_REGION_GONE);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+}
+
+static void region__deregistered_while_parts_come(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mr;
+    struct pair_host *host = &c->pair->hosts[1];
+    for (uint32_t in_place = 0; in_place < 2; in_place++) {
+        assert_int_equal(alb_mr_create(host->pd, host->memory, 8192, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
+        reflect_pair_make(c, &made, 1, 0, 5000);
+        made.writes[0].rkey = alb_region_key(mr);
+        made.wr.in_place = in_place;
+        reflect_pair_post(c, &made);
+        pair_send(c->pair, 0);
+        pair_deliver(c->pair, 0);
+        assert_int_equal(alb_mr_destroy(mr), 0);
+        pair_settle(c->pair);
+        reflect_pair_expect(c, 1, in_place ? ALB_TXN_REGION_GONE : ALB_TXN_ACCESS);
+        assert_false(reflect_pair_is_exposed(c, 0, 64));
+    }
+}
+
+// ---- notifications --------------------------------------------------------------------------------------------------
+
+static void notify__completes_a_receive_when_it_is_exposed(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 5, 0, 0), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.notify = true;
+    made.wr.imm_data = 0x01020304;
+    reflect_pair_post(c, &made);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN);
+    assert_false(pair_poll(c->pair, 1, &wc));
+    pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.wr_id, 5);
+    assert_int_equal(wc.opcode, ALB_WC_RECV_RDMA_WITH_IMM);
+    assert_int_equal(wc.byte_len, 64);
+    assert_int_equal(wc.imm_data, 0x01020304);
+    assert_int_equal(wc.flags, ALB_WC_WITH_IMM);
+}
+
+static void notify__waits_for_a_receive(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    for (uint32_t i = 0; i < 3; i++) {
+        reflect_pair_make(c, &made, i, 0, 64);
+        made.wr.notify = true;
+        made.wr.imm_data = i;
+        reflect_pair_post(c, &made);
+        pair_settle(c->pair);
+        reflect_pair_expect(c, i, ALB_TXN_OK); // which does not wait
+    }
+    assert_false(pair_poll(c->pair, 1, &wc));
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(pair_receive(c->pair, c->qps[1], i, 0, 0), 0);
+    pair_pass(c->pair, 2 * ALB_NS_PER_MS);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(pair_poll(c->pair, 1, &wc));
+        assert_int_equal(wc.imm_data, i);
+    }
+}
+
+static void notify__does_not_take_the_receive_of_a_message_that_comes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    (void)number;
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 65536, 5000), 0);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 0, 0), 0);
+    reflect_pair_make(c, &made, 2, 1000, 64);
+    made.wr.notify = true;
+    reflect_pair_post(c, &made);
+    csa_pair_ask(c, ALB_WR_SEND, 3, ALB_SEND_SIGNALED, 5000);
+    pair_settle(c->pair);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    bool is_send_first = wc.opcode == ALB_WC_RECV;
+    assert_int_equal(wc.wr_id, 1);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.opcode, is_send_first ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV);
+}
+
+static void notify__more_than_there_is_room_for(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    for (uint32_t i = 0; i <= ALB_REFLECT_NOTICES; i++) {
+        reflect_pair_make(c, &made, i, 0, 8);
+        made.wr.notify = true;
+        reflect_pair_post(c, &made);
+        pair_settle(c->pair);
+        reflect_pair_expect(c, i, i < ALB_REFLECT_NOTICES ? ALB_TXN_OK : ALB_TXN_BUSY);
+    }
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 0), 0);
+    pair_pass(c->pair, 2 * ALB_NS_PER_MS);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    reflect_pair_make(c, &made, 99, 0, 8);
+    made.wr.notify = true;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 99, ALB_TXN_OK);
+}
+
+// ---- questions ------------------------------------------------------------------------------------------------------
+
+// Another queue pair of the same two hosts asks about a transaction.
+static void ask(struct csa_pair *c, struct alb_qp *qps[2], const struct alb_txn_token *token,
+                enum alb_txn_decision decision, uint64_t wr_id)
+{
+    assert_int_equal(alb_qp_txn_reconcile_stage(qps[0], wr_id, ALB_SEND_SIGNALED, token, decision), 0);
+    alb_qp_send_commit(qps[0]);
+    alb_engine_bell_ring(qps[0]);
+    pair_settle(c->pair);
+}
+
+static void successor(struct csa_pair *c, struct alb_qp *qps[2])
+{
+    pair_connect(c->pair, ALB_QPT_RC, qps, NULL);
+    assert_int_equal(alb_qp_txn_enable(qps[0], 4), 0);
+}
+
+static struct alb_txn_token token_of(struct csa_pair *c, uint64_t number)
+{
+    struct alb_txn_status status;
+    assert_int_equal(alb_qp_txn_query(c->qps[0], number, &status), 0);
+    return status.token;
+}
+
+static void fail_side(struct csa_pair *c, int side)
+{
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    struct alb_wc wc;
+    assert_int_equal(alb_qp_modify(c->qps[side], &attr, ALB_QP_STATE, c->pair->now), 0);
+    while (pair_poll(c->pair, side, &wc))
+        ;
+}
+
+static void reconcile__bound_one_is_decided_by_another_queue_pair(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    assert_true(token.keeper == c->engines[1]->reflect->keeper);
+    fail_side(c, 0);
+    fail_side(c, 1);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
+    successor(c, qps);
+    ask(c, qps, &token, ALB_TXN_COMMIT, 9);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 9);
+    assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void reconcile__what_was_committed_stays_so(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    fail_side(c, 0);
+    fail_side(c, 1);
+    successor(c, qps);
+    ask(c, qps, &token, ALB_TXN_ABORT, 9);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_SUCCESS);
+}
+
+static void reconcile__bound_one_that_nobody_decides_ends_with_its_lease(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 50 * ALB_NS_PER_MS);
+    struct alb_txn_token token = token_of(c, number);
+    fail_side(c, 0);
+    fail_side(c, 1);
+    successor(c, qps);
+    ask(c, qps, &token, ALB_TXN_ASK, 9);
+    assert_false(pair_poll(c->pair, 0, &wc));
+    for (uint32_t i = 0; i < 120; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.vendor_err, ALB_TXN_LEASE);
+    assert_int_equal(wc.status, ALB_WC_REM_ABORT_ERR);
+}
+
+static void reconcile__what_the_initiator_had_passed_is_not_known(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    struct reflect_made made;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    for (uint32_t i = 0; i < 2; i++) { // L moves on, and says so
+        reflect_pair_make(c, &made, 2, 1000, 8);
+        reflect_pair_post(c, &made);
+        pair_settle(c->pair);
+    }
+    assert_null(reflect_pair_record(c, number));
+    fail_side(c, 0);
+    successor(c, qps);
+    ask(c, qps, &token, ALB_TXN_ASK, 9);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_RESP_TIMEOUT_ERR); // never "aborted": it was not
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+}
+
+static void reconcile__never_proposed_to_this_keeper_is_aborted(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    token.id.number = number + 5;
+    successor(c, qps);
+    ask(c, qps, &token, ALB_TXN_ASK, 9);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_REM_ABORT_ERR);
+    token.keeper++;
+    ask(c, qps, &token, ALB_TXN_ASK, 10);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+    token.keeper--;
+    token.id.initiator++;
+    ask(c, qps, &token, ALB_TXN_ASK, 11);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFLECT_PAIR_TEST(lease__ends_what_is_not_decided),
+        REFLECT_PAIR_TEST(lease__commit_that_comes_after_it_is_answered_aborted),
+        REFLECT_PAIR_TEST(lease__no_longer_than_the_target_allows),
+        REFLECT_PAIR_TEST(commit__twice_is_once),
+        REFLECT_PAIR_TEST(region__deregistered_ends_what_is_bound),
+        REFLECT_PAIR_TEST(region__deregistered_while_parts_come),
+        REFLECT_PAIR_TEST(notify__completes_a_receive_when_it_is_exposed),
+        REFLECT_PAIR_TEST(notify__waits_for_a_receive),
+        REFLECT_PAIR_TEST(notify__does_not_take_the_receive_of_a_message_that_comes),
+        REFLECT_PAIR_TEST(notify__more_than_there_is_room_for),
+        REFLECT_PAIR_TEST(reconcile__bound_one_is_decided_by_another_queue_pair),
+        REFLECT_PAIR_TEST(reconcile__what_was_committed_stays_so),
+        REFLECT_PAIR_TEST(reconcile__bound_one_that_nobody_decides_ends_with_its_lease),
+        REFLECT_PAIR_TEST(reconcile__what_the_initiator_had_passed_is_not_known),
+        REFLECT_PAIR_TEST(reconcile__never_proposed_to_this_keeper_is_aborted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

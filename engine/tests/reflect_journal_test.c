@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Durable regions: nothing is said before it is written, and what a restart finds is taken up.
+#include "engine/tests/reflect_pair.h"
+
+#define KEEPER 0x1234
+
+static int store; // of whom, the engine does not ask
+
+static int durable_setup(void **state)
+{
+    reflect_pair_setup(state);
+    struct csa_pair *c = *state;
+    return alb_mr_set_store(c->pair->hosts[1].mr, &store, KEEPER);
+}
+#define DURABLE_TEST(test) cmocka_unit_test_setup_teardown(test, durable_setup, csa_pair_teardown)
+
+static struct alb_journal_request take(struct csa_pair *c, enum alb_journal_kind kind)
+{
+    struct alb_journal_request request;
+    assert_true(alb_engine_journal(c->engines[1], &request));
+    assert_int_equal(request.kind, kind);
+    assert_ptr_equal(request.store, &store);
+    return request;
+}
+
+static void written(struct csa_pair *c, const struct alb_journal_request *request, int error)
+{
+    alb_engine_journaled(c->engines[1], &request->id, request->kind, error, c->pair->now);
+    pair_settle(c->pair);
+}
+
+static uint64_t begin(struct csa_pair *c, bool hold)
+{
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.hold = hold;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    return number;
+}
+
+static void prepare__is_written_before_it_is_said(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_event event;
+    uint64_t number = begin(c, false);
+    assert_true(pair_event(c->pair, 1, ALB_EVENT_JOURNAL, &event));
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_TENTATIVE);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    assert_int_equal(request.part_count, 1);
+    assert_ptr_equal(request.parts[0].region, c->pair->hosts[1].mr);
+    assert_int_equal(request.parts[0].offset, 0);
+    assert_memory_equal(request.parts[0].bytes, c->pair->hosts[0].memory, 64);
+    written(c, &request, 0);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_REFLECTING);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+    request = take(c, ALB_JOURNAL_COMMIT);
+    written(c, &request, 0);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 64));
+    assert_int_equal(reflect_pair_record(c, number)->keeper, KEEPER);
+}
+
+static void abort__is_written_before_it_is_said(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = begin(c, true);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, 0);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), 0);
+    pair_settle(c->pair);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTING);
+    request = take(c, ALB_JOURNAL_ABORT);
+    written(c, &request, 0);
+    reflect_pair_expect(c, 1, ALB_TXN_WITHDRAWN);
+}
+
+static void abort__while_it_is_prepared(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = begin(c, false);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), 0);
+    pair_settle(c->pair);
+    written(c, &request, 0);
+    request = take(c, ALB_JOURNAL_ABORT);
+    written(c, &request, 0);
+    reflect_pair_expect(c, 1, ALB_TXN_WITHDRAWN);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void error__at_prepare_aborts(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = begin(c, false);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, ENOSPC);
+    reflect_pair_expect(c, 1, ALB_TXN_JOURNAL);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_UNKNOWN); // the disk may have it all the same
+}
+
+static void error__at_commit_leaves_doubt(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = begin(c, false);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, 0);
+    request = take(c, ALB_JOURNAL_COMMIT);
+    written(c, &request, EIO);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_UNKNOWN);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+    assert_true(alb_region_is_claimed(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), 64));
+    reflect_pair_expect(c, 1, ALB_TXN_LOST);
+}
+
+static void unsupported__in_place(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.in_place = true;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_UNSUPPORTED);
+}
+
+static void unsupported__durable_and_volatile(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mr;
+    struct pair_host *host = &c->pair->hosts[1];
+    assert_int_equal(alb_mr_create(host->pd, host->memory, 4096, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        reflect_pair_make(c, &made, 1, 0, 64);
+        reflect_pair_add(c, &made, 1000, 64);
+        made.writes[i].rkey = alb_region_key(mr);
+        reflect_pair_post(c, &made);
+        pair_settle(c->pair);
+        reflect_pair_expect(c, 1, ALB_TXN_UNSUPPORTED);
+    }
+}
+
+// What the journal had of a transaction when its process ended.
+static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed)
+{
+    struct pair_host *host = &c->pair->hosts[1];
+    const struct alb_txn_part part = {
+        .region = host->mr,
+        .offset = 0,
+        .length = 64,
+        .va = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(host->mr),
+        .bytes = c->pair->hosts[0].memory,
+    };
+    struct alb_digest_state digest;
+    alb_txn_digest_begin(&digest, id);
+    alb_txn_digest_part(&digest, part.rkey, part.va, part.length);
+    alb_digest_add(&digest, part.bytes, part.length);
+    const struct alb_csa_proposal proposal = {.part_count = 1};
+    const struct alb_journal_request prepared = {
+        .kind = ALB_JOURNAL_PREPARE,
+        .store = &store,
+        .id = *id,
+        .digest = alb_txn_digest_end(&digest, &proposal),
+        .lease_ns = ALB_NS_PER_S,
+        .part_count = 1,
+        .parts = &part,
+    };
+    assert_int_equal(alb_engine_restore(c->engines[1], &prepared, is_committed, KEEPER, c->pair->now), 0);
+}
+
+static void question(struct csa_pair *c, const struct alb_txn_id *id, enum alb_txn_decision decision)
+{
+    const struct alb_txn_token token = {.id = *id, .keeper = KEEPER};
+    assert_int_equal(alb_qp_txn_reconcile_stage(c->qps[0], 9, ALB_SEND_SIGNALED, &token, decision), 0);
+    alb_qp_send_commit(c->qps[0]);
+    alb_engine_bell_ring(c->qps[0]);
+    for (uint32_t i = 0; i < 20; i++) { // the first question finds a stranger, who sends a cookie first
+        pair_settle(c->pair);
+        pair_pass(c->pair, ALB_NS_PER_MS);
+    }
+    pair_settle(c->pair);
+}
+
+static void restart__bound_one_is_bound_again(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_txn_id id = {.initiator = 77, .number = 3};
+    restore(c, &id, false);
+    assert_true(alb_region_is_claimed(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), 64));
+    question(c, &id, ALB_TXN_COMMIT);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_COMMIT);
+    written(c, &request, 0);
+    reflect_pair_expect(c, 9, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void restart__committed_one_is_known(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_txn_id id = {.initiator = 77, .number = 3};
+    restore(c, &id, true);
+    question(c, &id, ALB_TXN_ASK);
+    reflect_pair_expect(c, 9, ALB_TXN_OK);
+}
+
+static void restart__what_the_journal_does_not_have_was_aborted(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_txn_id id = {.initiator = 77, .number = 3};
+    assert_int_equal(alb_engine_restore_initiator(c->engines[1], 77, 3), 0);
+    question(c, &id, ALB_TXN_ASK);
+    reflect_pair_expect(c, 9, ALB_TXN_PEER_GONE);
+    id.number = 2; // dropped when its initiator had passed it
+    question(c, &id, ALB_TXN_ASK);
+    reflect_pair_expect(c, 9, ALB_TXN_LOST);
+    id.initiator = 78;
+    question(c, &id, ALB_TXN_ASK);
+    reflect_pair_expect(c, 9, ALB_TXN_LOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DURABLE_TEST(prepare__is_written_before_it_is_said),
+        DURABLE_TEST(abort__is_written_before_it_is_said),
+        DURABLE_TEST(abort__while_it_is_prepared),
+        DURABLE_TEST(error__at_prepare_aborts),
+        DURABLE_TEST(error__at_commit_leaves_doubt),
+        DURABLE_TEST(unsupported__in_place),
+        DURABLE_TEST(unsupported__durable_and_volatile),
+        DURABLE_TEST(restart__bound_one_is_bound_again),
+        DURABLE_TEST(restart__committed_one_is_known),
+        DURABLE_TEST(restart__what_the_journal_does_not_have_was_aborted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Ordinary messages that ask for more than an acknowledgement.
+#include "engine/tests/reflect_pair.h"
+
+static void post(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length, uint8_t level,
+                 bool wants_stages)
+{
+    const struct alb_sge sge = pair_sge(c->pair, 0, 0, length);
+    const struct alb_send_wr wr = {
+        .wr_id = wr_id,
+        .opcode = opcode,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = length > 0,
+        .remote_addr = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+        .level = level,
+        .wants_stages = wants_stages,
+        .submitted = c->pair->now,
+    };
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+}
+
+static void visible__of_every_message_that_places(void **state)
+{
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_WRITE_WITH_IMM, ALB_WR_SEND,
+                                                 ALB_WR_SEND_WITH_IMM};
+    struct csa_pair *c = *state;
+    for (uint32_t i = 0; i < ALB_COUNT(opcodes); i++) {
+        for (uint32_t length = 0; length <= 5000; length += 2500) {
+            if (opcodes[i] != ALB_WR_RDMA_WRITE)
+                assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 8192), 0);
+            post(c, opcodes[i], 9, length, ALB_LEVEL_VISIBLE, false);
+            pair_settle(c->pair);
+            reflect_pair_expect(c, 9, ALB_TXN_OK);
+            assert_true(reflect_pair_is_exposed(c, 0, length));
+        }
+    }
+}
+
+static void visible__waits_for_the_verdict(void **state)
+{
+    struct csa_pair *c = *state;
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    csa_pair_expect_none(c, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
+static void visible__wrong_bytes_are_no_success(void **state)
+{
+    struct csa_pair *c = *state;
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    c->pair->hosts[0].memory[50] ^= 1; // read by the transport after the post
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_DIGEST);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_digest_mismatches), 1);
+}
+
+static void visible__order_of_completions_is_kept(void **state)
+{
+    struct csa_pair *c = *state;
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    post(c, ALB_WR_RDMA_WRITE, 2, 100, ALB_LEVEL_DELIVERED, false);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    csa_pair_expect_none(c, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    reflect_pair_expect(c, 2, ALB_TXN_OK);
+}
+
+static void stages__are_in_order(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_txn_status status;
+    struct alb_wc wc;
+    pair_pass(c->pair, 1000);
+    post(c, ALB_WR_RDMA_WRITE, 1, 5000, ALB_LEVEL_DELIVERED, true);
+    pair_pass(c->pair, 10);
+    pair_send(c->pair, 0);
+    pair_pass(c->pair, 100);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_pass(c->pair, 100);
+    pair_deliver_all(c->pair, 1);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.imm_data, 1); // its number
+    assert_int_equal(alb_qp_txn_query(c->qps[0], 1, &status), 0);
+    const struct alb_stages *stages = &status.stages;
+    assert_int_equal(stages->submitted, c->pair->now - 210);
+    assert_int_equal(stages->placed, c->pair->now - 200);
+    assert_int_equal(stages->transmitted, c->pair->now - 200);
+    assert_int_equal(stages->delivered, c->pair->now);
+    assert_true(stages->remote_placed != ALB_TIME_NEVER && stages->visible >= stages->remote_placed);
+    assert_true(stages->agreed >= stages->visible);
+    uint64_t counted = 0;
+    for (uint32_t gap = 0; gap < ALB_STAGE_GAPS; gap++)
+        for (uint32_t i = 0; i < 64; i++)
+            counted += c->pair->hosts[0].stats.stage_gaps[gap][i];
+    assert_int_equal(counted, ALB_STAGE_GAPS);
+}
+
+static void post__refuses_what_has_no_level(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_sge sge = pair_sge(c->pair, 0, 0, 8);
+    struct alb_send_wr wr = {.opcode = ALB_WR_RDMA_READ,
+                             .sge = &sge,
+                             .sge_count = 1,
+                             .remote_addr = pair_va(c->pair, 1, 0),
+                             .rkey = alb_region_key(c->pair->hosts[1].mr),
+                             .level = ALB_LEVEL_VISIBLE};
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), EINVAL);
+    wr.opcode = ALB_WR_RDMA_WRITE;
+    wr.level = ALB_LEVEL_COMMITTED; // of a transaction
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), EINVAL);
+    wr.level = ALB_LEVEL_VISIBLE;
+    assert_int_equal(pair_post(c->pair, c->qps[1], &wr), EINVAL); // not enabled
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFLECT_PAIR_TEST(visible__of_every_message_that_places),
+        REFLECT_PAIR_TEST(visible__waits_for_the_verdict),
+        REFLECT_PAIR_TEST(visible__wrong_bytes_are_no_success),
+        REFLECT_PAIR_TEST(visible__order_of_completions_is_kept),
+        REFLECT_PAIR_TEST(stages__are_in_order),
+        REFLECT_PAIR_TEST(post__refuses_what_has_no_level),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Up to the verdict: what speaks against a transaction condemns it, and nothing else.
+#include "engine/tests/reflect_pair.h"
+
+static void expect_refused(struct csa_pair *c, uint64_t number, enum alb_txn_reason reason)
+{
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 7, reason);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+    assert_false(alb_region_is_claimed(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), PAIR_MEMORY_BYTES));
+    struct reflect_made made; // and the next one is as good as ever
+    reflect_pair_make(c, &made, 8, 4096, 64);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 8, ALB_TXN_OK);
+}
+
+static void access__key_that_there_is_not(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 64);
+    reflect_pair_add(c, &made, 1000, 3000);
+    made.writes[1].rkey ^= 0x100;
+    expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_ACCESS);
+}
+
+static void access__beyond_the_region(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 64);
+    made.writes[0].remote_addr = pair_va(c->pair, 1, PAIR_MEMORY_BYTES - 63);
+    expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_ACCESS);
+}
+
+static void access__queue_pair_that_takes_no_writes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    const struct alb_qp_attr attr = {.access = ALB_ACCESS_REMOTE_READ};
+    assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_ACCESS_FLAGS, c->pair->now), 0);
+    reflect_pair_make(c, &made, 7, 0, 64);
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 7, ALB_TXN_ACCESS);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+}
+
+static void size__larger_than_the_staging_memory(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 64);
+    reflect_pair_add(c, &made, 0, 200 << 10);
+    expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_TOO_LARGE);
+}
+
+static void size__staging_memory_in_use(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 100 << 10, 100 << 10);
+    made.wr.hold = true;
+    uint64_t held = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_make(c, &made, 2, 0, 90 << 10);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], held, false, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_WITHDRAWN);
+    struct alb_wc wc;
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_true(wc.vendor_err == ALB_TXN_NO_MEMORY || wc.vendor_err == ALB_TXN_OK);
+    reflect_pair_make(c, &made, 7, 0, 90 << 10);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 7, ALB_TXN_OK);
+}
+
+static void overlap__second_is_busy(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 1000, 100);
+    made.wr.hold = true;
+    uint64_t first = reflect_pair_post(c, &made);
+    reflect_pair_make(c, &made, 2, 1099, 10);
+    reflect_pair_post(c, &made);
+    reflect_pair_make(c, &made, 3, 1100, 10);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], first, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    reflect_pair_expect(c, 2, ALB_TXN_BUSY);
+    reflect_pair_expect(c, 3, ALB_TXN_OK);
+}
+
+static void overlap__with_itself_is_allowed(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 1000, 100);
+    reflect_pair_add(c, &made, 1050, 100);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    // The digest covers each part as it was meant, and the second has written over the first: they were the same bytes.
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 1000, 150));
+}
+
+static void compare__holds_or_not(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    uint64_t word;
+    memcpy(&word, c->pair->hosts[1].memory + 8192, sizeof(word));
+    reflect_pair_make(c, &made, 1, 2000, 64);
+    reflect_pair_compare(c, &made, 8192, word);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    reflect_pair_make(c, &made, 7, 0, 64);
+    reflect_pair_compare(c, &made, 8192, word);
+    reflect_pair_compare(c, &made, 8200, 1);
+    expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_PRECONDITION);
+}
+
+static void compare__only_what_the_mask_has(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    uint64_t word;
+    memcpy(&word, c->pair->hosts[1].memory + 8192, sizeof(word));
+    reflect_pair_make(c, &made, 1, 2000, 64);
+    reflect_pair_compare(c, &made, 8192, word ^ 0xff00);
+    made.compares[0].mask = ~0xff00ull;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
+static void compare__of_what_is_not_aligned(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 64);
+    reflect_pair_compare(c, &made, 8193, 1);
+    expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_ACCESS);
+}
+
+static void compare__word_is_bound_until_the_end(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    uint64_t word;
+    memcpy(&word, c->pair->hosts[1].memory + 8192, sizeof(word));
+    reflect_pair_make(c, &made, 1, 2000, 64);
+    reflect_pair_compare(c, &made, 8192, word);
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    reflect_pair_make(c, &made, 2, 8192, 8);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    reflect_pair_expect(c, 2, ALB_TXN_BUSY);
+}
+
+static void digest__changed_after_the_post_is_found(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 64);
+    uint64_t number = reflect_pair_post(c, &made);
+    c->pair->hosts[0].memory[63] ^= 1;
+    expect_refused(c, number, ALB_TXN_DIGEST);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_digest_mismatches), 1);
+}
+
+static void checked__program_accepts(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_event event;
+    struct alb_proposal proposal;
+    int user;
+    assert_int_equal(alb_mr_set_checked(c->pair->hosts[1].mr, true, &user), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.notify = true;
+    made.wr.imm_data = 77;
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 5, 0, 0), 0);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    csa_pair_expect_none(c, 0);
+    assert_true(pair_event(c->pair, 1, ALB_EVENT_PROPOSAL, &event));
+    assert_true(alb_engine_proposal(c->engines[1], &proposal));
+    assert_ptr_equal(proposal.user, &user);
+    assert_int_equal(proposal.part_count, 1);
+    assert_int_equal(proposal.parts[0].length, 64);
+    assert_int_equal(proposal.imm_data, 77);
+    assert_memory_equal(proposal.parts[0].bytes, c->pair->hosts[0].memory, 64);
+    struct alb_proposal other;
+    assert_false(alb_engine_proposal(c->engines[1], &other));
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), 0);
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), ENOENT);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void checked__program_refuses(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_proposal proposal;
+    assert_int_equal(alb_mr_set_checked(c->pair->hosts[1].mr, true, NULL), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_true(alb_engine_proposal(c->engines[1], &proposal));
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, false, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_REJECTED);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void checked__program_that_never_answers(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_proposal proposal;
+    assert_int_equal(alb_mr_set_checked(c->pair->hosts[1].mr, true, NULL), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.lease_ns = 20 * ALB_NS_PER_MS;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_true(alb_engine_proposal(c->engines[1], &proposal));
+    for (uint32_t i = 0; i < 25; i++) { // the initiator asks on, and hears that it is pending
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    reflect_pair_expect(c, 1, ALB_TXN_LEASE);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_ABORTED);
+    assert_memory_equal(proposal.parts[0].bytes, c->pair->hosts[0].memory, 64); // may still be looked at
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), ENOENT);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+}
+
+static void in_place__readers_are_held_out_from_the_first_byte(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    static _Atomic uint64_t words[1];
+    words[0] = 0;
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, PAIR_MEMORY_BYTES), 0);
+    reflect_pair_make(c, &made, 1, 0, 3000);
+    made.wr.in_place = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_send(c->pair, 0);
+    pair_deliver(c->pair, 0);
+    assert_true(words[0] & 1);
+    assert_true(reflect_pair_is_exposed(c, 0, 1000));
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_false(words[0] & 1);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
+}
+
+static void in_place__abort_puts_back_what_stood_there(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    static uint8_t before[3000];
+    static _Atomic uint64_t words[1];
+    words[0] = 0;
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, PAIR_MEMORY_BYTES), 0);
+    memcpy(before, c->pair->hosts[1].memory, sizeof(before));
+    reflect_pair_make(c, &made, 1, 0, 3000);
+    made.wr.in_place = true;
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_true(reflect_pair_is_exposed(c, 0, 3000) && (words[0] & 1));
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_WITHDRAWN);
+    assert_memory_equal(before, c->pair->hosts[1].memory, sizeof(before));
+    assert_false(words[0] & 1);
+}
+
+static void parts__that_stop_coming_are_given_up(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment part = csa_pair_write(c, 0, 0, 0, 5000, 1024, 0);
+    part.op = ALB_CSA_TXN_WRITE;
+    part.txn.number = 1;
+    part.txn_mode = ALB_CSA_TXN_IN_PLACE;
+    static uint8_t before[5000];
+    memcpy(before, c->pair->hosts[1].memory, sizeof(before));
+    csa_pair_arrive_segment(c, 0, &part, 0x11);
+    assert_int_equal(c->pair->hosts[1].memory[0], 0x11);
+    pair_pass(c->pair, 2 * ALB_NS_PER_S);
+    assert_memory_equal(before, c->pair->hosts[1].memory, sizeof(before));
+    part = csa_pair_write(c, 0, 1, 1, 5000, 1024, 0);
+    part.op = ALB_CSA_TXN_WRITE;
+    part.txn.number = 1;
+    part.txn_mode = ALB_CSA_TXN_IN_PLACE;
+    csa_pair_arrive_segment(c, 0, &part, 0x22);
+    assert_memory_equal(before, c->pair->hosts[1].memory, sizeof(before));
+}
+
+static void proposal__that_is_none_is_an_invalid_request(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment end = csa_pair_write(c, 0, 0, 0, 60, 60, ALB_CSA_LAST);
+    end.op = ALB_CSA_TXN_END;
+    csa_pair_arrive_segment(c, 0, &end, 0);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_resp_remote_invalid_request), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFLECT_PAIR_TEST(access__key_that_there_is_not),
+        REFLECT_PAIR_TEST(access__beyond_the_region),
+        REFLECT_PAIR_TEST(access__queue_pair_that_takes_no_writes),
+        REFLECT_PAIR_TEST(size__larger_than_the_staging_memory),
+        REFLECT_PAIR_TEST(size__staging_memory_in_use),
+        REFLECT_PAIR_TEST(overlap__second_is_busy),
+        REFLECT_PAIR_TEST(overlap__with_itself_is_allowed),
+        REFLECT_PAIR_TEST(compare__holds_or_not),
+        REFLECT_PAIR_TEST(compare__only_what_the_mask_has),
+        REFLECT_PAIR_TEST(compare__of_what_is_not_aligned),
+        REFLECT_PAIR_TEST(compare__word_is_bound_until_the_end),
+        REFLECT_PAIR_TEST(digest__changed_after_the_post_is_found),
+        REFLECT_PAIR_TEST(checked__program_accepts),
+        REFLECT_PAIR_TEST(checked__program_refuses),
+        REFLECT_PAIR_TEST(checked__program_that_never_answers),
+        REFLECT_PAIR_TEST(in_place__readers_are_held_out_from_the_first_byte),
+        REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_there),
+        REFLECT_PAIR_TEST(parts__that_stop_coming_are_given_up),
+        REFLECT_PAIR_TEST(proposal__that_is_none_is_an_invalid_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
