@@ -102,6 +102,7 @@ static void resend_all(struct alb_stream_out *out, alb_time now)
     alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, bytes, ALB_LOSS_TIMEOUT, now);
     alb_assoc_release(live, bytes);
     out->probe_is_due = out->lost_count == 0; // the peer holds all, and waits for a receive
+    out->has_probe_psn = alb_stream_out_next_lost(out, &out->probe_psn);
 }
 
 static void probe_with(struct alb_stream_out *out, alb_psn psn)

@@ -360,8 +360,11 @@ enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_
 static enum alb_csa_fill send_again(struct alb_csa *csa, alb_psn psn, bool is_probe, struct alb_csa_packet *packet)
 {
     struct alb_send_wqe *wqe = alb_csa_find_request(csa, psn);
-    if (wqe->is_done && wqe->status != ALB_WC_SUCCESS)
-        return ALB_CSA_FILL_NONE;
+    if (wqe->is_done && wqe->status != ALB_WC_SUCCESS) {
+        alb_stream_out_leave(&csa->requests, psn);
+        csa->requests.probe_is_due |= is_probe; // those before it may still be waiting for a word
+        return ALB_CSA_FILL_DONE;
+    }
     return send_segment(csa, wqe, psn, is_probe, packet);
 }
 

@@ -267,6 +267,50 @@ static void silence__leaves_the_window_to_others_with_timeouts(void **state)
     leave_the_window(use_small_window_and_fixed);
 }
 
+static void use_irn(struct alb_engine_config *config)
+{
+    config->loss = "irn";
+}
+
+// The segment that is lost can not go again, since its key is gone; its request ends when the one before it has. That
+// one is held over there, and somebody has to ask.
+static void ask_behind_a_failure(void (*change)(struct alb_engine_config *config))
+{
+    struct csa_pair *c = csa_pair_new(change, set_timeout);
+    static uint8_t memory[8];
+    struct alb_region *mr;
+    csa_pair_greet(c);
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[0].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_LOCAL_WRITE, &mr), 0);
+    struct alb_sge sge = {.addr = (uintptr_t)memory, .length = 8, .lkey = alb_region_key(mr)};
+    struct alb_send_wr wr = {
+        .wr_id = 2, .opcode = ALB_WR_SEND, .flags = ALB_SEND_SIGNALED, .sge = &sge, .sge_count = 1};
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    lose_all(c, 1);
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+    lose_all(c, 0);
+    csa_pair_arrive_report(c, 1, c->csa[1]->in_requests.report_number, 1, 1,
+                           ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR)); // the one that was lost, in other words
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 3, 8192, 64), 0);
+    for (uint32_t i = 0; i < 30; i++) {
+        pair_pass(c->pair, MS);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_LOC_PROT_ERR);
+    end(c);
+}
+
+static void probe__where_the_segment_can_not_go_again(void **state)
+{
+    ask_behind_a_failure(NULL);
+    ask_behind_a_failure(use_irn);
+    ask_behind_a_failure(use_go_back_n);
+}
+
 static void use_window_of_one(struct alb_engine_config *config)
 {
     config->window_start_bytes = config->window_min_bytes = config->window_max_bytes = CSA_PAIR_CHARGE;
@@ -331,6 +375,7 @@ int main(void)
         cmocka_unit_test(probe__of_answers_resumes_when_the_peer_is_heard),
         cmocka_unit_test(probe__of_answers_does_not_wait_for_a_receive),
         cmocka_unit_test(probe__passes_a_closed_window),
+        cmocka_unit_test(probe__where_the_segment_can_not_go_again),
         cmocka_unit_test(silence__leaves_the_window_to_others),
         cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
         cmocka_unit_test(silence__ends_answers_that_the_window_held_back),
