@@ -37,8 +37,7 @@ bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *r
     return true;
 }
 
-// A write that failed may be on the disk all the same: only the next opening of the journal knows. Until then nothing
-// is exposed, and nobody else gets at what is claimed.
+// It is in the journal, and the region where it belongs is gone: the next opening of the journal exposes it.
 static void be_unsure(struct alb_txn_in *txn, alb_time now)
 {
     alb_txn_in_set_state(txn, ALB_TXN_UNKNOWN, now);
@@ -46,34 +45,32 @@ static void be_unsure(struct alb_txn_in *txn, alb_time now)
     alb_txn_in_tell(txn);
 }
 
-static void on_prepared(struct alb_txn_in *txn, int error, alb_time now)
+static void take_back(struct alb_txn_in *txn, alb_time now)
 {
-    if (error) {
-        be_unsure(txn, now);
-        return;
-    }
-    if (!txn->wants_abort) {
-        alb_txn_in_bind(txn, now);
-        return;
-    }
     alb_txn_in_set_state(txn, ALB_TXN_ABORTING, now);
     alb_txn_in_request_journal(txn, ALB_JOURNAL_ABORT);
 }
 
-static void on_committed(struct alb_txn_in *txn, int error, alb_time now)
-{
-    if (error || txn->lost_region)
-        be_unsure(txn, now);
-    else
-        alb_txn_in_expose(txn, now);
-}
-
-static void on_aborted(struct alb_txn_in *txn, int error, alb_time now)
+static void on_prepared(struct alb_txn_in *txn, int error, alb_time now)
 {
     if (error)
-        be_unsure(txn, now);
+        alb_txn_in_finish(txn, ALB_TXN_ABORTED, ALB_TXN_JOURNAL, now);
+    else if (txn->wants_abort)
+        take_back(txn, now);
     else
-        alb_txn_in_finish(txn, ALB_TXN_ABORTED, txn->reason, now);
+        alb_txn_in_bind(txn, now);
+}
+
+static void on_committed(struct alb_txn_in *txn, int error, alb_time now)
+{
+    if (error) {
+        txn->reason = ALB_TXN_JOURNAL;
+        take_back(txn, now);
+    } else if (txn->lost_region) {
+        be_unsure(txn, now);
+    } else {
+        alb_txn_in_expose(txn, now);
+    }
 }
 
 void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
@@ -92,7 +89,7 @@ void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id
         on_committed(txn, error, now);
         break;
     case ALB_JOURNAL_ABORT:
-        on_aborted(txn, error, now);
+        alb_txn_in_finish(txn, ALB_TXN_ABORTED, txn->reason, now);
         break;
     }
 }
@@ -157,6 +154,8 @@ int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_reque
     struct alb_txn_initiator *initiator = alb_txn_initiator_get(engine, prepared->id.initiator, NULL);
     if (!initiator)
         return alb_txn_initiator_find(engine, prepared->id.initiator) ? EBUSY : ENOMEM;
+    if (prepared->id.number < initiator->next)
+        return EEXIST;
     struct alb_txn_in *txn = alb_txn_in_create(engine);
     if (!txn)
         return ENOMEM;

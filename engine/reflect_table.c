@@ -92,7 +92,7 @@ static bool is_forgettable(const struct alb_txn_initiator *initiator)
 {
     ALB_LIST_FOR_EACH (&initiator->records, node) {
         const struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
-        if (!alb_txn_state_is_end(txn->state) || txn->is_taken || txn->store)
+        if (!alb_txn_state_is_end(txn->state) || txn->is_taken || txn->state == ALB_TXN_UNKNOWN)
             return false;
     }
     return true;

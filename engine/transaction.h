@@ -206,14 +206,15 @@ struct alb_journal_request {
 int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper);
 // The oldest request that nobody has taken (ALB_EVENT_JOURNAL says that there is one).
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request);
-// It is written as safely as the journal promises. error: an errno; then a transaction that was to be prepared aborts,
-// and of another one only the next opening of the journal can tell what became of it.
+// It is written as safely as the journal promises. error: an errno, and it is certainly not written, nor will a restart
+// find it: the transaction aborts. Who cannot be certain does not call this. ABORT has no error.
 void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now);
 // After a restart: an initiator of whose transactions the journal has dropped those below low_water. ENOMEM; EBUSY: it
 // is connected.
 int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_t low_water);
 // After a restart: one transaction of the journal, COMMITTED (redone by the driver already) or to be bound again with a
-// fresh lease. ENOMEM, EINVAL (parts outside of the region), EBUSY (overlap).
+// fresh lease; those of an initiator by their numbers, and before alb_engine_restore_initiator. ENOMEM, EINVAL (parts
+// outside of the region), EBUSY (overlap; its initiator is connected), EEXIST (known already).
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
                        uint64_t keeper, alb_time now);
