@@ -2,6 +2,7 @@
 // One turn of the engine, and the calls that take the token for one.
 #include "device/drive.h"
 
+#include "device/durable.h"
 #include "device/failure.h"
 
 #include <sched.h>
@@ -65,6 +66,8 @@ static void deliver_events(struct alb_device *device)
     while (alb_engine_event(device->engine, &event)) {
         if (event.type == ALB_EVENT_QP_FAILED)
             alb_failure_log(event.qp, &event.failure);
+        if (event.type == ALB_EVENT_JOURNAL)
+            alb_durables_take_requests(device->engine);
         if (device->on_event)
             device->on_event(device->event_context, &event);
     }

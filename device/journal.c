@@ -119,7 +119,9 @@ static void collect(struct vectors *vectors, struct alb_record *record, const st
     alb_digest_begin(&body);
     add_vector(vectors, vectors->header, sizeof(vectors->header), NULL);
     for (uint32_t i = 0; i < record->part_count; i++) {
-        const struct alb_record_part part = {.offset = request->parts[i].offset, .length = request->parts[i].length};
+        const struct alb_txn_part *from = &request->parts[i];
+        const struct alb_record_part part = {
+            .offset = from->offset, .length = from->length, .va = from->va, .rkey = from->rkey};
         alb_record_part_encode(&part, vectors->table + (size_t)i * ALB_JOURNAL_PART_BYTES);
     }
     add_vector(vectors, vectors->table, (uint64_t)record->part_count * ALB_JOURNAL_PART_BYTES, &body);

@@ -163,12 +163,17 @@ void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[AL
 {
     put64(bytes, part->offset);
     put64(bytes + 8, part->length);
+    put64(bytes + 16, part->va);
+    put32(bytes + 24, part->rkey);
+    put32(bytes + 28, 0);
 }
 
 void alb_record_part_decode(const uint8_t bytes[ALB_JOURNAL_PART_BYTES], struct alb_record_part *part)
 {
     part->offset = get64(bytes);
     part->length = get64(bytes + 8);
+    part->va = get64(bytes + 16);
+    part->rkey = get32(bytes + 24);
 }
 
 const char *alb_record_check_body(const struct alb_record *record, const uint8_t *body, uint64_t region_bytes)

@@ -7,7 +7,7 @@
 
 #define ALB_JOURNAL_HEADER_BYTES 64
 #define ALB_JOURNAL_RECORD_BYTES 104 // of a record without a body
-#define ALB_JOURNAL_PART_BYTES   16  // of a part's offset and length, which begin a body
+#define ALB_JOURNAL_PART_BYTES   32  // of a part in the table that begins a body
 #define ALB_JOURNAL_BOOT_BYTES   16
 
 struct alb_journal_header {
@@ -53,6 +53,8 @@ uint64_t alb_record_bytes(uint32_t part_count, uint64_t payload_bytes);
 struct alb_record_part {
     uint64_t offset; // in the region
     uint64_t length;
+    uint64_t va; // as its initiator named it
+    uint32_t rkey;
 };
 
 void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[ALB_JOURNAL_PART_BYTES]);

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "engine/transaction.h"
 
-#define ALB_LEDGER_MAX 65536u // transactions, and initiators
+#define ALB_LEDGER_MAX 8192u // transactions, and initiators: an engine has room for them by default
 
 struct alb_ledger_entry {
     struct alb_list link;         // in the order in which they were bound, or committed

@@ -3,6 +3,7 @@
 #include "device/registry.h"
 
 #include "device/drain.h"
+#include "device/durable.h"
 #include "device/kind.h"
 #include "device/report.h"
 #include "device/thread.h"
@@ -48,10 +49,12 @@ static void at_exit(void)
 static void before_fork(void)
 {
     pthread_mutex_lock(&registry.mutex);
+    alb_durables_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+    alb_durables_after_fork_in_parent();
     pthread_mutex_unlock(&registry.mutex);
 }
 
@@ -76,6 +79,7 @@ static void after_fork_in_child(void)
         registry.devices[i] = NULL;
     }
     registry.first = NULL;
+    alb_durables_after_fork_in_child();
     pthread_mutex_unlock(&registry.mutex);
 }
 

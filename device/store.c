@@ -118,8 +118,14 @@ static void read_parts(const uint8_t *body, uint32_t count, struct alb_region *r
     for (uint32_t i = 0; i < count; i++) {
         struct alb_record_part part;
         alb_record_part_decode(body + (size_t)i * ALB_JOURNAL_PART_BYTES, &part);
-        parts[i] =
-            (struct alb_txn_part){.region = region, .offset = part.offset, .length = part.length, .bytes = payload};
+        parts[i] = (struct alb_txn_part){
+            .region = region,
+            .offset = part.offset,
+            .length = part.length,
+            .va = part.va,
+            .rkey = part.rkey,
+            .bytes = payload,
+        };
         payload += part.length;
     }
 }
