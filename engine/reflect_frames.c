@@ -35,8 +35,6 @@ bool alb_reflect_out_add(struct alb_reflect_source *source, struct alb_csa_packe
         if (!alb_csa_control(packet, ALB_CSA_TXN, &command))
             return false;
         alb_list_remove(&txn->due);
-        if (!alb_csa_is_waiting(csa))
-            csa->heard = now; // until now there was nothing to wait for
         txn->asked_at = now;
         alb_csa_watch_life(csa, now);
     }

@@ -24,9 +24,13 @@ static void arm(struct alb_reflect_out *out, alb_time at)
         alb_wheel_arm(&out->csa->qp->engine->wheel, timer, at);
 }
 
-// From now on an answer is waited for.
+// From now on an answer is waited for. If nothing was, the peer's silence begins now.
 static void expect_answer(struct alb_txn_out *txn, alb_time now)
 {
+    struct alb_csa *csa = txn->out->csa;
+    txn->interval_ns = 0;
+    if (!alb_csa_is_waiting(csa))
+        csa->heard = now;
     txn->asked_at = now;
     txn->interval_ns = first_interval_ns(txn->out);
     arm(txn->out, now + txn->interval_ns);
@@ -327,8 +331,8 @@ void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_v
 
 static bool is_waiting(const struct alb_txn_out *txn)
 {
-    if (!txn->is_delivered)
-        return false; // the stream sees to it
+    if (!txn->is_delivered || txn->interval_ns == 0)
+        return false; // the stream sees to it, or nobody has asked
     return txn->state == ALB_TXN_TENTATIVE || txn->state == ALB_TXN_ABORTING ||
            (txn->state == ALB_TXN_REFLECTING && txn->has_committed) ||
            (txn->state == ALB_TXN_IN_DOUBT && txn->is_question);
