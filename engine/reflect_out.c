@@ -32,6 +32,7 @@ static void expect_answer(struct alb_txn_out *txn, alb_time now)
     if (!alb_csa_is_waiting(csa))
         csa->heard = now;
     txn->asked_at = now;
+    txn->out->csa->heard = now; // of this, there was nothing to hear until now
     txn->interval_ns = first_interval_ns(txn->out);
     arm(txn->out, now + txn->interval_ns);
 }

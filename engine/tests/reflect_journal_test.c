@@ -171,17 +171,22 @@ static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_com
     assert_int_equal(alb_engine_restore(c->engines[1], &prepared, is_committed, KEEPER, c->pair->now), 0);
 }
 
+static void wait(struct csa_pair *c)
+{
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, ALB_NS_PER_MS);
+    }
+    pair_settle(c->pair);
+}
+
 static void question(struct csa_pair *c, const struct alb_txn_id *id, enum alb_txn_decision decision)
 {
     const struct alb_txn_token token = {.id = *id, .keeper = KEEPER};
     assert_int_equal(alb_qp_txn_reconcile_stage(c->qps[0], 9, ALB_SEND_SIGNALED, &token, decision), 0);
     alb_qp_send_commit(c->qps[0]);
     alb_engine_bell_ring(c->qps[0]);
-    for (uint32_t i = 0; i < 20; i++) { // the first question finds a stranger, who sends a cookie first
-        pair_settle(c->pair);
-        pair_pass(c->pair, ALB_NS_PER_MS);
-    }
-    pair_settle(c->pair);
+    wait(c); // the first question finds a stranger, who sends a cookie first
 }
 
 static void restart__bound_one_is_bound_again(void **state)
@@ -193,6 +198,7 @@ static void restart__bound_one_is_bound_again(void **state)
     question(c, &id, ALB_TXN_COMMIT);
     struct alb_journal_request request = take(c, ALB_JOURNAL_COMMIT);
     written(c, &request, 0);
+    wait(c); // who asks by another queue pair asks again
     reflect_pair_expect(c, 9, ALB_TXN_OK);
     assert_true(reflect_pair_is_exposed(c, 0, 64));
 }
