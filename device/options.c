@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "device/address.h"
 #include "device/device.h"
+#include "engine/transaction.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -190,6 +191,31 @@ static int parse_policies(struct alb_device_options *options, char *error, size_
     return result;
 }
 
+// "visible" and "reflected" are one: of a message that is no transaction the target can say no more than that it holds
+// these bytes, and that they can be read.
+static int parse_completions(struct alb_device_options *options, char *error, size_t error_size)
+{
+    static const struct {
+        const char *name;
+        enum alb_level level;
+    } levels[] = {
+        {"delivered", ALB_LEVEL_DELIVERED},
+        {"visible", ALB_LEVEL_VISIBLE},
+        {"reflected", ALB_LEVEL_VISIBLE},
+    };
+    const char *value = getenv("ALBEDO_COMPLETIONS");
+    if (!value || !*value)
+        return 0;
+    for (size_t i = 0; i < ALB_COUNT(levels); i++) {
+        if (strcmp(value, levels[i].name) == 0) {
+            options->completions = (uint8_t)levels[i].level;
+            return 0;
+        }
+    }
+    snprintf(error, error_size, "ALBEDO_COMPLETIONS: \"%.64s\" is none of delivered, visible, reflected", value);
+    return EINVAL;
+}
+
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size)
 {
     struct alb_device_options *parsed = calloc(1, sizeof(*parsed));
@@ -213,6 +239,8 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
         result = parse_paths(parsed, error, error_size);
     if (!result)
         result = parse_policies(parsed, error, error_size);
+    if (!result)
+        result = parse_completions(parsed, error, error_size);
     if (!result)
         *options = *parsed;
     free(parsed);

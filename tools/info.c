@@ -6,6 +6,7 @@
 #include "base/addr.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "engine/transaction.h"
 #include "tools/door.h"
 #include "tools/host.h"
 #include "tools/libraries.h"
@@ -53,11 +54,13 @@ static int configuration_of(const char *name, struct alb_device_options *options
     return failed;
 }
 
-static json_t *policies_of(const struct alb_engine_config *config)
+static json_t *policies_of(const struct alb_device_options *options, const struct alb_engine_config *config)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "transport", config->transport, "loss", config->loss,
+    bool is_csa = strcmp(config->transport, "csa") == 0;
+    bool is_raised = is_csa && options->completions != ALB_LEVEL_DELIVERED;
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s}", "transport", config->transport, "loss", config->loss,
                      "congestion", config->congestion, "path", config->path, "credit", config->credit, "paths",
-                     strcmp(config->transport, "csa") == 0 ? (int)config->path_max : 1);
+                     is_csa ? (int)config->path_max : 1, "completions", is_raised ? "visible" : "delivered");
 }
 
 static json_t *state_of(const struct alb_engine_config *config)
@@ -123,9 +126,9 @@ static json_t *gather_device(const struct door *door, uint32_t index, bool with_
     if (!door_device_query(door, index, &device, error, error_size) ||
         configuration_of(device.name, &options, &config, error, error_size) != 0)
         return NULL;
-    json_t *gathered =
-        json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", device.name, "active", device.is_active, "addresses",
-                  addresses_of(&device), "policies", policies_of(&config), "limits", limits_of(&device, &config));
+    json_t *gathered = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", device.name, "active", device.is_active,
+                                 "addresses", addresses_of(&device), "policies", policies_of(&options, &config),
+                                 "limits", limits_of(&device, &config));
     if (with_state)
         json_object_set_new(gathered, "state", state_of(&config));
     return gathered;

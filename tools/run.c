@@ -30,6 +30,7 @@ enum option_code {
     OPTION_CONGESTION,
     OPTION_PATH,
     OPTION_CREDIT,
+    OPTION_COMPLETIONS,
 };
 
 static const struct option long_options[] = {
@@ -46,6 +47,7 @@ static const struct option long_options[] = {
     {"congestion", required_argument, NULL, OPTION_CONGESTION},
     {"path", required_argument, NULL, OPTION_PATH},
     {"credit", required_argument, NULL, OPTION_CREDIT},
+    {"completions", required_argument, NULL, OPTION_COMPLETIONS},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -64,7 +66,8 @@ static void print_policies(FILE *to)
         {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them"},
     };
     fputs("\nOptions of albedo0:\n"
-          "      --paths NUMBER       source ports to a peer, 1 to 64 (default: 4)\n",
+          "      --paths NUMBER       source ports to a peer, 1 to 64 (default: 4)\n"
+          "      --completions LEVEL  what a completion of RC says: delivered, visible, reflected\n",
           to);
     for (size_t i = 0; i < ALB_COUNT(lines); i++) {
         const char *name;
@@ -124,6 +127,8 @@ static const char *variable_of(int option)
         return "ALBEDO_PATH";
     case OPTION_CREDIT:
         return "ALBEDO_CREDIT";
+    case OPTION_COMPLETIONS:
+        return "ALBEDO_COMPLETIONS";
     default:
         return NULL;
     }

@@ -65,9 +65,8 @@ static void raise_completion(struct alb_door_cq *cq)
         alb_notices_raise(&alb_door_channel(cq->cq.channel)->notices, &cq->completion);
 }
 
-void alb_door_on_event(void *context, const struct alb_event *event)
+void alb_door_on_event(void *device, const struct alb_event *event)
 {
-    (void)context; // every event names its object, and that its context
     switch (event->type) {
     case ALB_EVENT_CQ_NOTIFY:
         raise_completion(event->user);
@@ -105,7 +104,9 @@ void alb_door_on_event(void *context, const struct alb_event *event)
         alb_door_on_cm(event->user);
         break;
     case ALB_EVENT_PROPOSAL:
-    case ALB_EVENT_JOURNAL:
+        alb_door_on_proposal(device);
+        break;
+    case ALB_EVENT_JOURNAL:   // the device's own
     case ALB_EVENT_QP_FAILED: // the device has logged it; programs learn of it by completions
         break;
     }

@@ -10,17 +10,6 @@ struct alb_device *albedo_bridge_device(struct ibv_context *context)
     return alb_door_context(context)->device;
 }
 
-int albedo_bridge_expect(struct ibv_qp *qp, const struct alb_expectation *expectation)
-{
-    struct alb_door_context *context = alb_door_context(qp->context);
-    int error = alb_door_lock(context);
-    if (error)
-        return error;
-    error = alb_qp_expect(alb_door_qp(qp)->engine_qp, expectation, alb_device_now());
-    alb_door_unlock(context);
-    return error;
-}
-
 void albedo_bridge_set_cm_handler(void (*on_cm)(void *user))
 {
     atomic_store(&cm_handler, on_cm);

@@ -69,8 +69,9 @@ static int open_engine(struct alb_door_context *context, const char *name)
         alb_log(ALB_LOG_ERROR, "cannot open %s: %s", name, why[0] ? why : strerror(error));
         return error;
     }
-    alb_device_set_event_handler(context->device, alb_door_on_event, NULL);
+    alb_device_set_event_handler(context->device, alb_door_on_event, context->device);
     context->engine = alb_device_engine(context->device);
+    context->level = (enum alb_level)options.completions;
     context->limits = alb_engine_configuration(context->engine);
     return 0;
 }
@@ -136,6 +137,8 @@ int ibv_close_device(struct ibv_context *outer)
     if (alb_door_is_forked(context))
         return 0;
     destroy_leftovers(context);
+    alb_door_validators_stop(context);
+    alb_door_proposals_end(context);
     alb_device_close(context->device);
     close(outer->cmd_fd);
     if (alb_notices_fini(&context->async)) {

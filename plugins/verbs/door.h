@@ -8,8 +8,11 @@
 // lock. Only a thread that holds none of them calls a verb of another object.
 #pragma once
 
+#include "albedo/albedodv.h"
 #include "base/list.h"
 #include "device/device.h"
+#include "engine/partial.h"
+#include "engine/transaction.h"
 #include "plugins/verbs/notice.h"
 #include "plugins/verbs/spinlock.h"
 
@@ -42,6 +45,8 @@ struct alb_door_device {
 uint32_t alb_door_part_id(const struct ibv_device *device);
 __be64 alb_door_device_guid(const struct ibv_device *device);
 
+struct alb_door_checks;
+struct alb_door_checker;
 struct alb_door_td;
 struct alb_door_pd;
 struct alb_door_mr;
@@ -52,6 +57,9 @@ struct alb_door_srq;
 struct alb_door_ah;
 struct alb_door_qp;
 struct alb_door_xrcd;
+struct alb_door_region;
+struct alb_durable;
+struct alb_door_channel_of_proposals;
 
 // ---- contexts ---------------------------------------------------------------------------------------------
 
@@ -63,6 +71,7 @@ enum alb_door_kind {
     ALB_DOOR_SRQ,
     ALB_DOOR_XRCD,
     ALB_DOOR_MR,
+    ALB_DOOR_PROPOSAL_CHANNEL,
     ALB_DOOR_CQ,
     ALB_DOOR_CHANNEL,
     ALB_DOOR_PARENT_DOMAIN,
@@ -79,6 +88,8 @@ struct alb_door_context {
     struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
     _Atomic uint32_t next_handle;
     _Atomic alb_time impatient_until; // destroying a queue pair waits for no peer before then
+    enum alb_level level;             // that completes the WRITEs and SENDs of RC posted here, if they name none
+    struct alb_door_checks *checks;   // the thread of validators; NULL: none was set
     struct verbs_context verbs;       // last, and its last member is what programs hold
 };
 
@@ -130,6 +141,7 @@ int alb_door_ah_release(struct alb_door_ah *ah);
 int alb_door_srq_release(struct alb_door_srq *srq);
 int alb_door_xrcd_release(struct alb_door_xrcd *xrcd);
 int alb_door_mr_release(struct alb_door_mr *mr);
+int alb_door_proposal_channel_release(struct alb_door_channel_of_proposals *channel);
 int alb_door_cq_release(struct alb_door_cq *cq);
 int alb_door_channel_release(struct alb_door_channel *channel);
 int alb_door_pd_release(struct alb_door_pd *pd);
@@ -137,11 +149,19 @@ int alb_door_td_release(struct alb_door_td *td);
 
 // ---- events -----------------------------------------------------------------------------------------------
 
-// Where the device delivers the engine's events; holds the driver token, calls nothing but notices.
-void alb_door_on_event(void *context, const struct alb_event *event);
+// Where the device delivers the engine's events; holds the driver token, calls nothing but notices and, to reject
+// what nobody can be asked about, the engine.
+void alb_door_on_event(void *device, const struct alb_event *event);
 
 // Passes ALB_EVENT_CM on to the rdma_cm library, if the program has it.
 void alb_door_on_cm(void *user);
+
+// Takes the engine's proposals to whom they are for.
+void alb_door_on_proposal(struct alb_device *device);
+// The context ends, and its regions have ended: so do the thread of their validators, and what the program has taken
+// and not answered.
+void alb_door_validators_stop(struct alb_door_context *context);
+void alb_door_proposals_end(struct alb_door_context *context);
 
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
 void alb_door_srq_notices_init(struct alb_door_srq *srq);
@@ -197,7 +217,10 @@ struct alb_door_mr {
     struct ibv_mr mr;
     struct alb_list link;
     struct alb_region *region;
-    uint32_t access; // enum alb_access, as registered
+    uint32_t access;                       // enum alb_access, as registered
+    struct alb_door_region *transactional; // or NULL
+    struct alb_door_checker *checker;      // or NULL
+    struct alb_durable *durable;           // what the region is of; NULL: of the program's memory
 };
 
 struct alb_door_mw {
@@ -219,6 +242,15 @@ static inline struct alb_door_mw *alb_door_mw(struct ibv_mw *mw)
 // The engine's form of a bind. A window opens memory to peers only, so that IBV_ACCESS_LOCAL_WRITE, which programs add
 // out of habit, says nothing about it and is dropped.
 struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey);
+
+// The region is not known to the engine any more: its version words go, and nobody is asked about it.
+void alb_door_region_forget(struct alb_door_mr *mr);
+void alb_door_checker_close(struct alb_door_mr *mr);
+
+// What the engine is told of a program's access flags. EINVAL, EOPNOTSUPP.
+int alb_door_access(unsigned int flags, uint32_t *access);
+// A durable region as programs see it; NULL: no memory.
+struct ibv_mr *alb_door_mr_from_durable(struct ibv_pd *pd, struct alb_durable *durable, uint32_t access);
 
 // EFAULT unless every page of the range is mapped, readable, and writable if asked.
 int alb_door_check_mapped(const void *address, size_t length, bool writable);
@@ -318,6 +350,7 @@ struct alb_xrcd *alb_door_engine_xrcd(struct ibv_xrcd *xrcd);
 enum { ALB_DOOR_QP_NOTICES = 6 };
 
 struct alb_door_builder;
+struct alb_door_txn;
 
 struct alb_door_qp {
     struct ibv_qp_ex ex; // its first member is the struct ibv_qp
@@ -325,7 +358,9 @@ struct alb_door_qp {
     struct alb_qp *engine_qp;
     struct alb_spinlock send_lock;
     struct alb_spinlock recv_lock;
-    struct alb_door_builder *builder; // ibv_wr_*: only if created with send_ops_flags
+    struct alb_door_builder *builder; // ibv_wr_*: only if created with send_ops_flags, or extended
+    struct alb_door_txn *txn;         // extended (albdv_extend_qp(3))
+    bool has_numbers;                 // operations of the engine's queue pair may have numbers
     struct ibv_xrcd *xrcd;            // XRC_RECV
     struct alb_door_target *target;   // XRC_RECV: the queue pair that this is a handle on
     struct alb_list of_target;        // XRC_RECV: among the handles
@@ -364,6 +399,16 @@ int alb_door_builder_create(struct alb_door_qp *qp, uint64_t send_ops_flags, con
 void alb_door_builder_destroy(struct alb_door_qp *qp);
 // The send_ops_flags that a type of queue pair has.
 uint64_t alb_door_builder_ops(enum ibv_qp_type type);
+
+// For queue pairs and requests of a context whose level is raised.
+int alb_door_raise_level_of_qp(struct alb_door_qp *qp, const struct ibv_qp_cap *cap);
+void alb_door_raise_level_of_wr(struct alb_send_wr *wr, enum alb_level level);
+static inline void alb_door_raise_level(const struct alb_door_qp *qp, struct alb_send_wr *wr)
+{
+    const struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    if (alb_unlikely(context->level != ALB_LEVEL_DELIVERED) && qp->has_numbers)
+        alb_door_raise_level_of_wr(wr, context->level);
+}
 
 // An IBV_MTU_ code for 256 to 4096 bytes, and back; 0 for anything else.
 enum ibv_mtu alb_door_mtu_code(uint32_t bytes);

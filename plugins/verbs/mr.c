@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_reg_mr(3), ibv_rereg_mr(3), ibv_dereg_mr.
+#include "device/durable.h"
 #include "plugins/verbs/door.h"
 
 #include <stdbool.h>
@@ -7,7 +8,7 @@
 
 // What the engine is told of access flags. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of
 // on-demand memory only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
-static int access_from(unsigned int flags, uint32_t *access)
+int alb_door_access(unsigned int flags, uint32_t *access)
 {
     const unsigned int passed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
@@ -29,13 +30,20 @@ static int check_range(const void *address, size_t length, uint32_t access)
     return alb_door_check_mapped(address, length, access & ALB_ACCESS_LOCAL_WRITE);
 }
 
+static struct ibv_mr *publish(struct alb_door_mr *mr)
+{
+    mr->mr.handle = alb_door_remember(alb_door_context(mr->mr.context), ALB_DOOR_MR, &mr->link);
+    alb_door_pd_get(mr->mr.pd);
+    return &mr->mr;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned int flags)
 {
     if (!pd)
         return alb_door_fail(EINVAL);
     struct alb_door_context *context = alb_door_context(pd->context);
     uint32_t access;
-    int error = access_from(flags, &access);
+    int error = alb_door_access(flags, &access);
     if (!error)
         error = check_range(address, length, access);
     if (error)
@@ -56,9 +64,27 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
     mr->access = access;
     mr->mr =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = address, .length = length, .lkey = key, .rkey = key};
-    mr->mr.handle = alb_door_remember(context, ALB_DOOR_MR, &mr->link);
-    alb_door_pd_get(pd);
-    return &mr->mr;
+    return publish(mr);
+}
+
+struct ibv_mr *alb_door_mr_from_durable(struct ibv_pd *pd, struct alb_durable *durable, uint32_t access)
+{
+    struct alb_door_mr *mr = calloc(1, sizeof(*mr));
+    if (!mr)
+        return NULL;
+    mr->durable = durable;
+    mr->region = alb_durable_region(durable);
+    mr->access = access;
+    uint32_t key = alb_region_key(mr->region);
+    mr->mr = (struct ibv_mr){
+        .context = pd->context,
+        .pd = pd,
+        .addr = alb_durable_address(durable),
+        .length = alb_durable_length(durable),
+        .lkey = key,
+        .rkey = key,
+    };
+    return publish(mr);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
@@ -71,16 +97,40 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, 
     return ibv_reg_mr_iova2(pd, address, length, iova, (unsigned int)access);
 }
 
+static int destroy_durable(struct alb_door_mr *mr)
+{
+    struct alb_region *region = mr->region;
+    mr->region = NULL;
+    int error = alb_durable_destroy(mr->durable);
+    if (error)
+        mr->region = region;
+    return error;
+}
+
+// Once the region is gone another one may have its address: nobody may take that for this one.
+static int destroy_region(struct alb_door_mr *mr)
+{
+    struct alb_device *device = alb_door_context(mr->mr.context)->device;
+    if (mr->durable)
+        return destroy_durable(mr);
+    alb_device_lock(device);
+    int error = alb_mr_destroy(mr->region);
+    if (!error)
+        mr->region = NULL;
+    alb_device_unlock(device);
+    return error;
+}
+
 int alb_door_mr_release(struct alb_door_mr *mr)
 {
     struct alb_door_context *context = alb_door_context(mr->mr.context);
     if (alb_door_is_forked(context))
         return 0;
-    alb_device_lock(context->device);
-    int error = alb_mr_destroy(mr->region);
-    alb_door_unlock(context);
+    int error = destroy_region(mr);
     if (error)
         return error;
+    alb_door_checker_close(mr);
+    alb_door_region_forget(mr);
     alb_door_pd_put(mr->mr.pd);
     alb_door_forget(context, &mr->link);
     free(mr);
@@ -113,7 +163,7 @@ static int plan_change(const struct alb_door_mr *mr, int flags, struct ibv_pd *p
         change->pd = pd;
     }
     if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
-        int error = access_from((unsigned int)access, &change->access);
+        int error = alb_door_access((unsigned int)access, &change->access);
         if (error)
             return error;
     } else if (access) {
@@ -149,7 +199,7 @@ int ibv_rereg_mr(struct ibv_mr *outer, int flags, struct ibv_pd *pd, void *addre
 {
     struct change change;
     struct alb_door_mr *mr = outer ? alb_door_mr(outer) : NULL;
-    int error = mr ? plan_change(mr, flags, pd, address, length, access, &change) : EINVAL;
+    int error = mr && !mr->durable ? plan_change(mr, flags, pd, address, length, access, &change) : EINVAL;
     if (!error)
         error = apply_change(mr, &change);
     if (error) {

@@ -30,6 +30,7 @@ static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr,
         .imm_data = wr->imm_data,
         .invalidate_rkey = wr->invalidate_rkey,
     };
+    alb_door_raise_level(qp, to);
     if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND)
         to->remote_srqn = wr->qp_type.xrc.remote_srqn;
     if (qp->ex.qp_base.qp_type == IBV_QPT_UD) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_create_qp(3), ibv_create_qp_ex(3), ibv_modify_qp(3), ibv_query_qp(3), ibv_destroy_qp(3).
-#include "plugins/verbs/door.h"
+#include "plugins/verbs/builder.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -165,15 +165,16 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
         free(qp);
         return alb_door_fail(error);
     }
-    if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+    if (alb_door_context(context)->level != ALB_LEVEL_DELIVERED)
+        error = alb_door_raise_level_of_qp(qp, &init->cap);
+    if (!error && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
         error = alb_door_builder_create(qp, init->send_ops_flags, &init->cap);
-        if (error) {
-            alb_device_lock(alb_door_context(context)->device);
-            destroy_engine_qp(qp);
-            alb_door_unlock(alb_door_context(context));
-            free(qp);
-            return alb_door_fail(error);
-        }
+    if (error) {
+        alb_device_lock(alb_door_context(context)->device);
+        destroy_engine_qp(qp);
+        alb_door_unlock(alb_door_context(context));
+        free(qp);
+        return alb_door_fail(error);
     }
     return publish(qp);
 }
@@ -338,6 +339,7 @@ static uint32_t detach(struct alb_door_qp *qp)
 static void free_qp(struct alb_door_qp *qp)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
+    alb_door_txn_destroy(qp);
     alb_door_builder_destroy(qp);
     if (outer->pd)
         alb_door_pd_put(outer->pd);

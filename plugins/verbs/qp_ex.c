@@ -2,20 +2,9 @@
 // ibv_wr_post(3): work requests built call by call. Between ibv_wr_start and ibv_wr_complete or ibv_wr_abort the thread
 // holds the send lock. A request is staged when the next one begins or the batch ends, because its setters come in any
 // order. The first error is kept, and ibv_wr_complete then posts nothing and returns it.
-#include "plugins/verbs/door.h"
+#include "plugins/verbs/builder.h"
 
 #include <stdlib.h>
-
-struct alb_door_builder {
-    struct alb_send_wr wr; // the request being built
-    bool is_open;
-    int error;
-    uint32_t sge_max;
-    uint32_t inline_max_bytes;
-    struct alb_sge *sge;  // sge_max entries
-    uint8_t *inline_data; // inline_max_bytes
-    struct alb_sge inline_sge;
-};
 
 static struct alb_door_qp *door_qp(struct ibv_qp_ex *ex)
 {
@@ -29,32 +18,42 @@ static struct alb_door_builder *builder_of(struct ibv_qp_ex *ex)
 
 static void refuse(struct alb_door_builder *builder, int error)
 {
-    if (!builder->error)
-        builder->error = error;
+    alb_door_builder_refuse(builder, error);
 }
 
-static void stage(struct alb_door_qp *qp)
+void alb_door_builder_stage(struct alb_door_qp *qp)
 {
     struct alb_door_builder *builder = qp->builder;
-    if (builder->is_open && !builder->error)
-        builder->error = alb_qp_send_stage(qp->engine_qp, &builder->wr);
-    builder->is_open = false;
+    enum alb_door_building building = builder->building;
+    builder->building = ALB_DOOR_BUILDING_NONE;
+    if (building == ALB_DOOR_BUILDING_NONE || builder->error)
+        return;
+    builder->error =
+        building == ALB_DOOR_BUILDING_TXN ? alb_door_txn_stage(qp) : alb_qp_send_stage(qp->engine_qp, &builder->wr);
 }
 
-// Begins a request with the identity and flags that the program has set.
+uint32_t alb_door_builder_flags(struct alb_door_qp *qp)
+{
+    const unsigned int known = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+    unsigned int flags = qp->ex.wr_flags;
+    if (flags & ~known)
+        refuse(qp->builder, EINVAL);
+    return flags & ~(unsigned int)IBV_SEND_INLINE; // whether data is inline follows from the setter
+}
+
+struct alb_send_wr *alb_door_builder_begin(struct alb_door_qp *qp, enum alb_wr_opcode opcode)
+{
+    struct alb_door_builder *builder = qp->builder;
+    alb_door_builder_stage(qp);
+    builder->wr = (struct alb_send_wr){.wr_id = qp->ex.wr_id, .opcode = opcode, .flags = alb_door_builder_flags(qp)};
+    alb_door_raise_level(qp, &builder->wr);
+    builder->building = ALB_DOOR_BUILDING_REQUEST;
+    return &builder->wr;
+}
+
 static struct alb_send_wr *begin(struct ibv_qp_ex *ex, enum alb_wr_opcode opcode)
 {
-    struct alb_door_qp *qp = door_qp(ex);
-    struct alb_door_builder *builder = qp->builder;
-    stage(qp);
-    const unsigned int known_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
-    if (ex->wr_flags & ~known_flags)
-        refuse(builder, EINVAL);
-    // Whether data is inline follows from the setter.
-    builder->wr = (struct alb_send_wr){
-        .wr_id = ex->wr_id, .opcode = opcode, .flags = ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE};
-    builder->is_open = true;
-    return &builder->wr;
+    return alb_door_builder_begin(door_qp(ex), opcode);
 }
 
 static struct alb_send_wr *begin_remote(struct ibv_qp_ex *ex, enum alb_wr_opcode opcode, uint32_t rkey, uint64_t addr)
@@ -72,6 +71,10 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
     struct alb_door_builder *builder = builder_of(ex);
     if (count > builder->sge_max || (count > 0 && !list)) {
         refuse(builder, EINVAL);
+        return;
+    }
+    if (builder->building == ALB_DOOR_BUILDING_TXN) {
+        alb_door_txn_set_sge_list(door_qp(ex), count, list);
         return;
     }
     if (count > 0)
@@ -92,6 +95,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const st
 {
     struct alb_door_builder *builder = builder_of(ex);
     size_t length = 0;
+    if (builder->building == ALB_DOOR_BUILDING_TXN) {
+        refuse(builder, EOPNOTSUPP);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         if (list[i].length > builder->inline_max_bytes - length) {
             refuse(builder, EINVAL);
@@ -201,13 +208,13 @@ static void wr_start(struct ibv_qp_ex *ex)
     struct alb_door_qp *qp = door_qp(ex);
     alb_spinlock_take(&qp->send_lock);
     qp->builder->error = 0;
-    qp->builder->is_open = false;
+    qp->builder->building = ALB_DOOR_BUILDING_NONE;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
     struct alb_door_qp *qp = door_qp(ex);
-    stage(qp);
+    alb_door_builder_stage(qp);
     int error = qp->builder->error;
     if (error)
         alb_qp_send_abort(qp->engine_qp);
@@ -222,7 +229,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 static void wr_abort(struct ibv_qp_ex *ex)
 {
     struct alb_door_qp *qp = door_qp(ex);
-    qp->builder->is_open = false;
+    qp->builder->building = ALB_DOOR_BUILDING_NONE;
     alb_qp_send_abort(qp->engine_qp);
     alb_spinlock_give(&qp->send_lock);
 }
@@ -312,4 +319,5 @@ int alb_door_builder_create(struct alb_door_qp *qp, uint64_t send_ops_flags, con
 void alb_door_builder_destroy(struct alb_door_qp *qp)
 {
     free(qp->builder);
+    qp->builder = NULL;
 }

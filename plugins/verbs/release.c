@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // From a place in a context's books to the object that stands there, for closing a context that still has some.
-#include "plugins/verbs/door.h"
+#include "plugins/verbs/proposal.h"
 
 int alb_door_release(enum alb_door_kind kind, struct alb_list *link)
 {
@@ -17,6 +17,8 @@ int alb_door_release(enum alb_door_kind kind, struct alb_list *link)
         return alb_door_xrcd_release(ALB_LIST_ENTRY(link, struct alb_door_xrcd, link));
     case ALB_DOOR_MR:
         return alb_door_mr_release(ALB_LIST_ENTRY(link, struct alb_door_mr, link));
+    case ALB_DOOR_PROPOSAL_CHANNEL:
+        return alb_door_proposal_channel_release(ALB_LIST_ENTRY(link, struct alb_door_channel_of_proposals, link));
     case ALB_DOOR_CQ:
         return alb_door_cq_release(ALB_LIST_ENTRY(link, struct alb_door_cq, link));
     case ALB_DOOR_CHANNEL:
