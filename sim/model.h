@@ -5,7 +5,8 @@
 // RC, XRC: requests execute in order and exactly once; each signalled one completes once, in order, with the status it
 // must have; after an error everything is flushed in order; messages arrive in order, whole, in the receives in order.
 // Atomics of all queue pairs have one total order that agrees with each queue pair's. UC and UD: a message arrives
-// whole and untouched, or not at all. No byte outside of what was asked for changes, ever.
+// whole and untouched, or not at all. No byte outside of what was asked for changes, ever. Where memory is registered
+// with relaxed ordering, of several WRITEs to a byte any may be the last one to be stored; all else keeps its order.
 //
 // Time is divided into phases. Within one, the order of events is checked; at its end, when nothing is under way,
 // memory is.
@@ -106,6 +107,7 @@ struct alb_model {
     uint32_t qp_count; // of each side; number i of one side is connected to number i of the other
     struct alb_model_recvs shared[ALB_MODEL_SIDES];
     struct alb_model_recvs named[ALB_MODEL_SIDES][ALB_MODEL_NAMED]; // by the rest of a queue pair's index
+    bool is_relaxed;    // memory is registered so that what is stored in it keeps no order
     bool has_restarted; // a side has begun anew: a queue pair may have a number that another one had
     bool may_duplicate; // the network may double or reorder packets
     bool may_lose_much; // the network may lose so much that retries are exceeded

@@ -163,12 +163,17 @@ static void create_qp(struct alb_search *search, uint32_t side, uint32_t index)
 static const uint32_t all_rights = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ |
                                    ALB_ACCESS_REMOTE_ATOMIC | ALB_ACCESS_MW_BIND;
 
+static uint32_t rights(const struct alb_search *search)
+{
+    return all_rights | (search->model.is_relaxed ? ALB_ACCESS_RELAXED_ORDERING : 0);
+}
+
 void alb_search_renew_fleeting(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *s = &search->sides[side];
     if (s->fleeting_mr)
         must(alb_mr_destroy(s->fleeting_mr));
-    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, all_rights, &s->fleeting_mr));
+    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->fleeting_mr));
 }
 
 static void create_objects(struct alb_search *search, uint32_t side)
@@ -185,7 +190,7 @@ static void create_objects(struct alb_search *search, uint32_t side)
     must(alb_pd_create(engine, &s->pd));
     must(alb_cq_create(engine, 4096, NULL, &s->cq));
     must(alb_ah_create(s->pd, &av, &s->ah));
-    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, all_rights, &s->mr));
+    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->mr));
     must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));
     alb_search_renew_fleeting(search, side);
     if (search->is_shared)
@@ -222,6 +227,14 @@ static uint8_t *new_arena(struct alb_search *search)
     return arena;
 }
 
+// By a generator of its own, so that what else a seed draws stays as it is.
+static bool draws_relaxed(uint64_t seed)
+{
+    struct alb_prng prng;
+    alb_prng_init(&prng, ~seed);
+    return alb_prng_below(&prng, 2) == 1;
+}
+
 void alb_search_open(struct alb_search *search, uint64_t seed)
 {
     struct alb_sim_pair_config config;
@@ -239,6 +252,7 @@ void alb_search_open(struct alb_search *search, uint64_t seed)
         search->sides[side].arena = new_arena(search);
     }
     add_to_model(search);
+    search->model.is_relaxed = search->is_csa && draws_relaxed(seed);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         create_objects(search, side);
 }
