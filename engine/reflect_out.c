@@ -24,13 +24,9 @@ static void arm(struct alb_reflect_out *out, alb_time at)
         alb_wheel_arm(&out->csa->qp->engine->wheel, timer, at);
 }
 
-// From now on an answer is waited for. If nothing was, the peer's silence begins now.
+// From now on an answer is waited for.
 static void expect_answer(struct alb_txn_out *txn, alb_time now)
 {
-    struct alb_csa *csa = txn->out->csa;
-    txn->interval_ns = 0;
-    if (!alb_csa_is_waiting(csa))
-        csa->heard = now;
     txn->asked_at = now;
     txn->out->csa->heard = now; // of this, there was nothing to hear until now
     txn->interval_ns = first_interval_ns(txn->out);
