@@ -204,7 +204,11 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
     if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
         return ALB_OUTCOME_INVALID_REQUEST;
     if (target->kind == ALB_TARGET_STAGE) {
-        alb_store_release(target->stage + offset, bytes, length);
+        alb_store_payload_within(qp->engine, target->stage, target->length, target->stage + offset, bytes, length);
+        return ALB_OUTCOME_OK;
+    }
+    if (target->kind == ALB_TARGET_CONTROL) {
+        memcpy(target->stage + offset, bytes, length);
         return ALB_OUTCOME_OK;
     }
     struct alb_region *region;

@@ -32,6 +32,7 @@ enum alb_target_kind {
     ALB_TARGET_RECEIVE, // the receive that the queue pair has taken
     ALB_TARGET_REGION,  // (rkey, va, length)
     ALB_TARGET_STAGE,   // the engine's own memory, or what it has claimed
+    ALB_TARGET_CONTROL, // the engine's own memory; what is said about payload, and no payload
     ALB_TARGET_DISCARD, // nowhere
 };
 
@@ -39,8 +40,8 @@ struct alb_target {
     enum alb_target_kind kind;
     uint32_t rkey;
     uint64_t va;
-    uint64_t length; // REGION, STAGE: of the whole message
-    uint8_t *stage;  // STAGE
+    uint64_t length; // REGION, STAGE, CONTROL: of the whole message
+    uint8_t *stage;  // STAGE, CONTROL
 };
 
 // A SEND begins: takes a receive. RNR if there is none.

@@ -293,6 +293,8 @@ void alb_txn_in_request_journal(struct alb_txn_in *txn, enum alb_journal_kind ki
 
 // reflect_apply.c
 struct alb_digest alb_txn_in_digest(const struct alb_txn_in *txn, bool is_exposed);
+// Its parts lie in memory, where corruption on demand finds them.
+void alb_txn_in_corrupt(struct alb_txn_in *txn);
 // False: what is exposed stayed different.
 bool alb_txn_in_apply(struct alb_txn_in *txn);
 void alb_txn_in_undo(struct alb_txn_in *txn);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // From staging to the regions, and back. Readers are held out of all of a transaction's ranges while any of them is
 // changed, and the digest is read back from the memory that they will read.
+#include "base/corruption.h"
 #include "engine/impl.h"
 #include "engine/inbound.h"
 #include "engine/region_version.h"
@@ -34,6 +35,18 @@ struct alb_digest alb_txn_in_digest(const struct alb_txn_in *txn, bool is_expose
     return alb_txn_digest_end(&state, &proposal);
 }
 
+void alb_txn_in_corrupt(struct alb_txn_in *txn)
+{
+    struct alb_corruption *corruption = txn->engine->config.corruption;
+    if (alb_likely(!corruption))
+        return;
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (is_written(range))
+            alb_corrupt(corruption, ALB_CORRUPT_STAGE, txn->is_in_place ? range->host : range->bytes, range->length);
+    }
+}
+
 static void hold_readers(struct alb_txn_in *txn)
 {
     ALB_LIST_FOR_EACH (&txn->ranges, node) {
@@ -56,8 +69,10 @@ static void copy(struct alb_txn_in *txn)
 {
     ALB_LIST_FOR_EACH (&txn->ranges, node) {
         struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
-        if (is_written(range))
-            alb_store_release(range->host, range->bytes, range->length);
+        if (!is_written(range))
+            continue;
+        alb_store_release(range->host, range->bytes, range->length);
+        alb_corrupt(txn->engine->config.corruption, ALB_CORRUPT_COPY, range->host, range->length);
     }
 }
 
@@ -78,6 +93,7 @@ static void poison(struct alb_txn_in *txn)
 
 bool alb_txn_in_apply(struct alb_txn_in *txn)
 {
+    alb_txn_in_corrupt(txn);
     if (txn->is_in_place) { // it has been there since it came, and readers are held out
         bool is_good = is_as_agreed(txn);
         if (is_good)

@@ -127,7 +127,7 @@ enum alb_outcome alb_reflect_in_begin(struct alb_csa *csa, const struct alb_csa_
     }
     if (segment->total_bytes > sizeof(in->proposal))
         return ALB_OUTCOME_INVALID_REQUEST;
-    *target = (struct alb_target){.kind = ALB_TARGET_STAGE, .stage = in->proposal, .length = segment->total_bytes};
+    *target = (struct alb_target){.kind = ALB_TARGET_CONTROL, .stage = in->proposal, .length = segment->total_bytes};
     return ALB_OUTCOME_OK;
 }
 
@@ -192,6 +192,7 @@ static enum alb_txn_reason compare(struct alb_qp *qp, struct alb_txn_in *txn, co
 
 static enum alb_txn_reason check_digest(struct alb_txn_in *txn, const struct alb_csa_proposal *proposal)
 {
+    alb_txn_in_corrupt(txn);
     txn->digest = alb_txn_in_digest(txn, false);
     if (alb_digest_is_wire(&txn->digest, &proposal->digest))
         return ALB_TXN_OK;
