@@ -28,7 +28,6 @@ static void arm(struct alb_reflect_out *out, alb_time at)
 static void expect_answer(struct alb_txn_out *txn, alb_time now)
 {
     txn->asked_at = now;
-    txn->out->csa->heard = now; // of this, there was nothing to hear until now
     txn->interval_ns = first_interval_ns(txn->out);
     arm(txn->out, now + txn->interval_ns);
 }
