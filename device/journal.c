@@ -95,10 +95,11 @@ static int reserve(struct alb_journal *journal, uint64_t bytes)
     return 0;
 }
 
-// The vectors of a record: its own bytes, the table of its parts, their bytes, and zeros up to a multiple of 8.
+// The vectors of a record: its own bytes, the tables of its parts and conditions, the parts' bytes, and zeros up to a
+// multiple of 8.
 struct vectors {
     uint8_t header[ALB_JOURNAL_RECORD_BYTES];
-    uint8_t table[ALB_TXN_WRITES_MAX * ALB_JOURNAL_PART_BYTES];
+    uint8_t tables[ALB_TXN_WRITES_MAX * ALB_JOURNAL_PART_BYTES + ALB_TXN_COMPARES_MAX * ALB_JOURNAL_CONDITION_BYTES];
     struct iovec list[3 + ALB_TXN_WRITES_MAX];
     uint32_t count;
 };
@@ -122,15 +123,18 @@ static void collect(struct vectors *vectors, struct alb_record *record, const st
         const struct alb_txn_part *from = &request->parts[i];
         const struct alb_record_part part = {
             .offset = from->offset, .length = from->length, .va = from->va, .rkey = from->rkey};
-        alb_record_part_encode(&part, vectors->table + (size_t)i * ALB_JOURNAL_PART_BYTES);
+        alb_record_part_encode(&part, vectors->tables + (size_t)i * ALB_JOURNAL_PART_BYTES);
     }
-    add_vector(vectors, vectors->table, (uint64_t)record->part_count * ALB_JOURNAL_PART_BYTES, &body);
+    uint8_t *conditions = vectors->tables + alb_record_tables_bytes(record->part_count, 0);
+    for (uint32_t i = 0; i < record->condition_count; i++)
+        alb_record_condition_encode(&request->conditions[i], conditions + (size_t)i * ALB_JOURNAL_CONDITION_BYTES);
+    add_vector(vectors, vectors->tables, alb_record_tables_bytes(record->part_count, record->condition_count), &body);
     for (uint32_t i = 0; i < record->part_count; i++) {
         add_vector(vectors, request->parts[i].bytes, request->parts[i].length, &body);
         payload += request->parts[i].length;
     }
     add_vector(vectors, zeros, (8 - payload % 8) % 8, &body);
-    record->length = alb_record_bytes(record->part_count, payload);
+    record->length = alb_record_bytes(record->part_count, record->condition_count, payload);
     record->body = alb_digest_end(&body);
 }
 
@@ -146,7 +150,13 @@ int alb_journal_append(struct alb_journal *journal, struct alb_record *record,
     struct vectors vectors;
     if (journal->is_broken)
         return EIO;
-    record->part_count = record->kind == ALB_RECORD_PREPARE ? request->part_count : 0;
+    if (record->kind == ALB_RECORD_PREPARE) {
+        record->part_count = request->part_count;
+        record->condition_count = request->condition_count;
+        record->imm_be = request->imm_be;
+        record->notifies = request->notifies;
+        record->is_solicited = request->is_solicited;
+    }
     collect(&vectors, record, request);
     record->sequence = journal->sequence + 1;
     record->synced = journal->synced;

@@ -32,8 +32,13 @@ enum {
     RECORD_LEASE = 56,
     RECORD_DIGEST = 64,
     RECORD_BODY = 80,
-    RECORD_CHECK = 96,
+    RECORD_CONDITIONS = 96, // 2 bytes; then 2 of flags
+    RECORD_FLAGS = 98,
+    RECORD_IMM = 100,
+    RECORD_CHECK = 104,
 };
+
+enum { FLAG_NOTIFIES = 1, FLAG_SOLICITED = 2 };
 
 static const uint8_t magic[8] = {'a', 'l', 'b', 'e', 'd', 'o', 'j', 'n'};
 
@@ -123,6 +128,10 @@ void alb_record_encode(const struct alb_record *record, uint64_t keeper, uint8_t
     put64(bytes + RECORD_LEASE, record->lease_ns);
     put_digest(bytes + RECORD_DIGEST, &record->digest);
     put_digest(bytes + RECORD_BODY, &record->body);
+    put32(bytes + RECORD_CONDITIONS, record->condition_count); // the flags are its upper half
+    bytes[RECORD_FLAGS] =
+        (uint8_t)((record->notifies ? FLAG_NOTIFIES : 0) | (record->is_solicited ? FLAG_SOLICITED : 0));
+    put32(bytes + RECORD_IMM, record->imm_be);
     put64(bytes + RECORD_CHECK, check_of(bytes, RECORD_CHECK, keeper));
 }
 
@@ -142,21 +151,52 @@ const char *alb_record_decode(const uint8_t bytes[ALB_JOURNAL_RECORD_BYTES], uin
         .lease_ns = get64(bytes + RECORD_LEASE),
         .digest = get_digest(bytes + RECORD_DIGEST),
         .body = get_digest(bytes + RECORD_BODY),
+        .condition_count = get32(bytes + RECORD_CONDITIONS) & 0xffff,
+        .notifies = bytes[RECORD_FLAGS] & FLAG_NOTIFIES,
+        .is_solicited = bytes[RECORD_FLAGS] & FLAG_SOLICITED,
+        .imm_be = get32(bytes + RECORD_IMM),
     };
     if (kind < ALB_RECORD_PREPARE || kind > ALB_RECORD_MARK)
         return "a record is of an unknown kind";
-    if (record->part_count > (kind == ALB_RECORD_PREPARE ? ALB_TXN_WRITES_MAX : 0))
-        return "a record has too many parts";
-    uint64_t least = alb_record_bytes(record->part_count, 0);
     bool is_exact = kind != ALB_RECORD_PREPARE;
+    if (record->part_count > (is_exact ? 0 : ALB_TXN_WRITES_MAX) ||
+        record->condition_count > (is_exact ? 0 : ALB_TXN_COMPARES_MAX) || bytes[RECORD_FLAGS] > 3 ||
+        bytes[RECORD_FLAGS + 1])
+        return "a record has too many parts";
+    uint64_t least = alb_record_bytes(record->part_count, record->condition_count, 0);
     if (record->length % 8 != 0 || record->length < least || (is_exact && record->length != least))
         return "a record's length is impossible";
     return NULL;
 }
 
-uint64_t alb_record_bytes(uint32_t part_count, uint64_t payload_bytes)
+uint64_t alb_record_tables_bytes(uint32_t part_count, uint32_t condition_count)
 {
-    return ALB_JOURNAL_RECORD_BYTES + (uint64_t)part_count * ALB_JOURNAL_PART_BYTES + (payload_bytes + 7) / 8 * 8;
+    return (uint64_t)part_count * ALB_JOURNAL_PART_BYTES + (uint64_t)condition_count * ALB_JOURNAL_CONDITION_BYTES;
+}
+
+uint64_t alb_record_bytes(uint32_t part_count, uint32_t condition_count, uint64_t payload_bytes)
+{
+    return ALB_JOURNAL_RECORD_BYTES + alb_record_tables_bytes(part_count, condition_count) +
+           (payload_bytes + 7) / 8 * 8;
+}
+
+void alb_record_condition_encode(const struct alb_txn_condition *condition, uint8_t bytes[ALB_JOURNAL_CONDITION_BYTES])
+{
+    put64(bytes, condition->offset);
+    put64(bytes + 8, condition->va);
+    put64(bytes + 16, condition->expected);
+    put64(bytes + 24, condition->mask);
+    put32(bytes + 32, condition->rkey);
+    put32(bytes + 36, 0);
+}
+
+void alb_record_condition_decode(const uint8_t bytes[ALB_JOURNAL_CONDITION_BYTES], struct alb_txn_condition *condition)
+{
+    condition->offset = get64(bytes);
+    condition->va = get64(bytes + 8);
+    condition->expected = get64(bytes + 16);
+    condition->mask = get64(bytes + 24);
+    condition->rkey = get32(bytes + 32);
 }
 
 void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[ALB_JOURNAL_PART_BYTES])
@@ -191,5 +231,14 @@ const char *alb_record_check_body(const struct alb_record *record, const uint8_t
             return "a record's parts do not fill it";
         payload += part.length; // at most ALB_TXN_WRITES_MAX times what a file can have
     }
-    return alb_record_bytes(record->part_count, payload) == record->length ? NULL : "a record's parts do not fill it";
+    for (uint32_t i = 0; i < record->condition_count; i++) {
+        struct alb_txn_condition condition;
+        alb_record_condition_decode(body + alb_record_tables_bytes(record->part_count, 0) +
+                                        (size_t)i * ALB_JOURNAL_CONDITION_BYTES,
+                                    &condition);
+        if (region_bytes < sizeof(uint64_t) || condition.offset > region_bytes - sizeof(uint64_t))
+            return "a record compares beyond the end of the region";
+    }
+    uint64_t length = alb_record_bytes(record->part_count, record->condition_count, payload);
+    return length == record->length ? NULL : "a record's parts do not fill it";
 }

@@ -5,10 +5,11 @@
 
 #include "engine/transaction.h"
 
-#define ALB_JOURNAL_HEADER_BYTES 64
-#define ALB_JOURNAL_RECORD_BYTES 104 // of a record without a body
-#define ALB_JOURNAL_PART_BYTES   32  // of a part in the table that begins a body
-#define ALB_JOURNAL_BOOT_BYTES   16
+#define ALB_JOURNAL_HEADER_BYTES    64
+#define ALB_JOURNAL_RECORD_BYTES    112 // of a record without a body
+#define ALB_JOURNAL_PART_BYTES      32  // of a part in the table that begins a body
+#define ALB_JOURNAL_CONDITION_BYTES 40  // of a compared word, behind the parts
+#define ALB_JOURNAL_BOOT_BYTES      16
 
 struct alb_journal_header {
     uint64_t keeper;
@@ -35,6 +36,9 @@ struct alb_record {
     uint64_t synced;   // all up to this one were safe when this one was written
     enum alb_record_kind kind;
     uint32_t part_count;
+    uint32_t condition_count;
+    uint32_t imm_be;
+    bool notifies, is_solicited;
     struct alb_txn_id id;
     uint64_t low_water;
     uint64_t lease_ns;
@@ -47,8 +51,9 @@ void alb_record_encode(const struct alb_record *record, uint64_t keeper, uint8_t
 const char *alb_record_decode(const uint8_t bytes[ALB_JOURNAL_RECORD_BYTES], uint64_t keeper,
                               struct alb_record *record);
 
-// How long the record of a transaction with these parts is.
-uint64_t alb_record_bytes(uint32_t part_count, uint64_t payload_bytes);
+// How long the record of a transaction is: a table of parts and one of conditions stand before the payload.
+uint64_t alb_record_bytes(uint32_t part_count, uint32_t condition_count, uint64_t payload_bytes);
+uint64_t alb_record_tables_bytes(uint32_t part_count, uint32_t condition_count);
 
 struct alb_record_part {
     uint64_t offset; // in the region
@@ -59,6 +64,10 @@ struct alb_record_part {
 
 void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[ALB_JOURNAL_PART_BYTES]);
 void alb_record_part_decode(const uint8_t bytes[ALB_JOURNAL_PART_BYTES], struct alb_record_part *part);
+
+// region is not looked at, and not set.
+void alb_record_condition_encode(const struct alb_txn_condition *condition, uint8_t bytes[ALB_JOURNAL_CONDITION_BYTES]);
+void alb_record_condition_decode(const uint8_t bytes[ALB_JOURNAL_CONDITION_BYTES], struct alb_txn_condition *condition);
 
 // NULL, or what is wrong with the body of a record: its checksum, parts that do not fill it or leave the region.
 const char *alb_record_check_body(const struct alb_record *record, const uint8_t *body, uint64_t region_bytes);

@@ -19,6 +19,7 @@ struct alb_ledger_entry {
     uint64_t lease_ns;
     uint64_t at; // of its PREPARE record in the journal
     uint32_t part_count;
+    uint32_t condition_count;
     bool is_committed;
     bool is_placed; // the region has its bytes, though perhaps not on the disk yet; at means nothing any more
 };

@@ -112,10 +112,11 @@ void alb_store_close(struct alb_store *store, bool leave_journal)
 }
 
 // Cuts the bytes behind the record into the parts that its table says. memory: the table, the parts, the payload.
-static void read_parts(const uint8_t *body, uint32_t count, struct alb_region *region, struct alb_txn_part *parts)
+static void read_parts(const uint8_t *body, const struct alb_record *record, struct alb_region *region,
+                       struct alb_txn_part *parts)
 {
-    const uint8_t *payload = body + (size_t)count * ALB_JOURNAL_PART_BYTES;
-    for (uint32_t i = 0; i < count; i++) {
+    const uint8_t *payload = body + alb_record_tables_bytes(record->part_count, record->condition_count);
+    for (uint32_t i = 0; i < record->part_count; i++) {
         struct alb_record_part part;
         alb_record_part_decode(body + (size_t)i * ALB_JOURNAL_PART_BYTES, &part);
         parts[i] = (struct alb_txn_part){
@@ -127,6 +128,16 @@ static void read_parts(const uint8_t *body, uint32_t count, struct alb_region *r
             .bytes = payload,
         };
         payload += part.length;
+    }
+}
+
+static void read_conditions(const uint8_t *body, const struct alb_record *record, struct alb_region *region,
+                            struct alb_txn_condition *conditions)
+{
+    const uint8_t *table = body + alb_record_tables_bytes(record->part_count, 0);
+    for (uint32_t i = 0; i < record->condition_count; i++) {
+        alb_record_condition_decode(table + (size_t)i * ALB_JOURNAL_CONDITION_BYTES, &conditions[i]);
+        conditions[i].region = region;
     }
 }
 
@@ -163,6 +174,11 @@ int alb_store_recall(const struct alb_store *store, const struct alb_ledger_entr
     request->low_water = record.low_water;
     request->part_count = record.part_count;
     request->parts = *memory;
-    read_parts(body, record.part_count, region, *memory);
+    request->condition_count = record.condition_count;
+    request->imm_be = record.imm_be;
+    request->notifies = record.notifies;
+    request->is_solicited = record.is_solicited;
+    read_parts(body, &record, region, *memory);
+    read_conditions(body, &record, region, request->conditions);
     return 0;
 }

@@ -47,7 +47,7 @@ static int report_damage(const struct alb_store *store, const struct alb_journal
 static void place(struct alb_store *store, const uint8_t *image, const struct alb_ledger_entry *entry)
 {
     const uint8_t *body = image + entry->at + ALB_JOURNAL_RECORD_BYTES;
-    const uint8_t *payload = body + (size_t)entry->part_count * ALB_JOURNAL_PART_BYTES;
+    const uint8_t *payload = body + alb_record_tables_bytes(entry->part_count, entry->condition_count);
     for (uint32_t i = 0; i < entry->part_count; i++) {
         struct alb_record_part part;
         alb_record_part_decode(body + (size_t)i * ALB_JOURNAL_PART_BYTES, &part);
@@ -65,6 +65,7 @@ static int add(struct alb_store *store, const struct alb_record *record, uint64_
     entry->digest = record->digest;
     entry->lease_ns = record->lease_ns;
     entry->part_count = record->part_count;
+    entry->condition_count = record->condition_count;
     entry->at = at;
     if (record->kind == ALB_RECORD_OUTCOME) {
         alb_ledger_commit(&store->ledger, entry);

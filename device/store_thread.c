@@ -92,6 +92,7 @@ static int write_prepare(struct alb_store *store, struct pending *pending)
     entry->digest = request->digest;
     entry->lease_ns = request->lease_ns;
     entry->part_count = request->part_count;
+    entry->condition_count = request->condition_count;
     error = alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &entry->at);
     pending->is_new = !error;
     if (error)

@@ -15,6 +15,24 @@ void alb_txn_in_request_journal(struct alb_txn_in *txn, enum alb_journal_kind ki
     alb_list_push_back(&reflect->journal, &txn->queue);
 }
 
+static void add_conditions(const struct alb_txn_in *txn, struct alb_journal_request *request)
+{
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        const struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (!range->is_compare)
+            continue;
+        struct alb_region *root = alb_region_root(range->region);
+        request->conditions[request->condition_count++] = (struct alb_txn_condition){
+            .region = root,
+            .offset = (uint64_t)(range->host - root->host),
+            .va = range->va,
+            .expected = range->expected,
+            .mask = range->mask,
+            .rkey = range->rkey,
+        };
+    }
+}
+
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request)
 {
     struct alb_list *node = engine->reflect ? alb_list_pop(&engine->reflect->journal) : NULL;
@@ -33,6 +51,10 @@ bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *r
     if (request->kind == ALB_JOURNAL_PREPARE) {
         request->part_count = txn->part_count;
         request->parts = txn->parts;
+        request->imm_be = txn->imm_be;
+        request->notifies = txn->notifies;
+        request->is_solicited = txn->is_solicited;
+        add_conditions(txn, request);
     }
     return true;
 }
@@ -129,23 +151,47 @@ int alb_engine_restore_initiator(struct alb_engine *engine, uint64_t id, uint64_
     return 0;
 }
 
+static int claim_again(struct alb_txn_range *range, struct alb_region *region, uint64_t offset, uint64_t length)
+{
+    range->region = region;
+    range->length = length;
+    range->host = region->host + offset;
+    range->is_claimed = alb_region_claim(region, &range->claim, region->iova + offset, length);
+    return range->is_claimed ? 0 : EBUSY;
+}
+
+static bool is_within(const struct alb_region *region, uint64_t offset, uint64_t length)
+{
+    return offset <= region->length && length <= region->length - offset;
+}
+
 // The parts of a bound transaction as they stood in staging.
 static int restore_part(struct alb_txn_in *txn, const struct alb_txn_part *part)
 {
-    struct alb_region *region = part->region;
-    if (part->offset > region->length || part->length > region->length - part->offset)
+    if (!is_within(part->region, part->offset, part->length))
         return EINVAL;
     struct alb_txn_range *range = alb_txn_range_create(txn, part->length);
     if (!range)
         return ENOMEM;
-    range->region = region;
     range->rkey = part->rkey;
     range->va = part->va;
-    range->length = part->length;
-    range->host = region->host + part->offset;
     memcpy(range->bytes, part->bytes, part->length);
-    range->is_claimed = alb_region_claim(region, &range->claim, region->iova + part->offset, part->length);
-    return range->is_claimed ? 0 : EBUSY;
+    return claim_again(range, part->region, part->offset, part->length);
+}
+
+static int restore_condition(struct alb_txn_in *txn, const struct alb_txn_condition *condition)
+{
+    if (!is_within(condition->region, condition->offset, sizeof(uint64_t)))
+        return EINVAL;
+    struct alb_txn_range *range = alb_txn_range_create(txn, 0);
+    if (!range)
+        return ENOMEM;
+    range->is_compare = true;
+    range->rkey = condition->rkey;
+    range->va = condition->va;
+    range->expected = condition->expected;
+    range->mask = condition->mask;
+    return claim_again(range, condition->region, condition->offset, sizeof(uint64_t));
 }
 
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
@@ -162,6 +208,8 @@ int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_reque
     int error = 0;
     for (uint32_t i = 0; !error && !is_committed && i < prepared->part_count; i++)
         error = restore_part(txn, &prepared->parts[i]);
+    for (uint32_t i = 0; !error && !is_committed && i < prepared->condition_count; i++)
+        error = restore_condition(txn, &prepared->conditions[i]);
     if (!error && !alb_txn_in_name(txn, initiator, prepared->id.number))
         error = ENOMEM;
     if (error) {
@@ -173,6 +221,9 @@ int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_reque
     txn->digest = prepared->digest;
     txn->lease_ns = prepared->lease_ns;
     txn->part_count = prepared->part_count;
+    txn->imm_be = prepared->imm_be;
+    txn->notifies = prepared->notifies;
+    txn->is_solicited = prepared->is_solicited;
     if (is_committed)
         alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
     else

@@ -182,6 +182,8 @@ static enum alb_txn_reason compare(struct alb_qp *qp, struct alb_txn_in *txn, co
     enum alb_txn_reason reason = find(qp, range, ALB_ACCESS_REMOTE_READ);
     if (reason == ALB_TXN_OK && (uintptr_t)range->host % sizeof(uint64_t) != 0)
         reason = ALB_TXN_ACCESS;
+    if (reason == ALB_TXN_OK && txn->store && alb_region_root(range->region)->store != txn->store)
+        reason = ALB_TXN_UNSUPPORTED; // it has to hold over a restart, too
     if (reason == ALB_TXN_OK)
         reason = claim(range);
     if (reason != ALB_TXN_OK)

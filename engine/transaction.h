@@ -190,6 +190,15 @@ enum alb_journal_kind {
     ALB_JOURNAL_ABORT,   // before it is said
 };
 
+// A word that a durable transaction compares, in one of its journal's regions.
+struct alb_txn_condition {
+    struct alb_region *region;
+    uint64_t offset; // in the region
+    uint64_t va;     // as the initiator named it
+    uint64_t expected, mask;
+    uint32_t rkey;
+};
+
 struct alb_journal_request {
     enum alb_journal_kind kind;
     void *store; // of the regions
@@ -199,6 +208,11 @@ struct alb_journal_request {
     uint64_t lease_ns;
     uint32_t part_count;
     const struct alb_txn_part *parts; // PREPARE; valid until alb_engine_journaled
+    // PREPARE: what else the digest covers, and what holds until the end.
+    uint32_t condition_count;
+    struct alb_txn_condition conditions[ALB_TXN_COMPARES_MAX];
+    uint32_t imm_be;
+    bool notifies, is_solicited;
 };
 
 // The region's transactions are written to a journal. store and keeper name it (keeper: not 0, the same after a

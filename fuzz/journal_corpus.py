@@ -23,6 +23,7 @@ INPUTS = {
     "aborted": image(record(PREPARE, 1, [(8, 13)], extra=bytes(16)), record(ABORT, 1), record(OUTCOME, 2)),
     "beyond": image(record(PREPARE, 1, [(0xF0, 16)], extra=bytes(16))),
     "other-boot": image(record(PREPARE, 1, [(8, 16)], extra=bytes(16)), record(9, 1), record(COMMIT, 1), boot=1),
+    "condition": image(record(PREPARE, 1, [(8, 16)], odd=8, extra=bytes([1]) + bytes(60))),
     "long": image(record(PREPARE, 1, [(8, 16)], odd=4, extra=bytes([0xF0]) + bytes(16))),
 }
 

@@ -52,7 +52,9 @@ static uint64_t add_record(struct input *input, uint64_t keeper, uint64_t sequen
         body_bytes += ALB_JOURNAL_PART_BYTES;
         payload += part.length;
     }
-    record.length = odd & 4 ? take_number(input) * 8 : alb_record_bytes(record.part_count, payload);
+    record.condition_count = odd & 8 ? take(input) : 0;
+    record.length =
+        odd & 4 ? take_number(input) * 8 : alb_record_bytes(record.part_count, record.condition_count, payload);
     uint64_t has = ALB_MIN(room, ALB_MAX(record.length, ALB_JOURNAL_RECORD_BYTES + body_bytes));
     for (uint64_t i = ALB_JOURNAL_RECORD_BYTES + body_bytes; i < has; i++)
         at[i] = take(input);
@@ -78,7 +80,7 @@ static void check_record(const struct alb_journal_scan *scan, const struct alb_r
     alb_record_encode(record, scan->header.keeper, again);
     alb_assert(memcmp(again, body - ALB_JOURNAL_RECORD_BYTES, sizeof(again)) == 0);
     alb_assert(body - ALB_JOURNAL_RECORD_BYTES + record->length <= scan->image + scan->image_bytes);
-    const uint8_t *payload = body + (size_t)record->part_count * ALB_JOURNAL_PART_BYTES;
+    const uint8_t *payload = body + alb_record_tables_bytes(record->part_count, record->condition_count);
     for (uint32_t i = 0; i < record->part_count; i++) {
         struct alb_record_part part;
         alb_record_part_decode(body + (size_t)i * ALB_JOURNAL_PART_BYTES, &part);

@@ -50,6 +50,7 @@ static int teardown(void **state)
 }
 
 // One WRITE of length bytes to the region's offset, as a transaction.
+// With a comparison and a notification, if it is held.
 static uint64_t post(uint64_t offset, uint32_t length, bool hold)
 {
     struct side *side = &pair.side[0];
@@ -60,6 +61,11 @@ static uint64_t post(uint64_t offset, uint32_t length, bool hold)
         .sge = &sge,
         .sge_count = 1,
     };
+    const struct alb_txn_compare compare = {
+        .remote_addr = (uintptr_t)alb_durable_address(durable) + REGION - 8,
+        .mask = UINT64_MAX,
+        .rkey = write.rkey,
+    };
     struct alb_txn_wr wr = {
         .wr_id = 7,
         .flags = ALB_SEND_SIGNALED,
@@ -67,6 +73,10 @@ static uint64_t post(uint64_t offset, uint32_t length, bool hold)
         .write_count = 1,
         .level = hold ? ALB_LEVEL_REFLECTED : ALB_LEVEL_COMMITTED,
         .hold = hold,
+        .compares = &compare,
+        .compare_count = hold,
+        .notify = hold,
+        .imm_data = 0x01020304,
         .lease_ns = 30 * ALB_NS_PER_S,
         .submitted = alb_device_now(),
     };
@@ -142,6 +152,58 @@ static void alb_durable_destroy__aborts_what_is_bound(void **state)
     assert_int_equal(in_file(100), 0);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char command[400];
+    snprintf(command, sizeof(command), "cp %s %s", from, to);
+    assert_int_equal(system(command), 0);
+}
+
+// What a crash would have left is opened by another device: there the transaction is bound, and is committed by whoever
+// has its token.
+static void alb_durable_create__binds_again(void **state)
+{
+    char journal[128], second_path[128], second_journal[160];
+    struct alb_txn_status status;
+    struct alb_durable *second;
+    struct alb_durable_init init = {.path = second_path, .access = ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE};
+    snprintf(journal, sizeof(journal), "%s.journal", path);
+    snprintf(second_path, sizeof(second_path), "%s-second", path);
+    snprintf(second_journal, sizeof(second_journal), "%s.journal", second_path);
+    open_durable(false);
+    memset(pair.side[0].memory, 'w', REGION);
+    side_receive(&pair.side[1], 0, 0);
+    uint64_t number = post(100, 1000, true);
+    assert_int_equal(side_wait(&pair.side[0]).status, ALB_WC_SUCCESS); // bound
+    copy_file(path, second_path);
+    copy_file(journal, second_journal);
+    assert_int_equal(alb_durable_create(pair.side[0].device, pair.side[0].pd, &init, &second), 0);
+    const uint8_t *bytes = alb_durable_address(second);
+    assert_int_equal(bytes[100], 0);
+
+    alb_device_lock(pair.side[0].device);
+    assert_int_equal(alb_qp_txn_query(pair.side[0].qp, number, &status), 0);
+    alb_device_unlock(pair.side[0].device);
+    assert_int_not_equal(status.token.keeper, 0);
+    struct side *asker = &pair.side[1];
+    alb_device_lock(asker->device);
+    assert_int_equal(alb_qp_txn_enable(asker->qp, 4), 0);
+    alb_device_unlock(asker->device);
+    assert_int_equal(alb_qp_txn_reconcile_stage(asker->qp, 9, ALB_SEND_SIGNALED, &status.token, ALB_TXN_COMMIT), 0);
+    alb_qp_send_commit(asker->qp);
+    alb_device_kick(asker->device, asker->qp);
+    struct alb_wc wc = side_wait(asker);
+    assert_int_equal(wc.wr_id, 9);
+    assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    assert_int_equal(bytes[100], 'w');
+    assert_int_equal(bytes[1099], 'w');
+    assert_int_equal(bytes[1100], 0);
+    assert_int_equal(alb_durable_destroy(second), 0);
+    assert_int_equal(alb_durable_destroy(durable), 0);
+    unlink(second_journal);
+    unlink(second_path);
+}
+
 static void alb_durable_create__one_at_a_time(void **state)
 {
     struct alb_durable *second;
@@ -156,9 +218,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(alb_durable__committed_is_in_the_file),
-        TEST(alb_durable__many_in_flight),
-        TEST(alb_durable_destroy__aborts_what_is_bound),
+        TEST(alb_durable__committed_is_in_the_file),     TEST(alb_durable__many_in_flight),
+        TEST(alb_durable_destroy__aborts_what_is_bound), TEST(alb_durable_create__binds_again),
         TEST(alb_durable_create__one_at_a_time),
     };
     return cmocka_run_group_tests_name("durable", tests, NULL, NULL);

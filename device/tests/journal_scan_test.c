@@ -26,11 +26,14 @@ static void add_record(struct sample *sample, uint64_t sequence, uint64_t synced
     uint8_t *at = sample->bytes + sample->length, *body = at + ALB_JOURNAL_RECORD_BYTES;
     const struct alb_record_part part = {.offset = 8 * sequence, .length = 21};
     struct alb_record record = {
-        .length = alb_record_bytes(prepares, prepares ? part.length : 0),
+        .length = alb_record_bytes(prepares, prepares, prepares ? part.length : 0),
         .sequence = sequence,
         .synced = synced,
         .kind = prepares ? ALB_RECORD_PREPARE : ALB_RECORD_COMMIT,
         .part_count = prepares,
+        .condition_count = prepares,
+        .imm_be = 0x12345678,
+        .notifies = prepares,
         .id = {.initiator = 77, .number = (sequence + 1) / 2},
         .low_water = 1,
         .lease_ns = 5,
@@ -38,7 +41,9 @@ static void add_record(struct sample *sample, uint64_t sequence, uint64_t synced
     };
     if (prepares) {
         alb_record_part_encode(&part, body);
-        memset(body + ALB_JOURNAL_PART_BYTES, (int)('a' + sequence), part.length);
+        const struct alb_txn_condition condition = {.offset = sequence, .va = 3, .expected = 4, .mask = 5, .rkey = 6};
+        alb_record_condition_encode(&condition, body + ALB_JOURNAL_PART_BYTES);
+        memset(body + alb_record_tables_bytes(1, 1), (int)('a' + sequence), part.length);
     }
     record.body = alb_digest_of(body, record.length - ALB_JOURNAL_RECORD_BYTES);
     alb_record_encode(&record, KEEPER, at);
@@ -98,7 +103,12 @@ static void alb_journal_scan__reads_what_was_written(void **state)
             alb_record_part_decode(body, &part);
             assert_int_equal(part.offset, 8 * i);
             assert_int_equal(part.length, 21);
-            assert_int_equal(body[ALB_JOURNAL_PART_BYTES + 20], 'a' + i);
+            assert_int_equal(body[alb_record_tables_bytes(1, 1) + 20], 'a' + i);
+            struct alb_txn_condition condition;
+            alb_record_condition_decode(body + ALB_JOURNAL_PART_BYTES, &condition);
+            assert_true(condition.offset == i && condition.va == 3 && condition.expected == 4);
+            assert_true(condition.mask == 5 && condition.rkey == 6);
+            assert_true(record.notifies && !record.is_solicited && record.imm_be == 0x12345678);
         }
     }
     assert_int_equal(alb_journal_scan_next(&scan, &record, &body), ALB_SCAN_END);

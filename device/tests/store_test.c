@@ -98,7 +98,9 @@ static void alb_store_open__lengths(void **state)
     alb_store_close(&store, false);
     init.path = shelf.folder;
     assert_int_equal(alb_store_open(&store, &init), EISDIR);
-    init.path = "/nowhere/at/all";
+    char nowhere[128];
+    snprintf(nowhere, sizeof(nowhere), "%s/no/file", shelf.folder);
+    init.path = nowhere;
     assert_int_equal(alb_store_open(&store, &init), ENOENT);
 }
 
