@@ -357,6 +357,8 @@ enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *o
     alb_run_tasks_start(run);
     enum alb_cluster_end end = go(run, options);
     alb_heat_end(run);
+    if (end == ALB_CLUSTER_IDLE)
+        alb_run_lose(run);
     bool is_done = run->tasks_done == run->schedule.task_count;
     run->end = is_done                     ? ALB_RUN_DONE
                : end == ALB_CLUSTER_UNTIL  ? ALB_RUN_TIME

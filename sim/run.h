@@ -121,5 +121,6 @@ void alb_heat_end(struct alb_run *run);
 // Of run_tasks.c.
 bool alb_run_tasks_init(struct alb_run *run);
 void alb_run_tasks_fini(struct alb_run *run);
+void alb_run_lose(struct alb_run *run);
 void alb_run_tasks_start(struct alb_run *run);
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);

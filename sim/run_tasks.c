@@ -10,6 +10,7 @@
 enum task_state {
     WAITING, // for its edges, or its time
     BEGUN,
+    SENT, // by UC: nobody knows whether it arrives
     DONE,
     FAILED,
 };
@@ -71,6 +72,30 @@ static void close_task(struct alb_run *run, uint32_t task, enum task_state state
         settle(run, task, false);
     if (state == DONE && task_of(run, task)->kind == ALB_TASK_SEND)
         run->bytes_done += task_of(run, task)->bytes;
+}
+
+// By UC a message is done for its sender when it has left, and in truth when it has arrived.
+static void leave(struct alb_run *run, uint32_t task, alb_sim_time now)
+{
+    if (run->times[task].arrived != ALB_SIM_NEVER) {
+        close_task(run, task, DONE, now);
+        return;
+    }
+    run->state[task] = SENT;
+    run->times[task].done = now;
+    settle(run, task, false);
+}
+
+// Nothing happens any more: what has not arrived by UC is lost.
+void alb_run_lose(struct alb_run *run)
+{
+    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
+        if (run->state[i] != SENT)
+            continue;
+        run->state[i] = FAILED;
+        run->tasks_done++;
+        run->tasks_failed++;
+    }
 }
 
 bool alb_run_task_failed(const struct alb_run *run, uint32_t task)
@@ -180,6 +205,17 @@ static void arrive(struct alb_run *run, uint32_t receipt, uint32_t send, alb_sim
     run->times[receipt].arrived = run->times[send].arrived = now;
     if (run->state[receipt] == BEGUN)
         close_task(run, receipt, DONE, now);
+}
+
+static void arrive_unheard(struct alb_run *run, uint32_t send, alb_sim_time now)
+{
+    run->times[send].arrived = now;
+    if (run->state[send] != SENT)
+        return;
+    run->state[send] = DONE;
+    run->ended_at = now;
+    run->tasks_done++;
+    run->bytes_done += task_of(run, send)->bytes;
 }
 
 // A message that no receipt was matched with before the run: the oldest one that waits and fits takes it.
@@ -295,14 +331,19 @@ void alb_run_on_complete(void *context, const struct alb_cluster_completion *com
         if (completion->status != ALB_WC_SUCCESS)
             return;
         if (task->tag == ALB_TASK_UNHEARD)
-            run->times[send].arrived = now;
+            arrive_unheard(run, send, now);
         else if (task->matched != ALB_TASK_NONE)
             arrive(run, task->matched, send, now);
         else
             claim(run, send, now);
     } else {
         uint32_t task = (uint32_t)completion->user;
-        close_task(run, task, completion->status == ALB_WC_SUCCESS ? DONE : FAILED, now);
+        if (completion->status != ALB_WC_SUCCESS)
+            close_task(run, task, FAILED, now);
+        else if (run->schedule.works[task_of(run, task)->work].is_unreliable)
+            leave(run, task, now);
+        else
+            close_task(run, task, DONE, now);
         post_waiting(run, &run->channels[run->channel_of[task]], completion->side, now);
     }
     drain(run, now);

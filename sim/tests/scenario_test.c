@@ -33,7 +33,7 @@ static void alb_scenario_read__every_kind_of_value(void **state)
               "[scenario]\ntitle = a b\nstage = nightly\nseed = 7\nend = 2ms\n"
               "[network]\ntopology = fat-tree\nk = 8\nrate = 400Gb/s\ndelay = 600ns\n"
               "[switch]\nbuffer = 16M\nalpha = 0.5\nmark_chance = 20%\nflow_control = pfc\ntrim = yes\n"
-              "[host]\ntransport = csa\nloss = irn:few=5\npaths = 128\nwindow_max = 1M\nrtt_target = 30us\n"
+              "[host]\ntransport = csa\nloss = irn:few=5\npaths = 64\nwindow_max = 1M\nrtt_target = 30us\n"
               "dcqcn_rate_max = 100Gb/s\nmtu = 1024\n"
               "[host 2,4..6]\npaths = 4\n"
               "[workload bulk]\nkind = poisson\nload = 80%\nsize = 1e6\nend = 1ms\n"
@@ -54,7 +54,7 @@ static void alb_scenario_read__every_kind_of_value(void **state)
     assert_int_equal(scenario.switches.flow_control, ALB_FLOW_CONTROL_PFC);
     assert_true(scenario.switches.trims);
     assert_string_equal(scenario.engine.loss, "irn:few=5");
-    assert_int_equal(scenario.engine.path_max, 128);
+    assert_int_equal(scenario.engine.path_max, 64);
     assert_int_equal(scenario.engine.window_max_bytes, 1 << 20);
     assert_int_equal(scenario.engine.rtt_target_ns, 30000);
     assert_int_equal(scenario.engine.dcqcn.rate_max_bytes_per_s, 12500000000);
@@ -71,7 +71,7 @@ static void alb_scenario_read__every_kind_of_value(void **state)
     assert_int_equal(scenario.faults[0].way, 2);
     struct alb_engine_config engine = scenario.engine;
     alb_scenario_change_host(&scenario, 3, &engine);
-    assert_int_equal(engine.path_max, 128);
+    assert_int_equal(engine.path_max, 64);
     alb_scenario_change_host(&scenario, 5, &engine);
     assert_int_equal(engine.path_max, 4);
     alb_scenario_fini(&scenario);
