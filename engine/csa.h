@@ -63,6 +63,7 @@ struct alb_assoc {
     uint8_t local;            // index of the engine's address
     uint8_t is_mtu_told : 1;  // payload_limit is the routes'
     uint8_t is_mtu_tried : 1; // at mtu_tried_at: longer packets are not tried again for a while
+    uint8_t is_mtu_sure : 1;  // then the size in use was suspected, and worked
     uint8_t mtu_tried_at;     // in seconds, or nearly
     uint32_t rest;            // its record at rest, in units from the pool's start, plus 1; 0: none (csa_rest.c)
 };

@@ -13,6 +13,7 @@ enum {
     TRIES = 3,
     CHECK_TRIES = 5,   // of a size that has worked: losses must not look like a limit
     WAIT_SECONDS = 10, // before longer packets are tried again
+    SURE_SECONDS = 2,  // in which a size that was suspected and worked is not suspected again
     SHORT_BYTES = 128, // room for a cookie, should the peer not know us yet
     PING_BYTES = ALB_CSA_OUTER_BYTES + 4 + ALB_ICRC_BYTES,
 };
@@ -84,6 +85,7 @@ static void try_next(struct alb_mtu_search *search, alb_time now)
     uint32_t candidate = next_candidate(live->assoc, search->too_long);
     if (candidate == 0 || candidate <= live->assoc->payload_max) {
         live->assoc->is_mtu_tried = true;
+        live->assoc->is_mtu_sure = false;
         live->assoc->mtu_tried_at = seconds_of(now);
         alb_mtu_stop(live);
         return;
@@ -133,12 +135,17 @@ static struct alb_mtu_search *begin_search(struct alb_assoc_live *live)
 
 // ---- when there is one ----------------------------------------------------------------------------------------------
 
+static bool was_tried_within(const struct alb_assoc *assoc, uint8_t seconds, alb_time now)
+{
+    return (uint8_t)(seconds_of(now) - assoc->mtu_tried_at) < seconds;
+}
+
 void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
 {
     struct alb_assoc *assoc = live->assoc;
     if (alb_likely(assoc->payload_max + GRAIN > assoc->payload_limit))
         return;
-    if (assoc->is_mtu_tried && (uint8_t)(seconds_of(now) - assoc->mtu_tried_at) < WAIT_SECONDS)
+    if (assoc->is_mtu_tried && was_tried_within(assoc, WAIT_SECONDS, now))
         return;
     assoc->is_mtu_tried = false;
     struct alb_mtu_search *search = begin_search(live);
@@ -148,7 +155,11 @@ void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
 
 void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now)
 {
-    struct alb_mtu_search *search = live->assoc->payload_max > PAYLOAD_MIN ? begin_search(live) : NULL;
+    struct alb_assoc *assoc = live->assoc;
+    if (assoc->is_mtu_sure && was_tried_within(assoc, SURE_SECONDS, now))
+        return;
+    assoc->is_mtu_sure = false;
+    struct alb_mtu_search *search = assoc->payload_max > PAYLOAD_MIN ? begin_search(live) : NULL;
     if (!search)
         return;
     search->candidate = live->assoc->payload_max;
@@ -166,7 +177,7 @@ void alb_mtu_told(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t p
     set_size(assoc, payload_max);
     assoc->payload_limit = assoc->payload_max;
     assoc->is_mtu_told = true;
-    assoc->is_mtu_tried = false;
+    assoc->is_mtu_tried = assoc->is_mtu_sure = false;
 }
 
 // ---- PING and PONG --------------------------------------------------------------------------------------------------
@@ -181,6 +192,8 @@ void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
         return;
     }
     if (search->is_check) { // it works: those losses had another reason
+        live->assoc->is_mtu_sure = true;
+        live->assoc->mtu_tried_at = seconds_of(now);
         alb_mtu_stop(live);
         return;
     }
