@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Partial completion: what has come of a message that is not whole, as both of its ends know it. On UC a WRITE may be
 // one of partial completion: its segments are placed whatever is missing, the receiver says what it holds, and what is
-// missing is sent again when the program asks for it (S. Khalilov and others, "SDR-RDMA", 2025). Threads and errors are
+// missing is sent again when the program asks for it (M. Khalilov and others, "SDR-RDMA", 2025). Threads and errors are
 // as in engine/verbs.h.
 #pragma once
 

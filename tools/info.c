@@ -57,10 +57,13 @@ static int configuration_of(const char *name, struct alb_device_options *options
 static json_t *policies_of(const struct alb_device_options *options, const struct alb_engine_config *config)
 {
     bool is_csa = strcmp(config->transport, "csa") == 0;
-    bool is_raised = is_csa && options->completions != ALB_LEVEL_DELIVERED;
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s}", "transport", config->transport, "loss", config->loss,
-                     "congestion", config->congestion, "path", config->path, "credit", config->credit, "paths",
-                     is_csa ? (int)config->path_max : 1, "completions", is_raised ? "visible" : "delivered");
+    bool is_raised = options->completions != ALB_LEVEL_DELIVERED;
+    json_t *policies = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "transport", config->transport, "loss", config->loss,
+                                 "congestion", config->congestion, "path", config->path, "credit", config->credit,
+                                 "paths", is_csa ? (int)config->path_max : 1);
+    if (is_csa)
+        json_object_set_new(policies, "completions", json_string(is_raised ? "visible" : "delivered"));
+    return policies;
 }
 
 static json_t *state_of(const struct alb_engine_config *config)

@@ -168,12 +168,14 @@ class Info(unittest.TestCase):
         self.assertEqual(devices[0]["policies"], {"transport": "rc", "loss": "go-back-n", "congestion": "aimd", "path": "single",
                                                   "credit": "end-to-end", "paths": 1})
         self.assertEqual((devices[1]["policies"]["transport"], devices[1]["policies"]["paths"]), ("csa", 4))
+        self.assertEqual(devices[1]["policies"]["completions"], "delivered")
         chosen = {"ALBEDO_LOSS": "fixed:interval=200us", "ALBEDO_CONGESTION": "none", "ALBEDO_PATH": "single",
-                  "ALBEDO_CREDIT": "off", "ALBEDO_PATHS": "2"}
+                  "ALBEDO_CREDIT": "off", "ALBEDO_PATHS": "2", "ALBEDO_COMPLETIONS": "reflected"}
         both = json.loads(albedo("info", "--json", environment=chosen)[1])["devices"]
         self.assertEqual(both[0]["policies"], devices[0]["policies"])
         self.assertEqual(both[1]["policies"], {"transport": "csa", "loss": "fixed:interval=200us", "congestion": "none",
-                                               "path": "single", "credit": "off", "paths": 2})
+                                               "path": "single", "credit": "off", "paths": 2, "completions": "visible"})
+        self.assertEqual(albedo("info", environment={"ALBEDO_COMPLETIONS": "hoped"})[0], 1)
         status, _, err = albedo("info", environment={"ALBEDO_LOSS": "hope"})
         self.assertEqual(status, 1)
         self.assertIn("hope", err)
