@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# installed.sh BUILD SOURCE: the examples compile against what is installed, as their first lines say, and run.
+set -eu
+build=$1
+source=$2
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+cmake --install "$build" --prefix "$prefix" > "$prefix/log"
+pc=$(find "$prefix" -name albedodv.pc)
+lib=$(dirname "$(dirname "$pc")")
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=libdir="$lib" \
+    --define-variable=includedir="$prefix/include" --cflags --libs albedodv)
+for example in expect entry kv_block checkpoint; do
+    # shellcheck disable=SC2086 # flags are words
+    cc -std=gnu11 -O2 "$source/examples/$example.c" $flags -lpthread -o "$prefix/$example"
+done
+for page in txn stages region validator partial expect; do
+    test -f "$(find "$prefix" -name "albdv_$page.3")"
+done
+export LD_LIBRARY_PATH="$lib"
+"$prefix/bin/albedo" run --device albedo0 -- "$prefix/expect"
+"$prefix/bin/albedo" run --device albedo0 -- "$prefix/entry" 5000
