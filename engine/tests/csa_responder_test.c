@@ -355,14 +355,7 @@ static void claims__with_losses(void **state)
             assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
             added += !is_write;
         }
-        for (int side = 0; side < 2; side++) {
-            pair_send(c->pair, side);
-            while (pair_count(c->pair, side))
-                if (alb_prng_below(&prng, 4) == 0)
-                    pair_lose(c->pair, side);
-                else
-                    pair_deliver(c->pair, side);
-        }
+        pair_exchange(c->pair, &prng, 4);
         pair_pass(c->pair, 30 * ALB_NS_PER_US);
         while (pair_poll(c->pair, 0, &wc)) {
             assert_int_equal(wc.status, ALB_WC_SUCCESS);

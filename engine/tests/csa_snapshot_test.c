@@ -280,14 +280,7 @@ static void read__never_torn_with_losses(void **state)
         }
         if (asked == done)
             read(c, asked++, ENTRY);
-        for (int side = 0; side < 2; side++) {
-            pair_send(c->pair, side);
-            while (pair_count(c->pair, side))
-                if (alb_prng_below(&prng, 5) == 0)
-                    pair_lose(c->pair, side);
-                else
-                    pair_deliver(c->pair, side);
-        }
+        pair_exchange(c->pair, &prng, 5);
         pair_pass(c->pair, 30 * ALB_NS_PER_US);
         while (pair_poll(c->pair, 0, &wc)) {
             assert_int_equal(wc.status, ALB_WC_SUCCESS);

@@ -338,6 +338,18 @@ void pair_deliver_all(struct pair *pair, int side)
         pair_deliver(pair, side);
 }
 
+void pair_exchange(struct pair *pair, struct alb_prng *prng, uint32_t lost_one_in)
+{
+    for (int side = 0; side < 2; side++) {
+        pair_send(pair, side);
+        while (pair_count(pair, side))
+            if (alb_prng_below(prng, lost_one_in) == 0)
+                pair_lose(pair, side);
+            else
+                pair_deliver(pair, side);
+    }
+}
+
 void pair_settle(struct pair *pair)
 {
     do {

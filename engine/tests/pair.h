@@ -4,6 +4,7 @@
 // do is an assertion of Albedo.
 #pragma once
 
+#include "base/prng.h"
 #include "engine/impl.h"
 
 #include <errno.h>
@@ -89,6 +90,8 @@ void pair_deliver(struct pair *pair, int side);
 void pair_lose(struct pair *pair, int side);
 // A datagram from that side arrives at the other, which may be one that no engine has sent.
 void pair_inject(struct pair *pair, int side, const struct alb_roce *roce, const void *payload, uint32_t payload_bytes);
+// Both sides send once, and of these packets one in so many is lost.
+void pair_exchange(struct pair *pair, struct alb_prng *prng, uint32_t lost_one_in);
 // All packets of that side arrive.
 void pair_deliver_all(struct pair *pair, int side);
 // Both sides send and receive until nothing is left to move. No time passes.
