@@ -42,6 +42,8 @@ static void forget_until(struct alb_csa *csa, alb_psn psn)
         if (alb_psn_diff(psn, alb_psn_add(oldest->first, (int32_t)oldest->packets)) < 0)
             break;
         drop_oldest(csa);
+        if (csa->responses.next != csa->answer_psn) // the next one may have waited for that (refuse)
+            alb_stream_out_wake(&csa->responses);
     }
 }
 

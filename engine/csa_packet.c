@@ -95,7 +95,8 @@ void alb_csa_packet_undo(struct alb_csa_packet *packet)
 void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out *out,
                            const struct alb_csa_segment *segment)
 {
-    uint32_t bytes = segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD;
+    // A probe into silence is in nobody's way, and keeps nothing awake.
+    uint32_t bytes = alb_stream_out_is_silent(out) ? 0 : segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD;
     alb_path_charge(packet->live->paths, packet->flow.path, bytes);
     alb_stream_out_sent(out, segment->psn, bytes, packet->flow.path, packet->sequence, packet->now);
     packet->charged_bytes += bytes;

@@ -140,6 +140,38 @@ static void answer__whose_memory_is_gone(void **state)
     assert_int_equal(csa_pair_live(c, 1)->inflight_bytes, 0);
 }
 
+// What can not be given waits for the answer before it, and is said also when the word that this one came is in a
+// request that is refused itself.
+static void answer__whose_memory_is_gone_behind_another(void **state)
+{
+    struct csa_pair *c = *state;
+    static uint8_t memory[64];
+    struct alb_region *mr;
+    struct alb_csa_frame frame;
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
+    read(c, 1, 8, 0);
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.va = (uintptr_t)memory;
+    segment.rkey = alb_region_key(mr);
+    segment.acked = csa_pair_psn(0);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 1);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+    lose_all(c);
+    segment.psn = alb_psn_next(segment.psn); // the same key
+    segment.acked = alb_psn_add(csa_pair_psn(0), 1);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    pair_send(c->pair, 1);
+    assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
+    assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    assert_int_equal(c->csa[1]->answer_count, 0);
+}
+
 // It left before, and may have come: whoever waits for it says so, and a word of that may be late. Only who still lacks
 // it long afterwards is refused.
 static void lose_memory_behind_it(bool comes)
@@ -235,6 +267,7 @@ int main(void)
         GREETED_TEST(answer__kept_until_it_is_known_to_be_held),
         GREETED_TEST(answer__what_is_lost_goes_again),
         GREETED_TEST(answer__whose_memory_is_gone),
+        GREETED_TEST(answer__whose_memory_is_gone_behind_another),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_came),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
         GREETED_TEST(answers__of_both_sides_with_losses),
