@@ -2,6 +2,12 @@
 // What a search for CSA draws besides: policies, paths, lanes between the hosts, partitions and restarts.
 #include "sim/search_world.h"
 
+#define SLOW_BITS_PER_S 1000000000ull
+
+enum {
+    PATIENCE = 4,
+};
+
 static const char *draw_policy(struct alb_search *search, enum alb_policy policy)
 {
     uint32_t count = 0;
@@ -53,6 +59,8 @@ static void draw_lanes(struct alb_search *search, struct alb_sim_pair_config *co
             lane->delay = ALB_SIM_NS(alb_search_below(search, 20000));
             if (alb_search_percent(search, 30))
                 lane->bits_per_s = 100000000ull * (1 + alb_search_below(search, 100));
+            if (lane->bits_per_s && lane->bits_per_s < SLOW_BITS_PER_S)
+                search->patience = PATIENCE;
             if (lane->bits_per_s && alb_search_percent(search, 30))
                 lane->queue_bytes_max = 16384 + alb_search_below(search, 65536);
         }

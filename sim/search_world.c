@@ -363,7 +363,7 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
         .max_dest_rd_atomic = (uint8_t)search->rd_atomic,
         .max_rd_atomic = (uint8_t)(1 + alb_search_below(search, search->rd_atomic)),
         .min_rnr_timer = (uint8_t)(1 + alb_search_below(search, 12)),
-        .timeout = (uint8_t)(8 + alb_search_below(search, 4)), // 1 to 8 ms
+        .timeout = (uint8_t)(8 + alb_search_below(search, 4) + search->patience), // 1 to 8 ms
         .retry_cnt = (uint8_t)(search->may_lose_much ? 3 + alb_search_below(search, 5) : 7),
         .rnr_retry = (uint8_t)(alb_search_percent(search, 85) ? 7 : 1 + alb_search_below(search, 6)),
         .av = {.local = s->host->addr,

@@ -82,6 +82,7 @@ struct alb_search {
     bool has_restarts;    // a side's program ends and begins anew
     bool may_lose_much;
     bool may_duplicate;
+    uint32_t patience; // doublings of the timeouts: what waits in front of a slow lane is no silence
     struct alb_faults_spec faults;
 
     // The arena, the same on both sides.
