@@ -4,7 +4,9 @@ TYPE  ?= RelWithDebInfo
 JOBS  ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all configure demo check check-all bench interop fuzz install format lint clean help
+STAGE ?= ci
+
+.PHONY: all configure demo check check-all scenarios bench interop fuzz install format lint clean help
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -29,6 +31,12 @@ check-all:
 	@scripts/setup.sh stacks || echo 'make: without UCX, libfabric and MPI'
 	@$(MAKE) --no-print-directory all
 	@scripts/check.sh $(BUILD) all
+
+# Simulated scenarios, each checked against its expected result. STAGE=nightly: the long ones; all: both.
+scenarios:
+	@scripts/setup.sh build
+	@$(MAKE) --no-print-directory all
+	@python3 scripts/scenarios.py --build $(BUILD) --stage $(STAGE) --jobs $(JOBS)
 
 bench:
 	@scripts/setup.sh build bench
@@ -63,6 +71,7 @@ help:
 	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
 	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI, pyverbs'
+	@echo 'make scenarios  simulated scenarios against their expected results (STAGE=ci, nightly, all)'
 	@echo 'make bench      speed beside the raw limit of this machine, UCX and MPI beside TCP: JSON lines and a table'
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
 	@echo 'make fuzz       fuzzers, for a bounded time'
