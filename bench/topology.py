@@ -125,7 +125,7 @@ def pair(mtu=1500, offload=False):
 
 def crossing(routes, megabits, mtu=1500):
     """Two hosts with a router each, and several routes between the routers, chosen by address and port: (places, routers, names of the
-    links). Either router's end of a link is shaped."""
+    links). Either router's end of a link is shaped. Bursts are cut into packets before it, so that what a route loses are packets."""
     network = Network()
     hosts = [network.node("one"), network.node("other")]
     routers = [router(network, "near"), router(network, "far")]
@@ -134,7 +134,7 @@ def crossing(routes, megabits, mtu=1500):
         network.link(hosts[side], routers[side], "alb0", "host", "10.79.%d.1/24" % side, "10.79.%d.254/24" % side, mtu)
         hosts[side].run("ip", "route", "add", "default", "via", "10.79.%d.254" % side)
     for number, name in enumerate(links):
-        network.link(*routers, name, name, "10.80.%d.1/24" % number, "10.80.%d.2/24" % number, mtu)
+        network.link(*routers, name, name, "10.80.%d.1/24" % number, "10.80.%d.2/24" % number, mtu, offload=False)
         for node in routers:
             node.shape(name, megabits)
     for side in (0, 1):

@@ -36,7 +36,7 @@ struct alb_path_out {
     uint32_t weight : 8;      // 1 to ALB_PATH_WEIGHT_MAX: how much of the traffic it should get
     uint32_t settled : 24;    // every packet before has come or is lost: as the peer last said, or by its silence
     uint32_t state : 2;       // enum alb_path_state
-    uint32_t back_off : 3;    // doublings of the time that it is left for
+    uint32_t back_off : 3;    // doublings of the time that it is left for, and of what must try it
     uint32_t is_heard : 1;    // the peer has said something of it
     uint32_t is_silent : 1;   // settled by silence, and nothing has been heard of it since
     uint32_t is_measured : 1; // a round-trip time was measured in this round
@@ -78,8 +78,9 @@ void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn nex
 // alb_path_burst_bytes of that path.
 uint16_t alb_paths_choose(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint32_t flow_hash,
                           uint32_t bytes, alb_time now);
-// How much a burst on a path that was just chosen may carry: little if it is only tried (but always a packet).
-uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path);
+// How much a burst on a path that was just chosen may carry (but always a packet): little if it is only tried, else the
+// path's part of the window, so that the others are not idle while one is flooded.
+uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path, uint32_t window_bytes);
 // A packet leaves on that path: its sequence number. bytes: of it that will be acknowledged (alb_path_done).
 alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now);
 // bytes will leave in a packet that is not complete yet. What they belong to may come to its end (alb_path_done) before

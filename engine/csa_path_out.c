@@ -64,9 +64,15 @@ void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
     out->inflight_bytes -= bytes;
 }
 
-uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path)
+uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path, uint32_t window_bytes)
 {
-    return paths->path[path].state == ALB_PATH_TRYING ? ALB_PATH_TRY_BYTES : UINT32_MAX;
+    uint32_t good = 0;
+    if (paths->path[path].state == ALB_PATH_TRYING)
+        return ALB_PATH_TRY_BYTES;
+    for (uint32_t i = 0; i < paths->count; i++)
+        good += paths->path[i].state == ALB_PATH_GOOD;
+    uint32_t part_bytes = window_bytes / ALB_MAX(good, 1u);
+    return ALB_MAX(part_bytes, (uint32_t)ALB_PATH_TRY_BYTES);
 }
 
 // Smoothed as in RFC 6298, section 2, with gains for the number of samples that a round trip yields (RFC 7323, appendix

@@ -192,7 +192,8 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     alb_csa_packet_init(&packet, live, builder, now);
     live->is_used = true;
     bool sends_data = may_send_data(live, now);
-    uint32_t data_bytes = 0, burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path);
+    uint32_t data_bytes = 0,
+             burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
     for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
         alb_csa_packet_close(&packet);
         if (!alb_csa_packet_open(&packet)) {

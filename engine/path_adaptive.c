@@ -22,7 +22,8 @@ enum {
     WEIGHT_FAR = 48,     // least for the round-trip time alone: more would send all to a path that happens to be empty
     WEIGHT_RETURN = 8,   // of a path that is taken back
     GROWTH_PACKETS = 4,  // that it must then carry for each unit more
-    TRIAL_PACKETS = 4,   // that must come
+    TRIAL_PACKETS = 4,   // that must come; twice as many each time that it is left again,
+    TRIAL_MAX = 32,      // up to this: one that loses 10 % then passes once in thirty times
     GRAIN_BYTES = 2048,  // what a burst counts for where it is chosen
     EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately
     SHARES_PACKETS = 32, // of which losses and marks say something of a path's share of them
@@ -69,15 +70,15 @@ static void begin_record(struct alb_path_out *out)
     out->slow = 0;
 }
 
-// All are compared from now on: what the others lost while they bore its share does not count against them.
+// All are suspected anew from now on: what the others lost while they bore its share does not count against them.
 static void take_back(struct alb_paths_out *paths, struct alb_path_out *out, alb_time now)
 {
     out->state = ALB_PATH_GOOD;
     out->weight = WEIGHT_RETURN;
     out->try_at = moment_of(now + away_ns(out));
+    begin_record(out);
     for (uint32_t i = 0; i < paths->count; i++)
-        if (paths->path[i].state == ALB_PATH_GOOD)
-            begin_record(&paths->path[i]);
+        paths->path[i].suspicion = paths->path[i].slow = 0;
 }
 
 static bool has_other_good(const struct alb_paths_out *paths, const struct alb_path_out *out)
@@ -169,7 +170,8 @@ static bool is_suspect(const struct alb_paths_out *paths, struct alb_path_out *o
 
 static bool is_slow(uint32_t rtt_ns, uint32_t rtt_min_ns, uint32_t best_ns)
 {
-    return rtt_ns / SLOW_TIMES > best_ns && rtt_ns / SLOW_TIMES_OWN > rtt_min_ns && rtt_ns > best_ns + SLOW_NS;
+    return rtt_ns / SLOW_TIMES > best_ns && rtt_ns / SLOW_TIMES_OWN > rtt_min_ns &&
+           rtt_ns > (uint64_t)best_ns + SLOW_NS;
 }
 
 // A path that slows shows it by a few samples, each longer than what came before lets expect, at a time when others are
@@ -203,6 +205,21 @@ static uint32_t best_rtt_ns(const struct alb_paths_out *paths, bool measured)
     return best_ns;
 }
 
+// One that slows little by little never surprises, and is slow in the end all the same, whatever it varies by. Compared
+// with paths that bear as much: one that was just taken back has nothing in its way.
+static bool has_become_slow(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    uint32_t best_ns = UINT32_MAX;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const struct alb_path_out *other = &paths->path[i];
+        if (other != out && other->state == ALB_PATH_GOOD && other->is_measured && other->weight >= out->weight)
+            best_ns = ALB_MIN(best_ns, other->rtt_ns);
+    }
+    uint64_t varies_ns = ALB_MIN(2ull * out->rtt_var_ns, (uint64_t)out->rtt_ns);
+    return out->is_measured && is_slow(out->rtt_ns - (uint32_t)varies_ns, out->rtt_min_ns, best_ns) &&
+           is_replaceable(paths, out);
+}
+
 static void weigh(struct alb_path_out *out, uint32_t best_ns)
 {
     uint32_t weight = ALB_PATH_WEIGHT_MAX, sent = out->recent_sent;
@@ -222,7 +239,9 @@ static void end_round(struct alb_paths_out *paths, uint32_t best_ns, alb_time no
 {
     for (uint32_t i = 0; i < paths->count; i++) {
         struct alb_path_out *out = &paths->path[i];
-        if (out->state == ALB_PATH_GOOD) {
+        if (out->state == ALB_PATH_GOOD && has_become_slow(paths, out)) {
+            leave(paths, out, now);
+        } else if (out->state == ALB_PATH_GOOD) {
             weigh(out, best_ns);
             if (out->back_off > 0 && has_come(out->try_at, now)) {
                 out->back_off--;
@@ -235,16 +254,21 @@ static void end_round(struct alb_paths_out *paths, uint32_t best_ns, alb_time no
     paths->best_ns = 0;
 }
 
+static uint32_t trial_packets(const struct alb_path_out *out)
+{
+    return ALB_MIN((uint32_t)TRIAL_PACKETS << (out->back_off - (out->back_off > 0)), (uint32_t)TRIAL_MAX);
+}
+
 // The packets that tried the path have come, or not.
 static void end_trial(struct alb_paths_out *paths, struct alb_path_out *out, const struct alb_path_news *news,
                       alb_time now)
 {
     uint32_t sample_ns = news->rtt_sample_ns, best_ns = best_rtt_ns(paths, false);
-    if (out->recent_lost > 0) {
+    if (out->recent_lost * 65536ull > 2ull * trial_packets(out) * others_lose(paths, out)) {
         leave(paths, out, now);
         return;
     }
-    if (alb_path_is_waiting(out) || out->recent_sent < TRIAL_PACKETS)
+    if (alb_path_is_waiting(out))
         return;
     if (sample_ns > 0 && best_ns > 0 && is_slow(sample_ns, out->rtt_min_ns, best_ns)) {
         // Nothing of ours is in its way: if it stays like that, its route has become a longer one.
@@ -252,6 +276,8 @@ static void end_trial(struct alb_paths_out *paths, struct alb_path_out *out, con
         leave(paths, out, now);
         return;
     }
+    if (out->recent_sent < trial_packets(out))
+        return;
     if (sample_ns > 0) {
         out->rtt_ns = sample_ns;
         out->rtt_var_ns = sample_ns / 4;
@@ -292,12 +318,14 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 
 // ---- choice -----------------------------------------------------------------------------------------------
 
-// True if the path is to be tried, and nothing that left by it before is still to come; or if the trial wants more.
+// True if the path is to be tried, and nothing that left by it before is still to come; or if the trial wants more,
+// which is as much again as has come.
 static bool is_due(const struct alb_path_out *out, alb_time now)
 {
     uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
     if (out->state == ALB_PATH_TRYING)
-        return out->recent_sent + waiting < TRIAL_PACKETS;
+        return out->recent_sent + waiting < trial_packets(out) &&
+               waiting < ALB_MAX((uint32_t)out->recent_sent, (uint32_t)TRIAL_PACKETS);
     return out->state == ALB_PATH_LEFT && waiting == 0 && has_come(out->try_at, now);
 }
 

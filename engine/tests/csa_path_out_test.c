@@ -86,9 +86,12 @@ static void choose__asks_the_policy_if_there_is_a_choice(void **state)
     assert_int_equal(alb_paths_choose(paths, &ops, 5, 100, MS), 2);
     assert_int_equal(paths->current, 2);
     assert_int_equal(paths->turn, 1);
-    assert_int_equal(alb_path_burst_bytes(paths, 2), UINT32_MAX);
+    assert_int_equal(alb_path_burst_bytes(paths, 2, 300000), 100000); // its part of the window
+    assert_int_equal(alb_path_burst_bytes(paths, 2, 4096), ALB_PATH_TRY_BYTES);
+    paths->path[0].state = ALB_PATH_LEFT;
+    assert_int_equal(alb_path_burst_bytes(paths, 2, 300000), 150000);
     paths->path[2].state = ALB_PATH_TRYING;
-    assert_int_equal(alb_path_burst_bytes(paths, 2), ALB_PATH_TRY_BYTES);
+    assert_int_equal(alb_path_burst_bytes(paths, 2, UINT32_MAX), ALB_PATH_TRY_BYTES);
     free(paths);
     paths = paths_new(1, 0);
     assert_int_equal(alb_paths_choose(paths, &ops, 5, 100, MS), 0);

@@ -436,7 +436,7 @@ static void silent__three_at_once_or_twice(void **state)
     free(paths);
 }
 
-static void back__all_begin_anew(void **state)
+static void back__all_are_suspected_anew(void **state)
 {
     struct alb_paths_out *paths = paths_new(2);
     alb_time now = MS;
@@ -444,13 +444,15 @@ static void back__all_begin_anew(void **state)
     tell(paths, 1, 50, 25, now);
     assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
     tell(paths, 0, 100, 50, now);
+    paths->path[0].suspicion = 700;
     now += 34 * MS;
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
     assert_int_equal(paths->path[1].state, ALB_PATH_TRYING);
     tell(paths, 1, 4, 0, now);
     assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
     assert_int_equal(paths->path[1].weight, 8);
-    assert_int_equal(paths->path[0].recent_lost, 0);
+    assert_int_equal(paths->path[1].recent_sent, 0);
+    assert_int_equal(paths->path[0].suspicion, 0);
     assert_int_equal(paths->path[0].weight, ALB_PATH_WEIGHT_MAX);
     free(paths);
 }
@@ -461,7 +463,7 @@ static void back__the_past_is_forgotten_in_time(void **state)
     alb_time now = 1000 * MS;
     paths->path[1].state = ALB_PATH_TRYING;
     paths->path[1].back_off = 2;
-    tell(paths, 1, 4, 0, now);
+    tell(paths, 1, 8, 0, now);
     assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
     for (int i = 0; i < 300; i++, now += MS) {
         struct alb_path_out *out = &paths->path[0];
@@ -481,6 +483,48 @@ static void back__the_past_is_forgotten_in_time(void **state)
     free(paths);
 }
 
+// A path that loses one packet in ten passes a trial of four more often than not.
+static void back__a_trial_is_longer_each_time(void **state)
+{
+    static const uint32_t packets[] = {4, 4, 8, 16, 32, 32};
+    for (uint32_t back_off = 0; back_off < ALB_COUNT(packets); back_off++) {
+        struct alb_paths_out *paths = paths_new(2);
+        tell(paths, 0, 500, 0, MS);
+        paths->path[1].state = ALB_PATH_TRYING;
+        paths->path[1].back_off = back_off & 7;
+        for (uint32_t came = 0; came < packets[back_off]; came += 4) {
+            assert_int_equal(paths->path[1].state, ALB_PATH_TRYING);
+            assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, MS), 1); // it wants more
+            tell(paths, 1, 4, 0, MS);
+        }
+        assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+        paths->path[1].state = ALB_PATH_TRYING;
+        paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
+        tell(paths, 1, 4, 1, MS);
+        assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+        free(paths);
+    }
+}
+
+// Where all lose as much a long trial would never be passed.
+static void back__a_trial_may_lose_what_others_do(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    tell(paths, 0, 500, 0, MS);
+    paths->path[0].recent_lost = 25;
+    paths->path[1].state = ALB_PATH_TRYING;
+    paths->path[1].back_off = 5;
+    tell(paths, 1, 32, 3, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    paths->path[1].state = ALB_PATH_TRYING;
+    paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
+    paths->path[0].recent_sent = 500;
+    paths->path[0].recent_lost = 25;
+    tell(paths, 1, 32, 4, MS);
+    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    free(paths);
+}
+
 static void adaptive__a_trial_is_small(void **state)
 {
     struct alb_paths_out *paths = paths_new(2);
@@ -489,7 +533,7 @@ static void adaptive__a_trial_is_small(void **state)
     for (int i = 0; i < 10; i++)
         assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, (100ull << 20) - 1), 0);
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
-    assert_int_equal(alb_path_burst_bytes(paths, 1), ALB_PATH_TRY_BYTES);
+    assert_int_equal(alb_path_burst_bytes(paths, 1, UINT32_MAX), ALB_PATH_TRY_BYTES);
     // Four packets try it, in one burst or in several. Then nothing goes there until the answer.
     for (int i = 0; i < 4; i++) {
         assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
@@ -570,8 +614,10 @@ int main(void)
         cmocka_unit_test(leave__not_for_a_lighter_one),
         cmocka_unit_test(leave__not_what_bears_all),
         cmocka_unit_test(silent__three_at_once_or_twice),
-        cmocka_unit_test(back__all_begin_anew),
+        cmocka_unit_test(back__all_are_suspected_anew),
         cmocka_unit_test(back__the_past_is_forgotten_in_time),
+        cmocka_unit_test(back__a_trial_is_longer_each_time),
+        cmocka_unit_test(back__a_trial_may_lose_what_others_do),
         cmocka_unit_test(adaptive__a_trial_is_small),
         cmocka_unit_test(adaptive__little_to_send),
         cmocka_unit_test(adaptive__marks_make_it_lighter),

@@ -116,7 +116,7 @@ static void send_burst(struct network *network, uint32_t packets)
     struct alb_paths_out *paths = network->paths;
     uint16_t p = alb_paths_choose(paths, network->ops, 0, packets * NETWORK_PACKET_BYTES, network->now);
     struct network_path *path = &network->path[p];
-    uint32_t bytes = 0, burst_bytes = alb_path_burst_bytes(paths, p);
+    uint32_t bytes = 0, burst_bytes = alb_path_burst_bytes(paths, p, UINT32_MAX);
     path->trials += paths->path[p].state == ALB_PATH_TRYING;
     if (network->inflight_bytes == 0)
         network->heard_at = network->now;

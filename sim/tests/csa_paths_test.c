@@ -19,7 +19,7 @@ struct bench {
     struct flow flow;
 };
 
-static struct bench new_bench(void)
+static struct bench new_bench(uint32_t paths)
 {
     struct options options;
     world_transport = "csa";
@@ -27,7 +27,7 @@ static struct bench new_bench(void)
     options.path_payload_max = 1472;
     options.pair.lane_count = LANES;
     for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
-        options.pair.host[side].engine.path_max = LANES;
+        options.pair.host[side].engine.path_max = paths;
         for (uint32_t i = 0; i < LANES; i++)
             options.pair.lanes[side][i] = (struct alb_sim_link_config){
                 .bits_per_s = lane_bits_per_s, .delay = lane_delay, .queue_bytes_max = 256 * KB};
@@ -110,9 +110,9 @@ static uint64_t lanes_carry(uint32_t lanes)
 }
 
 // The lane is good, then turn makes it bad, then heal makes it good.
-static void turns_bad(void (*turn)(struct bench *), void (*heal)(struct bench *))
+static void turns_bad(uint32_t paths, void (*turn)(struct bench *), void (*heal)(struct bench *))
 {
-    struct bench bench = new_bench();
+    struct bench bench = new_bench(paths);
     begin(&bench);
     uint64_t good = rate_over(&bench, ALB_SIM_MS(20));
     assert_true(good >= lanes_carry(LANES) / 10 * 9);
@@ -172,23 +172,26 @@ static void live_again(struct bench *bench)
 
 static void loses_ten_percent__left_and_taken_back(void **state)
 {
-    turns_bad(lose, lose_no_more);
+    turns_bad(LANES, lose, lose_no_more);
+    turns_bad(4 * LANES, lose, lose_no_more); // several of which share a lane
 }
 
 static void drops_to_a_tenth__left_and_taken_back(void **state)
 {
-    turns_bad(slow_down, speed_up);
+    turns_bad(LANES, slow_down, speed_up);
+    turns_bad(4 * LANES, slow_down, speed_up); // several of which share a lane
 }
 
 static void dies__left_and_taken_back(void **state)
 {
-    turns_bad(die, live_again);
+    turns_bad(LANES, die, live_again);
+    turns_bad(4 * LANES, die, live_again); // several of which share a lane
 }
 
 // Reports come by paths too: those of the way back that dies must not be waited for.
 static void way_back_dies__nothing_stops(void **state)
 {
-    struct bench bench = new_bench();
+    struct bench bench = new_bench(LANES);
     begin(&bench);
     alb_sim_link_set_dead(bad_lane(&bench, ALB_SIM_B), true);
     run_for(bench.w, 10 * round_trip(&bench));
