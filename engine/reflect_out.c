@@ -27,6 +27,7 @@ static void arm(struct alb_reflect_out *out, alb_time at)
 // From now on an answer is waited for.
 static void expect_answer(struct alb_txn_out *txn, alb_time now)
 {
+    txn->out->csa->heard = now; // of this, there was nothing to hear until now
     txn->asked_at = now;
     txn->interval_ns = first_interval_ns(txn->out);
     arm(txn->out, now + txn->interval_ns);
