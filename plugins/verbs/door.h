@@ -20,6 +20,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 // These stand in the public header as macros around inline functions; the library defines the functions.
 #undef ibv_query_port
@@ -111,6 +112,12 @@ int alb_door_release(enum alb_door_kind kind, struct alb_list *link);
 static inline bool alb_door_is_forked(const struct alb_door_context *context)
 {
     return alb_device_is_forked(context->device);
+}
+
+// False: a device of another transport than csa.
+static inline bool alb_door_has_reflection(const struct alb_door_context *context)
+{
+    return strcmp(context->limits->transport, "csa") == 0;
 }
 
 // Takes the driver token for a control call. ENODEV in a forked child; the token is then not held.

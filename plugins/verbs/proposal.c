@@ -267,17 +267,12 @@ void alb_door_checker_close(struct alb_door_mr *mr)
         alb_door_proposal_answer(ALB_LIST_ENTRY(link, struct alb_door_proposal, link), false);
 }
 
-static bool has_reflection(struct ibv_context *context)
-{
-    return strcmp(alb_door_context(context)->limits->transport, "csa") == 0;
-}
-
 int alb_door_set_validator(struct ibv_mr *outer, albdv_validate *validate, void *context)
 {
     struct alb_door_mr *mr = alb_door_mr(outer);
     struct alb_door_context *door = alb_door_context(outer->context);
     struct alb_door_checker checker = {.validate = validate, .context = context};
-    if (!has_reflection(outer->context))
+    if (!alb_door_has_reflection(door))
         return EOPNOTSUPP;
     if (mr->checker && (validate || mr->checker->channel))
         return EBUSY;
@@ -305,7 +300,7 @@ static struct alb_door_channel_of_proposals *door_channel(struct albdv_proposal_
 struct albdv_proposal_channel *alb_door_create_proposal_channel(struct ibv_context *context)
 {
     struct alb_door_context *door = alb_door_context(context);
-    if (!has_reflection(context))
+    if (!alb_door_has_reflection(door))
         return alb_door_fail(EOPNOTSUPP);
     struct alb_door_channel_of_proposals *channel = calloc(1, sizeof(*channel));
     if (!channel)

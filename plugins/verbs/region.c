@@ -120,6 +120,8 @@ struct ibv_mr *alb_door_reg_durable(struct ibv_pd *pd, const char *path, size_t 
     int error = alb_door_access((unsigned int)access, &engine_access);
     if (flags & ~(uint32_t)ALBDV_DURABLE_PAGE_CACHE)
         error = EINVAL;
+    if (!error && !alb_door_has_reflection(context))
+        error = EOPNOTSUPP;
     if (!error && alb_door_is_forked(context))
         error = ENODEV;
     if (error)

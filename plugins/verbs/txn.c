@@ -277,10 +277,15 @@ static uint32_t in_flight_of(const struct ibv_qp_cap *cap)
     return ALB_MAX(ALB_MIN(cap->max_send_wr, (uint32_t)USUAL), 1u);
 }
 
-// A device without reflection, or a queue pair of another type, stays as it is.
+// A device without reflection, or a queue pair of another type, stays as it is. Its program reckons with the places of
+// the send queue, so that there are as many numbers, up to what the engine can have.
 int alb_door_raise_level_of_qp(struct alb_door_qp *qp, const struct ibv_qp_cap *cap)
 {
-    int error = qp->ex.qp_base.qp_type == IBV_QPT_RC ? enable(qp, in_flight_of(cap)) : 0;
+    const struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    uint32_t most = context->limits->txn_out_max;
+    if (qp->ex.qp_base.qp_type != IBV_QPT_RC)
+        return 0;
+    int error = enable(qp, ALB_MIN(ALB_MAX(cap->max_send_wr, 1u), most));
     return error == EOPNOTSUPP ? 0 : error;
 }
 

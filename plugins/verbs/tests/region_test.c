@@ -126,8 +126,9 @@ static void region__not_on_roce0(void **state)
     struct fixture *f = *state;
     assert_null(albdv_create_region(f->mr, NULL));
     assert_int_equal(errno, EOPNOTSUPP);
-    assert_null(albdv_reg_durable(f->pd, "/nowhere", 4096, 0, 0));
+    assert_null(albdv_reg_durable(f->pd, "/tmp/albedo-nowhere", 4096, 0, 0));
     assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_not_equal(access("/tmp/albedo-nowhere", F_OK), 0);
 }
 
 // ---- files ----------------------------------------------------------------------------------------------------------
