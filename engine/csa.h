@@ -116,7 +116,8 @@ struct alb_csa_engine {
     uint32_t assoc_count, assoc_used; // now; places that were ever taken
     struct alb_siphash_key hash_key;
     struct alb_addr locals[16];
-    uint32_t local_count;
+    uint32_t local_refs[16]; // associations that have it
+    uint32_t local_count;    // places that were ever taken
     struct alb_list live;
     struct alb_slab rests;
     alb_time aged_at;        // when what rests was last looked at

@@ -25,16 +25,27 @@ static uint32_t *bucket_of(struct alb_csa_engine *csa, const struct alb_addr *pe
     return &csa->buckets[alb_siphash13(&csa->hash_key, key, sizeof(key)) & (csa->bucket_count - 1)];
 }
 
-// The index of a local address, learned when it is first used; -1: there are too many.
-static int local_index(struct alb_csa_engine *csa, const struct alb_addr *local, bool learns)
+// The index of a local address; -1: no association has it.
+static int local_index(const struct alb_csa_engine *csa, const struct alb_addr *local)
 {
     for (uint32_t i = 0; i < csa->local_count; i++)
-        if (alb_addr_equals(&csa->locals[i], local))
+        if (csa->local_refs[i] > 0 && alb_addr_equals(&csa->locals[i], local))
             return (int)i;
-    if (!learns || csa->local_count == ALB_COUNT(csa->locals))
+    return -1;
+}
+
+// Likewise, in a place that nobody has if need be; -1: there are too many. It is taken with the first association.
+static int learn_local(struct alb_csa_engine *csa, const struct alb_addr *local)
+{
+    int index = local_index(csa, local);
+    for (uint32_t i = 0; index < 0 && i < ALB_COUNT(csa->locals); i++)
+        if (csa->local_refs[i] == 0)
+            index = (int)i;
+    if (index < 0)
         return -1;
-    csa->locals[csa->local_count] = *local;
-    return (int)csa->local_count++;
+    csa->locals[index] = *local;
+    csa->local_count = ALB_MAX(csa->local_count, (uint32_t)index + 1);
+    return index;
 }
 
 static struct alb_assoc *find(struct alb_csa_engine *csa, const struct alb_addr *peer, uint8_t slot, uint8_t local)
@@ -57,7 +68,7 @@ struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_add
     if (last && last->slot == slot && alb_addr_equals(&last->peer, peer) &&
         alb_addr_equals(&csa->locals[last->local], local))
         return last;
-    int index = local_index(csa, local, false);
+    int index = local_index(csa, local);
     struct alb_assoc *assoc = index < 0 ? NULL : find(csa, peer, slot, (uint8_t)index);
     if (assoc)
         csa->found_last = assoc;
@@ -84,7 +95,7 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
                                 uint8_t slot)
 {
     struct alb_csa_engine *csa = engine->csa;
-    int index = local_index(csa, local, true);
+    int index = learn_local(csa, local);
     if (index < 0)
         return NULL;
     struct alb_assoc *assoc = find(csa, peer, slot, (uint8_t)index);
@@ -106,6 +117,7 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
     };
     alb_mtu_begin(engine, assoc);
     *bucket = (uint32_t)(assoc - csa->assocs) + 1;
+    csa->local_refs[index]++;
     return assoc;
 }
 
@@ -127,6 +139,7 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc)
     while (*link != self)
         link = &csa->assocs[*link - 1].next;
     *link = assoc->next;
+    csa->local_refs[assoc->local]--;
     assoc->next = csa->free_first;
     csa->free_first = self;
     csa->assoc_count--;

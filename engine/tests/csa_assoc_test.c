@@ -63,19 +63,46 @@ static void get__refuses_beyond_peer_max(void **state)
     assert_int_equal(c->engines[0]->csa->assoc_count, 1);
 }
 
-static void get__knows_sixteen_local_addresses(void **state)
+static void allow_many_peers(struct alb_engine_config *config)
 {
-    struct csa_pair *c = *state;
-    struct alb_assoc *assoc = NULL;
-    for (uint8_t i = 0; i < 15; i++) { // the first one is the host's own
-        assoc = get(c, (uint8_t)(30 + i), 2, 0);
-        assert_non_null(assoc);
-        alb_assoc_put(c->engines[0], assoc);
+    config->peer_max = 32;
+}
+
+static void get__knows_sixteen_local_addresses_at_a_time(void **state)
+{
+    struct csa_pair *c = csa_pair_new(allow_many_peers, NULL);
+    struct alb_assoc *assocs[15]; // the first address is the host's own
+    for (uint8_t i = 0; i < 15; i++) {
+        assocs[i] = get(c, (uint8_t)(30 + i), 2, 0);
+        assert_non_null(assocs[i]);
     }
     assert_null(get(c, 60, 2, 0));
-    assoc = get(c, 30, 2, 0);
-    assert_non_null(assoc);
-    alb_assoc_put(c->engines[0], assoc);
+    struct alb_assoc *second = get(c, 33, 4, 0);
+    assert_non_null(second);
+    alb_assoc_put(c->engines[0], assocs[3]);
+    assert_null(get(c, 60, 2, 0)); // somebody still uses it
+    alb_assoc_put(c->engines[0], second);
+    assocs[3] = get(c, 60, 2, 0);
+    assert_non_null(assocs[3]);
+    assert_null(find(c, 33, 2, 0));
+    assert_ptr_equal(find(c, 60, 2, 0), assocs[3]);
+    for (uint8_t i = 0; i < 15; i++)
+        alb_assoc_put(c->engines[0], assocs[i]);
+    void *all = c;
+    csa_pair_teardown(&all);
+}
+
+// One after another there may be any number.
+static void get__local_addresses_that_nobody_uses_make_room(void **state)
+{
+    struct csa_pair *c = *state;
+    for (uint8_t i = 0; i < 100; i++) {
+        struct alb_assoc *assoc = get(c, (uint8_t)(30 + i), 2, 0);
+        assert_non_null(assoc);
+        assert_ptr_equal(find(c, (uint8_t)(30 + i), 2, 0), assoc);
+        alb_assoc_put(c->engines[0], assoc);
+        assert_null(find(c, (uint8_t)(30 + i), 2, 0));
+    }
 }
 
 static void payload__is_bounded_and_a_multiple_of_four(void **state)
@@ -344,7 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(get__one_for_each_peer_engine),
         CSA_PAIR_TEST(get__refuses_beyond_peer_max),
-        CSA_PAIR_TEST(get__knows_sixteen_local_addresses),
+        cmocka_unit_test(get__knows_sixteen_local_addresses_at_a_time),
+        CSA_PAIR_TEST(get__local_addresses_that_nobody_uses_make_room),
         CSA_PAIR_TEST(payload__is_bounded_and_a_multiple_of_four),
         CSA_PAIR_TEST(engine__refuses_what_can_not_be),
         CSA_PAIR_TEST(wake__takes_memory_that_sleep_gives_back),
