@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa, what the responder sends: answers to READs and atomics, as segments of the response stream. An answer is kept
 // until the requester is known to hold it, so that nothing is executed twice to answer twice.
+#include "engine/csa_message.h"
 #include "engine/csa_packet.h"
 #include "engine/csa_snapshot.h"
 #include "engine/impl.h"
@@ -79,11 +80,17 @@ enum alb_outcome alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_an
     struct alb_csa_segment segment;
     if (!alb_csa_may_owe_answer(csa)) // more than was agreed
         return ALB_OUTCOME_INVALID_REQUEST;
+    describe(csa, owed, &segment);
+    uint32_t segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, &segment);
+    uint32_t packets = alb_segmenter_packets(owed->length, segment_bytes);
+    if (packets > ALB_CSA_MESSAGE_PACKETS_MAX)
+        return ALB_OUTCOME_INVALID_REQUEST;
+    if (alb_psn_diff(csa->answer_psn, csa->responses.una) + (int64_t)packets > ALB_PSN_MASK / 2)
+        return ALB_OUTCOME_RNR; // until those before it have come
     struct alb_csa_answer *answer = answer_at(csa, csa->answer_count++);
     *answer = *owed;
-    describe(csa, answer, &segment);
-    answer->segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, &segment);
-    answer->packets = alb_segmenter_packets(answer->length, answer->segment_bytes);
+    answer->segment_bytes = segment_bytes;
+    answer->packets = packets;
     answer->first = csa->answer_psn;
     csa->answer_psn = alb_psn_add(csa->answer_psn, (int32_t)answer->packets);
     alb_stream_out_wake(&csa->responses);

@@ -310,6 +310,8 @@ static void take_early(struct alb_stream_in *in, alb_time now)
         put_early(in, early);
         move_cumulative(in);
     }
+    if (alb_unlikely(in->held != in->own) && !alb_stream_in_misses(in))
+        give_back(in);
 }
 
 // The time between arrivals counts while something is known to be on its way.

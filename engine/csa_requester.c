@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa, the requester: which request is next, whether it may leave, and its segments.
+#include "engine/csa_message.h"
 #include "engine/csa_packet.h"
 #include "engine/impl.h"
 #include "engine/outbound.h"
@@ -133,6 +134,10 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
         segment.flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
     uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, &segment);
     uint32_t packets = carries_data(wqe) ? alb_segmenter_packets(wqe->length, payload_max) : 1;
+    if (packets > ALB_CSA_MESSAGE_PACKETS_MAX) { // in segments as short as the way wants them
+        finish_unsent(csa, wqe, ALB_WC_LOC_LEN_ERR);
+        return true;
+    }
     // Half the PSN space at the most is unacknowledged, or old and new could not be told apart.
     if (alb_psn_diff(csa->started_psn, csa->requests.una) + (int64_t)packets > ALB_PSN_MASK / 2)
         return false;

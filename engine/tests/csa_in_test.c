@@ -563,9 +563,31 @@ static void hear_end__from_a_segment_of_a_long_message(void **state)
     assert_int_equal(alb_psn_diff(in_of(c)->end, csa_pair_psn(0)), 101);
 }
 
+// What many holes have made grow is given back when there is none any more.
+static void bitmap__shrinks_when_nothing_is_missing(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_stream_in *in = &c->csa[1]->in_requests;
+    csa_pair_greet(c);
+    size_t used = alb_buddy_used(&c->engines[1]->csa->pool);
+    for (int32_t i = 100; i > 0; i--) {
+        struct alb_csa_segment segment = csa_pair_write(c, 0, i, 0, 8, 8, ALB_CSA_LAST);
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+        assert_int_equal(in->capacity > ALB_STREAM_IN_OWN, i > 1);
+    }
+    assert_true(in->cumulative == alb_psn_add(csa_pair_psn(0), 101));
+    assert_int_equal(alb_buddy_used(&c->engines[1]->csa->pool), used);
+    for (int32_t i = 110; i > 100; i--) { // and all is as at first
+        struct alb_csa_segment segment = csa_pair_write(c, 0, i, 0, 8, 8, ALB_CSA_LAST);
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+    }
+    assert_true(in->cumulative == alb_psn_add(csa_pair_psn(0), 111));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CSA_PAIR_TEST(bitmap__shrinks_when_nothing_is_missing),
         GREETED_TEST(segment__placed_as_it_comes_and_the_last_one_last),
         GREETED_TEST(segment__of_a_later_message_waits),
         cmocka_unit_test(segment__any_order),

@@ -3,6 +3,7 @@
 #include "engine/tests/csa_pair.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static int greeted(void **state)
 {
@@ -302,9 +303,114 @@ static void local__takes_its_turn(void **state)
     assert_int_not_equal(wc.status, ALB_WC_SUCCESS);
 }
 
+// ---- more segments than a message may have --------------------------------------------------------------------------
+
+#define LONG (1u << 31)
+
+// Memory that nobody touches.
+static struct alb_region *make_long(struct csa_pair *c, int side)
+{
+    struct alb_region *mr;
+    void *memory = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(alb_mr_create(c->pair->hosts[side].pd, memory, LONG, (uintptr_t)memory, PAIR_ACCESS_ALL, &mr), 0);
+    return mr;
+}
+
+static void free_long(struct alb_region *mr)
+{
+    void *memory = mr->host;
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    munmap(memory, LONG);
+}
+
+static void request__of_too_many_segments_is_refused_at_once(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_greet(c);
+    struct alb_region *local = make_long(c, 0);
+    struct alb_sge sge = {.addr = local->iova, .length = LONG, .lkey = alb_region_key(local)};
+    struct alb_send_wr wr = {
+        .wr_id = 2,
+        .opcode = ALB_WR_RDMA_WRITE,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+    };
+    alb_mtu_told(c->engines[0], c->csa[0]->assoc, 512);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_LOC_LEN_ERR);
+    free_long(local);
+}
+
+static struct alb_csa_segment ask_long(struct csa_pair *c, const struct alb_region *mr, int32_t offset)
+{
+    struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, LONG, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.va = mr->iova;
+    segment.rkey = alb_region_key(mr);
+    segment.acked = csa_pair_psn(0);
+    return segment;
+}
+
+static void answer__of_too_many_segments_is_refused(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_greet(c);
+    struct alb_region *mr = make_long(c, 1);
+    alb_mtu_told(c->engines[1], c->csa[1]->assoc, 512);
+    struct alb_csa_segment segment = ask_long(c, mr, 1);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    assert_int_equal(c->csa[1]->in_requests.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_INVALID_REQUEST));
+    free_long(mr);
+}
+
+// Half the numbers must tell old from new.
+static void allow_many_answers(struct alb_qp_attr *attr, int side)
+{
+    attr->max_dest_rd_atomic = 8;
+}
+
+static int with_many_answers(void **state)
+{
+    *state = csa_pair_new(NULL, allow_many_answers);
+    return 0;
+}
+
+static void answer__waits_where_those_before_it_have_all_numbers(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_greet(c);
+    struct alb_region *mr = make_long(c, 1); // two million segments each
+    for (int32_t i = 1; i <= 4; i++) {
+        struct alb_csa_segment segment = ask_long(c, mr, i);
+        csa_pair_arrive_segment(c, 0, &segment, 0);
+        assert_int_equal(c->csa[1]->answer_count, i);
+    }
+    alb_mtu_told(c->engines[1], c->csa[1]->assoc, 640); // and now more
+    struct alb_csa_segment acked = ask_long(c, mr, 5);
+    acked.total_bytes = LONG / 2;
+    csa_pair_arrive_segment(c, 0, &acked, 0);
+    assert_int_equal(c->csa[1]->answer_count, 4);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
+    assert_true(alb_psn_diff(c->csa[1]->answer_psn, c->csa[1]->responses.una) > 0);
+    alb_csa_stop_answering(c->csa[1]);
+    free_long(mr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CSA_PAIR_TEST(request__of_too_many_segments_is_refused_at_once),
+        CSA_PAIR_TEST(answer__of_too_many_segments_is_refused),
+        cmocka_unit_test_setup_teardown(answer__waits_where_those_before_it_have_all_numbers, with_many_answers,
+                                        csa_pair_teardown),
         GREETED_TEST(segment__of_every_operation),
         GREETED_TEST(segment__of_long_messages),
         GREETED_TEST(segment__solicited_only_where_a_receive_is_used),
