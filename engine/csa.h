@@ -88,6 +88,8 @@ struct alb_assoc_live {
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;
     uint32_t paths_in_count; // a power of two
+    uint64_t paths_in_gaps;  // bit i: incoming path i has a gap (alb_assoc_note_path_in)
+    uint64_t paths_in_news;  // bit i: the peer is to be told of it
     uint32_t rtt_ns, rtt_var_ns, rtt_min_ns;
     uint32_t rtt_newest_ns; // the largest that the newest paths frame with one told
     alb_time rtt_newest_at;
@@ -153,6 +155,8 @@ void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch);
 // The incoming path of that number; NULL when the pool is empty.
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path);
+// Something has happened to that incoming path.
+void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
 // A round-trip time was measured.
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns);
 // The round-trip time to reckon with, in ns, before any was measured too.

@@ -306,6 +306,17 @@ void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint3
     live->peer_rtt_ns = 0;
     for (uint32_t i = 0; i < live->paths_in_count; i++)
         live->paths_in[i] = (struct alb_path_in){0};
+    live->paths_in_gaps = live->paths_in_news = 0;
+}
+
+_Static_assert(ALB_PATHS_MAX <= 64, "a bit for each path");
+
+void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path)
+{
+    const struct alb_path_in *in = &live->paths_in[path];
+    uint64_t bit = 1ull << path;
+    live->paths_in_gaps = in->ahead > 0 ? live->paths_in_gaps | bit : live->paths_in_gaps & ~bit;
+    live->paths_in_news = alb_path_in_has_news(in) ? live->paths_in_news | bit : live->paths_in_news & ~bit;
 }
 
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path)

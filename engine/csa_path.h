@@ -60,6 +60,7 @@ struct alb_paths_out {
     alb_path_tick newest;   // when the newest packet left that the peer was heard to have, of whatever path
     alb_path_tick round_at; // when the policy last weighed all of them
     uint32_t best_ns;       // smallest sample of a round-trip time since then, of a good path; 0: none
+    uint32_t least_ns;      // smallest smoothed one since then, whatever became of it; 0: none
     struct alb_path_out path[];
 };
 

@@ -153,6 +153,7 @@ static void give_paths_in(struct alb_rest *rest, struct alb_assoc_live *live, al
             .lateness_ns = kept[i].lateness_ns,
             .received = kept[i].received,
         };
+        alb_assoc_note_path_in(live, i);
     }
 }
 

@@ -299,6 +299,7 @@ static void note_path(struct alb_csa_arrival *arrival, alb_time now)
     if (header->rtt_code)
         live->peer_rtt_ns = (uint32_t)ALB_MIN(alb_csa_time_decode(header->rtt_code), (alb_time)UINT32_MAX);
     alb_path_in_packet(in, header->sequence, header->timestamp, is_marked, now, &lost);
+    alb_assoc_note_path_in(live, header->path);
     if (is_marked)
         note_mark(arrival, now);
     if (lost > 0 && arrival->engine->csa->loss.ops->reports_settled)

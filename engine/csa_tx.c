@@ -113,20 +113,17 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
 
 static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
-    struct alb_csa_paths paths = {
-        .credit_bytes = alb_assoc_credit(live, now),
-        .share = alb_credit_share(&live->engine->csa->credit, &live->credit_in),
-    };
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < live->paths_in_count; i++)
-        count += alb_path_in_has_news(&live->paths_in[i]);
-    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(count));
+    struct alb_csa_paths paths; // long, and only the beginning of it is used
+    paths.credit_bytes = alb_assoc_credit(live, now);
+    paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in);
+    paths.count = 0;
+    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes((uint32_t)__builtin_popcountll(live->paths_in_news)));
     if (!frame)
         return false;
-    for (uint32_t i = 0; i < live->paths_in_count; i++) {
-        struct alb_path_in *in = &live->paths_in[i];
-        if (alb_path_in_has_news(in))
-            alb_path_in_tell(in, (uint8_t)i, now, &paths.entries[paths.count++]);
+    for (uint64_t news = live->paths_in_news; news; news &= news - 1) {
+        uint32_t path = (uint32_t)__builtin_ctzll(news);
+        alb_path_in_tell(&live->paths_in[path], (uint8_t)path, now, &paths.entries[paths.count++]);
+        alb_assoc_note_path_in(live, path);
     }
     alb_csa_encode_paths(&paths, frame);
     live->paths_are_due = false;

@@ -156,6 +156,8 @@ static uint32_t others_lose(const struct alb_paths_out *paths, const struct alb_
 // True if the path loses more than it should. Where others lose too, chance needs more room.
 static bool is_suspect(const struct alb_paths_out *paths, struct alb_path_out *out, uint32_t sent, uint32_t lost)
 {
+    if (lost == 0 && out->suspicion == 0) // nothing to look further for
+        return false;
     if (!is_replaceable(paths, out)) {
         out->suspicion = 0;
         return false;
@@ -251,7 +253,7 @@ static void end_round(struct alb_paths_out *paths, uint32_t best_ns, alb_time no
         out->is_measured = false;
     }
     paths->round_at = alb_path_tick_of(now);
-    paths->best_ns = 0;
+    paths->best_ns = paths->least_ns = 0;
 }
 
 static uint32_t trial_packets(const struct alb_path_out *out)
@@ -299,8 +301,13 @@ static void on_news(struct alb_paths_out *paths, uint16_t path, const struct alb
         end_trial(paths, out, news, now);
     else if (out->state == ALB_PATH_GOOD && judge(paths, out, news))
         leave(paths, out, now);
+    if (news->rtt_sample_ns > 0)
+        paths->least_ns = paths->least_ns ? ALB_MIN(paths->least_ns, out->rtt_ns) : out->rtt_ns;
+    alb_path_tick passed = alb_path_tick_of(now) - paths->round_at;
+    if (passed <= paths->least_ns >> 9) // surely not: the best path's is not less
+        return;
     uint32_t best_ns = best_rtt_ns(paths, true);
-    if (best_ns > 0 && alb_path_tick_of(now) - paths->round_at > best_ns >> 9)
+    if (best_ns > 0 && passed > best_ns >> 9)
         end_round(paths, best_ns, now);
 }
 
@@ -340,27 +347,29 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
     uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count);
     bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(&paths->path[explored]);
     uint16_t path = paths->current;
-    const struct alb_path_out *best = NULL;
+    uint64_t best_load = 0;
+    uint32_t best_weight = 0; // 0: none yet
     uint16_t best_path = path;
     bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
     for (uint32_t i = 0; i < paths->count; i++) {
         path = path + 1u < paths->count ? path + 1 : 0;
         struct alb_path_out *out = &paths->path[path];
-        if (is_due(out, now)) {
+        if (out->state == ALB_PATH_GOOD) {
+            uint64_t load = (uint64_t)out->inflight_bytes + bytes;
+            uint32_t weight = out->weight;
+            if (best_weight == 0 || load * best_weight < best_load * weight) {
+                best_load = load;
+                best_weight = weight;
+                best_path = path;
+            }
+        } else if (is_due(out, now)) {
             if (out->state == ALB_PATH_LEFT)
                 begin_record(out);
             out->state = ALB_PATH_TRYING;
             return path;
         }
-        if (out->state != ALB_PATH_GOOD)
-            continue;
-        uint64_t load = (uint64_t)out->inflight_bytes + bytes;
-        if (!best || load * best->weight < ((uint64_t)best->inflight_bytes + bytes) * out->weight) {
-            best = out;
-            best_path = path;
-        }
     }
-    alb_assert(best);
+    alb_assert(best_weight > 0);
     return explores ? explored : best_path;
 }
 
