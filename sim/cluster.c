@@ -36,6 +36,7 @@ int alb_cluster_config_default(struct alb_cluster_config *config, const char *tr
     engine->csa_pool_bytes = 256 << 10;
     engine->csa_early_bytes_max = 128 << 10;
     engine->csa_window_segments = 2048;
+    engine->txn_staging_bytes = 0; // no transactions
     engine->rtt_target_ns = 28000;       // twice an idle fat-tree's, with 1 us a hop
     engine->window_start_bytes = 150000; // what 100 Gb/s carry in 12 us
     engine->unreliable_bytes_per_s = 12500000000;
