@@ -10,20 +10,30 @@ local slots = Proto("albedo_slot", "Albedo process slot")
 
 local SLOT_PORT_FIRST, SLOT_PORT_LAST = 4792, 5046 -- slots 1 to 255; slot 0 has RoCE's own port
 local OPCODE, QPN_INDEX, QKEY = 0x64, 2, 0x00435341
-local READ = 6
+local READ, TXN_END = 6, 11
 local HEADER_BYTES, ENTRY_BYTES, COOKIE_BYTES = 20, 20, 16
 local BITMAP_WORDS, ENTRIES = 32, 64
 
 local TYPES = {
     [0x01] = "REQUEST", [0x02] = "RESPONSE", [0x03] = "DATAGRAM", [0x10] = "REPORT", [0x11] = "PATHS",
     [0x12] = "PROBE", [0x13] = "PING", [0x14] = "PONG", [0x15] = "RESET", [0x16] = "HELLO", [0x17] = "COOKIE",
-    [0x18] = "CNP",
+    [0x18] = "CNP", [0x20] = "TXN", [0x21] = "VERDICT",
 }
 local OPS = {
     [1] = "SEND", [2] = "SEND_IMM", [3] = "SEND_INV", [4] = "WRITE", [5] = "WRITE_IMM", [6] = "READ",
-    [7] = "CMP_SWAP", [8] = "FETCH_ADD", [9] = "ATOMIC_WRITE", [16] = "READ_DATA", [17] = "RESULT",
+    [7] = "CMP_SWAP", [8] = "FETCH_ADD", [9] = "ATOMIC_WRITE", [10] = "TXN_WRITE",
+    [11] = "TXN_END", [12] = "PARTIAL_WRITE", [13] = "PARTIAL_WRITE_IMM", [16] = "READ_DATA", [17] = "RESULT",
 }
 local REASONS = {[1] = "wrong epoch", [2] = "no such queue pair, or not proven"}
+local COMMANDS = {[1] = "ASK", [2] = "COMMIT", [3] = "ABORT"}
+local VERDICTS = {
+    [1] = "PENDING", [2] = "REFLECTED", [3] = "COMMITTED", [4] = "ABORTED", [5] = "CORRUPT", [6] = "UNKNOWN",
+}
+local VERDICT_REASONS = {
+    [0] = "none", [1] = "digest", [2] = "busy", [3] = "precondition", [4] = "rejected", [5] = "access",
+    [6] = "too large", [7] = "no memory", [8] = "malformed", [9] = "unsupported", [10] = "lease", [11] = "deadline",
+    [12] = "withdrawn", [13] = "region gone", [14] = "journal", [15] = "peer gone", [16] = "copy", [17] = "lost",
+}
 local NAKS = {[0] = "PSN sequence error", "invalid request", "remote access error", "remote operational error"}
 
 -- ---- fields ---------------------------------------------------------------------------------------------------------
@@ -58,6 +68,7 @@ field("bool", "flag.report_now", "Report now", 8, nil, 0x02)
 field("bool", "flag.probing", "Probing", 8, nil, 0x04)
 field("bool", "flag.xrc", "XRC", 8, nil, 0x08)
 field("bool", "flag.last", "Last of its message", 8, nil, 0x10)
+field("bool", "flag.reflect", "A verdict is asked for", 8, nil, 0x20)
 field("uint24", "psn", "PSN", base.DEC)
 field("uint24", "index", "Index in the message", base.DEC)
 field("uint32", "total_bytes", "Bytes of the message", base.DEC)
@@ -76,7 +87,30 @@ field("uint32", "request_psn", "PSN of the request", base.DEC)
 field("uint64", "original", "Original value", base.HEX)
 field("uint32", "qkey", "Queue key", base.HEX)
 field("uint24", "src_qpn", "Source QPN", base.HEX)
+field("uint32", "message", "Number of the message", base.DEC)
+field("uint32", "txn.mode", "Mode", base.HEX, {[0] = "staged", [1] = "in place"})
 field("bytes", "payload", "Payload")
+
+field("uint8", "txn.command", "Command", base.DEC, COMMANDS)
+field("uint64", "txn.initiator", "Initiator", base.HEX)
+field("uint64", "txn.number", "Number of the transaction", base.DEC)
+field("uint64", "txn.keeper", "Keeper", base.HEX)
+field("uint64", "txn.low_water", "Low-water mark", base.DEC)
+field("bytes", "txn.digest", "Digest")
+field("uint64", "txn.bytes", "Bytes of all parts", base.DEC)
+field("uint32", "txn.lease", "Lease (us)", base.DEC, {[0] = "the target's default"})
+field("uint32", "txn.parts", "Parts", base.DEC)
+field("uint8", "txn.flags", "Flags", base.HEX)
+field("bool", "txn.in_place", "In place", 8, nil, 0x01)
+field("bool", "txn.notify", "Notify", 8, nil, 0x02)
+field("uint8", "txn.compares", "Compared words", base.DEC)
+field("uint8", "txn.level", "Level", base.DEC, {[2] = "reflected", [3] = "committed"})
+field("uint8", "verdict.state", "State", base.DEC, VERDICTS)
+field("uint8", "verdict.reason", "Reason", base.DEC, VERDICT_REASONS)
+field("uint64", "verdict.placed", "Placed at (ns of the target's clock)", base.DEC)
+field("uint64", "verdict.decided", "Decided at", base.DEC)
+field("uint64", "verdict.visible", "Visible at", base.DEC)
+field("uint64", "verdict.now", "Now", base.DEC)
 
 field("bool", "response", "About the response stream", 8, nil, 0x01)
 field("bool", "report.overdue", "Something is overdue, or was probed for", 8, nil, 0x02)
@@ -131,9 +165,14 @@ local OP_FIELDS = {
     [7] = {MEMORY[1], MEMORY[2], {"acked", 4}, {"operand", 8}, {"compare", 8}},
     [8] = {MEMORY[1], MEMORY[2], {"acked", 4}, {"operand", 8}, {"compare", 8}},
     [9] = {MEMORY[1], MEMORY[2], {"acked", 4}},
+    [10] = {MEMORY[1], MEMORY[2], {"txn.number", 8}, {"txn.mode", 4}},
+    [11] = {},
+    [12] = {MEMORY[1], MEMORY[2], {"message", 4}},
+    [13] = {MEMORY[1], MEMORY[2], {"imm", 4}, {"message", 4}},
     [16] = {{"request_psn", 4}},
     [17] = {{"request_psn", 4}, {"original", 8}},
 }
+local REFLECT_FIELDS = {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.digest", 16}, {"txn.low_water", 8}}
 local DATAGRAM_FIELDS = {[1] = {}, [2] = {{"imm", 4}}}
 
 local function fields_bytes(list)
@@ -158,7 +197,7 @@ local function add_flags(tree, tvb, at, is_datagram)
     if is_datagram then
         return
     end
-    for _, flag in ipairs({"report_now", "probing", "xrc", "last"}) do
+    for _, flag in ipairs({"report_now", "probing", "xrc", "last", "reflect"}) do
         node:add(names["flag." .. flag], tvb(at, 1))
     end
 end
@@ -207,6 +246,18 @@ local function add_fixed(tree, tvb, at)
     tree:add(names.total_bytes, tvb(at + 16, 4))
 end
 
+-- The payload of TXN_END.
+local function add_proposal(tree, tvb, at, bytes)
+    if bytes < 64 then
+        return
+    end
+    add_fields(tree, tvb, at, {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.low_water", 8}, {"txn.digest", 16},
+                               {"txn.bytes", 8}, {"txn.lease", 4}, {"txn.parts", 4}, {"imm", 4}, {"txn.flags", 1},
+                               {"txn.compares", 1}, {"txn.level", 1}})
+    tree:add(names["txn.in_place"], tvb(at + 60, 1))
+    tree:add(names["txn.notify"], tvb(at + 60, 1))
+end
+
 local function segment(tree, tvb, at, left)
     local kind, op = tvb(at, 1):uint(), tvb(at + 1, 1):uint()
     local list = OP_FIELDS[op]
@@ -216,7 +267,8 @@ local function segment(tree, tvb, at, left)
     local payload, flags = tvb(at + 2, 2):uint(), tvb(at + 7, 1):uint()
     local psn, index, total = tvb(at + 8, 3):uint(), tvb(at + 12, 3):uint(), tvb(at + 16, 4):uint()
     local has_srqn, is_last = kind == 1 and has_flag(flags, 8), has_flag(flags, 16)
-    if left < 20 + (has_srqn and 4 or 0) + fields_bytes(list) then
+    local reflects = kind == 1 and has_flag(flags, 32)
+    if left < 20 + (has_srqn and 4 or 0) + fields_bytes(list) + (reflects and fields_bytes(REFLECT_FIELDS) or 0) then
         return nil
     end
     add_fixed(tree, tvb, at)
@@ -227,8 +279,14 @@ local function segment(tree, tvb, at, left)
         past = past + 4
     end
     past = add_fields(tree, tvb, past, list)
+    if reflects then
+        past = add_fields(tree, tvb, past, REFLECT_FIELDS)
+    end
     if past + payload > at + left then
         return nil
+    end
+    if op == TXN_END and index == 0 and is_last then
+        add_proposal(tree, tvb, past, payload)
     end
     if payload > 0 then
         tree:add(names.offset, is_last and total - payload or index * payload):set_generated()
@@ -378,9 +436,37 @@ local function cnp()
     return 4, "CNP"
 end
 
+local function txn(tree, tvb, at, left)
+    if left < 40 then
+        return nil
+    end
+    tree:add(names["txn.command"], tvb(at + 1, 1))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    add_fields(tree, tvb, at + 8, {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.keeper", 8}, {"txn.low_water", 8}})
+    return 40, string.format("TXN %s QP=0x%06x number=%s", COMMANDS[tvb(at + 1, 1):uint()] or "?",
+                             tvb(at + 4, 3):uint(), tostring(tvb(at + 16, 8):uint64()))
+end
+
+local function verdict(tree, tvb, at, left)
+    if left < 80 then
+        return nil
+    end
+    tree:add(names["verdict.state"], tvb(at + 1, 1))
+    tree:add(names["verdict.reason"], tvb(at + 2, 1))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    add_fields(tree, tvb, at + 8, {{"txn.initiator", 8}, {"txn.number", 8}, {"txn.keeper", 8}, {"txn.digest", 16},
+                                   {"verdict.placed", 8}, {"verdict.decided", 8}, {"verdict.visible", 8},
+                                   {"verdict.now", 8}})
+    local reason = tvb(at + 2, 1):uint()
+    return 80, string.format("VERDICT %s%s QP=0x%06x number=%s", VERDICTS[tvb(at + 1, 1):uint()] or "?",
+                             reason > 0 and " (" .. (VERDICT_REASONS[reason] or reason) .. ")" or "",
+                             tvb(at + 4, 3):uint(), tostring(tvb(at + 16, 8):uint64()))
+end
+
 local DISSECT = {
     [0x01] = segment, [0x02] = segment, [0x03] = datagram, [0x10] = report, [0x11] = paths, [0x12] = probe,
     [0x13] = ping, [0x14] = pong, [0x15] = reset, [0x16] = hello, [0x17] = hello, [0x18] = cnp,
+    [0x20] = txn, [0x21] = verdict,
 }
 
 -- ---- the packet -----------------------------------------------------------------------------------------------------

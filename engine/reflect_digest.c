@@ -28,7 +28,7 @@ struct alb_digest alb_txn_digest_end(struct alb_digest_state *state, const struc
         const struct alb_csa_compare *compare = &proposal->compares[i];
         add(state, (const uint64_t[]){compare->rkey, compare->va, compare->expected, compare->mask}, 4);
     }
-    uint64_t flags = proposal->notifies | proposal->is_in_place << 1 | proposal->is_solicited << 2;
+    uint64_t flags = proposal->is_in_place | proposal->notifies << 1 | proposal->is_solicited << 2;
     add(state, (const uint64_t[]){flags, proposal->notifies ? proposal->imm_be : 0}, 2);
     return alb_digest_end(state);
 }

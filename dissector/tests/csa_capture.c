@@ -137,6 +137,11 @@ static struct alb_csa_segment draw_segment(uint8_t op, uint32_t payload_bytes)
         .original = value(64),
         .qkey = (uint32_t)value(32),
         .src_qpn = value(24),
+        .txn = {.initiator = value(64), .number = value(64)},
+        .txn_mode = value(1),
+        .digest = {value(64), value(64)},
+        .txn_low_water = value(64),
+        .message = (uint32_t)value(32),
     };
 }
 
@@ -163,7 +168,8 @@ static void expect_common(enum alb_csa_type type, const struct alb_csa_segment *
 static void expect_operation(const struct alb_csa_segment *segment)
 {
     uint8_t op = segment->op;
-    if (op >= ALB_CSA_WRITE && op <= ALB_CSA_ATOMIC_WRITE) {
+    bool is_partial = op == ALB_CSA_PARTIAL_WRITE || op == ALB_CSA_PARTIAL_WRITE_IMM;
+    if ((op >= ALB_CSA_WRITE && op <= ALB_CSA_TXN_WRITE) || is_partial) {
         expect("va", segment->va);
         expect("rkey", segment->rkey);
     }
@@ -175,7 +181,7 @@ static void expect_operation(const struct alb_csa_segment *segment)
     }
     if (op <= ALB_CSA_SEND_INV || op == ALB_CSA_WRITE_IMM)
         expect("recv_number", segment->recv_number);
-    if (op == ALB_CSA_SEND_IMM || op == ALB_CSA_WRITE_IMM)
+    if (op == ALB_CSA_SEND_IMM || op == ALB_CSA_WRITE_IMM || op == ALB_CSA_PARTIAL_WRITE_IMM)
         expect("imm", be32toh(segment->imm_be));
     if (op == ALB_CSA_SEND_INV)
         expect("invalidate_rkey", segment->invalidate_rkey);
@@ -183,6 +189,28 @@ static void expect_operation(const struct alb_csa_segment *segment)
         expect("request_psn", segment->request_psn);
     if (op == ALB_CSA_RESULT)
         expect("original", segment->original);
+    if (op == ALB_CSA_TXN_WRITE) {
+        expect("txn.number", segment->txn.number);
+        expect("txn.mode", segment->txn_mode);
+    }
+    if (is_partial)
+        expect("message", segment->message);
+}
+
+static void expect_digest(const struct alb_csa_digest *digest)
+{
+    uint8_t bytes[16];
+    for (uint32_t i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(digest->low >> (56 - 8 * i));
+        bytes[8 + i] = (uint8_t)(digest->high >> (56 - 8 * i));
+    }
+    expect_bytes("txn.digest", bytes, sizeof(bytes));
+}
+
+static void expect_id(const struct alb_csa_txn_id *id)
+{
+    expect("txn.initiator", id->initiator);
+    expect("txn.number", id->number);
 }
 
 static void add_segment(enum alb_csa_type type, const struct alb_csa_segment *segment)
@@ -199,7 +227,13 @@ static void add_segment(enum alb_csa_type type, const struct alb_csa_segment *se
     expect("total_bytes", segment->total_bytes);
     if (segment->flags & ALB_CSA_XRC && type == ALB_CSA_REQUEST)
         expect("xrc_srqn", segment->xrc_srqn);
+    expect("flag.reflect", (segment->flags & ALB_CSA_REFLECT) != 0);
     expect_operation(segment);
+    if (segment->flags & ALB_CSA_REFLECT) {
+        expect_id(&segment->txn);
+        expect_digest(&segment->digest);
+        expect("txn.low_water", segment->txn_low_water);
+    }
     if (segment->payload_bytes)
         expect("offset", alb_csa_segment_offset(segment));
     add_payload(segment->payload_bytes);
@@ -312,12 +346,91 @@ static void add_short(void)
     expect("type", ALB_CSA_HELLO);
 }
 
+static void add_reflection(void)
+{
+    const struct alb_csa_txn txn = {
+        .command = ALB_CSA_TXN_COMMIT,
+        .dest_qpn = value(24),
+        .id = {value(64), value(64)},
+        .keeper = value(64),
+        .low_water = value(64),
+    };
+    const struct alb_csa_verdict verdict = {
+        .state = ALB_CSA_VERDICT_COMMITTED,
+        .reason = value(4),
+        .dest_qpn = value(24),
+        .id = {value(64), value(64)},
+        .keeper = value(64),
+        .digest = {value(64), value(64)},
+        .placed_at = value(64),
+        .decided_at = value(64),
+        .visible_at = value(64),
+        .now = value(64),
+    };
+    capture.length += alb_csa_encode_txn(&txn, place());
+    expect("type", ALB_CSA_TXN);
+    expect("txn.command", txn.command);
+    expect("dest_qpn", txn.dest_qpn);
+    expect_id(&txn.id);
+    expect("txn.keeper", txn.keeper);
+    expect("txn.low_water", txn.low_water);
+    capture.length += alb_csa_encode_verdict(&verdict, place());
+    expect("type", ALB_CSA_VERDICT);
+    expect("verdict.state", verdict.state);
+    expect("verdict.reason", verdict.reason);
+    expect("dest_qpn", verdict.dest_qpn);
+    expect_id(&verdict.id);
+    expect("txn.keeper", verdict.keeper);
+    expect_digest(&verdict.digest);
+    expect("verdict.placed", verdict.placed_at);
+    expect("verdict.decided", verdict.decided_at);
+    expect("verdict.visible", verdict.visible_at);
+    expect("verdict.now", verdict.now);
+}
+
+static void add_proposal(void)
+{
+    const struct alb_csa_proposal proposal = {
+        .id = {value(64), value(64)},
+        .low_water = value(64),
+        .digest = {value(64), value(64)},
+        .bytes = value(64),
+        .lease_us = (uint32_t)value(32),
+        .part_count = (uint32_t)value(32),
+        .imm_be = (uint32_t)value(32),
+        .notifies = true,
+        .level = 3,
+        .compare_count = 1,
+    };
+    uint8_t payload[ALB_CSA_PROPOSAL_BYTES_MAX];
+    struct alb_csa_segment segment = draw_segment(ALB_CSA_TXN_END, alb_csa_encode_proposal(&proposal, payload));
+    segment.flags = ALB_CSA_LAST;
+    capture.length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, place());
+    expect("type", ALB_CSA_REQUEST);
+    expect("dest_qpn", segment.dest_qpn);
+    memcpy(capture.bytes + capture.length, payload, segment.payload_bytes);
+    capture.length += segment.payload_bytes;
+    expect_id(&proposal.id);
+    expect_digest(&proposal.digest);
+    expect("txn.low_water", proposal.low_water);
+    expect("txn.bytes", proposal.bytes);
+    expect("txn.lease", proposal.lease_us);
+    expect("txn.parts", proposal.part_count);
+    expect("imm", be32toh(proposal.imm_be));
+    expect("txn.flags", 2);
+    expect("txn.in_place", 0);
+    expect("txn.notify", 1);
+    expect("txn.compares", 1);
+    expect("txn.level", 3);
+}
+
 // ---- packets --------------------------------------------------------------------------------------------------------
 
 static void segments(void)
 {
-    static const uint8_t with_payload[] = {ALB_CSA_SEND,  ALB_CSA_SEND_IMM,  ALB_CSA_SEND_INV,
-                                           ALB_CSA_WRITE, ALB_CSA_WRITE_IMM, ALB_CSA_READ_DATA};
+    static const uint8_t with_payload[] = {ALB_CSA_SEND,      ALB_CSA_SEND_IMM,      ALB_CSA_SEND_INV,
+                                           ALB_CSA_WRITE,     ALB_CSA_WRITE_IMM,     ALB_CSA_READ_DATA,
+                                           ALB_CSA_TXN_WRITE, ALB_CSA_PARTIAL_WRITE, ALB_CSA_PARTIAL_WRITE_IMM};
     static const uint8_t single[] = {ALB_CSA_READ, ALB_CSA_CMP_SWAP, ALB_CSA_FETCH_ADD, ALB_CSA_ATOMIC_WRITE,
                                      ALB_CSA_RESULT};
     for (unsigned i = 0; i < ALB_COUNT(with_payload); i++) {
@@ -367,6 +480,15 @@ static void others(void)
     end();
     begin();
     add_short();
+    end();
+    begin();
+    add_reflection();
+    add_proposal();
+    end();
+    begin();
+    struct alb_csa_segment reflected = draw_segment(ALB_CSA_WRITE_IMM, 9);
+    reflected.flags = ALB_CSA_LAST | ALB_CSA_REFLECT;
+    add_segment(ALB_CSA_REQUEST, &reflected);
     end();
 }
 

@@ -71,11 +71,11 @@ class Shown(unittest.TestCase):
                 expected[int(line[0]), line[1]].append(line[2])
         covered = set()
         for (number, field), values in expected.items():
-            if field.endswith((".payload", ".cookie", ".held")):
+            if field.endswith((".payload", ".cookie", ".held", ".digest")):
                 shown = [value.replace(":", "") for value in seen[number][field]]
             else:
                 shown, values = [int(value, 0) for value in seen[number][field]], [int(value) for value in values]
-            if field.endswith(".type") or field.endswith(".dest_qpn"):
+            if field.endswith((".type", ".dest_qpn")):
                 shown, values = sorted(set(shown)), sorted(set(values))
             self.assertEqual(shown, values, "packet %d, %s" % (number, field))
             covered.add(field)
