@@ -130,6 +130,24 @@ static void txn__commits_all_of_it(void **state)
     tear_down(&e);
 }
 
+static void txn__is_flushed_once(void **state)
+{
+    struct ends e;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    set_up(&e, *state);
+    assert_int_equal(ibv_modify_qp(e.initiator, &attr, IBV_QP_STATE), 0);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    add(&e, TARGET, BYTES);
+    add(&e, SECOND, BYTES);
+    end(&e);
+    struct ibv_wc wc = fixture_wait(e.f->cq);
+    assert_int_equal(wc.wr_id, 1);
+    assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(albdv_wc_reason(&wc), ALBDV_PEER_GONE);
+    assert_int_equal(ibv_poll_cq(e.f->cq, 1, &wc), 0);
+    tear_down(&e);
+}
+
 static void txn__in_place(void **state)
 {
     struct ends e;
@@ -624,6 +642,7 @@ int main(void)
 {
     const struct CMUnitTest albedo_tests[] = {
         FIXTURE_TEST(txn__commits_all_of_it),
+        FIXTURE_TEST(txn__is_flushed_once),
         FIXTURE_TEST(txn__in_place),
         FIXTURE_TEST(txn__reflected_comes_before_it_is_exposed),
         FIXTURE_TEST(txn__held_and_aborted),
