@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The life of a device, and what is known of its addresses.
 #include "device/address.h"
+#include "device/crash.h"
 #include "device/drain.h"
 #include "device/drive.h"
 #include "device/memory.h"
@@ -238,6 +239,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     const struct alb_device_kind *kind = alb_device_kind_find(name);
     if (!kind)
         return ENODEV;
+    alb_crash_init();
     struct alb_device *device = get_pages(sizeof(*device));
     if (!device)
         return ENOMEM;

@@ -2,6 +2,7 @@
 // One turn of the engine, and the calls that take the token for one.
 #include "device/drive.h"
 
+#include "device/crash.h"
 #include "device/durable.h"
 #include "device/failure.h"
 
@@ -90,7 +91,9 @@ static bool send_batches(struct alb_device *device, uint32_t batches_max, alb_ti
     for (uint32_t i = 0; i < batches_max && alb_engine_wants_tx(device->engine); i++) {
         if (alb_engine_tx(device->engine, &device->sender.tx, now) == 0)
             break;
+        alb_crash_at_batch(ALB_CRASH_TX, &device->sender.tx);
         alb_sender_send(&device->sender, now);
+        alb_crash_at_batch(ALB_CRASH_SENT, &device->sender.tx);
         if (device->kind->finds_path_mtu)
             watch_paths(device, now);
         sent = true;

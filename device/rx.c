@@ -3,6 +3,7 @@
 #include "device/rx.h"
 
 #include "device/carrier.h"
+#include "device/crash.h"
 #include "device/gsi_slot.h"
 #include "device/syscalls.h"
 #include "wire/csa.h"
@@ -118,6 +119,8 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
                               : alb_icrc_check_ones(&rx->flow, datagram);
     if (rx->capture)
         capture(rx, datagram, identification, now);
+    if (is_good)
+        alb_crash_at_packet(ALB_CRASH_RX, bytes, length);
     if (!is_good) {
         bool is_short = length < ALB_BTH_BYTES + ALB_ICRC_BYTES;
         rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);

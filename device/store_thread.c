@@ -3,6 +3,8 @@
 // it, makes all of it safe at once, and answers.
 #include "device/store.h"
 
+#include "device/crash.h"
+
 #include "base/log.h"
 
 #include <errno.h>
@@ -93,6 +95,7 @@ static int write_prepare(struct alb_store *store, struct pending *pending)
     entry->lease_ns = request->lease_ns;
     entry->part_count = request->part_count;
     entry->condition_count = request->condition_count;
+    alb_crash_at_journal(ALB_CRASH_APPEND, request->kind);
     error = alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &entry->at);
     pending->is_new = !error;
     if (error)
@@ -111,6 +114,7 @@ static int write_decision(struct alb_store *store, struct pending *pending)
         return 0; // it is not there, and never was
     if (!entry || entry->is_committed)
         return EINVAL;
+    alb_crash_at_journal(ALB_CRASH_APPEND, request->kind);
     return alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &at);
 }
 
@@ -150,6 +154,13 @@ static void book(struct alb_store *store, const struct pending *pending)
         alb_ledger_commit(&store->ledger, entry);
 }
 
+static void crash_at(enum alb_crash_place place, const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count && alb_crash_is_armed(place); i++)
+        if (!batch->requests[i]->error)
+            alb_crash_at_journal(place, batch->requests[i]->request.kind);
+}
+
 // Writes, makes safe and books them. True: what became of each is certain.
 static bool write_batch(struct alb_store *store, struct batch *batch)
 {
@@ -161,7 +172,9 @@ static bool write_batch(struct alb_store *store, struct batch *batch)
         bool prepares = request->kind == ALB_JOURNAL_PREPARE;
         pending->error = prepares ? write_prepare(store, pending) : write_decision(store, pending);
     }
+    crash_at(ALB_CRASH_WRITTEN, batch);
     error = alb_journal_sync(&store->journal);
+    crash_at(ALB_CRASH_SAFE, batch);
     for (uint32_t i = 0; i < batch->count; i++) {
         struct pending *pending = batch->requests[i];
         if (!pending->error)
