@@ -68,6 +68,20 @@ static void write_qp(const struct alb_qp_stats *qp, FILE *to)
     fputs("}}", to);
 }
 
+// Each gap's histogram without the zeros behind its last operation: element i counts 2^i to 2^(i+1) - 1 ns.
+static void write_gaps(const struct alb_device_stats *stats, FILE *to)
+{
+    for (uint32_t gap = 0; gap < ALB_STAGE_GAPS; gap++) {
+        uint32_t past = 64;
+        while (past > 0 && stats->stage_gaps[gap][past - 1] == 0)
+            past--;
+        fprintf(to, "%s\"%s\": [", gap > 0 ? ", " : "", alb_stage_gap_name(gap));
+        for (uint32_t i = 0; i < past; i++)
+            fprintf(to, "%s%" PRIu64, i > 0 ? ", " : "", stats->stage_gaps[gap][i]);
+        putc(']', to);
+    }
+}
+
 static void write_all_counters(const struct alb_board_header *header, FILE *to)
 {
     fputs(", \"counters\": {", to);
@@ -80,6 +94,8 @@ static void write_all_counters(const struct alb_board_header *header, FILE *to)
     for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
         fprintf(to, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", alb_edge_stat_name((enum alb_edge_stat)i),
                 header->edge_stats.counter[i]);
+    fputs("}, \"stage_gaps_log2_ns\": {", to);
+    write_gaps(&header->device_stats, to);
     putc('}', to);
 }
 

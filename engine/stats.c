@@ -20,3 +20,12 @@ const char *alb_stat_text(enum alb_stat stat)
     };
     return stat < ALB_STAT_COUNT ? texts[stat] : "invalid";
 }
+
+const char *alb_stage_gap_name(uint32_t gap)
+{
+    static const char *const names[ALB_STAGE_GAPS] = {
+        "submitted_placed",        "placed_transmitted", "transmitted_remote_placed",
+        "remote_placed_delivered", "delivered_visible",  "visible_agreed",
+    };
+    return gap < ALB_STAGE_GAPS ? names[gap] : "?";
+}

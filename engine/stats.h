@@ -86,6 +86,9 @@ struct alb_qp_stats {
     struct alb_stats stats;
 };
 
+// "submitted_placed": from which stage to which.
+const char *alb_stage_gap_name(uint32_t gap);
+
 // "sent_pkts" and what it means.
 const char *alb_stat_name(enum alb_stat stat);
 const char *alb_stat_text(enum alb_stat stat);

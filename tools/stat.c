@@ -60,6 +60,34 @@ static void print_qp(const struct alb_qp_stats *qp, bool show_zeros)
     print_stats("    ", &qp->stats, show_zeros);
 }
 
+// The upper end of the power of two that holds that share of the operations.
+static uint64_t gap_percentile_ns(const uint64_t counts[64], uint64_t total, uint32_t per_cent)
+{
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < 63; i++) {
+        seen += counts[i];
+        if (seen * 100 >= total * per_cent)
+            return (2ull << i) - 1;
+    }
+    return UINT64_MAX;
+}
+
+// How long operations that were asked for their stages took from one to the next.
+static void print_gaps(const struct alb_device_stats *stats)
+{
+    for (uint32_t gap = 0; gap < ALB_STAGE_GAPS; gap++) {
+        const uint64_t *counts = stats->stage_gaps[gap];
+        uint64_t total = 0;
+        for (uint32_t i = 0; i < 64; i++)
+            total += counts[i];
+        if (total > 0)
+            printf("  stage %-26s %11" PRIu64 "  operations; ns at most: half of them %" PRIu64 ", 99 %% %" PRIu64
+                   ", all %" PRIu64 "\n",
+                   alb_stage_gap_name(gap), total, gap_percentile_ns(counts, total, 50),
+                   gap_percentile_ns(counts, total, 99), gap_percentile_ns(counts, total, 100));
+    }
+}
+
 static void print_board(const struct alb_directory_board *board, bool show_zeros)
 {
     const struct alb_board_header *header = &board->header;
@@ -84,6 +112,7 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
     for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
         print_counter("  ", alb_edge_stat_name((enum alb_edge_stat)i), board->live->edge_stats.counter[i],
                       alb_edge_stat_text((enum alb_edge_stat)i), show_zeros);
+    print_gaps(&board->live->device_stats);
     for (uint32_t i = 0; i < header->qp_max; i++) {
         if (board->qps[i].qpn != 0)
             print_qp(&board->qps[i], show_zeros);
