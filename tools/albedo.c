@@ -15,6 +15,8 @@ static const struct {
     {"info", command_info, "show devices, addresses, limits and versions"},
     {"stat", command_stat, "show the counters of running devices"},
     {"sim", command_sim, "run a scenario on a simulated cluster"},
+    {"cp", command_cp, "copy a file to or from a host, by transactions"},
+    {"serve", command_serve, "let others copy files to and from a folder"},
 };
 
 static void print_usage(FILE *to)
@@ -68,6 +70,6 @@ int main(int argc, char **argv)
             return commands[i].run(argc - first, argv + first);
         }
     }
-    fprintf(stderr, "albedo: no command \"%s\"; there are run, info, stat and sim\n", name);
+    fprintf(stderr, "albedo: no command \"%s\"; there are run, info, stat, sim, cp and serve\n", name);
     return COMMAND_USAGE;
 }

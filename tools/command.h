@@ -17,6 +17,8 @@ int command_run(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_sim(int argc, char **argv);
+int command_cp(int argc, char **argv);
+int command_serve(int argc, char **argv);
 
 // One line on stderr, "albedo run: message". Returns status, so that a caller can return what this returns.
 __attribute__((format(printf, 3, 4))) int command_error(int status, const char *command, const char *format, ...);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `albedo cp`: one file to a server, or from it. A connection that is lost is made again, and the copy goes on where it
+// was.
+#include "tools/files.h"
+#include "tools/files_talk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AGAIN_US 250000
+
+struct copy {
+    const struct files_cp_options *options;
+    char host[256];
+    char path[FILES_TEXT_MAX]; // over there
+    struct progress progress;
+    struct alb_digest digest;
+    uint64_t size;
+    char why[FILES_WHY_MAX];
+};
+
+// HOST:PATH, where an IPv6 address stands in brackets. False: a path of this host.
+static bool split(const char *text, struct copy *copy)
+{
+    const char *end = text[0] == '[' ? strchr(text, ']') : strchr(text, ':');
+    const char *colon = end && *end == ']' ? end + 1 : end;
+    const char *host = text[0] == '[' ? text + 1 : text;
+    if (!colon || *colon != ':' || memchr(text, '/', (size_t)(colon - text)) || end == host)
+        return false;
+    snprintf(copy->host, sizeof(copy->host), "%.*s", (int)(end - host), host);
+    snprintf(copy->path, sizeof(copy->path), "%s", colon + 1);
+    return true;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static enum files_result fail(struct copy *copy, const char *path, int error)
+{
+    snprintf(copy->why, sizeof(copy->why), "%.300s: %s", path, strerror(error));
+    return FILES_FAILED;
+}
+
+static enum files_result put(struct copy *copy, struct files_link *link, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return fail(copy, copy->options->from, errno);
+    struct files_message offer = {
+        .kind = FILES_PUT,
+        .mode = status.st_mode & 0777,
+        .size = copy->size = (uint64_t)status.st_size,
+        .chunk_bytes = copy->options->chunk_bytes,
+    };
+    snprintf(offer.text, sizeof(offer.text), "%s", copy->path);
+    progress_begin(&copy->progress, base_name(copy->options->from), copy->size);
+    enum files_result result = FILES_LOST;
+    snprintf(copy->why, sizeof(copy->why), "the connection was lost");
+    if (files_link_say(link, &offer))
+        result = files_send_file(link, fd, copy->size, offer.chunk_bytes, &copy->progress, &copy->digest, copy->why);
+    progress_end(&copy->progress);
+    return result;
+}
+
+static enum files_result get(struct copy *copy, struct files_link *link, int folder)
+{
+    struct files_message message = {.kind = FILES_GET, .chunk_bytes = copy->options->chunk_bytes};
+    struct files_part part;
+    snprintf(message.text, sizeof(message.text), "%s", copy->path);
+    snprintf(copy->why, sizeof(copy->why), "the connection was lost");
+    if (!files_link_say(link, &message) || !files_link_hear(link, &message))
+        return FILES_LOST;
+    if (message.kind != FILES_HAVE) {
+        snprintf(copy->why, sizeof(copy->why), "%.400s", message.text);
+        return FILES_FAILED;
+    }
+    copy->size = message.size;
+    if (!files_part_open(&part, link->pd, folder, base_name(copy->options->to), &message, copy->options->makes_safe,
+                         copy->why)) {
+        files_refuse(link, copy->why);
+        return FILES_FAILED;
+    }
+    enum files_result result = files_receive_file(link, &part, &copy->digest, copy->why);
+    files_part_close(&part);
+    return result;
+}
+
+static alb_time now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+// Again and again, until it is done, or nothing has come of it for too long.
+static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
+{
+    alb_time give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S;
+    enum files_result result = FILES_LOST;
+    for (bool is_first = true; result == FILES_LOST && (is_first || now() < give_up_at); is_first = false) {
+        struct files_link link;
+        if (!is_first)
+            usleep(AGAIN_US);
+        if (!files_link_connect(&link, copy->host, copy->options->port, copy->why))
+            continue;
+        result = is_put ? put(copy, &link, fd) : get(copy, &link, fd);
+        files_link_close(&link);
+        if (is_put && copy->progress.done > copy->progress.skipped)
+            give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S; // it gets on
+    }
+    return result;
+}
+
+// The file to be sent, or the folder that gets it.
+static int open_here(const struct files_cp_options *options, bool is_put)
+{
+    char folder[4096];
+    if (is_put)
+        return open(options->from, O_RDONLY | O_CLOEXEC);
+    const char *name = base_name(options->to);
+    snprintf(folder, sizeof(folder), "%.*s", (int)(name - options->to), options->to);
+    return open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int report(const struct copy *copy, enum files_result result)
+{
+    char text[FILES_DIGEST_TEXT];
+    if (result == FILES_OK) {
+        printf("%s  %s  %llu bytes\n", files_digest_format(&copy->digest, text), copy->options->to,
+               (unsigned long long)copy->size);
+        return 0;
+    }
+    fprintf(stderr, "albedo cp: %s to %s: %s%s\n", copy->options->from, copy->options->to, copy->why,
+            result == FILES_LOST ? "; copy it again, and it goes on from here" : "");
+    return 1;
+}
+
+int files_cp(const struct files_cp_options *options)
+{
+    struct copy copy = {.options = options};
+    struct stat status;
+    bool is_get = split(options->from, &copy);
+    bool is_put = !is_get && split(options->to, &copy);
+    if (!is_get && !is_put) {
+        fputs("albedo cp: one of the two is to be HOST:PATH\n", stderr);
+        return 2;
+    }
+    if (copy.path[0] == '\0' || (is_put && copy.path[strlen(copy.path) - 1] == '/')) // into the folder
+        snprintf(copy.path + strlen(copy.path), sizeof(copy.path) - strlen(copy.path), "%.255s",
+                 base_name(options->from));
+    int fd = open_here(options, is_put);
+    if (fd < 0 || (is_put && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))) {
+        fprintf(stderr, "albedo cp: %s: %s\n", is_put ? options->from : options->to,
+                fd < 0 ? strerror(errno) : "is not a file");
+        return 1;
+    }
+    enum files_result result = copy_over(&copy, fd, is_put);
+    close(fd);
+    return report(&copy, result);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `albedo cp` and `albedo serve`: puts the device's options into the environment and the doors in front, and becomes
+// the program that does it.
+#include "tools/command.h"
+
+#include "tools/libraries.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// The value of an option, in any of its forms; NULL: argv[i] is another one.
+static const char *value_of(int argc, char **argv, int i, char letter, const char *name)
+{
+    const char *argument = argv[i];
+    size_t length = strlen(name);
+    if (argument[0] != '-')
+        return NULL;
+    if (argument[1] == letter)
+        return argument[2] ? argument + 2 : i + 1 < argc ? argv[i + 1] : NULL;
+    if (argument[1] != '-' || strncmp(argument + 2, name, length) != 0)
+        return NULL;
+    if (argument[2 + length] == '=')
+        return argument + 3 + length;
+    return argument[2 + length] == '\0' && i + 1 < argc ? argv[i + 1] : NULL;
+}
+
+static void set_environment(int argc, char **argv)
+{
+    setenv("ALBEDO_DEVICES", "albedo0", 1);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *net = value_of(argc, argv, i, 'n', "net"), *faults = value_of(argc, argv, i, 'f', "faults");
+        if (net)
+            setenv("ALBEDO_NET", net, 1);
+        if (faults)
+            setenv("ALBEDO_FAULTS", faults, 1);
+    }
+}
+
+static int become_files(const char *command, int argc, char **argv)
+{
+    char directory[PATH_MAX], program[PATH_MAX + 32];
+    int error = libraries_find(directory);
+    if (error)
+        return command_error(COMMAND_FAILED, command, "%s: %s", directory, strerror(error));
+    snprintf(program, sizeof(program), "%s/albedo-files", directory);
+    error = libraries_put_in_front(directory);
+    if (error)
+        return command_error(COMMAND_FAILED, command, "%s: %s", directory, strerror(error));
+    set_environment(argc, argv);
+    char **arguments = calloc((size_t)argc + 2, sizeof(*arguments));
+    if (!arguments)
+        return command_error(COMMAND_FAILED, command, "%s", strerror(ENOMEM));
+    arguments[0] = program;
+    arguments[1] = (char *)command;
+    for (int i = 1; i < argc; i++)
+        arguments[i + 1] = argv[i];
+    execv(program, arguments);
+    error = errno;
+    free(arguments);
+    return command_error(COMMAND_NOT_FOUND, command, "%s: %s", program, strerror(error));
+}
+
+int command_cp(int argc, char **argv)
+{
+    return become_files("cp", argc, argv);
+}
+
+int command_serve(int argc, char **argv)
+{
+    return become_files("serve", argc, argv);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A connection between `albedo cp` and `albedo serve`: an RC queue pair with transactions, made by rdma_cm, and small
+// messages beside them. A peer that is gone is noticed, since each side says a word now and then.
+#pragma once
+
+#include "tools/files_message.h"
+
+#include <albedo/albedodv.h>
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+
+#define FILES_IN_FLIGHT 8
+#define FILES_WHY_MAX   512
+
+// wr_id of a transaction: below FILES_IN_FLIGHT.
+enum { FILES_WR_READ = FILES_IN_FLIGHT, FILES_WR_SAY, FILES_WR_HEAR };
+
+enum { FILES_RECEIVES = 4 };
+
+struct files_link {
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *id;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *completions;
+    struct ibv_cq *cq;
+    struct albdv_qp_ex *qp;
+    uint8_t *buffers; // one to say, FILES_RECEIVES to hear
+    struct ibv_mr *buffers_mr;
+    struct files_message inbox[FILES_RECEIVES];
+    uint32_t inbox_count;
+    bool is_saying;
+    bool is_lost;
+    alb_time said_at;
+    _Atomic bool is_cancelled; // from another thread: the connection is to end
+};
+
+// Connects to a server. False: why says so, with what to do; the link is closed.
+bool files_link_connect(struct files_link *link, const char *host, const char *port, char why[FILES_WHY_MAX]);
+// Takes over a connection request.
+bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX]);
+void files_link_close(struct files_link *link);
+
+// False: the connection is lost.
+bool files_link_say(struct files_link *link, const struct files_message *message);
+// Waits for a message. False: the connection is lost.
+bool files_link_hear(struct files_link *link, struct files_message *message);
+
+// Waits, about so long at most, for the completion of a transaction or a READ. 1: *wc; 0: none, or a message has come;
+// -1: the connection is lost.
+int files_link_wait(struct files_link *link, struct ibv_wc *wc, int timeout_ms);

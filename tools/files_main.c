@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The program behind `albedo cp` and `albedo serve`: options.
+#include "tools/files.h"
+#include "tools/files_message.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_DEFAULT (1u << 20)
+#define RETRY_DEFAULT 30
+
+static void print_cp_usage(FILE *to)
+{
+    fputs(
+        "Usage: albedo cp [OPTIONS] FILE HOST:PATH\n"
+        "       albedo cp [OPTIONS] HOST:PATH FILE\n"
+        "Copies a file to or from a host where `albedo serve` runs, by transactions; prints the digest (XXH3-128, as\n"
+        "xxh128sum does) of what was committed, which both ends have computed from what they hold.\n\n"
+        "Options:\n"
+        "  -p, --port PORT      of the server (default: " FILES_PORT ")\n"
+        "  -n, --net LIST       addresses or interfaces to use, as for albedo run\n"
+        "  -f, --faults SPEC    as for albedo run\n"
+        "  -c, --chunk BYTES    of a transaction, from 4096 to 67108864, K and M may follow (default: 1M)\n"
+        "  -r, --retry SECONDS  how long to try again when the connection is lost (default: 30)\n"
+        "  -s, --sync           receiving: makes each transaction safe on disk (fdatasync)\n"
+        "  -h, --help           show this help\n",
+        to);
+}
+
+static void print_serve_usage(FILE *to)
+{
+    fputs("Usage: albedo serve [OPTIONS] FOLDER\n"
+          "Lets `albedo cp` write to and read from a folder. There is no check of who asks: for networks that are "
+          "trusted.\n\n"
+          "Options:\n"
+          "  -a, --address ADDRESS  to listen at (default: all)\n"
+          "  -p, --port PORT        (default: " FILES_PORT ")\n"
+          "  -n, --net LIST         addresses or interfaces to use, as for albedo run\n"
+          "  -f, --faults SPEC      as for albedo run\n"
+          "  -s, --sync             makes each transaction safe on disk (fdatasync)\n"
+          "  -h, --help             show this help\n",
+          to);
+}
+
+static bool parse_bytes(const char *text, uint32_t *bytes)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
+    end += shift > 0;
+    if (end == text || *end || value > FILES_CHUNK_MAX)
+        return false;
+    value <<= shift;
+    *bytes = (uint32_t)value;
+    return value >= FILES_CHUNK_MIN && value <= FILES_CHUNK_MAX && value % FILES_CHUNK_MIN == 0;
+}
+
+static const struct option long_options[] = {
+    {"port", required_argument, NULL, 'p'},
+    {"chunk", required_argument, NULL, 'c'},
+    {"retry", required_argument, NULL, 'r'},
+    {"address", required_argument, NULL, 'a'},
+    {"sync", no_argument, NULL, 's'},
+    {"net", required_argument, NULL, 'n'},
+    {"faults", required_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int misuse(const char *command, const char *what)
+{
+    fprintf(stderr, "albedo %s: %s; try `albedo %s --help`\n", command, what, command);
+    return 2;
+}
+
+static int run_cp(int argc, char **argv)
+{
+    struct files_cp_options options = {
+        .port = FILES_PORT, .chunk_bytes = CHUNK_DEFAULT, .retry_seconds = RETRY_DEFAULT};
+    int option;
+    while ((option = getopt_long(argc, argv, "p:c:r:sn:f:h", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            print_cp_usage(stdout);
+            return 0;
+        }
+        if (option == '?' || option == 'a')
+            return misuse("cp", "an option that it has not");
+        if (option == 'c' && !parse_bytes(optarg, &options.chunk_bytes))
+            return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
+        options.port = option == 'p' ? optarg : options.port;
+        options.makes_safe |= option == 's';
+        if (option == 'r')
+            options.retry_seconds = (uint32_t)strtoul(optarg, NULL, 10);
+    }
+    if (argc - optind != 2)
+        return misuse("cp", "wants FILE HOST:PATH or HOST:PATH FILE");
+    options.from = argv[optind];
+    options.to = argv[optind + 1];
+    return files_cp(&options);
+}
+
+static int run_serve(int argc, char **argv)
+{
+    struct files_serve_options options = {.port = FILES_PORT};
+    int option;
+    while ((option = getopt_long(argc, argv, "p:a:sn:f:h", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            print_serve_usage(stdout);
+            return 0;
+        }
+        if (option == '?' || option == 'c' || option == 'r')
+            return misuse("serve", "an option that it has not");
+        options.port = option == 'p' ? optarg : options.port;
+        options.address = option == 'a' ? optarg : options.address;
+        options.makes_safe |= option == 's';
+    }
+    if (argc - optind != 1)
+        return misuse("serve", "wants one FOLDER");
+    options.folder = argv[optind];
+    return files_serve(&options);
+}
+
+int main(int argc, char **argv)
+{
+    // argv[1] is the command; `albedo` has looked at --net and --faults.
+    if (argc >= 2 && strcmp(argv[1], "cp") == 0)
+        return run_cp(argc - 1, argv + 1);
+    if (argc >= 2 && strcmp(argv[1], "serve") == 0)
+        return run_serve(argc - 1, argv + 1);
+    fputs("This program is run by `albedo cp` and `albedo serve`.\n", stderr);
+    return 2;
+}

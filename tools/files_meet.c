@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Making connections between `albedo cp` and `albedo serve`.
+#include "tools/files_meet.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESOLVE_MS 2000
+
+static bool say_why(char why[FILES_WHY_MAX], const char *what, int error)
+{
+    snprintf(why, FILES_WHY_MAX, "%s: %s", what, strerror(error));
+    return false;
+}
+
+static bool make_queues(struct files_link *link, char why[FILES_WHY_MAX])
+{
+    struct rdma_cm_id *id = link->id;
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC,
+        // A transaction of two writes takes three places.
+        .cap = {.max_send_wr = 4 * FILES_IN_FLIGHT + 8,
+                .max_recv_wr = FILES_RECEIVES,
+                .max_send_sge = 1,
+                .max_recv_sge = 1},
+    };
+    const struct albdv_qp_attr attr = {.in_flight_max = FILES_IN_FLIGHT};
+    link->pd = ibv_alloc_pd(id->verbs);
+    link->completions = link->pd ? ibv_create_comp_channel(id->verbs) : NULL;
+    link->cq = link->completions ? ibv_create_cq(id->verbs, 8 * FILES_IN_FLIGHT, NULL, link->completions, 0) : NULL;
+    link->buffers = calloc(1 + FILES_RECEIVES, FILES_MESSAGE_BYTES);
+    if (link->cq && link->buffers)
+        link->buffers_mr =
+            ibv_reg_mr(link->pd, link->buffers, (1 + FILES_RECEIVES) * FILES_MESSAGE_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    if (!link->buffers_mr)
+        return say_why(why, "cannot use the device", errno);
+    init.send_cq = init.recv_cq = link->cq;
+    if (rdma_create_qp(id, link->pd, &init) != 0)
+        return say_why(why, "cannot create a queue pair", errno);
+    link->qp = albdv_extend_qp(id->qp, &attr);
+    if (!link->qp)
+        return say_why(why, "the queue pair cannot have transactions", errno);
+    for (uint32_t i = 0; i < FILES_RECEIVES; i++)
+        if (!files_link_post_receive(link, i))
+            return say_why(why, "cannot post a receive", errno);
+    return true;
+}
+
+// Waits for the connection's next event. NULL with why if it is another one.
+static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted, char why[FILES_WHY_MAX])
+{
+    struct rdma_cm_event *event;
+    if (rdma_get_cm_event(link->channel, &event) != 0)
+        return say_why(why, "no answer", errno);
+    bool is_it = event->event == wanted;
+    if (!is_it)
+        snprintf(why, FILES_WHY_MAX, "%s (%s)",
+                 event->event == RDMA_CM_EVENT_REJECTED      ? "nobody listens there: is `albedo serve` running?"
+                 : event->event == RDMA_CM_EVENT_UNREACHABLE ? "no answer: is it the right address, and is the host up?"
+                                                             : "cannot connect",
+                 rdma_event_str(event->event));
+    rdma_ack_cm_event(event);
+    return is_it;
+}
+
+static bool connect_to(struct files_link *link, const char *host, const char *port, char why[FILES_WHY_MAX])
+{
+    struct addrinfo *found = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    int error = getaddrinfo(host, port, &hints, &found);
+    if (error) {
+        snprintf(why, FILES_WHY_MAX, "%s", gai_strerror(error));
+        return false;
+    }
+    bool is_sent = rdma_resolve_addr(link->id, NULL, found->ai_addr, RESOLVE_MS) == 0;
+    freeaddrinfo(found);
+    if (!is_sent)
+        return say_why(why, "cannot find a device for the address", errno);
+    if (!expect_event(link, RDMA_CM_EVENT_ADDR_RESOLVED, why))
+        return false;
+    if (rdma_resolve_route(link->id, RESOLVE_MS) != 0 || !expect_event(link, RDMA_CM_EVENT_ROUTE_RESOLVED, why))
+        return false;
+    struct rdma_conn_param parameters = {
+        .responder_resources = 4, .initiator_depth = 4, .retry_count = 7, .rnr_retry_count = 7};
+    if (!make_queues(link, why))
+        return false;
+    if (rdma_connect(link->id, &parameters) != 0)
+        return say_why(why, "cannot connect", errno);
+    return expect_event(link, RDMA_CM_EVENT_ESTABLISHED, why);
+}
+
+bool files_link_connect(struct files_link *link, const char *host, const char *port, char why[FILES_WHY_MAX])
+{
+    memset(link, 0, sizeof(*link));
+    link->channel = rdma_create_event_channel();
+    bool is_good = link->channel && rdma_create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) == 0;
+    if (!is_good)
+        say_why(why, "cannot use rdma_cm", errno);
+    is_good = is_good && connect_to(link, host, port, why);
+    if (!is_good)
+        files_link_close(link);
+    return is_good;
+}
+
+bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX])
+{
+    struct rdma_conn_param parameters = {.responder_resources = 4, .initiator_depth = 4, .rnr_retry_count = 7};
+    memset(link, 0, sizeof(*link));
+    link->id = id;
+    link->channel = rdma_create_event_channel();
+    bool is_good = link->channel && rdma_migrate_id(id, link->channel) == 0;
+    if (!is_good)
+        say_why(why, "cannot use rdma_cm", errno);
+    is_good = is_good && make_queues(link, why);
+    if (is_good && rdma_accept(id, &parameters) != 0)
+        is_good = say_why(why, "cannot accept", errno);
+    if (!is_good)
+        files_link_close(link);
+    return is_good;
+}
+
+void files_link_close(struct files_link *link)
+{
+    if (link->id && link->id->qp) {
+        rdma_disconnect(link->id);
+        rdma_destroy_qp(link->id);
+    }
+    if (link->buffers_mr)
+        ibv_dereg_mr(link->buffers_mr);
+    if (link->cq)
+        ibv_destroy_cq(link->cq);
+    if (link->completions)
+        ibv_destroy_comp_channel(link->completions);
+    if (link->pd)
+        ibv_dealloc_pd(link->pd);
+    if (link->id)
+        rdma_destroy_id(link->id);
+    if (link->channel)
+        rdma_destroy_event_channel(link->channel);
+    free(link->buffers);
+    memset(link, 0, sizeof(*link));
+    link->is_lost = true;
+}

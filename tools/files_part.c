@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Receiving a file.
+#include "tools/files_part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX      ".albedo-part"
+#define PAGE        4096u
+#define ENTRY_BYTES 16u
+
+// Stands between data and table, and says what both are of.
+struct head {
+    char magic[8];
+    uint64_t size;
+    uint64_t chunk_bytes;
+    uint64_t reserved[5];
+};
+
+static const char magic[8] = {'a', 'l', 'b', 'p', 'a', 'r', 't', '1'};
+
+static uint64_t data_bytes(const struct files_part *part)
+{
+    return (part->size + PAGE - 1) / PAGE * PAGE;
+}
+
+static uint64_t table_at(const struct files_part *part)
+{
+    return data_bytes(part) + sizeof(struct head);
+}
+
+static uint64_t whole_bytes(const struct files_part *part)
+{
+    uint64_t bytes = table_at(part) + files_chunks(part->size, part->chunk_bytes) * ENTRY_BYTES;
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const char *what, int error)
+{
+    const char *advice = error == ENOSPC || error == EDQUOT ? "; make room and copy it again"
+                         : error == EBUSY                   ? "; is another copy to it under way?"
+                                                            : "";
+    snprintf(why, FILES_WHY_MAX, "%s %.300s: %s%s", what, part->name, strerror(error), advice);
+    return false;
+}
+
+// A part of another file, or what somebody else put there: it goes, unless it is not a file.
+static bool clear_others(const struct files_part *part, char why[FILES_WHY_MAX])
+{
+    struct stat status;
+    if (fstatat(part->folder, part->part, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT || say(part, why, "cannot look at the part of", errno);
+    if (!S_ISREG(status.st_mode))
+        return say(part, why, "something that is no file stands in the place of the part of", EEXIST);
+    if ((uint64_t)status.st_size == whole_bytes(part))
+        return true;
+    unlinkat(part->folder, part->part, 0);
+    unlinkat(part->folder, part->journal, 0);
+    return true;
+}
+
+static void start_over(struct files_part *part)
+{
+    files_part_close(part);
+    unlinkat(part->folder, part->part, 0);
+    unlinkat(part->folder, part->journal, 0);
+}
+
+static int enter(struct files_part *part, struct ibv_pd *pd, bool makes_safe)
+{
+    char path[64 + NAME_MAX];
+    int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", part->folder, part->part);
+    part->mr = albdv_reg_durable(pd, path, whole_bytes(part), access, makes_safe ? 0 : ALBDV_DURABLE_PAGE_CACHE);
+    return part->mr ? 0 : errno;
+}
+
+// True if the part is of this file. A new one is made to be.
+static bool is_of_this(struct files_part *part)
+{
+    static const struct head nothing;
+    struct head *head = (struct head *)((uint8_t *)part->mr->addr + data_bytes(part));
+    struct head mine = {.size = part->size, .chunk_bytes = part->chunk_bytes};
+    memcpy(mine.magic, magic, sizeof(magic));
+    if (memcmp(head, &nothing, sizeof(nothing)) == 0)
+        *head = mine;
+    return memcmp(head, &mine, sizeof(mine)) == 0;
+}
+
+static int check_destination(const struct files_part *part)
+{
+    struct stat status;
+    if (fstatat(part->folder, part->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno;
+    return S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EACCES;
+}
+
+bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
+                     const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX])
+{
+    *part = (struct files_part){
+        .folder = folder, .size = offer->size, .chunk_bytes = offer->chunk_bytes, .mode = offer->mode & 0777};
+    if (strlen(name) + sizeof(SUFFIX ".journal.new") > sizeof(part->name)) {
+        snprintf(why, FILES_WHY_MAX, "the name is too long");
+        return false;
+    }
+    snprintf(part->name, sizeof(part->name), "%s", name);
+    snprintf(part->part, sizeof(part->part), "%.200s" SUFFIX, name);
+    snprintf(part->journal, sizeof(part->journal), "%.200s" SUFFIX ".journal", name);
+    int error = check_destination(part);
+    if (error)
+        return say(part, why, "cannot replace", error);
+    if (!clear_others(part, why))
+        return false;
+    error = enter(part, pd, makes_safe);
+    if (error == EBADMSG || (!error && !is_of_this(part))) {
+        start_over(part);
+        error = enter(part, pd, makes_safe);
+        if (!error)
+            is_of_this(part);
+    }
+    return !error || say(part, why, "cannot make room for", error);
+}
+
+void files_part_place(const struct files_part *part, struct files_place *place)
+{
+    place->address = (uintptr_t)part->mr->addr;
+    place->table = place->address + table_at(part);
+    place->rkey = place->table_rkey = part->mr->rkey;
+}
+
+void files_part_close(struct files_part *part)
+{
+    if (part->mr)
+        ibv_dereg_mr(part->mr);
+    part->mr = NULL;
+}
+
+static bool read_all(int fd, uint8_t *bytes, uint64_t length, uint64_t at)
+{
+    while (length > 0) {
+        ssize_t got = pread(fd, bytes, length, (off_t)at);
+        if (got <= 0)
+            return false;
+        bytes += got;
+        at += (uint64_t)got;
+        length -= (uint64_t)got;
+    }
+    return true;
+}
+
+// Counts the chunks that are not what the table says, and takes them out of it.
+static bool check_chunks(const struct files_part *part, int fd, struct alb_digest *digest, uint64_t *wrong)
+{
+    static const uint8_t nothing[ENTRY_BYTES];
+    struct alb_digest_state whole;
+    uint8_t *room = malloc(part->chunk_bytes);
+    bool is_good = room != NULL;
+    alb_digest_begin(&whole);
+    *wrong = 0;
+    for (uint64_t at = 0; at < part->size && is_good; at += part->chunk_bytes) {
+        uint64_t length = ALB_MIN((uint64_t)part->chunk_bytes, part->size - at);
+        uint64_t entry_at = table_at(part) + at / part->chunk_bytes * ENTRY_BYTES;
+        struct alb_digest entry;
+        is_good = read_all(fd, room, length, at) && read_all(fd, (uint8_t *)&entry, sizeof(entry), entry_at);
+        struct alb_digest has = is_good ? alb_digest_of(room, length) : (struct alb_digest){0};
+        if (is_good && !alb_digest_is_equal(&entry, &has)) {
+            *wrong += 1;
+            is_good = pwrite(fd, nothing, sizeof(nothing), (off_t)entry_at) == sizeof(nothing);
+        }
+        if (is_good)
+            alb_digest_add(&whole, room, length);
+    }
+    *digest = alb_digest_end(&whole);
+    free(room);
+    return is_good;
+}
+
+static bool give_name(const struct files_part *part, int fd, char why[FILES_WHY_MAX])
+{
+    // The table goes with the end of the file: from here on an interrupted copy begins anew.
+    if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) || ftruncate(fd, (off_t)part->size) != 0 ||
+        fchmod(fd, part->mode) != 0 || fsync(fd) != 0 ||
+        renameat(part->folder, part->part, part->folder, part->name) != 0 || fsync(part->folder) != 0)
+        return say(part, why, "cannot finish", errno);
+    return true;
+}
+
+bool files_part_finish(struct files_part *part, const struct alb_digest *expected, char why[FILES_WHY_MAX])
+{
+    struct alb_digest digest;
+    uint64_t wrong;
+    files_part_close(part); // nobody can change it from here on
+    int fd = openat(part->folder, part->part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return say(part, why, "cannot read back", errno);
+    bool is_good = check_chunks(part, fd, &digest, &wrong) || say(part, why, "cannot read back", EIO);
+    if (is_good && (wrong > 0 || !alb_digest_is_equal(&digest, expected))) {
+        char text[FILES_DIGEST_TEXT], other[FILES_DIGEST_TEXT];
+        snprintf(why, FILES_WHY_MAX, "%llu chunks are not what was agreed (digest %s, not %s); copy it again",
+                 (unsigned long long)wrong, files_digest_format(&digest, text), files_digest_format(expected, other));
+        is_good = false;
+    }
+    is_good = is_good && give_name(part, fd, why);
+    close(fd);
+    return is_good;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The receiving half of a copy. What comes goes to NAME.albedo-part, a durable region of the data and, behind it, a
+// table of the digests of the chunks that are there: each transaction writes a chunk and its digest, so that after any
+// interruption the table says what need not come again. When all of it is there and its digest is the sender's, the
+// file gets its name.
+#pragma once
+
+#include "tools/files_link.h"
+
+#include <limits.h>
+
+struct files_part {
+    int folder; // not owned
+    char name[NAME_MAX + 1];
+    char part[NAME_MAX + 1];
+    char journal[NAME_MAX + 1];
+    uint64_t size;
+    uint32_t chunk_bytes;
+    uint32_t mode;
+    struct ibv_mr *mr;
+};
+
+// Begins, or goes on where an interrupted copy of the same size and chunks ended. makes_safe: each transaction survives
+// the machine, too. False: why says so.
+bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
+                     const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX]);
+void files_part_place(const struct files_part *part, struct files_place *place);
+// Nothing more comes: compares all of it with the table, and with the sender's digest; makes it safe, gives it its name
+// and its mode. False: why says so; what is right of it stays for another attempt.
+bool files_part_finish(struct files_part *part, const struct alb_digest *expected, char why[FILES_WHY_MAX]);
+// Stops; what has come stays.
+void files_part_close(struct files_part *part);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Sending and receiving one file.
+#include "tools/files_talk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void files_refuse(struct files_link *link, const char *why)
+{
+    struct files_message message = {.kind = FILES_REFUSED};
+    struct ibv_wc wc;
+    snprintf(message.text, sizeof(message.text), "%s", why);
+    files_link_say(link, &message);
+    while (link->is_saying && files_link_wait(link, &wc, 100) >= 0)
+        ;
+}
+
+static enum files_result lose(char why[FILES_WHY_MAX])
+{
+    snprintf(why, FILES_WHY_MAX, "the connection was lost");
+    return FILES_LOST;
+}
+
+// Hears a message of that kind, or why there will be none.
+static enum files_result expect(struct files_link *link, enum files_kind kind, struct files_message *message,
+                                char why[FILES_WHY_MAX])
+{
+    if (!files_link_hear(link, message))
+        return lose(why);
+    if (message->kind == kind)
+        return FILES_OK;
+    if (message->kind == FILES_REFUSED)
+        snprintf(why, FILES_WHY_MAX, "%.*s", FILES_WHY_MAX - 1, message->text);
+    else
+        snprintf(why, FILES_WHY_MAX, "the other side says what makes no sense here; is it of another version?");
+    return FILES_FAILED;
+}
+
+enum files_result files_receive_file(struct files_link *link, struct files_part *part, struct alb_digest *digest,
+                                     char why[FILES_WHY_MAX])
+{
+    struct files_message message = {.kind = FILES_PLACE, .size = part->size, .chunk_bytes = part->chunk_bytes};
+    files_part_place(part, &message.place);
+    if (!files_link_say(link, &message))
+        return lose(why);
+    enum files_result result = expect(link, FILES_DONE, &message, why);
+    if (result != FILES_OK)
+        return result;
+    *digest = message.digest;
+    if (!files_part_finish(part, digest, why)) {
+        files_refuse(link, why);
+        return FILES_FAILED;
+    }
+    message = (struct files_message){.kind = FILES_VERIFIED, .digest = *digest};
+    // It has its name by now, whether the sender hears of it or not.
+    struct ibv_wc wc;
+    files_link_say(link, &message);
+    while (link->is_saying && files_link_wait(link, &wc, 100) >= 0)
+        ;
+    return FILES_OK;
+}
+
+enum files_result files_send_file(struct files_link *link, int fd, uint64_t size, uint32_t chunk_bytes,
+                                  struct progress *progress, struct alb_digest *digest, char why[FILES_WHY_MAX])
+{
+    struct files_message message;
+    enum files_result result = expect(link, FILES_PLACE, &message, why);
+    if (result != FILES_OK)
+        return result;
+    result = files_send(link, fd, size, chunk_bytes, &message.place, progress, digest, why);
+    if (result == FILES_CHANGED || result == FILES_FAILED)
+        files_refuse(link, why);
+    if (result != FILES_OK)
+        return result;
+    message = (struct files_message){.kind = FILES_DONE, .size = size, .digest = *digest};
+    if (!files_link_say(link, &message))
+        return lose(why);
+    result = expect(link, FILES_VERIFIED, &message, why);
+    if (result == FILES_OK && !alb_digest_is_equal(&message.digest, digest)) {
+        snprintf(why, FILES_WHY_MAX, "the other side has committed something else");
+        result = FILES_FAILED;
+    }
+    return result;
+}

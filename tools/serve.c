@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// `albedo serve`: takes and gives files of a folder, a thread for each connection.
+#include "tools/files.h"
+#include "tools/files_path.h"
+#include "tools/files_talk.h"
+
+#include "base/list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct server {
+    int root;
+    bool makes_safe;
+    pthread_mutex_t mutex; // guards what follows
+    pthread_cond_t left;
+    struct alb_list sessions;
+};
+
+struct session {
+    struct alb_list link;
+    struct server *server;
+    struct rdma_cm_id *id;
+    struct files_link link_to;
+    char path[FILES_TEXT_MAX]; // that it writes to; "": none
+};
+
+static void report(const struct session *session, const char *verb, const char *path, const struct alb_digest *digest,
+                   const char *why)
+{
+    char text[FILES_DIGEST_TEXT];
+    (void)session;
+    if (why)
+        fprintf(stderr, "albedo serve: %s: %s\n", path, why);
+    else
+        printf("%s  %s  %s\n", files_digest_format(digest, text), verb, path);
+    fflush(stdout);
+}
+
+// An earlier copy to the same path ends first: its client is gone, or gives way.
+static void take_path(struct session *session, const char *path)
+{
+    struct server *server = session->server;
+    bool is_taken;
+    pthread_mutex_lock(&server->mutex);
+    do {
+        is_taken = false;
+        ALB_LIST_FOR_EACH (&server->sessions, node) {
+            struct session *other = ALB_LIST_ENTRY(node, struct session, link);
+            if (other == session || strcmp(other->path, path) != 0)
+                continue;
+            is_taken = true;
+            atomic_store(&other->link_to.is_cancelled, true);
+        }
+        if (is_taken)
+            pthread_cond_wait(&server->left, &server->mutex);
+    } while (is_taken);
+    snprintf(session->path, sizeof(session->path), "%s", path);
+    pthread_mutex_unlock(&server->mutex);
+}
+
+static void drop_path(struct session *session)
+{
+    pthread_mutex_lock(&session->server->mutex);
+    session->path[0] = '\0';
+    pthread_cond_broadcast(&session->server->left);
+    pthread_mutex_unlock(&session->server->mutex);
+}
+
+static const char *path_trouble(int error)
+{
+    return error == EACCES ? "not a path within the served folder (no \"..\", no symbolic links)" : strerror(error);
+}
+
+static void take_file(struct session *session, const struct files_message *offer)
+{
+    struct files_part part;
+    struct alb_digest digest;
+    char name[NAME_MAX + 1], why[FILES_WHY_MAX];
+    int folder = files_path_open_folder(session->server->root, offer->text, true, name);
+    if (folder < 0) {
+        snprintf(why, sizeof(why), "%s", path_trouble(errno));
+        files_refuse(&session->link_to, why);
+        report(session, NULL, offer->text, NULL, why);
+        return;
+    }
+    take_path(session, offer->text);
+    bool is_good = files_part_open(&part, session->link_to.pd, folder, name, offer, session->server->makes_safe, why);
+    if (!is_good)
+        files_refuse(&session->link_to, why);
+    is_good = is_good && files_receive_file(&session->link_to, &part, &digest, why) == FILES_OK;
+    files_part_close(&part);
+    close(folder);
+    drop_path(session);
+    report(session, "got", offer->text, &digest, is_good ? NULL : why);
+}
+
+static int open_source(struct session *session, const char *path, struct stat *status)
+{
+    char name[NAME_MAX + 1];
+    int folder = files_path_open_folder(session->server->root, path, false, name);
+    if (folder < 0)
+        return -1;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int error = errno == ELOOP ? EACCES : errno;
+    if (fd >= 0 && (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))) {
+        close(fd);
+        fd = -1;
+        error = EACCES;
+    }
+    close(folder);
+    errno = error;
+    return fd;
+}
+
+static void give_file(struct session *session, const struct files_message *wish)
+{
+    struct stat status;
+    struct progress progress;
+    struct alb_digest digest;
+    char why[FILES_WHY_MAX];
+    int fd = open_source(session, wish->text, &status);
+    if (fd < 0) {
+        snprintf(why, sizeof(why), "%s", path_trouble(errno));
+        files_refuse(&session->link_to, why);
+        report(session, NULL, wish->text, NULL, why);
+        return;
+    }
+    struct files_message have = {
+        .kind = FILES_HAVE,
+        .mode = status.st_mode & 0777,
+        .size = (uint64_t)status.st_size,
+        .chunk_bytes =
+            ALB_MIN(ALB_MAX(wish->chunk_bytes / FILES_CHUNK_MIN * FILES_CHUNK_MIN, FILES_CHUNK_MIN), FILES_CHUNK_MAX),
+    };
+    progress_begin(&progress, wish->text, have.size);
+    progress_end(&progress); // bars are for who asked
+    bool is_good =
+        files_link_say(&session->link_to, &have) &&
+        files_send_file(&session->link_to, fd, have.size, have.chunk_bytes, &progress, &digest, why) == FILES_OK;
+    close(fd);
+    report(session, "gave", wish->text, &digest, is_good ? NULL : why);
+}
+
+static void *serve_session(void *argument)
+{
+    struct session *session = argument;
+    struct server *server = session->server;
+    struct files_message message;
+    char why[FILES_WHY_MAX];
+    if (!files_link_accept(&session->link_to, session->id, why)) {
+        fprintf(stderr, "albedo serve: a connection: %s\n", why);
+    } else {
+        while (files_link_hear(&session->link_to, &message)) {
+            if (message.kind == FILES_PUT)
+                take_file(session, &message);
+            else if (message.kind == FILES_GET)
+                give_file(session, &message);
+            else
+                break;
+        }
+        files_link_close(&session->link_to);
+    }
+    pthread_mutex_lock(&server->mutex);
+    alb_list_remove(&session->link);
+    pthread_cond_broadcast(&server->left);
+    pthread_mutex_unlock(&server->mutex);
+    free(session);
+    return NULL;
+}
+
+static void begin_session(struct server *server, struct rdma_cm_id *id)
+{
+    pthread_t thread;
+    struct session *session = calloc(1, sizeof(*session));
+    if (session) {
+        session->server = server;
+        session->id = id;
+        pthread_mutex_lock(&server->mutex);
+        alb_list_push_back(&server->sessions, &session->link);
+        pthread_mutex_unlock(&server->mutex);
+    }
+    if (session && pthread_create(&thread, NULL, serve_session, session) == 0) {
+        pthread_detach(thread);
+        return;
+    }
+    if (session) {
+        pthread_mutex_lock(&server->mutex);
+        alb_list_remove(&session->link);
+        pthread_mutex_unlock(&server->mutex);
+        free(session);
+    }
+    rdma_reject(id, NULL, 0);
+    rdma_destroy_id(id);
+}
+
+static int listen_at(const char *address, const char *port, struct rdma_event_channel **channel)
+{
+    struct rdma_cm_id *id;
+    struct addrinfo *found = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    int error = getaddrinfo(address, port, &hints, &found);
+    if (error) {
+        fprintf(stderr, "albedo serve: %s port %s: %s\n", address ? address : "any address", port, gai_strerror(error));
+        return 1;
+    }
+    *channel = rdma_create_event_channel();
+    bool is_good = *channel && rdma_create_id(*channel, &id, NULL, RDMA_PS_TCP) == 0 &&
+                   rdma_bind_addr(id, found->ai_addr) == 0 && rdma_listen(id, 64) == 0;
+    if (!is_good)
+        fprintf(stderr, "albedo serve: cannot listen at port %s: %s\n", port, strerror(errno));
+    freeaddrinfo(found);
+    return is_good ? 0 : 1;
+}
+
+int files_serve(const struct files_serve_options *options)
+{
+    struct server server = {
+        .makes_safe = options->makes_safe, .mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+    struct rdma_event_channel *channel;
+    struct rdma_cm_event *event;
+    alb_list_init(&server.sessions);
+    server.root = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (server.root < 0) {
+        fprintf(stderr, "albedo serve: %s: %s\n", options->folder, strerror(errno));
+        return 1;
+    }
+    if (listen_at(options->address, options->port, &channel) != 0)
+        return 1;
+    printf("serving %s at port %s\n", options->folder, options->port);
+    fflush(stdout);
+    while (rdma_get_cm_event(channel, &event) == 0) {
+        struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
+        // Acknowledged first: an id cannot move to another channel while an event of it is out.
+        rdma_ack_cm_event(event);
+        if (id)
+            begin_session(&server, id);
+    }
+    fprintf(stderr, "albedo serve: %s\n", strerror(errno));
+    return 1;
+}
