@@ -269,10 +269,8 @@ static void post(struct initiator *i, uint32_t place, uint64_t v)
         i->flying_count++;
         note(i, "P", v, &posted->token, 0);
     }
-    int error = ibv_wr_complete(qp);
-    if (error == 0)
+    if (ibv_wr_complete(qp) == 0)
         return;
-    fprintf(stderr, "post: %s\n", strerror(error));
     i->is_lost = true; // the queue pair has failed already, and has taken nothing
     if (v) {
         note(i, "A", v, NULL, 0);
@@ -308,8 +306,6 @@ static void take_one(struct initiator *i)
         return;
     }
     struct posted *posted = &i->flying[wc.wr_id];
-    if (!posted->v)
-        fprintf(stderr, "second completion of %d: status %d opcode %d\n", (int)wc.wr_id, wc.status, wc.opcode);
     conclude(i, posted, &wc, false);
     posted->v = 0;
     i->flying_count--;
@@ -355,10 +351,10 @@ static void resolve_one(struct initiator *i)
     qp->wr_id = WINDOW + 1;
     qp->wr_flags = IBV_SEND_SIGNALED;
     albdv_wr_reconcile(i->end.dv, &posted.token, posted.v % 3 ? ALBDV_ASK : ALBDV_ABORT);
-    if (ibv_wr_complete(qp) != 0)
-        die("reconcile");
-    if (!wait_completion(i, &wc))
+    if (ibv_wr_complete(qp) != 0 || !wait_completion(i, &wc)) {
+        i->is_lost = true;
         return;
+    }
     // The queue pair's own end is no answer; what it says of a transaction it does not know either.
     bool is_answer = wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_REM_ABORT_ERR ||
                      (wc.status == IBV_WC_RESP_TIMEOUT_ERR && !i->is_lost && is_in_rts(i));
