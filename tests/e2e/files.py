@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""albedo cp and albedo serve: what arrives is what was sent, through loss, kill -9 of either side, changes and hostile paths."""
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import Count, Process, describe, free_port  # noqa: E402
+
+SECONDS = 60  # for one copy, on a busy machine
+FAULTS = "loss=2%,duplicate=1%,reorder=2%,corrupt=0.5%"
+
+
+class World:
+    """A server with its folder, and files to be copied."""
+
+    def __init__(self, build, count):
+        self.program = os.path.join(os.path.abspath(build), "bin", "albedo")
+        self.count, self.port = count, free_port()
+        self.folder = tempfile.TemporaryDirectory(prefix="albedo-files-")
+        self.served, self.here = os.path.join(self.folder.name, "served"), os.path.join(self.folder.name, "here")
+        os.mkdir(self.served)
+        os.mkdir(self.here)
+        self.server, self.draw = None, random.Random(1)
+
+    def start_server(self, *options):
+        self.server = Process([self.program, "serve", "-p", str(self.port), *options, self.served])
+        deadline = time.monotonic() + 10
+        while "serving" not in self.server.output() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def stop_server(self):
+        if self.server:
+            self.server.end()
+
+    def source(self, name, size):
+        path = os.path.join(self.here, name)
+        with open(path, "wb") as file:
+            file.write(self.draw.randbytes(size))
+        return path
+
+    def there(self, name):
+        return os.path.join(self.served, name)
+
+    def copy(self, from_path, to_path, *options):
+        return Process([self.program, "cp", "-p", str(self.port), *options, from_path, to_path])
+
+    def remote(self, name):
+        return "127.0.0.1:" + name
+
+    def finish(self, copy):
+        return copy.wait(time.monotonic() + SECONDS)
+
+    def result(self, name, ok, text="", *processes):
+        self.count.result(name, ok, text, "" if ok else describe(*processes, self.server))
+
+
+def same(a, b):
+    try:
+        with open(a, "rb") as first, open(b, "rb") as second:
+            return first.read() == second.read()
+    except OSError:
+        return False
+
+
+def check_sizes(world):
+    for name, size in (("empty", 0), ("byte", 1), ("chunk", 1 << 20), ("more", (3 << 20) + 17)):
+        source = world.source(name, size)
+        put = world.copy(source, world.remote("sizes/"))
+        ok = world.finish(put) == 0 and same(source, world.there("sizes/" + name))
+        world.result("put of %d bytes" % size, ok, put.output().strip(), put)
+        back = os.path.join(world.here, name + ".back")
+        get = world.copy(world.remote("sizes/" + name), back)
+        ok = world.finish(get) == 0 and same(source, back)
+        ok = ok and put.output().split()[0] == get.output().split()[0] == world.server.output().split()[-3]
+        world.result("get of %d bytes, the same digest at both ends" % size, ok, get.output().strip(), get)
+    left = [name for _, _, names in os.walk(world.folder.name) for name in names if "albedo-part" in name]
+    world.result("nothing is left beside the files", not left, " ".join(left))
+
+
+def check_replace(world):
+    old, new = world.source("old", 100000), world.source("new", 90000)
+    for path in (old, new):
+        world.finish(world.copy(path, world.remote("name")))
+    world.result("a file takes an older one's place", same(new, world.there("name")))
+
+
+def check_paths(world):
+    source = world.source("bad", 1000)
+    outside = os.path.join(world.folder.name, "outside")
+    os.mkdir(outside)
+    os.symlink(outside, world.there("link"))
+    os.symlink(os.path.join(outside, "file"), world.there("linked-file"))
+    for path in ("../outside/x", "a/../../outside/x", "/tmp/albedo-x", "link/x", "./x", "a//x", "linked-file"):
+        put = world.copy(source, world.remote(path), "-r", "1")
+        ok = world.finish(put) == 1 and not os.listdir(outside)
+        world.result("put to %s is refused" % path, ok, put.output().strip(), put)
+        get = world.copy(world.remote(path), os.path.join(world.here, "got"), "-r", "1")
+        ok = world.finish(get) == 1 and not os.path.exists(os.path.join(world.here, "got"))
+        world.result("get of %s is refused" % path, ok, get.output().strip(), get)
+    get = world.copy(world.remote("not/there"), os.path.join(world.here, "got"))
+    world.result("get of what is not there", world.finish(get) == 1 and "No such file" in get.output(), get.output().strip(), get)
+
+
+def check_faults(world):
+    source = world.source("lossy", 6 << 20)
+    put = world.copy(source, world.remote("lossy"), "--faults", FAULTS, "-c", "64K")
+    world.result("put through " + FAULTS, world.finish(put) == 0 and same(source, world.there("lossy")), put.output().strip(), put)
+
+
+def part_exists(world, name):
+    return os.path.exists(world.there(name + ".albedo-part"))
+
+
+def wait_for_part(world, name, seconds):
+    deadline = time.monotonic() + seconds
+    while not part_exists(world, name) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    time.sleep(world.draw.uniform(0.02, 0.15))
+
+
+def check_kills(world, rounds):
+    """A slow link, so that the kills come in the middle."""
+    source = world.source("long", 24 << 20)
+    slow = ("--faults", "delay=2ms..3ms", "-c", "64K")
+    for number in range(rounds):
+        name = "killed-server-%d" % number
+        put = world.copy(source, world.remote(name), *slow)
+        wait_for_part(world, name, 20)
+        was_early = part_exists(world, name)
+        world.server.signal(signal.SIGKILL)
+        world.stop_server()
+        world.start_server()
+        ok = world.finish(put) == 0 and same(source, world.there(name)) and was_early
+        world.result("round %d: the server dies, and the copy goes on" % number, ok, put.output().strip(), put)
+
+        name = "killed-client-%d" % number
+        put = world.copy(source, world.remote(name), *slow)
+        wait_for_part(world, name, 20)
+        put.signal(signal.SIGKILL)
+        put.end()
+        was_early = part_exists(world, name) and not os.path.exists(world.there(name))
+        again = world.copy(source, world.remote(name), "-c", "64K")
+        ok = world.finish(again) == 0 and same(source, world.there(name)) and was_early
+        world.result("round %d: the client dies, and another one goes on" % number, ok, again.output().strip(), again)
+
+
+def check_change(world):
+    source = world.source("changing", 24 << 20)
+    put = world.copy(source, world.remote("changing"), "--faults", "delay=2ms..3ms", "-c", "64K")
+    wait_for_part(world, "changing", 20)
+    with open(source, "r+b") as file:
+        file.write(b"something else")
+    ok = world.finish(put) == 1 and "changed while it was copied" in put.output() and not os.path.exists(world.there("changing"))
+    world.result("a file that changes while it is copied", ok, put.output().strip(), put)
+    again = world.copy(source, world.remote("changing"), "-c", "64K")
+    world.result("and copied again when it is at rest", world.finish(again) == 0 and same(source, world.there("changing")),
+                 again.output().strip(), again)
+
+
+def check_misuse(world):
+    for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"]):
+        process = Process([world.program, *arguments])
+        world.result("albedo %s" % " ".join(arguments), world.finish(process) == 2, process.output().strip()[:100], process)
+    world.stop_server()
+    put = world.copy(world.source("nobody", 10), world.remote("x"), "-r", "1")
+    world.result("nobody serves", world.finish(put) == 1, put.output().strip(), put)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--rounds", type=int, default=2, help="kills of each side (default: 2)")
+    arguments = parser.parse_args()
+    count = Count()
+    world = World(arguments.build, count)
+    world.start_server()
+    check_sizes(world)
+    check_replace(world)
+    check_paths(world)
+    check_faults(world)
+    check_kills(world, arguments.rounds)
+    check_change(world)
+    check_misuse(world)
+    world.stop_server()
+    world.folder.cleanup()
+    count.finish()
+
+
+if __name__ == "__main__":
+    main()
