@@ -149,6 +149,7 @@ void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wq
 void alb_reflect_out_sent(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, bool is_last, alb_time now)
 {
     struct alb_txn_out *txn = alb_txn_out_at(out, wqe->txn_number);
+    now = ALB_MAX(now, txn->stages.submitted); // whoever drives may have read the clock before it was posted
     if (txn->stages.placed == ALB_TIME_NEVER)
         txn->stages.placed = now;
     if (is_last)
@@ -188,9 +189,15 @@ static void read_clock(struct alb_reflect_out *out, const struct alb_csa_verdict
     out->clock_offset_ns = verdict->now - (now - error_ns);
 }
 
-static alb_time to_our_clock(const struct alb_reflect_out *out, uint64_t at)
+// Not before the stage before it, and not after we have heard of it: what is otherwise is the clocks' error.
+static alb_time to_our_clock(const struct alb_reflect_out *out, uint64_t at, alb_time before, alb_time now)
 {
-    return at ? at - out->clock_offset_ns : ALB_TIME_NEVER;
+    alb_time ours = at - out->clock_offset_ns;
+    if (at == 0)
+        return ALB_TIME_NEVER;
+    if ((int64_t)(ours - now) > 0)
+        return now;
+    return before != ALB_TIME_NEVER && (int64_t)(ours - before) < 0 ? ALB_MIN(before, now) : ours;
 }
 
 static void note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
@@ -200,11 +207,11 @@ static void note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *v
     struct alb_stages *stages = &txn->stages;
     if (stages->delivered == ALB_TIME_NEVER)
         stages->delivered = now;
-    stages->remote_placed = to_our_clock(out, verdict->placed_at);
-    stages->visible = to_our_clock(out, verdict->visible_at);
-    stages->agreed = verdict->visible_at && verdict->decided_at
-                         ? to_our_clock(out, ALB_MAX(verdict->visible_at, verdict->decided_at))
-                         : ALB_TIME_NEVER;
+    alb_time agreed_at =
+        verdict->visible_at && verdict->decided_at ? ALB_MAX(verdict->visible_at, verdict->decided_at) : 0;
+    stages->remote_placed = to_our_clock(out, verdict->placed_at, stages->transmitted, now);
+    stages->visible = to_our_clock(out, verdict->visible_at, stages->remote_placed, now);
+    stages->agreed = to_our_clock(out, agreed_at, stages->visible, now);
     stages->clock_error_ns = out->clock_error_ns;
 }
 
