@@ -194,24 +194,30 @@ static int restore_condition(struct alb_txn_in *txn, const struct alb_txn_condit
     return claim_again(range, condition->region, condition->offset, sizeof(uint64_t));
 }
 
+// Last, since memory for the others may have been had by forgetting an initiator of whom nothing was open.
+static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id)
+{
+    struct alb_txn_initiator *initiator = alb_txn_initiator_get(txn->engine, id->initiator, NULL);
+    if (!initiator)
+        return alb_txn_initiator_find(txn->engine, id->initiator) ? EBUSY : ENOMEM;
+    if (id->number < initiator->next)
+        return EEXIST;
+    return alb_txn_in_name(txn, initiator, id->number) ? 0 : ENOMEM;
+}
+
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
                        uint64_t keeper, alb_time now)
 {
-    struct alb_txn_initiator *initiator = alb_txn_initiator_get(engine, prepared->id.initiator, NULL);
-    if (!initiator)
-        return alb_txn_initiator_find(engine, prepared->id.initiator) ? EBUSY : ENOMEM;
-    if (prepared->id.number < initiator->next)
-        return EEXIST;
+    int error = 0;
     struct alb_txn_in *txn = alb_txn_in_create(engine);
     if (!txn)
         return ENOMEM;
-    int error = 0;
     for (uint32_t i = 0; !error && !is_committed && i < prepared->part_count; i++)
         error = restore_part(txn, &prepared->parts[i]);
     for (uint32_t i = 0; !error && !is_committed && i < prepared->condition_count; i++)
         error = restore_condition(txn, &prepared->conditions[i]);
-    if (!error && !alb_txn_in_name(txn, initiator, prepared->id.number))
-        error = ENOMEM;
+    if (!error)
+        error = restore_name(txn, &prepared->id);
     if (error) {
         alb_txn_in_destroy(txn);
         return error;

@@ -98,12 +98,13 @@ static bool is_forgettable(const struct alb_txn_initiator *initiator)
     return true;
 }
 
-// Makes room at the cost of those who have been gone for longest. False: there is nobody of whom nothing is open.
-static bool forget_one(struct alb_engine *engine)
+// Makes room at the cost of those who have been gone for longest, but for one. False: there is nobody of whom nothing
+// is open.
+static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator *keep)
 {
     ALB_LIST_FOR_EACH (&engine->reflect->orphans, node) {
         struct alb_txn_initiator *initiator = ALB_LIST_ENTRY(node, struct alb_txn_initiator, orphan);
-        if (is_forgettable(initiator)) {
+        if (initiator != keep && is_forgettable(initiator)) {
             forget(engine, initiator);
             return true;
         }
@@ -114,7 +115,7 @@ static bool forget_one(struct alb_engine *engine)
 static void *get_or_forget(struct alb_engine *engine, size_t bytes)
 {
     void *memory;
-    while (!(memory = get(engine, bytes)) && forget_one(engine))
+    while (!(memory = get(engine, bytes)) && forget_one(engine, NULL))
         ;
     return memory;
 }
@@ -132,7 +133,7 @@ struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint6
     alb_list_init(&initiator->orphan);
     alb_list_init(&initiator->records);
     while (alb_map_insert(reflect->initiators, &id, (uint64_t)(uintptr_t)initiator) == ALB_MAP_FULL) {
-        if (forget_one(engine))
+        if (forget_one(engine, NULL))
             continue;
         alb_buddy_put(&reflect->staging, initiator, sizeof(*initiator));
         return NULL;
@@ -192,7 +193,7 @@ bool alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator
     txn->id = (struct alb_txn_id){.initiator = initiator->id, .number = number};
     enum alb_map_insert inserted;
     while ((inserted = alb_map_insert(engine->reflect->records, &txn->id, (uint64_t)(uintptr_t)txn)) == ALB_MAP_FULL)
-        if (!forget_one(engine))
+        if (!forget_one(engine, initiator))
             return false;
     if (inserted != ALB_MAP_INSERTED)
         return false;

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a target keeps is bounded, and what it forgets it does not make up.
+#include "engine/tests/reflect_pair.h"
+
+static struct alb_txn_initiator *orphan(struct alb_engine *engine, uint64_t id)
+{
+    return alb_txn_initiator_get(engine, id, NULL);
+}
+
+static struct alb_txn_in *record(struct alb_engine *engine, struct alb_txn_initiator *initiator, uint64_t number)
+{
+    struct alb_txn_in *txn = alb_txn_in_create(engine);
+    assert_non_null(txn);
+    assert_true(alb_txn_in_name(txn, initiator, number));
+    return txn;
+}
+
+static void initiators__beyond_the_limit_forget_the_oldest(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    uint32_t limit = engine->config.txn_record_max;
+    for (uint64_t id = 1; id <= 3 * (uint64_t)limit; id++)
+        assert_non_null(orphan(engine, id));
+    assert_int_equal(alb_map_count(engine->reflect->initiators), limit);
+    assert_null(alb_txn_initiator_find(engine, 1));
+    assert_non_null(alb_txn_initiator_find(engine, 3 * (uint64_t)limit));
+}
+
+static void initiators__with_something_open_stay(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_in *open = record(engine, orphan(engine, 1), 1);
+    alb_txn_in_bind(open, c->pair->now);
+    for (uint64_t id = 2; id <= 3 * (uint64_t)engine->config.txn_record_max; id++)
+        assert_non_null(orphan(engine, id));
+    assert_ptr_equal(alb_txn_in_find(engine, &open->id), open);
+    assert_null(alb_txn_initiator_find(engine, 2));
+}
+
+static void initiators__are_connected_once(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_reflect_in *in = alb_reflect_in_get(c->csa[1]);
+    assert_non_null(alb_txn_initiator_get(engine, 5, in));
+    assert_null(alb_txn_initiator_get(engine, 5, NULL)); // whoever comes with another's number
+    assert_ptr_equal(alb_txn_initiator_get(engine, 5, in), alb_txn_initiator_find(engine, 5));
+}
+
+static void records__of_one_number_once(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *initiator = orphan(engine, 1);
+    record(engine, initiator, 5);
+    struct alb_txn_in *again = alb_txn_in_create(engine);
+    assert_false(alb_txn_in_name(again, initiator, 5));
+    assert_false(alb_txn_in_name(again, initiator, 4));
+    assert_true(alb_txn_in_name(again, initiator, 6));
+}
+
+static void low_water__drops_what_has_ended(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *initiator = orphan(engine, 1);
+    for (uint64_t number = 1; number <= 4; number++)
+        alb_txn_in_finish(record(engine, initiator, number), ALB_TXN_ABORTED, ALB_TXN_BUSY, c->pair->now);
+    alb_txn_initiator_pass(initiator, 3);
+    assert_null(alb_txn_in_find(engine, &(struct alb_txn_id){1, 2}));
+    assert_non_null(alb_txn_in_find(engine, &(struct alb_txn_id){1, 3}));
+    alb_txn_initiator_pass(initiator, 2); // never back
+    assert_int_equal(initiator->low_water, 3);
+    alb_txn_initiator_pass(initiator, 99); // nor beyond what there is
+    assert_int_equal(initiator->low_water, 3);
+    alb_txn_initiator_pass(initiator, 5);
+    assert_int_equal(alb_map_count(engine->reflect->records), 0);
+}
+
+static void memory__all_comes_back(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_reflect_engine *reflect = c->engines[1]->reflect;
+    struct reflect_made made;
+    for (uint32_t round = 0; round < 20; round++) {
+        reflect_pair_make(c, &made, 1, 0, 3000);
+        reflect_pair_add(c, &made, 4096, 100);
+        made.wr.in_place = round % 3 == 0;
+        made.wr.hold = round % 2;
+        uint64_t number = reflect_pair_post(c, &made);
+        pair_settle(c->pair);
+        if (round % 2)
+            assert_int_equal(alb_qp_txn_decide(c->qps[0], number, round % 4 == 1, c->pair->now), 0);
+        pair_settle(c->pair);
+    }
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
+    for (uint64_t id = 1; id <= 2 * (uint64_t)c->engines[1]->config.txn_record_max; id++)
+        orphan(c->engines[1], id); // the real one is forgotten, too
+    size_t used = alb_buddy_used(&reflect->staging);
+    assert_int_equal(alb_map_count(reflect->records), 0);
+    assert_true(used <= c->engines[1]->config.txn_record_max * 128);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFLECT_PAIR_TEST(initiators__beyond_the_limit_forget_the_oldest),
+        REFLECT_PAIR_TEST(initiators__with_something_open_stay),
+        REFLECT_PAIR_TEST(initiators__are_connected_once),
+        REFLECT_PAIR_TEST(records__of_one_number_once),
+        REFLECT_PAIR_TEST(low_water__drops_what_has_ended),
+        REFLECT_PAIR_TEST(memory__all_comes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
