@@ -116,8 +116,10 @@ bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time no
     atomic_store_explicit(&device->kicks_left, 0, memory_order_relaxed);
     if (alb_engine_bell_is_rung(device->engine))
         alb_engine_bells(device->engine, now);
-    if (alb_engine_deadline(device->engine) <= now)
+    if (alb_engine_deadline(device->engine) <= now) {
+        alb_drive_receive(device, now); // what a timer misses may lie in a socket: it was us who did not look
         alb_engine_tick(device->engine, now);
+    }
     bool sent = send_batches(device, batches_max, now);
     hear(device);
     if (sent)

@@ -7,8 +7,8 @@
 // [token] Takes in what waits at the sockets. Returns the number of messages.
 uint32_t alb_drive_receive(struct alb_device *device, alb_time now);
 
-// [token] Answers bells, fires timers, sends what may leave, at most so many batches, and delivers events. True if
-// something was sent.
+// [token] Answers bells, fires timers (after a look at the sockets), sends what may leave, at most so many batches, and
+// delivers events. True if something was sent.
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now);
 
 // Gives the token back. Work that was posted meanwhile is looked after; the device thread is woken if it sleeps past a

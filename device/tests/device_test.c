@@ -3,8 +3,12 @@
 #include "device/device.h"
 
 #include "base/log.h"
+#include "device/clock.h"
+#include "device/drive.h"
 
 #include "device/tests/pair.h"
+
+#include <unistd.h>
 
 static bool is_albedo(void)
 {
@@ -64,6 +68,29 @@ static void alb_device__writes_while_nobody_polls(void **state)
     struct pair pair;
     pair_open(&pair, "127.92.0.2", "127.92.0.3", NULL);
     write_sizes(&pair, side_wait_idle);
+    pair_close(&pair);
+}
+
+// A timer that says that something is late is due, and what it misses lies in the socket.
+static void alb_drive_pump__looks_before_a_timer_judges(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
+    struct side *a = &pair.side[0], *b = &pair.side[1];
+    write_and_check(&pair, 64, side_wait);
+    alb_device_lock(b->device);
+    memset(a->memory, 7, 64);
+    side_write(a, b, 0, 64);
+    const struct alb_edge_stats *edge = &a->device->board.header->edge_stats;
+    for (uint64_t sent = edge->counter[ALB_EDGE_tx_datagrams], i = 0;
+         i < 100 && edge->counter[ALB_EDGE_tx_datagrams] == sent; i++)
+        alb_device_poll(a->device);
+    while (alb_engine_deadline(b->device->engine) > alb_clock_now()) // something is always due while a peer is known
+        usleep(100);
+    alb_drive_pump(b->device, 1, alb_clock_now());
+    assert_memory_equal(a->memory, b->memory, 64);
+    alb_device_unlock(b->device);
+    assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
     pair_close(&pair);
 }
 
@@ -222,9 +249,13 @@ int main(void)
         cmocka_unit_test(alb_device_resolve__same_host),
     };
     const struct CMUnitTest albedo_tests[] = {
-        cmocka_unit_test(alb_device__writes_while_polled), cmocka_unit_test(alb_device__writes_while_nobody_polls),
-        cmocka_unit_test(alb_device__writes_over_ipv6),    cmocka_unit_test(alb_device__sends_both_ways),
-        cmocka_unit_test(alb_device__faults_lose_nothing), cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device__writes_while_polled),
+        cmocka_unit_test(alb_device__writes_while_nobody_polls),
+        cmocka_unit_test(alb_device__writes_over_ipv6),
+        cmocka_unit_test(alb_device__sends_both_ways),
+        cmocka_unit_test(alb_device__faults_lose_nothing),
+        cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_drive_pump__looks_before_a_timer_judges),
         cmocka_unit_test(alb_device_resolve__albedo0),
     };
     int failed = cmocka_run_group_tests_name("device", tests, NULL, NULL);
