@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Runs of scenarios: everything that was to be done is done, in an order that the edges allow, and again the same.
+#include "base/tests/test.h"
+#include "small_run.h"
+
+#include <string.h>
+
+static struct small_run small;
+
+static void assert_order(const struct alb_run *run)
+{
+    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
+        const struct alb_task_times *times = &run->times[i];
+        assert_false(alb_run_task_failed(run, i));
+        assert_true(times->begun <= times->done && times->done != ALB_SIM_NEVER);
+        for (uint32_t e = run->schedule.first_edge[i]; e < run->schedule.first_edge[i + 1]; e++) {
+            const struct alb_task_edge *edge = &run->schedule.edges[e];
+            assert_true((edge->at_start ? times->begun : times->done) <= run->times[edge->to].begun);
+        }
+    }
+}
+
+static void alb_run_go__does_every_workload(void **state)
+{
+    static const char *const workloads[] = {
+        "kind = permutation\nsize = 100000\nmessages = 5\ndepth = 2\nqueue_pairs = 2\n",
+        "kind = incast\nto = 3\nsize = 10000\nop = send\n",
+        "kind = all-to-all\nsize = 20000\nop = read\n",
+        "kind = poisson\nload = 30%\nsize = 5000\nflows = 200\n",
+        "kind = all-reduce-ring\nsize = 80000\nrounds = 2\nthink = 3us\n",
+        "kind = all-reduce-tree\nsize = 80000\npieces = 4\n",
+        "kind = all-gather\nsize = 80000\n",
+        "kind = reduce-scatter\nsize = 80000\nop = send\n",
+        "kind = all-to-all-steps\nsize = 80000\n",
+        "kind = goal\nfile = traces/broadcast.goal\n",
+    };
+    static const char *const hosts[] = {"[host]\ntransport = csa\n", "[host]\ntransport = rc\n"};
+    for (size_t h = 0; h < ALB_COUNT(hosts); h++) {
+        for (size_t i = 0; i < ALB_COUNT(workloads); i++) {
+            char text[500];
+            snprintf(text, sizeof(text), "[network]\nhosts = 8\n%s[workload]\n%s", hosts[h], workloads[i]);
+            small_run_go(&small, text, false);
+            if (small.run.end != ALB_RUN_DONE)
+                fail_msg("%s%s: ended as %d", hosts[h], workloads[i], small.run.end);
+            assert_int_equal(small.run.tasks_failed, 0);
+            assert_int_equal(small.run.bytes_done, small.run.bytes);
+            assert_int_equal(small.run.expectations_refused, 0);
+            assert_order(&small.run);
+            small_run_end(&small);
+        }
+    }
+}
+
+static void alb_run_go__is_the_same_twice(void **state)
+{
+    static const char text[] = "[network]\ntopology = fat-tree\n[workload]\nkind = permutation\nsize = 300000\n"
+                               "[fault]\nkind = loss\ncables = tier:1\nvalue = 1%\n";
+    uint64_t hashes[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        small_run_go(&small, text, i == 1); // what is watched does not change it
+        assert_int_equal(small.run.end, ALB_RUN_DONE);
+        hashes[i] = alb_cluster_trace_hash(small.run.cluster);
+        small_run_end(&small);
+    }
+    assert_int_equal(hashes[0], hashes[1]);
+}
+
+static void alb_run_go__counts_what_uc_loses(void **state)
+{
+    small_run_go(&small,
+                 "[network]\nhosts = 2\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 4000\nmessages = 400\n"
+                 "unreliable = yes\n[fault]\nkind = loss\ncables = h0-*\nvalue = 10%\n",
+                 false);
+    assert_int_equal(small.run.end, ALB_RUN_DONE);
+    assert_in_range(small.run.tasks_failed, 10, 100);
+    assert_int_equal(small.run.bytes_done, (400 - small.run.tasks_failed) * 4000);
+    small_run_end(&small);
+}
+
+static void alb_run_go__ends_at_its_time(void **state)
+{
+    small_run_go(&small, "[scenario]\nend = 20us\n[workload]\nkind = permutation\nsize = 1M\n", false);
+    assert_int_equal(small.run.end, ALB_RUN_TIME);
+    assert_int_equal(alb_cluster_now(small.run.cluster), ALB_SIM_US(20));
+    assert_int_not_equal(alb_run_first_open(&small.run), ALB_TASK_NONE);
+    small_run_end(&small);
+}
+
+// A link that is dead for good: the queue pair gives up, and the run ends all the same.
+static void alb_run_go__ends_when_a_queue_pair_fails(void **state)
+{
+    small_run_go(&small,
+                 "[network]\nhosts = 4\n[workload]\nkind = pairs\nhosts = 0..1\nto = 2..3\nsize = 1M\nmessages = 3\n"
+                 "timeout = 8\nretries = 2\n[fault]\nkind = death\ncables = h0-*\nat = 10us\n",
+                 false);
+    assert_true(small.run.end == ALB_RUN_STUCK || small.run.end == ALB_RUN_DONE);
+    assert_int_equal(small.run.tasks_failed, 1);
+    assert_int_equal(small.run.tasks_done, 4); // the others of that pair never begin
+    small_run_end(&small);
+}
+
+static void alb_run_init__says_what_was_expected(void **state)
+{
+    static const struct {
+        const char *text, *complaint;
+    } bad[] = {
+        {"[network]\ntopology = file\n[workload]\nkind = permutation\nsize = 1",
+         "f:2: topology = file; expected file = NAME too"},
+        {"[network]\ntopology = file\nfile = none\n[workload]\nkind = permutation\nsize = 1",
+         "f:2: scenarios/none: No such file or directory; expected a file of up to 1 GiB"},
+        {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = loss\ncables = tier:9\nvalue = 1%",
+         "f:4: no cable matches \"tier:9\"; expected tier:T, tier:T:N or NODE-NODE with * for any text"},
+        {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = loss\ncables = tier:0",
+         "f:4: value: none; expected one for a fault of kind loss"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(bad); i++) {
+        struct alb_complaint complaint = {0};
+        assert_true(alb_document_parse(&small.document, "f", bad[i].text, strlen(bad[i].text), &complaint));
+        assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint));
+        assert_false(alb_run_init(&small.run, &small.scenario, &complaint));
+        assert_string_equal(complaint.text, bad[i].complaint);
+        alb_scenario_fini(&small.scenario);
+        alb_document_fini(&small.document);
+    }
+}
+
+// What all columns hold together is what each link has carried.
+static void alb_heat__accounts_for_every_byte(void **state)
+{
+    small_run_go(&small, "[scenario]\ninterval = 1us\n[workload]\nkind = permutation\nsize = 4M\n", true);
+    const struct alb_heat *heat = &small.run.heat;
+    assert_true(heat->columns > 32 && heat->interval > ALB_SIM_US(1)); // of 350 us and more
+    for (uint32_t link = 0; link < heat->links; link++) {
+        uint64_t bytes = 0;
+        for (uint32_t c = 0; c < heat->columns; c++)
+            bytes += heat->bytes[(size_t)c * heat->links + link];
+        assert_int_equal(bytes, alb_cluster_link_bytes(small.run.cluster, link));
+    }
+    small_run_end(&small);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_run_go__does_every_workload),
+        cmocka_unit_test(alb_run_go__is_the_same_twice),
+        cmocka_unit_test(alb_run_go__counts_what_uc_loses),
+        cmocka_unit_test(alb_run_go__ends_at_its_time),
+        cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
+        cmocka_unit_test(alb_run_init__says_what_was_expected),
+        cmocka_unit_test(alb_heat__accounts_for_every_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Summaries: counts, percentiles, the ideal of collectives, metrics by name, and the result file.
+#include "base/tests/test.h"
+#include "sim/ideal.h"
+#include "sim/result.h"
+#include "small_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct small_run small;
+static struct alb_summary summary;
+
+static double value(const char *name, const char *part)
+{
+    double found = -1;
+    const struct alb_metric *metric = alb_metric_find(name);
+    assert_non_null(metric);
+    assert_true(alb_metric_value(&summary, metric, part, &found));
+    return found;
+}
+
+static void end(void)
+{
+    alb_summary_fini(&summary);
+    small_run_end(&small);
+}
+
+static void alb_summary_make__one_flow_alone(void **state)
+{
+    small_run_go(&small, "[network]\nhosts = 2\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 100000\n", false);
+    alb_summary_make(&summary, &small.run);
+    double fct = value("fct_p50", NULL);
+    assert_true(value("flows", NULL) == 1 && value("done", NULL) == 1 && value("failed", NULL) == 0);
+    assert_true(fct > 8000 + 4000 && fct < 8000 + 4000 + 3000); // ns: 8 us of payload, four links of 1 us
+    assert_true(value("fct_max", NULL) == fct && value("fct_min", "flows") == fct);
+    assert_true(value("slowdown_p99", NULL) >= 1 && value("slowdown_p99", NULL) < 1.1);
+    assert_true(value("goodput", NULL) > 8e5 / (fct * 1e-9) * 0.99 &&
+                value("goodput", NULL) <= 8e5 / (fct * 1e-9) * 1.01);
+    assert_true(value("packet_hops", NULL) > 2 * 24);
+    double nothing;
+    assert_false(alb_metric_value(&summary, alb_metric_find("fct_max"), "none", &nothing));
+    assert_false(alb_metric_value(&summary, alb_metric_find("packets"), "flows", &nothing));
+    assert_null(alb_metric_find("fct"));
+    end();
+}
+
+static void alb_summary_make__percentiles_and_bins(void **state)
+{
+    small_run_go(&small,
+                 "[network]\nhosts = 2\n[workload small]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\nmessages = 99\n"
+                 "[workload large]\nkind = pairs\nhosts = 1\nto = 0\nsize = 1000000\n",
+                 false);
+    alb_summary_make(&summary, &small.run);
+    assert_int_equal(summary.part_count, 2);
+    assert_int_equal(summary.bin_count, 2);
+    assert_int_equal(summary.bins[0].flows, 99);
+    assert_int_equal(summary.bins[1].bytes_max, 1048576);
+    assert_true(value("fct_p99", NULL) < 20000 &&
+                value("fct_p999", NULL) > 80000); // ns: the hundredth is the large one
+    assert_true(value("fct_p999", NULL) == value("fct_max", "large"));
+    end();
+}
+
+// A ring of n hosts: 2 (n - 1) steps, each a message of a part there; nobody gets below that.
+static void alb_ideal_work__of_a_ring(void **state)
+{
+    small_run_go(&small, "[network]\nhosts = 4\n[workload]\nkind = all-reduce-ring\nsize = 400000\n", false);
+    alb_summary_make(&summary, &small.run);
+    alb_sim_time step = alb_cluster_ideal_time(small.run.cluster, 0, 1, 100000, 4116, 142);
+    alb_sim_time ideal = alb_ideal_work(&small.run, 0);
+    assert_in_range(ideal, 6 * step * 99 / 100, 6 * step * 101 / 100);
+    assert_true(value("over_ideal", "flows") >= 1 && value("over_ideal", "flows") < 1.5);
+    end();
+}
+
+static void alb_metric_format__scales(void **state)
+{
+    static const struct {
+        enum alb_metric_unit unit;
+        double value;
+        const char *text;
+    } cases[] = {{ALB_METRIC_NS, 195300, "195.3 us"},
+                 {ALB_METRIC_NS, 2.5, "2.5 ns"},
+                 {ALB_METRIC_NS, 1e9, "1 s"},
+                 {ALB_METRIC_BITS_PER_S, 9.21e10, "92.1 Gb/s"},
+                 {ALB_METRIC_BYTES, 1572864, "1.5 MiB"},
+                 {ALB_METRIC_NUMBER, 3, "3"},
+                 {ALB_METRIC_NUMBER, 0.25, "0.25"}};
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        char text[ALB_METRIC_TEXT_MAX];
+        assert_string_equal(alb_metric_format(cases[i].unit, cases[i].value, text), cases[i].text);
+    }
+}
+
+static uint32_t count(const char *text, const char *word)
+{
+    uint32_t found = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+        found++;
+    return found;
+}
+
+static void alb_result_write__a_line_each(void **state)
+{
+    char *text;
+    size_t size;
+    small_run_go(&small, "[network]\nhosts = 3\n[workload a]\nkind = all-gather\nsize = 30000\n", true);
+    alb_summary_make(&summary, &small.run);
+    FILE *file = open_memstream(&text, &size);
+    const struct alb_result_of result = {.scenario = "x\"y", .variant = "v", .run = &small.run, .summary = &summary};
+    assert_int_equal(alb_result_write(file, &result), 0);
+    fclose(file);
+    assert_int_equal(count(text, "\n"), 1 + 6 + 6 + 1 + 3 + 2 + 1);
+    assert_int_equal(count(text, "{\"record\":\"flow\""), 6);
+    assert_int_equal(count(text, "{\"record\":\"link\""), 6);
+    assert_int_equal(count(text, "{\"record\":\"host\""), 3);
+    assert_non_null(strstr(text, "\"scenario\":\"x\\\"y\",\"variant\":\"v\",\"seed\":1,"));
+    assert_non_null(strstr(text, "\"from\":\"h0\",\"to\":\"s0\",\"tier\":0,\"bits_per_s\":100000000000,"));
+    assert_int_equal(count(text, "\"state\":\"done\""), 6);
+    free(text);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_summary_make__one_flow_alone), cmocka_unit_test(alb_summary_make__percentiles_and_bins),
+        cmocka_unit_test(alb_ideal_work__of_a_ring),        cmocka_unit_test(alb_metric_format__scales),
+        cmocka_unit_test(alb_result_write__a_line_each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
