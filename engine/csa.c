@@ -149,7 +149,8 @@ static void stop_asking(struct alb_csa *csa)
     alb_wheel_disarm(wheel, &csa->rnr_timer.timer);
     csa->is_waiting_rnr = false;
     csa->asked_open = csa->answered_open = 0;
-    csa->started = csa->cursor = csa->answer_cursor = atomic_load_explicit(&csa->qp->sq.tail, memory_order_relaxed);
+    csa->started = csa->cursor = csa->answer_cursor = csa->acked_cursor =
+        atomic_load_explicit(&csa->qp->sq.tail, memory_order_relaxed);
 }
 
 static void reset(struct alb_csa *csa)
@@ -162,7 +163,7 @@ static void reset(struct alb_csa *csa)
     disconnect(csa);
     csa->is_refusing = false;
     csa->bound_epoch = 0;
-    csa->started = csa->cursor = csa->answer_cursor = 0;
+    csa->started = csa->cursor = csa->answer_cursor = csa->acked_cursor = 0;
     csa->recv_number = csa->received = 0;
     csa->is_blocked = false;
     csa->farewells = 0;
