@@ -88,7 +88,7 @@ static void fill(const struct alb_qp *qp, struct alb_send_wqe *wqe, const struct
     wqe->opcode = (uint8_t)wr->opcode;
     wqe->flags = (uint8_t)(wr->flags | (qp->sq_sig_all ? ALB_SEND_SIGNALED : 0));
     wqe->status = ALB_WC_SUCCESS;
-    wqe->is_done = false;
+    wqe->is_done = wqe->is_answered = false;
     wqe->vendor_err = 0;
     wqe->txn_number = 0;
     wqe->length = (uint32_t)length;

@@ -182,6 +182,31 @@ static void failure__after_commit_leaves_doubt(void **state)
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
 }
 
+// What had ended, and only waited for its turn to be reported, has not been aborted.
+static void failure__of_one_leaves_the_next_one_committed(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.hold = true;
+    reflect_pair_post(c, &made);
+    reflect_pair_make(c, &made, 2, 1000, 100);
+    uint64_t second = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    csa_pair_expect_none(c, 0);
+    assert_int_equal(reflect_pair_state(c, second), ALB_TXN_COMMITTED);
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 1);
+    assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 2);
+    assert_int_equal(wc.status, ALB_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc.vendor_err, ALB_TXN_OK);
+}
+
 static void silence__fails_the_queue_pair(void **state)
 {
     struct csa_pair *c = *state;
@@ -234,6 +259,7 @@ int main(void)
         REFLECT_PAIR_TEST(deadline__aborts_what_is_not_decided),
         REFLECT_PAIR_TEST(failure__before_commit_is_an_abort),
         REFLECT_PAIR_TEST(failure__after_commit_leaves_doubt),
+        REFLECT_PAIR_TEST(failure__of_one_leaves_the_next_one_committed),
         REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
         REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
     };
