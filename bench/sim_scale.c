@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast the simulator is and how much memory it takes: a permutation on a fat-tree, of which every packet that leaves
-// a port counts; and the event queue by itself, which is the limit. One line of JSON each.
+// How fast the simulator is and how much memory it takes: a permutation on a fat-tree, of which every packet that
+// leaves a port counts; and the event queue by itself, which is the limit. One line of JSON each.
 #include "base/prng.h"
 #include "sim/cluster.h"
 
@@ -14,7 +14,8 @@ struct options {
     uint32_t k, paths, window_bytes;
     uint64_t bytes;
     const char *transport, *path, *congestion, *spread;
-    uint64_t queue_events;
+    uint64_t queue_events, poll_ns;
+    uint32_t ahead_bytes;
     bool lists_hosts;
 };
 
@@ -67,8 +68,9 @@ static void measure_queue(uint64_t events, uint32_t count)
     double begin = seconds();
     alb_sim_queue_run(&hold->queue, ALB_SIM_NEVER - 1, events);
     double took = seconds() - begin;
-    printf("{\"case\": \"event_queue\", \"under_way\": %u, \"events\": %llu, \"seconds\": %.3f, \"events_per_s\": %.0f}\n",
-           count, (unsigned long long)events, took, (double)events / took);
+    printf(
+        "{\"case\": \"event_queue\", \"under_way\": %u, \"events\": %llu, \"seconds\": %.3f, \"events_per_s\": %.0f}\n",
+        count, (unsigned long long)events, took, (double)events / took);
     alb_sim_queue_fini(&hold->queue);
     free(balls);
     free(hold);
@@ -105,6 +107,9 @@ static void configure(struct alb_cluster_config *config, const struct options *o
     if (strcmp(options->spread, "spray") == 0)
         config->switches.spread = ALB_SPREAD_SPRAY;
     config->engine.path_max = options->paths;
+    config->host_poll = ALB_SIM_NS(options->poll_ns);
+    if (options->ahead_bytes)
+        config->ahead_bytes = options->ahead_bytes;
     config->seed = 1;
     config->on_complete = on_complete;
 }
@@ -143,7 +148,8 @@ static void report(const struct alb_cluster *cluster, const struct run *run, dou
     alb_cluster_totals(cluster, &totals);
     for (uint32_t i = 0; i < hosts; i++)
         again += alb_cluster_host_stats(cluster, i)->sum.counter[ALB_STAT_retransmitted_pkts];
-    printf("{\"case\": \"permutation\", \"hosts\": %u, \"done\": %u, \"failed\": %u, \"last_us\": %.1f, \"packets\": %llu, "
+    printf("{\"case\": \"permutation\", \"hosts\": %u, \"done\": %u, \"failed\": %u, \"last_us\": %.1f, \"packets\": "
+           "%llu, "
            "\"packet_hops\": %llu, \"events\": %llu, \"dropped\": %llu, \"sent_again\": %llu, \"seconds\": %.3f, "
            "\"packet_hops_per_s\": %.0f, \"engine_bytes_per_host\": %llu, \"bytes_per_host\": %llu, "
            "\"resident_bytes\": %llu, \"trace_hash\": \"%016llx\"}\n",
@@ -185,7 +191,7 @@ static void measure_permutation(const struct options *options)
 static void usage(void)
 {
     fprintf(stderr, "usage: alb_sim_scale [--k N] [--bytes N] [--paths N] [--window N] [--transport T] [--path P] "
-                    "[--congestion C] [--spread ecmp|spray] [--queue EVENTS] [--list]\n");
+                    "[--congestion C] [--spread ecmp|spray] [--poll-ns N] [--ahead BYTES] [--queue EVENTS] [--list]\n");
     exit(2);
 }
 
@@ -216,6 +222,10 @@ int main(int argc, char **argv)
             options.congestion = value;
         else if (strcmp(argv[i], "--spread") == 0)
             options.spread = value;
+        else if (strcmp(argv[i], "--poll-ns") == 0)
+            options.poll_ns = strtoull(value, NULL, 0);
+        else if (strcmp(argv[i], "--ahead") == 0)
+            options.ahead_bytes = (uint32_t)atoi(value);
         else if (strcmp(argv[i], "--queue") == 0)
             options.queue_events = strtoull(value, NULL, 0);
         else

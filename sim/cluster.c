@@ -36,7 +36,7 @@ int alb_cluster_config_default(struct alb_cluster_config *config, const char *tr
     engine->csa_pool_bytes = 256 << 10;
     engine->csa_early_bytes_max = 128 << 10;
     engine->csa_window_segments = 2048;
-    engine->txn_staging_bytes = 0; // no transactions
+    engine->txn_staging_bytes = 0;       // no transactions
     engine->rtt_target_ns = 28000;       // twice an idle fat-tree's, with 1 us a hop
     engine->window_start_bytes = 150000; // what 100 Gb/s carry in 12 us
     engine->unreliable_bytes_per_s = 12500000000;
@@ -117,8 +117,11 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
     uint32_t address = number + 1;
     struct alb_addr addr =
         alb_addr_from_ipv4((const uint8_t[4]){10, (uint8_t)(address >> 16), (uint8_t)(address >> 8), (uint8_t)address});
-    struct alb_sim_host_config host_config = {
-        .addr = addr, .engine = config->engine, .burst_segments_max = 1, .ahead_bytes = config->ahead_bytes};
+    struct alb_sim_host_config host_config = {.addr = addr,
+                                              .engine = config->engine,
+                                              .burst_segments_max = 1,
+                                              .ahead_bytes = config->ahead_bytes,
+                                              .poll_delay = config->host_poll};
     host_config.engine.csa_payload_bytes =
         ALB_MIN(host_config.engine.csa_payload_bytes, config->payload_max_bytes & ~3u);
     host_config.engine.has_no_payload = !config->has_real_bytes;

@@ -54,9 +54,12 @@ struct alb_cluster_config {
     struct alb_switch_config switches; // all alike
     struct alb_rnic_config rnic;       // of every host
     alb_sim_time host_latency;         // what a packet spends in a host before the wire, and after it
-    uint32_t ahead_bytes;              // the engine is asked for more while less waits for the host's port
-    uint32_t mtu_bytes;                // path MTU of connections, payload of a segment of rc
-    uint32_t payload_max_bytes;        // UDP payload that the links carry: csa's packets fill it
+    // What comes within so long after a packet is handed to the engine together with it, as by a driver that polls: a
+    // large cluster runs faster so. 0: each packet at once.
+    alb_sim_time host_poll;
+    uint32_t ahead_bytes;       // the engine is asked for more while less waits for the host's port
+    uint32_t mtu_bytes;         // path MTU of connections, payload of a segment of rc
+    uint32_t payload_max_bytes; // UDP payload that the links carry: csa's packets fill it
     // True: hosts have memory_bytes of memory each, which messages are sent from and come to, packets carry all bytes,
     // sealed and checked. False: lengths travel, bytes do not.
     bool has_real_bytes;

@@ -19,7 +19,7 @@ void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, 
         .trimmed = link->stats.trimmed,
         .corrupted = link->stats.corrupted,
         .pauses = link->stats.pauses,
-        .paused = link->stats.held_up + (link->held_since < now ? now - link->held_since : 0),
+        .paused = link->stats.held_up + (link->is_held_up ? now - link->held_since : 0),
         .queued_bytes = alb_sim_link_queued_bytes(link, now),
         .queued_bytes_peak = link->stats.queue_bytes_peak,
     };

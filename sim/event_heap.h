@@ -8,8 +8,9 @@
 
 struct alb_sim_event {
     void (*fire)(struct alb_sim_event *event, alb_sim_time now);
-    uint32_t place;  // where it stands in its heap or page; ALB_SIM_UNSCHEDULED: in none
-    uint32_t keeper; // which heap or page that is: the event queue's to know
+    uint32_t place;   // where it stands in its heap or page; ALB_SIM_UNSCHEDULED: in none
+    uint32_t keeper;  // which heap or page that is: the event queue's to know
+    const void *soon; // what it will look at first; fetched in time. May be NULL
 };
 
 struct alb_sim_slot {
@@ -28,6 +29,7 @@ static inline void alb_sim_event_init(struct alb_sim_event *event, void (*fire)(
 {
     event->fire = fire;
     event->place = ALB_SIM_UNSCHEDULED;
+    event->soon = NULL;
 }
 
 static inline bool alb_sim_event_is_scheduled(const struct alb_sim_event *event)

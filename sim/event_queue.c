@@ -161,8 +161,17 @@ static bool open_day(struct alb_sim_queue *queue, alb_sim_time until)
         return false;
     queue->day = day;
     struct alb_sim_page *page = &queue->pages[day % DAYS];
-    for (uint32_t i = 0; i < page->count; i++)
+    // Most of these objects are in no cache: they are asked for together, before they are needed one by one.
+    for (uint32_t i = 0; i < page->count; i++) {
+        __builtin_prefetch(page->slots[i].event, 1);
+        __builtin_prefetch((const char *)page->slots[i].event + 64, 1);
+    }
+    for (uint32_t i = 0; i < page->count; i++) {
+        const char *soon = page->slots[i].event->soon;
+        __builtin_prefetch(soon, 1);
+        __builtin_prefetch(soon + 64, 1);
         alb_sim_heap_push(&queue->today, page->slots[i]);
+    }
     queue->paged -= page->count;
     queue->watch.events += page->count;
     page->count = 0;
@@ -224,8 +233,6 @@ bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t
         if (events_max-- == 0)
             return true;
         struct alb_sim_slot first = alb_sim_heap_pop(&queue->today);
-        if (queue->today.count > 0)
-            __builtin_prefetch(queue->today.slots[0].event);
         queue->now = first.at;
         queue->fired++;
         first.event->fire(first.event, first.at);

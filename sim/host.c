@@ -32,7 +32,10 @@ void alb_sim_host_config_default(struct alb_sim_host_config *config, const struc
 }
 
 static void on_wake(struct alb_sim_event *event, alb_sim_time now);
+static void on_poll(struct alb_sim_event *event, alb_sim_time now);
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
+static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
+                        alb_sim_time now);
 
 static int create_engine(struct alb_sim_host *host)
 {
@@ -45,18 +48,20 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
                       const struct alb_sim_host_config *config)
 {
     *host = (struct alb_sim_host){
-        .node.receive = receive,
+        .node = {receive, on_departed},
         .network = network,
         .addr = config->addr,
         .port = (uint16_t)(ALB_ROCE_PORT + config->engine.slot),
         .is_csa = strcmp(config->engine.transport, "csa") == 0,
         .ahead_bytes = config->ahead_bytes,
+        .poll_delay = config->poll_delay,
         .burst_segments_max = config->burst_segments_max,
         .wake_at = ALB_SIM_NEVER,
         .wake_due = ALB_SIM_NEVER,
     };
     alb_sim_memory_init(&host->memory);
     alb_sim_event_init(&host->wake, on_wake);
+    alb_sim_event_init(&host->poll, on_poll);
     host->config = config->engine;
     host->config.memory = alb_sim_memory_interface(&host->memory);
     host->config.stats = &host->stats;
@@ -72,6 +77,9 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
 static void destroy_engine(struct alb_sim_host *host)
 {
     alb_sim_queue_cancel(&host->network->queue, &host->wake);
+    alb_sim_queue_cancel(&host->network->queue, &host->poll);
+    while (host->inbox.first)
+        alb_sim_packet_put(&host->network->packets, alb_sim_line_pop(&host->inbox));
     if (host->engine)
         alb_engine_destroy(host->engine);
     host->engine = NULL;
@@ -170,7 +178,7 @@ static void ask_for_more(struct alb_sim_host *host, alb_sim_time now);
 static void on_fetched_to_send(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
-    struct alb_sim_host *host = packet->on->feeder;
+    struct alb_sim_host *host = ALB_CONTAINER_OF(packet->on->feeder, struct alb_sim_host, node);
     host->rnic_bytes -= packet->wire_bytes;
     alb_sim_link_send(host->out, packet, now);
     ask_for_more(host, now);
@@ -333,16 +341,16 @@ static void ask_for_more(struct alb_sim_host *host, alb_sim_time now)
         run(host, now);
 }
 
-static void on_departed(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
+static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
+                        alb_sim_time now)
 {
-    ask_for_more(link->feeder, now);
+    ask_for_more(ALB_CONTAINER_OF(node, struct alb_sim_host, node), now);
 }
 
 void alb_sim_host_set_out(struct alb_sim_host *host, struct alb_sim_link *out)
 {
     host->out = out;
-    out->feeder = host;
-    out->departed = on_departed;
+    out->feeder = &host->node;
 }
 
 // ---- receiving
@@ -392,7 +400,8 @@ static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_p
     return to;
 }
 
-static void deliver(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
+// To the engine, which runs afterwards.
+static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct alb_datagram datagram = {
         .peer = packet->source,
@@ -411,7 +420,26 @@ static void deliver(struct alb_sim_host *host, struct alb_sim_packet *packet, al
     }
     host->memory.is_data_path = false;
     alb_sim_packet_put(&host->network->packets, packet);
+}
+
+static void on_poll(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct alb_sim_host *host = ALB_CONTAINER_OF(event, struct alb_sim_host, poll);
+    while (host->inbox.first)
+        hand_over(host, alb_sim_line_pop(&host->inbox), now);
     run(host, now);
+}
+
+static void deliver(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    if (host->poll_delay == 0) {
+        hand_over(host, packet, now);
+        run(host, now);
+        return;
+    }
+    alb_sim_line_push(&host->inbox, packet);
+    if (!alb_sim_event_is_scheduled(&host->poll))
+        alb_sim_queue_schedule(&host->network->queue, &host->poll, now + host->poll_delay);
 }
 
 static void on_fetched_to_receive(struct alb_sim_event *event, alb_sim_time now)

@@ -19,6 +19,9 @@ struct alb_sim_host_config {
     // The engine is asked for more while less than this waits for the host's own link, as a device's socket buffer
     // would let it.
     uint64_t ahead_bytes;
+    // What comes within so long after a packet is handed to the engine together with it, as by a driver that polls. 0:
+    // each at once.
+    alb_sim_time poll_delay;
 };
 
 // What the ICRC check knows of one peer address.
@@ -43,6 +46,9 @@ struct alb_sim_host {
     struct alb_sim_event wake;
     alb_sim_time wake_at;  // when the engine has to run; the event may come before, and then waits on
     alb_sim_time wake_due; // of the event
+    struct alb_sim_event poll;
+    struct alb_sim_line inbox; // what has come and waits for it
+    alb_sim_time poll_delay;
     uint64_t ahead_bytes;
     uint32_t burst_segments_max;
     bool is_running;

@@ -13,14 +13,15 @@ static void on_turn(struct alb_sim_event *event, alb_sim_time now);
 static void set_rate(struct alb_sim_link *link, uint64_t bits_per_s)
 {
     link->config.bits_per_s = bits_per_s;
-    link->ps_per_byte = bits_per_s && 8 * PS_PER_S % bits_per_s == 0 ? 8 * PS_PER_S / bits_per_s : 0;
+    uint64_t ps_per_byte = bits_per_s && 8 * PS_PER_S % bits_per_s == 0 ? 8 * PS_PER_S / bits_per_s : 0;
+    link->ps_per_byte = ps_per_byte <= UINT32_MAX ? (uint32_t)ps_per_byte : 0;
 }
 
 void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, struct alb_sim_packet_pool *pool,
                        struct alb_sim_node *to, const struct alb_sim_link_config *config)
 {
-    *link = (struct alb_sim_link){
-        .queue = queue, .pool = pool, .to = to, .config = *config, .delay = config->delay, .held_since = ALB_SIM_NEVER};
+    *link = (struct alb_sim_link){.queue = queue, .pool = pool, .to = to, .config = *config, .delay = config->delay};
+    link->is_picky = config->queue_bytes_max || config->mark_above_bytes;
     set_rate(link, config->bits_per_s);
     alb_sim_event_init(&link->turn, on_turn);
     alb_list_init(&link->held);
@@ -82,32 +83,16 @@ static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, a
     link->stats.bytes += packet->wire_bytes;
     link->busy_until = now + alb_sim_link_time_of(link, packet->wire_bytes);
     link->on_wire = packet;
-    link->credit_bytes -= packet->wire_bytes;
+    if (alb_unlikely(link->has_credit_limit))
+        link->credit_bytes -= packet->wire_bytes;
     packet->event.fire = on_arrival;
+    packet->event.soon = link;
     alb_sim_queue_schedule(link->queue, &packet->event, link->busy_until + link->delay);
-    if (link->departed)
-        link->departed(link, packet, now);
+    if (link->feeder)
+        link->feeder->departed(link->feeder, link, packet, now);
 }
 
 // ---- queue ----------------------------------------------------------------------------------------------------------
-
-static void push(struct alb_sim_line *line, struct alb_sim_packet *packet)
-{
-    packet->next = NULL;
-    if (line->first)
-        line->last->next = packet;
-    else
-        line->first = packet;
-    line->last = packet;
-}
-
-static struct alb_sim_packet *pop(struct alb_sim_line *line)
-{
-    struct alb_sim_packet *packet = line->first;
-    line->first = packet->next;
-    packet->next = NULL;
-    return packet;
-}
 
 static bool may_leave(const struct alb_sim_link *link, const struct alb_sim_packet *packet)
 {
@@ -117,23 +102,28 @@ static bool may_leave(const struct alb_sim_link *link, const struct alb_sim_pack
 // Lets packets leave until the wire is busy or they may not.
 static void serve(struct alb_sim_link *link, alb_sim_time now)
 {
-    while (link->urgent.first || link->waiting.first) {
-        struct alb_sim_line *line = link->urgent.first ? &link->urgent : &link->waiting;
+    while (link->waiting_bytes > 0) {
+        struct alb_sim_line *line = link->waiting.first ? &link->waiting : &link->urgent;
+        if (alb_unlikely(link->has_urgent) && link->urgent.first)
+            line = &link->urgent;
         if (link->busy_until > now) {
             if (!alb_sim_event_is_scheduled(&link->turn))
                 alb_sim_queue_schedule(link->queue, &link->turn, link->busy_until);
             return;
         }
         if (!may_leave(link, line->first)) {
-            link->held_since = ALB_MIN(link->held_since, now);
+            if (!link->is_held_up)
+                link->held_since = now;
+            link->is_held_up = true;
             return;
         }
-        if (link->held_since != ALB_SIM_NEVER)
+        if (alb_unlikely(link->is_held_up))
             link->stats.held_up += now - link->held_since;
-        link->held_since = ALB_SIM_NEVER;
-        struct alb_sim_packet *packet = pop(line);
+        link->is_held_up = false;
+        struct alb_sim_packet *packet = alb_sim_line_pop(line);
         link->waiting_bytes -= packet->wire_bytes;
-        link->urgent_bytes -= packet->is_trimmed ? packet->wire_bytes : 0;
+        if (alb_unlikely(packet->is_trimmed))
+            link->urgent_bytes -= packet->wire_bytes;
         transmit(link, packet, now);
     }
 }
@@ -146,7 +136,7 @@ static void on_turn(struct alb_sim_event *event, alb_sim_time now)
 static bool is_marked_at(struct alb_sim_link *link, uint64_t queued)
 {
     const struct alb_sim_link_config *config = &link->config;
-    if (config->mark_above_bytes == 0 || queued <= config->mark_above_bytes)
+    if (!link->is_picky || config->mark_above_bytes == 0 || queued <= config->mark_above_bytes)
         return false;
     if (queued >= config->mark_always_bytes)
         return true;
@@ -159,7 +149,8 @@ static void join(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_s
 {
     uint64_t queued = alb_sim_link_queued_bytes(link, now);
     const struct alb_sim_link_config *config = &link->config;
-    if (config->queue_bytes_max && queued + packet->wire_bytes > config->queue_bytes_max) {
+    if (alb_unlikely(link->is_picky) && config->queue_bytes_max &&
+        queued + packet->wire_bytes > config->queue_bytes_max) {
         link->stats.overflowed++;
         alb_sim_packet_put(link->pool, packet);
         return;
@@ -168,9 +159,11 @@ static void join(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_s
         alb_sim_link_mark(link, packet);
     link->stats.queue_bytes_peak = ALB_MAX(link->stats.queue_bytes_peak, queued + packet->wire_bytes);
     link->waiting_bytes += packet->wire_bytes;
-    if (packet->is_trimmed)
+    if (alb_unlikely(packet->is_trimmed)) {
         link->urgent_bytes += packet->wire_bytes;
-    push(packet->is_trimmed ? &link->urgent : &link->waiting, packet);
+        link->has_urgent = true;
+    }
+    alb_sim_line_push(packet->is_trimmed ? &link->urgent : &link->waiting, packet);
     serve(link, now);
 }
 

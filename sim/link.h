@@ -18,6 +18,9 @@ enum alb_sim_pauser {
 // Whatever packets can arrive at: a host, a switch, a fabric. The packet is the node's from then on.
 struct alb_sim_node {
     void (*receive)(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
+    // A packet has left the queue of a link that the node feeds, or is lost before it.
+    void (*departed)(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
+                     alb_sim_time now);
 };
 
 struct alb_sim_link_config {
@@ -34,12 +37,12 @@ struct alb_sim_link_config {
 };
 
 struct alb_sim_link_stats {
-    uint64_t packets, bytes;   // that went on to the wire
+    uint64_t packets, bytes; // that went on to the wire
+    uint64_t queue_bytes_peak;
     uint64_t lost, overflowed; // by fault, script or death; by the queue's limit
     uint64_t too_long;
     uint64_t marked, duplicated, corrupted;
     uint64_t trimmed;
-    uint64_t queue_bytes_peak;
     uint64_t pauses;
     alb_sim_time held_up; // for pause or want of credit, though something waited
 };
@@ -49,41 +52,60 @@ struct alb_sim_line {
     struct alb_sim_packet *first, *last;
 };
 
-struct alb_sim_link {
-    // What every packet needs.
-    struct alb_sim_event turn; // of what waits first: when the wire is free
-    struct alb_sim_queue *queue;
-    struct alb_sim_node *to;
-    struct alb_sim_line urgent, waiting;
-    alb_sim_time busy_until; // the wire, with what has left
-    uint64_t ps_per_byte;    // 0: not a whole number
-    alb_sim_time delay;      // config's
-    uint64_t waiting_bytes;  // in both lines
-    bool is_plain;           // nothing but queue, wire and way
-    uint8_t paused_by;       // enum alb_sim_pauser
-    bool has_credit_limit;
-    uint32_t number;             // in a cluster
-    uint32_t from_port, to_port; // of the switches at its ends
-    int64_t credit_bytes;
-    // Who feeds it hears of each packet that leaves the queue, or is lost before it; may be NULL.
-    void (*departed)(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);
-    void *feeder;
-    uint64_t urgent_bytes;
+static inline void alb_sim_line_push(struct alb_sim_line *line, struct alb_sim_packet *packet)
+{
+    packet->next = NULL;
+    if (line->first)
+        line->last->next = packet;
+    else
+        line->first = packet;
+    line->last = packet;
+}
 
-    struct alb_sim_link_stats stats;
+// There is one.
+static inline struct alb_sim_packet *alb_sim_line_pop(struct alb_sim_line *line)
+{
+    struct alb_sim_packet *packet = line->first;
+    line->first = packet->next;
+    packet->next = NULL;
+    return packet;
+}
+
+struct alb_sim_link {
+    // What every packet needs: two cache lines.
+    struct alb_sim_event turn;        // of what waits first: when the wire is free
+    struct alb_sim_node *to, *feeder; // feeder: hears what departs; may be NULL
+    struct alb_sim_line waiting;
+    alb_sim_time busy_until; // the wire, with what has left
+
+    alb_sim_time delay;     // config's
+    uint64_t waiting_bytes; // in both lines
+    struct alb_sim_queue *queue;
+    struct alb_sim_packet *on_wire; // while it is busy: what left last
+    uint32_t ps_per_byte;           // 0: not a whole number
+    uint16_t to_port;               // of the switch at its end
+    uint8_t paused_by;              // enum alb_sim_pauser
+    bool is_plain : 1;              // nothing but queue, wire and way
+    bool is_picky : 1;              // the queue has a limit, or marks
+    bool is_dead : 1, is_held_up : 1, has_credit_limit : 1;
+    bool has_urgent : 1;             // some have been trimmed
+    struct alb_sim_link_stats stats; // the first of them go with the above
+
+    struct alb_sim_line urgent;
+    uint64_t urgent_bytes;
+    int64_t credit_bytes;
+    alb_sim_time held_since; // while it is held up
     struct alb_sim_packet_pool *pool;
-    struct alb_sim_packet *on_wire; // while the wire is busy: the one that left last
-    alb_sim_time held_since;        // ALB_SIM_NEVER: it is not held up
+    uint32_t number; // in a cluster
     struct alb_sim_link_config config;
     struct alb_prng prng; // of the marks
     struct alb_faults faults;
     struct alb_sim_script *script; // NULL: none yet
     struct alb_list held;          // packets that later ones pass
-    bool is_dead;
     // If set, sees every packet that is given to the link, before anything happens to it.
     void (*tap)(void *context, const struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now);
     void *tap_context;
-};
+} __attribute__((aligned(64)));
 
 void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, struct alb_sim_packet_pool *pool,
                        struct alb_sim_node *to, const struct alb_sim_link_config *config);

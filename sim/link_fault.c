@@ -38,8 +38,8 @@ void alb_sim_link_mark(struct alb_sim_link *link, struct alb_sim_packet *packet)
 // It never comes into the queue: who feeds the link need not keep room for it any more.
 static void lose_unsent(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
-    if (link->departed)
-        link->departed(link, packet, now);
+    if (link->feeder)
+        link->feeder->departed(link->feeder, link, packet, now);
     link->stats.lost++;
     alb_sim_packet_put(link->pool, packet);
 }

@@ -29,16 +29,16 @@ static struct alb_sim_link *way_of(struct alb_sim_switch *sw, const struct alb_s
         return NULL;
     uint32_t leaf = routes->host_leaf[packet->to];
     if (leaf == sw->leaf)
-        return sw->ports[routes->host_port[packet->to]].out;
+        return sw->outs[routes->host_port[packet->to]];
     const struct alb_routes_set *set = &routes->sets[routes->set_of[(size_t)sw->number * routes->leaf_count + leaf]];
     const uint32_t *ports = &routes->ports[set->first];
     if (set->count == 1)
-        return sw->ports[ports[0]].out;
+        return sw->outs[ports[0]];
     if (set->count == 0)
         return NULL;
     if (sw->shared->config->spread == ALB_SPREAD_SPRAY)
-        return sw->ports[ports[sw->turn++ % set->count]].out;
-    return sw->ports[ports[alb_ecmp_pick(packet->flow_hash, sw->salt, set->count)]].out;
+        return sw->outs[ports[sw->turn++ % set->count]];
+    return sw->outs[ports[alb_ecmp_pick(packet->flow_hash, sw->salt, set->count)]];
 }
 
 // ---- no room --------------------------------------------------------------------------------------------------------
@@ -89,10 +89,11 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
     drop(sw, packet, now);
 }
 
-static void on_departed(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
+static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
+                        alb_sim_time now)
 {
     if (!packet->is_trimmed)
-        alb_sim_switch_release(link->feeder, packet, now);
+        alb_sim_switch_release(ALB_CONTAINER_OF(node, struct alb_sim_switch, node), packet, now);
 }
 
 // ---- life -----------------------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switche
     const struct alb_routes *routes = shared->routes;
     uint32_t node = routes->topology->host_count + number;
     *sw = (struct alb_sim_switch){
-        .node.receive = receive,
+        .node = {receive, on_departed},
         .shared = shared,
         .port_count = alb_routes_port_count(routes, node),
         .number = number,
@@ -115,20 +116,21 @@ void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switche
         if (routes->leaf_nodes[leaf] == node)
             sw->leaf = leaf;
     sw->ports = calloc(ALB_MAX(sw->port_count, 1u), sizeof(*sw->ports));
-    alb_assert(sw->ports);
+    sw->outs = calloc(ALB_MAX(sw->port_count, 1u), sizeof(*sw->outs));
+    alb_assert(sw->ports && sw->outs);
 }
 
 void alb_sim_switch_fini(struct alb_sim_switch *sw)
 {
     free(sw->ports);
+    free(sw->outs);
 }
 
 void alb_sim_switch_join(struct alb_sim_switch *sw, uint32_t port, struct alb_sim_link *out, struct alb_sim_link *in)
 {
     sw->ports[port].out = out;
     sw->ports[port].in = in;
-    out->feeder = sw;
-    out->departed = on_departed;
-    out->from_port = port;
-    in->to_port = port;
+    out->feeder = &sw->node;
+    in->to_port = (uint16_t)port;
+    sw->outs[port] = out;
 }

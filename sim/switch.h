@@ -26,7 +26,7 @@ struct alb_sim_port {
 };
 
 struct alb_sim_switch_stats {
-    uint64_t headroom_bytes, headroom_bytes_peak, buffered_bytes_peak;
+    uint64_t buffered_bytes_peak, headroom_bytes, headroom_bytes_peak;
     uint64_t dropped, trimmed, homeless; // homeless: there is no way
     uint64_t pauses_sent;
 };
@@ -34,15 +34,17 @@ struct alb_sim_switch_stats {
 struct alb_sim_switch {
     struct alb_sim_node node;
     const struct alb_sim_switches *shared;
-    struct alb_sim_port *ports;
-    uint32_t port_count, number;
-    uint32_t leaf; // among the routes' leaves; UINT32_MAX: it has no hosts
-    uint32_t turn; // of spraying
+    struct alb_sim_link **outs; // of each port
+    struct alb_sim_port *ports; // not looked at without flow control
+    uint32_t number, leaf;      // leaf: among the routes' leaves; UINT32_MAX: it has no hosts
     uint64_t salt;
-    uint64_t buffered_bytes;   // in the shared buffer
+    uint64_t buffered_bytes; // in the shared buffer
+
     uint64_t buffer_bytes_max; // of it: without headroom
+    uint32_t turn;             // of spraying
+    uint32_t port_count;
     struct alb_sim_switch_stats stats;
-};
+} __attribute__((aligned(64)));
 
 // Ports have their links afterwards (alb_sim_switch_join), all of them before the first packet.
 void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switches *shared, uint32_t number,

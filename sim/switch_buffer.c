@@ -76,10 +76,15 @@ static uint64_t xoff_bytes(const struct alb_sim_switch *sw)
     return fixed ? fixed : share(sw);
 }
 
-static void take(struct alb_sim_switch *sw, struct alb_sim_port *port, uint32_t bytes)
+// Who filled it is kept only where he is told.
+static bool keeps_ports(const struct alb_sim_switch *sw)
+{
+    return sw->shared->config->flow_control != ALB_FLOW_CONTROL_NONE;
+}
+
+static void take(struct alb_sim_switch *sw, uint32_t bytes)
 {
     sw->buffered_bytes += bytes;
-    port->ingress_bytes += bytes;
     sw->stats.buffered_bytes_peak = ALB_MAX(sw->stats.buffered_bytes_peak, sw->buffered_bytes);
 }
 
@@ -96,7 +101,8 @@ static bool admit_pfc(struct alb_sim_switch *sw, struct alb_sim_packet *packet, 
     struct alb_sim_port *port = &sw->ports[packet->from->to_port];
     uint32_t bytes = packet->wire_bytes;
     if (port->headroom_bytes == 0 && bytes <= free_bytes(sw) && port->ingress_bytes + bytes <= xoff_bytes(sw)) {
-        take(sw, port, bytes);
+        port->ingress_bytes += bytes;
+        take(sw, bytes);
         return true;
     }
     pause_feeder(sw, port, now);
@@ -121,7 +127,9 @@ bool alb_sim_switch_admit(struct alb_sim_switch *sw, const struct alb_sim_link *
         if ((config->port_bytes_max && queued > config->port_bytes_max) || bytes > free_bytes(sw) || queued > share(sw))
             return false;
     }
-    take(sw, &sw->ports[packet->from->to_port], bytes);
+    if (keeps_ports(sw))
+        sw->ports[packet->from->to_port].ingress_bytes += bytes;
+    take(sw, bytes);
     return true;
 }
 
@@ -138,8 +146,12 @@ static void resume_feeder(struct alb_sim_switch *sw, struct alb_sim_port *port, 
 
 void alb_sim_switch_release(struct alb_sim_switch *sw, const struct alb_sim_packet *packet, alb_sim_time now)
 {
-    struct alb_sim_port *port = &sw->ports[packet->from->to_port];
     uint32_t bytes = packet->wire_bytes;
+    if (alb_likely(!keeps_ports(sw))) {
+        sw->buffered_bytes -= bytes;
+        return;
+    }
+    struct alb_sim_port *port = &sw->ports[packet->from->to_port];
     if (packet->in_headroom) {
         port->headroom_bytes -= bytes;
         sw->stats.headroom_bytes -= bytes;
