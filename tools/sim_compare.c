@@ -403,7 +403,10 @@ static void set_defaults(struct grid *grid)
     static char metrics[] =
         "fct_p50,fct_p99,fct_p999,slowdown_p99,time,goodput,retransmitted,spurious,timeouts,dropped";
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    *grid = (struct grid){.seeds = 5, .jobs = (uint32_t)ALB_MIN(ALB_MAX(processors, 1l), (long)JOBS_MAX)};
+    *grid = (struct grid){.options = {.until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .is_quiet = true},
+                          .has_progress = isatty(STDERR_FILENO),
+                          .seeds = 5,
+                          .jobs = (uint32_t)ALB_MIN(ALB_MAX(processors, 1l), (long)JOBS_MAX)};
     take_metrics(grid, metrics);
 }
 

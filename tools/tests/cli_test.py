@@ -5,6 +5,7 @@
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,8 @@ def albedo(*arguments, environment=None, cwd=None):
 
 class Main(unittest.TestCase):
     def test_help_and_version(self):
-        for arguments in (["--help"], ["run", "--help"], ["info", "--help"], ["stat", "--help"]):
+        for arguments in (["--help"], ["run", "--help"], ["info", "--help"], ["stat", "--help"], ["sim", "--help"],
+                          ["sim", "compare", "--help"]):
             status, out, err = albedo(*arguments)
             self.assertEqual((status, err), (0, ""))
             self.assertTrue(out.startswith("Usage: albedo"))
@@ -43,7 +45,7 @@ class Main(unittest.TestCase):
             self.assertIn(said, err)
 
     def test_every_option_is_in_its_man_page(self):
-        for command in ("run", "info", "stat"):
+        for command in ("run", "info", "stat", "sim"):
             with open("man/albedo-%s.1" % command, encoding="utf-8") as page:
                 text = page.read()
             for word in albedo(command, "--help")[1].split():
@@ -258,6 +260,111 @@ class Stat(unittest.TestCase):
                 report = json.load(file)
             self.assertEqual((report["device"], report["program"]), ("roce0", "ibv_devinfo"))
             self.assertEqual(report["counters"]["sent_pkts"], 0)
+
+
+SCENARIO = """[network]
+hosts = 4
+[workload]
+kind = permutation
+size = 100000
+[variant slow]
+network.rate = 10Gb/s
+[variant fast]
+network.rate = 100Gb/s
+[expect]
+done = 4
+slow/fast.fct_max = 4..12
+"""
+
+
+class Sim(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = self.path("scenario")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(SCENARIO)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def test_runs_every_variant_and_checks(self):
+        status, out, err = albedo("sim", "--check", self.file)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("scenario (slow), seed 1: done", out)
+        self.assertIn("scenario (fast), seed 1: done", out)
+        self.assertRegex(out, r"ok   slow/fast.fct_max = ")
+        status, out, _ = albedo("sim", "--check", "--quiet", "--set", "workload.size=1000", self.file)
+        self.assertEqual(status, 1)  # a small message hardly feels the rate
+        self.assertIn("FAIL slow/fast.fct_max", out)
+        self.assertEqual(albedo("sim", "--quiet", "--set", "workload.size=1000", self.file)[0], 0)
+
+    def test_same_seed_same_trace(self):
+        traces = [[line for line in albedo("sim", self.file)[1].splitlines() if line.startswith("trace")] for _ in range(2)]
+        self.assertEqual(len(traces[0]), 2)
+        self.assertEqual(traces[0], traces[1])
+
+    def test_what_it_writes(self):
+        status, _, err = albedo("sim", "--quiet", "--json", self.path("j"), "--html", self.path("h"), "--variant", "slow", self.file)
+        self.assertEqual((status, err.count("FAIL")), (0, 0))
+        with open(self.path("j"), encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        kinds = [record["record"] for record in records]
+        self.assertEqual((kinds.count("run"), kinds.count("flow"), kinds.count("link"), kinds.count("host")), (1, 4, 8, 4))
+        flow = next(record for record in records if record["record"] == "flow")
+        self.assertEqual((flow["bytes"], flow["state"]), (100000, "done"))
+        self.assertGreater(flow["done_ns"], flow["ideal_ns"])
+        with open(self.path("h"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertIn("<canvas", page)
+        self.assertNotRegex(page, r"(src|href)\s*=")  # nothing from outside
+
+    def test_plot(self):
+        if not shutil.which("gnuplot"):
+            self.skipTest("gnuplot is not installed")
+        status, _, _ = albedo("sim", "--quiet", "--plot", self.path("p"), "--variant", "slow", self.file)
+        self.assertEqual(status, 0)
+        self.assertEqual(sorted(os.listdir(self.path("p"))),
+                         ["scenario-slow-fct.svg", "scenario-slow-links.svg", "scenario-slow-slowdown.svg"])
+
+    def test_compare(self):
+        status, out, err = albedo("sim", "compare", self.file, "--policies", "slow,irn", "--seeds", "2", "--vary",
+                                  "workload.size=10000,50000", "--metrics", "fct_max,done", "--json", self.path("j"))
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(out.count("2 of 2 runs done"), 4)
+        self.assertEqual(out.count("fct_max"), 4)
+        with open(self.path("j"), encoding="utf-8") as file:
+            cells = [json.loads(line) for line in file]
+        self.assertEqual(len(cells), 8)
+        self.assertEqual({cell["done"] for cell in cells}, {4})
+
+    def test_limits(self):
+        for limit in (["--max-time", "1us"], ["--max-events", "10"]):
+            status, _, err = albedo("sim", "--check", *limit, self.file)
+            self.assertEqual(status, 1)
+            self.assertIn("tasks open or failed; the first: host", err)
+
+    def test_wrong_use(self):
+        for arguments, status, said in (
+            (["sim"], 2, "Usage"),
+            (["sim", "--frob", self.file], 2, "Try"),
+            (["sim", "--max-time", "soon", self.file], 2, "soon"),
+            (["sim", self.path("none")], 1, "No such file"),
+            (["sim", "--variant", "none", self.file], 1, "[variant none]"),
+            (["sim", "--set", "network.size=3", self.file], 1, "--set: [network] has no key \"size\"; expected one of topology"),
+            (["sim", "--set", "workload.hosts=7", self.file], 1, "\"7\" is no list of hosts"),
+            (["sim", "compare", self.file], 2, "Usage"),
+            (["sim", "compare", self.file, "--policies", "none", "--seeds", "1"], 1, "no loss policy \"none\""),
+        ):
+            found, _, err = albedo(*arguments)
+            self.assertEqual(found, status, arguments)
+            self.assertIn(said, err)
+
+    def test_keys(self):
+        status, out, _ = albedo("sim", "--keys")
+        self.assertEqual(status, 0)
+        for word in ("[network]", "oversubscription", "fct_p99", "dcqcn_cnp"):
+            self.assertIn(word, out)
 
 
 if __name__ == "__main__":
