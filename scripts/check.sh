@@ -34,6 +34,8 @@ all)
         part "kill-$device" 900 python3 tests/e2e/kill.py --build "$build" --device "$device"
         part "crowd-$device" 900 python3 tests/e2e/crowd.py --build "$build" --device "$device"
     done
+    part crash 1800 python3 tests/e2e/crash.py --build "$build" --points --rounds 100
+    part files 600 python3 tests/e2e/files.py --build "$build"
     part loss 300 python3 bench/loss.py --build "$build" --check
     part paths 300 python3 bench/paths.py --build "$build" --check
     part incast 300 python3 bench/incast.py --build "$build" --check
