@@ -124,7 +124,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
     }
     if (mask & ALB_QP_RNR_RETRY)
         csa->rnr_retries_left = qp->attr.rnr_retry;
-    if (mask & ALB_QP_TIMEOUT)
+    if (mask & ALB_QP_TIMEOUT && (alb_stream_out_count(&csa->requests) > 0 || csa->asked_open > 0))
         alb_csa_watch_life(csa, qp->engine->now);
     return 0;
 }
@@ -193,9 +193,31 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
     }
 }
 
+// A receive may have come for what waits.
+static void retry(struct alb_stream_in *in, alb_time now)
+{
+    alb_psn cumulative = in->cumulative;
+    alb_stream_in_retry(in, now);
+    if (alb_qp_current_state(in->csa->qp) == ALB_QPS_ERR)
+        return;
+    if (in->cumulative != cumulative)
+        alb_stream_in_owe_report(in);
+    alb_stream_in_watch(in, now);
+}
+
+static bool has_something_to_send(const struct alb_csa *csa)
+{
+    uint32_t tail = atomic_load_explicit(&csa->qp->sq.tail, memory_order_acquire);
+    return tail != csa->cursor || csa->requests.lost_count > 0 || csa->requests.probe_is_due;
+}
+
 static void work(struct alb_qp *qp, alb_time now)
 {
-    alb_stream_out_wake(&alb_csa_of(qp)->requests);
+    struct alb_csa *csa = alb_csa_of(qp);
+    if (csa->in_requests.waits_rnr)
+        retry(&csa->in_requests, now);
+    if (has_something_to_send(csa))
+        alb_stream_out_wake(&csa->requests);
 }
 
 static bool owes_report(const struct alb_csa *csa)

@@ -118,8 +118,19 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now)
     raise_drained(csa);
 }
 
+// What it waited for has come sooner than the peer thought.
+static void end_rnr_wait(struct alb_csa *csa, alb_time now)
+{
+    csa->is_waiting_rnr = false;
+    alb_wheel_disarm(&csa->qp->engine->wheel, &csa->rnr_timer.timer);
+    alb_stream_out_watch(&csa->requests, now);
+    alb_csa_watch_life(csa, now);
+}
+
 void alb_csa_on_acked(struct alb_csa *csa, alb_time now)
 {
+    if (csa->is_waiting_rnr)
+        end_rnr_wait(csa, now);
     csa->rnr_retries_left = csa->qp->attr.rnr_retry;
     note_executed(csa, now);
     alb_csa_retire(csa, now);

@@ -160,9 +160,20 @@ static enum taken refuse(struct alb_stream_in *in, enum alb_outcome outcome, alb
     return REFUSED;
 }
 
+// Whoever comes second, the post of a receive or this, sees the other.
+static void want_receive(struct alb_qp *qp)
+{
+    if (atomic_exchange_explicit(&qp->wants_receive, true, memory_order_seq_cst))
+        return;
+    if (alb_recv_queue_count(&qp->rq) > 0)
+        alb_engine_bell_ring(qp);
+}
+
 static enum taken wait_for_receive(struct alb_stream_in *in)
 {
     struct alb_qp *qp = in->csa->qp;
+    if (!in->is_response)
+        want_receive(qp);
     if (!in->waits_rnr)
         alb_qp_count(qp, ALB_STAT_send_rnr_err, 1);
     in->waits_rnr = true;
@@ -175,6 +186,7 @@ static enum taken outcome_to_taken(struct alb_stream_in *in, enum alb_outcome ou
 {
     if (outcome == ALB_OUTCOME_OK) {
         if (in->waits_rnr) {
+            atomic_store_explicit(&in->csa->qp->wants_receive, false, memory_order_relaxed);
             in->waits_rnr = false;
             in->syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
         }

@@ -354,7 +354,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
         alb_assoc_release(live, landed + lost);
     if (out->una == out->next)
         give_back(out);
-    if (landed || was_silent || out->lost_count > 0)
+    if (out->una != una || landed || was_silent || out->lost_count > 0)
         alb_stream_out_wake(out);
     alb_stream_out_watch(out, now);
     return true;

@@ -178,6 +178,7 @@ int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sg
         return error;
     // Whoever comes second, this post or the move to ERR, sees the other and has the receive flushed.
     atomic_thread_fence(memory_order_seq_cst);
-    *bell = atomic_load_explicit(&qp->state, memory_order_relaxed) == ALB_QPS_ERR;
+    *bell = atomic_load_explicit(&qp->state, memory_order_relaxed) == ALB_QPS_ERR ||
+            atomic_load_explicit(&qp->wants_receive, memory_order_relaxed);
     return 0;
 }

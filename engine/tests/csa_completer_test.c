@@ -175,6 +175,50 @@ static void rnr__waits_then_asks_and_fails_after_its_retries(void **state)
     end(c);
 }
 
+// The peer need not wait for its timer when the receive is there.
+static void rnr__ends_with_the_receive(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, set_rnr);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    csa_pair_ask(c, ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair);
+    assert_true(c->csa[0]->is_waiting_rnr);
+    for (uint64_t i = 1; i <= 2; i++) {
+        assert_int_equal(pair_receive(c->pair, c->qps[1], 10 + i, 0, 64), 0);
+        pair_settle(c->pair); // no time passes
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+        csa_pair_expect(c, 1, 10 + i, ALB_WC_SUCCESS);
+    }
+    assert_false(c->csa[0]->is_waiting_rnr);
+    pair_pass(c->pair, 100 * MS);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 3, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 3, ALB_WC_SUCCESS);
+    end(c);
+}
+
+// A bell costs a system call where a thread sleeps: one for who waits, and none else.
+static void rnr__receives_ring_no_bell_while_nothing_waits(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, set_rnr);
+    struct alb_sge sge = pair_sge(c->pair, 1, 0, 64);
+    bool bell;
+    csa_pair_greet(c);
+    assert_int_equal(alb_qp_recv_post(c->qps[1], 1, &sge, 1, &bell), 0);
+    assert_false(bell);
+    csa_pair_ask(c, ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 8);
+    csa_pair_ask(c, ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_recv_post(c->qps[1], 2, &sge, 1, &bell), 0);
+    assert_true(bell);
+    alb_engine_bell_ring(c->qps[1]);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_recv_post(c->qps[1], 3, &sge, 1, &bell), 0);
+    assert_false(bell);
+    end(c);
+}
+
 static void rnr__progress_gives_the_retries_back(void **state)
 {
     struct csa_pair *c = csa_pair_new(NULL, set_rnr);
@@ -399,6 +443,8 @@ int main(void)
         GREETED_TEST(report__completion_queue_overruns),
         GREETED_TEST(answer__completion_queue_overruns),
         cmocka_unit_test(rnr__waits_then_asks_and_fails_after_its_retries),
+        cmocka_unit_test(rnr__ends_with_the_receive),
+        cmocka_unit_test(rnr__receives_ring_no_bell_while_nothing_waits),
         cmocka_unit_test(rnr__progress_gives_the_retries_back),
         GREETED_TEST(answer__completes_when_it_is_whole_and_the_request_executed),
         GREETED_TEST(answer__of_an_atomic),

@@ -111,7 +111,9 @@ static void expect__pool_empty__nothing_is_expected(void **state)
     struct alb_buddy *pool = &pair->hosts[1].engine->csa->pool;
     void *blocks[64];
     size_t sizes[64];
-    uint32_t count = 0;
+    uint32_t count = 1;
+    blocks[0] = alb_buddy_get(pool, ALB_BUDDY_BLOCK_BYTES_MIN); // the rest is taken in blocks of every size
+    sizes[0] = ALB_BUDDY_BLOCK_BYTES_MIN;
     for (size_t bytes = pair->hosts[1].engine->config.csa_pool_bytes; bytes >= ALB_BUDDY_BLOCK_BYTES_MIN; bytes /= 2)
         while (count < ALB_COUNT(blocks) && (blocks[count] = alb_buddy_get(pool, bytes)))
             sizes[count++] = bytes;

@@ -236,9 +236,22 @@ static void memory__runs_out_anywhere(void **state)
     assert_int_equal(host->bytes_held, held);
 }
 
+// What it needs in flight is taken when there is something to send, and not when it might be.
+static void connect__wakes_no_association(void **state)
+{
+    struct csa_pair *c = *state;
+    for (int side = 0; side < 2; side++) {
+        assert_int_equal(alb_qp_current_state(c->qps[side]), ALB_QPS_RTS);
+        assert_null(csa_pair_live(c, side));
+        assert_int_equal(alb_buddy_used(&c->engines[side]->csa->pool), 0);
+        assert_true(alb_engine_deadline(c->engines[side]) == ALB_TIME_NEVER);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CSA_PAIR_TEST(connect__wakes_no_association),
         GREETED_TEST(modify__connects_to_the_engine_of_the_slot),
         GREETED_TEST(modify__the_table_of_associations_is_full),
         GREETED_TEST(modify__the_address_stays_while_something_is_under_way),

@@ -42,6 +42,18 @@ static void run__csa_keeps_every_promise(void **state)
     keeps_every_promise("csa");
 }
 
+// They did break one, each for a reason of its own.
+static void run__csa_seeds_that_found_something(void **state)
+{
+    static const uint64_t seeds[] = {24186,   28472,   31117,   100669,  200658,  322178,  1001793,
+                                     1002753, 1016907, 1020425, 1029467, 1043840, 1088532};
+    const struct alb_search_options options = {.transport = "csa"};
+    struct alb_search_result result;
+    for (uint32_t i = 0; i < ALB_COUNT(seeds); i++)
+        if (!alb_search_run(seeds[i], &options, &result))
+            fail_msg("seed %" PRIu64 ": %s", seeds[i], result.failure);
+}
+
 static void same_seed_same_trace(const char *transport)
 {
     const struct alb_search_options options = {.transport = transport};
@@ -70,6 +82,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run__keeps_every_promise),
         cmocka_unit_test(run__csa_keeps_every_promise),
+        cmocka_unit_test(run__csa_seeds_that_found_something),
         cmocka_unit_test(run__same_seed_same_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
