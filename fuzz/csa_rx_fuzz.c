@@ -65,6 +65,22 @@ static uint32_t check_in(const struct alb_stream_in *in)
     return in->early_bytes;
 }
 
+// What is counted of a message of partial completion is what its bits say.
+static void check_partials(const struct alb_csa_partials *partials)
+{
+    uint32_t due = 0;
+    for (uint32_t side = 0; side < ALB_PARTIAL_SIDES; side++) {
+        for (uint32_t i = 0; i < partials->capacity; i++) {
+            const struct alb_csa_partial *partial = &partials->places[side][i];
+            due += partial->is_due;
+            if (partial->number)
+                alb_assert(partial->held_count == alb_bitmap_count(partial->held, 0, partial->packets) &&
+                           (!partial->is_complete || partial->held_count == partial->packets));
+        }
+    }
+    alb_assert(due == partials->due_count);
+}
+
 static void check_uc(const struct alb_qp *qp)
 {
     if (qp->delivery != &alb_csa_uc_ops)
@@ -72,6 +88,7 @@ static void check_uc(const struct alb_qp *qp)
     const struct alb_csa_uc_message *in = &alb_csa_uc_of(qp)->in;
     alb_assert(in->is_open == (in->held != NULL));
     alb_assert(in->placed <= (uint32_t)alb_psn_diff(in->past, in->first));
+    check_partials(alb_csa_uc_of(qp)->partials);
 }
 
 static void check(const struct world *w)
@@ -128,6 +145,11 @@ static uint32_t forge_segment(struct world *w, int side, const struct alb_qp *qp
         .qkey = 0x11111111,
         .src_qpn = world_draw(w),
     };
+    if (qp->type == ALB_QPT_UC && type == ALB_CSA_REQUEST && how & 64) {
+        segment.op = ALB_CSA_PARTIAL_WRITE + (how >> 7);
+        segment.message = 1 + world_draw_below(w, 6);
+        segment.psn = near(w, qp->attr.rq_psn);
+    }
     if (csa) {
         const struct alb_stream_in *in = type == ALB_CSA_RESPONSE ? &csa->in_responses : &csa->in_requests;
         segment.psn = near(w, in->cumulative);
@@ -169,6 +191,22 @@ static uint32_t forge_report(struct world *w, const struct alb_qp *qp, uint8_t *
     return alb_csa_encode_report(&report, at);
 }
 
+static uint32_t forge_holds(struct world *w, const struct alb_qp *qp, uint8_t *at)
+{
+    uint8_t how = world_draw(w);
+    struct alb_csa_holds holds = {
+        .is_question = how & 1,
+        .is_complete = (how & 6) == 6,
+        .dest_qpn = alb_qp_number(qp),
+        .message = world_draw_below(w, 7),
+        .first = how & 8 ? 64 * world_draw(w) : world_draw(w),
+        .word_count = how & 16 ? world_draw_below(w, ALB_CSA_BITMAP_WORDS + 1) : 1,
+    };
+    for (uint32_t i = 0; i < holds.word_count; i++)
+        holds.held[i] = (uint64_t)world_draw(w) << world_draw_below(w, 64);
+    return alb_csa_encode_holds(&holds, at);
+}
+
 static uint32_t forge_paths(struct world *w, const struct alb_csa *csa, uint8_t *at)
 {
     uint8_t how = world_draw(w);
@@ -207,7 +245,7 @@ static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
     uint32_t padding;
     switch (type) {
     case ALB_CSA_REPORT:
-        return forge_report(w, qp, at);
+        return qp->type == ALB_QPT_UC ? forge_holds(w, qp, at) : forge_report(w, qp, at);
     case ALB_CSA_PATHS:
         return forge_paths(w, csa, at);
     case ALB_CSA_PROBE:

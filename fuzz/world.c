@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fuzz/world.h"
 
+#include "engine/partial.h"
+
 #include <stdlib.h>
 
 enum {
@@ -71,6 +73,8 @@ static void make_side(struct world *w, int side)
             .cap = {.send_wr_max = 8, .recv_wr_max = 8, .send_sge_max = 2, .recv_sge_max = 2, .inline_max_bytes = 32},
         };
         s->qps[i] = pair_qp_with(w->pair, side, &init);
+        if (init.type == ALB_QPT_UC)
+            alb_qp_partial_enable(s->qps[i], 4); // refused where the transport is another
     }
     error = alb_qp_attach(s->qps[WORLD_UD], &group);
     alb_assert(error == 0);
