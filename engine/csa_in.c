@@ -406,7 +406,12 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     in->has_dropped = false;
     if (!make_room(in, (uint32_t)distance + 1))
         return ALB_DROP_NO_RESOURCES;
-    return take_new(in, segment, now);
+    bool fills_hole = alb_psn_is_before(segment->psn, alb_psn_add(in->highest, -1));
+    enum alb_drop drop = take_new(in, segment, now);
+    // Whoever asked with the last segment has been told of this hole, and waits.
+    if (fills_hole && !alb_stream_in_misses(in) && alb_qp_current_state(qp) != ALB_QPS_ERR)
+        alb_stream_in_owe_report(in);
+    return drop;
 }
 
 void alb_stream_in_retry(struct alb_stream_in *in, alb_time now)
