@@ -38,7 +38,7 @@ int alb_cluster_config_default(struct alb_cluster_config *config, const char *tr
     engine->csa_window_segments = 2048;
     engine->txn_staging_bytes = 0;       // no transactions
     engine->rtt_target_ns = 28000;       // twice an idle fat-tree's, with 1 us a hop
-    engine->window_start_bytes = 150000; // what 100 Gb/s carry in 12 us
+    engine->window_start_bytes = 300000; // what 100 Gb/s carry in 24 us: there and back, and until a report
     engine->unreliable_bytes_per_s = 12500000000;
     return 0;
 }
@@ -260,7 +260,8 @@ enum alb_cluster_end alb_cluster_run(struct alb_cluster *cluster, alb_sim_time u
         return queue->is_stopped ? ALB_CLUSTER_STOPPED : ALB_CLUSTER_EVENTS;
     if (alb_sim_queue_count(queue) == 0)
         return ALB_CLUSTER_IDLE;
-    alb_sim_queue_advance(queue, until);
+    if (until > queue->now)
+        alb_sim_queue_advance(queue, until);
     return ALB_CLUSTER_UNTIL;
 }
 

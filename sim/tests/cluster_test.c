@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Clusters as a whole: flows across topologies, and that what the switches promise holds end to end.
-#include "sim/cluster.h"
+// Clusters as a whole: flows across topologies, real bytes, what is counted, and that a seed reproduces.
+#include "cluster_bench.h"
 
 #include "base/tests/test.h"
 
@@ -11,105 +11,246 @@ enum {
     MB = 1024 * KB,
 };
 
-struct bench {
-    struct alb_topology topology;
-    struct alb_topology_spec spec;
-    struct alb_cluster_config config;
-    struct alb_cluster *cluster;
-    uint32_t done, received, failed;
-    alb_sim_time last_at;
-};
-
-static void on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now)
-{
-    struct bench *bench = context;
-    bench->failed += completion->status != ALB_WC_SUCCESS;
-    bench->done += !completion->is_received;
-    bench->received += completion->is_received;
-    bench->last_at = now;
-}
-
-static void prepare(struct bench *bench, const char *transport)
-{
-    memset(bench, 0, sizeof(*bench));
-    alb_topology_spec_default(&bench->spec);
-    assert_int_equal(alb_cluster_config_default(&bench->config, transport), 0);
-    bench->config.seed = 1;
-    bench->config.on_complete = on_complete;
-    bench->config.context = bench;
-}
-
-static void create(struct bench *bench)
-{
-    char error[ALB_TOPOLOGY_ERROR_MAX];
-    assert_true(alb_topology_build(&bench->topology, &bench->spec, error));
-    assert_int_equal(alb_cluster_create(&bench->config, &bench->topology, &bench->cluster), 0);
-}
-
-static void destroy(struct bench *bench)
-{
-    alb_cluster_destroy(bench->cluster);
-    alb_topology_free(&bench->topology);
-}
-
-static struct alb_channel *connect(struct bench *bench, uint32_t from, uint32_t to)
-{
-    struct alb_connection connection;
-    struct alb_channel *channel;
-    alb_connection_default(&connection, from, to);
-    assert_int_equal(alb_cluster_connect(bench->cluster, &connection, &channel), 0);
-    return channel;
-}
-
-static void write_flow(struct bench *bench, uint32_t from, uint32_t to, uint64_t bytes)
-{
-    struct alb_message message = {.op = ALB_MESSAGE_WRITE, .bytes = bytes};
-    assert_int_equal(alb_cluster_post(bench->cluster, connect(bench, from, to), 0, &message), 0);
-}
-
-static void write__single_flow_takes_about_its_ideal_time(void **state)
+static void write__one_flow_takes_about_its_ideal_time(void **state)
 {
     struct bench b;
-    prepare(&b, "csa");
+    bench_prepare(&b, "csa");
     b.spec.shape = ALB_TOPOLOGY_FAT_TREE;
-    create(&b);
-    write_flow(&b, 0, 15, 2 * MB);
-    assert_int_equal(alb_cluster_run(b.cluster, ALB_SIM_S(1), UINT64_MAX), ALB_CLUSTER_UNTIL);
-    printf("done at %llu ns\n", (unsigned long long)b.last_at / 1000);
-    assert_int_equal(b.done, 1);
-    destroy(&b);
+    bench_create(&b);
+    alb_sim_time ideal = alb_cluster_ideal_time(b.cluster, 0, 15, 2 * MB, 4096, 180);
+    assert_in_range(ideal, ALB_SIM_US(180), ALB_SIM_US(186)); // 175 us on the wire, 6 us and five packets on the way
+    bench_write(&b, 0, 15, 2 * MB);
+    bench_run(&b, 1);
+    assert_in_range(b.last_at, ideal, ideal + ideal / 4);
+    bench_destroy(&b);
 }
 
-static void permutation(struct bench *b, uint32_t hosts)
-{
-    for (uint32_t i = 0; i < hosts; i++)
-        write_flow(b, i, (i + hosts / 2) % hosts, 2 * MB);
-}
-
-static void write__permutation(void **state)
+static void ideal_time__adds_up(void **state)
 {
     struct bench b;
-    prepare(&b, "csa");
+    bench_prepare(&b, "csa");
+    b.config.host_latency = ALB_SIM_NS(100);
+    b.config.switches.latency = ALB_SIM_NS(50);
+    bench_create(&b);
+    alb_sim_time way = 2 * (ALB_SIM_US(1) + ALB_SIM_NS(100)) + ALB_SIM_NS(50);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 1, 900, 1000, 100), way + 2 * 80000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 1, 2500, 1000, 100), way + 2 * 88000 + 88000 + 48000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 1, 1, 2500, 1000, 100), 0);
+    bench_destroy(&b);
+}
+
+static void write__permutation_without_loss(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
     b.spec.shape = ALB_TOPOLOGY_FAT_TREE;
     b.spec.k = 8;
-    create(&b);
-    permutation(&b, 128);
-    alb_cluster_run(b.cluster, ALB_SIM_S(1), UINT64_MAX);
-    struct alb_cluster_totals totals;
-    alb_cluster_totals(b.cluster, &totals);
-    printf("done %u at %llu ns; hops %llu events %llu dropped %llu marked %llu engine %llu bytes %llu\n", b.done,
-           (unsigned long long)b.last_at / 1000, (unsigned long long)totals.packet_hops,
-           (unsigned long long)totals.events, (unsigned long long)totals.dropped, (unsigned long long)totals.marked,
-           (unsigned long long)totals.engine_bytes, (unsigned long long)totals.bytes);
-    assert_int_equal(b.done, 128);
-    destroy(&b);
+    bench_create(&b);
+    bench_permutation(&b, 2 * MB);
+    bench_run(&b, 128);
+    struct alb_cluster_totals totals = bench_totals(&b);
+    assert_true(b.last_at < ALB_SIM_US(500)); // 185 if nobody met anybody
+    assert_int_equal(totals.dropped, 0);
+    assert_true(totals.packet_hops > 6 * 128 * 500);
+    assert_true(totals.bytes < 128 * 512 * KB);
+    bench_destroy(&b);
+}
+
+static void write__rc_with_pfc(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "rc");
+    b.spec.shape = ALB_TOPOLOGY_FAT_TREE;
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_PFC;
+    b.config.switches.buffer_bytes = 4000000;
+    b.config.switches.alpha_16ths = 4;
+    b.config.switches.port_bytes_max = 0;
+    bench_create(&b);
+    bench_permutation(&b, 1 * MB);
+    bench_run(&b, 16);
+    assert_int_equal(b.failed, 0);
+    assert_int_equal(bench_totals(&b).dropped, 0);
+    bench_destroy(&b);
+}
+
+static void rnic__few_contexts_slow_many_connections(void **state)
+{
+    alb_sim_time took[2];
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        struct bench b;
+        bench_prepare(&b, "rc");
+        b.config.rnic = (struct alb_rnic_config){turn ? 4 : 64, ALB_SIM_US(1)};
+        bench_create(&b);
+        for (uint32_t i = 0; i < 45; i++)
+            bench_write(&b, 0, 1 + i % 15, 64 * KB);
+        bench_run(&b, 45);
+        took[turn] = b.last_at;
+        bench_destroy(&b);
+    }
+    assert_true(took[1] > took[0] + took[0] / 2);
+}
+
+// ---- messages -------------------------------------------------------------------------------------------------------
+
+static void post__all_operations_with_real_bytes(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.config.has_real_bytes = true;
+    bench_create(&b);
+    struct alb_channel *channel = bench_connect(&b, 3, 4);
+    uint8_t *from = alb_cluster_memory(b.cluster, 3), *to = alb_cluster_memory(b.cluster, 4);
+    for (uint32_t i = 0; i < 100 * KB; i++)
+        from[i] = (uint8_t)(i * 7 + i / 251);
+    memset(to + 500 * KB, 9, 1000);
+    struct alb_message messages[] = {
+        {.op = ALB_MESSAGE_WRITE, .bytes = 100 * KB, .remote_offset = 200 * KB},
+        {.op = ALB_MESSAGE_WRITE_IMM, .bytes = 10, .remote_offset = 400 * KB, .imm = 77},
+        {.op = ALB_MESSAGE_SEND, .bytes = 3000, .imm = 78},
+        {.op = ALB_MESSAGE_READ, .bytes = 1000, .local_offset = 300 * KB, .remote_offset = 500 * KB},
+    };
+    for (uint32_t i = 0; i < ALB_COUNT(messages); i++)
+        assert_int_equal(alb_cluster_post(b.cluster, channel, 0, &messages[i]), 0);
+    assert_int_equal(alb_channel_posted(channel, 0), 4);
+    bench_run(&b, 4);
+    assert_int_equal(b.failed, 0);
+    assert_int_equal(b.received, 2);
+    assert_int_equal(b.received_bytes, 3010);
+    assert_memory_equal(to + 200 * KB, from, 100 * KB);
+    assert_memory_equal(to + 400 * KB, from, 10);
+    assert_memory_equal(from + 300 * KB, to + 500 * KB, 1000);
+    uint64_t receives = b.config.memory_bytes - (uint64_t)b.config.receives * b.config.receive_bytes;
+    assert_memory_equal(to + receives + b.config.receive_bytes, from, 3000); // the second receive
+    bench_destroy(&b);
+}
+
+static void post__limits(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.config.send_depth = 2;
+    b.config.has_real_bytes = true;
+    bench_create(&b);
+    struct alb_channel *channel = bench_connect(&b, 0, 1);
+    struct alb_message message = {.op = ALB_MESSAGE_WRITE, .bytes = b.config.memory_bytes + 1};
+    assert_int_not_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    message.bytes = 64;
+    message.remote_offset = b.config.memory_bytes - 63;
+    assert_int_not_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    message.remote_offset = 0;
+    assert_int_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    assert_int_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    assert_int_not_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    bench_run(&b, 2);
+    bench_destroy(&b);
+}
+
+static void connect__errors(void **state)
+{
+    struct bench b;
+    struct alb_connection connection;
+    struct alb_channel *channel;
+    bench_prepare(&b, "csa");
+    bench_create(&b);
+    alb_connection_default(&connection, 0, 0);
+    assert_int_not_equal(alb_cluster_connect(b.cluster, &connection, &channel), 0);
+    connection.host[1] = 16;
+    assert_int_not_equal(alb_cluster_connect(b.cluster, &connection, &channel), 0);
+    bench_destroy(&b);
+}
+
+static void disconnect__in_the_middle(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    bench_create(&b);
+    struct alb_channel *channel = bench_connect(&b, 0, 1);
+    struct alb_message message = {.op = ALB_MESSAGE_WRITE, .bytes = 4 * MB};
+    assert_int_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    alb_cluster_run(b.cluster, ALB_SIM_US(100), UINT64_MAX);
+    alb_cluster_disconnect(b.cluster, channel);
+    alb_cluster_run(b.cluster, ALB_SIM_MS(10), UINT64_MAX);
+    assert_int_equal(b.done, 0);
+    bench_write(&b, 0, 1, 64 * KB);
+    bench_run(&b, 1);
+    assert_int_equal(b.failed, 0);
+    bench_destroy(&b);
+}
+
+static void uc__completes_when_sent(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    bench_create(&b);
+    struct alb_connection connection;
+    struct alb_channel *channel;
+    alb_connection_default(&connection, 0, 1);
+    connection.type = ALB_QPT_UC;
+    assert_int_equal(alb_cluster_connect(b.cluster, &connection, &channel), 0);
+    struct alb_message message = {.op = ALB_MESSAGE_WRITE_IMM, .bytes = 64 * KB, .imm = 5};
+    assert_int_equal(alb_cluster_post(b.cluster, channel, 0, &message), 0);
+    bench_run(&b, 1);
+    alb_cluster_run(b.cluster, ALB_SIM_MS(10), UINT64_MAX);
+    assert_int_equal(b.received, 1);
+    bench_destroy(&b);
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+static void run__ends_as_asked(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    bench_create(&b);
+    assert_int_equal(alb_cluster_run(b.cluster, ALB_SIM_NEVER, UINT64_MAX), ALB_CLUSTER_IDLE);
+    bench_write(&b, 0, 1, 1 * MB);
+    assert_int_equal(alb_cluster_run(b.cluster, ALB_SIM_US(5), UINT64_MAX), ALB_CLUSTER_UNTIL);
+    assert_int_equal(alb_cluster_now(b.cluster), ALB_SIM_US(5));
+    uint64_t events = bench_totals(&b).events;
+    assert_int_equal(alb_cluster_run(b.cluster, ALB_SIM_NEVER, 10), ALB_CLUSTER_EVENTS);
+    assert_int_equal(bench_totals(&b).events, events + 10);
+    bench_run(&b, 1);
+    bench_destroy(&b);
+}
+
+static uint64_t hash_of_seed(uint64_t seed)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.config.seed = seed;
+    b.spec.shape = ALB_TOPOLOGY_FAT_TREE;
+    bench_create(&b);
+    struct alb_cluster_fault fault = {.cable = 3, .ways = {true, true}, .kind = ALB_FAULT_LOSS, .value = 10000000};
+    assert_int_equal(alb_cluster_fault(b.cluster, &fault), 0);
+    bench_permutation(&b, 256 * KB);
+    bench_run(&b, 16);
+    uint64_t hash = alb_cluster_trace_hash(b.cluster);
+    bench_destroy(&b);
+    return hash;
+}
+
+static void trace_hash__follows_from_the_seed(void **state)
+{
+    uint64_t first = hash_of_seed(5);
+    assert_true(first == hash_of_seed(5));
+    assert_true(first != hash_of_seed(6));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(write__single_flow_takes_about_its_ideal_time),
-        cmocka_unit_test(write__permutation),
+        cmocka_unit_test(write__one_flow_takes_about_its_ideal_time),
+        cmocka_unit_test(ideal_time__adds_up),
+        cmocka_unit_test(write__permutation_without_loss),
+        cmocka_unit_test(write__rc_with_pfc),
+        cmocka_unit_test(rnic__few_contexts_slow_many_connections),
+        cmocka_unit_test(post__all_operations_with_real_bytes),
+        cmocka_unit_test(post__limits),
+        cmocka_unit_test(connect__errors),
+        cmocka_unit_test(disconnect__in_the_middle),
+        cmocka_unit_test(uc__completes_when_sent),
+        cmocka_unit_test(run__ends_as_asked),
+        cmocka_unit_test(trace_hash__follows_from_the_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What switches promise: who goes where, who gets how much of the buffer, and that flow control loses nothing.
+#include "cluster_bench.h"
+
+#include "base/tests/test.h"
+
+#include <string.h>
+
+enum {
+    KB = 1024,
+    SWITCH = 16, // node of the star's center
+};
+
+// Senders that heed nothing: each has so much in flight.
+static void prepare_deaf(struct bench *b, uint32_t window_bytes)
+{
+    bench_prepare(b, "csa");
+    b->config.engine.congestion = "fixed";
+    b->config.engine.path = "single";
+    b->config.engine.window_start_bytes = b->config.engine.window_max_bytes = window_bytes;
+    b->config.switches.port_bytes_max = 0;
+}
+
+static struct alb_cluster_switch_stats stats_of(const struct bench *b, uint32_t node)
+{
+    struct alb_cluster_switch_stats stats;
+    alb_cluster_switch_stats(b->cluster, node, &stats);
+    return stats;
+}
+
+// ---- which way ------------------------------------------------------------------------------------------------------
+
+// Packets that left each of a leaf's four uplinks.
+static void count_uplinks(const struct bench *b, uint64_t packets[4])
+{
+    uint32_t cables[4];
+    assert_int_equal(alb_topology_select(&b->topology, "l0-s*", cables, 4), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct alb_cluster_link_stats stats;
+        alb_cluster_link_stats(b->cluster, 2 * cables[i], &stats);
+        packets[i] = stats.packets;
+    }
+}
+
+static void flows_over_uplinks(struct bench *b, enum alb_spread spread, uint32_t flows, uint64_t packets[4])
+{
+    prepare_deaf(b, 64 * KB);
+    b->spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b->spec.hosts = 16;
+    b->config.switches.spread = spread;
+    bench_create(b);
+    for (uint32_t i = 0; i < flows; i++)
+        bench_write(b, i % 16, 16 + i, 128 * KB);
+    bench_run(b, flows);
+    count_uplinks(b, packets);
+    bench_destroy(b);
+}
+
+static void ecmp__a_flow_stays_on_its_way(void **state)
+{
+    struct bench b;
+    uint64_t packets[4];
+    flows_over_uplinks(&b, ALB_SPREAD_ECMP, 1, packets);
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        used += packets[i] > 0;
+    assert_int_equal(used, 1);
+}
+
+static void ecmp__flows_spread(void **state)
+{
+    struct bench b;
+    uint64_t packets[4];
+    flows_over_uplinks(&b, ALB_SPREAD_ECMP, 48, packets);
+    uint64_t sum = packets[0] + packets[1] + packets[2] + packets[3];
+    for (uint32_t i = 0; i < 4; i++)
+        assert_in_range(packets[i], sum / 12, sum / 2);
+}
+
+static void spray__a_flow_goes_all_ways_evenly(void **state)
+{
+    struct bench b;
+    uint64_t packets[4];
+    flows_over_uplinks(&b, ALB_SPREAD_SPRAY, 1, packets);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_in_range(packets[i], packets[0] - 1, packets[0] + 1);
+    assert_true(packets[0] > 5);
+}
+
+// ---- the buffer -----------------------------------------------------------------------------------------------------
+
+static void buffer__dynamic_threshold_leaves_room_for_others(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 256 * KB);
+    b.config.switches.buffer_bytes = 600000;
+    b.config.switches.alpha_16ths = 16; // one busy port may have half
+    bench_create(&b);
+    bench_incast(&b, 15, 512 * KB);
+    bench_run(&b, 15);
+    struct alb_cluster_link_stats link;
+    alb_cluster_link_stats(b.cluster, 1, &link); // down to host 0
+    assert_true(link.dropped > 0);
+    assert_in_range(link.queued_bytes_peak, 280000, 310000);
+    bench_destroy(&b);
+}
+
+static void buffer__two_busy_ports_share(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 256 * KB);
+    b.config.switches.buffer_bytes = 600000;
+    b.config.switches.alpha_16ths = 16; // two busy ports may have a third each
+    bench_create(&b);
+    for (uint32_t i = 2; i < 16; i++)
+        bench_write(&b, i, i % 2, 512 * KB);
+    bench_run(&b, 14);
+    for (uint32_t host = 0; host < 2; host++) {
+        struct alb_cluster_link_stats link;
+        alb_cluster_link_stats(b.cluster, 2 * host + 1, &link);
+        assert_in_range(link.queued_bytes_peak, 180000, 310000);
+    }
+    assert_true(stats_of(&b, SWITCH).buffered_bytes_peak <= 410000);
+    assert_int_equal(stats_of(&b, SWITCH).buffered_bytes, 0);
+    bench_destroy(&b);
+}
+
+static void marks__between_min_and_max_by_chance(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 64 * KB);
+    b.config.switches.mark_min_bytes = 10000;
+    b.config.switches.mark_max_bytes = 400000;
+    b.config.switches.mark_per_million = 500000;
+    bench_create(&b);
+    bench_incast(&b, 4, 512 * KB);
+    bench_run(&b, 4);
+    struct alb_cluster_link_stats link;
+    alb_cluster_link_stats(b.cluster, 1, &link);
+    assert_in_range(link.marked, link.packets / 20, link.packets / 3); // about 200 KB wait
+    bench_destroy(&b);
+}
+
+static void trim__payload_goes_and_headers_arrive(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 128 * KB);
+    b.config.switches.port_bytes_max = 50000;
+    b.config.switches.trims = true;
+    bench_create(&b);
+    bench_incast(&b, 15, 256 * KB);
+    bench_run(&b, 15);
+    struct alb_cluster_totals totals = bench_totals(&b);
+    assert_true(totals.trimmed > 0);
+    assert_int_equal(totals.dropped, 0);
+    assert_int_equal(alb_cluster_host_stats(b.cluster, 0)->dropped[ALB_DROP_TRUNCATED], totals.trimmed);
+    bench_destroy(&b);
+}
+
+// ---- nothing is lost ------------------------------------------------------------------------------------------------
+
+static void deaf_incast(struct bench *b, enum alb_flow_control flow_control, uint64_t buffer_bytes)
+{
+    prepare_deaf(b, 512 * KB);
+    b->config.switches.flow_control = flow_control;
+    b->config.switches.buffer_bytes = buffer_bytes;
+    b->config.switches.alpha_16ths = 2;
+    bench_create(b);
+    bench_incast(b, 15, 1024 * KB);
+    bench_run(b, 15);
+}
+
+static void without_flow_control__an_incast_is_dropped(void **state)
+{
+    struct bench b;
+    deaf_incast(&b, ALB_FLOW_CONTROL_NONE, 1500000);
+    assert_true(bench_totals(&b).dropped > 0);
+    bench_destroy(&b);
+}
+
+static void pfc__drops_nothing(void **state)
+{
+    struct bench b;
+    deaf_incast(&b, ALB_FLOW_CONTROL_PFC, 1500000);
+    struct alb_cluster_switch_stats stats = stats_of(&b, SWITCH);
+    struct alb_cluster_link_stats link;
+    assert_int_equal(bench_totals(&b).dropped, 0);
+    assert_true(stats.pauses_sent > 0 && stats.headroom_bytes_peak > 0);
+    assert_int_equal(stats.buffered_bytes, 0);
+    alb_cluster_link_stats(b.cluster, 2 * 5, &link); // up from host 5
+    assert_true(link.pauses > 0 && link.paused > ALB_SIM_US(10));
+    bench_destroy(&b);
+}
+
+// Fifteen senders at one leaf, and the receiver at another: the spine's pauses reach the leaf, the leaf's the hosts.
+static void pfc__pauses_propagate(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 512 * KB);
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.leaves = 2;
+    b.spec.spines = 1;
+    b.spec.core_bits_per_s = 400000000000;
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_PFC;
+    b.config.switches.buffer_bytes = 3000000;
+    b.config.switches.alpha_16ths = 2;
+    bench_create(&b);
+    for (uint32_t i = 16; i < 31; i++)
+        bench_write(&b, i, 0, 1024 * KB);
+    bench_run(&b, 15);
+    assert_int_equal(bench_totals(&b).dropped, 0);
+    assert_true(stats_of(&b, 32).pauses_sent > 0); // the receiver's leaf
+    assert_true(stats_of(&b, 34).pauses_sent > 0); // the spine
+    assert_true(stats_of(&b, 33).pauses_sent > 0); // the senders' leaf
+    bench_destroy(&b);
+}
+
+static void pfc__too_little_headroom_drops(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 512 * KB);
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_PFC;
+    b.config.switches.buffer_bytes = 1500000;
+    b.config.switches.alpha_16ths = 2;
+    b.config.switches.pfc_headroom_bytes = 5000;
+    bench_create(&b);
+    bench_incast(&b, 15, 1024 * KB);
+    bench_run(&b, 15);
+    assert_true(bench_totals(&b).dropped > 0);
+    bench_destroy(&b);
+}
+
+static void credits__never_overflow(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 512 * KB);
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_CREDITS;
+    b.config.switches.credit_bytes = 30000;
+    bench_create(&b);
+    bench_incast(&b, 15, 1024 * KB);
+    bench_run(&b, 15);
+    assert_int_equal(bench_totals(&b).dropped, 0);
+    assert_in_range(stats_of(&b, SWITCH).buffered_bytes_peak, 15 * 20000, 15 * 30000);
+    bench_destroy(&b);
+}
+
+static void credits__lost_packets_give_theirs_back(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 128 * KB);
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_CREDITS;
+    b.config.switches.credit_bytes = 60000;
+    bench_create(&b);
+    struct alb_cluster_fault fault = {.cable = 1, .ways = {true, true}, .kind = ALB_FAULT_LOSS, .value = 10000000};
+    assert_int_equal(alb_cluster_fault(b.cluster, &fault), 0);
+    bench_write(&b, 1, 0, 8192 * KB);
+    bench_run(&b, 1);
+    assert_true(bench_totals(&b).lost > 10);
+    bench_destroy(&b);
+}
+
+static void create__contradictions_are_refused(void **state)
+{
+    struct bench b;
+    char error[ALB_TOPOLOGY_ERROR_MAX];
+    bench_prepare(&b, "csa");
+    assert_true(alb_topology_build(&b.topology, &b.spec, error));
+    b.config.switches.flow_control = ALB_FLOW_CONTROL_PFC;
+    b.config.switches.buffer_bytes = 100000; // less than 16 headrooms
+    assert_int_not_equal(alb_cluster_create(&b.config, &b.topology, &b.cluster), 0);
+    b.config.switches.buffer_bytes = 0;
+    b.config.switches.trims = true;
+    assert_int_not_equal(alb_cluster_create(&b.config, &b.topology, &b.cluster), 0);
+    alb_topology_free(&b.topology);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ecmp__a_flow_stays_on_its_way),
+        cmocka_unit_test(ecmp__flows_spread),
+        cmocka_unit_test(spray__a_flow_goes_all_ways_evenly),
+        cmocka_unit_test(buffer__dynamic_threshold_leaves_room_for_others),
+        cmocka_unit_test(buffer__two_busy_ports_share),
+        cmocka_unit_test(marks__between_min_and_max_by_chance),
+        cmocka_unit_test(trim__payload_goes_and_headers_arrive),
+        cmocka_unit_test(without_flow_control__an_incast_is_dropped),
+        cmocka_unit_test(pfc__drops_nothing),
+        cmocka_unit_test(pfc__pauses_propagate),
+        cmocka_unit_test(pfc__too_little_headroom_drops),
+        cmocka_unit_test(credits__never_overflow),
+        cmocka_unit_test(credits__lost_packets_give_theirs_back),
+        cmocka_unit_test(create__contradictions_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
