@@ -242,6 +242,64 @@ static void set_delay__a_shorter_way_overtakes(void **state)
     bench_fini(&b);
 }
 
+static void set_paused__holds_what_waits(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 10000000000});
+    send(&b, 0, 1000); // 800 ns each
+    send(&b, 1, 1000);
+    alb_sim_link_set_paused(&b.link, ALB_SIM_PAUSED_BY_PEER, true, 0);
+    alb_sim_link_set_paused(&b.link, ALB_SIM_PAUSED_BY_FAULT, true, 0);
+    run_until(&b, ALB_SIM_US(2));
+    assert_int_equal(b.count, 1); // it was on the wire
+    alb_sim_link_set_paused(&b.link, ALB_SIM_PAUSED_BY_PEER, false, b.queue.now);
+    run_until(&b, ALB_SIM_US(3));
+    assert_int_equal(b.count, 1);
+    alb_sim_link_set_paused(&b.link, ALB_SIM_PAUSED_BY_FAULT, false, b.queue.now);
+    drain(&b);
+    assert_int_equal(b.arrivals[1].at, ALB_SIM_NS(3800));
+    assert_int_equal(b.link.stats.held_up, ALB_SIM_NS(2200));
+    assert_int_equal(b.link.stats.pauses, 2);
+    bench_fini(&b);
+}
+
+static void credit__nothing_leaves_beyond_it(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 10000000000});
+    alb_sim_link_limit_credit(&b.link, 2500);
+    for (uint32_t i = 0; i < 4; i++)
+        send(&b, i, 1000);
+    drain(&b);
+    assert_int_equal(b.count, 2);
+    alb_sim_link_add_credit(&b.link, 499, b.queue.now);
+    assert_int_equal(b.link.waiting_bytes, 2000);
+    alb_sim_link_add_credit(&b.link, 1, b.queue.now);
+    drain(&b);
+    assert_int_equal(b.count, 3);
+    bench_fini(&b); // one still waits
+}
+
+static void marks__by_chance_between_two_lengths(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 1000000000,
+                                                 .mark_above_bytes = 1000,
+                                                 .mark_always_bytes = 2000000,
+                                                 .mark_per_million = 500000,
+                                                 .faults_seed = 3});
+    for (uint32_t i = 0; i < 3000; i++)
+        send(&b, i, 1000);
+    drain(&b);
+    uint32_t marked[3] = {0};
+    for (uint32_t i = 0; i < 3000; i++)
+        marked[i / 1000] += b.arrivals[i].traffic_class == ALB_ECN_CE;
+    assert_in_range(marked[0], 80, 180);  // from 0 to 25 %
+    assert_in_range(marked[1], 310, 440); // from 25 to 50 %
+    assert_int_equal(marked[2], 1000);
+    bench_fini(&b);
+}
+
 static void set_payload_max__loses_what_is_longer(void **state)
 {
     struct bench b;
@@ -291,6 +349,9 @@ int main(void)
         cmocka_unit_test(set_rate__stretches_what_is_queued),
         cmocka_unit_test(set_rate__without_limit_empties_the_queue),
         cmocka_unit_test(set_delay__a_shorter_way_overtakes),
+        cmocka_unit_test(set_paused__holds_what_waits),
+        cmocka_unit_test(credit__nothing_leaves_beyond_it),
+        cmocka_unit_test(marks__by_chance_between_two_lengths),
         cmocka_unit_test(set_payload_max__loses_what_is_longer),
         cmocka_unit_test(set_dead__loses_until_it_is_mended),
     };
