@@ -21,5 +21,14 @@ struct alb_search_options {
     const char *capture;   // likewise what the first host sends and receives, as pcap
 };
 
-// False if a promise was broken.
+struct alb_search_txn_result {
+    char failure[320];
+    uint64_t trace_hash;
+    uint64_t transactions, committed, aborted, corrupt, doubts, unknown; // as reported
+    uint64_t questions, plain, reads, restarts, breaks, packets, lost;
+    alb_time virtual_ns;
+};
+
+// False if a promise was broken. Of the second one those that reflection makes (sim/model_txn.h); it speaks CSA.
+bool alb_search_txn_run(uint64_t seed, const struct alb_search_options *options, struct alb_search_txn_result *result);
 bool alb_search_run(uint64_t seed, const struct alb_search_options *options, struct alb_search_result *result);

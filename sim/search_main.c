@@ -10,8 +10,10 @@
 
 static void usage(FILE *to)
 {
-    fputs("usage: alb_search [--transport NAME] [--seeds A..B | --seed N] [--twice] [--trace FILE] [--pcap FILE]\n"
+    fputs("usage: alb_search [--transport NAME | --transactions] [--seeds A..B | --seed N] [--twice]\n"
+          "                  [--trace FILE] [--pcap FILE]\n"
           "  --transport NAME  what the engines speak, rc or csa (rc)\n"
+          "  --transactions    what reflection promises, over csa\n"
           "  --seeds A..B      the seeds to try (0..999)\n"
           "  --seed N          one seed, with its figures\n"
           "  --twice           run every seed twice and compare the traces\n"
@@ -61,12 +63,62 @@ static bool run(uint64_t seed, bool twice, const struct alb_search_options *opti
     return ok;
 }
 
+static void print_txn(uint64_t seed, const struct alb_search_txn_result *result)
+{
+    printf("seed %" PRIu64 ": %" PRIu64 " transactions, %" PRIu64 " operations reported as committed, %" PRIu64
+           " as aborted, %" PRIu64 " corrupt, %" PRIu64 " in doubt, %" PRIu64 " not known, %" PRIu64
+           " questions, %" PRIu64 " plain WRITEs, %" PRIu64 " READs, %" PRIu64 " restarts, %" PRIu64 " breaks, %" PRIu64
+           " packets (%" PRIu64 " lost), %" PRIu64 " us, trace %016" PRIx64 "\n",
+           seed, result->transactions, result->committed, result->aborted, result->corrupt, result->doubts,
+           result->unknown, result->questions, result->plain, result->reads, result->restarts, result->breaks,
+           result->packets, result->lost, result->virtual_ns / 1000, result->trace_hash);
+}
+
+static bool run_txn(uint64_t seed, bool twice, const struct alb_search_options *options,
+                    struct alb_search_txn_result *result)
+{
+    const struct alb_search_options quiet = {0};
+    struct alb_search_txn_result again;
+    bool ok = alb_search_txn_run(seed, options, result);
+    if (ok && twice && (!alb_search_txn_run(seed, &quiet, &again) || again.trace_hash != result->trace_hash)) {
+        printf("seed %" PRIu64 ": the second run differs from the first\n", seed);
+        return false;
+    }
+    if (!ok)
+        printf("seed %" PRIu64 ": %s\n", seed, result->failure);
+    return ok;
+}
+
+static int search_transactions(uint64_t first, uint64_t last, bool twice, const struct alb_search_options *options)
+{
+    struct alb_search_txn_result result, sum = {0};
+    for (uint64_t seed = first;; seed++) {
+        bool ok = run_txn(seed, twice, options, &result);
+        if (!ok || first == last)
+            print_txn(seed, &result);
+        if (!ok)
+            return 1;
+        sum.transactions += result.transactions;
+        sum.committed += result.committed;
+        sum.aborted += result.aborted;
+        sum.doubts += result.doubts;
+        sum.restarts += result.restarts;
+        if (seed == last)
+            break;
+    }
+    printf("%" PRIu64 " seeds, %" PRIu64 " transactions, %" PRIu64 " operations committed, %" PRIu64
+           " aborted, %" PRIu64 " in doubt, %" PRIu64 " restarts: every promise kept\n",
+           last - first + 1, sum.transactions, sum.committed, sum.aborted, sum.doubts, sum.restarts);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option choices[] = {
         {"transport", required_argument, NULL, 'x'},
         {"seeds", required_argument, NULL, 's'},
         {"seed", required_argument, NULL, 's'},
+        {"transactions", no_argument, NULL, 'T'},
         {"twice", no_argument, NULL, '2'},
         {"trace", required_argument, NULL, 't'},
         {"pcap", required_argument, NULL, 'p'},
@@ -75,7 +127,7 @@ int main(int argc, char **argv)
     };
     uint64_t first = 0, last = 999;
     struct alb_search_options options = {.transport = "rc"};
-    bool twice = false;
+    bool twice = false, transactions = false;
     for (int option; (option = getopt_long(argc, argv, "h", choices, NULL)) != -1;) {
         switch (option) {
         case 's':
@@ -90,6 +142,9 @@ int main(int argc, char **argv)
                 return 2;
             }
             options.transport = optarg;
+            break;
+        case 'T':
+            transactions = true;
             break;
         case '2':
             twice = true;
@@ -108,6 +163,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (transactions)
+        return search_transactions(first, last, twice, &options);
     struct alb_search_result result, sum = {0};
     for (uint64_t seed = first;; seed++) {
         bool ok = run(seed, twice, &options, &result);

@@ -235,18 +235,21 @@ static bool draws_relaxed(uint64_t seed)
     return alb_prng_below(&prng, 2) == 1;
 }
 
-void alb_search_open(struct alb_search *search, uint64_t seed)
+void alb_search_draw(struct alb_search *search, uint64_t seed, struct alb_sim_pair_config *config)
 {
-    struct alb_sim_pair_config config;
     alb_prng_init(&search->prng, seed);
     draw_limits(search);
     draw_faults(search);
     lay_out(search);
-    alb_sim_pair_config_default(&config, alb_search_percent(search, 40));
-    config.seed = seed;
-    draw_links(search, &config);
-    draw_engines(search, &config);
-    must(alb_sim_pair_init(&search->pair, &config));
+    alb_sim_pair_config_default(config, alb_search_percent(search, 40));
+    config->seed = seed;
+    draw_links(search, config);
+    draw_engines(search, config);
+}
+
+void alb_search_build(struct alb_search *search, uint64_t seed, const struct alb_sim_pair_config *config)
+{
+    must(alb_sim_pair_init(&search->pair, config));
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         search->sides[side].host = &search->pair.host[side];
         search->sides[side].arena = new_arena(search);
@@ -255,6 +258,13 @@ void alb_search_open(struct alb_search *search, uint64_t seed)
     search->model.is_relaxed = search->is_csa && draws_relaxed(seed);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         create_objects(search, side);
+}
+
+void alb_search_open(struct alb_search *search, uint64_t seed)
+{
+    struct alb_sim_pair_config config;
+    alb_search_draw(search, seed, &config);
+    alb_search_build(search, seed, &config);
 }
 
 static void destroy_objects(struct alb_search *search, uint32_t side)

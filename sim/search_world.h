@@ -101,6 +101,9 @@ static inline bool alb_search_percent(struct alb_search *search, uint32_t percen
 }
 
 // search_world.c
+// In two steps, for a search that changes what was drawn; or in one.
+void alb_search_draw(struct alb_search *search, uint64_t seed, struct alb_sim_pair_config *config);
+void alb_search_build(struct alb_search *search, uint64_t seed, const struct alb_sim_pair_config *config);
 void alb_search_open(struct alb_search *search, uint64_t seed);
 void alb_search_close(struct alb_search *search);
 // A side's program ends without a word and begins anew, with all objects that it had, none of them connected.

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/model_txn.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- words ----------------------------------------------------------------------------------------------------------
+
+uint64_t alb_model_txn_word(uint32_t number, uint32_t at)
+{
+    return (uint64_t)number << 32 | at;
+}
+
+static uint32_t number_of(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static bool writes(const struct alb_model_txn_op *op, uint32_t at)
+{
+    for (uint32_t i = 0; i < op->span_count; i++)
+        if (at - op->spans[i].at < op->spans[i].count)
+            return true;
+    return false;
+}
+
+void alb_model_txn_fail(struct alb_model_txn *model, const char *format, ...)
+{
+    va_list args;
+    if (model->failure[0])
+        return;
+    va_start(args, format);
+    vsnprintf(model->failure, sizeof(model->failure), format, args);
+    va_end(args);
+}
+
+// ---- life -----------------------------------------------------------------------------------------------------------
+
+static void fill(struct alb_model_txn *model, uint32_t side)
+{
+    struct alb_model_txn_memory *memory = &model->memory[side];
+    for (uint32_t at = 0; at < model->word_count; at++)
+        memory->words[at] = memory->seen[at] = alb_model_txn_word(0, at);
+}
+
+void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_MODEL_TXN_SIDES], uint32_t word_count,
+                        bool (*is_held)(void *context, uint32_t side, uint32_t at), void *context)
+{
+    *model = (struct alb_model_txn){.word_count = word_count, .is_held = is_held, .context = context, .count = 1};
+    model->capacity = 256;
+    model->ops = calloc(model->capacity, sizeof(*model->ops));
+    alb_assert(model->ops);
+    for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
+        model->memory[side].words = words[side];
+        model->memory[side].seen = calloc(word_count, sizeof(uint64_t));
+        alb_assert(model->memory[side].seen);
+        fill(model, side);
+    }
+}
+
+void alb_model_txn_fini(struct alb_model_txn *model)
+{
+    for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
+        free(model->memory[side].seen);
+        free(model->memory[side].changes);
+    }
+    free(model->ops);
+}
+
+void alb_model_txn_begin_life(struct alb_model_txn *model, uint32_t side)
+{
+    struct alb_model_txn_memory *memory = &model->memory[side];
+    memory->life++;
+    memory->version++;
+    memory->change_count = 0;
+    memory->is_spoilt = false;
+    fill(model, side);
+}
+
+uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    if (model->count == model->capacity) {
+        model->capacity *= 2;
+        model->ops = realloc(model->ops, model->capacity * sizeof(*model->ops));
+        alb_assert(model->ops);
+    }
+    struct alb_model_txn_op *posted = &model->ops[model->count];
+    *posted = *op;
+    posted->life = model->memory[op->target].life;
+    posted->seen_before = model->memory[op->target].seen[op->spans[0].at];
+    return model->count++;
+}
+
+// ---- what becomes visible -------------------------------------------------------------------------------------------
+
+// The operations that became visible in this moment.
+struct fresh {
+    uint32_t numbers[ALB_MODEL_TXN_FRESH_MAX];
+    uint32_t count;
+};
+
+static bool is_fresh(const struct fresh *fresh, uint32_t number)
+{
+    for (uint32_t i = 0; i < fresh->count; i++)
+        if (fresh->numbers[i] == number)
+            return true;
+    return false;
+}
+
+// It stands there, and nobody can see it: placed at once and not decided, or spoilt.
+static bool is_concealed(const struct alb_model_txn *model, uint32_t side, uint32_t at)
+{
+    if (model->has_corruption)
+        return model->is_held(model->context, side, at);
+    uint32_t number = number_of(model->memory[side].words[at]);
+    return number < model->count && model->ops[number].is_in_place && !model->ops[number].is_visible &&
+           model->is_held(model->context, side, at);
+}
+
+static void note(struct alb_model_txn_memory *memory, uint32_t at, uint64_t after)
+{
+    if (memory->change_count == memory->change_capacity) {
+        memory->change_capacity = memory->change_capacity ? 2 * memory->change_capacity : 256;
+        memory->changes = realloc(memory->changes, memory->change_capacity * sizeof(*memory->changes));
+        alb_assert(memory->changes);
+    }
+    memory->changes[memory->change_count++] =
+        (struct alb_model_txn_change){.version = memory->version, .at = at, .before = memory->seen[at], .after = after};
+}
+
+static bool may_be(struct alb_model_txn *model, uint32_t side, uint32_t at)
+{
+    const struct alb_model_txn_memory *memory = &model->memory[side];
+    uint64_t word = memory->words[at];
+    uint32_t number = number_of(word);
+    if (number == 0 || number >= model->count || (uint32_t)word != at) {
+        alb_model_txn_fail(model, "side %u, word %u: %016llx, which nobody has written there", side, at,
+                           (unsigned long long)word);
+        return false;
+    }
+    const struct alb_model_txn_op *op = &model->ops[number];
+    const char *why = op->target != side               ? "is another side's"
+                      : op->life != memory->life       ? "was for a former life"
+                      : !writes(op, at)                ? "does not write there"
+                      : op->is_visible                 ? "has been there already"
+                      : !op->may_commit                ? "is not decided"
+                      : op->fate != ALB_MODEL_TXN_OPEN ? "was reported as aborted"
+                                                       : NULL;
+    if (why)
+        alb_model_txn_fail(model, "side %u, word %u: operation %u can be read, which %s", side, at, number, why);
+    return !why;
+}
+
+static void check_whole(struct alb_model_txn *model, uint32_t side, const struct fresh *fresh, uint32_t number)
+{
+    const struct alb_model_txn_op *op = &model->ops[number];
+    const struct alb_model_txn_memory *memory = &model->memory[side];
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
+            if (memory->words[at] != alb_model_txn_word(number, at) && !is_concealed(model, side, at) &&
+                !is_fresh(fresh, number_of(memory->words[at])))
+                alb_model_txn_fail(model, "side %u: operation %u can be read, but not its word %u", side, number, at);
+    for (uint32_t i = 0; i < op->compare_count; i++)
+        if (memory->seen[op->compares[i].at] != op->compares[i].expected)
+            alb_model_txn_fail(model, "side %u: operation %u can be read, though word %u was not what it asked for",
+                               side, number, op->compares[i].at);
+}
+
+// Of what can be seen in part all is there: where readers are still held out it is because of somebody else, who may
+// stand over it already.
+static void note_whole(struct alb_model_txn *model, uint32_t side, uint32_t number)
+{
+    struct alb_model_txn_memory *memory = &model->memory[side];
+    const struct alb_model_txn_op *op = &model->ops[number];
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
+            if (memory->words[at] == alb_model_txn_word(number, at) || is_concealed(model, side, at))
+                note(memory, at, alb_model_txn_word(number, at));
+}
+
+static void become_visible(struct alb_model_txn *model, uint32_t side, const struct fresh *fresh)
+{
+    struct alb_model_txn_memory *memory = &model->memory[side];
+    uint32_t first = memory->change_count;
+    memory->version++;
+    for (uint32_t i = 0; i < fresh->count; i++) {
+        check_whole(model, side, fresh, fresh->numbers[i]);
+        note_whole(model, side, fresh->numbers[i]);
+    }
+    for (uint32_t i = 0; i < fresh->count; i++)
+        model->ops[fresh->numbers[i]].is_visible = true;
+    for (uint32_t i = first; i < memory->change_count; i++)
+        memory->seen[memory->changes[i].at] = memory->changes[i].after;
+}
+
+void alb_model_txn_observe(struct alb_model_txn *model, uint32_t side)
+{
+    const struct alb_model_txn_memory *memory = &model->memory[side];
+    struct fresh fresh = {.count = 0};
+    if (memory->is_spoilt || model->failure[0] || memcmp(memory->words, memory->seen, model->word_count * 8) == 0)
+        return;
+    for (uint32_t at = 0; at < model->word_count; at++) {
+        uint32_t number = number_of(memory->words[at]);
+        if (memory->words[at] == memory->seen[at] || is_concealed(model, side, at))
+            continue;
+        if (!may_be(model, side, at))
+            return;
+        if (is_fresh(&fresh, number))
+            continue;
+        alb_assert(fresh.count < ALB_MODEL_TXN_FRESH_MAX);
+        fresh.numbers[fresh.count++] = number;
+    }
+    if (fresh.count > 0)
+        become_visible(model, side, &fresh);
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+// True if it is all there, and nobody can see it because others hold readers of each word out, or stand over it.
+static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t number)
+{
+    const struct alb_model_txn_memory *memory = &model->memory[op->target];
+    if (op->life != memory->life || !op->may_commit)
+        return false;
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
+            if (!is_concealed(model, op->target, at))
+                return false;
+    return true;
+}
+
+static void look_behind_others(struct alb_model_txn *model, uint32_t number)
+{
+    const struct alb_model_txn_op *op = &model->ops[number];
+    if (!op->is_visible && stands_behind_others(model, op, number))
+        become_visible(model, op->target, &(struct fresh){.numbers = {number}, .count = 1});
+}
+
+void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
+{
+    struct alb_model_txn_op *op = &model->ops[number];
+    look_behind_others(model, number);
+    const struct alb_model_txn_memory *memory = &model->memory[op->target];
+    bool is_unknown = memory->is_spoilt && memory->life == op->life; // nobody looks there any more
+    uint32_t at = op->spans[0].at;
+    if (op->is_plain && memory->life == op->life &&
+        (memory->seen[at] != op->seen_before || memory->words[at] != op->seen_before))
+        is_unknown = true; // something has come over it
+    if (!op->is_visible && !is_unknown)
+        alb_model_txn_fail(model, "operation %u was reported as committed, and was never visible", number);
+    if (op->fate == ALB_MODEL_TXN_ABORTED)
+        alb_model_txn_fail(model, "operation %u was reported as aborted, then as committed", number);
+    op->fate = ALB_MODEL_TXN_COMMITTED;
+}
+
+void alb_model_txn_aborted(struct alb_model_txn *model, uint32_t number)
+{
+    struct alb_model_txn_op *op = &model->ops[number];
+    if (op->is_visible || op->fate == ALB_MODEL_TXN_COMMITTED)
+        alb_model_txn_fail(model, "operation %u was reported as aborted, and had been visible", number);
+    op->fate = ALB_MODEL_TXN_ABORTED;
+}
+
+void alb_model_txn_notified(struct alb_model_txn *model, uint32_t side, uint32_t number)
+{
+    if (number == 0 || number >= model->count || model->ops[number].target != side) {
+        alb_model_txn_fail(model, "side %u was notified of %u, which is nothing of its", side, number);
+        return;
+    }
+    struct alb_model_txn_op *op = &model->ops[number];
+    look_behind_others(model, number);
+    if (!op->is_visible && !model->memory[side].is_spoilt)
+        alb_model_txn_fail(model, "side %u was notified of operation %u, which was never visible", side, number);
+    if (op->notifications++ > 0)
+        alb_model_txn_fail(model, "side %u was notified of operation %u twice", side, number);
+}
+
+void alb_model_txn_spoilt(struct alb_model_txn *model, uint32_t number)
+{
+    struct alb_model_txn_op *op = &model->ops[number];
+    if (op->fate != ALB_MODEL_TXN_OPEN)
+        alb_model_txn_fail(model, "operation %u was reported before, and then as corrupt", number);
+}
+
+// ---- READs ----------------------------------------------------------------------------------------------------------
+
+// A word that came and went between two looks.
+static bool is_fleeting(const struct alb_model_txn *model, uint64_t word, uint32_t at)
+{
+    uint32_t number = number_of(word);
+    return number < model->count && model->ops[number].is_plain && !model->ops[number].is_visible &&
+           model->ops[number].spans[0].at == at && (uint32_t)word == at;
+}
+
+static bool was_read(const struct alb_model_txn_span *span, const uint64_t *words, uint32_t number)
+{
+    for (uint32_t i = 0; i < span->count; i++)
+        if (words[i] == alb_model_txn_word(number, span->at + i))
+            return true;
+    return false;
+}
+
+// What was read is memory after some of the operations of one moment (changes from first to past), in some order, each
+// whole.
+static bool is_between(const struct alb_model_txn *model, const struct alb_model_txn_memory *memory,
+                       const uint64_t *before, uint32_t first, uint32_t past, const struct alb_model_txn_span *span,
+                       const uint64_t *words)
+{
+    for (uint32_t k = 0; k < span->count; k++) {
+        uint32_t at = span->at + k;
+        bool is_new = false, must_be_new = false;
+        for (uint32_t i = first; i < past; i++) {
+            uint32_t number = number_of(memory->changes[i].after);
+            if (!writes(&model->ops[number], at))
+                continue;
+            is_new |= words[k] == alb_model_txn_word(number, at);
+            must_be_new |= was_read(span, words, number);
+        }
+        if (!is_new && (must_be_new || words[k] != before[at]))
+            return false;
+    }
+    return true;
+}
+
+void alb_model_txn_read(struct alb_model_txn *model, uint32_t side, uint32_t version, struct alb_model_txn_span span,
+                        const uint64_t *words)
+{
+    const struct alb_model_txn_memory *memory = &model->memory[side];
+    uint64_t *state = malloc(model->word_count * sizeof(*state));
+    alb_assert(state);
+    memcpy(state, memory->seen, model->word_count * sizeof(*state));
+    for (uint32_t i = 0; i < span.count; i++)
+        if (is_fleeting(model, words[i], span.at + i)) {
+            free(state); // it is of one moment, and nobody knows of which
+            return;
+        }
+    uint32_t first = memory->change_count;
+    for (; first > 0 && memory->changes[first - 1].version > version; first--)
+        state[memory->changes[first - 1].at] = memory->changes[first - 1].before;
+    bool is_good = memory->is_spoilt || memcmp(&state[span.at], words, span.count * sizeof(*words)) == 0;
+    while (!is_good && first < memory->change_count) {
+        uint32_t past = first;
+        while (past < memory->change_count && memory->changes[past].version == memory->changes[first].version)
+            past++;
+        is_good = is_between(model, memory, state, first, past, &span, words);
+        for (; first < past; first++)
+            state[memory->changes[first].at] = memory->changes[first].after;
+    }
+    if (!is_good)
+        alb_model_txn_fail(model, "side %u: a READ of %u words from %u saw what never stood there at once", side,
+                           span.count, span.at);
+    free(state);
+}

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Random transactions and what stands in their way, told to the model and posted, and what is reported of them.
+#include "sim/search_txn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- room -----------------------------------------------------------------------------------------------------------
+
+static uint64_t *take_scratch(struct alb_search_txn_side *side, uint32_t words)
+{
+    if (side->scratch_used + words > SEARCH_TXN_SCRATCH_WORDS)
+        return NULL;
+    side->scratch_used += words;
+    return &side->scratch[side->scratch_used - words];
+}
+
+static struct alb_search_txn_work *new_work(struct alb_search_txn *search, enum alb_search_txn_kind kind, uint32_t side,
+                                            uint32_t index)
+{
+    if (search->work_count == search->work_capacity) {
+        search->work_capacity = search->work_capacity ? 2 * search->work_capacity : 256;
+        search->works = realloc(search->works, search->work_capacity * sizeof(*search->works));
+        alb_assert(search->works);
+    }
+    struct alb_search_txn_work *work = &search->works[search->work_count++];
+    *work = (struct alb_search_txn_work){
+        .kind = kind,
+        .side = side,
+        .index = index,
+        .life = search->model.memory[1 - side].life,
+        .is_open = true,
+    };
+    return work;
+}
+
+static struct alb_qp *qp_of(const struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    return search->base.sides[side].qps[index].qp;
+}
+
+static bool can_post(const struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    enum alb_qp_state state = alb_qp_current_state(qp_of(search, side, index));
+    return state == ALB_QPS_RTS || state == ALB_QPS_SQD;
+}
+
+static void hand_over(struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    alb_qp_send_commit(qp_of(search, side, index));
+    alb_engine_bell_ring(qp_of(search, side, index));
+    alb_sim_host_poke(search->base.sides[side].host);
+}
+
+// ---- transactions ---------------------------------------------------------------------------------------------------
+
+static bool overlaps(const struct alb_model_txn_op *op, struct alb_model_txn_span span)
+{
+    for (uint32_t i = 0; i < op->span_count; i++)
+        if (span.at < op->spans[i].at + op->spans[i].count && op->spans[i].at < span.at + span.count)
+            return true;
+    return false;
+}
+
+static void draw_spans(struct alb_search *base, struct alb_model_txn_op *op)
+{
+    uint32_t wanted = 1 + alb_search_below(base, ALB_MODEL_TXN_SPANS_MAX);
+    uint32_t longest = alb_search_percent(base, 20) ? SEARCH_TXN_WORDS / 2 : 12;
+    for (uint32_t tries = 0; op->span_count < wanted && tries < 2 * wanted; tries++) {
+        struct alb_model_txn_span span = {.count = 1 + alb_search_below(base, longest)};
+        span.at = alb_search_below(base, SEARCH_TXN_WORDS - span.count + 1);
+        if (!overlaps(op, span))
+            op->spans[op->span_count++] = span;
+    }
+}
+
+// Words as they are now, or were: an optimistic program's.
+static void draw_compares(struct alb_search_txn *search, struct alb_model_txn_op *op)
+{
+    struct alb_search *base = &search->base;
+    for (uint32_t n = alb_search_below(base, 4); n > 2; n--) {
+        uint32_t at = alb_search_below(base, SEARCH_TXN_WORDS);
+        uint64_t seen = search->model.memory[op->target].seen[at];
+        if (op->is_in_place && overlaps(op, (struct alb_model_txn_span){at, 1}))
+            continue;
+        op->compares[op->compare_count++] =
+            (struct alb_model_txn_compare){at, alb_search_percent(base, 90) ? seen : alb_model_txn_word(0, at)};
+    }
+}
+
+// The bytes of one span, of one or two pieces.
+static bool fill_write(struct alb_search_txn *search, uint32_t side, uint32_t number, struct alb_model_txn_span span,
+                       struct alb_txn_write *write, struct alb_sge sge[2])
+{
+    struct alb_search_txn_side *own = &search->sides[side], *peer = &search->sides[1 - side];
+    uint64_t *words = take_scratch(own, span.count);
+    if (!words)
+        return false;
+    for (uint32_t i = 0; i < span.count; i++)
+        words[i] = alb_model_txn_word(number, span.at + i);
+    uint32_t cut = search->base.sge_max > 1 ? alb_search_below(&search->base, span.count) : 0;
+    sge[0] = (struct alb_sge){(uintptr_t)words, cut * 8, alb_region_key(own->scratch_mr)};
+    sge[1] = (struct alb_sge){(uintptr_t)(words + cut), (span.count - cut) * 8, alb_region_key(own->scratch_mr)};
+    *write = (struct alb_txn_write){
+        .remote_addr = peer->iova + span.at * 8,
+        .rkey = alb_region_key(peer->mr),
+        .sge = cut ? sge : sge + 1,
+        .sge_count = cut ? 2 : 1,
+    };
+    return true;
+}
+
+static int stage(struct alb_search_txn *search, struct alb_search_txn_work *work, const struct alb_model_txn_op *op,
+                 struct alb_txn_wr *wr)
+{
+    struct alb_sge sge[ALB_MODEL_TXN_SPANS_MAX][2];
+    struct alb_txn_write writes[ALB_MODEL_TXN_SPANS_MAX];
+    struct alb_txn_compare compares[ALB_MODEL_TXN_COMPARES_MAX];
+    const struct alb_search_txn_side *peer = &search->sides[1 - work->side];
+    for (uint32_t i = 0; i < op->span_count; i++)
+        if (!fill_write(search, work->side, work->op, op->spans[i], &writes[i], sge[i]))
+            return ENOMEM;
+    for (uint32_t i = 0; i < op->compare_count; i++)
+        compares[i] = (struct alb_txn_compare){
+            .remote_addr = peer->iova + op->compares[i].at * 8,
+            .rkey = alb_region_key(peer->mr),
+            .expected = op->compares[i].expected,
+            .mask = UINT64_MAX,
+        };
+    wr->writes = writes;
+    wr->write_count = op->span_count;
+    wr->compares = compares;
+    wr->compare_count = op->compare_count;
+    return alb_qp_txn_stage(qp_of(search, work->side, work->index), wr, &work->number);
+}
+
+static void post_transaction(struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    struct alb_search *base = &search->base;
+    struct alb_model_txn_op op = {.target = 1 - side};
+    op.is_in_place = search->has_in_place && alb_search_percent(base, 30);
+    bool holds = alb_search_percent(base, 25);
+    op.may_commit = !holds;
+    draw_spans(base, &op);
+    draw_compares(search, &op);
+    struct alb_search_txn_work *work = new_work(search, SEARCH_TXN_TRANSACTION, side, index);
+    work->holds = holds;
+    work->has_decided = !holds;
+    work->level = alb_search_percent(base, 80) ? ALB_LEVEL_COMMITTED : ALB_LEVEL_REFLECTED;
+    work->op = alb_model_txn_post(&search->model, &op);
+    struct alb_txn_wr wr = {
+        .wr_id = search->work_count - 1,
+        .flags = ALB_SEND_SIGNALED | (alb_search_percent(base, 10) ? ALB_SEND_FENCE : 0),
+        .level = work->level,
+        .in_place = op.is_in_place,
+        .notify = alb_search_percent(base, 20),
+        .hold = holds,
+        .imm_data = work->op,
+        .lease_ns = alb_search_percent(base, 50) ? 0 : 1000u << alb_search_below(base, 14),
+        .deadline_ns = alb_search_percent(base, 80) ? 0 : 1000u << alb_search_below(base, 12),
+        .submitted = alb_sim_host_now(base->sides[side].host),
+    };
+    if (stage(search, work, &op, &wr) != 0) {
+        search->work_count--;
+        search->model.count--;
+        return;
+    }
+    struct alb_txn_status status;
+    alb_assert(alb_qp_txn_query(qp_of(search, side, index), work->number, &status) == 0);
+    work->token = status.token;
+    work->is_followed = true;
+    search->result->transactions++;
+    hand_over(search, side, index);
+}
+
+// ---- plain operations on the same memory ----------------------------------------------------------------------------
+
+bool alb_search_txn_write(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at)
+{
+    struct alb_search_txn_side *own = &search->sides[side], *peer = &search->sides[1 - side];
+    struct alb_model_txn_op op = {
+        .target = 1 - side, .is_plain = true, .may_commit = true, .spans = {{at, 1}}, .span_count = 1};
+    uint64_t *word = take_scratch(own, 1);
+    if (!word || !can_post(search, side, index))
+        return false;
+    struct alb_search_txn_work *work = new_work(search, SEARCH_TXN_WRITE, side, index);
+    work->op = alb_model_txn_post(&search->model, &op);
+    *word = alb_model_txn_word(work->op, at);
+    struct alb_sge sge = {(uintptr_t)word, 8, alb_region_key(own->scratch_mr)};
+    struct alb_send_wr wr = {
+        .wr_id = search->work_count - 1,
+        .opcode = ALB_WR_RDMA_WRITE,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = peer->iova + at * 8,
+        .rkey = alb_region_key(peer->mr),
+        .level = alb_search_percent(&search->base, 40) ? ALB_LEVEL_VISIBLE : ALB_LEVEL_DELIVERED,
+    };
+    if (alb_qp_send_stage(qp_of(search, side, index), &wr) != 0) {
+        search->work_count--;
+        search->model.count--;
+        return false;
+    }
+    search->result->plain++;
+    hand_over(search, side, index);
+    return true;
+}
+
+static void post_read(struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    struct alb_search_txn_side *own = &search->sides[side], *peer = &search->sides[1 - side];
+    struct alb_model_txn_span span = {.count = 1 + alb_search_below(&search->base, 100)};
+    span.at = alb_search_below(&search->base, SEARCH_TXN_WORDS - span.count + 1);
+    uint64_t *words = take_scratch(own, span.count);
+    if (!words)
+        return;
+    struct alb_search_txn_work *work = new_work(search, SEARCH_TXN_READ, side, index);
+    work->span = span;
+    work->read = words;
+    work->version = search->model.memory[1 - side].version;
+    struct alb_sge sge = {(uintptr_t)words, span.count * 8, alb_region_key(own->scratch_mr)};
+    struct alb_send_wr wr = {
+        .wr_id = search->work_count - 1,
+        .opcode = ALB_WR_RDMA_READ,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = peer->iova + span.at * 8,
+        .rkey = alb_region_key(peer->mr),
+    };
+    if (alb_qp_send_stage(qp_of(search, side, index), &wr) != 0) {
+        search->work_count--;
+        return;
+    }
+    search->result->reads++;
+    hand_over(search, side, index);
+}
+
+void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    uint32_t choice = alb_search_below(&search->base, 100);
+    if (!can_post(search, side, index))
+        return;
+    if (choice < 60 || !search->has_plain)
+        post_transaction(search, side, index);
+    else if (choice < 80)
+        alb_search_txn_write(search, side, index, alb_search_below(&search->base, SEARCH_TXN_WORDS));
+    else
+        post_read(search, side, index);
+}
+
+// ---- questions and decisions ----------------------------------------------------------------------------------------
+
+// One at random of those that the side's program may ask about.
+static struct alb_search_txn_work *pick(struct alb_search_txn *search, uint32_t side, bool only_doubts)
+{
+    uint32_t start = search->work_count ? alb_search_below(&search->base, search->work_count) : 0;
+    for (uint32_t i = 0; i < search->work_count; i++) {
+        struct alb_search_txn_work *work = &search->works[(start + i) % search->work_count];
+        if (work->kind == SEARCH_TXN_TRANSACTION && work->side == side && (work->is_in_doubt || !only_doubts))
+            return work;
+    }
+    return NULL;
+}
+
+// Who has decided for COMMIT and has no queue pair to say so may say it again.
+static enum alb_txn_decision draw_decision(struct alb_search_txn *search, const struct alb_search_txn_work *about)
+{
+    uint32_t choice = alb_search_below(&search->base, 10);
+    if (about->is_in_doubt && about->holds && about->has_decided && choice < 4)
+        return ALB_TXN_COMMIT;
+    return choice < 7 ? ALB_TXN_ASK : ALB_TXN_ABORT;
+}
+
+bool alb_search_txn_ask(struct alb_search_txn *search, uint32_t side, uint32_t index, bool only_doubts)
+{
+    struct alb_search_txn_work *about = pick(search, side, only_doubts);
+    if (!about || !can_post(search, side, index))
+        return false;
+    uint32_t of = (uint32_t)(about - search->works);
+    enum alb_txn_decision decision = draw_decision(search, about);
+    struct alb_txn_token token = about->token;
+    struct alb_search_txn_work *work = new_work(search, SEARCH_TXN_QUESTION, side, index);
+    work->about = of;
+    work->op = search->works[of].op;
+    if (alb_qp_txn_reconcile_stage(qp_of(search, side, index), search->work_count - 1, ALB_SEND_SIGNALED, &token,
+                                   decision) != 0) {
+        search->work_count--;
+        return false;
+    }
+    search->result->questions++;
+    hand_over(search, side, index);
+    return true;
+}
+
+void alb_search_txn_decide(struct alb_search_txn *search, bool all)
+{
+    for (uint32_t i = 0; i < search->work_count && !alb_search_txn_has_failed(search); i++) {
+        struct alb_search_txn_work *work = &search->works[i];
+        if (work->kind != SEARCH_TXN_TRANSACTION || !work->is_followed || !work->holds || work->has_decided ||
+            (!all && !alb_search_percent(&search->base, 20)))
+            continue;
+        struct alb_sim_host *host = search->base.sides[work->side].host;
+        struct alb_qp *qp = qp_of(search, work->side, work->index);
+        bool commits = alb_search_percent(&search->base, 75);
+        // Its program writes down what it decides before it says so.
+        bool before = search->model.ops[work->op].may_commit;
+        search->model.ops[work->op].may_commit = commits;
+        if (alb_qp_txn_decide(qp, work->number, commits, alb_sim_host_now(host)) == 0) {
+            work->has_decided = commits;
+            work->holds = commits;
+        } else {
+            search->model.ops[work->op].may_commit = before;
+        }
+        alb_sim_host_poke(host);
+    }
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+static void report_committed(struct alb_search_txn *search, struct alb_search_txn_work *work)
+{
+    if (work->life == search->model.memory[1 - work->side].life)
+        alb_model_txn_observe(&search->model, 1 - work->side);
+    alb_model_txn_committed(&search->model, work->op);
+    work->is_in_doubt = false;
+    search->result->committed++;
+}
+
+static void report_aborted(struct alb_search_txn *search, struct alb_search_txn_work *work)
+{
+    alb_model_txn_aborted(&search->model, work->op);
+    work->is_in_doubt = false;
+    search->result->aborted++;
+}
+
+static void report_corrupt(struct alb_search_txn *search, struct alb_search_txn_work *work)
+{
+    if (!search->has_corruption)
+        alb_model_txn_fail(&search->model, "operation %u is corrupt, and nothing was corrupted", work->op);
+    alb_model_txn_spoilt(&search->model, work->op);
+    if (work->life == search->model.memory[1 - work->side].life)
+        search->model.memory[1 - work->side].is_spoilt = true;
+    work->is_in_doubt = false;
+    search->result->corrupt++;
+}
+
+static void follow(struct alb_search_txn *search, struct alb_search_txn_work *work, bool is_over)
+{
+    struct alb_txn_status status;
+    if (alb_qp_txn_query(qp_of(search, work->side, work->index), work->number, &status) != 0)
+        return;
+    if (is_over || alb_search_percent(&search->base, 50))
+        work->token = status.token;
+    enum alb_model_txn_fate fate = search->model.ops[work->op].fate;
+    switch (status.state) {
+    case ALB_TXN_COMMITTED:
+        if (fate == ALB_MODEL_TXN_OPEN)
+            report_committed(search, work);
+        break;
+    case ALB_TXN_ABORTED:
+        if (fate == ALB_MODEL_TXN_OPEN)
+            report_aborted(search, work);
+        break;
+    case ALB_TXN_REFLECTING: // COMMIT may have been sent
+        if (is_over && work->has_decided)
+            work->is_in_doubt = true;
+        else if (is_over)
+            report_aborted(search, work);
+        break;
+    case ALB_TXN_IN_DOUBT:
+    case ALB_TXN_UNKNOWN:
+        work->is_in_doubt = true;
+        break;
+    case ALB_TXN_CORRUPT:
+        break;
+    case ALB_TXN_IDLE: // flushed before it began
+        if ((!work->is_open || is_over) && fate == ALB_MODEL_TXN_OPEN)
+            report_aborted(search, work);
+        break;
+    default: // never decided, and nobody is left to do so
+        if (is_over)
+            report_aborted(search, work);
+    }
+}
+
+static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_work *work, const struct alb_wc *wc)
+{
+    switch ((enum alb_wc_status)wc->status) {
+    case ALB_WC_SUCCESS:
+        if (work->level == ALB_LEVEL_COMMITTED)
+            report_committed(search, work);
+        return; // REFLECTED says nothing of the end
+    case ALB_WC_REM_ABORT_ERR:
+        report_aborted(search, work);
+        return;
+    case ALB_WC_REM_OP_ERR:
+        report_corrupt(search, work);
+        return;
+    case ALB_WC_RESP_TIMEOUT_ERR:
+        work->is_in_doubt = true;
+        search->result->unknown++;
+        return;
+    default: // the queue pair has ended
+        if (wc->vendor_err == ALB_TXN_LOST) {
+            work->is_in_doubt = true;
+            search->result->doubts++;
+        } else if (wc->vendor_err != ALB_TXN_OK) {
+            report_aborted(search, work);
+        } else { // it waited for its turn to be reported, or to begin
+            follow(search, work, false);
+        }
+    }
+}
+
+static void on_question(struct alb_search_txn *search, struct alb_search_txn_work *work, const struct alb_wc *wc)
+{
+    struct alb_search_txn_work *about = &search->works[work->about];
+    if (wc->status == ALB_WC_SUCCESS)
+        report_committed(search, about);
+    else if (wc->status == ALB_WC_REM_ABORT_ERR)
+        report_aborted(search, about);
+    else if (wc->status == ALB_WC_REM_OP_ERR && !search->model.memory[1 - about->side].is_spoilt)
+        report_corrupt(search, about);
+    else if (wc->status == ALB_WC_RESP_TIMEOUT_ERR)
+        search->result->unknown++;
+}
+
+static void on_read(struct alb_search_txn *search, const struct alb_search_txn_work *work)
+{
+    uint32_t target = 1 - work->side;
+    if (work->life != search->model.memory[target].life)
+        return;
+    alb_model_txn_observe(&search->model, target);
+    alb_model_txn_read(&search->model, target, work->version, work->span, work->read);
+}
+
+static void on_completion(struct alb_search_txn *search, uint32_t side, const struct alb_wc *wc)
+{
+    if (wc->opcode & ALB_WC_RECV) {
+        if (wc->status == ALB_WC_SUCCESS)
+            alb_model_txn_notified(&search->model, side, wc->imm_data);
+        return;
+    }
+    struct alb_search_txn_work *work = wc->wr_id < search->work_count ? &search->works[wc->wr_id] : NULL;
+    if (!work || !work->is_open || work->side != side) {
+        alb_model_txn_fail(&search->model, "side %u: a completion of what is not open (%llu)", side,
+                           (unsigned long long)wc->wr_id);
+        return;
+    }
+    work->is_open = false;
+    if (work->kind == SEARCH_TXN_TRANSACTION)
+        on_transaction(search, work, wc);
+    else if (work->kind == SEARCH_TXN_QUESTION)
+        on_question(search, work, wc);
+    else if (wc->status == ALB_WC_SUCCESS && work->kind == SEARCH_TXN_WRITE)
+        report_committed(search, work);
+    else if (wc->status == ALB_WC_SUCCESS)
+        on_read(search, work);
+}
+
+uint32_t alb_search_txn_poll(struct alb_search_txn *search, uint32_t side)
+{
+    struct alb_cq *cq = search->base.sides[side].cq;
+    uint32_t count = 0;
+    for (const struct alb_wc *wc; (wc = alb_cq_peek(cq)); alb_cq_pop(cq), count++)
+        on_completion(search, side, wc);
+    return count;
+}
+
+// ---- when a queue pair, or a program, ends --------------------------------------------------------------------------
+
+void alb_search_txn_follow(struct alb_search_txn *search, uint32_t side, uint32_t index, bool is_over)
+{
+    for (uint32_t i = 0; i < search->work_count; i++) {
+        struct alb_search_txn_work *work = &search->works[i];
+        if (work->side != side || work->index != index)
+            continue;
+        if (work->kind == SEARCH_TXN_TRANSACTION && work->is_followed)
+            follow(search, work, is_over);
+        if (is_over)
+            work->is_open = work->is_followed = false;
+    }
+}
+
+void alb_search_txn_lose(struct alb_search_txn *search, uint32_t side)
+{
+    for (uint32_t i = 0; i < search->work_count; i++) {
+        struct alb_search_txn_work *work = &search->works[i];
+        if (work->side != side)
+            continue;
+        if (work->kind == SEARCH_TXN_TRANSACTION && (work->is_open || work->is_followed))
+            work->is_in_doubt = true; // whatever it was told, it has not written it down
+        work->is_open = work->is_followed = false;
+    }
+}
+
+// ---- the target's program -------------------------------------------------------------------------------------------
+
+void alb_search_txn_answer(struct alb_search_txn *search, uint32_t side, bool all)
+{
+    struct alb_search_txn_side *own = &search->sides[side];
+    struct alb_sim_host *host = search->base.sides[side].host;
+    struct alb_proposal proposal;
+    while (own->answer_count < SEARCH_TXN_ANSWERS && alb_engine_proposal(host->engine, &proposal))
+        own->answers[own->answer_count++] = proposal.id;
+    for (uint32_t i = own->answer_count; i > 0; i--) {
+        if (!all && alb_search_percent(&search->base, 30))
+            continue; // thinks about it
+        struct alb_txn_id id = own->answers[i - 1];
+        own->answers[i - 1] = own->answers[--own->answer_count];
+        (void)alb_engine_proposal_answer(host->engine, &id, alb_search_percent(&search->base, 85),
+                                         alb_sim_host_now(host)); // ENOENT: it has ended meanwhile
+    }
+    alb_sim_host_poke(host);
+}
+
+void alb_search_txn_receive(struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    bool bell = false;
+    struct alb_qp *qp = qp_of(search, side, index);
+    if (alb_qp_current_state(qp) == ALB_QPS_RESET)
+        return;
+    while (alb_qp_recv_post(qp, 0, NULL, 0, &bell) == 0)
+        ;
+    if (bell)
+        alb_engine_bell_ring(qp);
+    alb_sim_host_poke(search->base.sides[side].host);
+}

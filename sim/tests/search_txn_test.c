@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A bounded search for broken promises of reflection; alb_search --transactions --seeds tries more. A failure names its
+// seed, which does it again.
+#include "sim/search.h"
+
+#include "base/tests/test.h"
+
+#include <inttypes.h>
+
+enum {
+    SEEDS = 2000,
+    SEEDS_TWICE = 20,
+};
+
+static void run__keeps_every_promise(void **state)
+{
+    const struct alb_search_options options = {0};
+    struct alb_search_txn_result result, sum = {0};
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        if (!alb_search_txn_run(seed, &options, &result))
+            fail_msg("seed %" PRIu64 ": %s", seed, result.failure);
+        sum.transactions += result.transactions;
+        sum.committed += result.committed;
+        sum.aborted += result.aborted;
+        sum.corrupt += result.corrupt;
+        sum.doubts += result.doubts;
+        sum.questions += result.questions;
+        sum.plain += result.plain;
+        sum.reads += result.reads;
+        sum.restarts += result.restarts;
+        sum.breaks += result.breaks;
+        sum.lost += result.lost;
+    }
+    // It has tried something of each kind.
+    assert_true(sum.transactions > SEEDS * 20);
+    assert_true(sum.committed > SEEDS * 10);
+    assert_true(sum.aborted > SEEDS);
+    assert_true(sum.corrupt > 0);
+    assert_true(sum.doubts > 0);
+    assert_true(sum.questions > SEEDS / 4);
+    assert_true(sum.plain > SEEDS);
+    assert_true(sum.reads > SEEDS);
+    assert_true(sum.restarts > SEEDS / 20);
+    assert_true(sum.breaks > SEEDS / 4);
+    assert_true(sum.lost > SEEDS);
+}
+
+static void run__same_seed_same_trace(void **state)
+{
+    const struct alb_search_options options = {0};
+    struct alb_search_txn_result first, second;
+    for (uint64_t seed = 0; seed < SEEDS_TWICE; seed++) {
+        assert_true(alb_search_txn_run(seed, &options, &first));
+        assert_true(alb_search_txn_run(seed, &options, &second));
+        assert_true(first.trace_hash == second.trace_hash);
+        assert_true(first.committed == second.committed && first.aborted == second.aborted);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run__keeps_every_promise),
+        cmocka_unit_test(run__same_seed_same_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
