@@ -238,17 +238,33 @@ static void look_behind_others(struct alb_model_txn *model, uint32_t number)
         become_visible(model, op->target, &(struct fresh){.numbers = {number}, .count = 1});
 }
 
+// True if it may have been visible between two looks: of each word another one that is placed at once, or a plain one,
+// has come over it. Those do not need a round trip more.
+static bool may_be_gone(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    const struct alb_model_txn_memory *memory = &model->memory[op->target];
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++) {
+            bool is_covered = op->is_plain && memory->seen[at] != op->seen_before;
+            for (uint32_t other = 1; other < model->count && !is_covered; other++) {
+                const struct alb_model_txn_op *over = &model->ops[other];
+                bool is_there = over->is_visible || memory->words[at] == alb_model_txn_word(other, at);
+                is_covered = over != op && over->is_in_place && over->target == op->target && over->life == op->life &&
+                             is_there && writes(over, at);
+            }
+            if (!is_covered)
+                return false;
+        }
+    return true;
+}
+
 void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
 {
     struct alb_model_txn_op *op = &model->ops[number];
-    look_behind_others(model, number);
     const struct alb_model_txn_memory *memory = &model->memory[op->target];
+    look_behind_others(model, number);
     bool is_unknown = memory->is_spoilt && memory->life == op->life; // nobody looks there any more
-    uint32_t at = op->spans[0].at;
-    if (op->is_plain && memory->life == op->life &&
-        (memory->seen[at] != op->seen_before || memory->words[at] != op->seen_before))
-        is_unknown = true; // something has come over it
-    if (!op->is_visible && !is_unknown)
+    if (!op->is_visible && !is_unknown && !may_be_gone(model, op))
         alb_model_txn_fail(model, "operation %u was reported as committed, and was never visible", number);
     if (op->fate == ALB_MODEL_TXN_ABORTED)
         alb_model_txn_fail(model, "operation %u was reported as aborted, then as committed", number);
@@ -258,7 +274,7 @@ void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
 void alb_model_txn_aborted(struct alb_model_txn *model, uint32_t number)
 {
     struct alb_model_txn_op *op = &model->ops[number];
-    if (op->is_visible || op->fate == ALB_MODEL_TXN_COMMITTED)
+    if (op->is_visible || op->was_read || op->fate == ALB_MODEL_TXN_COMMITTED)
         alb_model_txn_fail(model, "operation %u was reported as aborted, and had been visible", number);
     op->fate = ALB_MODEL_TXN_ABORTED;
 }
@@ -271,7 +287,7 @@ void alb_model_txn_notified(struct alb_model_txn *model, uint32_t side, uint32_t
     }
     struct alb_model_txn_op *op = &model->ops[number];
     look_behind_others(model, number);
-    if (!op->is_visible && !model->memory[side].is_spoilt)
+    if (!op->is_visible && !model->memory[side].is_spoilt && !may_be_gone(model, op))
         alb_model_txn_fail(model, "side %u was notified of operation %u, which was never visible", side, number);
     if (op->notifications++ > 0)
         alb_model_txn_fail(model, "side %u was notified of operation %u twice", side, number);
@@ -286,12 +302,16 @@ void alb_model_txn_spoilt(struct alb_model_txn *model, uint32_t number)
 
 // ---- READs ----------------------------------------------------------------------------------------------------------
 
-// A word that came and went between two looks.
-static bool is_fleeting(const struct alb_model_txn *model, uint64_t word, uint32_t at)
+// A word that came and went between two looks: it is of one moment, and nobody knows of which. It was not aborted.
+static bool is_fleeting(struct alb_model_txn *model, uint32_t side, uint64_t word, uint32_t at)
 {
     uint32_t number = number_of(word);
-    return number < model->count && model->ops[number].is_plain && !model->ops[number].is_visible &&
-           model->ops[number].spans[0].at == at && (uint32_t)word == at;
+    struct alb_model_txn_op *op = number > 0 && number < model->count ? &model->ops[number] : NULL;
+    if (!op || op->is_visible || !op->may_commit || op->target != side || op->life != model->memory[side].life ||
+        op->fate == ALB_MODEL_TXN_ABORTED || !writes(op, at) || (uint32_t)word != at)
+        return false;
+    op->was_read = true;
+    return true;
 }
 
 static bool was_read(const struct alb_model_txn_span *span, const uint64_t *words, uint32_t number)
@@ -332,8 +352,8 @@ void alb_model_txn_read(struct alb_model_txn *model, uint32_t side, uint32_t ver
     alb_assert(state);
     memcpy(state, memory->seen, model->word_count * sizeof(*state));
     for (uint32_t i = 0; i < span.count; i++)
-        if (is_fleeting(model, words[i], span.at + i)) {
-            free(state); // it is of one moment, and nobody knows of which
+        if (is_fleeting(model, side, words[i], span.at + i)) {
+            free(state);
             return;
         }
     uint32_t first = memory->change_count;
