@@ -2,6 +2,7 @@
 // `albedo cp`: one file to a server, or from it. A connection that is lost is made again, and the copy goes on where it
 // was.
 #include "tools/files.h"
+#include "tools/files_part.h"
 #include "tools/files_talk.h"
 
 #include <errno.h>
@@ -89,8 +90,8 @@ static enum files_result get(struct copy *copy, struct files_link *link, int fol
         files_refuse(link, copy->why);
         return FILES_FAILED;
     }
-    enum files_result result = files_receive_file(link, &part, &copy->digest, copy->why);
-    files_part_close(&part);
+    enum files_result result = files_receive_file(link, &part.sink, &copy->digest, copy->why);
+    part.sink.close(&part.sink);
     return result;
 }
 

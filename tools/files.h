@@ -10,6 +10,8 @@ struct files_serve_options {
     const char *address; // NULL: any
     const char *port;
     bool makes_safe;
+    const char *memories[16]; // NAME=BYTES
+    uint32_t memory_count;
 };
 
 int files_serve(const struct files_serve_options *options);

@@ -39,6 +39,7 @@ static void print_serve_usage(FILE *to)
           "  -p, --port PORT        (default: " FILES_PORT ")\n"
           "  -n, --net LIST         addresses or interfaces to use, as for albedo run\n"
           "  -f, --faults SPEC      as for albedo run\n"
+          "  -m, --memory NAME=BYTES  memory of that name, too, up to 16 times; K, M and G may follow\n"
           "  -s, --sync             makes each transaction safe on disk (fdatasync)\n"
           "  -h, --help             show this help\n",
           to);
@@ -58,15 +59,11 @@ static bool parse_bytes(const char *text, uint32_t *bytes)
 }
 
 static const struct option long_options[] = {
-    {"port", required_argument, NULL, 'p'},
-    {"chunk", required_argument, NULL, 'c'},
-    {"retry", required_argument, NULL, 'r'},
-    {"address", required_argument, NULL, 'a'},
-    {"sync", no_argument, NULL, 's'},
-    {"net", required_argument, NULL, 'n'},
-    {"faults", required_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"port", required_argument, NULL, 'p'},   {"chunk", required_argument, NULL, 'c'},
+    {"retry", required_argument, NULL, 'r'},  {"address", required_argument, NULL, 'a'},
+    {"sync", no_argument, NULL, 's'},         {"net", required_argument, NULL, 'n'},
+    {"faults", required_argument, NULL, 'f'}, {"memory", required_argument, NULL, 'm'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
 
 static int misuse(const char *command, const char *what)
@@ -85,7 +82,7 @@ static int run_cp(int argc, char **argv)
             print_cp_usage(stdout);
             return 0;
         }
-        if (option == '?' || option == 'a')
+        if (option == '?' || option == 'a' || option == 'm')
             return misuse("cp", "an option that it has not");
         if (option == 'c' && !parse_bytes(optarg, &options.chunk_bytes))
             return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
@@ -105,7 +102,7 @@ static int run_serve(int argc, char **argv)
 {
     struct files_serve_options options = {.port = FILES_PORT};
     int option;
-    while ((option = getopt_long(argc, argv, "p:a:sn:f:h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "p:a:m:sn:f:h", long_options, NULL)) != -1) {
         if (option == 'h') {
             print_serve_usage(stdout);
             return 0;
@@ -114,6 +111,10 @@ static int run_serve(int argc, char **argv)
             return misuse("serve", "an option that it has not");
         options.port = option == 'p' ? optarg : options.port;
         options.address = option == 'a' ? optarg : options.address;
+        if (option == 'm' && options.memory_count == ALB_COUNT(options.memories))
+            return misuse("serve", "--memory 16 times at most");
+        if (option == 'm')
+            options.memories[options.memory_count++] = optarg;
         options.makes_safe |= option == 's';
     }
     if (argc - optind != 1)

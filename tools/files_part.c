@@ -26,7 +26,7 @@ static const char magic[8] = {'a', 'l', 'b', 'p', 'a', 'r', 't', '1'};
 
 static uint64_t data_bytes(const struct files_part *part)
 {
-    return (part->size + PAGE - 1) / PAGE * PAGE;
+    return (part->sink.size + PAGE - 1) / PAGE * PAGE;
 }
 
 static uint64_t table_at(const struct files_part *part)
@@ -36,7 +36,7 @@ static uint64_t table_at(const struct files_part *part)
 
 static uint64_t whole_bytes(const struct files_part *part)
 {
-    uint64_t bytes = table_at(part) + files_chunks(part->size, part->chunk_bytes) * ENTRY_BYTES;
+    uint64_t bytes = table_at(part) + files_chunks(part->sink.size, part->sink.chunk_bytes) * ENTRY_BYTES;
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
@@ -64,9 +64,30 @@ static bool clear_others(const struct files_part *part, char why[FILES_WHY_MAX])
     return true;
 }
 
+static struct files_part *part_of(struct files_sink *sink)
+{
+    return ALB_CONTAINER_OF(sink, struct files_part, sink);
+}
+
+static void place(const struct files_sink *sink, struct files_place *place)
+{
+    const struct files_part *part = part_of((struct files_sink *)sink);
+    place->address = (uintptr_t)part->mr->addr;
+    place->table = place->address + table_at(part);
+    place->rkey = place->table_rkey = part->mr->rkey;
+}
+
+static void close_part(struct files_sink *sink)
+{
+    struct files_part *part = part_of(sink);
+    if (part->mr)
+        ibv_dereg_mr(part->mr);
+    part->mr = NULL;
+}
+
 static void start_over(struct files_part *part)
 {
-    files_part_close(part);
+    close_part(&part->sink);
     unlinkat(part->folder, part->part, 0);
     unlinkat(part->folder, part->journal, 0);
 }
@@ -85,7 +106,7 @@ static bool is_of_this(struct files_part *part)
 {
     static const struct head nothing;
     struct head *head = (struct head *)((uint8_t *)part->mr->addr + data_bytes(part));
-    struct head mine = {.size = part->size, .chunk_bytes = part->chunk_bytes};
+    struct head mine = {.size = part->sink.size, .chunk_bytes = part->sink.chunk_bytes};
     memcpy(mine.magic, magic, sizeof(magic));
     if (memcmp(head, &nothing, sizeof(nothing)) == 0)
         *head = mine;
@@ -98,47 +119,6 @@ static int check_destination(const struct files_part *part)
     if (fstatat(part->folder, part->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : errno;
     return S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EACCES;
-}
-
-bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
-                     const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX])
-{
-    *part = (struct files_part){
-        .folder = folder, .size = offer->size, .chunk_bytes = offer->chunk_bytes, .mode = offer->mode & 0777};
-    if (strlen(name) + sizeof(SUFFIX ".journal.new") > sizeof(part->name)) {
-        snprintf(why, FILES_WHY_MAX, "the name is too long");
-        return false;
-    }
-    snprintf(part->name, sizeof(part->name), "%s", name);
-    snprintf(part->part, sizeof(part->part), "%.200s" SUFFIX, name);
-    snprintf(part->journal, sizeof(part->journal), "%.200s" SUFFIX ".journal", name);
-    int error = check_destination(part);
-    if (error)
-        return say(part, why, "cannot replace", error);
-    if (!clear_others(part, why))
-        return false;
-    error = enter(part, pd, makes_safe);
-    if (error == EBADMSG || (!error && !is_of_this(part))) {
-        start_over(part);
-        error = enter(part, pd, makes_safe);
-        if (!error)
-            is_of_this(part);
-    }
-    return !error || say(part, why, "cannot make room for", error);
-}
-
-void files_part_place(const struct files_part *part, struct files_place *place)
-{
-    place->address = (uintptr_t)part->mr->addr;
-    place->table = place->address + table_at(part);
-    place->rkey = place->table_rkey = part->mr->rkey;
-}
-
-void files_part_close(struct files_part *part)
-{
-    if (part->mr)
-        ibv_dereg_mr(part->mr);
-    part->mr = NULL;
 }
 
 static bool read_all(int fd, uint8_t *bytes, uint64_t length, uint64_t at)
@@ -159,13 +139,13 @@ static bool check_chunks(const struct files_part *part, int fd, struct alb_diges
 {
     static const uint8_t nothing[ENTRY_BYTES];
     struct alb_digest_state whole;
-    uint8_t *room = malloc(part->chunk_bytes);
+    uint8_t *room = malloc(part->sink.chunk_bytes);
     bool is_good = room != NULL;
     alb_digest_begin(&whole);
     *wrong = 0;
-    for (uint64_t at = 0; at < part->size && is_good; at += part->chunk_bytes) {
-        uint64_t length = ALB_MIN((uint64_t)part->chunk_bytes, part->size - at);
-        uint64_t entry_at = table_at(part) + at / part->chunk_bytes * ENTRY_BYTES;
+    for (uint64_t at = 0; at < part->sink.size && is_good; at += part->sink.chunk_bytes) {
+        uint64_t length = ALB_MIN((uint64_t)part->sink.chunk_bytes, part->sink.size - at);
+        uint64_t entry_at = table_at(part) + at / part->sink.chunk_bytes * ENTRY_BYTES;
         struct alb_digest entry;
         is_good = read_all(fd, room, length, at) && read_all(fd, (uint8_t *)&entry, sizeof(entry), entry_at);
         struct alb_digest has = is_good ? alb_digest_of(room, length) : (struct alb_digest){0};
@@ -184,18 +164,19 @@ static bool check_chunks(const struct files_part *part, int fd, struct alb_diges
 static bool give_name(const struct files_part *part, int fd, char why[FILES_WHY_MAX])
 {
     // The table goes with the end of the file: from here on an interrupted copy begins anew.
-    if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) || ftruncate(fd, (off_t)part->size) != 0 ||
-        fchmod(fd, part->mode) != 0 || fsync(fd) != 0 ||
+    if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) ||
+        ftruncate(fd, (off_t)part->sink.size) != 0 || fchmod(fd, part->mode) != 0 || fsync(fd) != 0 ||
         renameat(part->folder, part->part, part->folder, part->name) != 0 || fsync(part->folder) != 0)
         return say(part, why, "cannot finish", errno);
     return true;
 }
 
-bool files_part_finish(struct files_part *part, const struct alb_digest *expected, char why[FILES_WHY_MAX])
+static bool finish(struct files_sink *sink, const struct alb_digest *expected, char why[FILES_WHY_MAX])
 {
+    struct files_part *part = part_of(sink);
     struct alb_digest digest;
     uint64_t wrong;
-    files_part_close(part); // nobody can change it from here on
+    close_part(sink); // nobody can change it from here on
     int fd = openat(part->folder, part->part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return say(part, why, "cannot read back", errno);
@@ -209,4 +190,32 @@ bool files_part_finish(struct files_part *part, const struct alb_digest *expecte
     is_good = is_good && give_name(part, fd, why);
     close(fd);
     return is_good;
+}
+
+bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
+                     const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX])
+{
+    *part = (struct files_part){.folder = folder, .mode = offer->mode & 0777};
+    part->sink = (struct files_sink){
+        .size = offer->size, .chunk_bytes = offer->chunk_bytes, .place = place, .finish = finish, .close = close_part};
+    if (strlen(name) + sizeof(SUFFIX ".journal.new") > sizeof(part->name)) {
+        snprintf(why, FILES_WHY_MAX, "the name is too long");
+        return false;
+    }
+    snprintf(part->name, sizeof(part->name), "%s", name);
+    snprintf(part->part, sizeof(part->part), "%.200s" SUFFIX, name);
+    snprintf(part->journal, sizeof(part->journal), "%.200s" SUFFIX ".journal", name);
+    int error = check_destination(part);
+    if (error)
+        return say(part, why, "cannot replace", error);
+    if (!clear_others(part, why))
+        return false;
+    error = enter(part, pd, makes_safe);
+    if (error == EBADMSG || (!error && !is_of_this(part))) {
+        start_over(part);
+        error = enter(part, pd, makes_safe);
+        if (!error)
+            is_of_this(part);
+    }
+    return !error || say(part, why, "cannot make room for", error);
 }

@@ -5,17 +5,16 @@
 // file gets its name.
 #pragma once
 
-#include "tools/files_link.h"
+#include "tools/files_sink.h"
 
 #include <limits.h>
 
 struct files_part {
-    int folder; // not owned
+    struct files_sink sink; // finishing makes it safe, and gives it its name and its mode
+    int folder;             // not owned
     char name[NAME_MAX + 1];
     char part[NAME_MAX + 1];
     char journal[NAME_MAX + 1];
-    uint64_t size;
-    uint32_t chunk_bytes;
     uint32_t mode;
     struct ibv_mr *mr;
 };
@@ -24,9 +23,3 @@ struct files_part {
 // the machine, too. False: why says so.
 bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
                      const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX]);
-void files_part_place(const struct files_part *part, struct files_place *place);
-// Nothing more comes: compares all of it with the table, and with the sender's digest; makes it safe, gives it its name
-// and its mode. False: why says so; what is right of it stays for another attempt.
-bool files_part_finish(struct files_part *part, const struct alb_digest *expected, char why[FILES_WHY_MAX]);
-// Stops; what has come stays.
-void files_part_close(struct files_part *part);

@@ -36,18 +36,18 @@ static enum files_result expect(struct files_link *link, enum files_kind kind, s
     return FILES_FAILED;
 }
 
-enum files_result files_receive_file(struct files_link *link, struct files_part *part, struct alb_digest *digest,
+enum files_result files_receive_file(struct files_link *link, struct files_sink *sink, struct alb_digest *digest,
                                      char why[FILES_WHY_MAX])
 {
-    struct files_message message = {.kind = FILES_PLACE, .size = part->size, .chunk_bytes = part->chunk_bytes};
-    files_part_place(part, &message.place);
+    struct files_message message = {.kind = FILES_PLACE, .size = sink->size, .chunk_bytes = sink->chunk_bytes};
+    sink->place(sink, &message.place);
     if (!files_link_say(link, &message))
         return lose(why);
     enum files_result result = expect(link, FILES_DONE, &message, why);
     if (result != FILES_OK)
         return result;
     *digest = message.digest;
-    if (!files_part_finish(part, digest, why)) {
+    if (!sink->finish(sink, digest, why)) {
         files_refuse(link, why);
         return FILES_FAILED;
     }

@@ -2,14 +2,14 @@
 // The two conversations of `albedo cp` and `albedo serve`: one sends, the other receives, whoever asked for it.
 #pragma once
 
-#include "tools/files_part.h"
 #include "tools/files_send.h"
+#include "tools/files_sink.h"
 
 // Ends the conversation: tells the peer why.
 void files_refuse(struct files_link *link, const char *why);
 
 // The peer has said what it will send: receives it.
-enum files_result files_receive_file(struct files_link *link, struct files_part *part, struct alb_digest *digest,
+enum files_result files_receive_file(struct files_link *link, struct files_sink *sink, struct alb_digest *digest,
                                      char why[FILES_WHY_MAX]);
 // The peer has been told what it will get: waits for where, sends it, has it verified.
 enum files_result files_send_file(struct files_link *link, int fd, uint64_t size, uint32_t chunk_bytes,

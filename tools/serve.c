@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // `albedo serve`: takes and gives files of a folder, a thread for each connection.
 #include "tools/files.h"
+#include "tools/files_memory.h"
+#include "tools/files_part.h"
 #include "tools/files_path.h"
 #include "tools/files_talk.h"
 
@@ -19,6 +21,8 @@
 struct server {
     int root;
     bool makes_safe;
+    struct files_memory memories[FILES_MEMORIES_MAX];
+    uint32_t memory_count;
     pthread_mutex_t mutex; // guards what follows
     pthread_cond_t left;
     struct alb_list sessions;
@@ -95,9 +99,32 @@ static void take_file(struct session *session, const struct files_message *offer
     bool is_good = files_part_open(&part, session->link_to.pd, folder, name, offer, session->server->makes_safe, why);
     if (!is_good)
         files_refuse(&session->link_to, why);
-    is_good = is_good && files_receive_file(&session->link_to, &part, &digest, why) == FILES_OK;
-    files_part_close(&part);
+    is_good = is_good && files_receive_file(&session->link_to, &part.sink, &digest, why) == FILES_OK;
+    part.sink.close(&part.sink);
     close(folder);
+    drop_path(session);
+    report(session, "got", offer->text, &digest, is_good ? NULL : why);
+}
+
+static struct files_memory *find_memory(struct server *server, const char *name)
+{
+    for (uint32_t i = 0; i < server->memory_count; i++)
+        if (strcmp(server->memories[i].name, name) == 0)
+            return &server->memories[i];
+    return NULL;
+}
+
+static void take_memory(struct session *session, struct files_memory *memory, const struct files_message *offer)
+{
+    struct files_memory_sink sink;
+    struct alb_digest digest;
+    char why[FILES_WHY_MAX];
+    take_path(session, offer->text);
+    bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
+    if (!is_good)
+        files_refuse(&session->link_to, why);
+    is_good = is_good && files_receive_file(&session->link_to, &sink.sink, &digest, why) == FILES_OK;
+    sink.sink.close(&sink.sink);
     drop_path(session);
     report(session, "got", offer->text, &digest, is_good ? NULL : why);
 }
@@ -105,6 +132,9 @@ static void take_file(struct session *session, const struct files_message *offer
 static int open_source(struct session *session, const char *path, struct stat *status)
 {
     char name[NAME_MAX + 1];
+    const struct files_memory *memory = find_memory(session->server, path);
+    if (memory)
+        return fstat(memory->fd, status) == 0 ? dup(memory->fd) : -1;
     int folder = files_path_open_folder(session->server->root, path, false, name);
     if (folder < 0)
         return -1;
@@ -159,7 +189,10 @@ static void *serve_session(void *argument)
         fprintf(stderr, "albedo serve: a connection: %s\n", why);
     } else {
         while (files_link_hear(&session->link_to, &message)) {
-            if (message.kind == FILES_PUT)
+            struct files_memory *memory = find_memory(server, message.text);
+            if (message.kind == FILES_PUT && memory)
+                take_memory(session, memory, &message);
+            else if (message.kind == FILES_PUT)
                 take_file(session, &message);
             else if (message.kind == FILES_GET)
                 give_file(session, &message);
@@ -227,6 +260,13 @@ int files_serve(const struct files_serve_options *options)
     struct rdma_event_channel *channel;
     struct rdma_cm_event *event;
     alb_list_init(&server.sessions);
+    for (uint32_t i = 0; i < options->memory_count; i++) {
+        char why[FILES_WHY_MAX];
+        if (!files_memory_make(&server.memories[server.memory_count++], options->memories[i], why)) {
+            fprintf(stderr, "albedo serve: %s\n", why);
+            return 2;
+        }
+    }
     server.root = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0) {
         fprintf(stderr, "albedo serve: %s: %s\n", options->folder, strerror(errno));

@@ -76,6 +76,9 @@ class Run:
                         reasons[v] = fields[2]
         return outcomes, reasons
 
+    def unknown(self):
+        return sum(outcome == "U" for outcome in self.history()[0].values())
+
     def check(self):
         """What is wrong with the file, or None."""
         outcomes, reasons = self.history()
@@ -153,6 +156,7 @@ def strike_at_random(run, draw):
             run.target.end()
         if not run.start_target(crash.get("target")):
             return "the target does not start", False
+    unknown = run.unknown()
     run.start_initiator(40, crash.get("initiator"))
     until = time.monotonic() + draw.choice([0.05, 0.1, 0.2])
     processes = {"target": run.target, "initiator": run.initiator}
@@ -164,7 +168,12 @@ def strike_at_random(run, draw):
         processes[victim].signal(signal.SIGKILL)
         processes[victim].wait(time.monotonic() + SECONDS)
     died = any(processes[victim].poll() == -signal.SIGKILL for victim in victims)
-    return finish(run) or run.check(), died
+    problem = finish(run) or run.check()
+    # An initiator may be killed after it was told and before it has logged it, and the target has forgotten then; but one that lives
+    # is always told by a durable target.
+    if not problem and victims == ["target"] and run.mode != "volatile" and run.unknown() > unknown:
+        problem = "the target has been asked, and does not know"
+    return problem, died
 
 
 def random_rounds(albedo, worker, mode, rounds, seed, count):

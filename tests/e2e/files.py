@@ -108,6 +108,22 @@ def check_paths(world):
     world.result("get of what is not there", world.finish(get) == 1 and "No such file" in get.output(), get.output().strip(), get)
 
 
+def check_memory(world):
+    source = world.source("weights", (2 << 20) - 100)
+    back = os.path.join(world.here, "weights.back")
+    for number in range(2):
+        put = world.copy(source, world.remote("block"), "-c", "64K")
+        world.result("put to memory, time %d" % (number + 1), world.finish(put) == 0, put.output().strip(), put)
+    get = world.copy(world.remote("block"), back)
+    ok = world.finish(get) == 0
+    if ok:
+        with open(source, "rb") as first, open(back, "rb") as second:
+            ok = first.read() + bytes(100) == second.read()
+    world.result("get of memory", ok and not os.path.exists(world.there("block")), get.output().strip(), get)
+    put = world.copy(world.source("large", (2 << 20) + 1), world.remote("block"))
+    world.result("put of too much", world.finish(put) == 1 and "less than the file" in put.output(), put.output().strip(), put)
+
+
 def check_faults(world):
     source = world.source("lossy", 6 << 20)
     put = world.copy(source, world.remote("lossy"), "--faults", FAULTS, "-c", "64K")
@@ -165,7 +181,7 @@ def check_change(world):
 
 
 def check_misuse(world):
-    for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"]):
+    for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"], ["serve", "-m", "x=1Q", "/"]):
         process = Process([world.program, *arguments])
         world.result("albedo %s" % " ".join(arguments), world.finish(process) == 2, process.output().strip()[:100], process)
     world.stop_server()
@@ -180,10 +196,11 @@ def main():
     arguments = parser.parse_args()
     count = Count()
     world = World(arguments.build, count)
-    world.start_server()
+    world.start_server("--memory", "block=2M")
     check_sizes(world)
     check_replace(world)
     check_paths(world)
+    check_memory(world)
     check_faults(world)
     check_kills(world, arguments.rounds)
     check_change(world)

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copies to memory.
+#include "tools/files_memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ENTRY_BYTES 16u
+
+bool files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX])
+{
+    static const char units[] = "KMG";
+    const char *equals = strchr(text, '=');
+    size_t name_bytes = equals ? (size_t)(equals - text) : 0;
+    char *end = NULL;
+    unsigned long long bytes = equals ? strtoull(equals + 1, &end, 10) : 0;
+    const char *unit = end && *end ? strchr(units, *end) : NULL;
+    if (name_bytes == 0 || name_bytes >= sizeof(memory->name) || bytes == 0 || bytes > 1ull << 34 ||
+        (*end && (!unit || end[1]))) {
+        snprintf(why, FILES_WHY_MAX, "--memory wants NAME=BYTES, such as weights=512M");
+        return false;
+    }
+    *memory = (struct files_memory){.bytes = bytes << (unit ? 10 * (unit - units + 1) : 0)};
+    snprintf(memory->name, sizeof(memory->name), "%.*s", (int)name_bytes, text);
+    memory->fd = memfd_create(memory->name, MFD_CLOEXEC);
+    void *address = MAP_FAILED;
+    if (memory->fd >= 0 && ftruncate(memory->fd, (off_t)memory->bytes) == 0)
+        address = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
+    if (address == MAP_FAILED)
+        snprintf(why, FILES_WHY_MAX, "%s: %s", text, strerror(errno));
+    memory->address = address;
+    return address != MAP_FAILED;
+}
+
+static struct files_memory_sink *memory_sink(struct files_sink *sink)
+{
+    return ALB_CONTAINER_OF(sink, struct files_memory_sink, sink);
+}
+
+static void place(const struct files_sink *sink, struct files_place *place)
+{
+    const struct files_memory_sink *own = ALB_CONTAINER_OF((struct files_sink *)sink, struct files_memory_sink, sink);
+    *place = (struct files_place){
+        .address = (uintptr_t)own->mr->addr,
+        .table = (uintptr_t)own->table_mr->addr,
+        .rkey = own->mr->rkey,
+        .table_rkey = own->table_mr->rkey,
+    };
+}
+
+static void close_sink(struct files_sink *sink)
+{
+    struct files_memory_sink *own = memory_sink(sink);
+    if (own->mr)
+        ibv_dereg_mr(own->mr);
+    if (own->table_mr)
+        ibv_dereg_mr(own->table_mr);
+    own->mr = own->table_mr = NULL;
+}
+
+static bool finish(struct files_sink *sink, const struct alb_digest *expected, char why[FILES_WHY_MAX])
+{
+    const struct files_memory *memory = memory_sink(sink)->memory;
+    uint64_t wrong = 0;
+    close_sink(sink); // nobody can change it from here on
+    for (uint64_t at = 0; at < sink->size; at += sink->chunk_bytes) {
+        uint8_t *entry = memory->table + at / sink->chunk_bytes * ENTRY_BYTES;
+        struct alb_digest digest =
+            alb_digest_of(memory->address + at, ALB_MIN((uint64_t)sink->chunk_bytes, sink->size - at));
+        if (memcmp(entry, &digest, ENTRY_BYTES) != 0) {
+            memset(entry, 0, ENTRY_BYTES);
+            wrong++;
+        }
+    }
+    struct alb_digest digest = alb_digest_of(memory->address, sink->size);
+    if (wrong == 0 && alb_digest_is_equal(&digest, expected))
+        return true;
+    snprintf(why, FILES_WHY_MAX, "%llu chunks are not what was agreed; copy it again", (unsigned long long)wrong);
+    return false;
+}
+
+bool files_memory_open(struct files_memory_sink *own, struct files_memory *memory, struct ibv_pd *pd,
+                       const struct files_message *offer, char why[FILES_WHY_MAX])
+{
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    uint64_t table_bytes = (files_chunks(offer->size, offer->chunk_bytes) + 1) * ENTRY_BYTES;
+    *own = (struct files_memory_sink){.memory = memory};
+    own->sink = (struct files_sink){
+        .size = offer->size, .chunk_bytes = offer->chunk_bytes, .place = place, .finish = finish, .close = close_sink};
+    if (offer->size > memory->bytes) {
+        snprintf(why, FILES_WHY_MAX, "%s has %llu bytes, which is less than the file", memory->name,
+                 (unsigned long long)memory->bytes);
+        return false;
+    }
+    if (!memory->table || memory->table_size != offer->size || memory->table_chunk_bytes != offer->chunk_bytes) {
+        free(memory->table);
+        memory->table = calloc(1, table_bytes);
+        memory->table_size = offer->size;
+        memory->table_chunk_bytes = offer->chunk_bytes;
+    }
+    own->mr = memory->table ? ibv_reg_mr(pd, memory->address, memory->bytes, access) : NULL;
+    own->table_mr = own->mr ? ibv_reg_mr(pd, memory->table, table_bytes, access) : NULL;
+    if (!own->table_mr) {
+        snprintf(why, FILES_WHY_MAX, "%s cannot be registered: %s", memory->name, strerror(errno));
+        close_sink(&own->sink);
+    }
+    return own->table_mr != NULL;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory that `albedo serve` has under a name: a region of a fixed size that files are copied to and from. It is as
+// volatile as the server.
+#pragma once
+
+#include "tools/files_sink.h"
+
+#define FILES_MEMORIES_MAX 16
+
+struct files_memory {
+    char name[256];
+    uint64_t bytes;
+    int fd;
+    uint8_t *address;
+    uint8_t *table; // of digests, for the copy that was last under way
+    uint64_t table_size;
+    uint32_t table_chunk_bytes;
+};
+
+// NAME=BYTES; K, M and G may follow. False: it is not that, or there is no such memory.
+bool files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX]);
+
+// A copy into it, by one connection at a time.
+struct files_memory_sink {
+    struct files_sink sink;
+    struct files_memory *memory;
+    struct ibv_mr *mr, *table_mr;
+};
+
+bool files_memory_open(struct files_memory_sink *sink, struct files_memory *memory, struct ibv_pd *pd,
+                       const struct files_message *offer, char why[FILES_WHY_MAX]);

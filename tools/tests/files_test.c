@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What comes from the other side of a copy: messages that are none, and paths that lead out of the folder.
+#include "tools/files_message.h"
+#include "tools/files_path.h"
+
+#include "base/tests/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct files_message sample(void)
+{
+    struct files_message message = {
+        .kind = FILES_PUT,
+        .mode = 0640,
+        .size = 123456789012,
+        .chunk_bytes = 8192,
+        .place = {.address = 1, .table = 2, .rkey = 3, .table_rkey = 4},
+        .digest = {.low = 5, .high = 6},
+    };
+    snprintf(message.text, sizeof(message.text), "a/b");
+    return message;
+}
+
+static void files_message__there_and_back(void **state)
+{
+    struct files_message message = sample(), back;
+    uint8_t bytes[FILES_MESSAGE_BYTES];
+    files_message_encode(&message, bytes);
+    assert_true(files_message_decode(bytes, sizeof(bytes), &back));
+    assert_int_equal(back.kind, FILES_PUT);
+    assert_int_equal(back.mode, 0640);
+    assert_int_equal(back.size, 123456789012);
+    assert_int_equal(back.chunk_bytes, 8192);
+    assert_memory_equal(&back.place, &message.place, sizeof(back.place));
+    assert_memory_equal(&back.digest, &message.digest, sizeof(back.digest));
+    assert_string_equal(back.text, "a/b");
+}
+
+static void refuse(const struct files_message *message)
+{
+    struct files_message back;
+    uint8_t bytes[FILES_MESSAGE_BYTES];
+    files_message_encode(message, bytes);
+    assert_false(files_message_decode(bytes, sizeof(bytes), &back));
+}
+
+static void files_message_decode__nonsense(void **state)
+{
+    struct files_message message = sample(), back;
+    uint8_t bytes[FILES_MESSAGE_BYTES];
+    files_message_encode(&message, bytes);
+    assert_false(files_message_decode(bytes, sizeof(bytes) - 1, &back));
+    memset(bytes + FILES_MESSAGE_BYTES - FILES_TEXT_MAX, 'x', FILES_TEXT_MAX); // without an end
+    assert_false(files_message_decode(bytes, sizeof(bytes), &back));
+    bytes[0] ^= 1;
+    assert_false(files_message_decode(bytes, sizeof(bytes), &back));
+    static const uint32_t chunks[] = {0, 4095, 4097, FILES_CHUNK_MAX + 4096};
+    for (size_t i = 0; i < ALB_COUNT(chunks); i++) {
+        message.chunk_bytes = chunks[i];
+        refuse(&message);
+    }
+    message = sample();
+    message.size = UINT64_MAX;
+    refuse(&message);
+    message = sample();
+    message.kind = FILES_KINDS;
+    refuse(&message);
+}
+
+static void files_digest_format__as_xxh128sum(void **state)
+{
+    char text[FILES_DIGEST_TEXT];
+    struct alb_digest nothing = alb_digest_of("", 0);
+    assert_string_equal(files_digest_format(&nothing, text), "99aa06d3014798d86001c324468d497f");
+}
+
+// 0, or the errno.
+static int try(int root, const char *path, bool makes_folders, const char *expected_name)
+{
+    char name[NAME_MAX + 1];
+    int fd = files_path_open_folder(root, path, makes_folders, name);
+    if (fd < 0)
+        return errno;
+    if (expected_name)
+        assert_string_equal(name, expected_name);
+    close(fd);
+    return 0;
+}
+
+static void files_path__stays_within(void **state)
+{
+    char folder[] = "/tmp/albedo-path-XXXXXX", command[64], part[NAME_MAX + 3];
+    assert_non_null(mkdtemp(folder));
+    int root = open(folder, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(mkdirat(root, "in", 0700), 0);
+    assert_int_equal(symlinkat("/tmp", root, "link"), 0);
+    assert_int_equal(symlinkat("in", root, "inner"), 0);
+    assert_int_equal(close(openat(root, "file", O_CREAT | O_WRONLY, 0600)), 0);
+    assert_int_equal(try(root, "x", false, "x"), 0);
+    assert_int_equal(try(root, "in/x", false, "x"), 0);
+    assert_int_equal(try(root, "in/...", false, "..."), 0);
+    assert_int_equal(try(root, "new/er/x", false, NULL), ENOENT);
+    assert_int_equal(try(root, "new/er/x", true, "x"), 0);
+    static const char *const bad[] = {"",    "/",     "/x",  "..",     "../x",  "in/..",   "in/../../x", ".",
+                                      "./x", "in//x", "in/", "link/x", "link/", "inner/x", "file/x"};
+    for (size_t i = 0; i < ALB_COUNT(bad); i++)
+        assert_int_equal(try(root, bad[i], true, NULL), EACCES);
+    memset(part, 'y', sizeof(part) - 1);
+    part[sizeof(part) - 1] = '\0';
+    assert_int_equal(try(root, part, true, NULL), EACCES); // longer than a name can be
+    close(root);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_message__there_and_back),
+        cmocka_unit_test(files_message_decode__nonsense),
+        cmocka_unit_test(files_digest_format__as_xxh128sum),
+        cmocka_unit_test(files_path__stays_within),
+    };
+    return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+}
