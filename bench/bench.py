@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py; albedo0: csa.py.
+"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py; albedo0: csa.py; the
+simulator: sim.py.
 
 Every round runs the contestants of a case one after the other; figures are medians over the rounds, and the ratio is the median of
 the rounds' own ratios, so that a machine that changes its pace does not change the verdict. One line of JSON a case, a table at the end.
@@ -18,6 +19,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import csa  # noqa: E402
+import reflect  # noqa: E402
+import sim  # noqa: E402
 import stacks  # noqa: E402
 from measure import Failed, best_window, perftest, raw, tcp  # noqa: E402
 from harness import TOP, Albedo, Place, namespaces  # noqa: E402
@@ -193,8 +196,8 @@ def parse_arguments():
     parser.add_argument("--json", metavar="FILE", help="also write the lines of JSON there (default BUILD/bench.jsonl)")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default 5)")
     parser.add_argument("--raw-only", action="store_true", help="the machine's limits alone, without Albedo")
-    parser.add_argument("--section", choices=["perftest", "csa", "stacks"],
-                        help="only roce0 beside raw UDP, only albedo0 beside its peers, or only UCX and MPI")
+    parser.add_argument("--section", choices=["perftest", "csa", "stacks", "sim"],
+                        help="only roce0 beside raw UDP, only albedo0 beside its peers, only UCX and MPI, or only the simulator")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     arguments = parser.parse_args()
     arguments.repeat = arguments.repeat or (3 if arguments.quick else 5)
@@ -243,6 +246,23 @@ def run_csa(found, arguments, say):
     return rows, bench.missing()
 
 
+def run_reflect(arguments, say):
+    """albedo0's levels of completion beside `delivered`; (rows, reasons why some are missing)."""
+    bench, rows = reflect.Bench(arguments.build, arguments.repeat, arguments.quick), []
+    found, missing = reflect.networks()
+    for network, places in found:
+        for case in reflect.cases_of(network):
+            name = case.full_name(network)
+            if not wanted(arguments, name):
+                continue
+            if arguments.list:
+                print(name)
+                continue
+            rows.append(bench.run(network, places, case))
+            say(rows[-1])
+    return rows, missing
+
+
 def run_stacks(arguments, say):
     """(rows, reasons why there are none)."""
     cases = [case for case in stacks.table(arguments.quick) if wanted(arguments, case.full_name())]
@@ -260,10 +280,23 @@ def run_stacks(arguments, say):
     return rows, []
 
 
+def run_sim(arguments, say):
+    """The simulator's own speed and memory; its rows."""
+    found = [case for case in sim.cases(arguments.quick) if wanted(arguments, "sim/" + case[0])]
+    if arguments.list:
+        print("".join("sim/%s\n" % case[0] for case in found), end="")
+        return []
+    rows = []
+    for case in found:
+        rows.append(sim.run(arguments.build, case, arguments.repeat))
+        say(rows[-1])
+    return rows
+
+
 def main():
     arguments = parse_arguments()
     signal.signal(signal.SIGINT, lambda number, frame: sys.exit(130))
-    found, missing = networks() if arguments.section != "stacks" else ([], [])
+    found, missing = networks() if arguments.section not in ("stacks", "sim") else ([], [])
     bench = Bench(arguments)
     load = os.getloadavg()[0]
     with open(arguments.json, "w") as file:
@@ -278,8 +311,12 @@ def main():
         rows = run_perftest(bench, found, arguments, say) if section in (None, "perftest") else []
         csa_rows, reasons = run_csa(found, arguments, say) if section in (None, "csa") and not arguments.raw_only else ([], [])
         missing += reasons
+        is_wanted = section in (None, "reflect") and not arguments.raw_only
+        reflect_rows, reasons = run_reflect(arguments, say) if is_wanted else ([], [])
+        missing += reasons
         stack_rows, reasons = run_stacks(arguments, say) if section in (None, "stacks") else ([], [])
         missing += reasons
+        sim_rows = run_sim(arguments, say) if section in (None, "sim") and not arguments.raw_only else []
         for reason in missing:
             say({"skipped": reason})
     if arguments.list:
@@ -288,13 +325,17 @@ def main():
         print_table(rows)
     if csa_rows:
         csa.print_table(csa_rows)
+    if reflect_rows:
+        reflect.print_table(reflect_rows)
     if stack_rows:
         stacks.print_table(stack_rows)
+    if sim_rows:
+        sim.print_table(sim_rows)
     if load > os.cpu_count() / 2:
         print("The machine was busy (load %.1f on %d cores): repeat this on an idle one." % (load, os.cpu_count()))
     for reason in missing:
         print("skipped: " + reason)
-    everything = rows + csa_rows + stack_rows
+    everything = rows + csa_rows + reflect_rows + stack_rows + sim_rows
     failures = [row for row in everything if "error" in row]
     sys.exit(1 if failures or not everything else 0)
 
