@@ -157,6 +157,8 @@ void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint3
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path);
 // Something has happened to that incoming path.
 void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
+// The peer has told all of its news: what left by a path that they say nothing of may be lost, and then goes again.
+void alb_assoc_judge_paths(struct alb_assoc_live *live, alb_time now);
 // A round-trip time was measured.
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns);
 // The round-trip time to reckon with, in ns, before any was measured too.
@@ -381,6 +383,8 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
 bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now);
 // To be sent again, if it is in flight; the bytes that are not in flight any more are the caller's to release.
 uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn);
+// What left by that path and is settled now, but was not before that sequence, is lost, and to be sent again.
+void alb_stream_out_lose_path(struct alb_stream_out *out, uint16_t path, alb_psn from, alb_time now);
 // What is in flight counts no more toward the window: the peer has stopped the stream, others need not wait for it.
 void alb_stream_out_uncharge(struct alb_stream_out *out);
 // It does not go again after all: what has become of it is for the peer to say.

@@ -342,6 +342,37 @@ struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path)
     return &paths[path];
 }
 
+// ---- silence of a path ----------------------------------------------------------------------------------------------
+
+// Nobody knows which streams used it.
+static void lose_path(struct alb_assoc_live *live, uint16_t path, alb_psn from, alb_time now)
+{
+    struct alb_engine *engine = live->engine;
+    uint32_t left = engine->qp_count;
+    for (uint32_t i = 0; left > 0 && i < engine->config.qp_max; i++) {
+        const struct alb_qp *qp = engine->qps[i];
+        left -= qp != NULL;
+        if (!qp || qp->delivery != &alb_csa_ops || alb_csa_of(qp)->assoc != live->assoc)
+            continue;
+        alb_stream_out_lose_path(&alb_csa_of(qp)->requests, path, from, now);
+        alb_stream_out_lose_path(&alb_csa_of(qp)->responses, path, from, now);
+    }
+}
+
+void alb_assoc_judge_paths(struct alb_assoc_live *live, alb_time now)
+{
+    struct alb_paths_out *paths = live->paths;
+    alb_psn settled[ALB_PATHS_MAX];
+    for (uint32_t i = 0; i < paths->count; i++)
+        settled[i] = paths->path[i].settled;
+    bool is_settled = alb_paths_judge(paths, live->engine->path, now);
+    if (alb_likely(!is_settled) || !live->engine->csa->loss.ops->reports_settled)
+        return;
+    for (uint16_t i = 0; i < paths->count; i++)
+        if (paths->path[i].settled != settled[i])
+            lose_path(live, i, settled[i], now);
+}
+
 // ---- round-trip time ------------------------------------------------------------------------------------------------
 
 // RFC 6298, with the constants of RFC 9002.

@@ -210,6 +210,24 @@ uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
     return bytes;
 }
 
+void alb_stream_out_lose_path(struct alb_stream_out *out, uint16_t path, alb_psn from, alb_time now)
+{
+    struct alb_engine *engine = out->csa->qp->engine;
+    struct alb_assoc_live *live = live_of(out);
+    uint32_t inflight_bytes = (uint32_t)live->inflight_bytes, bytes = 0, lost_before = out->lost_count;
+    for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
+        const struct alb_sent *sent = alb_stream_out_at(out, psn);
+        if (sent->state == ALB_SENT_FLYING && sent->path == path && !alb_psn_is_before(sent->sequence, from) &&
+            alb_path_is_settled(live->paths, path, sent->sequence))
+            bytes += alb_stream_out_mark_lost(out, psn);
+    }
+    if (out->lost_count == lost_before)
+        return;
+    alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, bytes, ALB_LOSS_NAK, now);
+    alb_assoc_release(live, bytes);
+    alb_stream_out_wake(out);
+}
+
 void alb_stream_out_uncharge(struct alb_stream_out *out)
 {
     uint32_t bytes = out->inflight_bytes;

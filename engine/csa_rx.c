@@ -90,8 +90,8 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
         return drop;
     alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
     alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
-    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, segment->op, segment->payload_bytes,
-                  now);
+    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
+                  segment->payload_bytes, now);
     if (alb_qp_current_state(qp) == ALB_QPS_ERR)
         return is_response ? decline_answer(in, segment) : repeat_nak(in);
     note_established(qp);
@@ -177,7 +177,7 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
         live->news_marked += news.marked;
         live->news_lost += news.lost;
     }
-    alb_paths_judge(live->paths, arrival->engine->path, now);
+    alb_assoc_judge_paths(live, now);
     alb_assoc_release(live, 0); // the credit may have grown
     return ALB_DROP_NONE;
 }
@@ -251,26 +251,27 @@ static void count_drop(struct alb_csa_arrival *arrival, const struct alb_csa_fra
     bool is_segment = frame->type == ALB_CSA_REQUEST || frame->type == ALB_CSA_RESPONSE;
     alb_engine_count_drop(arrival->engine, drop);
     alb_trace_add(arrival->engine, ALB_TRACE_drop, is_segment ? frame->segment.dest_qpn : 0,
-                  is_segment ? frame->segment.psn : arrival->header.sequence, drop, frame->type, now);
+                  is_segment ? frame->segment.psn : arrival->header.sequence, drop,
+                  is_segment ? ALB_TRACE_CSA_OP(frame->segment.op) : ALB_TRACE_CSA_TYPE(frame->type), now);
 }
 
 static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, alb_time now)
 {
     struct alb_csa_frame frame;
-    enum alb_drop drop = ALB_DROP_NONE;
+    enum alb_drop rest = ALB_DROP_NONE; // of what cannot be understood
     bool is_unproven = false;
-    while (alb_csa_next(&cursor, &frame, &drop)) {
-        drop = on_frame(arrival, &frame, now);
+    while (alb_csa_next(&cursor, &frame, &rest)) {
+        enum alb_drop drop = on_frame(arrival, &frame, now);
         is_unproven |= drop == ALB_DROP_NOT_PROVEN;
         if (drop != ALB_DROP_NONE)
             count_drop(arrival, &frame, drop, now);
     }
     if (is_unproven && !arrival->is_proven)
         alb_csa_challenge(arrival, now);
-    if (drop == ALB_DROP_NONE)
+    if (rest == ALB_DROP_NONE)
         return;
-    alb_engine_count_drop(arrival->engine, drop);
-    alb_trace_add(arrival->engine, ALB_TRACE_drop, 0, arrival->header.sequence, drop, 0, now);
+    alb_engine_count_drop(arrival->engine, rest);
+    alb_trace_add(arrival->engine, ALB_TRACE_drop, 0, arrival->header.sequence, rest, ALB_TRACE_CSA_TYPE(0), now);
 }
 
 // ---- a packet -------------------------------------------------------------------------------------------------------

@@ -145,8 +145,8 @@ enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_cs
         return drop;
     alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
     alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
-    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, segment->op, segment->payload_bytes,
-                  now);
+    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
+                  segment->payload_bytes, now);
     if (!qp->is_established) {
         qp->is_established = true;
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_COMM_EST);

@@ -47,8 +47,8 @@ enum alb_drop alb_csa_ud_rx(struct alb_csa_arrival *arrival, const struct alb_cs
     };
     alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
     alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
-    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, arrival->header.sequence, segment->op,
-                  segment->payload_bytes, now);
+    alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, arrival->header.sequence,
+                  ALB_TRACE_CSA_OP(segment->op), segment->payload_bytes, now);
     return alb_ud_take(qp, &message, now);
 }
 

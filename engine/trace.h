@@ -31,6 +31,10 @@ enum alb_trace_kind {
         ALB_TRACE_COUNT
 };
 
+// What stands in a field "opcode": a RoCE opcode, or of a CSA packet an operation or the type of a frame without one.
+#define ALB_TRACE_CSA_OP(op)     (0x100u | (op))
+#define ALB_TRACE_CSA_TYPE(type) (0x200u | (type))
+
 struct alb_trace_record {
     alb_time at;
     uint32_t kind; // enum alb_trace_kind

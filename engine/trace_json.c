@@ -7,6 +7,7 @@
 #include "engine/transaction.h"
 #include "engine/verbs.h"
 #include "wire/aeth.h"
+#include "wire/csa.h"
 #include "wire/drop.h"
 #include "wire/opcode.h"
 
@@ -41,6 +42,13 @@ static const char *request_name(uint64_t value)
 
 static const char *opcode_name(uint64_t value)
 {
+    const char *name = NULL;
+    if ((value & ~0xffull) == ALB_TRACE_CSA_OP(0))
+        name = alb_csa_op_name((uint8_t)value);
+    if ((value & ~0xffull) == ALB_TRACE_CSA_TYPE(0))
+        name = alb_csa_type_name((uint8_t)value);
+    if (name)
+        return name;
     const struct alb_opcode_info *info = value <= UINT8_MAX ? alb_opcode_info((uint8_t)value) : NULL;
     return info ? info->name : "invalid";
 }

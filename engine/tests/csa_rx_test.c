@@ -411,9 +411,50 @@ static void xrc__a_shared_receive_queue_is_named_or_it_is_no_request(void **stat
     assert_int_equal(alb_xrcd_destroy(xrcd), 0);
 }
 
+static void use_two_paths(struct alb_engine_config *config)
+{
+    config->path_max = 2;
+    config->path = "spray";
+    config->csa_probe_min_ns = 50 * ALB_NS_PER_MS;
+}
+
+// Another queue pair's news show that a path is silent. Who has something on it need not wait for a report of its own.
+static void paths__what_a_silent_path_had_goes_again_at_once(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_two_paths, NULL);
+    struct alb_qp *others[2];
+    csa_pair_greet(c);
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    for (uint32_t i = 0; i < 8; i++) { // both paths are known
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, 8);
+        pair_send(c->pair, 0);
+        pair_pass(c->pair, 1000);
+        pair_settle(c->pair);
+        csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
+    }
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 10, ALB_SEND_SIGNALED, 8);
+    pair_send(c->pair, 0);
+    while (pair_count(c->pair, 0))
+        pair_lose(c->pair, 0);
+    uint16_t path = csa_pair_live(c, 0)->paths->current;
+    pair_pass(c->pair, 200 * ALB_NS_PER_US);
+    assert_int_equal(pair_ask(c->pair, others[0], ALB_WR_RDMA_WRITE, 11, ALB_SEND_SIGNALED, 8192, 8), 0);
+    pair_send(c->pair, 0);
+    assert_true(csa_pair_live(c, 0)->paths->current != path);
+    pair_settle(c->pair); // no time passes
+    struct alb_wc wc[2];
+    assert_true(pair_poll(c->pair, 0, &wc[0]) && pair_poll(c->pair, 0, &wc[1]));
+    assert_int_equal(wc[0].wr_id + wc[1].wr_id, 21);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 1);
+    assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
+    void *all = c;
+    csa_pair_teardown(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths__what_a_silent_path_had_goes_again_at_once),
         GREETED_TEST(frames__are_acted_upon_in_order),
         GREETED_TEST(frames__one_that_is_not_understood_ends_the_packet),
         GREETED_TEST(frames__one_that_is_refused_does_not_end_the_packet),

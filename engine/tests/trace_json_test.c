@@ -3,6 +3,7 @@
 #include "engine/trace.h"
 #include "engine/verbs.h"
 #include "wire/aeth.h"
+#include "wire/csa.h"
 #include "wire/drop.h"
 #include "wire/opcode.h"
 
@@ -30,6 +31,12 @@ static void trace_format__names_what_has_a_name(void **state)
            "{\"at\":12,\"event\":\"receive\",\"qpn\":17,\"psn\":3,\"opcode\":\"RC SEND Only\",\"bytes\":0}\n");
     expect(ALB_TRACE_drop, ALB_DROP_BAD_PKEY, 0x1f,
            "{\"at\":12,\"event\":\"drop\",\"qpn\":17,\"psn\":3,\"reason\":\"bad_pkey\",\"opcode\":\"invalid\"}\n");
+    expect(ALB_TRACE_receive, ALB_TRACE_CSA_OP(ALB_CSA_WRITE), 0,
+           "{\"at\":12,\"event\":\"receive\",\"qpn\":17,\"psn\":3,\"opcode\":\"WRITE\",\"bytes\":0}\n");
+    expect(ALB_TRACE_drop, ALB_DROP_NOT_PROVEN, ALB_TRACE_CSA_TYPE(ALB_CSA_PROBE),
+           "{\"at\":12,\"event\":\"drop\",\"qpn\":17,\"psn\":3,\"reason\":\"not_proven\",\"opcode\":\"PROBE\"}\n");
+    expect(ALB_TRACE_receive, ALB_TRACE_CSA_OP(0xff), 0,
+           "{\"at\":12,\"event\":\"receive\",\"qpn\":17,\"psn\":3,\"opcode\":\"invalid\",\"bytes\":0}\n");
     expect(ALB_TRACE_ack, ALB_AETH_SYNDROME_ACK(31), 5,
            "{\"at\":12,\"event\":\"ack\",\"qpn\":17,\"psn\":3,\"syndrome\":\"ack\",\"msn\":5}\n");
     expect(ALB_TRACE_go_back, 2, 9,
