@@ -12,6 +12,7 @@ struct world *reflect_world(void)
     world_transport = "csa";
     options_default(&options);
     options.path_payload_max = 1472;
+    options.psn[A] = options.psn[B] = 0xC00000; // behind zero
     for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
         options.pair.host[side].engine.path_max = 1;
         options.pair.out[side].delay = REFLECT_DELAY;
