@@ -181,6 +181,19 @@ static uint32_t count_needs(struct alb_run *run)
     return most;
 }
 
+// As much as the messages' places take, and receives that hold the largest SEND.
+static void size_memory(struct alb_run *run, struct alb_cluster_config *config)
+{
+    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
+        const struct alb_task *task = &run->schedule.tasks[i];
+        if (task->kind == ALB_TASK_SEND && run->schedule.works[task->work].op == ALB_WORK_SEND)
+            config->receive_bytes = ALB_MAX(config->receive_bytes, (uint32_t)task->bytes);
+    }
+    run->memory_used = alb_run_bytes_layout(run);
+    config->memory_bytes =
+        ALB_MAX(config->memory_bytes, run->memory_used + (uint64_t)config->receives * config->receive_bytes + 1);
+}
+
 static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
@@ -202,6 +215,8 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     config.payload_max_bytes = scenario->host.payload_bytes;
     config.has_real_bytes = scenario->host.has_real_bytes;
     config.memory_bytes = scenario->host.memory_bytes;
+    if (scenario->host.has_real_bytes)
+        size_memory(run, &config);
     config.on_complete = alb_run_on_complete;
     config.context = run;
     if (!error)
@@ -304,6 +319,8 @@ bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, stru
     bool is_good = create_cluster(run, complaint) && connect(run, complaint) && add_faults(run, complaint);
     if (is_good && !alb_run_tasks_init(run))
         is_good = alb_complain(complaint, scenario->document.file, 0, "no memory for so many messages");
+    if (is_good && run->places)
+        alb_run_bytes_fill(run);
     if (!is_good)
         alb_run_fini(run);
     return is_good;
@@ -315,6 +332,7 @@ void alb_run_fini(struct alb_run *run)
         alb_cluster_destroy(run->cluster);
     alb_heat_fini(run);
     alb_run_tasks_fini(run);
+    alb_run_bytes_fini(run);
     free(run->channels);
     free(run->channel_of);
     free(run->needs);
@@ -359,6 +377,8 @@ enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *o
     alb_heat_end(run);
     if (end == ALB_CLUSTER_IDLE)
         alb_run_lose(run);
+    if (run->places)
+        alb_run_bytes_end(run, run->memory_used);
     bool is_done = run->tasks_done == run->schedule.task_count;
     run->end = is_done                     ? ALB_RUN_DONE
                : end == ALB_CLUSTER_UNTIL  ? ALB_RUN_TIME
@@ -389,8 +409,11 @@ alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t index)
     const struct alb_task *task = &run->schedule.tasks[index];
     uint32_t payload_bytes, overhead_bytes;
     alb_run_packet(run, &payload_bytes, &overhead_bytes);
-    bool reads = run->schedule.works[task->work].op == ALB_WORK_READ;
+    const struct alb_work *work = &run->schedule.works[task->work];
+    bool reads = work->op == ALB_WORK_READ;
     uint32_t from = reads ? task->peer : task->rank, to = reads ? task->rank : task->peer;
-    return alb_cluster_ideal_time(run->cluster, from, to, task->bytes, payload_bytes, overhead_bytes) +
-           alb_cluster_ideal_time(run->cluster, to, from, 1, payload_bytes, overhead_bytes);
+    alb_sim_time there = alb_cluster_ideal_time(run->cluster, from, to, task->bytes, payload_bytes, overhead_bytes);
+    if (work->is_unreliable) // whose end is its arrival
+        return there;
+    return there + alb_cluster_ideal_time(run->cluster, to, from, 1, payload_bytes, overhead_bytes);
 }

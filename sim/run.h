@@ -92,7 +92,10 @@ struct alb_run {
     struct alb_heat heat;
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;
     uint64_t expectations_refused;
-    alb_sim_time ended_at; // when the last task was done
+    struct alb_run_place *places; // by task, with real bytes
+    uint64_t memory_used;         // of a host, with real bytes: beyond it lie the receives
+    char violation[300];          // the first broken promise, with real bytes; empty: none
+    alb_sim_time ended_at;        // when the last task was done
     enum alb_run_end end;
 };
 
@@ -111,6 +114,17 @@ bool alb_run_task_failed(const struct alb_run *run, uint32_t task);
 void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t *overhead_bytes);
 // The shortest time from a task's beginning to its completion on an idle network. Plain sends: there and back.
 alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t task);
+
+// Of run_bytes.c, with real bytes.
+// A place for each message; returns how many bytes a host needs.
+uint64_t alb_run_bytes_layout(struct alb_run *run);
+void alb_run_bytes_fill(struct alb_run *run);
+void alb_run_bytes_place(const struct alb_run *run, uint32_t task, struct alb_message *message);
+void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, const char *when);
+void alb_run_bytes_end(struct alb_run *run, uint64_t bytes);
+void alb_run_bytes_fini(struct alb_run *run);
+// A promise is broken: the run ends.
+void alb_run_violate(struct alb_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Of run_heat.c.
 void alb_heat_init(struct alb_run *run, alb_sim_time interval);

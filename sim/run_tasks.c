@@ -132,8 +132,10 @@ static bool post(struct alb_run *run, uint32_t index, alb_sim_time now)
     struct alb_task *task = task_of(run, index);
     struct alb_run_channel *channel = &run->channels[run->channel_of[index]];
     uint32_t side = task->rank != channel->low;
-    const struct alb_message message = {
+    struct alb_message message = {
         .op = op_of(&run->schedule.works[task->work], task), .bytes = task->bytes, .user = index, .imm = index};
+    if (run->places)
+        alb_run_bytes_place(run, index, &message);
     int error = alb_cluster_post(run->cluster, channel->channel, side, &message);
     if (error == ENOMEM)
         return false;
@@ -321,31 +323,52 @@ static void drain(struct alb_run *run, alb_sim_time now)
         alb_cluster_stop(run->cluster);
 }
 
+static void on_received(struct alb_run *run, const struct alb_cluster_completion *completion, alb_sim_time now)
+{
+    uint32_t send = completion->imm;
+    if (completion->status != ALB_WC_SUCCESS)
+        return;
+    alb_assert(send < run->schedule.task_count);
+    const struct alb_task *task = task_of(run, send);
+    if (run->times[send].begun == ALB_SIM_NEVER || run->times[send].arrived != ALB_SIM_NEVER)
+        alb_run_violate(run, "message %u arrived %s", send,
+                        run->times[send].begun == ALB_SIM_NEVER ? "before it was sent" : "twice");
+    if (run->places)
+        alb_run_bytes_check(run, send, completion->offset, "when it has arrived");
+    if (task->tag == ALB_TASK_UNHEARD)
+        arrive_unheard(run, send, now);
+    else if (task->matched != ALB_TASK_NONE)
+        arrive(run, task->matched, send, now);
+    else
+        claim(run, send, now);
+}
+
+static void on_posted_done(struct alb_run *run, const struct alb_cluster_completion *completion, alb_sim_time now)
+{
+    uint32_t task = (uint32_t)completion->user;
+    const struct alb_work *work = &run->schedule.works[task_of(run, task)->work];
+    if (run->state[task] != BEGUN)
+        alb_run_violate(run, "message %u completed, though it was not under way", task);
+    if (completion->status != ALB_WC_SUCCESS)
+        close_task(run, task, FAILED, now);
+    else if (work->is_unreliable)
+        leave(run, task, now);
+    else
+        close_task(run, task, DONE, now);
+    if (run->places && run->state[task] == DONE && work->op != ALB_WORK_SEND)
+        alb_run_bytes_check(run, task, 0, "when it has completed");
+    post_waiting(run, &run->channels[run->channel_of[task]], completion->side, now);
+}
+
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now)
 {
     struct alb_run *run = context;
-    if (completion->is_received) {
-        uint32_t send = completion->imm;
-        alb_assert(send < run->schedule.task_count);
-        const struct alb_task *task = task_of(run, send);
-        if (completion->status != ALB_WC_SUCCESS)
-            return;
-        if (task->tag == ALB_TASK_UNHEARD)
-            arrive_unheard(run, send, now);
-        else if (task->matched != ALB_TASK_NONE)
-            arrive(run, task->matched, send, now);
-        else
-            claim(run, send, now);
-    } else {
-        uint32_t task = (uint32_t)completion->user;
-        if (completion->status != ALB_WC_SUCCESS)
-            close_task(run, task, FAILED, now);
-        else if (run->schedule.works[task_of(run, task)->work].is_unreliable)
-            leave(run, task, now);
-        else
-            close_task(run, task, DONE, now);
-        post_waiting(run, &run->channels[run->channel_of[task]], completion->side, now);
-    }
+    if (run->violation[0])
+        return;
+    if (completion->is_received)
+        on_received(run, completion, now);
+    else
+        on_posted_done(run, completion, now);
     drain(run, now);
 }
 

@@ -23,6 +23,8 @@ enum {
     OPTION_PLOT,
     OPTION_HTML,
     OPTION_KEYS,
+    OPTION_SEARCH,
+    OPTION_FIRST_SEED,
     OPTION_PROGRESS,
 };
 
@@ -30,6 +32,7 @@ static void print_usage(FILE *to)
 {
     fputs("Usage: albedo sim [OPTIONS] SCENARIO\n"
           "       albedo sim compare SCENARIO --policies A,B,... [OPTIONS]\n"
+          "       albedo sim --search N [--first-seed N]\n"
           "Runs a scenario on a simulated cluster whose hosts are the engine of the product.\n\n"
           "Options:\n"
           "      --set SECTION.KEY=VALUE  changes a key of the scenario; may be repeated\n"
@@ -42,6 +45,8 @@ static void print_usage(FILE *to)
           "      --json FILE              writes every flow, link, switch and host as JSON lines (- : stdout)\n"
           "      --plot DIRECTORY         makes figures (SVG, by gnuplot)\n"
           "      --html FILE              makes one page with topology, links over time and tables\n"
+          "      --search N               draws N scenarios with faults, checks every byte, shrinks what fails\n"
+          "      --first-seed N           of the search (1)\n"
           "      --keys                   lists what a scenario may say, and the metrics\n"
           "  -h, --help                   show this help\n",
           to);
@@ -174,6 +179,8 @@ static const struct option long_options[] = {
     {"plot", required_argument, NULL, OPTION_PLOT},
     {"html", required_argument, NULL, OPTION_HTML},
     {"keys", no_argument, NULL, OPTION_KEYS},
+    {"search", required_argument, NULL, OPTION_SEARCH},
+    {"first-seed", required_argument, NULL, OPTION_FIRST_SEED},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -190,6 +197,13 @@ static bool take_limit(int option, const char *text, struct sim_options *options
     if (option == OPTION_MAX_TIME)
         options->until = alb_sim_from_ns(span);
     return true;
+}
+
+static bool take_count(const char *name, uint64_t *count)
+{
+    char error[ALB_TEXT_ERROR_MAX];
+    return alb_text_parse_u64(optarg, 1, UINT64_MAX / 2, count, error, sizeof(error)) ||
+           command_error(false, "sim", "--%s: %s", name, error);
 }
 
 // -1: go on; else the status to end with.
@@ -225,6 +239,10 @@ static int take_option(int option, struct sim_options *options)
     case OPTION_HTML:
         options->html = optarg;
         return -1;
+    case OPTION_SEARCH:
+        return take_count("search", &options->search) ? -1 : COMMAND_USAGE;
+    case OPTION_FIRST_SEED:
+        return take_count("first-seed", &options->first_seed) ? -1 : COMMAND_USAGE;
     case OPTION_KEYS:
         return print_keys();
     case 'h':
@@ -239,7 +257,7 @@ static int take_option(int option, struct sim_options *options)
 int command_sim(int argc, char **argv)
 {
     struct sim_options options = {
-        .until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .has_progress = isatty(STDERR_FILENO)};
+        .until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .first_seed = 1, .has_progress = isatty(STDERR_FILENO)};
     if (argc > 1 && strcmp(argv[1], "compare") == 0)
         return sim_compare(argc - 1, argv + 1);
     for (int option; (option = getopt_long(argc, argv, "cqh", long_options, NULL)) != -1;) {
@@ -247,7 +265,9 @@ int command_sim(int argc, char **argv)
         if (status >= 0)
             return status;
     }
-    if (optind + 1 != argc) {
+    if (options.search && optind == argc)
+        return sim_search(options.first_seed, options.search, options.has_progress);
+    if (optind + 1 != argc || options.search) {
         print_usage(stderr);
         return COMMAND_USAGE;
     }

@@ -19,6 +19,7 @@ struct sim_options {
     bool is_check, is_quiet, has_progress;
     alb_sim_time until;
     uint64_t events_max;
+    uint64_t search, first_seed; // search: how many seeds
 };
 
 // A scenario file with its settings, and where it is.
@@ -56,6 +57,9 @@ bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, 
 
 // The subcommand; argv[0] is its name.
 int sim_compare(int argc, char **argv);
+
+// Draws and checks so many scenarios.
+int sim_search(uint64_t first, uint64_t count, bool has_progress);
 
 // Figures in a directory, made by gnuplot: NAME-fct.svg, NAME-slowdown.svg, NAME-links.svg.
 int sim_plot(const char *directory, const struct alb_result_of *result);

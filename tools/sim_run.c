@@ -154,7 +154,11 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
                                          .wall_seconds = seconds() - watch.begun};
     if (!options->is_quiet)
         describe_end(&run);
+    if (run.violation[0])
+        fprintf(stderr, "albedo sim: %s\n", run.violation);
     int status = listener ? listener->on_end(listener->context, &result) : COMMAND_OK;
+    if (run.violation[0])
+        status = COMMAND_FAILED;
     alb_run_fini(&run);
     return status;
 }

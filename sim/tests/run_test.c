@@ -124,6 +124,34 @@ static void alb_run_init__says_what_was_expected(void **state)
     }
 }
 
+static const char with_bytes[] = "[network]\nhosts = 3\n[host]\nreal_bytes = yes\n[workload]\nkind = all-to-all\n"
+                                 "size = 10000\n[workload s]\nkind = all-gather\nop = send\nsize = 9000\n";
+
+static void alb_run_go__checks_every_byte(void **state)
+{
+    small_run_go(&small, with_bytes, false);
+    assert_int_equal(small.run.end, ALB_RUN_DONE);
+    assert_string_equal(small.run.violation, "");
+    alb_cluster_memory(small.run.cluster, 1)[small.run.memory_used - 1] = 7; // between places
+    alb_run_bytes_end(&small.run, small.run.memory_used);
+    assert_non_null(strstr(small.run.violation, "was written to, and is nobody's"));
+    small_run_end(&small);
+}
+
+// What is sent differs from what should be: found when it comes.
+static void alb_run_go__finds_a_wrong_byte(void **state)
+{
+    const struct alb_run_options options = {.until = ALB_SIM_NEVER, .events_max = 1000000};
+    struct alb_complaint complaint = {0};
+    assert_true(alb_document_parse(&small.document, "f", with_bytes, strlen(with_bytes), &complaint));
+    assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, ".", &complaint));
+    assert_true(alb_run_init(&small.run, &small.scenario, &complaint));
+    alb_cluster_memory(small.run.cluster, 0)[5000] ^= 1; // of the first message's 10,000
+    alb_run_go(&small.run, &options);
+    assert_memory_equal(small.run.violation, "message 0 from host 0 to host 1: byte 5000 of 10000", 51);
+    small_run_end(&small);
+}
+
 // What all columns hold together is what each link has carried.
 static void alb_heat__accounts_for_every_byte(void **state)
 {
@@ -148,6 +176,8 @@ int main(void)
         cmocka_unit_test(alb_run_go__ends_at_its_time),
         cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
         cmocka_unit_test(alb_run_init__says_what_was_expected),
+        cmocka_unit_test(alb_run_go__checks_every_byte),
+        cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
         cmocka_unit_test(alb_heat__accounts_for_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

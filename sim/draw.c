@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sim/draw.h"
+
+#include "base/prng.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct draw {
+    struct alb_prng prng;
+    char *text;
+    size_t length;
+    uint32_t hosts;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct draw *draw, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(draw->text + draw->length, ALB_DRAW_TEXT_MAX - draw->length, format, arguments);
+    va_end(arguments);
+    draw->length += (size_t)length;
+    alb_assert(draw->length < ALB_DRAW_TEXT_MAX);
+}
+
+static uint32_t below(struct draw *draw, uint32_t n)
+{
+    return (uint32_t)alb_prng_below(&draw->prng, n);
+}
+
+static bool percent(struct draw *draw, uint32_t chance)
+{
+    return below(draw, 100) < chance;
+}
+
+#define ONE_OF(draw, ...)                                                    \
+    ({                                                                       \
+        static const char *const words_[] = {__VA_ARGS__};                   \
+        words_[below(draw, (uint32_t)(sizeof(words_) / sizeof(words_[0])))]; \
+    })
+
+// Small numbers more often: of each order of magnitude alike.
+static uint32_t size(struct draw *draw, uint32_t bits)
+{
+    return 1 + (uint32_t)alb_prng_below(&draw->prng, 1ull << below(draw, bits + 1));
+}
+
+// ---- network
+// -----------------------------------------------------------------------------------------------------------
+
+static void draw_network(struct draw *draw)
+{
+    uint32_t a = 2 + below(draw, 3), b = 1 + below(draw, 3);
+    switch (below(draw, 4)) {
+    case 0:
+        draw->hosts = 2 + below(draw, 8);
+        say(draw, "[network]\ntopology = star\nhosts = %" PRIu32 "\n", draw->hosts);
+        break;
+    case 1:
+        draw->hosts = a * (1 + b);
+        say(draw, "[network]\ntopology = leaf-spine\nhosts = %" PRIu32 "\nleaves = %" PRIu32 "\nspines = %" PRIu32 "\n",
+            1 + b, a, 1 + below(draw, 4));
+        break;
+    case 2:
+        draw->hosts = 16;
+        say(draw, "[network]\ntopology = fat-tree\nk = 4\noversubscription = %" PRIu32 "\n", 1 + below(draw, 2));
+        break;
+    default:
+        draw->hosts = 2 * a;
+        say(draw,
+            "[network]\ntopology = two-sites\nhosts = %" PRIu32 "\nlong_cables = %" PRIu32 "\nlong_delay = %sus\n",
+            draw->hosts, 1 + below(draw, 3), ONE_OF(draw, "10", "100", "1000"));
+    }
+    if (percent(draw, 60))
+        say(draw, "rate = %sGb/s\n", ONE_OF(draw, "1", "10", "25", "400"));
+    if (percent(draw, 40))
+        say(draw, "core_rate = %sGb/s\n", ONE_OF(draw, "1", "40", "100"));
+    if (percent(draw, 40))
+        say(draw, "delay = %" PRIu32 "ns\n", size(draw, 14));
+}
+
+static void draw_switches(struct draw *draw)
+{
+    say(draw, "[switch]\n");
+    if (percent(draw, 50))
+        say(draw, "port_buffer = %" PRIu32 "\n", 20000 + size(draw, 20));
+    if (percent(draw, 40))
+        say(draw, "mark_min = %" PRIu32 "\nmark_max = %" PRIu32 "\nmark_chance = 20%%\n", size(draw, 17),
+            140000 + size(draw, 18));
+    if (percent(draw, 25))
+        say(draw, "flow_control = %s\n", ONE_OF(draw, "pfc", "credits"));
+    else if (percent(draw, 20))
+        say(draw, "trim = yes\n");
+    if (percent(draw, 25))
+        say(draw, "spread = spray\n");
+}
+
+static void draw_hosts(struct draw *draw)
+{
+    bool is_csa = percent(draw, 75);
+    say(draw, "[host]\nreal_bytes = yes\ntransport = %s\n", is_csa ? "csa" : "rc");
+    if (!is_csa)
+        return;
+    if (percent(draw, 60))
+        say(draw, "loss = %s\n", ONE_OF(draw, "go-back-n", "irn", "fixed", "sleek"));
+    if (percent(draw, 40))
+        say(draw, "congestion = %s\n", ONE_OF(draw, "dcqcn", "fixed", "none"));
+    if (percent(draw, 60))
+        say(draw, "path = %s\n", ONE_OF(draw, "single", "spray"));
+    if (percent(draw, 60))
+        say(draw, "paths = %" PRIu32 "\n", size(draw, 5));
+    if (percent(draw, 30))
+        say(draw, "credit = off\n");
+    if (percent(draw, 30))
+        say(draw, "window_max = %" PRIu32 "\n", 65536 + size(draw, 20));
+    if (percent(draw, 30))
+        say(draw, "window_segments = %" PRIu32 "\n", 4u << below(draw, 8));
+    if (percent(draw, 30))
+        say(draw, "payload = %" PRIu32 "\n", 512 + 4 * below(draw, 2000));
+    if (percent(draw, 50))
+        say(draw, "pool = %sM\nearly = %sK\n", ONE_OF(draw, "1", "4"), ONE_OF(draw, "16", "128", "512"));
+}
+
+// ---- what runs
+// ---------------------------------------------------------------------------------------------------------
+
+static void draw_workload(struct draw *draw, uint32_t number)
+{
+    bool is_collective = percent(draw, 40);
+    const char *kind = is_collective ? ONE_OF(draw, "all-reduce-ring", "all-reduce-tree", "all-gather",
+                                              "reduce-scatter", "all-to-all-steps")
+                                     : ONE_OF(draw, "permutation", "incast", "all-to-all", "pairs");
+    say(draw, "[workload w%" PRIu32 "]\nkind = %s\nsize = %" PRIu32 "\nstart = %" PRIu32 "us\n", number, kind,
+        size(draw, 16), below(draw, 200));
+    if (kind[0] == 'i' || (kind[0] == 'p' && kind[1] == 'a')) {
+        uint32_t to = below(draw, draw->hosts), from = (to + 1 + below(draw, draw->hosts - 1)) % draw->hosts;
+        if (kind[0] == 'p')
+            say(draw, "hosts = %" PRIu32 "\n", from);
+        say(draw, "to = %" PRIu32 "\n", to);
+    }
+    if (is_collective) {
+        say(draw, "op = %s\nrounds = %" PRIu32 "\n", ONE_OF(draw, "write", "send"), 1 + below(draw, 3));
+        return;
+    }
+    say(draw, "op = %s\nmessages = %" PRIu32 "\ndepth = %" PRIu32 "\n", ONE_OF(draw, "write", "write", "send", "read"),
+        size(draw, 4), size(draw, 4));
+    if (percent(draw, 30))
+        say(draw, "queue_pairs = %" PRIu32 "\n", 1 + below(draw, 4));
+}
+
+// Short enough for the retries of every queue pair.
+static void draw_fault(struct draw *draw, uint32_t number)
+{
+    const char *kind = ONE_OF(draw, "loss", "corrupt", "rate", "delay", "death");
+    uint32_t at = below(draw, 500), span = 1 + below(draw, 5000);
+    say(draw, "[fault f%" PRIu32 "]\nkind = %s\nat = %" PRIu32 "us\nuntil = %" PRIu32 "us\n", number, kind, at,
+        at + span);
+    if (percent(draw, 50))
+        say(draw, "cables = h%" PRIu32 "-*\n", below(draw, draw->hosts));
+    else
+        say(draw, "cables = tier:0:%" PRIu32 "\n", 1 + below(draw, draw->hosts));
+    say(draw, "way = %s\n", ONE_OF(draw, "both", "up", "down"));
+    if (kind[0] == 'l' || kind[0] == 'c')
+        say(draw, "value = %s\n", ONE_OF(draw, "0.1%", "1%", "10%", "50%"));
+    else if (kind[0] == 'r')
+        say(draw, "value = %sMb/s\n", ONE_OF(draw, "100", "1000", "10000"));
+    else if (kind[1] == 'e' && kind[2] == 'l')
+        say(draw, "value = %" PRIu32 "us\n", size(draw, 8));
+}
+
+void alb_draw_scenario(uint64_t seed, char text[ALB_DRAW_TEXT_MAX])
+{
+    struct draw draw = {.text = text};
+    alb_prng_init(&draw.prng, seed);
+    say(&draw, "[scenario]\nseed = %" PRIu64 "\n", seed);
+    draw_network(&draw);
+    draw_switches(&draw);
+    draw_hosts(&draw);
+    for (uint32_t i = 0, count = 1 + below(&draw, 3); i < count; i++)
+        draw_workload(&draw, i);
+    for (uint32_t i = 0, count = below(&draw, 5); i < count; i++)
+        draw_fault(&draw, i);
+}
