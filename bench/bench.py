@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py; albedo0: csa.py; the
-simulator: sim.py.
+"""Speed of unmodified perftest over Albedo, each case beside what plain UDP does on this machine in the same run. UCX, MPI: stacks.py; albedo0: csa.py;
+its levels of completion: reflect.py; the simulator: sim.py.
 
 Every round runs the contestants of a case one after the other; figures are medians over the rounds, and the ratio is the median of
 the rounds' own ratios, so that a machine that changes its pace does not change the verdict. One line of JSON a case, a table at the end.
@@ -196,8 +196,8 @@ def parse_arguments():
     parser.add_argument("--json", metavar="FILE", help="also write the lines of JSON there (default BUILD/bench.jsonl)")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default 5)")
     parser.add_argument("--raw-only", action="store_true", help="the machine's limits alone, without Albedo")
-    parser.add_argument("--section", choices=["perftest", "csa", "stacks", "sim"],
-                        help="only roce0 beside raw UDP, only albedo0 beside its peers, only UCX and MPI, or only the simulator")
+    parser.add_argument("--section", choices=["perftest", "csa", "reflect", "stacks", "sim"],
+                        help="only roce0 beside raw UDP, albedo0 beside its peers, its levels of completion, UCX and MPI, or the simulator")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     arguments = parser.parse_args()
     arguments.repeat = arguments.repeat or (3 if arguments.quick else 5)
@@ -296,7 +296,7 @@ def run_sim(arguments, say):
 def main():
     arguments = parse_arguments()
     signal.signal(signal.SIGINT, lambda number, frame: sys.exit(130))
-    found, missing = networks() if arguments.section not in ("stacks", "sim") else ([], [])
+    found, missing = networks() if arguments.section in (None, "perftest", "csa") else ([], [])
     bench = Bench(arguments)
     load = os.getloadavg()[0]
     with open(arguments.json, "w") as file:
