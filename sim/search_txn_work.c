@@ -400,6 +400,9 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
         report_corrupt(search, work);
         return;
     case ALB_WC_RESP_TIMEOUT_ERR:
+        if (work->life == search->model.memory[1 - work->side].life)
+            alb_model_txn_fail(&search->model,
+                               "nobody knows of operation %u, and its target has been there all the while", work->op);
         work->is_in_doubt = true;
         search->result->unknown++;
         return;
