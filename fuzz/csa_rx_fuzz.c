@@ -24,6 +24,7 @@ static const char *choose(enum alb_policy policy, uint32_t n)
 static void configure(struct alb_engine_config *config)
 {
     int error = alb_engine_config_transport(config, "csa");
+    config->txn_staging_bytes = 256 << 10; // zeroed for each input
     alb_assert(error == 0);
     config->qp_max = 32;
     config->region_max = 8;

@@ -15,6 +15,7 @@ static struct alb_qp *members[MEMBERS][2];
 static void transport_csa(struct alb_engine_config *config)
 {
     assert_int_equal(alb_engine_config_transport(config, "csa"), 0);
+    config->txn_staging_bytes = 256 << 10;
     config->path = "single";
     config->congestion = "fixed";
 }

@@ -19,6 +19,7 @@ enum {
 static void transport_csa(struct alb_engine_config *config)
 {
     assert_int_equal(alb_engine_config_transport(config, "csa"), 0);
+    config->txn_staging_bytes = 256 << 10;
     config->path = "single";
     config->csa_payload_bytes = ALB_CSA_OUTER_BYTES + 40 + SEGMENT + 8 + ALB_ICRC_BYTES;
 }

@@ -13,6 +13,7 @@ static struct alb_ah *ah, *group;
 static void transport_csa(struct alb_engine_config *config)
 {
     assert_int_equal(alb_engine_config_transport(config, "csa"), 0);
+    config->txn_staging_bytes = 256 << 10;
 }
 
 static int set_up(void **state)
