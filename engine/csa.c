@@ -53,6 +53,8 @@ static void destroy(struct alb_qp *qp)
         alb_reflect_out_destroy(csa->reflect_out);
     disconnect(csa);
     put_answers(csa);
+    if (qp->engine->csa->heard_last == csa)
+        qp->engine->csa->heard_last = NULL;
     alb_engine_put_memory(qp->engine, csa, sizeof(*csa));
 }
 

@@ -113,6 +113,7 @@ struct alb_csa_engine {
     uint32_t epoch;
     struct alb_assoc *assocs;
     struct alb_assoc *found_last; // by alb_assoc_find; NULL: it has ended
+    struct alb_csa *heard_last;   // by alb_csa_find_qp; NULL: it has ended
     uint32_t *buckets;            // index + 1
     uint32_t bucket_count, free_first;
     uint32_t assoc_count, assoc_used; // now; places that were ever taken

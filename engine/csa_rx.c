@@ -15,7 +15,7 @@ enum alb_drop alb_csa_find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, stru
         return ALB_DROP_BAD_SERVICE;
     if (alb_qp_current_state(qp) < ALB_QPS_RTR)
         return ALB_DROP_WRONG_QP_STATE;
-    *csa = alb_csa_of(qp);
+    *csa = arrival->engine->csa->heard_last = alb_csa_of(qp);
     return (*csa)->assoc == arrival->assoc ? ALB_DROP_NONE : ALB_DROP_WRONG_PEER;
 }
 

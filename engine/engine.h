@@ -91,6 +91,10 @@ const struct alb_engine_config *alb_engine_configuration(const struct alb_engine
 // Takes received datagrams, ICRC checked and cut off. The bytes are used during the call only.
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
 
+// Which cache lines the next datagram will most likely need, if it is like the last one: for a driver of more engines
+// than its caches hold, which fetches them ahead. Addresses go into lines; returns how many.
+uint32_t alb_engine_hot_lines(const struct alb_engine *engine, const void **lines, uint32_t lines_max);
+
 // Fills tx with what may leave now and returns the number of bursts; 0: nothing more. Payload references stay valid
 // until the engine is entered again.
 uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time now);

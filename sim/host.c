@@ -10,6 +10,7 @@
 enum {
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
+    HOT_PACKETS = 8,  // after so many it is looked up anew what an engine needs
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
 
@@ -333,12 +334,20 @@ void alb_sim_host_ring(struct alb_sim_host *host)
     wake_at(host, host->network->queue.now);
 }
 
+static void fetch_ahead(const struct alb_sim_host *host)
+{
+    for (uint32_t i = 0; i < host->hot_count; i++)
+        __builtin_prefetch(host->hot[i], 1);
+}
+
 // There may be room for what the engine holds back.
 static void ask_for_more(struct alb_sim_host *host, alb_sim_time now)
 {
     if (host->waits_for_link && !host->is_running &&
-        host->out->waiting_bytes + host->rnic_bytes <= host->ahead_bytes / 2)
+        host->out->waiting_bytes + host->rnic_bytes <= host->ahead_bytes / 2) {
+        fetch_ahead(host);
         run(host, now);
+    }
 }
 
 static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
@@ -415,6 +424,8 @@ static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, 
     if (check_icrc(host, packet, &datagram, alb_sim_to_ns(now))) {
         datagram.length -= ALB_ICRC_BYTES;
         alb_engine_rx(host->engine, &datagram, 1, alb_sim_to_ns(now));
+        if (host->hot_age++ % HOT_PACKETS == 0)
+            host->hot_count = alb_engine_hot_lines(host->engine, host->hot, ALB_COUNT(host->hot));
     } else {
         alb_engine_count_drop(host->engine, ALB_DROP_BAD_ICRC);
     }
@@ -451,6 +462,7 @@ static void on_fetched_to_receive(struct alb_sim_event *event, alb_sim_time now)
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
+    fetch_ahead(host);
     alb_sim_network_note(host->network, now, RECEIVED | host->number, NULL, 0);
     host->received++;
     if (host->capture)

@@ -33,6 +33,8 @@ struct alb_sim_icrc_peer {
 struct alb_sim_host {
     struct alb_sim_node node;
     struct alb_sim_network *network;
+    const void *hot[48]; // what the engine will need (alb_engine_hot_lines), as it was lately
+    uint32_t hot_count, hot_age;
     struct alb_list link; // in the network
     uint32_t number;      // in the network, from 0
     struct alb_addr addr;
