@@ -117,7 +117,10 @@ static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet
     paths.credit_bytes = alb_assoc_credit(live, now);
     paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in);
     paths.count = 0;
-    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes((uint32_t)__builtin_popcountll(live->paths_in_news)));
+    uint32_t count = 0;
+    for (uint64_t news = live->paths_in_news; news; news &= news - 1)
+        count++;
+    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(count));
     if (!frame)
         return false;
     for (uint64_t news = live->paths_in_news; news; news &= news - 1) {
