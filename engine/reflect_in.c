@@ -310,5 +310,6 @@ void alb_reflect_in_stop(struct alb_csa *csa, alb_time now)
 
 bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in)
 {
-    return alb_list_is_empty(&in->due) && !in->has_stray && !in->receiving;
+    bool is_receiving = in->receiving && in->receiving->reason == ALB_TXN_OK; // else it is condemned, or given up
+    return alb_list_is_empty(&in->due) && !in->has_stray && !is_receiving;
 }

@@ -252,6 +252,27 @@ static void checked__program_that_never_answers(void **state)
     assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
+// Its initiator may be gone: what came is given up, and whoever wants to close need not wait for the rest.
+static void parts__that_nobody_proposes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 3000);
+    reflect_pair_post(c, &made);
+    pair_send(c->pair, 0);
+    pair_deliver(c->pair, 0);
+    while (pair_count(c->pair, 0) > 0)
+        pair_lose(c->pair, 0);
+    assert_false(alb_reflect_in_is_quiet(c->csa[1]->reflect_in));
+    const struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        pair_pass(c->pair, c->engines[1]->config.txn_lease_ns);
+        pair_settle(c->pair);
+    }
+    assert_true(alb_reflect_in_is_quiet(c->csa[1]->reflect_in));
+}
+
 static void in_place__readers_are_held_out_from_the_first_byte(void **state)
 {
     struct csa_pair *c = *state;
@@ -343,6 +364,7 @@ int main(void)
         REFLECT_PAIR_TEST(checked__program_accepts),
         REFLECT_PAIR_TEST(checked__program_refuses),
         REFLECT_PAIR_TEST(checked__program_that_never_answers),
+        REFLECT_PAIR_TEST(parts__that_nobody_proposes),
         REFLECT_PAIR_TEST(in_place__readers_are_held_out_from_the_first_byte),
         REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_there),
         REFLECT_PAIR_TEST(parts__that_stop_coming_are_given_up),
