@@ -63,13 +63,21 @@ static bool overlaps(const struct alb_model_txn_op *op, struct alb_model_txn_spa
     return false;
 }
 
+// Half of all that is done is done in a corner, so that it meets.
+static uint32_t draw_place(struct alb_search *base, uint32_t count)
+{
+    const uint32_t corner = 24;
+    bool is_crowded = count <= corner && alb_search_percent(base, 50);
+    return alb_search_below(base, (is_crowded ? corner : SEARCH_TXN_WORDS) - count + 1);
+}
+
 static void draw_spans(struct alb_search *base, struct alb_model_txn_op *op)
 {
     uint32_t wanted = 1 + alb_search_below(base, ALB_MODEL_TXN_SPANS_MAX);
     uint32_t longest = alb_search_percent(base, 20) ? SEARCH_TXN_WORDS / 2 : 12;
     for (uint32_t tries = 0; op->span_count < wanted && tries < 2 * wanted; tries++) {
         struct alb_model_txn_span span = {.count = 1 + alb_search_below(base, longest)};
-        span.at = alb_search_below(base, SEARCH_TXN_WORDS - span.count + 1);
+        span.at = draw_place(base, span.count);
         if (!overlaps(op, span))
             op->spans[op->span_count++] = span;
     }
@@ -79,8 +87,8 @@ static void draw_spans(struct alb_search *base, struct alb_model_txn_op *op)
 static void draw_compares(struct alb_search_txn *search, struct alb_model_txn_op *op)
 {
     struct alb_search *base = &search->base;
-    for (uint32_t n = alb_search_below(base, 4); n > 2; n--) {
-        uint32_t at = alb_search_below(base, SEARCH_TXN_WORDS);
+    for (uint32_t n = alb_search_below(base, ALB_MODEL_TXN_COMPARES_MAX + 1); n > 0; n--) {
+        uint32_t at = draw_place(base, 1);
         uint64_t seen = search->model.memory[op->target].seen[at];
         if (op->is_in_place && overlaps(op, (struct alb_model_txn_span){at, 1}))
             continue;
@@ -246,7 +254,7 @@ void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t 
     if (choice < 60 || !search->has_plain)
         post_transaction(search, side, index);
     else if (choice < 80)
-        alb_search_txn_write(search, side, index, alb_search_below(&search->base, SEARCH_TXN_WORDS));
+        alb_search_txn_write(search, side, index, draw_place(&search->base, 1));
     else
         post_read(search, side, index);
 }
