@@ -201,8 +201,8 @@ struct alb_stream_out {
     bool is_ready;
     bool is_response;
     bool has_report;
-    uint8_t report_number; // of the newest report
-    alb_psn una, next;     // unacknowledged; never sent
+    uint16_t report_number; // of the newest report
+    alb_psn una, next;      // unacknowledged; never sent
     uint32_t capacity;
     struct alb_sent *sent; // ring by PSN
     struct alb_sent own[ALB_STREAM_OUT_OWN];
@@ -256,7 +256,7 @@ struct alb_stream_in {
     bool has_dropped; // something that came before its turn, and has said so
     bool is_overdue;  // the next report says so
     bool owes_nak;    // and has still to say so
-    uint8_t report_number;
+    uint16_t report_number;
     uint8_t syndrome;
     alb_psn cumulative; // all before is executed
     alb_psn end;        // one past the newest that is known to exist

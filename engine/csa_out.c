@@ -332,7 +332,7 @@ static bool needs_judging(const struct alb_stream_out *out, const struct alb_csa
 
 static bool is_credible(const struct alb_stream_out *out, const struct alb_csa_report *report)
 {
-    if (out->has_report && (int8_t)(report->number - out->report_number) <= 0)
+    if (out->has_report && (int16_t)(report->number - out->report_number) <= 0)
         return false;
     return alb_stream_out_can_be_acked(out, report->cumulative);
 }

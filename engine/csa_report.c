@@ -46,7 +46,7 @@ void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_re
     *report = (struct alb_csa_report){
         .is_response = in->is_response,
         .is_overdue = in->is_overdue,
-        .number = (uint8_t)(in->report_number + 1),
+        .number = (uint16_t)(in->report_number + 1),
         .syndrome = syndrome_of(in),
         .qpn = in->csa->qp->attr.dest_qpn,
         .cumulative = in->cumulative,

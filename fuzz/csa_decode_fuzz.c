@@ -45,7 +45,6 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
         break;
     case ALB_CSA_REPORT:
         frame[1] &= 3;
-        frame[11] = 0;
         break;
     case ALB_CSA_PATHS:
         frame[2] = frame[3] = 0;

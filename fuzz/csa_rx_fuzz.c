@@ -185,7 +185,7 @@ static uint32_t forge_report(struct world *w, const struct alb_qp *qp, uint8_t *
     if (csa) {
         const struct alb_stream_out *out = report.is_response ? &csa->responses : &csa->requests;
         report.cumulative = near(w, out->una);
-        report.number = (uint8_t)(out->report_number + (int8_t)world_draw(w) / 16);
+        report.number = (uint16_t)(out->report_number + (int8_t)world_draw(w) / 16);
     }
     for (uint32_t i = 0; i < report.word_count; i++)
         report.held[i] = (uint64_t)world_draw(w) << world_draw_below(w, 64);

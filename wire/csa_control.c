@@ -33,7 +33,7 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
     out->word_count = word_count;
     out->syndrome = p[3];
     out->qpn = alb_get_be24(p + 4);
-    out->number = p[7];
+    out->number = (uint16_t)(p[7] | p[11] << 8);
     out->cumulative = alb_get_be24(p + 8);
     for (uint32_t i = 0; i < word_count; i++)
         out->held[i] = alb_get_be64(p + REPORT_BYTES + 8 * i);
@@ -47,8 +47,8 @@ uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out
     out[1] = (uint8_t)((report->is_response ? FLAG_RESPONSE : 0) | (report->is_overdue ? FLAG_OVERDUE : 0));
     out[2] = (uint8_t)report->word_count;
     out[3] = report->syndrome;
-    alb_put_be32(out + 4, report->qpn << 8 | report->number);
-    alb_put_be32(out + 8, report->cumulative << 8);
+    alb_put_be32(out + 4, report->qpn << 8 | (report->number & 0xff));
+    alb_put_be32(out + 8, report->cumulative << 8 | report->number >> 8);
     for (uint32_t i = 0; i < report->word_count; i++)
         alb_put_be64(out + REPORT_BYTES + 8 * i, report->held[i]);
     return alb_csa_report_bytes(report->word_count);

@@ -257,7 +257,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
     struct alb_csa_report report = {
         .is_response = word_count % 2,
         .is_overdue = word_count % 2 == 0,
-        .number = (uint8_t)value(8),
+        .number = (uint16_t)value(16),
         .syndrome = syndrome,
         .qpn = value(24),
         .cumulative = value(24),

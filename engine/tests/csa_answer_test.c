@@ -22,7 +22,7 @@ static void read(struct csa_pair *c, int32_t offset, uint32_t length, int32_t ac
     csa_pair_arrive_segment(c, 0, &segment, 0);
 }
 
-static void report(struct csa_pair *c, uint8_t number, int32_t cumulative, uint64_t held)
+static void report(struct csa_pair *c, uint16_t number, int32_t cumulative, uint64_t held)
 {
     struct csa_made made;
     const struct alb_csa_report what = {

@@ -152,19 +152,24 @@ static void report__an_older_one_is_ignored(void **state)
     csa_pair_arrive_report(c, 1, 50, 2, 0, ACK);
     csa_pair_arrive_report(c, 1, 50, 3, 0, ACK);
     csa_pair_arrive_report(c, 1, 49, 3, 0, ACK);
-    csa_pair_arrive_report(c, 1, 50 - 127, 3, 0, ACK);
+    csa_pair_arrive_report(c, 1, (uint16_t)(50 - 32767), 3, 0, ACK);
     assert_int_equal(una(c), 2);
     assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE), 3);
-    csa_pair_arrive_report(c, 1, 50 + 127, 3, 0, ACK);
+    csa_pair_arrive_report(c, 1, 50 + 300, 2, 0, ACK); // a receiver that is not ready has said so often
+    csa_pair_arrive_report(c, 1, 50 + 140, 2, 0, ACK); // and one of those words comes late
+    assert_int_equal(c->csa[0]->requests.report_number, 350);
+    csa_pair_arrive_report(c, 1, 50 + 301, 3, 0, ACK);
     assert_int_equal(una(c), 3);
+    csa_pair_arrive_report(c, 1, 50 + 301 + 32767, 4, 0, ACK);
+    assert_int_equal(una(c), 4);
 }
 
 static void report__numbers_wrap(void **state)
 {
     struct csa_pair *c = *state;
-    uint8_t number = 250;
-    csa_pair_arrive_report(c, 1, 120, 1, 0, ACK);
-    csa_pair_arrive_report(c, 1, 240, 1, 0, ACK);
+    uint16_t number = 65530;
+    csa_pair_arrive_report(c, 1, 30000, 1, 0, ACK);
+    csa_pair_arrive_report(c, 1, 60000, 1, 0, ACK);
     for (int32_t i = 1; i <= 12; i++) {
         send(c, 1);
         csa_pair_arrive_report(c, 1, number++, i + 1, 0, ACK);

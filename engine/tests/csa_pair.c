@@ -262,7 +262,7 @@ void csa_pair_arrive_segment(struct csa_pair *c, int side, const struct alb_csa_
     csa_pair_arrive(c, side, &made);
 }
 
-void csa_pair_arrive_report(struct csa_pair *c, int side, uint8_t number, int32_t cumulative, uint64_t held,
+void csa_pair_arrive_report(struct csa_pair *c, int side, uint16_t number, int32_t cumulative, uint64_t held,
                             uint8_t syndrome)
 {
     struct csa_made made;

@@ -84,7 +84,7 @@ struct alb_csa_segment csa_pair_write(const struct csa_pair *c, int side, int32_
 // That segment alone in a packet, with bytes of the given value.
 void csa_pair_arrive_segment(struct csa_pair *c, int side, const struct alb_csa_segment *segment, uint8_t value);
 // A report of that side alone in a packet, about the other's request stream: first is the offset of its cumulative PSN.
-void csa_pair_arrive_report(struct csa_pair *c, int side, uint8_t number, int32_t cumulative, uint64_t held,
+void csa_pair_arrive_report(struct csa_pair *c, int side, uint16_t number, int32_t cumulative, uint64_t held,
                             uint8_t syndrome);
 // The first PSN of a side's request stream, and of its answers.
 alb_psn csa_pair_psn(int side);

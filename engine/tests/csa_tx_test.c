@@ -192,7 +192,7 @@ static void batch__full_for_a_report(void **state)
     csa_pair_greet(c);
     struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
     csa_pair_arrive_segment(c, 0, &segment, 1);
-    uint8_t number = c->csa[1]->in_requests.report_number;
+    uint16_t number = c->csa[1]->in_requests.report_number;
     struct alb_tx *tx = &c->pair->hosts[1].tx;
     uint32_t bytes = tx->bytes_capacity;
     tx->bytes_capacity = ALB_ROCE_HEADER_MAX + 8 + 20; // for the PATHS, or less

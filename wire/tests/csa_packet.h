@@ -243,7 +243,7 @@ static inline struct alb_csa_report draw_report(uint32_t word_count)
 {
     struct alb_csa_report report = {
         .is_response = draw() & 1,
-        .number = (uint8_t)draw(),
+        .number = (uint16_t)draw(),
         .syndrome = (uint8_t)draw(),
         .qpn = draw() & ALB_QPN_MASK,
         .cumulative = draw() & ALB_PSN_MASK,
