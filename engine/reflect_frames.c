@@ -61,12 +61,14 @@ static uint8_t state_of(const struct alb_txn_in *txn)
 
 static struct alb_csa_verdict describe(const struct alb_txn_in *txn)
 {
+    // Of what was refused it may cover memory that nobody has written.
+    static const struct alb_digest none = {0, 0};
     return (struct alb_csa_verdict){
         .state = state_of(txn),
         .reason = alb_txn_state_is_end(txn->state) ? (uint8_t)txn->reason : ALB_TXN_OK,
         .id = {.initiator = txn->id.initiator, .number = txn->id.number},
         .keeper = txn->keeper,
-        .digest = alb_digest_to_wire(txn->digest),
+        .digest = alb_digest_to_wire(txn->state == ALB_TXN_ABORTED ? none : txn->digest),
         .placed_at = txn->placed_at,
         .decided_at = txn->decided_at,
         .visible_at = txn->visible_at,
