@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 enum {
-    SEEDS = 2000,
-    SEEDS_TWICE = 20,
+    SEEDS = 1500,
+    SEEDS_TWICE = 50,
 };
 
 static void run__keeps_every_promise(void **state)
