@@ -340,7 +340,7 @@ static bool end_rank(struct reader *reader)
                                 reader->labels[i].name, reader->labels[i - 1].line);
     for (uint32_t i = 0; i < reader->requirement_count; i++) {
         const struct requirement *requirement = &reader->requirements[i];
-        uint32_t who, what;
+        uint32_t who = 0, what = 0;
         if (!resolve(reader, requirement->who, requirement->line, &who) ||
             !resolve(reader, requirement->what, requirement->line, &what))
             return false;
