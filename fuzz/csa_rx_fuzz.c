@@ -24,7 +24,8 @@ static const char *choose(enum alb_policy policy, uint32_t n)
 static void configure(struct alb_engine_config *config)
 {
     int error = alb_engine_config_transport(config, "csa");
-    config->txn_staging_bytes = 256 << 10; // zeroed for each input
+    config->txn_staging_bytes = 256 << 10; // this and the records are zeroed for each input
+    config->txn_record_max = 256;
     alb_assert(error == 0);
     config->qp_max = 32;
     config->region_max = 8;
