@@ -222,6 +222,8 @@ static bool is_ours(const struct alb_txn_out *txn, const struct alb_csa_verdict 
 
 static void on_reflected(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
+    if (txn->is_message)
+        return;             // cannot be: nothing is bound
     if (txn->is_question) { // it is bound over there: its lease, or our decision, will end it
         expect_answer(txn, now);
         return;
@@ -317,9 +319,9 @@ void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_v
     struct alb_txn_out *txn = find(out, &verdict->id);
     if (!txn || txn->state == ALB_TXN_IDLE || alb_txn_state_is_end(txn->state))
         return;
-    if (!txn->is_question && !txn->is_delivered && verdict->state != ALB_CSA_VERDICT_UNKNOWN) {
-        if (!alb_csa_is_sent(csa, txn->wqe_index))
-            return; // about what has not left: a lie
+    if (!txn->is_question && !txn->is_delivered) {
+        if (verdict->state == ALB_CSA_VERDICT_UNKNOWN || !alb_csa_is_sent(csa, txn->wqe_index))
+            return; // nobody has asked yet, or about what has not left: a lie
         alb_csa_on_executed(csa, txn->wqe_index, now);
         if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
             return;

@@ -126,6 +126,21 @@ static void post__refuses_what_has_no_level(void **state)
     assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
 }
 
+// A message is never bound: a peer that says so lies, and may say anything afterwards.
+static void verdict__that_a_message_cannot_have(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_reflect_out *out = c->csa[0]->reflect_out;
+    post(c, ALB_WR_RDMA_WRITE, 1, 100, ALB_LEVEL_VISIBLE, false);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    struct alb_csa_verdict verdict = {.state = ALB_CSA_VERDICT_REFLECTED, .id = {out->initiator, 1}};
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    assert_int_equal(reflect_pair_state(c, 1), ALB_TXN_TENTATIVE);
+    verdict.state = ALB_CSA_VERDICT_UNKNOWN;
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    reflect_pair_expect(c, 1, ALB_TXN_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +150,7 @@ int main(void)
         REFLECT_PAIR_TEST(visible__order_of_completions_is_kept),
         REFLECT_PAIR_TEST(stages__are_in_order),
         REFLECT_PAIR_TEST(post__refuses_what_has_no_level),
+        REFLECT_PAIR_TEST(verdict__that_a_message_cannot_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

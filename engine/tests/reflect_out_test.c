@@ -246,6 +246,22 @@ static void verdict__of_nobody_changes_nothing(void **state)
     assert_true(!pair_poll(c->pair, 0, &wc) || wc.status != ALB_WC_SUCCESS);
 }
 
+// Nobody has asked before the proposal was executed; its place in the ring is needed until then.
+static void verdict__of_ignorance_before_anybody_has_asked(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_send(c->pair, 0);
+    struct alb_reflect_out *out = c->csa[0]->reflect_out;
+    const struct alb_csa_verdict verdict = {.state = ALB_CSA_VERDICT_UNKNOWN, .id = {out->initiator, number}};
+    alb_reflect_out_verdict(out, &verdict, c->pair->now);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_TENTATIVE);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +278,7 @@ int main(void)
         REFLECT_PAIR_TEST(failure__of_one_leaves_the_next_one_committed),
         REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
         REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
+        REFLECT_PAIR_TEST(verdict__of_ignorance_before_anybody_has_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
