@@ -160,6 +160,7 @@ struct alb_txn_range {
     struct alb_claim claim;
     bool is_claimed;
     bool is_compare;
+    bool is_placed;            // in place: what stood there is to be put back, and readers are held out
     struct alb_region *region; // while it is claimed
     uint8_t *host;             // likewise
     uint64_t va, length;
@@ -283,8 +284,8 @@ void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now);
 // All of it is decided: memory and claims go back.
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now);
 void alb_txn_in_release(struct alb_txn_in *txn);
-// The memory behind a range is about to go.
-void alb_txn_in_lost_region(struct alb_txn_in *txn, struct alb_txn_range *range);
+// The memory behind one of its ranges is about to go.
+void alb_txn_in_lost_region(struct alb_txn_in *txn);
 void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now);
 struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length);
 // The array of its parts that drivers look at; false: no memory.
@@ -297,8 +298,8 @@ struct alb_digest alb_txn_in_digest(const struct alb_txn_in *txn, bool is_expose
 void alb_txn_in_corrupt(struct alb_txn_in *txn);
 // False: what is exposed stayed different.
 bool alb_txn_in_apply(struct alb_txn_in *txn);
+// In place: what stood there is put back, and readers see it. Once.
 void alb_txn_in_undo(struct alb_txn_in *txn);
-void alb_txn_range_undo(struct alb_txn_range *range);
 
 // ---- frames -----------------------------------------------------------------------------------------------
 

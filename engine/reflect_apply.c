@@ -114,19 +114,15 @@ bool alb_txn_in_apply(struct alb_txn_in *txn)
     return false;
 }
 
-void alb_txn_range_undo(struct alb_txn_range *range)
-{
-    alb_store_release(range->host, range->bytes, range->length);
-    alb_region_let_readers(range->region, range->va, range->length);
-}
-
+// The newest part first: what stood under it may be of an older one.
 void alb_txn_in_undo(struct alb_txn_in *txn)
 {
-    if (!txn->is_in_place)
-        return;
-    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+    for (struct alb_list *node = txn->ranges.prev; node != &txn->ranges; node = node->prev) {
         struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
-        if (is_written(range) && range->is_claimed)
-            alb_txn_range_undo(range);
+        if (!range->is_placed)
+            continue;
+        range->is_placed = false;
+        alb_store_release(range->host, range->bytes, range->length);
+        alb_region_let_readers(range->region, range->va, range->length);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The target: what commands, leases, the journal and its own program do to a transaction that was proposed
 // (reflect_propose.c has the way there). It speaks only when it is asked, or when something is decided.
+#include "engine/csa_message.h"
 #include "engine/impl.h"
 #include "engine/inbound.h"
 
@@ -171,14 +172,13 @@ void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now)
         give_up(txn);
 }
 
-void alb_txn_in_lost_region(struct alb_txn_in *txn, struct alb_txn_range *range)
+void alb_txn_in_lost_region(struct alb_txn_in *txn)
 {
     struct alb_engine *engine = txn->engine;
-    if (txn->is_in_place && !range->is_compare && !alb_txn_state_is_end(txn->state))
-        alb_txn_range_undo(range);
     if (!txn->initiator) { // its parts are still coming
         txn->reason = txn->reason ? txn->reason : ALB_TXN_REGION_GONE;
-        if (txn->in && txn->in->range == range)
+        alb_txn_in_undo(txn);
+        if (txn->in && txn->in->range)
             txn->in->csa->target = (struct alb_target){.kind = ALB_TARGET_DISCARD};
         return;
     }
@@ -201,7 +201,7 @@ static bool was_surely_aborted(struct alb_engine *engine, const struct alb_csa_t
 
 static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command)
 {
-    struct alb_reflect_in *in = alb_reflect_in_get(csa);
+    struct alb_reflect_in *in = csa->reflect_in;
     bool is_aborted = was_surely_aborted(csa->qp->engine, command);
     if (!in)
         return;
@@ -217,6 +217,7 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
 {
     struct alb_engine *engine = csa->qp->engine;
     const struct alb_txn_id id = {.initiator = command->id.initiator, .number = command->id.number};
+    alb_reflect_in_get(csa); // first, since room for it may be made by forgetting what is asked about
     struct alb_txn_in *txn = alb_txn_in_find(engine, &id);
     if (!txn) {
         answer_stray(csa, command);
@@ -226,25 +227,36 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
         alb_txn_in_commit(txn, now);
     else if (command->command == ALB_CSA_TXN_ABORT)
         alb_txn_in_abort(txn, ALB_TXN_WITHDRAWN, now);
-    struct alb_reflect_in *in = alb_reflect_in_get(csa);
-    if (in)
-        tell(txn, in);
+    tell(txn, csa->reflect_in); // none: there was no memory, or a notification has ended the queue pair
     if (command->low_water)
         alb_txn_initiator_pass(txn->initiator, command->low_water);
 }
 
 // ---- notifications --------------------------------------------------------------------------------------------------
 
-static bool take_receive(struct alb_qp *qp)
+// Some of a message that has not begun lies where its receive is.
+static bool is_placed_early(const struct alb_csa *csa)
 {
-    return !qp->recv_is_taken && alb_qp_current_state(qp) != ALB_QPS_ERR && alb_qp_take_receive(qp);
+    ALB_LIST_FOR_EACH (&csa->in_requests.early, node) {
+        const struct alb_early *early = ALB_LIST_ENTRY(node, struct alb_early, link);
+        if (early->is_placed && alb_csa_uses_receive(early->segment.op))
+            return true;
+    }
+    return false;
+}
+
+static bool take_receive(struct alb_csa *csa)
+{
+    struct alb_qp *qp = csa->qp;
+    return !qp->recv_is_taken && alb_qp_current_state(qp) != ALB_QPS_ERR && !is_placed_early(csa) &&
+           alb_qp_take_receive(qp);
 }
 
 void alb_reflect_in_notify(struct alb_csa *csa, alb_time now)
 {
     struct alb_reflect_in *in = csa->reflect_in;
     struct alb_qp *qp = csa->qp;
-    while (in->notice_count > 0 && take_receive(qp)) {
+    while (in->notice_count > 0 && take_receive(csa)) {
         const struct alb_reflect_notice *notice = &in->notices[in->notice_first];
         struct alb_wc wc = {
             .status = ALB_WC_SUCCESS,

@@ -69,6 +69,7 @@ static enum alb_txn_reason begin_in_place(struct alb_qp *qp, struct alb_txn_rang
         return reason;
     memcpy(range->bytes, range->host, range->length);
     alb_region_hold_readers(range->region, range->va, range->length);
+    range->is_placed = true;
     return ALB_TXN_OK;
 }
 
@@ -168,6 +169,26 @@ static enum alb_txn_reason bind_parts(struct alb_qp *qp, struct alb_txn_in *txn,
     return ALB_TXN_OK;
 }
 
+static bool contradict(const struct alb_txn_range *a, const struct alb_txn_range *b)
+{
+    const uint8_t *first = ALB_MAX(a->host, b->host), *past = ALB_MIN(a->host + a->length, b->host + b->length);
+    return first < past && memcmp(a->bytes + (first - a->host), b->bytes + (first - b->host), (size_t)(past - first));
+}
+
+// Two of its parts would leave different bytes in the same place: what is exposed could never be what was agreed. In
+// place the digest finds it.
+static bool contradicts_itself(const struct alb_txn_in *txn)
+{
+    if (txn->is_in_place)
+        return false;
+    for (const struct alb_list *a = txn->ranges.next; a != &txn->ranges; a = a->next)
+        for (const struct alb_list *b = a->next; b != &txn->ranges; b = b->next)
+            if (contradict(ALB_LIST_ENTRY(a, struct alb_txn_range, link),
+                           ALB_LIST_ENTRY(b, struct alb_txn_range, link)))
+                return true;
+    return false;
+}
+
 static enum alb_txn_reason compare(struct alb_qp *qp, struct alb_txn_in *txn, const struct alb_csa_compare *compare)
 {
     struct alb_txn_range *range = alb_txn_range_create(txn, 0);
@@ -223,6 +244,8 @@ static enum alb_txn_reason examine(struct alb_reflect_in *in, struct alb_txn_in 
         proposal->is_in_place != txn->is_in_place)
         return ALB_TXN_MALFORMED;
     enum alb_txn_reason reason = bind_parts(qp, txn, is_checked);
+    if (reason == ALB_TXN_OK && contradicts_itself(txn))
+        reason = ALB_TXN_MALFORMED;
     for (uint32_t i = 0; reason == ALB_TXN_OK && i < proposal->compare_count; i++)
         reason = compare(qp, txn, &proposal->compares[i]);
     if (reason == ALB_TXN_OK)

@@ -223,7 +223,7 @@ static void on_gone(struct alb_claim *claim)
 {
     struct alb_txn_range *range = ALB_CONTAINER_OF(claim, struct alb_txn_range, claim);
     range->is_claimed = false;
-    alb_txn_in_lost_region(range->txn, range);
+    alb_txn_in_lost_region(range->txn);
 }
 
 struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length)

@@ -174,6 +174,48 @@ static void notify__does_not_take_the_receive_of_a_message_that_comes(void **sta
     assert_int_equal(wc.opcode, is_send_first ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV);
 }
 
+// Its bytes have been placed where its receive is, before its turn.
+static void notify__does_not_take_the_receive_of_a_message_placed_early(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mr;
+    struct alb_wc wc;
+    struct pair_host *host = &c->pair->hosts[1];
+    assert_int_equal(alb_mr_create(host->pd, host->memory, PAIR_MEMORY_BYTES, (uintptr_t)host->memory,
+                                   PAIR_ACCESS_ALL | ALB_ACCESS_RELAXED_ORDERING, &mr),
+                     0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct alb_sge sge = pair_sge(c->pair, 1, 65536 + i * 8192, 5000);
+        sge.lkey = alb_region_key(mr);
+        bool bell;
+        assert_int_equal(alb_qp_recv_post(c->qps[1], i, &sge, 1, &bell), 0);
+    }
+    reflect_pair_make(c, &made, 1, 20000, 64);
+    made.wr.notify = true;
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    csa_pair_ask(c, ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 5000);
+    pair_send(c->pair, 0);
+    while (pair_count(c->pair, 0) > 1)
+        pair_lose(c->pair, 0);
+    pair_deliver(c->pair, 0);
+    const struct alb_csa_txn command = {.command = ALB_CSA_TXN_COMMIT,
+                                        .id = {c->csa[0]->reflect_out->initiator, number}};
+    alb_reflect_in_command(c->csa[1], &command, c->pair->now);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.opcode, ALB_WC_RECV);
+    assert_int_equal(wc.wr_id, 0);
+    assert_memory_equal(host->memory + 65536, c->pair->hosts[0].memory, 5000);
+    pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.opcode, ALB_WC_RECV_RDMA_WITH_IMM);
+}
+
 static void notify__more_than_there_is_room_for(void **state)
 {
     struct csa_pair *c = *state;
@@ -352,6 +394,7 @@ int main(void)
         REFLECT_PAIR_TEST(reconcile__bound_one_that_nobody_decides_ends_with_its_lease),
         REFLECT_PAIR_TEST(reconcile__what_the_initiator_had_passed_is_not_known),
         REFLECT_PAIR_TEST(reconcile__never_proposed_to_this_keeper_is_aborted),
+        REFLECT_PAIR_TEST(notify__does_not_take_the_receive_of_a_message_placed_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,20 @@ static void overlap__with_itself_is_allowed(void **state)
     assert_true(reflect_pair_is_exposed(c, 1000, 150));
 }
 
+// Then no digest of what is exposed could be that of what was agreed.
+static void overlap__with_itself_that_contradicts_itself(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 1000, 100);
+    reflect_pair_add(c, &made, 3001, 100);
+    made.writes[1].remote_addr = pair_va(c->pair, 1, 1050);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_MALFORMED);
+    assert_false(alb_region_is_poisoned(c->pair->hosts[1].mr));
+}
+
 static void compare__holds_or_not(void **state)
 {
     struct csa_pair *c = *state;
@@ -315,6 +329,67 @@ static void in_place__abort_puts_back_what_stood_there(void **state)
     assert_false(words[0] & 1);
 }
 
+static void make_in_place_overlap(struct csa_pair *c, struct reflect_made *made)
+{
+    reflect_pair_make(c, made, 1, 0, 3000);
+    reflect_pair_add(c, made, 1000, 1500);
+    reflect_pair_add(c, made, 2000, 2000);
+    made->wr.in_place = true;
+    made->wr.hold = true;
+}
+
+static void in_place__abort_puts_back_what_stood_under_several_parts(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    static uint8_t before[4000];
+    memcpy(before, c->pair->hosts[1].memory, sizeof(before));
+    make_in_place_overlap(c, &made);
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_true(reflect_pair_is_exposed(c, 0, 4000));
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_WITHDRAWN);
+    assert_memory_equal(before, c->pair->hosts[1].memory, sizeof(before));
+}
+
+// All of it goes back with the first part that is lost, once, and readers see it again.
+static void in_place__region_that_goes_under_several_parts(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mr;
+    struct pair_host *host = &c->pair->hosts[1];
+    static uint8_t before[4000];
+    static _Atomic uint64_t words[1];
+    words[0] = 0;
+    memcpy(before, host->memory, sizeof(before));
+    for (uint32_t is_bound = 0; is_bound < 2; is_bound++) {
+        assert_int_equal(alb_mr_create(host->pd, host->memory, 8192, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
+        assert_int_equal(alb_mr_set_versions(mr, words, 8192), 0);
+        make_in_place_overlap(c, &made);
+        for (uint32_t i = 0; i < 3; i++)
+            made.writes[i].rkey = alb_region_key(mr);
+        reflect_pair_post(c, &made);
+        if (is_bound) {
+            pair_settle(c->pair);
+        } else {
+            pair_send(c->pair, 0);
+            while (!reflect_pair_is_exposed(c, 0, 3500))
+                pair_deliver(c->pair, 0);
+        }
+        assert_true(words[0] & 1);
+        assert_int_equal(alb_mr_destroy(mr), 0);
+        assert_memory_equal(before, host->memory, sizeof(before));
+        assert_false(words[0] & 1);
+        pair_settle(c->pair);
+        reflect_pair_expect(c, 1, ALB_TXN_REGION_GONE);
+        assert_memory_equal(before, host->memory, sizeof(before));
+        assert_false(words[0] & 1);
+    }
+}
+
 static void parts__that_stop_coming_are_given_up(void **state)
 {
     struct csa_pair *c = *state;
@@ -369,6 +444,9 @@ int main(void)
         REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_there),
         REFLECT_PAIR_TEST(parts__that_stop_coming_are_given_up),
         REFLECT_PAIR_TEST(proposal__that_is_none_is_an_invalid_request),
+        REFLECT_PAIR_TEST(overlap__with_itself_that_contradicts_itself),
+        REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_under_several_parts),
+        REFLECT_PAIR_TEST(in_place__region_that_goes_under_several_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
