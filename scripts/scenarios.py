@@ -71,7 +71,7 @@ def main():
                                                    "yes" if status == 0 else "**no**"))
     if arguments.table:
         pathlib.Path(arguments.table).write_text("\n".join(rows) + "\n")
-    print("%d scenarios, %d failed" % (len(paths), failed))
+    print("%d passed, %d failed" % (len(paths) - failed, failed))
     sys.exit(1 if failed else 0)
 
 
