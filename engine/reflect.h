@@ -284,6 +284,8 @@ void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now);
 // All of it is decided: memory and claims go back.
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now);
 void alb_txn_in_release(struct alb_txn_in *txn);
+// There will be no notification: its place is free again.
+void alb_txn_in_drop_notice(struct alb_txn_in *txn);
 // The memory behind one of its ranges is about to go.
 void alb_txn_in_lost_region(struct alb_txn_in *txn);
 void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now);

@@ -60,6 +60,13 @@ static void count_end(struct alb_txn_in *txn)
         sum->counter[ALB_STAT_txn_refused]++;
 }
 
+void alb_txn_in_drop_notice(struct alb_txn_in *txn)
+{
+    if (txn->has_notice && home(txn))
+        home(txn)->notices_promised--;
+    txn->has_notice = false;
+}
+
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now)
 {
     alb_txn_in_set_state(txn, state, now);
@@ -67,8 +74,8 @@ void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum al
     alb_wheel_disarm(&txn->engine->wheel, &txn->lease.timer);
     if (!txn->is_taken)
         alb_list_remove(&txn->queue);
-    if (state != ALB_TXN_COMMITTED && txn->has_notice && home(txn))
-        home(txn)->notices_promised--;
+    if (state != ALB_TXN_COMMITTED)
+        alb_txn_in_drop_notice(txn);
     alb_txn_in_release(txn);
     count_end(txn);
     tell(txn, home(txn));
@@ -80,8 +87,12 @@ void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_ti
     case ALB_TXN_TENTATIVE:
     case ALB_TXN_PROPOSED:
         break;
-    case ALB_TXN_PREPARING: // what the journal has by then must be taken back there
-        txn->wants_abort = true;
+    case ALB_TXN_PREPARING:
+        if (!txn->is_taken) { // nobody has begun to write it
+            txn->journal_kind = 0;
+            break;
+        }
+        txn->wants_abort = true; // what the journal has by then must be taken back there
         txn->reason = reason;
         return;
     case ALB_TXN_REFLECTING:

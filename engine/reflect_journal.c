@@ -64,6 +64,7 @@ static void be_unsure(struct alb_txn_in *txn, alb_time now)
 {
     alb_txn_in_set_state(txn, ALB_TXN_UNKNOWN, now);
     txn->reason = ALB_TXN_JOURNAL;
+    alb_txn_in_drop_notice(txn);
     alb_txn_in_tell(txn);
 }
 

@@ -130,6 +130,12 @@ static void commit(struct alb_txn_out *txn, alb_time now)
     command(txn, ALB_CSA_TXN_COMMIT, now);
 }
 
+static alb_time deadline_of(const struct alb_txn_out *txn)
+{
+    alb_time at = txn->stages.submitted + txn->deadline_ns;
+    return at < txn->stages.submitted ? ALB_TIME_NEVER : at;
+}
+
 // ---- as the stream goes on ------------------------------------------------------------------------------------------
 
 void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now)
@@ -139,7 +145,7 @@ void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wq
     out->begun++;
     alb_txn_out_set_state(txn, txn->is_question ? ALB_TXN_IN_DOUBT : ALB_TXN_TENTATIVE, now);
     if (txn->deadline_ns)
-        arm(out, txn->stages.submitted + txn->deadline_ns);
+        arm(out, deadline_of(txn));
     if (!txn->is_question)
         return;
     txn->is_delivered = true;
@@ -368,7 +374,7 @@ static alb_time look_after(struct alb_txn_out *txn, alb_time now)
     alb_time next = ALB_TIME_NEVER;
     bool is_open = txn->state == ALB_TXN_TENTATIVE || (txn->state == ALB_TXN_REFLECTING && !txn->has_committed);
     if (txn->deadline_ns && is_open && !txn->is_question) {
-        next = txn->stages.submitted + txn->deadline_ns;
+        next = deadline_of(txn);
         if (next <= now) {
             withdraw(txn, ALB_TXN_DEADLINE, now);
             next = ALB_TIME_NEVER;

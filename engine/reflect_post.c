@@ -102,7 +102,7 @@ static struct alb_csa_proposal propose(const struct alb_reflect_out *out, const 
         .id = {.initiator = out->initiator, .number = out->staged},
         .low_water = atomic_load_explicit(&out->ended, memory_order_relaxed),
         .bytes = bytes,
-        .lease_us = (uint32_t)ALB_MIN((wr->lease_ns + 999) / 1000, (uint64_t)UINT32_MAX),
+        .lease_us = (uint32_t)ALB_MIN(wr->lease_ns / 1000 + (wr->lease_ns % 1000 != 0), (uint64_t)UINT32_MAX),
         .part_count = wr->write_count,
         .imm_be = wr->imm_data,
         .is_in_place = wr->in_place,

@@ -138,7 +138,7 @@ enum alb_outcome alb_reflect_in_begin(struct alb_csa *csa, const struct alb_csa_
 static enum alb_txn_reason check_store(struct alb_txn_in *txn, const struct alb_txn_range *range, bool is_first)
 {
     const struct alb_region *root = alb_region_root(range->region);
-    if (!is_first && root->store != txn->store)
+    if ((!is_first && root->store != txn->store) || (root->store && txn->is_in_place))
         return ALB_TXN_UNSUPPORTED;
     txn->store = root->store;
     if (root->store)

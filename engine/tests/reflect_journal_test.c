@@ -89,6 +89,25 @@ static void abort__while_it_is_prepared(void **state)
     assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
+static void region__gone_before_anybody_writes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *mr;
+    struct pair_host *host = &c->pair->hosts[1];
+    struct reflect_made made;
+    struct alb_journal_request request;
+    assert_int_equal(alb_mr_create(host->pd, host->memory, 4096, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
+    assert_int_equal(alb_mr_set_store(mr, &store, KEEPER), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.writes[0].rkey = alb_region_key(mr);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    assert_false(alb_engine_journal(c->engines[1], &request)); // which would name memory that is gone
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_REGION_GONE);
+}
+
 static void error__at_prepare_aborts(void **state)
 {
     struct csa_pair *c = *state;
@@ -235,6 +254,7 @@ int main(void)
         DURABLE_TEST(prepare__is_written_before_it_is_said),
         DURABLE_TEST(abort__is_written_before_it_is_said),
         DURABLE_TEST(abort__while_it_is_prepared),
+        DURABLE_TEST(region__gone_before_anybody_writes),
         DURABLE_TEST(error__at_prepare_aborts),
         DURABLE_TEST(error__at_commit_takes_back_what_was_prepared),
         DURABLE_TEST(unsupported__in_place),

@@ -150,6 +150,23 @@ static void deadline__aborts_what_is_not_decided(void **state)
     assert_false(reflect_pair_is_exposed(c, 0, 100));
 }
 
+static void deadline__beyond_all_time_is_none(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    pair_pass(c->pair, ALB_NS_PER_MS);
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.deadline_ns = UINT64_MAX;
+    made.wr.lease_ns = UINT64_MAX;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(reflect_pair_record(c, number)->lease_ns, c->engines[1]->config.txn_lease_ns_max);
+    pair_pass(c->pair, ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
 static void failure__before_commit_is_an_abort(void **state)
 {
     struct csa_pair *c = *state;
@@ -273,6 +290,7 @@ int main(void)
         REFLECT_PAIR_TEST(reflected__completes_before_it_is_exposed),
         REFLECT_PAIR_TEST(hold__waits_for_the_program),
         REFLECT_PAIR_TEST(deadline__aborts_what_is_not_decided),
+        REFLECT_PAIR_TEST(deadline__beyond_all_time_is_none),
         REFLECT_PAIR_TEST(failure__before_commit_is_an_abort),
         REFLECT_PAIR_TEST(failure__after_commit_leaves_doubt),
         REFLECT_PAIR_TEST(failure__of_one_leaves_the_next_one_committed),
