@@ -163,6 +163,7 @@ static void reset(struct alb_csa *csa)
     if (csa->reflect_out)
         alb_reflect_out_reset(csa->reflect_out);
     disconnect(csa);
+    atomic_store_explicit(&csa->qp->wants_receive, false, memory_order_relaxed);
     csa->is_refusing = false;
     csa->bound_epoch = 0;
     csa->started = csa->cursor = csa->answer_cursor = csa->acked_cursor = 0;

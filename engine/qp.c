@@ -212,8 +212,8 @@ int alb_qp_destroy(struct alb_qp *qp)
     struct alb_engine *engine = qp->engine;
     if (!alb_list_is_empty(&qp->groups))
         return EBUSY;
-    silence_bell(qp);
     alb_qp_set_state(qp, ALB_QPS_RESET, engine->now);
+    silence_bell(qp); // in RESET nothing rings it any more
     alb_region_release_qp(qp);
     qp->delivery->destroy(qp);
     alb_scheduler_remove(&qp->source);

@@ -88,8 +88,10 @@ static bool is_valid(const struct alb_qp *qp, const struct alb_txn_wr *wr, uint6
         return false;
     *bytes = 0;
     for (uint32_t i = 0; i < wr->write_count; i++) {
+        if (wr->writes[i].sge_count > qp->sq.sge_max)
+            return false;
         uint64_t length = length_of(wr->writes[i].sge, wr->writes[i].sge_count);
-        if (wr->writes[i].sge_count > qp->sq.sge_max || length > ALB_MAX_MESSAGE)
+        if (length > ALB_MAX_MESSAGE)
             return false;
         *bytes += length;
     }
