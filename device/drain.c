@@ -52,7 +52,10 @@ static bool is_done(struct alb_device *device, void *context, alb_time now)
 static void drain(struct alb_device *device, struct alb_qp *qp)
 {
     alb_time now = alb_clock_now();
-    struct wait wait = {.qp = qp, .has_seen_loss = has_seen_loss(device), .silent_since = now};
+    struct wait wait = {.qp = qp, .silent_since = now};
+    alb_device_lock(device);
+    wait.has_seen_loss = has_seen_loss(device);
+    alb_device_unlock(device);
     alb_drive_until(device, is_done, &wait, now + (wait.has_seen_loss ? LINGER_NS_MAX : QUIET_NS_MAX));
 }
 

@@ -195,9 +195,11 @@ static void alb_durable_create__binds_again(void **state)
     struct alb_wc wc = side_wait(asker);
     assert_int_equal(wc.wr_id, 9);
     assert_int_equal(wc.status, ALB_WC_SUCCESS);
+    alb_device_lock(pair.side[0].device); // whose journal's thread has exposed it
     assert_int_equal(bytes[100], 'w');
     assert_int_equal(bytes[1099], 'w');
     assert_int_equal(bytes[1100], 0);
+    alb_device_unlock(pair.side[0].device);
     assert_int_equal(alb_durable_destroy(second), 0);
     assert_int_equal(alb_durable_destroy(durable), 0);
     unlink(second_journal);

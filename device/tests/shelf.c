@@ -92,8 +92,11 @@ void shelf_submit(struct shelf *shelf, struct shelf_txn *txn, enum alb_journal_k
         .part_count = kind == ALB_JOURNAL_PREPARE ? txn->part_count : 0,
         .parts = kind == ALB_JOURNAL_PREPARE ? txn->parts : NULL,
     };
-    if (kind == ALB_JOURNAL_PREPARE)
+    if (kind == ALB_JOURNAL_PREPARE) {
+        pthread_mutex_lock(&shelf->mutex);
         shelf->txns[shelf->txn_count++] = txn;
+        pthread_mutex_unlock(&shelf->mutex);
+    }
     assert_int_equal(alb_store_submit(&shelf->store, &request), 0);
 }
 
@@ -107,7 +110,9 @@ void shelf_wait(struct shelf *shelf, uint32_t answers)
 
 int shelf_ask(struct shelf *shelf, struct shelf_txn *txn, enum alb_journal_kind kind, uint64_t low_water)
 {
+    pthread_mutex_lock(&shelf->mutex);
     uint32_t before = shelf->answer_count;
+    pthread_mutex_unlock(&shelf->mutex);
     shelf_submit(shelf, txn, kind, low_water);
     shelf_wait(shelf, before + 1);
     const struct alb_store_answer *answer = &shelf->answers[before];
