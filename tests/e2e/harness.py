@@ -66,8 +66,9 @@ class Process:
         Process.everyone.discard(self)
 
     def output(self):
-        self.output_file.seek(0)
-        return self.output_file.read().decode(errors="replace")
+        # The process writes by the same open file: to seek would move where its next line goes.
+        fd = self.output_file.fileno()
+        return os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace")
 
     def is_listening(self, port, protocol="tcp"):
         """Whether a TCP socket listens on that port, or a UDP socket has it, in the network the process lives in."""
