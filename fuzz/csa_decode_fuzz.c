@@ -47,7 +47,7 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
         frame[1] &= 3;
         break;
     case ALB_CSA_PATHS:
-        frame[2] = frame[3] = 0;
+        frame[3] = 0;
         break;
     case ALB_CSA_PROBE:
         frame[1] &= 1;
