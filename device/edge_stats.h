@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a device counts at its edge, beside the engine's own counters: system calls, sockets, relay, faults, who drove.
-// Plain 64-bit words with one writer at a time (the holder of the driver token), in memory that `albedo stat` reads.
+// 64-bit words with one writer at a time (the holder of the driver token), in memory that others read meanwhile:
+// threads of the process, and `albedo stat` from another.
 #pragma once
 
 #include "base/corruption.h"
@@ -55,7 +56,14 @@ struct alb_edge_stats {
 
 static inline void alb_edge_count(struct alb_edge_stats *stats, enum alb_edge_stat stat, uint64_t n)
 {
-    stats->counter[stat] += n;
+    uint64_t *counter = &stats->counter[stat];
+    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+// What was counted, for whoever does not hold the token.
+static inline uint64_t alb_edge_counted(const struct alb_edge_stats *stats, enum alb_edge_stat stat)
+{
+    return __atomic_load_n(&stats->counter[stat], __ATOMIC_RELAXED);
 }
 
 // "rx_messages" and what it means.

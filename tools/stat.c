@@ -110,7 +110,8 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
         print_counter("  ", name, board->live->device_stats.dropped[i], "datagrams thrown away", show_zeros);
     }
     for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
-        print_counter("  ", alb_edge_stat_name((enum alb_edge_stat)i), board->live->edge_stats.counter[i],
+        print_counter("  ", alb_edge_stat_name((enum alb_edge_stat)i),
+                      alb_edge_counted(&board->live->edge_stats, (enum alb_edge_stat)i),
                       alb_edge_stat_text((enum alb_edge_stat)i), show_zeros);
     print_gaps(&board->live->device_stats);
     for (uint32_t i = 0; i < header->qp_max; i++) {

@@ -58,8 +58,9 @@ static void alb_device__writes_while_polled(void **state)
     write_sizes(&pair, side_wait);
     const struct alb_edge_stats *edge = &pair.side[0].device->board.header->edge_stats;
     // Bursts did leave whole, or datagrams were as large as bursts.
-    assert_true(edge->counter[ALB_EDGE_tx_messages] < edge->counter[ALB_EDGE_tx_datagrams] / 4 || is_albedo());
-    assert_true(edge->counter[ALB_EDGE_tx_datagrams] < 1000 || !is_albedo());
+    assert_true(alb_edge_counted(edge, ALB_EDGE_tx_messages) < alb_edge_counted(edge, ALB_EDGE_tx_datagrams) / 4 ||
+                is_albedo());
+    assert_true(alb_edge_counted(edge, ALB_EDGE_tx_datagrams) < 1000 || !is_albedo());
     pair_close(&pair);
 }
 
@@ -82,8 +83,8 @@ static void alb_drive_pump__looks_before_a_timer_judges(void **state)
     memset(a->memory, 7, 64);
     side_write(a, b, 0, 64);
     const struct alb_edge_stats *edge = &a->device->board.header->edge_stats;
-    for (uint64_t sent = edge->counter[ALB_EDGE_tx_datagrams], i = 0;
-         i < 100 && edge->counter[ALB_EDGE_tx_datagrams] == sent; i++)
+    for (uint64_t sent = alb_edge_counted(edge, ALB_EDGE_tx_datagrams), i = 0;
+         i < 100 && alb_edge_counted(edge, ALB_EDGE_tx_datagrams) == sent; i++)
         alb_device_poll(a->device);
     while (alb_engine_deadline(b->device->engine) > alb_clock_now()) // something is always due while a peer is known
         usleep(100);
@@ -140,10 +141,10 @@ static void alb_device__faults_lose_nothing(void **state)
     pair_open(&pair, "127.92.0.6", "127.92.0.7", &faults);
     write_sizes(&pair, side_wait);
     const struct alb_board_header *a = pair.side[0].device->board.header, *b = pair.side[1].device->board.header;
-    assert_true(a->edge_stats.counter[ALB_EDGE_fault_lost] > 0);
-    assert_true(a->edge_stats.counter[ALB_EDGE_fault_duplicated] > 0);
-    assert_true(a->edge_stats.counter[ALB_EDGE_fault_corrupted] > 0);
-    assert_true(a->edge_stats.counter[ALB_EDGE_fault_reordered] > 0);
+    assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_lost) > 0);
+    assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_duplicated) > 0);
+    assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_corrupted) > 0);
+    assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_reordered) > 0);
     assert_true(b->device_stats.dropped[ALB_DROP_BAD_ICRC] > 0);
     assert_true(a->device_stats.sum.counter[ALB_STAT_retransmitted_pkts] > 0);
     pair_close(&pair);

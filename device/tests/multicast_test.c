@@ -143,10 +143,7 @@ static uint64_t dropped(const struct side *side, enum alb_drop reason)
 
 static uint64_t counted(const struct side *side, enum alb_edge_stat stat)
 {
-    alb_device_lock(side->device);
-    uint64_t count = side->device->board.header->edge_stats.counter[stat];
-    alb_device_unlock(side->device);
-    return count;
+    return alb_edge_counted(&side->device->board.header->edge_stats, stat);
 }
 
 static void alb_device_attach__members_of_all_slots_and_the_sender(void **state)
