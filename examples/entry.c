@@ -18,9 +18,12 @@ enum {
     KEY_BYTES = 32,
     VALUE_BYTES = 256,
     LINE = 64,
-    LINES = 6, // that hold an entry beside a version each
-    IN_FLIGHT = 16,
+    LINES = 6,   // that hold an entry beside a version each
+    BATCH = 16,  // READs that are posted, and looked at, together
+    BATCHES = 3, // that are under way
+    COPIES = BATCH * BATCHES,
 };
+_Static_assert((int)COPIES <= (int)LOOP_DEPTH, "the send queue has a place for each READ");
 
 struct entry {
     uint64_t version;
@@ -180,22 +183,54 @@ static void read_local(struct table *table, uint64_t reads, struct count *count)
     }
 }
 
+// What a batch of READs needs, made once: all of them read the same place, each into a copy of its own.
+struct batch {
+    struct ibv_sge sges[BATCH];
+    struct ibv_send_wr wrs[BATCH];
+};
+
+static void make_batch(struct batch *batch, const struct table *table, struct ibv_mr *mr, union place *copies)
+{
+    uint32_t bytes = table->way == VERSIONED ? sizeof(copies->lines) : sizeof(copies->entry);
+    for (int i = 0; i < BATCH; i++) {
+        batch->sges[i] = (struct ibv_sge){.addr = (uintptr_t)&copies[i], .length = bytes, .lkey = mr->lkey};
+        batch->wrs[i] = (struct ibv_send_wr){
+            .next = i < BATCH - 1 ? &batch->wrs[i + 1] : NULL,
+            .sg_list = &batch->sges[i],
+            .num_sge = 1,
+            .opcode = IBV_WR_RDMA_READ,
+            .send_flags = i == BATCH - 1 ? IBV_SEND_SIGNALED : 0,
+            .wr.rdma = {.remote_addr = (uintptr_t)table->place, .rkey = table->mr->rkey},
+        };
+    }
+}
+
+static void post_batch(struct batch *batch, struct ibv_qp *qp)
+{
+    struct ibv_send_wr *bad;
+    check_error(ibv_post_send(qp, batch->wrs, &bad), "ibv_post_send");
+}
+
+// A batch is told as one, by its last READ: what is posted to a queue pair is done in its order.
 static void read_remote(struct table *table, uint64_t reads, struct count *count)
 {
     struct pair pair;
-    union place *copies = aligned_alloc(LINE, IN_FLIGHT * sizeof(*copies));
+    struct batch batches[BATCHES];
+    union place *copies = aligned_alloc(LINE, COPIES * sizeof(*copies));
     check(copies != NULL, "memory");
     loop_connect(&table->loop, &pair);
-    struct ibv_mr *mr = loop_register(&table->loop, copies, IN_FLIGHT * sizeof(*copies));
-    uint32_t bytes = table->way == VERSIONED ? sizeof(copies->lines) : sizeof(copies->entry);
-    for (int i = 0; i < IN_FLIGHT; i++)
-        loop_post(pair.near, IBV_WR_RDMA_READ, mr, &copies[i], bytes, table->mr, table->place);
-    for (int i = 0; count->reads < reads; i = (i + 1) % IN_FLIGHT) {
-        loop_wait_success(pair.cq);
-        judge(table, &copies[i], count);
-        loop_post(pair.near, IBV_WR_RDMA_READ, mr, &copies[i], bytes, table->mr, table->place);
+    struct ibv_mr *mr = loop_register(&table->loop, copies, COPIES * sizeof(*copies));
+    for (int i = 0; i < BATCHES; i++) {
+        make_batch(&batches[i], table, mr, &copies[i * BATCH]);
+        post_batch(&batches[i], pair.near);
     }
-    for (int i = 0; i < IN_FLIGHT; i++)
+    for (int i = 0; count->reads < reads; i = (i + 1) % BATCHES) {
+        loop_wait_success(pair.cq);
+        for (int copy = i * BATCH; copy < (i + 1) * BATCH; copy++)
+            judge(table, &copies[copy], count);
+        post_batch(&batches[i], pair.near);
+    }
+    for (int i = 0; i < BATCHES; i++)
         loop_wait_success(pair.cq);
     loop_disconnect(&pair);
     ibv_dereg_mr(mr);
