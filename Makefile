@@ -25,7 +25,7 @@ check:
 	@$(MAKE) --no-print-directory all
 	@scripts/check.sh $(BUILD) quick
 
-# Everything that runs on one machine without a guest: the whole table, the kill and crowd tests, UCX, libfabric and MPI, pyverbs.
+# Everything: the whole table, the kill and crowd tests, UCX, libfabric and MPI, pyverbs, all scenarios, long searches, the kernel in QEMU.
 check-all:
 	@scripts/setup.sh build check
 	@scripts/setup.sh stacks || echo 'make: without UCX, libfabric and MPI'
@@ -70,7 +70,8 @@ help:
 	@echo 'make            release build: programs in build/bin, libraries in build/lib'
 	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
-	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI, pyverbs'
+	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI,'
+	@echo '                pyverbs, all scenarios, long random searches, the kernel driver in QEMU'
 	@echo 'make scenarios  simulated scenarios against their expected results (STAGE=ci, nightly, all)'
 	@echo 'make bench      speed beside the raw limit of this machine, UCX and MPI beside TCP: JSON lines and a table'
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'

@@ -36,8 +36,16 @@ function(alb_library name)
     target_link_libraries(alb_${name} PUBLIC ${arg_LINK})
 endfunction()
 
+# alb_group(device_tests test_device_ring): a target that stands for several.
+function(alb_group group target)
+    if(NOT TARGET ${group})
+        add_custom_target(${group})
+    endif()
+    add_dependencies(${group} ${target})
+endfunction()
+
 # alb_test(base ring [SOURCES ...] [LINK ...]): tests/ring_test.c of this folder as the cmocka program and ctest case
-# base/ring. It links its own folder's library only (and what that links), so that an upward call is a link error.
+# base/ring, one of the target base_tests. It links its own folder's library only (and what that links), so that an upward call is a link error.
 function(alb_test folder name)
     cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
     if(NOT BUILD_TESTING)
@@ -48,6 +56,7 @@ function(alb_test folder name)
     add_executable(${target} tests/${name}_test.c ${arg_SOURCES})
     target_link_libraries(${target} PRIVATE alb_${flat} ${arg_LINK} cmocka)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+    alb_group(${flat}_tests ${target})
     add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 60)

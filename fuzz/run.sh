@@ -18,14 +18,20 @@ cmake -S "$top" -B "$build" -G Ninja -DCMAKE_C_COMPILER="$clang" -DALBEDO_FUZZ=O
 # shellcheck disable=SC2046 # one word a target
 [ $# -gt 0 ] || set -- $(cd "$top/fuzz" && ls -- *_fuzz.c | sed 's/_fuzz\.c$//')
 
-failed=
-for target in "$@"; do
-    ninja -C "$build" "fuzz_$target" >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
-    mkdir -p "$build/found/$target" "$build/crash"
-    echo "== $target, $seconds s"
-    "$build/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-        -artifact_prefix="$build/crash/$target-" "$build/found/$target" "$top/fuzz/corpus/$target" \
-        >"$build/found/$target.log" 2>&1 || failed="$failed $target"
-    grep -E 'stat::(number_of_executed_units|average_exec_per_sec)|ERROR|SUMMARY' "$build/found/$target.log" || true
-done
-[ -z "$failed" ] || { echo "failed:$failed (logs in $build/found, inputs in $build/crash)" >&2; exit 1; }
+# shellcheck disable=SC2046
+ninja -C "$build" $(printf 'fuzz_%s ' "$@") >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+mkdir -p "$build/crash"
+
+# As many at a time as there are processors; what each says goes to a file of its own and is told at its end.
+one='
+    mkdir -p "$build/found/$1"
+    status=0
+    "$build/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="$build/crash/$1-" "$build/found/$1" "$top/fuzz/corpus/$1" \
+        >"$build/found/$1.log" 2>&1 || status=1
+    grep -E "stat::(number_of_executed_units|average_exec_per_sec)|ERROR|SUMMARY" "$build/found/$1.log" |
+        sed "s/^/$1, $seconds s: /"
+    exit "$status"'
+export build seconds top
+printf '%s\n' "$@" | xargs -n 1 -P "$(nproc)" sh -c "$one" fuzz ||
+    { echo "failed (logs in $build/found, inputs in $build/crash)" >&2; exit 1; }

@@ -40,6 +40,11 @@ all)
     part paths 300 python3 bench/paths.py --build "$build" --check
     part incast 300 python3 bench/incast.py --build "$build" --check
     part pyverbs 1800 python3 tests/conformance/run_pyverbs.py --build "$build"
+    part scenarios 3600 python3 scripts/scenarios.py --build "$build" --stage all
+    part search 1800 "$build/bin/alb_search" --seeds 0..50000
+    part search-albedo0 1800 "$build/bin/alb_search" --transport csa --seeds 0..50000
+    part search-transactions 1800 "$build/bin/alb_search" --transactions --seeds 0..50000
+    part interop 1200 bash -c "scripts/setup.sh interop && interop/run.sh --build '$build'"
     ;;
 *)
     echo "check.sh: \"$extent\": quick or all" >&2
