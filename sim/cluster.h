@@ -112,7 +112,8 @@ struct alb_connection {
     uint8_t traffic_class; // DSCP; ECN is set to ECT(0)
     uint8_t timeout;       // of alb_qp_attr: 4.096 us * 2^timeout; 0: for ever
     uint8_t retry_cnt;
-    uint64_t user[2]; // of the caller, each side
+    uint32_t partial_messages; // UC over csa: of partial completion, so many are known each way; 0: none
+    uint64_t user[2];          // of the caller, each side
 };
 
 // RC, timeout 14 (67 ms), retry_cnt 7.
@@ -142,6 +143,8 @@ struct alb_message {
     uint64_t bytes; // up to ALB_MAX_MESSAGE; 0 is possible
     uint64_t user;
     uint32_t imm;
+    uint32_t partial; // a WRITE of partial completion with that number (engine/partial.h); 0: an ordinary one
+    bool is_resend;   // of that message only what the peer has not said to hold
     // With real bytes: where it lies in the poster's memory and, but for SEND, in the peer's. Else not looked at.
     uint64_t local_offset, remote_offset;
 };
@@ -150,6 +153,8 @@ struct alb_message {
 // under way; EINVAL: too long, not within the memory, or the channel has failed.
 int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side,
                      const struct alb_message *message);
+// alb_qp_partial_ask for that side.
+int alb_cluster_partial_ask(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side, uint32_t number);
 // alb_qp_expect for that side.
 int alb_cluster_expect(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side,
                        const struct alb_expectation *expectation);

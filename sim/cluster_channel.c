@@ -2,6 +2,8 @@
 // Channels of a cluster: queue pairs, what is posted to them and what completes.
 #include "sim/cluster_impl.h"
 
+#include "engine/partial.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -163,7 +165,9 @@ static int make_qp(struct alb_channel_end *end, enum alb_qp_type type)
         .cap = {host->cluster->config.send_depth, 0, 1, 0, 0},
         .user = end,
     };
-    return alb_qp_create(host->pd, &init, &end->qp);
+    int error = alb_qp_create(host->pd, &init, &end->qp);
+    uint32_t partial_messages = end->channel->connection.partial_messages;
+    return error || partial_messages == 0 ? error : alb_qp_partial_enable(end->qp, partial_messages);
 }
 
 static int begin_qp(const struct alb_channel_end *end, const struct alb_channel_end *peer, alb_psn psn,
@@ -340,6 +344,8 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
         .imm_data = message->imm,
         .remote_addr = ALB_CLUSTER_IOVA + (config->has_real_bytes ? message->remote_offset : 0),
         .rkey = alb_region_key(peer->host->region),
+        .partial = message->partial,
+        .is_resend = message->is_resend,
     };
     int error = expect_completions(end->host, 1);
     if (error)
@@ -355,6 +361,14 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
     alb_engine_bell_ring(end->qp);
     alb_sim_host_ring(&end->host->host);
     return 0;
+}
+
+int alb_cluster_partial_ask(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side, uint32_t number)
+{
+    struct alb_channel_end *end = &channel->ends[side];
+    int error = alb_qp_partial_ask(end->qp, number, alb_sim_host_now(&end->host->host));
+    alb_sim_host_ring(&end->host->host);
+    return error;
 }
 
 int alb_cluster_expect(struct alb_cluster *cluster, struct alb_channel *channel, uint32_t side,

@@ -35,6 +35,7 @@ const struct alb_metric alb_metrics[] = {
     {"retransmitted", ALB_METRIC_NUMBER, NETWORK(retransmitted), "packets sent again"},
     {"retransmitted_part", ALB_METRIC_NUMBER, NETWORK(retransmitted_part), "of packets"},
     {"spurious", ALB_METRIC_NUMBER, NETWORK(spurious), "packets that came though they had come before"},
+    {"resent", ALB_METRIC_NUMBER, NETWORK(resent), "parts of messages of partial completion sent again"},
     {"timeouts", ALB_METRIC_NUMBER, NETWORK(timeouts), "of the transport"},
     {"dropped", ALB_METRIC_NUMBER, NETWORK(dropped), "for want of buffer"},
     {"lost", ALB_METRIC_NUMBER, NETWORK(lost), "by faults"},

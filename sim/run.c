@@ -14,6 +14,7 @@
 enum {
     RESERVED_QPS = 17, // indexes that an engine keeps for itself
     SPARE_PEERS = 4,
+    PARTIAL_MESSAGES = 64, // of partial completion, known to a queue pair each way
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
     CSA_SEGMENT_BYTES = 32, // header of a WRITE's segment
     IPV4_UDP_BYTES = 28,
@@ -132,6 +133,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
         struct alb_connection connection;
         alb_connection_default(&connection, channel->low, channel->high);
         connection.type = work->is_unreliable ? ALB_QPT_UC : ALB_QPT_RC;
+        connection.partial_messages = work->partial ? PARTIAL_MESSAGES : 0;
         connection.timeout = work->timeout;
         connection.retry_cnt = work->retries;
         int error = alb_cluster_connect(run->cluster, &connection, &channel->channel);

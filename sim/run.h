@@ -33,6 +33,7 @@ struct alb_run_channel {
     uint32_t index;     // among those of this pair
     uint16_t work;
     struct alb_channel *channel;
+    uint32_t partial_newest[2];                 // by side: number of the newest message of partial completion
     uint32_t waiting_first[2], waiting_last[2]; // tasks that the send queue had no room for
 };
 
@@ -92,10 +93,12 @@ struct alb_run {
     struct alb_heat heat;
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;
     uint64_t expectations_refused;
-    struct alb_run_place *places; // by task, with real bytes
-    uint64_t memory_used;         // of a host, with real bytes: beyond it lie the receives
-    char violation[300];          // the first broken promise, with real bytes; empty: none
-    alb_sim_time ended_at;        // when the last task was done
+    struct alb_run_partial **partials; // by task; NULL: no work has partial completion
+    uint64_t resent;                   // parts of them that were sent again
+    struct alb_run_place *places;      // by task, with real bytes
+    uint64_t memory_used;              // of a host, with real bytes: beyond it lie the receives
+    char violation[300];               // the first broken promise, with real bytes; empty: none
+    alb_sim_time ended_at;             // when the last task was done
     enum alb_run_end end;
 };
 
@@ -125,6 +128,14 @@ void alb_run_bytes_end(struct alb_run *run, uint64_t bytes);
 void alb_run_bytes_fini(struct alb_run *run);
 // A promise is broken: the run ends.
 void alb_run_violate(struct alb_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Of run_partial.c.
+bool alb_run_partial_init(struct alb_run *run);
+void alb_run_partial_fini(struct alb_run *run);
+// Gives the message of a task its number, if its work is of partial completion.
+void alb_run_partial_describe(struct alb_run *run, uint32_t task, struct alb_message *message);
+// The message, or what was missing of it, has left.
+void alb_run_partial_left(struct alb_run *run, uint32_t task, alb_sim_time now);
 
 // Of run_heat.c.
 void alb_heat_init(struct alb_run *run, alb_sim_time interval);

@@ -83,6 +83,7 @@ static void leave(struct alb_run *run, uint32_t task, alb_sim_time now)
     }
     run->state[task] = SENT;
     run->times[task].done = now;
+    alb_run_partial_left(run, task, now);
     settle(run, task, false);
 }
 
@@ -136,6 +137,7 @@ static bool post(struct alb_run *run, uint32_t index, alb_sim_time now)
         .op = op_of(&run->schedule.works[task->work], task), .bytes = task->bytes, .user = index, .imm = index};
     if (run->places)
         alb_run_bytes_place(run, index, &message);
+    alb_run_partial_describe(run, index, &message);
     int error = alb_cluster_post(run->cluster, channel->channel, side, &message);
     if (error == ENOMEM)
         return false;
@@ -347,9 +349,12 @@ static void on_posted_done(struct alb_run *run, const struct alb_cluster_complet
 {
     uint32_t task = (uint32_t)completion->user;
     const struct alb_work *work = &run->schedule.works[task_of(run, task)->work];
-    if (run->state[task] != BEGUN)
+    bool was_resent = work->partial && (run->state[task] == SENT || run->state[task] == DONE);
+    if (run->state[task] != BEGUN && !was_resent)
         alb_run_violate(run, "message %u completed, though it was not under way", task);
-    if (completion->status != ALB_WC_SUCCESS)
+    if (was_resent)
+        alb_run_partial_left(run, task, now);
+    else if (completion->status != ALB_WC_SUCCESS)
         close_task(run, task, FAILED, now);
     else if (work->is_unreliable)
         leave(run, task, now);
@@ -444,7 +449,7 @@ bool alb_run_tasks_init(struct alb_run *run)
     memset(run->unclaimed, 0xff, ranks * sizeof(*run->unclaimed));
     alb_sim_event_init(&run->start_event, on_start);
     alb_list_init(&run->calculations);
-    return sort_starts(run);
+    return alb_run_partial_init(run) && sort_starts(run);
 }
 
 void alb_run_tasks_start(struct alb_run *run)
@@ -458,6 +463,7 @@ void alb_run_tasks_fini(struct alb_run *run)
     if (run->calculations.next)
         ALB_LIST_FOR_EACH (&run->calculations, node)
             free(ALB_LIST_ENTRY(node, struct calculation, link));
+    alb_run_partial_fini(run);
     free(run->times);
     free(run->next);
     free(run->state);

@@ -177,7 +177,7 @@ void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host
 // ---- workloads and faults
 // ----------------------------------------------------------------------------------------------
 
-static bool check_workload(const struct alb_scenario_workload *workload, struct alb_complaint *complaint)
+static bool check_workload(const struct alb_scenario_workload *workload, bool is_csa, struct alb_complaint *complaint)
 {
     const struct alb_document_entry *where = workload->where;
     bool is_poisson = workload->kind == ALB_WORKLOAD_POISSON, is_goal = workload->kind == ALB_WORKLOAD_GOAL;
@@ -195,6 +195,9 @@ static bool check_workload(const struct alb_scenario_workload *workload, struct 
     if (workload->is_unreliable && (workload->op == ALB_WORK_READ || workload->kind >= ALB_WORKLOAD_GOAL))
         return alb_complain(complaint, where->file, where->line,
                             "expected writes or sends of plain flows for unreliable = yes");
+    if (workload->partial && (!workload->is_unreliable || workload->op != ALB_WORK_WRITE || !is_csa))
+        return alb_complain(complaint, where->file, where->line,
+                            "expected transport = csa, unreliable = yes and op = write for partial");
     if (workload->kind >= ALB_WORKLOAD_GOAL && workload->op == ALB_WORK_READ)
         return alb_complain(complaint, where->file, where->line, "expected op = write or send for what is received");
     return true;
@@ -220,7 +223,7 @@ static bool add_workload(struct alb_scenario *scenario, const struct alb_documen
     if (!alb_document_find(&scenario->document, "workload", where->name, "kind"))
         return alb_complain(complaint, where->file, where->line, "expected kind = ... for the workload");
     return read_section(scenario, ALB_SECTION_WORKLOAD, where->name, workload, NULL, complaint) &&
-           check_workload(workload, complaint);
+           check_workload(workload, scenario->host.transport == 1, complaint);
 }
 
 static bool add_fault(struct alb_scenario *scenario, const struct alb_document_entry *where,

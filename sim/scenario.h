@@ -39,7 +39,8 @@ struct alb_scenario_workload {
     uint32_t flows, messages, depth, queue_pairs, rounds, pieces;
     alb_sim_time start, end, gap, think;
     enum alb_work_op op;
-    bool is_unreliable; // UC
+    bool is_unreliable;   // UC
+    alb_sim_time partial; // UC: what is missing so long after a message has left is sent again; 0: it is not
     uint8_t timeout, retries;
 };
 

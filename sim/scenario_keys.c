@@ -176,6 +176,8 @@ static const struct alb_field workload_fields[] = {
      .text = "calculation of a collective's rank between receipt and send (0)"},
     {"op", ALB_FIELD_CHOICE, AT(alb_scenario_workload, op), .choices = ops, .text = "RDMA operation (write)"},
     {"unreliable", ALB_FIELD_FLAG, AT(alb_scenario_workload, is_unreliable), .text = "by UC queue pairs (no)"},
+    {"partial", ALB_FIELD_TIME, AT(alb_scenario_workload, partial), .max = 1000000000000,
+     .text = "UC over csa, writes: of partial completion, what is missing so long after is sent again; 0: not (0)"},
     {"timeout", ALB_FIELD_OCTET, AT(alb_scenario_workload, timeout), 0, 31,
      .text = "of queue pairs: 4.096 us * 2^timeout, 0: for ever (14)"},
     {"retries", ALB_FIELD_OCTET, AT(alb_scenario_workload, retries), 0, 7, .text = "of queue pairs (7)"},

@@ -50,6 +50,7 @@ struct alb_work {
     char name[64];
     enum alb_work_op op;
     bool is_unreliable;       // by UC
+    alb_sim_time partial;     // UC: what is missing so long after a message has left is sent again; 0: it is not
     uint8_t timeout, retries; // of queue pairs
     uint32_t queue_pairs;     // of each pair of ranks, which messages take in turn
     uint32_t first_task, task_count;

@@ -221,6 +221,7 @@ static void summarize_network(struct alb_summary *summary, const struct alb_run 
         .pauses = (double)totals.pauses,
         .state_bytes = (double)totals.engine_bytes / run->topology.host_count,
         .host_bytes = (double)totals.bytes / run->topology.host_count,
+        .resent = (double)run->resent,
         .expectations_refused = (double)run->expectations_refused,
     };
     add_hosts(run, network);

@@ -254,6 +254,7 @@ static void describe(struct builder *builder, uint32_t first)
         struct alb_work *work = &builder->schedule->works[i];
         work->op = workload->op;
         work->is_unreliable = workload->is_unreliable;
+        work->partial = workload->partial;
         work->queue_pairs = workload->queue_pairs;
         work->timeout = workload->timeout;
         work->retries = workload->retries;

@@ -77,6 +77,39 @@ static void alb_run_go__counts_what_uc_loses(void **state)
     small_run_end(&small);
 }
 
+// Whatever is lost, of data, answers and questions, is sent again until every message is whole, to the last byte.
+static void alb_run_go__sends_again_what_partial_completion_misses(void **state)
+{
+    static const char *const sizes[] = {"4000", "100000"};
+    for (size_t i = 0; i < ALB_COUNT(sizes); i++) {
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "[network]\nhosts = 2\n[host]\nreal_bytes = yes\n[workload]\nkind = pairs\nhosts = 0\nto = 1\n"
+                 "size = %s\nmessages = 40\nunreliable = yes\npartial = 50us\n"
+                 "[fault]\nkind = loss\ncables = h0-*\nvalue = 10%%\n",
+                 sizes[i]);
+        small_run_go(&small, text, false);
+        assert_int_equal(small.run.end, ALB_RUN_DONE);
+        assert_string_equal(small.run.violation, "");
+        assert_int_equal(small.run.tasks_failed, 0);
+        assert_int_equal(small.run.bytes_done, small.run.bytes);
+        assert_in_range(small.run.resent, 1, small.run.bytes / 1000);
+        small_run_end(&small);
+    }
+}
+
+// Nothing comes any more: after its retries each is given up, and the run ends.
+static void alb_run_go__gives_up_partial_completion_in_the_end(void **state)
+{
+    small_run_go(&small,
+                 "[network]\nhosts = 2\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 10000\nmessages = 4\n"
+                 "unreliable = yes\npartial = 20us\nretries = 3\n[fault]\nkind = death\ncables = h0-*\nat = 0us\n",
+                 false);
+    assert_int_equal(small.run.end, ALB_RUN_DONE);
+    assert_int_equal(small.run.tasks_failed, 4);
+    small_run_end(&small);
+}
+
 static void alb_run_go__ends_at_its_time(void **state)
 {
     small_run_go(&small, "[scenario]\nend = 20us\n[workload]\nkind = permutation\nsize = 1M\n", false);
@@ -173,6 +206,8 @@ int main(void)
         cmocka_unit_test(alb_run_go__does_every_workload),
         cmocka_unit_test(alb_run_go__is_the_same_twice),
         cmocka_unit_test(alb_run_go__counts_what_uc_loses),
+        cmocka_unit_test(alb_run_go__sends_again_what_partial_completion_misses),
+        cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),
         cmocka_unit_test(alb_run_go__ends_at_its_time),
         cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
         cmocka_unit_test(alb_run_init__says_what_was_expected),
