@@ -202,6 +202,7 @@ struct alb_stream_out {
     bool is_response;
     bool has_report;
     uint16_t report_number; // of the newest report
+    uint16_t room;          // PSNs from una on that the peer is believed to have room for; UINT16_MAX: any number
     alb_psn una, next;      // unacknowledged; never sent
     uint32_t capacity;
     struct alb_sent *sent; // ring by PSN
@@ -258,6 +259,7 @@ struct alb_stream_in {
     bool owes_nak;    // and has still to say so
     uint16_t report_number;
     uint8_t syndrome;
+    bool is_full;       // something was dropped for lack of room; the next report says so
     alb_psn cumulative; // all before is executed
     alb_psn end;        // one past the newest that is known to exist
     alb_psn highest;    // one past the newest that is held

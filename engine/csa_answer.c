@@ -67,6 +67,8 @@ void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked)
     if (alb_psn_is_within(acked, csa->responses.una, alb_stream_out_count(&csa->responses) + 1)) {
         alb_stream_out_acked(&csa->responses, acked, csa->qp->engine->now);
         forget_until(csa, acked);
+        if (csa->responses.lost_count > 0 || csa->responses.next != csa->answer_psn)
+            alb_stream_out_wake(&csa->responses);
     }
 }
 

@@ -119,7 +119,7 @@ void alb_stream_in_stop(struct alb_stream_in *in)
     while (!alb_list_is_empty(&in->early))
         put_early(in, ALB_LIST_ENTRY(in->early.next, struct alb_early, link));
     give_back(in);
-    in->is_open = in->waits_rnr = in->has_dropped = in->owes_nak = false;
+    in->is_open = in->waits_rnr = in->has_dropped = in->owes_nak = in->is_full = false;
     in->end = in->highest = in->cumulative;
     alb_list_remove(&in->open_link);
     alb_wheel_disarm(&in->csa->qp->engine->wheel, &in->tail_timer.timer);
@@ -344,8 +344,10 @@ static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_seg
     enum taken taken = take(in, segment, false, now);
     if (taken == REFUSED)
         return ALB_DROP_BAD_REQUEST;
-    if (taken == NOT_YET && !keep_early(in, segment, place_early(in, segment)))
+    if (taken == NOT_YET && !keep_early(in, segment, place_early(in, segment))) {
+        in->is_full = true;
         return in->waits_rnr ? ALB_DROP_NO_RECEIVE : ALB_DROP_NO_RESOURCES;
+    }
     alb_bitmap_set(in->held, segment->psn & (in->capacity - 1));
     alb_psn past = alb_psn_next(segment->psn);
     if (alb_psn_is_after(past, in->highest))
@@ -392,8 +394,10 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
         alb_stream_in_owe_report(in);
         return ALB_DROP_DUPLICATE;
     }
-    if ((uint32_t)distance >= qp->engine->config.csa_window_segments)
+    if ((uint32_t)distance >= qp->engine->config.csa_window_segments) {
+        in->is_full = true;
         return ALB_DROP_OUT_OF_SEQUENCE;
+    }
     note_arrival(in, now);
     alb_stream_in_hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)), now);
     if (distance > 0 && segment->psn != in->highest) {
@@ -404,8 +408,10 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     if (distance > 0 && !loss->takes_early)
         return drop_early(in);
     in->has_dropped = false;
-    if (!make_room(in, (uint32_t)distance + 1))
+    if (!make_room(in, (uint32_t)distance + 1)) {
+        in->is_full = true;
         return ALB_DROP_NO_RESOURCES;
+    }
     bool fills_hole = alb_psn_is_before(segment->psn, alb_psn_add(in->highest, -1));
     enum alb_drop drop = take_new(in, segment, now);
     // Whoever asked with the last segment has been told of this hole, and waits.

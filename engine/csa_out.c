@@ -56,6 +56,7 @@ void alb_stream_out_begin(struct alb_stream_out *out, alb_psn first)
 {
     out->una = out->next = out->lost_from = first;
     out->has_report = false;
+    out->room = UINT16_MAX;
 }
 
 // Twice the records.
@@ -76,9 +77,15 @@ static bool grow(struct alb_stream_out *out)
     return true;
 }
 
+static bool has_room_at(const struct alb_stream_out *out, uint32_t distance)
+{
+    return distance < out->room || out->room == UINT16_MAX;
+}
+
 bool alb_stream_out_has_room(struct alb_stream_out *out)
 {
-    return alb_stream_out_count(out) < out->capacity || grow(out);
+    uint32_t count = alb_stream_out_count(out);
+    return has_room_at(out, count) && (count < out->capacity || grow(out));
 }
 
 bool alb_stream_out_take_probe(const struct alb_stream_out *out, alb_psn *psn)
@@ -97,7 +104,7 @@ bool alb_stream_out_next_lost(struct alb_stream_out *out, alb_psn *psn)
     while (alb_stream_out_at(out, out->lost_from)->state != ALB_SENT_LOST)
         out->lost_from = alb_psn_next(out->lost_from);
     *psn = out->lost_from;
-    return true;
+    return has_room_at(out, (uint32_t)alb_psn_diff(*psn, out->una));
 }
 
 void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes, uint16_t path, alb_psn sequence,
@@ -156,7 +163,8 @@ static uint32_t land(struct alb_stream_out *out, struct alb_sent *sent)
 
 static uint32_t take_cumulative(struct alb_stream_out *out, alb_psn cumulative)
 {
-    uint32_t bytes = 0;
+    uint32_t bytes = 0, taken = (uint32_t)alb_psn_diff(cumulative, out->una);
+    out->room = (uint16_t)ALB_MIN(out->room + taken, (uint32_t)UINT16_MAX);
     while (out->una != cumulative) {
         bytes += land(out, alb_stream_out_at(out, out->una));
         out->una = alb_psn_next(out->una);
@@ -176,6 +184,16 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
     }
     if (out->una == out->next)
         give_back(out);
+}
+
+// The peer has dropped something for lack of room: half of it goes again, or as much as it has taken meanwhile. The
+// oldest one it can always take.
+static void heed_full(struct alb_stream_out *out, uint32_t taken)
+{
+    uint32_t room = ALB_MIN((uint32_t)out->room, alb_stream_out_count(out)) / 2;
+    room = ALB_MAX(room, taken);
+    room = ALB_MIN(room, (uint32_t)UINT16_MAX);
+    out->room = (uint16_t)ALB_MAX(room, 1u);
 }
 
 // The bitmap; *newest: one past the last PSN it holds.
@@ -353,6 +371,8 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
     alb_psn newest, una = out->una;
     uint32_t inflight_bytes = (uint32_t)live->inflight_bytes;
     uint32_t landed = take_cumulative(out, report->cumulative);
+    if (alb_unlikely(report->is_full))
+        heed_full(out, (uint32_t)alb_psn_diff(out->una, una));
     landed += take_bitmap(out, report, &newest);
     uint32_t lost = 0;
     if (needs_judging(out, report, &sending, newest, now))

@@ -101,8 +101,8 @@ static void resend_all(struct alb_stream_out *out, alb_time now)
     alb_qp_count(out->csa->qp, ALB_STAT_local_ack_timeout_err, 1);
     alb_congestion_on_loss(engine->congestion, &live->congestion, inflight_bytes, bytes, ALB_LOSS_TIMEOUT, now);
     alb_assoc_release(live, bytes);
-    out->probe_is_due = out->lost_count == 0; // the peer holds all, and waits for a receive
     out->has_probe_psn = alb_stream_out_next_lost(out, &out->probe_psn);
+    out->probe_is_due = !out->has_probe_psn; // the peer holds the next ones, and waits for a receive
 }
 
 static void probe_with(struct alb_stream_out *out, alb_psn psn)

@@ -46,6 +46,7 @@ void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_re
     *report = (struct alb_csa_report){
         .is_response = in->is_response,
         .is_overdue = in->is_overdue,
+        .is_full = in->is_full,
         .number = (uint16_t)(in->report_number + 1),
         .syndrome = syndrome_of(in),
         .qpn = in->csa->qp->attr.dest_qpn,
@@ -64,7 +65,7 @@ void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_re
 void alb_stream_in_reported(struct alb_stream_in *in)
 {
     in->report_number++;
-    in->owes_nak = in->is_overdue = false;
+    in->owes_nak = in->is_overdue = in->is_full = false;
     alb_list_remove(&in->report_link);
 }
 

@@ -44,7 +44,7 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
         clear_segment(frame, &decoded->segment, decoded->type);
         break;
     case ALB_CSA_REPORT:
-        frame[1] &= 3;
+        frame[1] &= 7;
         break;
     case ALB_CSA_PATHS:
         frame[3] = 0;

@@ -179,6 +179,7 @@ static uint32_t forge_report(struct world *w, const struct alb_qp *qp, uint8_t *
     uint8_t how = world_draw(w);
     struct alb_csa_report report = {
         .is_response = how & 1,
+        .is_full = how & 8,
         .syndrome = how & 2 ? world_draw(w) : ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT),
         .qpn = alb_qp_number(qp),
         .word_count = how & 4 ? world_draw_below(w, ALB_CSA_BITMAP_WORDS + 1) : 0,

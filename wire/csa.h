@@ -183,6 +183,7 @@ bool alb_csa_decode_proposal(const uint8_t *bytes, uint32_t length, struct alb_c
 struct alb_csa_report {
     bool is_response; // about the response stream
     bool is_overdue;  // written because something is overdue, or was probed for
+    bool is_full;     // there was no room for something that came since the report before
     uint16_t number;  // newer ones count
     uint8_t syndrome; // as that of an AETH
     alb_qpn qpn;      // whose stream it is, at the report's destination

@@ -17,6 +17,7 @@
 
 #define FLAG_RESPONSE 1 // of REPORT and PROBE
 #define FLAG_OVERDUE  2
+#define FLAG_FULL     4
 #define FLAG_QUESTION 1 // of HOLDS
 #define FLAG_COMPLETE 2
 
@@ -30,6 +31,7 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
         return ALB_DROP_TRUNCATED;
     out->is_response = p[1] & FLAG_RESPONSE;
     out->is_overdue = p[1] & FLAG_OVERDUE;
+    out->is_full = p[1] & FLAG_FULL;
     out->word_count = word_count;
     out->syndrome = p[3];
     out->qpn = alb_get_be24(p + 4);
@@ -44,7 +46,8 @@ uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out
 {
     alb_assert(report->word_count <= ALB_CSA_BITMAP_WORDS);
     out[0] = ALB_CSA_REPORT;
-    out[1] = (uint8_t)((report->is_response ? FLAG_RESPONSE : 0) | (report->is_overdue ? FLAG_OVERDUE : 0));
+    out[1] = (uint8_t)((report->is_response ? FLAG_RESPONSE : 0) | (report->is_overdue ? FLAG_OVERDUE : 0) |
+                       (report->is_full ? FLAG_FULL : 0));
     out[2] = (uint8_t)report->word_count;
     out[3] = report->syndrome;
     alb_put_be32(out + 4, report->qpn << 8 | (report->number & 0xff));

@@ -257,6 +257,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
     struct alb_csa_report report = {
         .is_response = word_count % 2,
         .is_overdue = word_count % 2 == 0,
+        .is_full = word_count % 3 == 0,
         .number = (uint16_t)value(16),
         .syndrome = syndrome,
         .qpn = value(24),
@@ -269,6 +270,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
     expect("type", ALB_CSA_REPORT);
     expect("response", report.is_response);
     expect("report.overdue", report.is_overdue);
+    expect("report.full", report.is_full);
     expect("report.words", word_count);
     expect("report.syndrome", syndrome);
     expect("report.qpn", report.qpn);

@@ -185,6 +185,55 @@ static void segment__that_would_wait_is_dropped_for_lack_of_room(void **state)
     csa_pair_teardown(&all);
 }
 
+static void last_report(struct csa_pair *c, struct alb_csa_report *report)
+{
+    struct alb_csa_frame frame;
+    pair_send(c->pair, 1);
+    assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
+    *report = frame.report;
+    while (pair_count(c->pair, 1))
+        pair_lose(c->pair, 1);
+}
+
+static void probe(struct csa_pair *c, int32_t next)
+{
+    struct csa_made made;
+    const struct alb_csa_probe what = {.dest_qpn = alb_qp_number(c->qps[1]),
+                                       .next = alb_psn_add(csa_pair_psn(0), next)};
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_probe(&made, &what);
+    csa_pair_arrive(c, 0, &made);
+}
+
+// The next report says that there was no room, and only that one.
+static void check_full(struct csa_pair *c, bool is_full)
+{
+    struct alb_csa_report report;
+    probe(c, 2);
+    last_report(c, &report);
+    assert_int_equal(report.is_full, is_full);
+    probe(c, 2);
+    last_report(c, &report);
+    assert_false(report.is_full);
+}
+
+static void full__is_reported_once(void **state)
+{
+    struct csa_pair *c = csa_pair_new(keep_little, NULL);
+    csa_pair_greet(c);
+    write_at(c, 2, 0, S, 2);
+    write_at(c, 3, 0, S, 3);
+    check_full(c, false);
+    write_at(c, 4, 0, S, 4);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NO_RESOURCES), 1);
+    check_full(c, true);
+    write_at(c, 1 + CSA_PAIR_WINDOW, 0, 8, 1);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_OUT_OF_SEQUENCE), 1);
+    check_full(c, true);
+    void *all = c;
+    csa_pair_teardown(&all);
+}
+
 static void stop__gives_back_all_that_waits(void **state)
 {
     struct csa_pair *c = *state;
@@ -305,26 +354,6 @@ static struct alb_csa_segment send(struct csa_pair *c, int32_t offset, uint32_t 
     struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, bytes, bytes, ALB_CSA_LAST);
     segment.op = ALB_CSA_SEND;
     return segment;
-}
-
-static void probe(struct csa_pair *c, int32_t next)
-{
-    struct csa_made made;
-    const struct alb_csa_probe what = {.dest_qpn = alb_qp_number(c->qps[1]),
-                                       .next = alb_psn_add(csa_pair_psn(0), next)};
-    csa_pair_make(c, 0, &made);
-    csa_pair_add_probe(&made, &what);
-    csa_pair_arrive(c, 0, &made);
-}
-
-static void last_report(struct csa_pair *c, struct alb_csa_report *report)
-{
-    struct alb_csa_frame frame;
-    pair_send(c->pair, 1);
-    assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
-    *report = frame.report;
-    while (pair_count(c->pair, 1))
-        pair_lose(c->pair, 1);
 }
 
 // It is held, and says so in bit 0; so does what comes behind it.
@@ -595,6 +624,7 @@ int main(void)
         GREETED_TEST(segment__beyond_the_window_is_dropped),
         GREETED_TEST(segment__growing_keeps_what_is_held),
         cmocka_unit_test(segment__that_would_wait_is_dropped_for_lack_of_room),
+        cmocka_unit_test(full__is_reported_once),
         GREETED_TEST(stop__gives_back_all_that_waits),
         cmocka_unit_test(contradiction__is_refused),
         GREETED_TEST(contradiction__that_came_before_its_message_began),

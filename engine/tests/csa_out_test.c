@@ -273,6 +273,108 @@ static void mark_lost__only_what_flies(void **state)
     assert_int_equal(out_of(c)->lost_count, 1);
 }
 
+// ---- a peer without room --------------------------------------------------------------------------------------------
+
+static void arrive_full(struct csa_pair *c, uint16_t number, int32_t cumulative, uint64_t held)
+{
+    struct csa_made made;
+    const struct alb_csa_report report = {
+        .is_full = true,
+        .number = number,
+        .syndrome = ACK,
+        .qpn = alb_qp_number(c->qps[0]),
+        .cumulative = alb_psn_add(csa_pair_psn(0), cumulative),
+        .word_count = held != 0,
+        .held = {held},
+    };
+    csa_pair_make(c, 1, &made);
+    csa_pair_add_report(&made, &report);
+    csa_pair_arrive(c, 1, &made);
+}
+
+// Requests that leave now; they are lost.
+static uint32_t leaving(struct csa_pair *c)
+{
+    pair_send(c->pair, 0);
+    uint32_t count = csa_pair_count(c, 0, ALB_CSA_REQUEST, NULL);
+    while (pair_count(c->pair, 0))
+        pair_lose(c->pair, 0);
+    return count;
+}
+
+// Twelve leave, a packet each, the path settles them, and the peer has dropped all but the first so many.
+static void fill_up(struct csa_pair *c, int32_t taken)
+{
+    for (uint32_t i = 0; i < 12; i++)
+        send(c, 1);
+    settle(c, csa_pair_live(c, 0)->paths->path[0].next, 13);
+    arrive_full(c, 50, 1 + taken, 0);
+}
+
+static void full__half_of_it_goes_again(void **state)
+{
+    struct csa_pair *c = *state;
+    fill_up(c, 0);
+    assert_int_equal(out_of(c)->lost_count, 12);
+    assert_int_equal(leaving(c), 6);
+    send(c, 1); // nor does anything new
+    assert_int_equal(alb_stream_out_count(out_of(c)), 12);
+}
+
+// In no time at all: what is dropped again and again does not go again until something is taken.
+static void full__again_and_again_leaves_the_oldest_alone(void **state)
+{
+    struct csa_pair *c = *state;
+    uint32_t sent = 0;
+    fill_up(c, 0);
+    for (uint16_t number = 51; number < 60; number++) {
+        sent = leaving(c);
+        settle(c, csa_pair_live(c, 0)->paths->path[0].next, 13);
+        arrive_full(c, number, 1, 0);
+    }
+    assert_int_equal(sent, 1);
+    assert_int_equal(out_of(c)->lost_count, 12);
+    csa_pair_arrive_report(c, 1, 60, 3, 0, ACK); // two are taken
+    assert_int_equal(leaving(c), 3);
+    csa_pair_arrive_report(c, 1, 61, 6, 0, ACK);
+    assert_int_equal(leaving(c), 6);
+    csa_pair_arrive_report(c, 1, 62, 13, 0, ACK);
+    send(c, 16);
+    assert_int_equal(alb_stream_out_count(out_of(c)), 13);
+}
+
+// What it has taken meanwhile it can take.
+static void full__as_much_as_was_taken(void **state)
+{
+    struct csa_pair *c = *state;
+    fill_up(c, 8);
+    assert_int_equal(leaving(c), 4);
+    csa_pair_arrive_report(c, 1, 51, 13, 0, ACK);
+    send(c, 16);
+    assert_int_equal(alb_stream_out_count(out_of(c)), 12);
+}
+
+static void use_fixed(struct alb_engine_config *config)
+{
+    config->loss = "fixed";
+}
+
+// The oldest is held, for want of a receive, and the others have to wait: a policy of timeouts asks all the same.
+static void full__and_silent(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_fixed, NULL);
+    csa_pair_greet(c);
+    fill_up(c, 0);
+    for (uint16_t number = 51; number < 60; number++)
+        arrive_full(c, number, 1, 1);
+    leaving(c);
+    pair_pass(c->pair, MS);
+    pair_send(c->pair, 0);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, NULL), 1);
+    void *all = c;
+    csa_pair_teardown(&all);
+}
+
 // ---- long streams ---------------------------------------------------------------------------------------------------
 
 static void begin_before_the_wrap(struct alb_qp_attr *attr, int side)
@@ -348,6 +450,10 @@ int main(void)
         GREETED_TEST(lost__is_what_its_path_has_settled),
         GREETED_TEST(lost__and_acknowledged_before_it_goes_again),
         GREETED_TEST(mark_lost__only_what_flies),
+        GREETED_TEST(full__half_of_it_goes_again),
+        GREETED_TEST(full__again_and_again_leaves_the_oldest_alone),
+        GREETED_TEST(full__as_much_as_was_taken),
+        cmocka_unit_test(full__and_silent),
         cmocka_unit_test(psn__wraps_in_the_middle_of_a_message),
         cmocka_unit_test(stop__while_the_peer_is_not_ready),
     };

@@ -10,11 +10,13 @@ static void csa_report__comes_back_with_any_number_of_words(void **state)
         uint32_t bytes = alb_csa_encode_report(&in, place(p));
         assert_int_equal(bytes, alb_csa_report_bytes(words));
         p->length += bytes;
-        p->bytes[ALB_CSA_OUTER_BYTES + 1] |= 0xfe; // reserved flags
+        p->bytes[ALB_CSA_OUTER_BYTES + 1] |= 0xf8; // reserved flags
         struct alb_csa_cursor cursor = finish(p);
         struct alb_csa_frame frame = next(&cursor);
         assert_int_equal(frame.type, ALB_CSA_REPORT);
         assert_int_equal(frame.report.is_response, in.is_response);
+        assert_int_equal(frame.report.is_overdue, in.is_overdue);
+        assert_int_equal(frame.report.is_full, in.is_full);
         assert_int_equal(frame.report.number, in.number);
         assert_int_equal(frame.report.syndrome, in.syndrome);
         assert_int_equal(frame.report.qpn, in.qpn);

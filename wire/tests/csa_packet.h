@@ -243,6 +243,8 @@ static inline struct alb_csa_report draw_report(uint32_t word_count)
 {
     struct alb_csa_report report = {
         .is_response = draw() & 1,
+        .is_overdue = draw() & 1,
+        .is_full = draw() & 1,
         .number = (uint16_t)draw(),
         .syndrome = (uint8_t)draw(),
         .qpn = draw() & ALB_QPN_MASK,
