@@ -22,9 +22,10 @@ static int open_table(struct alb_path_sockets *paths)
     void *table = mmap(NULL, table_bytes(paths), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (table == MAP_FAILED)
         return ENOMEM;
-    paths->sockets = table;
+    struct alb_socket *sockets = table;
     for (uint32_t i = 0; i < socket_count(paths); i++)
-        paths->sockets[i].fd = -1;
+        sockets[i].fd = -1;
+    paths->sockets = sockets; // as it is now, a forked child may close it
     return 0;
 }
 

@@ -67,9 +67,10 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
 
 void alb_port_close(struct alb_port *port)
 {
+    // The epoll instance before what it watches: in a forked child it is the parent's too, and goes on watching.
+    close_files(port);
     alb_groups_leave_all(&port->groups, port->epoll_fd);
     alb_path_sockets_close(&port->paths);
-    close_files(port);
     close_all(port, port->own);
     alb_socket_close(&port->carrier);
     if (port->has_front)

@@ -35,6 +35,7 @@ void side_open(struct side *side, const struct alb_device_options *options, enum
 // The same with the device that the process shares by name.
 void side_open_shared(struct side *side, const struct alb_device_options *options, enum alb_qp_type type);
 void side_close(struct side *side);
+void side_close_shared(struct side *side);
 // Brings a's queue pair to RTS toward b's. timeout and retries as in alb_qp_attr.
 void side_connect(struct side *a, const struct side *b, uint8_t timeout, uint8_t retry_cnt);
 void side_connect_to(struct side *side, alb_qpn dest_qpn, const struct alb_addr *peer, uint8_t timeout,
@@ -48,7 +49,7 @@ void side_write(struct side *from, const struct side *to, uint64_t offset, uint3
 void side_write_to(struct side *from, uint64_t address, uint32_t rkey, uint64_t offset, uint32_t length);
 void side_send(struct side *from, uint64_t offset, uint32_t length);
 void side_receive(struct side *at, uint64_t offset, uint32_t length);
-// Polls until a completion comes, up to ten seconds.
+// Polls until a completion comes.
 struct alb_wc side_wait(struct side *side);
 // Waits without polling (the device threads do it all).
 struct alb_wc side_wait_idle(struct side *side);
