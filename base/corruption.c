@@ -23,7 +23,9 @@ bool alb_corruption_spec_is_none(const struct alb_corruption_spec *spec)
 bool alb_corruption_strikes(struct alb_corruption *corruption, enum alb_corrupt place)
 {
     bool strikes = alb_prng_chance(&corruption->prng, corruption->spec.chance[place]);
-    corruption->counts[place] += strikes;
+    // One writer, and readers beside it.
+    uint64_t *count = &corruption->counts[place];
+    __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + strikes, __ATOMIC_RELAXED);
     return strikes;
 }
 

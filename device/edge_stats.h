@@ -60,6 +60,12 @@ static inline void alb_edge_count(struct alb_edge_stats *stats, enum alb_edge_st
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
+// What its writer has counted elsewhere.
+static inline void alb_edge_set(struct alb_edge_stats *stats, enum alb_edge_stat stat, uint64_t value)
+{
+    __atomic_store_n(&stats->counter[stat], value, __ATOMIC_RELAXED);
+}
+
 // What was counted, for whoever does not hold the token.
 static inline uint64_t alb_edge_counted(const struct alb_edge_stats *stats, enum alb_edge_stat stat)
 {

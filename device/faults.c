@@ -17,13 +17,12 @@ void alb_fault_line_fini(struct alb_fault_line *line)
 
 struct alb_fault_verdict alb_fault_line_decide(struct alb_fault_line *line, uint32_t datagram_bytes)
 {
-    uint64_t *counter = line->stats->counter;
     struct alb_fault_verdict verdict = alb_faults_decide(&line->faults, datagram_bytes);
-    counter[ALB_EDGE_fault_lost] = line->faults.lost;
-    counter[ALB_EDGE_fault_duplicated] = line->faults.duplicated;
-    counter[ALB_EDGE_fault_corrupted] = line->faults.corrupted;
-    counter[ALB_EDGE_fault_reordered] = line->faults.reordered;
-    counter[ALB_EDGE_fault_delayed] = line->faults.delayed;
+    alb_edge_set(line->stats, ALB_EDGE_fault_lost, line->faults.lost);
+    alb_edge_set(line->stats, ALB_EDGE_fault_duplicated, line->faults.duplicated);
+    alb_edge_set(line->stats, ALB_EDGE_fault_corrupted, line->faults.corrupted);
+    alb_edge_set(line->stats, ALB_EDGE_fault_reordered, line->faults.reordered);
+    alb_edge_set(line->stats, ALB_EDGE_fault_delayed, line->faults.delayed);
     return verdict;
 }
 

@@ -93,7 +93,7 @@ static void write_all_counters(const struct alb_board_header *header, FILE *to)
     fputs("}, \"edge\": {", to);
     for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
         fprintf(to, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", alb_edge_stat_name((enum alb_edge_stat)i),
-                header->edge_stats.counter[i]);
+                alb_edge_counted(&header->edge_stats, (enum alb_edge_stat)i));
     fputs("}, \"stage_gaps_log2_ns\": {", to);
     write_gaps(&header->device_stats, to);
     putc('}', to);
