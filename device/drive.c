@@ -25,6 +25,10 @@
 #define POLLS_TO_YIELD_MAX 64u
 #define CORE_TAKEN_NS      ALB_NS_PER_US
 
+// Timers that fire so late fire because nobody drove.
+#define LATE_NS         (5 * ALB_NS_PER_MS)
+#define CATCH_UP_ROUNDS 64
+
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
 
@@ -111,13 +115,25 @@ static void hear(struct alb_device *device)
         alb_trace_file_drain(&device->trace, device->engine);
 }
 
+// What a timer misses may lie in a socket: it was us who did not look. After a while without anybody who drove a look
+// is not enough. There may be more than one takes at a time, and peers, or queue pairs of our own, that wait for us.
+static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time now)
+{
+    bool worked = alb_drive_receive(device, now) > 0;
+    for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && now - deadline >= LATE_NS; i++) {
+        worked = send_batches(device, BATCHES_OF_KICK, now);
+        worked |= alb_drive_receive(device, now) > 0;
+    }
+}
+
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
     atomic_store_explicit(&device->kicks_left, 0, memory_order_relaxed);
     if (alb_engine_bell_is_rung(device->engine))
         alb_engine_bells(device->engine, now);
-    if (alb_engine_deadline(device->engine) <= now) {
-        alb_drive_receive(device, now); // what a timer misses may lie in a socket: it was us who did not look
+    alb_time deadline = alb_engine_deadline(device->engine);
+    if (deadline <= now) {
+        look_before_judging(device, deadline, now);
         alb_engine_tick(device->engine, now);
     }
     bool sent = send_batches(device, batches_max, now);

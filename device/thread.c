@@ -60,10 +60,12 @@ static void nap_until(alb_time until)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static void drive(struct state *state, alb_time now)
+// Returns when it began to, having waited for the token: a time from before that would be an old one to the engine.
+static alb_time drive(struct state *state)
 {
     struct alb_device *device = state->device;
     alb_token_lock(&device->token);
+    alb_time now = alb_clock_now();
     uint64_t one_sided_before = device->rx.one_sided, bytes_before = device->rx.bytes;
     bool received = alb_drive_receive(device, now) > 0;
     bool sent = alb_drive_pump(device, BATCHES_OF_DRIVE, now);
@@ -78,6 +80,7 @@ static void drive(struct state *state, alb_time now)
     if (was_one_sided && (state->was_watching || now < state->memory_until))
         state->memory_until = now + MEMORY_WATCH_NS;
     state->was_watching = false;
+    return now;
 }
 
 static void try_front(struct state *state, alb_time now)
@@ -138,7 +141,7 @@ static void turn(struct state *state)
         nap_until(atomic_load_explicit(&state->device->polled_at, memory_order_relaxed) + ALB_TAKEOVER_NS);
         return;
     }
-    drive(state, now);
+    now = drive(state);
     try_front(state, now);
     bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
     if (state->bulk_at != 0 && now - ALB_MIN(state->bulk_at, now) < BULK_SPIN_NS)

@@ -57,8 +57,9 @@ static void alb_device__writes_while_polled(void **state)
     assert_int_equal(alb_device_slot(pair.side[1].device), 1);
     write_sizes(&pair, side_wait);
     const struct alb_edge_stats *edge = &pair.side[0].device->board.header->edge_stats;
-    // Bursts did leave whole, or datagrams were as large as bursts.
-    assert_true(alb_edge_counted(edge, ALB_EDGE_tx_messages) < alb_edge_counted(edge, ALB_EDGE_tx_datagrams) / 4 ||
+    // Bursts did leave whole, or datagrams were as large as bursts: however often the window was small and how much
+    // went again, which depends on the machine.
+    assert_true(alb_edge_counted(edge, ALB_EDGE_tx_messages) < alb_edge_counted(edge, ALB_EDGE_tx_datagrams) ||
                 is_albedo());
     assert_true(alb_edge_counted(edge, ALB_EDGE_tx_datagrams) < 1000 || !is_albedo());
     pair_close(&pair);
@@ -82,10 +83,7 @@ static void alb_drive_pump__looks_before_a_timer_judges(void **state)
     alb_device_lock(b->device);
     memset(a->memory, 7, 64);
     side_write(a, b, 0, 64);
-    const struct alb_edge_stats *edge = &a->device->board.header->edge_stats;
-    for (uint64_t sent = alb_edge_counted(edge, ALB_EDGE_tx_datagrams), i = 0;
-         i < 100 && alb_edge_counted(edge, ALB_EDGE_tx_datagrams) == sent; i++)
-        alb_device_poll(a->device);
+    pass_by(a);                                                      // it has left then, whoever drove
     while (alb_engine_deadline(b->device->engine) > alb_clock_now()) // something is always due while a peer is known
         usleep(100);
     alb_drive_pump(b->device, 1, alb_clock_now());
@@ -93,6 +91,36 @@ static void alb_drive_pump__looks_before_a_timer_judges(void **state)
     alb_device_unlock(b->device);
     assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
     pair_close(&pair);
+}
+
+// Nobody drives for longer than a sender is patient: the peer has not been silent, it was never asked. Here it is a
+// queue pair of the same device, so that even its answer is still to be given.
+static void alb_drive_pump__catches_up_before_a_timer_judges(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.13");
+    struct side a, b;
+    side_open(&a, options, ALB_QPT_RC);
+    free(options);
+    b = a;
+    struct alb_qp_init init = {
+        .type = ALB_QPT_RC, .send_cq = a.cq, .recv_cq = a.cq, .cap = {.send_wr_max = 1, .send_sge_max = 1}};
+    alb_device_lock(a.device);
+    assert_int_equal(alb_qp_create(b.pd, &init, &b.qp), 0);
+    alb_device_unlock(a.device);
+    side_connect(&a, &b, 1, 0); // 10 ms, the least there is
+    side_connect(&b, &a, 1, 0);
+    memset(a.memory, 7, 64);
+    alb_device_lock(a.device);
+    side_write_to(&a, (uintptr_t)a.memory + 4096, alb_region_key(a.mr), 0, 64);
+    alb_drive_pump(a.device, 1, alb_clock_now()); // it is on its way
+    usleep(50 * 1000);
+    alb_device_unlock(a.device);
+    assert_int_equal(side_wait(&a).status, ALB_WC_SUCCESS);
+    alb_device_lock(a.device);
+    assert_int_equal(a.memory[4096 + 63], 7);
+    assert_int_equal(alb_qp_destroy(b.qp), 0);
+    alb_device_unlock(a.device);
+    side_close(&a);
 }
 
 static void alb_device__writes_over_ipv6(void **state)
@@ -129,6 +157,15 @@ static void alb_device__sends_both_ways(void **state)
     pair_close(&pair);
 }
 
+// What an engine counts has one writer, the token's holder.
+static uint64_t counted(struct side *side, const uint64_t *counter)
+{
+    alb_device_lock(side->device);
+    uint64_t count = *counter;
+    alb_device_unlock(side->device);
+    return count;
+}
+
 static void alb_device__faults_lose_nothing(void **state)
 {
     struct alb_faults_spec faults;
@@ -145,8 +182,8 @@ static void alb_device__faults_lose_nothing(void **state)
     assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_duplicated) > 0);
     assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_corrupted) > 0);
     assert_true(alb_edge_counted(&a->edge_stats, ALB_EDGE_fault_reordered) > 0);
-    assert_true(b->device_stats.dropped[ALB_DROP_BAD_ICRC] > 0);
-    assert_true(a->device_stats.sum.counter[ALB_STAT_retransmitted_pkts] > 0);
+    assert_true(counted(&pair.side[1], &b->device_stats.dropped[ALB_DROP_BAD_ICRC]) > 0);
+    assert_true(counted(&pair.side[0], &a->device_stats.sum.counter[ALB_STAT_retransmitted_pkts]) > 0);
     pair_close(&pair);
 }
 
@@ -257,6 +294,7 @@ int main(void)
         cmocka_unit_test(alb_device__faults_lose_nothing),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
         cmocka_unit_test(alb_drive_pump__looks_before_a_timer_judges),
+        cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),
         cmocka_unit_test(alb_device_resolve__albedo0),
     };
     int failed = cmocka_run_group_tests_name("device", tests, NULL, NULL);
