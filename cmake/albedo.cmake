@@ -59,7 +59,7 @@ function(alb_test folder name)
     alb_group(${flat}_tests ${target})
     add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     if(NOT arg_TIMEOUT)
-        set(arg_TIMEOUT 60)
+        set(arg_TIMEOUT 300) # ends what hangs, also on a slow machine that has other things to do
     endif()
     set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -32,7 +32,7 @@ static void alb_edge__every_datagram_has_its_traffic_class(const char *address_a
 
 static void alb_edge__traffic_class_ipv4(void **state)
 {
-    alb_edge__every_datagram_has_its_traffic_class("127.94.0.1", "127.94.0.2");
+    alb_edge__every_datagram_has_its_traffic_class("127.98.0.1", "127.98.0.2");
 }
 
 static void alb_edge__traffic_class_ipv6(void **state)
@@ -84,7 +84,7 @@ static void paths_have_ports(const char *address_a, const char *address_b, const
 
 static void alb_edge__paths_have_ports(void **state)
 {
-    paths_have_ports("127.94.0.22", "127.94.0.23", NULL);
+    paths_have_ports("127.98.0.22", "127.98.0.23", NULL);
     if (end_has_ipv6())
         paths_have_ports("::1", "::1", NULL);
 }
@@ -94,7 +94,7 @@ static void alb_edge__paths_with_faults(void **state)
     struct alb_faults_spec faults;
     char why[ALB_FAULTS_ERROR_MAX];
     assert_true(alb_faults_parse("delay=1us..1us", &faults, why, sizeof(why)));
-    paths_have_ports("127.94.0.22", "127.94.0.23", &faults);
+    paths_have_ports("127.98.0.22", "127.98.0.23", &faults);
 }
 
 // Bursts, single datagrams and large ones, with and without GSO, sealed as albedo0 does; a device of the other kind
@@ -120,14 +120,14 @@ static void ones_arrive(const char *address_a, const char *address_b)
 
 static void alb_edge__icrc_of_ones(void **state)
 {
-    ones_arrive("127.94.0.24", "127.94.0.25");
+    ones_arrive("127.98.0.24", "127.98.0.25");
     if (end_has_ipv6())
         ones_arrive("::1", "::1");
 }
 
 static void alb_edge__icrc_of_ones_is_not_the_other(void **state)
 {
-    struct end *a = end_open_with("127.94.0.24", 0, true, NULL), *b = end_open("127.94.0.25");
+    struct end *a = end_open_with("127.98.0.24", 0, true, NULL), *b = end_open("127.98.0.25");
     struct alb_endpoint to_a = end_endpoint(a), to_b = end_endpoint(b);
     for (uint32_t i = 0; i < 20; i++) {
         end_add_burst(a, &to_b, 0x100, 1, 8, 8);
@@ -183,7 +183,7 @@ static void send_large(struct end *a, struct end *b, uint32_t length, uint32_t p
 // The largest datagram there is comes whole, as one reference and as a thousand.
 static void alb_edge__largest_datagram(void **state)
 {
-    struct end *a = end_open_with("127.94.0.24", 0, true, NULL), *b = end_open_with("127.94.0.25", 0, true, NULL);
+    struct end *a = end_open_with("127.98.0.24", 0, true, NULL), *b = end_open_with("127.98.0.25", 0, true, NULL);
     for (uint32_t parts = 1; parts <= 1022; parts += 1021) {
         send_large(a, b, ALB_UDP_PAYLOAD_MAX, parts);
         assert_int_equal(b->count, 1);
@@ -257,7 +257,7 @@ static void in_fragments(const char *address)
 
 static void alb_edge__fragments_that_the_engine_asks_for(void **state)
 {
-    in_fragments("127.94.0.26");
+    in_fragments("127.98.0.26");
     if (end_has_ipv6())
         in_fragments("::1");
 }

@@ -207,7 +207,7 @@ class Info(unittest.TestCase):
 
 class Stat(unittest.TestCase):
     def test_a_running_device_is_listed(self):
-        with subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "run", "--", "ibv_asyncwatch"], stdin=subprocess.DEVNULL,
+        with subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "run", "--net", "127.88.0.1", "--", "ibv_asyncwatch"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL) as watcher:
             try:
                 end = time.monotonic() + 20

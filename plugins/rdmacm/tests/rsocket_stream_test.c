@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -221,7 +222,9 @@ static void connect__nobody_listens(void **state)
 // The port of the device is held by something that takes requests and keeps quiet: a call ends nevertheless.
 static void connect__nobody_answers(void **state)
 {
-    const char *address = "127.254.253.251";
+    char address[32]; // nobody else's, not even the same test's on the other device
+    snprintf(address, sizeof(address), "127.%d.%d.%d", 192 + getpid() / 65536 % 62, getpid() / 256 % 256,
+             getpid() % 255 + 1);
     struct sockaddr_storage held = fixture_sockaddr(address, 4791), there = fixture_sockaddr(address, 9);
     struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
     int silent = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <unistd.h>
 
 // Takes events until one of that type comes; others are acknowledged.
@@ -148,18 +147,6 @@ static void *wait_for_ever(void *argument)
     return NULL;
 }
 
-// The state of one of our threads as proc(5) has it: the letter after the name in parentheses.
-static char state_of(pid_t thread)
-{
-    char path[64], text[256];
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(text, sizeof(text), file));
-    fclose(file);
-    return strrchr(text, ')')[2];
-}
-
 static void close_device__under_a_reader(void **state)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -168,7 +155,7 @@ static void close_device__under_a_reader(void **state)
     ibv_free_device_list(list);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, context), 0);
     assert_int_equal(pthread_detach(thread), 0);
-    while (waiter == 0 || state_of(waiter) != 'S')
+    while (waiter == 0 || fixture_thread_state(waiter) != 'S')
         sched_yield();
     assert_int_equal(ibv_close_device(context), 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 int fixture_setup(void **state)
@@ -116,7 +117,7 @@ void fixture_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn)
 void fixture_to_rts(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTS, .sq_psn = 77, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
+        .qp_state = IBV_QPS_RTS, .sq_psn = 77, .timeout = 17, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
     int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
     if (qp->qp_type == IBV_QPT_XRC_RECV)
         mask |= IBV_QP_TIMEOUT;
@@ -184,4 +185,15 @@ struct ibv_wc fixture_wait_for(struct ibv_cq *cq, uint64_t wr_id)
         if (wc.wr_id == wr_id)
             return wc;
     }
+}
+
+char fixture_thread_state(pid_t thread)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof(text), file));
+    fclose(file);
+    return strrchr(text, ')')[2];
 }

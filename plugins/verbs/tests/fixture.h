@@ -56,3 +56,6 @@ void fixture_post_send(struct fixture *f, struct ibv_qp *qp, uint64_t wr_id, siz
 struct ibv_wc fixture_wait(struct ibv_cq *cq);
 // Polls until the completion with this wr_id comes; others are dropped.
 struct ibv_wc fixture_wait_for(struct ibv_cq *cq, uint64_t wr_id);
+
+// The state of one of our threads as proc(5) has it: the letter after the name in parentheses.
+char fixture_thread_state(pid_t thread);

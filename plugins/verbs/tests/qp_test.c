@@ -88,7 +88,7 @@ static void modify_qp__comes_back_in_query(void **state)
     assert_int_equal(attr.cur_qp_state, IBV_QPS_RTS);
     assert_int_equal(attr.path_mtu, IBV_MTU_1024);
     assert_int_equal(attr.dest_qp_num, b->qp_num);
-    assert_int_equal(attr.timeout, 14);
+    assert_int_equal(attr.timeout, 17);
     assert_int_equal(attr.retry_cnt, 7);
     assert_int_equal(attr.rnr_retry, 7);
     assert_int_equal(attr.min_rnr_timer, 12);
