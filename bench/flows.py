@@ -71,7 +71,7 @@ class Running:
         self.way = way
         self.receiver = Timed(runner.command(way, here, common + ["--local", here.ipv4, "--senders", str(len(theres))]))
         self.senders = []
-        if not self.receiver.wait_listening(port, time.monotonic() + 20):
+        if not self.receiver.wait_listening(port, time.monotonic() + 60):
             text = describe(self.receiver)
             self.receiver.end()
             raise Failed("the receiver does not listen\n" + text)

@@ -83,8 +83,8 @@ class Network:
         user = ["-Ur"] if self.rootless and not self.first else []
         holder = Process(inside + ["unshare", *user, "-n", "sleep", "infinity"])
         outer = os.readlink("/proc/%d/ns/net" % self.first.holder.pid) if self.first else own
-        if not wait_for(lambda: in_other_network(holder, own) and in_other_network(holder, outer), 5):
-            raise Missing("unshare: " + (holder.output().strip() or "no namespace after 5 s"))
+        if not wait_for(lambda: in_other_network(holder, own) and in_other_network(holder, outer), 30):
+            raise Missing("unshare: " + (holder.output().strip() or "no namespace after 30 s"))
         enter = ["nsenter", "-t", str(holder.pid), *(["-U", "--preserve-credentials"] if self.rootless else []), "-n", "--"]
         node = Node(name, enter, holder)
         self.first = self.first or node

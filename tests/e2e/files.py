@@ -31,7 +31,7 @@ class World:
 
     def start_server(self, *options):
         self.server = Process([self.program, "serve", "-p", str(self.port), *options, self.served])
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + SECONDS
         while "serving" not in self.server.output() and time.monotonic() < deadline:
             time.sleep(0.01)
 

@@ -188,12 +188,12 @@ def namespaces():
     first = Process(["unshare", *(["-Ur"] if rootless else []), "-n", "sleep", "infinity"])
     enter = ["nsenter", "-t", str(first.pid), *(["-U", "--preserve-credentials"] if rootless else []), "-n", "--"]
     own = os.readlink("/proc/self/ns/net")
-    if not wait_for(lambda: in_other_network(first, own), 5):
-        return None, "unshare: " + (first.output().strip() or "no namespace after 5 s")
+    if not wait_for(lambda: in_other_network(first, own), 30):
+        return None, "unshare: " + (first.output().strip() or "no namespace after 30 s")
     second = Process(enter + ["unshare", "-n", "sleep", "infinity"])
     between = os.readlink("/proc/%d/ns/net" % first.pid)
-    if not wait_for(lambda: in_other_network(second, own) and in_other_network(second, between), 5):
-        return None, "unshare: " + (second.output().strip() or "no namespace after 5 s")
+    if not wait_for(lambda: in_other_network(second, own) and in_other_network(second, between), 30):
+        return None, "unshare: " + (second.output().strip() or "no namespace after 30 s")
     enter2 = ["nsenter", "-t", str(second.pid), *(["-U", "--preserve-credentials"] if rootless else []), "-n", "--"]
     commands = [enter + ["ip", "link", "add", "alb0", "type", "veth", "peer", "name", "alb0", "netns", str(second.pid)]]
     for way, number in ((enter, 1), (enter2, 2)):

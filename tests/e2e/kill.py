@@ -17,9 +17,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
 
 # timeout 14: 4.096 us * 2^14 = 67.1 ms between tries; a sender gives up after retries + 1 of them. A timeout may last up to four times as
-# long by the InfiniBand specification (C9-141); the rest is room for a busy machine.
+# long by the InfiniBand specification (C9-141); the rest is room for a machine with much to do, where a process may be off its processor
+# for seconds.
 TIMEOUT, RETRIES = 14, 3
-BOUND_SECONDS = 4.096e-6 * 2 ** TIMEOUT * (RETRIES + 1) * 4 + 2.0
+BOUND_SECONDS = 4.096e-6 * 2 ** TIMEOUT * (RETRIES + 1) * 4 + 15.0
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill_worker.py")
 
@@ -54,7 +55,7 @@ def run_rounds(albedo, here, there, victim_role, operation, rounds, draw, count,
     try:
         for number in range(1, rounds + 1):
             name = "%s  %s, round %d: the side that %ss dies" % (where, operation, number, victim_role)
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             victim = start(albedo, victim_place, victim_role, port, address, operation)
             if not wait_line(survivor, "round %d moving" % number, deadline):
                 count.result(name, False, "data does not move", describe(survivor, victim))

@@ -124,7 +124,7 @@ class Side:
                 announced = True
                 on_moving()
 
-    def drain(self, seconds=5):
+    def drain(self, seconds=10):
         """True if everything outstanding comes back flushed."""
         end = time.monotonic() + seconds
         while self.posted_sends or self.posted_receives:

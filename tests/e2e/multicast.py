@@ -31,7 +31,7 @@ def mckey(place, ipv6, *options):
 def run_mckey(albedo, places, sender, group, ipv6=False, unmapped=False, options=(), pcap=None):
     """A member in each of the places and then a sender, which sends when all have joined; (ok, text)."""
     target = ["-M" if unmapped else "-m", group]
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     members = [albedo.start(place, mckey(place, ipv6, *target)) for place in places]
     capture = ["--pcap", pcap] if pcap else []
     processes = list(members)
@@ -49,7 +49,7 @@ def run_mckey(albedo, places, sender, group, ipv6=False, unmapped=False, options
 def run_refused(albedo, place, arguments, message):
     process = albedo.start(place, ["mckey", *arguments])
     try:
-        status = process.wait(time.monotonic() + 15)
+        status = process.wait(time.monotonic() + 60)
         return status not in (None, 0) and status > 0 and message in process.output(), describe(process)
     finally:
         process.end()
@@ -60,7 +60,7 @@ def run_perftest(albedo, here, there, program, group):
     port = free_port()
     mgids = [":".join(map(str, [0] * 10 + [255, 255] + group + [number])) for number in (1, 2)]
     common = [program, "-F", "-x", "0", "-d", albedo.device, "-p", str(port), "-c", "UD", "-g", "-s", "1024", "-n", "40"]
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     processes = [albedo.start(here, [*common, "-M", mgids[0]])]
     try:
         if not processes[0].wait_listening(port, deadline):

@@ -82,7 +82,7 @@ def run_single(case, albedo, place):
     """A program without a peer. ibv_asyncwatch runs for ever: it must say that it watches, and bear being ended."""
     process = albedo.start(place, ["stdbuf", "-oL", case.program, *(option.format(device=albedo.device) for option in case.options)])
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         if case.program == "ibv_asyncwatch":
             while "async event FD" not in process.output() and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -103,7 +103,7 @@ def run_refused(case, albedo, here, there, arguments):
     server = albedo.start(here, server_argv)
     client = None
     try:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         if server.wait_listening(port, deadline):
             client = albedo.start(there, client_argv)
         ended = [side.wait(deadline) for side in (server, client) if side]
@@ -128,7 +128,7 @@ def run_pair(case, albedo, here, there, arguments):
             return False, "the server does not listen", describe(server)
         client = albedo.start(there, client_argv)
         status = client.wait(deadline)
-        server_status = server.wait(min(deadline, time.monotonic() + 10) if status is not None else deadline)
+        server_status = server.wait(min(deadline, time.monotonic() + 30) if status is not None else deadline)
         output = client.output()
         if status is None or (status == 0 and server_status is None):
             counters = Process([albedo.program, "stat"])
@@ -166,7 +166,7 @@ def run_cm(case, albedo, here, there, arguments):
         status = client.wait(deadline)
         if case.stays:
             server.signal(signal.SIGTERM)
-        server_status = server.wait(min(deadline, time.monotonic() + 10) if status is not None else deadline)
+        server_status = server.wait(min(deadline, time.monotonic() + 30) if status is not None else deadline)
         if status is None or server_status is None:
             return False, "not finished in time", describe(server, client)
         if status != 0 or server_status != (-signal.SIGTERM if case.stays else 0):
