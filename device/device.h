@@ -82,6 +82,10 @@ int alb_device_resolve(struct alb_device *device, uint32_t gid_index, const stru
 void alb_device_lock(struct alb_device *device);
 void alb_device_unlock(struct alb_device *device);
 
+// Between the two: takes up what has been posted, which a poller may have left for its next poll. What completes by
+// being sent has completed then, as far as the sockets took it.
+void alb_device_catch_up(struct alb_device *device);
+
 // Attaches a queue pair to a multicast group (alb_qp_attach) and receives what is sent there, on every interface that
 // carries an address of the device: from this host, and through any interface but loopback from others. To be called
 // without the token. Errors: those of alb_qp_attach and alb_groups_join.

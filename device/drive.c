@@ -190,9 +190,14 @@ void alb_device_lock(struct alb_device *device)
     alb_token_lock(&device->token);
 }
 
-void alb_device_unlock(struct alb_device *device)
+void alb_device_catch_up(struct alb_device *device)
 {
     alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+}
+
+void alb_device_unlock(struct alb_device *device)
+{
+    alb_device_catch_up(device);
     alb_drive_release(device);
 }
 

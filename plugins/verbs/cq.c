@@ -133,6 +133,7 @@ int ibv_resize_cq(struct ibv_cq *outer, int entries)
     int error = alb_door_lock(context);
     if (error)
         return error;
+    alb_device_catch_up(context->device); // what was posted before counts: it may need the room that is given up
     alb_spinlock_take(&cq->poll_lock);
     error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
     if (!error)

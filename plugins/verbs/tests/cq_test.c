@@ -96,6 +96,25 @@ static void resize_cq__keeps_what_is_queued(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
+// A poller's requests may wait for its next poll; the room they will need is not given up meanwhile.
+static void resize_cq__counts_what_was_posted(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp *a = fixture_qp(f, IBV_QPT_UC), *b = fixture_qp(f, IBV_QPT_UC);
+    struct ibv_wc wc;
+    fixture_connect(a, b);
+    for (int round = 0; round < 20; round++) {
+        assert_int_equal(ibv_poll_cq(f->cq, 1, &wc), 0);
+        for (uint64_t i = 0; i < 5; i++)
+            fixture_post_send(f, a, i, 0, 10);
+        assert_int_equal(ibv_resize_cq(f->cq, 1), EINVAL);
+        for (uint64_t i = 0; i < 5; i++)
+            assert_int_equal(fixture_wait(f->cq).wr_id, i);
+    }
+    assert_int_equal(ibv_destroy_qp(a), 0);
+    assert_int_equal(ibv_destroy_qp(b), 0);
+}
+
 static void destroy_qp__takes_its_completions(void **state)
 {
     struct fixture *f = *state;
@@ -250,6 +269,7 @@ int main(void)
         FIXTURE_TEST(destroy_cq__in_use),
         FIXTURE_TEST(poll_cq__several_at_once),
         FIXTURE_TEST(resize_cq__keeps_what_is_queued),
+        FIXTURE_TEST(resize_cq__counts_what_was_posted),
         FIXTURE_TEST(destroy_qp__takes_its_completions),
         FIXTURE_TEST(cq_ex__iterates_with_timestamps),
         FIXTURE_TEST(cq_ex__end_poll_consumes),
