@@ -347,12 +347,21 @@ bool alb_csa_is_waiting(const struct alb_csa *csa)
                                     (csa->reflect_out && alb_reflect_out_is_waiting(csa->reflect_out)));
 }
 
+// When the silence has lasted too long. Some of it may be ours: who was away has neither asked nor listened, and the
+// peer has one timeout from then on.
+static alb_time patience_ends(const struct alb_csa *csa, alb_time patience)
+{
+    alb_time back_at = csa->qp->engine->back_at;
+    alb_time end = csa->heard + patience;
+    return back_at > csa->heard ? ALB_MAX(end, back_at + patience / (csa->qp->attr.retry_cnt + 1u)) : end;
+}
+
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
 {
     alb_time patience = alb_csa_patience_ns(csa);
     if (alb_timer_is_armed(&csa->life_timer.timer) || patience == ALB_TIME_NEVER)
         return;
-    alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(csa->heard + patience, now + 1));
+    alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(patience_ends(csa, patience), now + 1));
 }
 
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
@@ -361,7 +370,7 @@ void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
     alb_time patience = alb_csa_patience_ns(csa);
     if (!alb_csa_is_waiting(csa) || patience == ALB_TIME_NEVER)
         return;
-    if (csa->heard + patience > now) {
+    if (patience_ends(csa, patience) > now) {
         alb_csa_watch_life(csa, now);
         return;
     }

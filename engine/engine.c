@@ -226,10 +226,16 @@ bool alb_engine_wants_tx(const struct alb_engine *engine)
     return !alb_scheduler_is_idle(&engine->scheduler) || !alb_list_is_empty(&engine->unsent);
 }
 
+// A driver that comes so much too late was kept from running. Below it are those that do not wake up for each deadline.
+#define AWAY_NS (20 * ALB_NS_PER_MS)
+
 void alb_engine_tick(struct alb_engine *engine, alb_time now)
 {
     struct alb_timer *timer;
+    alb_time due = alb_wheel_next_due(&engine->wheel);
     engine->now = now;
+    if (due < now && now - due >= AWAY_NS)
+        engine->back_at = now;
     while ((timer = alb_wheel_pop_due(&engine->wheel, now))) {
         struct alb_deadline *deadline = ALB_CONTAINER_OF(timer, struct alb_deadline, timer);
         deadline->fire(deadline, now);

@@ -40,6 +40,7 @@ struct alb_engine {
     struct alb_rng rng;
     struct alb_wheel wheel;
     alb_time now;                // the last one given, for calls without a time of their own
+    alb_time back_at;            // when its driver came last that had been away: much later than it was asked to
     struct alb_region **regions; // by key index
     uint8_t *region_tags;        // by key index: low byte of the last key that stood there
     uint32_t region_table_size;  // a power of two

@@ -420,6 +420,45 @@ static void life__ends_with_silence(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retry_exceeded_err), 1);
 }
 
+// Nobody drives the engines for so long.
+static void stand_still(struct csa_pair *c, alb_time ns)
+{
+    c->pair->now += ns;
+    pair_pass(c->pair, 0);
+}
+
+static void life__is_not_judged_by_who_was_away(void **state)
+{
+    struct csa_pair *c = *state;
+    const uint32_t timeout_ms = 4; // 33.6 ms for eight of them
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    send_and_lose(c);
+    stand_still(c, 100 * MS); // nobody asked meanwhile, and nobody listened
+    csa_pair_expect_none(c, 0);
+    for (uint32_t i = 0; i < timeout_ms; i++) {
+        send_and_lose(c);
+        csa_pair_expect_none(c, 0);
+        pair_pass(c->pair, MS);
+    }
+    send_and_lose(c);
+    csa_pair_expect_none(c, 0);
+    pair_pass(c->pair, MS); // it has had time to answer, and has not
+    csa_pair_expect(c, 0, 1, ALB_WC_RETRY_EXC_ERR);
+}
+
+static void life__goes_on_for_who_was_away(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    send_and_lose(c);
+    stand_still(c, 100 * MS);
+    for (uint32_t i = 0; i < 8; i++) {
+        pair_pass(c->pair, MS / 2);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
 static void life__goes_on_while_the_peer_is_heard(void **state)
 {
     struct csa_pair *c = *state;
@@ -454,6 +493,8 @@ int main(void)
         GREETED_TEST(answer__into_memory_that_is_gone),
         cmocka_unit_test(answer__to_a_request_that_has_failed_since),
         GREETED_TEST(life__ends_with_silence),
+        GREETED_TEST(life__is_not_judged_by_who_was_away),
+        GREETED_TEST(life__goes_on_for_who_was_away),
         GREETED_TEST(life__goes_on_while_the_peer_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
