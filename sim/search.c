@@ -116,6 +116,11 @@ static void step(struct alb_search *search)
     }
 }
 
+static uint32_t steps(struct alb_search *search)
+{
+    return search->is_short ? 5 + alb_search_below(search, 30) : 10 + alb_search_below(search, 90);
+}
+
 static bool replenish(struct alb_search *search)
 {
     bool did = false;
@@ -124,7 +129,7 @@ static bool replenish(struct alb_search *search)
             const struct alb_search_qp *qp = &search->sides[side].qps[i];
             const struct alb_search_qp *from = &search->sides[1 - side].qps[i];
             bool is_wanted = alb_model_is_reliable(qp->model->type) && qp->is_connected && from->is_connected &&
-                             alb_model_wants_receive(from->model) && qp->model->used->open < SEARCH_SLOTS / 8;
+                             alb_model_wants_receive(from->model) && qp->model->used->open < search->slot_count / 8;
             if (is_wanted)
                 did |= alb_search_post_recv(search, side, i, true);
         }
@@ -226,7 +231,7 @@ static void run_phase(struct alb_search *search)
             alb_search_percent(search, 20))
             alb_search_connect(search, i, true);
     set_faults(search, true);
-    for (uint32_t n = 10 + alb_search_below(search, 90); n > 0 && !has_failed(search); n--)
+    for (uint32_t n = steps(search); n > 0 && !has_failed(search); n--)
         step(search);
     set_faults(search, false);
     if (!come_to_rest(search))
@@ -263,11 +268,13 @@ bool alb_search_run(uint64_t seed, const struct alb_search_options *options, str
     *result = (struct alb_search_result){0};
     search->result = result;
     search->is_csa = options->transport && strcmp(options->transport, "csa") == 0;
+    search->is_short = options->is_short;
     alb_search_open(search, seed);
     if (options->capture && alb_sim_capture_open(&pcap, options->capture) == 0)
         search->pair.host[0].capture = &pcap;
     search->pair.host[0].trace = search->pair.host[1].trace = lines;
-    for (uint32_t phases = 1 + alb_search_below(search, 3); phases > 0 && !has_failed(search); phases--)
+    for (uint32_t phases = 1 + alb_search_below(search, search->is_short ? 2 : 3); phases > 0 && !has_failed(search);
+         phases--)
         run_phase(search);
     sum_up(search, result);
     search->pair.host[0].trace = search->pair.host[1].trace = NULL;

@@ -17,8 +17,9 @@ struct alb_search_result {
 
 struct alb_search_options {
     const char *transport; // "rc" (NULL too) or "csa"
-    const char *trace;     // the file that the engines' trace is written to as JSON lines, or NULL
-    const char *capture;   // likewise what the first host sends and receives, as pcap
+    bool is_short;       // one phase, or two, of few steps and small messages: the same promises at a fifth of the cost
+    const char *trace;   // the file that the engines' trace is written to as JSON lines, or NULL
+    const char *capture; // likewise what the first host sends and receives, as pcap
 };
 
 struct alb_search_txn_result {

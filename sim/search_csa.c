@@ -42,6 +42,8 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
 static void draw_payload(struct alb_search *search, struct alb_sim_pair_config *config)
 {
     uint32_t most = ((const uint32_t[]){1472, 4200, 8972, 65507})[alb_search_below(search, 4)];
+    if (search->is_short && most > 1472) // so that messages have several segments
+        most = 548;
     config->packet_bytes_max = ALB_MAX(most, 8192u);
     for (uint32_t side = 0; side < ALB_SIM_SIDES; side++)
         config->out[side].payload_bytes_max = most;

@@ -10,9 +10,10 @@
 
 static void usage(FILE *to)
 {
-    fputs("usage: alb_search [--transport NAME | --transactions] [--seeds A..B | --seed N] [--twice]\n"
-          "                  [--trace FILE] [--pcap FILE]\n"
+    fputs("usage: alb_search [--transport NAME [--short] | --transactions] [--seeds A..B | --seed N]\n"
+          "                  [--twice] [--trace FILE] [--pcap FILE]\n"
           "  --transport NAME  what the engines speak, rc or csa (rc)\n"
+          "  --short           short runs: few steps, small messages; seeds mean something else\n"
           "  --transactions    what reflection promises, over csa\n"
           "  --seeds A..B      the seeds to try (0..999)\n"
           "  --seed N          one seed, with its figures\n"
@@ -51,7 +52,7 @@ static void print(uint64_t seed, const struct alb_search_result *result)
 
 static bool run(uint64_t seed, bool twice, const struct alb_search_options *options, struct alb_search_result *result)
 {
-    const struct alb_search_options quiet = {.transport = options->transport};
+    const struct alb_search_options quiet = {.transport = options->transport, .is_short = options->is_short};
     struct alb_search_result again;
     bool ok = alb_search_run(seed, options, result);
     if (ok && twice && (!alb_search_run(seed, &quiet, &again) || again.trace_hash != result->trace_hash)) {
@@ -118,6 +119,7 @@ int main(int argc, char **argv)
         {"transport", required_argument, NULL, 'x'},
         {"seeds", required_argument, NULL, 's'},
         {"seed", required_argument, NULL, 's'},
+        {"short", no_argument, NULL, 'S'},
         {"transactions", no_argument, NULL, 'T'},
         {"twice", no_argument, NULL, '2'},
         {"trace", required_argument, NULL, 't'},
@@ -142,6 +144,9 @@ int main(int argc, char **argv)
                 return 2;
             }
             options.transport = optarg;
+            break;
+        case 'S':
+            options.is_short = true;
             break;
         case 'T':
             transactions = true;

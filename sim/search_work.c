@@ -22,10 +22,10 @@ void alb_search_free_slots(struct alb_search_side *side)
             side->slots[i].is_taken = false;
 }
 
-static struct alb_search_slot *free_slot(struct alb_search_side *side)
+static struct alb_search_slot *free_slot(const struct alb_search *search, struct alb_search_side *side)
 {
     for (uint32_t tries = 0; tries < 2; tries++) {
-        for (uint32_t i = 0; i < SEARCH_SLOTS; i++)
+        for (uint32_t i = 0; i < search->slot_count; i++)
             if (!side->slots[i].is_taken)
                 return &side->slots[i];
         alb_search_free_slots(side);
@@ -240,7 +240,7 @@ static bool draw_op(struct alb_search *search, struct alb_search_side *side, con
         op->local_count = cut_source(search, op->length, op->local);
         draft->is_inline = op->length <= qp->cap.inline_max_bytes && alb_search_percent(search, 40);
     } else {
-        draft->slot = free_slot(side);
+        draft->slot = free_slot(search, side);
         if (!draft->slot)
             return false;
         uint32_t at = search->slots_at + (uint32_t)(draft->slot - side->slots) * search->slot_bytes;
@@ -391,7 +391,7 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
 {
     struct alb_search_side *s = &search->sides[side];
     struct alb_search_qp *qp = &s->qps[index];
-    struct alb_search_slot *slot = free_slot(s);
+    struct alb_search_slot *slot = free_slot(search, s);
     struct alb_model_recvs *recvs = qp->model->used;
     struct alb_model_recv recv = {0};
     struct alb_sge sges[ALB_MODEL_SGE_MAX];

@@ -80,7 +80,9 @@ static void draw_engine(struct alb_search *search, struct alb_engine_config *con
     config->congestion = ((const char *[]){"aimd", "aimd", "fixed", "none"})[alb_search_below(search, 4)];
     if (alb_search_percent(search, 20))
         config->unreliable_bytes_per_s = 10000000 + alb_search_below(search, 1000000000);
-    config->trace_records = 4096;
+    config->trace_records = search->is_short ? 64 : 4096;
+    if (search->is_short) // no transactions
+        config->txn_staging_bytes = 0;
 }
 
 static void draw_engines(struct alb_search *search, struct alb_sim_pair_config *config)
@@ -97,7 +99,7 @@ static void draw_limits(struct alb_search *search)
     for (uint32_t i = 0; i < search->qp_count; i++)
         search->types[i] = (enum alb_qp_type)PICK(search, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_RC, ALB_QPT_UC, ALB_QPT_UD,
                                                   ALB_QPT_XRC_SEND, ALB_QPT_XRC_RECV);
-    search->mtu_bytes = PICK(search, 256, 256, 256, 256, 512, 512, 1024, 2048, 4096);
+    search->mtu_bytes = search->is_short ? 256 : PICK(search, 256, 256, 256, 256, 512, 512, 1024, 2048, 4096);
     search->message_max = search->mtu_bytes * (search->mtu_bytes > 512 ? 3 : 6) + 13;
     search->is_same_host = alb_search_percent(search, 50);
     search->is_shared = alb_search_percent(search, 25);
@@ -121,7 +123,8 @@ static void lay_out(struct alb_search *search)
     search->slice_stride = search->slice_bytes + guard;
     search->slots_at = search->slices_at + search->qp_count * search->slice_stride;
     search->slot_bytes = (search->message_max + ALB_GRH_BYTES + ALB_MODEL_SGE_MAX * SEARCH_GAP + guard + 63) & ~63u;
-    search->arena_bytes = (search->slots_at + SEARCH_SLOTS * search->slot_bytes + 63) & ~63u;
+    search->slot_count = search->is_short ? SEARCH_SLOTS_SHORT : SEARCH_SLOTS;
+    search->arena_bytes = (search->slots_at + search->slot_count * search->slot_bytes + 63) & ~63u;
 }
 
 // ---- objects
@@ -188,7 +191,7 @@ static void create_objects(struct alb_search *search, uint32_t side)
                         .path_payload_max = search->path_payload_max};
     s->iova = iova_base * (side + 1);
     must(alb_pd_create(engine, &s->pd));
-    must(alb_cq_create(engine, 4096, NULL, &s->cq));
+    must(alb_cq_create(engine, search->is_short ? 1024 : 4096, NULL, &s->cq));
     must(alb_ah_create(s->pd, &av, &s->ah));
     must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->mr));
     must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));

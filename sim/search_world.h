@@ -8,7 +8,8 @@
 
 enum {
     SEARCH_SLOTS = 64, // stretches of memory of a side that receives, READs and atomics are given
-    SEARCH_GAP = 32,   // at most, between the pieces of a slot
+    SEARCH_SLOTS_SHORT = 48,
+    SEARCH_GAP = 32, // at most, between the pieces of a slot
 };
 
 // Who has a slot.
@@ -66,6 +67,7 @@ struct alb_search {
     struct alb_search_side sides[ALB_MODEL_SIDES];
     struct alb_search_result *result;
     bool is_csa;               // else RC
+    bool is_short;             // few steps, small messages, small memory
     uint32_t path_payload_max; // what the engines are told of the way; 0: nothing
 
     // Drawn from the seed.
@@ -87,7 +89,7 @@ struct alb_search {
 
     // The arena, the same on both sides.
     uint32_t source_bytes; // from 0: what is sent, and what READs may ask for; never changes
-    uint32_t words_at, slices_at, slice_bytes, slice_stride, slots_at, slot_bytes, arena_bytes;
+    uint32_t words_at, slices_at, slice_bytes, slice_stride, slots_at, slot_bytes, slot_count, arena_bytes;
 };
 
 static inline uint32_t alb_search_below(struct alb_search *search, uint32_t n)
