@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    ROUNDS_MAX = 400, // in which a phase must come to rest
+    ROUNDS_MAX = 400,        // in which a phase must come to rest
+    ROUNDS_SHORT_MAX = 8000, // of short runs: short rounds, since whoever finds no receive asks all the time
 };
 
 static void set_faults(struct alb_search *search, bool is_bad)
@@ -144,8 +145,10 @@ static bool come_to_rest(struct alb_search *search)
         for (uint32_t i = 0; i < search->qp_count; i++)
             if (alb_qp_current_state(search->sides[side].qps[i].qp) == ALB_QPS_SQD)
                 modify(search, side, i, ALB_QPS_RTS);
-    for (uint32_t round = 0; round < ROUNDS_MAX && !has_failed(search); round++) {
-        alb_sim_time limit = alb_sim_network_now(network) + ALB_SIM_MS(10);
+    uint32_t rounds = search->is_short ? ROUNDS_SHORT_MAX : ROUNDS_MAX;
+    alb_sim_time span = search->is_short ? ALB_SIM_US(500) : ALB_SIM_MS(10);
+    for (uint32_t round = 0; round < rounds && !has_failed(search); round++) {
+        alb_sim_time limit = alb_sim_network_now(network) + span;
         if (alb_sim_queue_count(&network->queue) > 0)
             limit = ALB_MAX(limit, alb_sim_queue_next_at(&network->queue));
         bool is_idle = alb_sim_network_run_idle(network, limit);
