@@ -22,6 +22,7 @@ static const struct parameter {
     {"irn", "low", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
     {"irn", "high", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
     {"irn", "few", offsetof(struct alb_csa_loss, few), false, 0, 1 << 20},
+    {"irn", "threshold", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
     {"fixed", "interval", offsetof(struct alb_csa_loss, interval_ns), true, 1000, 10 * ALB_NS_PER_S},
     {"sleek", "threshold", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
 };

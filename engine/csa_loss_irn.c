@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The loss policy "irn" (R. Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018): selective repeat. The
-// receiver reports each segment that comes out of order; the sender takes what a newer one has overtaken for lost, a
-// retransmission not before a timeout. Two timeouts: low when few segments are in flight, high else.
+// receiver reports each segment that comes out of order; the sender takes what a newer one (or so many of
+// them) has overtaken for lost, a retransmission not before a timeout. Two timeouts: low when few segments are in flight, high else.
 #include "engine/csa_loss.h"
 
 static void init(struct alb_csa_loss *loss)
@@ -9,12 +9,13 @@ static void init(struct alb_csa_loss *loss)
     loss->low_ns = 100 * ALB_NS_PER_US; // the paper's, section 4.1
     loss->high_ns = 320 * ALB_NS_PER_US;
     loss->few = 3;
+    loss->threshold = 1; // more is for networks that reorder
 }
 
 static bool is_lost(const struct alb_csa_loss *loss, const struct alb_loss_segment *segment,
                     const struct alb_loss_sending *sending)
 {
-    return segment->behind > 0 && !segment->was_resent;
+    return segment->behind >= loss->threshold && !segment->was_resent;
 }
 
 static alb_time silence_ns(const struct alb_csa_loss *loss, const struct alb_loss_sending *sending)

@@ -52,7 +52,7 @@ static void parse__refuses(void **state)
         "irn:low=1us,",
         "irn:few=x",
         "irn:few=2000000",
-        "irn:threshold=3",
+        "irn:interval=3us",
         "fixed:interval=10",
         "fixed:interval=20s",
         "sleek:threshold=0",
@@ -116,6 +116,8 @@ static void irn__overtaken_once(void **state)
     assert_false(is_lost("irn", SEGMENT(.age_ns = 10 * MS, .is_settled = true), ANY));
     assert_true(is_lost("irn", SEGMENT(.behind = 1), ANY));
     assert_false(is_lost("irn", SEGMENT(.behind = 9, .was_resent = true), ANY));
+    assert_false(is_lost("irn:threshold=3", SEGMENT(.behind = 2), ANY));
+    assert_true(is_lost("irn:threshold=3", SEGMENT(.behind = 3), ANY));
 }
 
 static void fixed__by_age_alone(void **state)
