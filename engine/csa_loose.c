@@ -34,7 +34,7 @@ static uint16_t path_of(const struct alb_paths_out *paths, uint32_t hash)
 {
     for (uint32_t i = 0; i < paths->count; i++) {
         uint16_t path = (uint16_t)((hash + i) % paths->count);
-        if (paths->path[path].state == ALB_PATH_GOOD)
+        if (alb_path_load(paths, path)->state == ALB_PATH_GOOD)
             return path;
     }
     return (uint16_t)(hash % paths->count);

@@ -32,37 +32,56 @@ static inline alb_path_tick alb_path_tick_of(alb_time moment)
 }
 
 struct alb_path_out {
-    uint32_t next : 24;       // sequence number of the next packet
-    uint32_t weight : 8;      // 1 to ALB_PATH_WEIGHT_MAX: how much of the traffic it should get
-    uint32_t settled : 24;    // every packet before has come or is lost: as the peer last said, or by its silence
-    uint32_t state : 2;       // enum alb_path_state
-    uint32_t back_off : 3;    // doublings of the time that it is left for, and of what must try it
-    uint32_t is_heard : 1;    // the peer has said something of it
-    uint32_t is_silent : 1;   // settled by silence, and nothing has been heard of it since
-    uint32_t is_measured : 1; // a round-trip time was measured in this round
-    uint32_t ahead : 6;       // packets that have come behind settled, at most ALB_PATH_AHEAD_MAX
-    uint32_t slow : 2;        // samples in a row that were slow beyond what it varies by
-    uint32_t try_at : 24;     // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
+    uint32_t next : 24;                      // sequence number of the next packet
+    uint32_t ahead : 6;                      // packets that have come behind settled, at most ALB_PATH_AHEAD_MAX
+    uint32_t slow : 2;                       // samples in a row that were slow beyond what it varies by
+    uint32_t settled : 24;                   // every packet before has come or is lost: as the peer last said, or by
+                                             // its silence
+    uint32_t back_off : 3;                   // doublings of the time that it is left for, and of what must try it
+    uint32_t is_heard : 1;                   // the peer has said something of it
+    uint32_t is_silent : 1;                  // settled by silence, and nothing has been heard of it since
+    uint32_t is_measured : 1;                // a round-trip time was measured in this round
+    uint32_t try_at : 24;                    // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
+    uint32_t rtt_ns, rtt_min_ns, rtt_var_ns; // smoothed; 0: not measured
+    uint32_t received_seen, marked_seen;     // the peer's counters when last heard
+    alb_path_tick since;                     // last news of it, or its first packet after all was settled
+    uint32_t recent_sent : 10, recent_lost : 10, recent_marked : 10; // of what has been settled; halved from time to
+                                                                     // time
+};
+
+// What a choice looks at, of all paths: apart from the rest, so that it is a few cache lines.
+struct alb_path_load {
     uint32_t inflight_bytes;
-    uint32_t rtt_ns, rtt_min_ns, rtt_var_ns;          // smoothed; 0: not measured
-    uint32_t received_seen, marked_seen;              // the peer's counters when last heard
-    alb_path_tick since;                              // last news of it, or its first packet after all was settled
-    uint16_t recent_sent, recent_lost, recent_marked; // of what has been settled; halved from time to time
-    uint16_t suspicion;                               // that it loses more than others: see path_adaptive.c
+    uint8_t weight;     // 1 to ALB_PATH_WEIGHT_MAX: how much of the traffic it should get
+    uint8_t state;      // enum alb_path_state (alb_path_set_state)
+    uint16_t suspicion; // that it loses more than others: see path_adaptive.c
 };
 
 struct alb_paths_out {
-    uint8_t count : 7;      // of path[]
-    uint8_t is_heard : 1;   // newest holds something
-    uint8_t best_path;      // whose best_ns is
-    uint16_t current;       // the one chosen last
-    uint32_t turn;          // choices so far
-    alb_path_tick newest;   // when the newest packet left that the peer was heard to have, of whatever path
-    alb_path_tick round_at; // when the policy last weighed all of them
-    uint32_t best_ns;       // smallest sample of a round-trip time since then, of a good path; 0: none
-    uint32_t least_ns;      // smallest smoothed one since then, whatever became of it; 0: none
-    struct alb_path_out path[];
+    uint8_t count : 7;          // of path[]
+    uint8_t is_heard : 1;       // newest holds something
+    uint8_t best_path;          // whose best_ns is
+    uint8_t current;            // the one chosen last
+    uint8_t good;               // paths of that state
+    uint32_t turn;              // choices so far
+    alb_path_tick newest;       // when the newest packet left that the peer was heard to have, of whatever path
+    alb_path_tick round_at;     // when the policy last weighed all of them
+    uint32_t best_ns;           // smallest sample of a round-trip time since then, of a good path; 0: none
+    uint32_t least_ns;          // no smoothed one that was measured since then is less; 0: none is known
+    struct alb_path_out path[]; // then a struct alb_path_load of each
 };
+
+static inline struct alb_path_load *alb_path_load(const struct alb_paths_out *paths, uint32_t path)
+{
+    return (struct alb_path_load *)(uintptr_t)&paths->path[paths->count] + path;
+}
+
+static inline void alb_path_set_state(struct alb_paths_out *paths, uint32_t path, enum alb_path_state state)
+{
+    struct alb_path_load *load = alb_path_load(paths, path);
+    paths->good = (uint8_t)(paths->good + (state == ALB_PATH_GOOD) - (load->state == ALB_PATH_GOOD));
+    load->state = state;
+}
 
 // What one entry of a paths frame told.
 struct alb_path_news {
@@ -88,7 +107,7 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
 // the packet leaves.
 static inline void alb_path_charge(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
 {
-    paths->path[path].inflight_bytes += bytes;
+    alb_path_load(paths, path)->inflight_bytes += bytes;
 }
 // bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
@@ -116,7 +135,7 @@ static inline bool alb_path_is_waiting(const struct alb_path_out *out)
 alb_psn alb_paths_out_last(const struct alb_paths_out *paths);
 static inline size_t alb_paths_out_bytes(uint32_t count)
 {
-    return sizeof(struct alb_paths_out) + count * sizeof(struct alb_path_out);
+    return sizeof(struct alb_paths_out) + count * (sizeof(struct alb_path_out) + sizeof(struct alb_path_load));
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------

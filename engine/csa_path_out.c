@@ -30,10 +30,11 @@ void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn nex
     alb_assert(count > 0 && count <= ALB_PATHS_MAX);
     memset(paths, 0, alb_paths_out_bytes(count));
     paths->count = count & 0x7f;
+    paths->good = (uint8_t)count;
     for (uint32_t i = 0; i < count; i++) {
         paths->path[i].next = next;
         paths->path[i].settled = next;
-        paths->path[i].weight = ALB_PATH_WEIGHT_MAX;
+        alb_path_load(paths, i)->weight = ALB_PATH_WEIGHT_MAX;
     }
 }
 
@@ -41,7 +42,7 @@ uint16_t alb_paths_choose(struct alb_paths_out *paths, const struct alb_path_ops
                           uint32_t bytes, alb_time now)
 {
     paths->turn++;
-    paths->current = paths->count > 1 ? ops->pick(paths, flow_hash, bytes, now) : 0;
+    paths->current = paths->count > 1 ? (uint8_t)ops->pick(paths, flow_hash, bytes, now) : 0;
     alb_assert(paths->current < paths->count);
     return paths->current;
 }
@@ -53,25 +54,22 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
     if (!alb_path_is_waiting(out))
         out->since = alb_path_tick_of(now);
     out->next = alb_psn_next(sequence);
-    out->inflight_bytes += bytes;
+    alb_path_load(paths, path)->inflight_bytes += bytes;
     return sequence;
 }
 
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
 {
-    struct alb_path_out *out = &paths->path[path];
-    alb_assert(bytes <= out->inflight_bytes);
-    out->inflight_bytes -= bytes;
+    struct alb_path_load *load = alb_path_load(paths, path);
+    alb_assert(bytes <= load->inflight_bytes);
+    load->inflight_bytes -= bytes;
 }
 
 uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path, uint32_t window_bytes)
 {
-    uint32_t good = 0;
-    if (paths->path[path].state == ALB_PATH_TRYING)
+    if (alb_path_load(paths, path)->state == ALB_PATH_TRYING)
         return ALB_PATH_TRY_BYTES;
-    for (uint32_t i = 0; i < paths->count; i++)
-        good += paths->path[i].state == ALB_PATH_GOOD;
-    uint32_t part_bytes = window_bytes / ALB_MAX(good, 1u);
+    uint32_t part_bytes = window_bytes / ALB_MAX(paths->good, 1u);
     return ALB_MAX(part_bytes, (uint32_t)ALB_PATH_TRY_BYTES);
 }
 
@@ -106,9 +104,9 @@ static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uin
         lost /= 2;
         marked /= 2;
     }
-    out->recent_sent = (uint16_t)sent;
-    out->recent_lost = (uint16_t)ALB_MIN(lost, sent);
-    out->recent_marked = (uint16_t)ALB_MIN(marked, sent);
+    out->recent_sent = sent & 0x3ff;
+    out->recent_lost = ALB_MIN(lost, sent) & 0x3ff;
+    out->recent_marked = ALB_MIN(marked, sent) & 0x3ff;
 }
 
 // What an entry says of the packets that left by the path. Its counters may begin anew, if the peer has forgotten the

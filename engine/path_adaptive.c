@@ -61,30 +61,49 @@ static alb_time away_ns(const struct alb_path_out *out)
     return ALB_MAX(AWAY_NS, (alb_time)AWAY_RTTS * out->rtt_ns) << out->back_off;
 }
 
+static uint32_t number_of(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    return (uint32_t)(out - paths->path);
+}
+
+static struct alb_path_load *load_of(const struct alb_paths_out *paths, const struct alb_path_out *out)
+{
+    return alb_path_load(paths, number_of(paths, out));
+}
+
+static bool is_good(const struct alb_paths_out *paths, uint32_t path)
+{
+    return alb_path_load(paths, path)->state == ALB_PATH_GOOD;
+}
+
 // ---- states -----------------------------------------------------------------------------------------------
 
-static void begin_record(struct alb_path_out *out)
+static void begin_record(const struct alb_paths_out *paths, struct alb_path_out *out)
 {
     out->recent_sent = out->recent_lost = out->recent_marked = 0;
-    out->suspicion = 0;
+    load_of(paths, out)->suspicion = 0;
     out->slow = 0;
 }
 
 // All are suspected anew from now on: what the others lost while they bore its share does not count against them.
 static void take_back(struct alb_paths_out *paths, struct alb_path_out *out, alb_time now)
 {
-    out->state = ALB_PATH_GOOD;
-    out->weight = WEIGHT_RETURN;
+    alb_path_set_state(paths, number_of(paths, out), ALB_PATH_GOOD);
+    load_of(paths, out)->weight = WEIGHT_RETURN;
     out->try_at = moment_of(now + away_ns(out));
-    begin_record(out);
-    for (uint32_t i = 0; i < paths->count; i++)
-        paths->path[i].suspicion = paths->path[i].slow = 0;
+    begin_record(paths, out);
+    for (uint32_t i = 0; i < paths->count; i++) {
+        alb_path_load(paths, i)->suspicion = 0;
+        paths->path[i].slow = 0;
+    }
+    if (out->is_measured)
+        paths->least_ns = ALB_MIN(paths->least_ns, out->rtt_ns);
 }
 
 static bool has_other_good(const struct alb_paths_out *paths, const struct alb_path_out *out)
 {
     for (uint32_t i = 0; i < paths->count; i++)
-        if (&paths->path[i] != out && paths->path[i].state == ALB_PATH_GOOD)
+        if (&paths->path[i] != out && is_good(paths, i))
             return true;
     return false;
 }
@@ -106,7 +125,7 @@ static void leave(struct alb_paths_out *paths, struct alb_path_out *out, alb_tim
 {
     if (!has_other_good(paths, out))
         find_substitute(paths, out, now);
-    out->state = ALB_PATH_LEFT;
+    alb_path_set_state(paths, number_of(paths, out), ALB_PATH_LEFT);
     out->try_at = moment_of(now + away_ns(out));
     out->back_off += out->back_off < BACK_OFF_MAX;
 }
@@ -125,18 +144,19 @@ static bool others_live(const struct alb_paths_out *paths, const struct alb_path
 // they bear everything: then only one is left that bears less than twice its share of all paths.
 static bool is_replaceable(const struct alb_paths_out *paths, const struct alb_path_out *out)
 {
+    const struct alb_path_load *own = load_of(paths, out);
     uint32_t weight = 0, good = 0;
-    uint64_t bytes = out->inflight_bytes;
+    uint64_t bytes = own->inflight_bytes;
     for (uint32_t i = 0; i < paths->count; i++) {
-        const struct alb_path_out *other = &paths->path[i];
-        if (other == out || other->state != ALB_PATH_GOOD)
+        const struct alb_path_load *other = alb_path_load(paths, i);
+        if (other == own || other->state != ALB_PATH_GOOD)
             continue;
         weight += other->weight;
         bytes += other->inflight_bytes;
         good++;
     }
-    bool is_overrun = 2 * good < paths->count && 8ull * out->inflight_bytes * paths->count > 15 * bytes;
-    return weight >= out->weight && !is_overrun;
+    bool is_overrun = 2 * good < paths->count && 8ull * own->inflight_bytes * paths->count > 15 * bytes;
+    return weight >= own->weight && !is_overrun;
 }
 
 // How much the best of the other good paths loses, in 1/65536.
@@ -145,7 +165,7 @@ static uint32_t others_lose(const struct alb_paths_out *paths, const struct alb_
     uint32_t part = UINT32_MAX;
     for (uint32_t i = 0; i < paths->count; i++) {
         const struct alb_path_out *other = &paths->path[i];
-        if (other == out || other->state != ALB_PATH_GOOD)
+        if (other == out || !is_good(paths, i))
             continue;
         uint32_t lost = (other->recent_lost + PRIOR_LOST) * 65536u / (other->recent_sent + PRIOR_PACKETS);
         part = ALB_MIN(part, lost);
@@ -156,18 +176,19 @@ static uint32_t others_lose(const struct alb_paths_out *paths, const struct alb_
 // True if the path loses more than it should. Where others lose too, chance needs more room.
 static bool is_suspect(const struct alb_paths_out *paths, struct alb_path_out *out, uint32_t sent, uint32_t lost)
 {
-    if (lost == 0 && out->suspicion == 0) // nothing to look further for
+    struct alb_path_load *load = load_of(paths, out);
+    if (lost == 0 && load->suspicion == 0) // nothing to look further for
         return false;
     if (!is_replaceable(paths, out)) {
-        out->suspicion = 0;
+        load->suspicion = 0;
         return false;
     }
     uint32_t part = others_lose(paths, out);
-    uint64_t more = out->suspicion + (uint64_t)lost * LOSS;
+    uint64_t more = load->suspicion + (uint64_t)lost * LOSS;
     uint64_t less = (uint64_t)sent * (PACKET * 65536u + 2 * LOSS * part) / 65536;
     uint64_t suspicion = more > less ? more - less : 0;
-    out->suspicion = (uint16_t)ALB_MIN(suspicion, (uint64_t)UINT16_MAX);
-    return out->suspicion >= BASE + (part <= 1024 ? part : 512 + part / 2);
+    load->suspicion = (uint16_t)ALB_MIN(suspicion, (uint64_t)UINT16_MAX);
+    return load->suspicion >= BASE + (part <= 1024 ? part : 512 + part / 2);
 }
 
 static bool is_slow(uint32_t rtt_ns, uint32_t rtt_min_ns, uint32_t best_ns)
@@ -201,7 +222,7 @@ static uint32_t best_rtt_ns(const struct alb_paths_out *paths, bool measured)
     uint32_t best_ns = 0;
     for (uint32_t i = 0; i < paths->count; i++) {
         const struct alb_path_out *out = &paths->path[i];
-        if (out->state == ALB_PATH_GOOD && out->rtt_ns > 0 && (out->is_measured || !measured))
+        if (is_good(paths, i) && out->rtt_ns > 0 && (out->is_measured || !measured))
             best_ns = best_ns ? ALB_MIN(best_ns, out->rtt_ns) : out->rtt_ns;
     }
     return best_ns;
@@ -211,10 +232,11 @@ static uint32_t best_rtt_ns(const struct alb_paths_out *paths, bool measured)
 // with paths that bear as much: one that was just taken back has nothing in its way.
 static bool has_become_slow(const struct alb_paths_out *paths, const struct alb_path_out *out)
 {
-    uint32_t best_ns = UINT32_MAX;
+    uint32_t best_ns = UINT32_MAX, weight = load_of(paths, out)->weight;
     for (uint32_t i = 0; i < paths->count; i++) {
         const struct alb_path_out *other = &paths->path[i];
-        if (other != out && other->state == ALB_PATH_GOOD && other->is_measured && other->weight >= out->weight)
+        const struct alb_path_load *load = alb_path_load(paths, i);
+        if (other != out && load->state == ALB_PATH_GOOD && other->is_measured && load->weight >= weight)
             best_ns = ALB_MIN(best_ns, other->rtt_ns);
     }
     uint64_t varies_ns = ALB_MIN(2ull * out->rtt_var_ns, (uint64_t)out->rtt_ns);
@@ -222,7 +244,7 @@ static bool has_become_slow(const struct alb_paths_out *paths, const struct alb_
            is_replaceable(paths, out);
 }
 
-static void weigh(struct alb_path_out *out, uint32_t best_ns)
+static void weigh(const struct alb_path_out *out, struct alb_path_load *load, uint32_t best_ns)
 {
     uint32_t weight = ALB_PATH_WEIGHT_MAX, sent = out->recent_sent;
     if (out->rtt_ns > best_ns)
@@ -231,9 +253,9 @@ static void weigh(struct alb_path_out *out, uint32_t best_ns)
         weight -= weight * ALB_MIN(8u * out->recent_lost, sent) / (2 * sent);
         weight -= weight * out->recent_marked / (2 * sent);
     }
-    uint32_t most = ALB_MAX((uint32_t)out->weight, sent / GROWTH_PACKETS);
+    uint32_t most = ALB_MAX((uint32_t)load->weight, sent / GROWTH_PACKETS);
     weight = ALB_MIN(weight, most);
-    out->weight = ALB_MAX(weight, (uint32_t)WEIGHT_MIN);
+    load->weight = (uint8_t)ALB_MAX(weight, (uint32_t)WEIGHT_MIN);
 }
 
 // Two round trips make a round.
@@ -241,10 +263,10 @@ static void end_round(struct alb_paths_out *paths, uint32_t best_ns, alb_time no
 {
     for (uint32_t i = 0; i < paths->count; i++) {
         struct alb_path_out *out = &paths->path[i];
-        if (out->state == ALB_PATH_GOOD && has_become_slow(paths, out)) {
+        if (is_good(paths, i) && has_become_slow(paths, out)) {
             leave(paths, out, now);
-        } else if (out->state == ALB_PATH_GOOD) {
-            weigh(out, best_ns);
+        } else if (is_good(paths, i)) {
+            weigh(out, alb_path_load(paths, i), best_ns);
             if (out->back_off > 0 && has_come(out->try_at, now)) {
                 out->back_off--;
                 out->try_at = moment_of(now + away_ns(out));
@@ -297,9 +319,10 @@ static bool judge(struct alb_paths_out *paths, struct alb_path_out *out, const s
 static void on_news(struct alb_paths_out *paths, uint16_t path, const struct alb_path_news *news, alb_time now)
 {
     struct alb_path_out *out = &paths->path[path];
-    if (out->state == ALB_PATH_TRYING)
+    enum alb_path_state state = alb_path_load(paths, path)->state;
+    if (state == ALB_PATH_TRYING)
         end_trial(paths, out, news, now);
-    else if (out->state == ALB_PATH_GOOD && judge(paths, out, news))
+    else if (state == ALB_PATH_GOOD && judge(paths, out, news))
         leave(paths, out, now);
     if (news->rtt_sample_ns > 0)
         paths->least_ns = paths->least_ns ? ALB_MIN(paths->least_ns, out->rtt_ns) : out->rtt_ns;
@@ -307,7 +330,10 @@ static void on_news(struct alb_paths_out *paths, uint16_t path, const struct alb
     if (passed <= paths->least_ns >> 9) // surely not: the best path's is not less
         return;
     uint32_t best_ns = best_rtt_ns(paths, true);
-    if (best_ns > 0 && passed > best_ns >> 9)
+    if (best_ns == 0)
+        return;
+    paths->least_ns = best_ns;
+    if (passed > best_ns >> 9)
         end_round(paths, best_ns, now);
 }
 
@@ -316,7 +342,8 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
     struct alb_path_out *out = &paths->path[path];
     uint32_t back_off = out->back_off;
     bool is_dead = lost >= SILENT_PACKETS || out->is_silent || is_suspect(paths, out, lost, lost);
-    if (out->state != ALB_PATH_TRYING && (out->state != ALB_PATH_GOOD || !is_dead))
+    enum alb_path_state state = alb_path_load(paths, path)->state;
+    if (state != ALB_PATH_TRYING && (state != ALB_PATH_GOOD || !is_dead))
         return;
     leave(paths, out, now);
     if (!others_live(paths, out))
@@ -327,45 +354,46 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 
 // True if the path is to be tried, and nothing that left by it before is still to come; or if the trial wants more,
 // which is as much again as has come.
-static bool is_due(const struct alb_path_out *out, alb_time now)
+static bool is_due(const struct alb_path_out *out, enum alb_path_state state, alb_time now)
 {
     uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
-    if (out->state == ALB_PATH_TRYING)
+    if (state == ALB_PATH_TRYING)
         return out->recent_sent + waiting < trial_packets(out) &&
                waiting < ALB_MAX((uint32_t)out->recent_sent, (uint32_t)TRIAL_PACKETS);
-    return out->state == ALB_PATH_LEFT && waiting == 0 && has_come(out->try_at, now);
+    return state == ALB_PATH_LEFT && waiting == 0 && has_come(out->try_at, now);
 }
 
 // True if a packet on it now and then keeps what is known of it true.
-static bool is_forgotten(const struct alb_path_out *out)
+static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path)
 {
-    return out->state == ALB_PATH_GOOD && !out->is_measured && !alb_path_is_waiting(out);
+    const struct alb_path_out *out = &paths->path[path];
+    return is_good(paths, path) && !out->is_measured && !alb_path_is_waiting(out);
 }
 
 static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now)
 {
     uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count);
-    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(&paths->path[explored]);
+    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored);
     uint16_t path = paths->current;
-    uint64_t best_load = 0;
+    const struct alb_path_load *loads = alb_path_load(paths, 0);
+    uint64_t best_bytes = 0;
     uint32_t best_weight = 0; // 0: none yet
     uint16_t best_path = path;
     bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
     for (uint32_t i = 0; i < paths->count; i++) {
         path = path + 1u < paths->count ? path + 1 : 0;
-        struct alb_path_out *out = &paths->path[path];
-        if (out->state == ALB_PATH_GOOD) {
-            uint64_t load = (uint64_t)out->inflight_bytes + bytes;
-            uint32_t weight = out->weight;
-            if (best_weight == 0 || load * best_weight < best_load * weight) {
-                best_load = load;
-                best_weight = weight;
+        const struct alb_path_load *load = &loads[path];
+        if (alb_likely(load->state == ALB_PATH_GOOD)) {
+            uint64_t bytes_then = (uint64_t)load->inflight_bytes + bytes;
+            if (best_weight == 0 || bytes_then * best_weight < best_bytes * load->weight) {
+                best_bytes = bytes_then;
+                best_weight = load->weight;
                 best_path = path;
             }
-        } else if (is_due(out, now)) {
-            if (out->state == ALB_PATH_LEFT)
-                begin_record(out);
-            out->state = ALB_PATH_TRYING;
+        } else if (is_due(&paths->path[path], load->state, now)) {
+            if (load->state == ALB_PATH_LEFT)
+                begin_record(paths, &paths->path[path]);
+            alb_path_set_state(paths, path, ALB_PATH_TRYING);
             return path;
         }
     }

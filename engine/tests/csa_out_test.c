@@ -48,7 +48,7 @@ static void expect_inflight(struct csa_pair *c, uint32_t bytes)
     const struct alb_assoc_live *live = csa_pair_live(c, 0);
     assert_int_equal(out_of(c)->inflight_bytes, bytes);
     assert_int_equal(live->inflight_bytes, bytes);
-    assert_int_equal(live->paths->path[0].inflight_bytes, bytes);
+    assert_int_equal(alb_path_load(live->paths, 0)->inflight_bytes, bytes);
 }
 
 // ---- records --------------------------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ static void stop__while_the_peer_is_not_ready(void **state)
     live->assoc->refs++;
     assert_int_equal(alb_qp_destroy(c->qps[0]), 0);
     assert_int_equal(live->inflight_bytes, 0);
-    assert_int_equal(live->paths->path[0].inflight_bytes, 0);
+    assert_int_equal(alb_path_load(live->paths, 0)->inflight_bytes, 0);
     alb_assoc_put(c->engines[0], live->assoc);
     void *all = c;
     csa_pair_teardown(&all);

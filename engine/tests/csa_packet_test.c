@@ -37,7 +37,7 @@ static void csa_packet__a_queue_pair_fails_while_its_packet_is_open(void **state
     // What had been sent is not in flight any more, on its path neither, and what arrives of it is good.
     const struct alb_csa *csa = alb_csa_of(qps[1]);
     assert_int_equal(csa->assoc->live->inflight_bytes, 0);
-    assert_int_equal(csa->assoc->live->paths->path[0].inflight_bytes, 0);
+    assert_int_equal(alb_path_load(csa->assoc->live->paths, 0)->inflight_bytes, 0);
     pair_deliver_all(pair, 1);
     assert_true(pair_poll(pair, 0, &wc));
     assert_int_equal(wc.wr_id, 1);

@@ -72,9 +72,9 @@ static void sent__numbers_each_path(void **state)
     assert_int_equal(alb_path_sent(paths, 1, 100, MS), 0xffffff);
     assert_int_equal(alb_path_sent(paths, 1, 100, MS), 0);
     assert_int_equal(alb_path_sent(paths, 2, 50, MS), 0xfffffe);
-    assert_int_equal(paths->path[1].inflight_bytes, 300);
+    assert_int_equal(alb_path_load(paths, 1)->inflight_bytes, 300);
     alb_path_done(paths, 1, 200);
-    assert_int_equal(paths->path[1].inflight_bytes, 100);
+    assert_int_equal(alb_path_load(paths, 1)->inflight_bytes, 100);
     assert_int_equal(alb_paths_out_last(paths), 1);
     assert_false(alb_path_is_settled(paths, 1, 0xfffffe));
     free(paths);
@@ -88,9 +88,9 @@ static void choose__asks_the_policy_if_there_is_a_choice(void **state)
     assert_int_equal(paths->turn, 1);
     assert_int_equal(alb_path_burst_bytes(paths, 2, 300000), 100000); // its part of the window
     assert_int_equal(alb_path_burst_bytes(paths, 2, 4096), ALB_PATH_TRY_BYTES);
-    paths->path[0].state = ALB_PATH_LEFT;
+    alb_path_set_state(paths, 0, ALB_PATH_LEFT);
     assert_int_equal(alb_path_burst_bytes(paths, 2, 300000), 150000);
-    paths->path[2].state = ALB_PATH_TRYING;
+    alb_path_set_state(paths, 2, ALB_PATH_TRYING);
     assert_int_equal(alb_path_burst_bytes(paths, 2, UINT32_MAX), ALB_PATH_TRY_BYTES);
     free(paths);
     paths = paths_new(1, 0);

@@ -59,7 +59,7 @@ static void rest__keeps_window_times_and_paths(void **state)
     live->rtt_var_ns = 678;
     live->rtt_min_ns = 9999;
     out->rtt_ns = 11111;
-    out->weight = 33;
+    alb_path_load(live->paths, 0)->weight = 33;
     out->back_off = 5;
     alb_psn next = out->next;
     csa_pair_live(c, 1)->paths_in[0].lateness_ns = 77777;
@@ -72,7 +72,7 @@ static void rest__keeps_window_times_and_paths(void **state)
     assert_ptr_equal(live->congestion.config, &c->engines[0]->config);
     assert_int_equal(live->credit_bytes, 1 << 20);
     assert_true(live->rtt_ns == 12345 && live->rtt_var_ns == 678 && live->rtt_min_ns == 9999);
-    assert_true(out->rtt_ns == 11111 && out->weight == 33 && out->back_off == 5);
+    assert_true(out->rtt_ns == 11111 && alb_path_load(live->paths, 0)->weight == 33 && out->back_off == 5);
     assert_true(out->next == next);
     assert_int_equal(c->csa[0]->assoc->rest, 0);
     const struct alb_path_in *again = &alb_assoc_wake(c->engines[1], c->csa[1]->assoc)->paths_in[0];

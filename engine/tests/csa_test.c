@@ -138,7 +138,7 @@ static void reset__in_the_middle_of_everything(void **state)
     assoc->refs++; // stays, to be looked at
     assert_int_equal(move(c, 0, ALB_QPS_RESET), 0);
     assert_int_equal(live->inflight_bytes, 0);
-    assert_int_equal(live->paths->path[0].inflight_bytes, 0);
+    assert_int_equal(alb_path_load(live->paths, 0)->inflight_bytes, 0);
     assert_true(alb_list_is_empty(&live->ready) && alb_list_is_empty(&live->waiting));
     assert_true(alb_list_is_empty(&live->reports) && alb_list_is_empty(&live->open));
     alb_assoc_put(c->engines[0], assoc);
@@ -156,7 +156,7 @@ static void error__flushes_and_frees_the_window(void **state)
     assert_true(csa_pair_live(c, 0)->inflight_bytes > 0);
     assert_int_equal(move(c, 0, ALB_QPS_ERR), 0);
     assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
-    assert_int_equal(csa_pair_live(c, 0)->paths->path[0].inflight_bytes, 0);
+    assert_int_equal(alb_path_load(csa_pair_live(c, 0)->paths, 0)->inflight_bytes, 0);
     csa_pair_expect(c, 0, 1, ALB_WC_WR_FLUSH_ERR);
     csa_pair_expect(c, 0, 2, ALB_WC_WR_FLUSH_ERR);
     pair_pass(c->pair, 1000 * MS);

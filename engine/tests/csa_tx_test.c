@@ -173,7 +173,7 @@ static void batch__full_in_every_place(void **state)
             for (uint32_t i = 0; i < 12; i++)
                 csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
             assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
-            assert_int_equal(csa_pair_live(c, 0)->paths->path[0].inflight_bytes, 0);
+            assert_int_equal(alb_path_load(csa_pair_live(c, 0)->paths, 0)->inflight_bytes, 0);
             assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
             end(c);
         }

@@ -35,9 +35,9 @@ static void expect_left(struct network *network, uint32_t path)
 
 static void expect_taken_back(struct network *network, uint32_t path)
 {
-    for (int i = 0; i < 1200 && network->paths->path[path].state != ALB_PATH_GOOD; i++)
+    for (int i = 0; i < 1200 && alb_path_load(network->paths, path)->state != ALB_PATH_GOOD; i++)
         network_run(network, MS);
-    assert_int_equal(network->paths->path[path].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(network->paths, path)->state, ALB_PATH_GOOD);
     network_run(network, 3 * MS);
     network_measure(network);
     network_run(network, 20 * MS);
@@ -167,7 +167,7 @@ static void adaptive__most_are_bad(void **state)
         for (uint32_t i = 1; i < 4; i++)
             network->path[i].loss_ppb = 10 * PERCENT;
         network_run(network, 10 * MS);
-        assert_int_equal(network->paths->path[0].state, ALB_PATH_GOOD);
+        assert_int_equal(alb_path_load(network->paths, 0)->state, ALB_PATH_GOOD);
         assert_in_range(network_good(network), 1, 2);
         network_free(network);
     }
@@ -223,7 +223,7 @@ static void adaptive__all_but_one_die_and_that_one_then(void **state)
     network_run(network, 10 * MS);
     network_measure(network);
     network_run(network, 10 * MS);
-    assert_int_equal(network->paths->path[2].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(network->paths, 2)->state, ALB_PATH_GOOD);
     assert_true(network_percent_of(network, 1) >= 90);
     network_free(network);
 }
@@ -264,7 +264,7 @@ static void adaptive__a_route_grows_longer(void **state)
     struct network *network = four_paths(12);
     network->path[0].delay_ns += 600 * US;
     network_run(network, 4000 * MS);
-    assert_int_equal(network->paths->path[0].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(network->paths, 0)->state, ALB_PATH_GOOD);
     network_measure(network);
     network_run(network, 50 * MS);
     assert_int_equal(network->path[0].left_ns, 0);
@@ -279,7 +279,7 @@ static void adaptive__tries_rarely_and_backs_off(void **state)
     network_run(network, 20 * MS);
     network->path[1].is_dead = true;
     network_run(network, 5 * MS);
-    assert_int_equal(network->paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(network->paths, 1)->state, ALB_PATH_LEFT);
     network_run(network, 10 * ALB_NS_PER_S);
     // After 32, 64, 128 ... ms, and then once a second, with two bursts each.
     assert_in_range(network->path[1].trials, 22, 34);
@@ -321,21 +321,21 @@ static void leave__three_of_few(void **state)
     for (uint8_t p = 0; p < 3; p++)
         tell(paths, p, 500, 0, MS);
     tell(paths, 1, 10, 3, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     tell(paths, 1, 10, 2, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[1].back_off, 1);
     // The others are what they were.
-    assert_int_equal(paths->path[0].weight, ALB_PATH_WEIGHT_MAX);
+    assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
     assert_int_equal(paths->path[0].recent_sent, 500);
     // It does not come back because another one is left.
     tell(paths, 2, 10, 8, MS);
-    assert_int_equal(paths->path[2].state, ALB_PATH_LEFT);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     // The last one stays.
     tell(paths, 0, 100, 80, MS);
-    assert_int_equal(paths->path[0].state, ALB_PATH_GOOD);
-    assert_int_equal(paths->path[0].suspicion, 0);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 0)->suspicion, 0);
     free(paths);
 }
 
@@ -345,7 +345,7 @@ static void leave__spread_losses_are_forgiven(void **state)
     tell(paths, 0, 500, 0, MS);
     for (int i = 0; i < 300; i++)
         tell(paths, 1, 100, 1, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     free(paths);
 }
 
@@ -354,16 +354,16 @@ static void leave__compared_with_good_paths_only(void **state)
     struct alb_paths_out *paths = paths_new(3);
     tell(paths, 0, 500, 0, MS);
     tell(paths, 1, 500, 50, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     paths->path[0].recent_lost = 100; // the other good one loses a fifth
     tell(paths, 2, 50, 8, MS);
-    assert_int_equal(paths->path[2].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
     paths->path[1].recent_lost = 0; // what a left one does is of no account
     tell(paths, 2, 50, 8, MS);
-    assert_int_equal(paths->path[2].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
     paths->path[0].recent_lost = 0;
     tell(paths, 2, 50, 8, MS);
-    assert_int_equal(paths->path[2].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
@@ -371,14 +371,14 @@ static void leave__not_for_a_lighter_one(void **state)
 {
     struct alb_paths_out *paths = paths_new(2);
     tell(paths, 0, 500, 0, MS);
-    paths->path[0].weight = 8; // just taken back
+    alb_path_load(paths, 0)->weight = 8; // just taken back
     tell(paths, 1, 50, 25, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
-    paths->path[0].weight = ALB_PATH_WEIGHT_MAX;
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_load(paths, 0)->weight = ALB_PATH_WEIGHT_MAX;
     tell(paths, 1, 50, 0, MS); // what was before does not count
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     tell(paths, 1, 50, 25, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
@@ -387,25 +387,26 @@ static void leave__not_what_bears_all(void **state)
     struct alb_paths_out *paths = paths_new(4);
     for (uint8_t p = 0; p < 4; p++)
         tell(paths, p, 500, 0, MS);
-    paths->path[2].state = paths->path[3].state = ALB_PATH_LEFT;
-    paths->path[0].inflight_bytes = 20000;
-    paths->path[1].inflight_bytes = 80000;
+    alb_path_set_state(paths, 2, ALB_PATH_LEFT);
+    alb_path_set_state(paths, 3, ALB_PATH_LEFT);
+    alb_path_load(paths, 0)->inflight_bytes = 20000;
+    alb_path_load(paths, 1)->inflight_bytes = 80000;
     tell(paths, 1, 50, 25, MS); // four fifths: it may lose for that
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
-    paths->path[0].inflight_bytes = 60000;
-    paths->path[1].inflight_bytes = 40000;
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_load(paths, 0)->inflight_bytes = 60000;
+    alb_path_load(paths, 1)->inflight_bytes = 40000;
     tell(paths, 1, 50, 25, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 
     // While half of the paths remain, that is no question.
     paths = paths_new(4);
     for (uint8_t p = 0; p < 4; p++)
         tell(paths, p, 500, 0, MS);
-    paths->path[3].state = ALB_PATH_LEFT;
-    paths->path[1].inflight_bytes = 80000;
+    alb_path_set_state(paths, 3, ALB_PATH_LEFT);
+    alb_path_load(paths, 1)->inflight_bytes = 80000;
     tell(paths, 1, 50, 25, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
@@ -415,24 +416,24 @@ static void silent__three_at_once_or_twice(void **state)
     for (int i = 0; i < 3; i++)
         alb_path_sent(paths, 0, 0, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 0, 2 * MS));
-    assert_int_equal(paths->path[0].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[0].back_off, 0); // the others have not been heard of either
     alb_path_sent(paths, 1, 0, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 2 * MS));
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_sent(paths, 1, 0, 3 * MS);
     tell(paths, 2, 10, 0, 4 * MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 5 * MS));
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[1].back_off, 1);
     // The last one: the one whose time comes first stands in.
     alb_path_sent(paths, 2, 0, 5 * MS);
     alb_path_silent(paths, &alb_path_adaptive, 2, 6 * MS);
     alb_path_sent(paths, 2, 0, 6 * MS);
     alb_path_silent(paths, &alb_path_adaptive, 2, 7 * MS);
-    assert_int_equal(paths->path[2].state, ALB_PATH_LEFT);
-    assert_int_equal(paths->path[0].state, ALB_PATH_GOOD);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
@@ -442,18 +443,18 @@ static void back__all_are_suspected_anew(void **state)
     alb_time now = MS;
     tell(paths, 0, 500, 0, now);
     tell(paths, 1, 50, 25, now);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     tell(paths, 0, 100, 50, now);
-    paths->path[0].suspicion = 700;
+    alb_path_load(paths, 0)->suspicion = 700;
     now += 34 * MS;
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
-    assert_int_equal(paths->path[1].state, ALB_PATH_TRYING);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
     tell(paths, 1, 4, 0, now);
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
-    assert_int_equal(paths->path[1].weight, 8);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->weight, 8);
     assert_int_equal(paths->path[1].recent_sent, 0);
-    assert_int_equal(paths->path[0].suspicion, 0);
-    assert_int_equal(paths->path[0].weight, ALB_PATH_WEIGHT_MAX);
+    assert_int_equal(alb_path_load(paths, 0)->suspicion, 0);
+    assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
     free(paths);
 }
 
@@ -461,10 +462,10 @@ static void back__the_past_is_forgotten_in_time(void **state)
 {
     struct alb_paths_out *paths = paths_new(2);
     alb_time now = 1000 * MS;
-    paths->path[1].state = ALB_PATH_TRYING;
+    alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].back_off = 2;
     tell(paths, 1, 8, 0, now);
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     for (int i = 0; i < 300; i++, now += MS) {
         struct alb_path_out *out = &paths->path[0];
         alb_path_sent(paths, 0, 0, now);
@@ -490,18 +491,18 @@ static void back__a_trial_is_longer_each_time(void **state)
     for (uint32_t back_off = 0; back_off < ALB_COUNT(packets); back_off++) {
         struct alb_paths_out *paths = paths_new(2);
         tell(paths, 0, 500, 0, MS);
-        paths->path[1].state = ALB_PATH_TRYING;
+        alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].back_off = back_off & 7;
         for (uint32_t came = 0; came < packets[back_off]; came += 4) {
-            assert_int_equal(paths->path[1].state, ALB_PATH_TRYING);
+            assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
             assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, MS), 1); // it wants more
             tell(paths, 1, 4, 0, MS);
         }
-        assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
-        paths->path[1].state = ALB_PATH_TRYING;
+        assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+        alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
         tell(paths, 1, 4, 1, MS);
-        assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+        assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
         free(paths);
     }
 }
@@ -512,23 +513,23 @@ static void back__a_trial_may_lose_what_others_do(void **state)
     struct alb_paths_out *paths = paths_new(2);
     tell(paths, 0, 500, 0, MS);
     paths->path[0].recent_lost = 25;
-    paths->path[1].state = ALB_PATH_TRYING;
+    alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].back_off = 5;
     tell(paths, 1, 32, 3, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_GOOD);
-    paths->path[1].state = ALB_PATH_TRYING;
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
     paths->path[0].recent_sent = 500;
     paths->path[0].recent_lost = 25;
     tell(paths, 1, 32, 4, MS);
-    assert_int_equal(paths->path[1].state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void adaptive__a_trial_is_small(void **state)
 {
     struct alb_paths_out *paths = paths_new(2);
-    paths->path[1].state = ALB_PATH_LEFT;
+    alb_path_set_state(paths, 1, ALB_PATH_LEFT);
     paths->path[1].try_at = 100;
     for (int i = 0; i < 10; i++)
         assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, (100ull << 20) - 1), 0);
@@ -579,8 +580,8 @@ static void adaptive__marks_make_it_lighter(void **state)
                 .path = p, .settled = i, .received = i, .marked = p ? i : 0, .echo = (uint32_t)now};
             alb_path_heard(paths, &alb_path_adaptive, &entry, now + 100 * US);
         }
-    assert_in_range(paths->path[1].weight, 25, 40);
-    assert_int_equal(paths->path[0].weight, ALB_PATH_WEIGHT_MAX);
+    assert_in_range(alb_path_load(paths, 1)->weight, 25, 40);
+    assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
     for (int i = 0; i < 300; i++) {
         uint16_t p = alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, 201 * MS);
         chosen[p]++;

@@ -91,7 +91,7 @@ uint32_t network_good(const struct network *network)
 {
     uint32_t good = 0;
     for (uint32_t i = 0; i < network->count; i++)
-        good += network->paths->path[i].state == ALB_PATH_GOOD;
+        good += alb_path_load(network->paths, i)->state == ALB_PATH_GOOD;
     return good;
 }
 
@@ -117,7 +117,7 @@ static void send_burst(struct network *network, uint32_t packets)
     uint16_t p = alb_paths_choose(paths, network->ops, 0, packets * NETWORK_PACKET_BYTES, network->now);
     struct network_path *path = &network->path[p];
     uint32_t bytes = 0, burst_bytes = alb_path_burst_bytes(paths, p, UINT32_MAX);
-    path->trials += paths->path[p].state == ALB_PATH_TRYING;
+    path->trials += alb_path_load(paths, p)->state == ALB_PATH_TRYING;
     if (network->inflight_bytes == 0)
         network->heard_at = network->now;
     for (uint32_t i = 0; i < packets && bytes < burst_bytes; i++, bytes += NETWORK_PACKET_BYTES) {
@@ -169,7 +169,7 @@ static void release(struct network *network, alb_time known_at)
 static void note_states(struct network *network, const uint8_t *before, alb_time passed_ns)
 {
     for (uint32_t i = 0; i < network->count; i++) {
-        uint8_t state = network->paths->path[i].state;
+        uint8_t state = alb_path_load(network->paths, i)->state;
         network->path[i].left_ns += before[i] != ALB_PATH_GOOD ? passed_ns : 0;
         if (state == ALB_PATH_LEFT && before[i] == ALB_PATH_GOOD)
             network->path[i].left_at = network->now;
@@ -309,7 +309,7 @@ void network_run(struct network *network, alb_time span_ns)
         uint8_t before[ALB_PATHS_MAX];
         alb_time began = network->now, at;
         for (uint32_t i = 0; i < network->count; i++)
-            before[i] = network->paths->path[i].state;
+            before[i] = alb_path_load(network->paths, i)->state;
         act(network);
         next_path(network, &at);
         at = ALB_MIN(at, wake_at(network));
