@@ -78,6 +78,8 @@ static void make_link(struct alb_cluster *cluster, uint32_t number)
     }
     alb_sim_network_link(&cluster->network, link, node_at(cluster, to), &config);
     link->number = number;
+    link->from_host = is_host(cluster, from);
+    link->to_host = is_host(cluster, to);
 }
 
 static void join_links(struct alb_cluster *cluster)

@@ -5,12 +5,16 @@
 #include "sim/time.h"
 
 #define ALB_SIM_UNSCHEDULED UINT32_MAX
+#define ALB_SIM_STAGES      3
 
 struct alb_sim_event {
     void (*fire)(struct alb_sim_event *event, alb_sim_time now);
-    uint32_t place;   // where it stands in its heap or page; ALB_SIM_UNSCHEDULED: in none
-    uint32_t keeper;  // which heap or page that is: the event queue's to know
-    const void *soon; // what it will look at first; fetched in time. May be NULL
+    // Asks the caches for what it will look at, and changes nothing. Called in stages, some events apart: 0 for what
+    // the event itself names, then up to ALB_SIM_STAGES - 1 for what can be found through what was asked for before.
+    // May be NULL, and may not be called.
+    void (*soon)(const struct alb_sim_event *event, uint32_t stage);
+    uint32_t place;  // where it stands in its heap, page or the run; ALB_SIM_UNSCHEDULED: in none
+    uint32_t keeper; // which of them that is: the event queue's to know
 };
 
 struct alb_sim_slot {
@@ -30,6 +34,12 @@ static inline void alb_sim_event_init(struct alb_sim_event *event, void (*fire)(
     event->fire = fire;
     event->place = ALB_SIM_UNSCHEDULED;
     event->soon = NULL;
+}
+
+// The order in which events fire.
+static inline bool alb_sim_slot_is_before(const struct alb_sim_slot *a, const struct alb_sim_slot *b)
+{
+    return a->at != b->at ? a->at < b->at : a->sequence < b->sequence;
 }
 
 static inline bool alb_sim_event_is_scheduled(const struct alb_sim_event *event)

@@ -2,39 +2,64 @@
 // What will happen, ordered by (time, sequence): two events of one moment fire in the order they were scheduled in, so
 // that a run depends on its inputs alone. Events lie in the objects they belong to.
 //
-// A calendar (R. Brown, Calendar queues, 1988): events of the next days lie unsorted in a page for each day, those of
-// today in a heap, those beyond the calendar in another. A day's length follows from how many events it has, so that
-// the cost of an event hardly depends on how many there are.
+// A calendar (R. Brown, Calendar queues, 1988): events of the next days lie unsorted in a page for each day, those
+// beyond the calendar in a heap. A day is opened shortly before it begins: its events are sorted into the run, which
+// fires them from its front; what is scheduled for an open day after that goes into another heap, which is mostly
+// empty. A day's length follows from how many events it has, so that the cost of an event hardly depends on how many
+// there are.
+//
+// Pages consist of chunks, and the chunk that was freed last is used first: the pages of a whole calendar would not
+// stay in a cache, the chunks that are in use do. And since the run shows what fires next, its events and what they
+// will look at are asked for in time: nearly all of it is in no cache.
 #pragma once
 
 #include "sim/event_heap.h"
 
 enum {
-    ALB_SIM_DAYS = 8192, // of the calendar
+    ALB_SIM_DAYS = 8192,      // of the calendar
+    ALB_SIM_CHUNK_SLOTS = 10, // four cache lines
 };
 
-// Events of one day, in no order.
+// Events of one day, in no order: all chunks but the first are full.
 struct alb_sim_page {
+    uint32_t chunk, count;
+};
+
+struct alb_sim_chunk {
+    struct alb_sim_slot slots[ALB_SIM_CHUNK_SLOTS];
+    uint32_t next; // of its page, or free
+} __attribute__((aligned(64)));
+
+// A ring. Slots whose event has been cancelled have none.
+struct alb_sim_run {
     struct alb_sim_slot *slots;
-    uint32_t count, capacity;
+    uint32_t mask; // capacity - 1
+    uint32_t first, end;
+    uint32_t last_day; // where the day that was opened last begins
+    uint32_t count;    // of events
 };
 
 struct alb_sim_queue {
-    struct alb_sim_heap today; // of this day and of those before
-    uint64_t day;              // number of this day since the beginning of time
-    uint32_t day_shift;        // a day is 2^shift ps long
-    uint64_t paged;            // events in pages
-    struct alb_sim_page pages[ALB_SIM_DAYS];
-    uint64_t used[ALB_SIM_DAYS / 64]; // pages that are not empty
-    struct alb_sim_heap far;          // beyond the calendar
-    uint64_t sequence;                // of the next event scheduled
-    uint64_t fired;                   // events so far
-    alb_sim_time now;                 // of the last event fired, or later (alb_sim_queue_advance)
-    bool is_stopped;                  // set by an event: alb_sim_queue_run returns behind it
+    struct alb_sim_run run;
+    struct alb_sim_heap late; // scheduled for a day when it was open
+    uint64_t day;             // the last open one: its number since the beginning of time
+    uint32_t day_shift;       // a day is 2^shift ps long
+    uint64_t paged;           // events in pages
+    struct alb_sim_chunk *chunks;
+    uint32_t chunk_count, chunk_capacity, chunk_free;
+    struct alb_sim_slot *sorted; // where a day is sorted
+    uint32_t sorted_capacity;
+    struct alb_sim_heap far; // beyond the calendar
+    uint64_t sequence;       // of the next event scheduled
+    uint64_t fired;          // events so far
+    alb_sim_time now;        // of the last event fired, or later (alb_sim_queue_advance)
+    bool is_stopped;         // set by an event: alb_sim_queue_run returns behind it
     struct {
         uint32_t days, events, far; // since the length of a day was last thought over: days opened, their events, and
                                     // those scheduled beyond the calendar
     } watch;
+    struct alb_sim_page pages[ALB_SIM_DAYS];
+    uint64_t used[ALB_SIM_DAYS / 64]; // pages that are not empty
 };
 
 void alb_sim_queue_init(struct alb_sim_queue *queue);
@@ -49,7 +74,7 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
 // Events scheduled.
 static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
 {
-    return queue->today.count + queue->paged + queue->far.count;
+    return queue->run.count + queue->late.count + queue->paged + queue->far.count;
 }
 
 // When the next event is due, or ALB_SIM_NEVER. Takes a search; who only wants to go on to a moment uses

@@ -11,6 +11,7 @@ enum {
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
     HOT_PACKETS = 8,  // after so many it is looked up anew what an engine needs
+    PACKET_LINES = 4, // of a packet without payload, behind the first
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
 
@@ -33,6 +34,8 @@ void alb_sim_host_config_default(struct alb_sim_host_config *config, const struc
 }
 
 static void on_wake(struct alb_sim_event *event, alb_sim_time now);
+static void wake_soon(const struct alb_sim_event *event, uint32_t stage);
+static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet);
 static void on_poll(struct alb_sim_event *event, alb_sim_time now);
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
 static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
@@ -49,7 +52,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
                       const struct alb_sim_host_config *config)
 {
     *host = (struct alb_sim_host){
-        .node = {receive, on_departed},
+        .node = {receive, on_departed, soon},
         .network = network,
         .addr = config->addr,
         .port = (uint16_t)(ALB_ROCE_PORT + config->engine.slot),
@@ -62,6 +65,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
     };
     alb_sim_memory_init(&host->memory);
     alb_sim_event_init(&host->wake, on_wake);
+    host->wake.soon = wake_soon;
     alb_sim_event_init(&host->poll, on_poll);
     host->config = config->engine;
     host->config.memory = alb_sim_memory_interface(&host->memory);
@@ -258,6 +262,33 @@ static bool send_all(struct alb_sim_host *host, alb_sim_time now)
     return !alb_engine_wants_tx(host->engine);
 }
 
+// ---- what the engine will need
+// ---------------------------------------------------------------------------------------------------------------------
+
+static void fetch_hot(const struct alb_sim_host *host)
+{
+    for (uint32_t i = 0; i < host->hot_count; i++)
+        alb_sim_fetch(host->hot[i], 1);
+}
+
+static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet)
+{
+    const struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
+    if (packet)
+        alb_sim_fetch(&packet->source, PACKET_LINES);
+    if (packet || host->waits_for_link)
+        fetch_hot(host);
+}
+
+static void wake_soon(const struct alb_sim_event *event, uint32_t stage)
+{
+    const struct alb_sim_host *host = ALB_CONTAINER_OF(event, struct alb_sim_host, wake);
+    if (stage == 1)
+        alb_sim_fetch(host, ALB_SIM_HOST_LINES);
+    else if (stage == 2 && host->wake_at <= host->wake_due)
+        fetch_hot(host);
+}
+
 // ---- the engine's turn
 // -------------------------------------------------------------------------------------------------
 
@@ -334,20 +365,12 @@ void alb_sim_host_ring(struct alb_sim_host *host)
     wake_at(host, host->network->queue.now);
 }
 
-static void fetch_ahead(const struct alb_sim_host *host)
-{
-    for (uint32_t i = 0; i < host->hot_count; i++)
-        __builtin_prefetch(host->hot[i], 1);
-}
-
 // There may be room for what the engine holds back.
 static void ask_for_more(struct alb_sim_host *host, alb_sim_time now)
 {
     if (host->waits_for_link && !host->is_running &&
-        host->out->waiting_bytes + host->rnic_bytes <= host->ahead_bytes / 2) {
-        fetch_ahead(host);
+        host->out->waiting_bytes + host->rnic_bytes <= host->ahead_bytes / 2)
         run(host, now);
-    }
 }
 
 static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
@@ -462,7 +485,6 @@ static void on_fetched_to_receive(struct alb_sim_event *event, alb_sim_time now)
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
-    fetch_ahead(host);
     alb_sim_network_note(host->network, now, RECEIVED | host->number, NULL, 0);
     host->received++;
     if (host->capture)

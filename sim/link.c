@@ -8,7 +8,11 @@
 
 #define PS_PER_S 1000000000000ull
 
+_Static_assert(offsetof(struct alb_sim_link, feeder) == 64 && offsetof(struct alb_sim_link, stats.lost) == 128,
+               "what a hop looks at in a link are two cache lines");
+
 static void on_turn(struct alb_sim_event *event, alb_sim_time now);
+static void turn_soon(const struct alb_sim_event *event, uint32_t stage);
 
 static void set_rate(struct alb_sim_link *link, uint64_t bits_per_s)
 {
@@ -21,9 +25,12 @@ void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, s
                        struct alb_sim_node *to, const struct alb_sim_link_config *config)
 {
     *link = (struct alb_sim_link){.queue = queue, .pool = pool, .to = to, .config = *config, .delay = config->delay};
-    link->is_picky = config->queue_bytes_max || config->mark_above_bytes;
+    uint64_t limit = config->queue_bytes_max ? config->queue_bytes_max : UINT64_MAX;
+    uint64_t calm_bytes = ALB_MIN(limit, config->mark_above_bytes ? config->mark_above_bytes : UINT64_MAX);
+    link->calm_kib = (uint16_t)ALB_MIN(calm_bytes >> 10, (uint64_t)UINT16_MAX);
     set_rate(link, config->bits_per_s);
     alb_sim_event_init(&link->turn, on_turn);
+    link->turn.soon = turn_soon;
     alb_list_init(&link->held);
     alb_prng_init(&link->prng, config->faults_seed ^ 0x6d61726b73);
     alb_faults_init(&link->faults, &config->faults, config->faults_seed);
@@ -77,6 +84,18 @@ static void on_arrival(struct alb_sim_event *event, alb_sim_time now)
         link->to->receive(link->to, packet, now);
 }
 
+static void arrival_soon(const struct alb_sim_event *event, uint32_t stage)
+{
+    const struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
+    const struct alb_sim_link *link = packet->on;
+    if (stage == 0)
+        alb_sim_fetch(link, 1);
+    else if (stage == 1)
+        alb_sim_fetch(link->to, link->to_host ? ALB_SIM_HOST_LINES : ALB_SIM_SWITCH_LINES);
+    else if (link->to->soon)
+        link->to->soon(link->to, packet);
+}
+
 static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
     link->stats.packets++;
@@ -86,7 +105,7 @@ static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, a
     if (alb_unlikely(link->has_credit_limit))
         link->credit_bytes -= packet->wire_bytes;
     packet->event.fire = on_arrival;
-    packet->event.soon = link;
+    packet->event.soon = arrival_soon;
     alb_sim_queue_schedule(link->queue, &packet->event, link->busy_until + link->delay);
     if (link->feeder)
         link->feeder->departed(link->feeder, link, packet, now);
@@ -133,10 +152,23 @@ static void on_turn(struct alb_sim_event *event, alb_sim_time now)
     serve(ALB_CONTAINER_OF(event, struct alb_sim_link, turn), now);
 }
 
+static void turn_soon(const struct alb_sim_event *event, uint32_t stage)
+{
+    const struct alb_sim_link *link = ALB_CONTAINER_OF(event, struct alb_sim_link, turn);
+    if (stage == 0) {
+        alb_sim_fetch(&link->feeder, 1);
+        alb_sim_fetch(link->waiting.first, 1);
+    } else if (stage == 1 && link->from_host) {
+        alb_sim_fetch(link->feeder, ALB_SIM_HOST_LINES);
+    } else if (link->from_host && link->feeder->soon) {
+        link->feeder->soon(link->feeder, NULL);
+    }
+}
+
 static bool is_marked_at(struct alb_sim_link *link, uint64_t queued)
 {
     const struct alb_sim_link_config *config = &link->config;
-    if (!link->is_picky || config->mark_above_bytes == 0 || queued <= config->mark_above_bytes)
+    if (config->mark_above_bytes == 0 || queued <= config->mark_above_bytes)
         return false;
     if (queued >= config->mark_always_bytes)
         return true;
@@ -145,18 +177,26 @@ static bool is_marked_at(struct alb_sim_link *link, uint64_t queued)
     return alb_prng_chance(&link->prng, (uint32_t)part * 1000);
 }
 
+// A queue that is no longer calm: false if the packet finds no room in it.
+static bool has_room(struct alb_sim_link *link, struct alb_sim_packet *packet, uint64_t queued)
+{
+    uint64_t limit = link->config.queue_bytes_max;
+    if (limit && queued + packet->wire_bytes > limit)
+        return false;
+    if (is_marked_at(link, queued))
+        alb_sim_link_mark(link, packet);
+    return true;
+}
+
 static void join(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
     uint64_t queued = alb_sim_link_queued_bytes(link, now);
-    const struct alb_sim_link_config *config = &link->config;
-    if (alb_unlikely(link->is_picky) && config->queue_bytes_max &&
-        queued + packet->wire_bytes > config->queue_bytes_max) {
+    bool is_calm = queued + packet->wire_bytes <= (uint64_t)link->calm_kib << 10;
+    if (alb_unlikely(!is_calm) && !has_room(link, packet, queued)) {
         link->stats.overflowed++;
         alb_sim_packet_put(link->pool, packet);
         return;
     }
-    if (is_marked_at(link, queued))
-        alb_sim_link_mark(link, packet);
     link->stats.queue_bytes_peak = ALB_MAX(link->stats.queue_bytes_peak, queued + packet->wire_bytes);
     link->waiting_bytes += packet->wire_bytes;
     if (alb_unlikely(packet->is_trimmed)) {

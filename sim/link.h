@@ -21,6 +21,8 @@ struct alb_sim_node {
     // A packet has left the queue of a link that the node feeds, or is lost before it.
     void (*departed)(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
                      alb_sim_time now);
+    // A packet will soon come, or NULL: depart. Asks the caches for what that needs, and changes nothing. May be NULL.
+    void (*soon)(const struct alb_sim_node *node, const struct alb_sim_packet *packet);
 };
 
 struct alb_sim_link_config {
@@ -46,6 +48,18 @@ struct alb_sim_link_stats {
     uint64_t pauses;
     alb_sim_time held_up; // for pause or want of credit, though something waited
 };
+
+enum {
+    ALB_SIM_SWITCH_LINES = 2, // cache lines that a hop looks at in a switch,
+    ALB_SIM_HOST_LINES = 8,   // and in a host
+};
+
+// Asks the caches for lines that will be written to. from: may be NULL.
+static inline void alb_sim_fetch(const void *from, uint32_t lines)
+{
+    for (uint32_t i = 0; i < lines; i++)
+        __builtin_prefetch((const char *)from + 64 * i, 1);
+}
 
 // In the order they leave.
 struct alb_sim_line {
@@ -73,25 +87,27 @@ static inline struct alb_sim_packet *alb_sim_line_pop(struct alb_sim_line *line)
 
 struct alb_sim_link {
     // What every packet needs: two cache lines.
-    struct alb_sim_event turn;        // of what waits first: when the wire is free
-    struct alb_sim_node *to, *feeder; // feeder: hears what departs; may be NULL
+    struct alb_sim_event turn; // of what waits first: when the wire is free
+    struct alb_sim_node *to;
     struct alb_sim_line waiting;
     alb_sim_time busy_until; // the wire, with what has left
-
-    alb_sim_time delay;     // config's
-    uint64_t waiting_bytes; // in both lines
-    struct alb_sim_queue *queue;
-    struct alb_sim_packet *on_wire; // while it is busy: what left last
-    uint32_t ps_per_byte;           // 0: not a whole number
-    uint16_t to_port;               // of the switch at its end
-    uint8_t paused_by;              // enum alb_sim_pauser
-    bool is_plain : 1;              // nothing but queue, wire and way
-    bool is_picky : 1;              // the queue has a limit, or marks
+    uint32_t ps_per_byte;    // 0: not a whole number
+    uint16_t calm_kib;       // a queue that is not longer is neither marked nor limited
+    uint8_t paused_by;       // enum alb_sim_pauser
+    bool is_plain : 1;       // nothing but queue, wire and way
     bool is_dead : 1, is_held_up : 1, has_credit_limit : 1;
     bool has_urgent : 1;             // some have been trimmed
+    bool to_host : 1, from_host : 1; // of a cluster
+
+    struct alb_sim_node *feeder; // hears what departs; may be NULL
+    alb_sim_time delay;          // config's
+    uint64_t waiting_bytes;      // in both lines
+    struct alb_sim_queue *queue;
+    struct alb_sim_packet *on_wire;  // while it is busy: what left last
     struct alb_sim_link_stats stats; // the first of them go with the above
 
     struct alb_sim_line urgent;
+    uint16_t to_port; // of the switch at its end
     uint64_t urgent_bytes;
     int64_t credit_bytes;
     alb_sim_time held_since; // while it is held up

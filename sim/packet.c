@@ -10,6 +10,8 @@ enum {
     ALIGNMENT = 64,
 };
 
+_Static_assert(offsetof(struct alb_sim_packet, source) == 64, "a hop looks at one cache line of a packet");
+
 void alb_sim_packet_pool_init(struct alb_sim_packet_pool *pool, uint32_t packet_bytes_max)
 {
     *pool = (struct alb_sim_packet_pool){.packet_bytes_max = packet_bytes_max};

@@ -26,15 +26,16 @@ struct alb_sim_packet {
     uint32_t wire_bytes;         // what it takes on a link: with UDP, IP and frame
     uint32_t flow_hash;          // of addresses and ports: the same for all packets of a path
     uint32_t to;                 // number of the host it is for, in a cluster; ALB_SIM_NOWHERE: none
-    uint16_t path;
-    uint8_t traffic_class; // DSCP and ECN
+    uint8_t traffic_class;       // DSCP and ECN
     uint8_t hop_limit;
-    bool is_cut;      // travels in fragments, so that links carry it whatever its length
-    bool is_corrupt;  // damaged on the way (when payload is not carried, nothing else would tell)
-    bool is_trimmed;  // a switch has cut its payload off: it goes before others
-    bool in_headroom; // of the switch that holds it, rather than in its shared buffer
+    bool is_cut : 1;      // travels in fragments, so that links carry it whatever its length
+    bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
+    bool is_trimmed : 1;  // a switch has cut its payload off: it goes before others
+    bool in_headroom : 1; // of the switch that holds it, rather than in its shared buffer
+    bool is_small : 1;    // has room for headers only
 
     struct alb_endpoint source, destination;
+    uint16_t path;
     struct alb_list link;  // among those that a link holds back
     uint32_t length;       // of the UDP payload
     uint32_t stored_bytes; // of it in bytes[]: all, or what lies between the gaps
@@ -42,7 +43,6 @@ struct alb_sim_packet {
     struct alb_sim_gap gaps[ALB_SIM_GAPS_MAX];
     uint32_t pass;      // later packets that must go on before it is let go
     alb_sim_time delay; // and then it waits for so long
-    bool is_small;      // has room for headers only
     uint8_t bytes[];
 };
 

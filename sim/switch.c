@@ -22,7 +22,8 @@ void alb_switch_config_default(struct alb_switch_config *config)
 
 // ---- where to -------------------------------------------------------------------------------------------------------
 
-static struct alb_sim_link *way_of(struct alb_sim_switch *sw, const struct alb_sim_packet *packet)
+// turn: of spraying; moves on if it is used.
+static struct alb_sim_link *way_of(const struct alb_sim_switch *sw, const struct alb_sim_packet *packet, uint32_t *turn)
 {
     const struct alb_routes *routes = sw->shared->routes;
     if (alb_unlikely(packet->to >= routes->topology->host_count))
@@ -37,8 +38,16 @@ static struct alb_sim_link *way_of(struct alb_sim_switch *sw, const struct alb_s
     if (set->count == 0)
         return NULL;
     if (sw->shared->config->spread == ALB_SPREAD_SPRAY)
-        return sw->outs[ports[sw->turn++ % set->count]];
+        return sw->outs[ports[(*turn)++ % set->count]];
     return sw->outs[ports[alb_ecmp_pick(packet->flow_hash, sw->salt, set->count)]];
+}
+
+// Where it will go, most likely.
+static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet)
+{
+    const struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
+    uint32_t turn = sw->turn;
+    alb_sim_fetch(way_of(sw, packet, &turn), 2);
 }
 
 // ---- no room --------------------------------------------------------------------------------------------------------
@@ -70,7 +79,7 @@ static void drop(struct alb_sim_switch *sw, struct alb_sim_packet *packet, alb_s
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
-    struct alb_sim_link *out = way_of(sw, packet);
+    struct alb_sim_link *out = way_of(sw, packet, &sw->turn);
     packet->from = packet->on;
     packet->in_headroom = false;
     if (alb_unlikely(!out)) {
@@ -104,7 +113,7 @@ void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switche
     const struct alb_routes *routes = shared->routes;
     uint32_t node = routes->topology->host_count + number;
     *sw = (struct alb_sim_switch){
-        .node = {receive, on_departed},
+        .node = {receive, on_departed, soon},
         .shared = shared,
         .port_count = alb_routes_port_count(routes, node),
         .number = number,

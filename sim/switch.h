@@ -35,7 +35,6 @@ struct alb_sim_switch {
     struct alb_sim_node node;
     const struct alb_sim_switches *shared;
     struct alb_sim_link **outs; // of each port
-    struct alb_sim_port *ports; // not looked at without flow control
     uint32_t number, leaf;      // leaf: among the routes' leaves; UINT32_MAX: it has no hosts
     uint64_t salt;
     uint64_t buffered_bytes; // in the shared buffer
@@ -44,6 +43,7 @@ struct alb_sim_switch {
     uint32_t turn;             // of spraying
     uint32_t port_count;
     struct alb_sim_switch_stats stats;
+    struct alb_sim_port *ports; // not looked at without flow control
 } __attribute__((aligned(64)));
 
 // Ports have their links afterwards (alb_sim_switch_join), all of them before the first packet.

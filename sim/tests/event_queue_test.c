@@ -127,6 +127,51 @@ static void schedule__near_and_far_keep_the_order(void **state)
     free(queue);
 }
 
+struct bouncer {
+    struct probe probe;
+    struct alb_sim_queue *queue;
+    struct alb_prng *prng;
+    uint64_t *order;
+};
+
+static void bounce(struct alb_sim_event *event, alb_sim_time now)
+{
+    struct bouncer *bouncer = ALB_CONTAINER_OF(event, struct bouncer, probe.event);
+    fire(event, now);
+    static struct probe before; // what the next one is compared with: this one is about to change
+    before = bouncer->probe;
+    last = &before;
+    bouncer->probe.due = now + alb_prng_below(bouncer->prng, 2000);
+    bouncer->probe.order = ++*bouncer->order;
+    alb_sim_queue_schedule(bouncer->queue, event, bouncer->probe.due);
+}
+
+// A crowd within a day, which goes on while the day is shortened: what comes into the rest of the open day still comes
+// in its turn.
+static void schedule__in_an_open_day_that_is_shortened_keeps_the_order(void **state)
+{
+    enum { COUNT = 400 };
+    struct alb_sim_queue *queue = calloc(1, sizeof(*queue));
+    struct bouncer *bouncers = calloc(COUNT, sizeof(*bouncers));
+    struct alb_prng prng;
+    uint64_t order = 0;
+    alb_prng_init(&prng, 7);
+    alb_sim_queue_init(queue);
+    last = NULL;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        bouncers[i] = (struct bouncer){.queue = queue, .prng = &prng, .order = &order, .probe = {.due = i, .order = i}};
+        order = i;
+        alb_sim_event_init(&bouncers[i].probe.event, bounce);
+        alb_sim_queue_schedule(queue, &bouncers[i].probe.event, i);
+    }
+    alb_sim_queue_run(queue, ALB_SIM_US(10), UINT64_MAX);
+    assert_true(queue->day_shift < 8); // several times
+    assert_int_equal(alb_sim_queue_count(queue), COUNT);
+    alb_sim_queue_fini(queue);
+    free(bouncers);
+    free(queue);
+}
+
 static void stop_after(struct alb_sim_event *event, alb_sim_time now)
 {
     struct probe *probe = ALB_CONTAINER_OF(event, struct probe, event);
@@ -189,6 +234,7 @@ int main(void)
         cmocka_unit_test(schedule__same_moment_fires_in_order),
         cmocka_unit_test(schedule__random_moves_and_cancels_keep_the_order),
         cmocka_unit_test(schedule__near_and_far_keep_the_order),
+        cmocka_unit_test(schedule__in_an_open_day_that_is_shortened_keeps_the_order),
         cmocka_unit_test(run__until_a_moment_a_number_or_a_stop),
         cmocka_unit_test(schedule__never_cancels),
         cmocka_unit_test(advance__moves_now),
