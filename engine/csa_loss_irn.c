@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The loss policy "irn" (R. Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018): selective repeat. The
 // receiver reports each segment that comes out of order; the sender takes what a newer one (or so many of
-// them) has overtaken for lost, a retransmission not before a timeout. Two timeouts: low when few segments are in flight, high else.
+// them) has overtaken for lost, a retransmission not before a timeout. Two timeouts: low when few segments are in
+// flight, high else.
 #include "engine/csa_loss.h"
 
 static void init(struct alb_csa_loss *loss)
