@@ -262,7 +262,7 @@ class Table:
         server = server_side.start(case.argv(server_side, None, self.port, False), faults)
         client = None
         try:
-            if not server_side.wait_listening(server, self.port, 10):
+            if not server_side.wait_listening(server, self.port, 40):
                 return False, "the server did not listen", describe(server)
             client = client_side.start(case.argv(client_side, server_side, self.port, True), faults)
             deadline = time.monotonic() + CASE_S + 5
@@ -283,7 +283,7 @@ class Table:
         server = server_side.start(case.argv(server_side, None, port, False), environment=claims.environment)
         client = None
         try:
-            if not server_side.wait_claimed(claims, case, server, port, 10):
+            if not server_side.wait_claimed(claims, case, server, port, 40):
                 return False, "the server did not listen", describe(server)
             client = client_side.start(case.argv(client_side, server_side, port, True), environment=claims.environment)
             deadline = time.monotonic() + CASE_S + 5
@@ -343,7 +343,7 @@ class Table:
 
     @staticmethod
     def wait_output(process, text):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 40
         while text not in process.output() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -353,7 +353,7 @@ class Table:
         server = server_side.start(case.argv(server_side, None, self.port, False))
         client = None
         try:
-            if not server_side.wait_listening(server, self.port, 10):
+            if not server_side.wait_listening(server, self.port, 40):
                 return False, "the server did not listen", describe(server)
             client = client_side.start(case.argv(client_side, server_side, self.port, True))
             ours = server if server_side is self.other else client
