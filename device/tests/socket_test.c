@@ -9,7 +9,7 @@
 #include <netinet/udp.h>
 #include <poll.h>
 
-#define PORT 45791
+#define PORT 14791 // below those that the kernel gives to whoever asks for any
 
 static struct alb_endpoint endpoint(const char *text, uint16_t port)
 {
@@ -36,7 +36,7 @@ static void alb_sockaddr__round_trip(void **state)
 
 static void alb_socket_open__is_a_claim(void **state)
 {
-    struct alb_endpoint local = endpoint("127.0.0.1", PORT), other = endpoint("127.0.0.2", PORT);
+    struct alb_endpoint local = endpoint("127.99.0.1", PORT), other = endpoint("127.99.0.2", PORT);
     struct alb_socket first, second;
     assert_int_equal(alb_socket_open(&first, &local), 0);
     assert_int_equal(alb_socket_open(&second, &local), EADDRINUSE);
@@ -65,7 +65,7 @@ static int option(const struct alb_socket *sock, int level, int name)
 
 static void alb_socket_open__options(void **state)
 {
-    struct alb_endpoint local = endpoint("127.0.0.1", PORT);
+    struct alb_endpoint local = endpoint("127.99.0.1", PORT);
     struct alb_socket sock;
     assert_int_equal(alb_socket_open(&sock, &local), 0);
     assert_int_equal(option(&sock, IPPROTO_IP, IP_MTU_DISCOVER), IP_PMTUDISC_DO);
@@ -87,7 +87,7 @@ static void alb_socket_open__options(void **state)
 
 static void alb_socket__does_not_block(void **state)
 {
-    struct alb_endpoint local = endpoint("127.0.0.1", PORT);
+    struct alb_endpoint local = endpoint("127.99.0.1", PORT);
     struct alb_socket sock;
     char byte;
     assert_int_equal(alb_socket_open(&sock, &local), 0);
