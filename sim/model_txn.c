@@ -76,7 +76,8 @@ void alb_model_txn_begin_life(struct alb_model_txn *model, uint32_t side)
     memory->version++;
     memory->change_count = 0;
     memory->is_spoilt = false;
-    fill(model, side);
+    if (!model->is_durable)
+        fill(model, side);
 }
 
 uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_txn_op *op)
@@ -91,6 +92,12 @@ uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_
     posted->life = model->memory[op->target].life;
     posted->seen_before = model->memory[op->target].seen[op->spans[0].at];
     return model->count++;
+}
+
+// It may become visible in the life that its target has now.
+static bool is_of_this_life(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    return model->is_durable || op->life == model->memory[op->target].life;
 }
 
 // ---- what becomes visible -------------------------------------------------------------------------------------------
@@ -142,7 +149,7 @@ static bool may_be(struct alb_model_txn *model, uint32_t side, uint32_t at)
     }
     const struct alb_model_txn_op *op = &model->ops[number];
     const char *why = op->target != side               ? "is another side's"
-                      : op->life != memory->life       ? "was for a former life"
+                      : !is_of_this_life(model, op)    ? "was for a former life"
                       : !writes(op, at)                ? "does not write there"
                       : op->is_visible                 ? "has been there already"
                       : !op->may_commit                ? "is not decided"
@@ -221,8 +228,7 @@ void alb_model_txn_observe(struct alb_model_txn *model, uint32_t side)
 // True if it is all there, and nobody can see it because others hold readers of each word out, or stand over it.
 static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t number)
 {
-    const struct alb_model_txn_memory *memory = &model->memory[op->target];
-    if (op->life != memory->life || !op->may_commit)
+    if (!is_of_this_life(model, op) || !op->may_commit)
         return false;
     for (uint32_t i = 0; i < op->span_count; i++)
         for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
@@ -307,7 +313,7 @@ static bool is_fleeting(struct alb_model_txn *model, uint32_t side, uint64_t wor
 {
     uint32_t number = number_of(word);
     struct alb_model_txn_op *op = number > 0 && number < model->count ? &model->ops[number] : NULL;
-    if (!op || op->is_visible || !op->may_commit || op->target != side || op->life != model->memory[side].life ||
+    if (!op || op->is_visible || !op->may_commit || op->target != side || !is_of_this_life(model, op) ||
         op->fate == ALB_MODEL_TXN_ABORTED || !writes(op, at) || (uint32_t)word != at)
         return false;
     op->was_read = true;

@@ -75,6 +75,7 @@ struct alb_model_txn {
     // True if readers of that word are held out.
     bool (*is_held)(void *context, uint32_t side, uint32_t at);
     void *context;
+    bool is_durable;              // memory outlives its side's program
     bool has_corruption;          // bytes change by themselves, and nothing is placed before it is decided
     struct alb_model_txn_op *ops; // by number; 0 is the memory's first content
     uint32_t count, capacity;
@@ -87,7 +88,8 @@ void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_M
 void alb_model_txn_fini(struct alb_model_txn *model);
 void alb_model_txn_fail(struct alb_model_txn *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// The side's program has ended, and begins anew with memory that is filled again.
+// The side's program has ended, and begins anew with memory that is filled again; if it is durable it is looked at next
+// when it is what it will be.
 void alb_model_txn_begin_life(struct alb_model_txn *model, uint32_t side);
 
 // Before it is posted; its number.

@@ -17,6 +17,7 @@ struct alb_search_result {
 
 struct alb_search_options {
     const char *transport; // "rc" (NULL too) or "csa"
+    bool is_durable;       // transactions: of durable regions, which their targets' restarts leave
     bool is_short;       // one phase, or two, of few steps and small messages: the same promises at a fifth of the cost
     const char *trace;   // the file that the engines' trace is written to as JSON lines, or NULL
     const char *capture; // likewise what the first host sends and receives, as pcap
@@ -27,6 +28,7 @@ struct alb_search_txn_result {
     uint64_t trace_hash;
     uint64_t transactions, committed, aborted, corrupt, doubts, unknown; // as reported
     uint64_t questions, plain, reads, restarts, breaks, packets, lost;
+    uint64_t journaled, journal_errors, redone, bound_again; // of durable regions
     alb_time virtual_ns;
 };
 

@@ -15,6 +15,7 @@ static void usage(FILE *to)
           "  --transport NAME  what the engines speak, rc or csa (rc)\n"
           "  --short           short runs: few steps, small messages; seeds mean something else\n"
           "  --transactions    what reflection promises, over csa\n"
+          "  --durable         of durable regions, which restarts of their targets leave\n"
           "  --seeds A..B      the seeds to try (0..999)\n"
           "  --seed N          one seed, with its figures\n"
           "  --twice           run every seed twice and compare the traces\n"
@@ -78,7 +79,7 @@ static void print_txn(uint64_t seed, const struct alb_search_txn_result *result)
 static bool run_txn(uint64_t seed, bool twice, const struct alb_search_options *options,
                     struct alb_search_txn_result *result)
 {
-    const struct alb_search_options quiet = {0};
+    const struct alb_search_options quiet = {.is_durable = options->is_durable};
     struct alb_search_txn_result again;
     bool ok = alb_search_txn_run(seed, options, result);
     if (ok && twice && (!alb_search_txn_run(seed, &quiet, &again) || again.trace_hash != result->trace_hash)) {
@@ -104,12 +105,20 @@ static int search_transactions(uint64_t first, uint64_t last, bool twice, const 
         sum.aborted += result.aborted;
         sum.doubts += result.doubts;
         sum.restarts += result.restarts;
+        sum.journaled += result.journaled;
+        sum.journal_errors += result.journal_errors;
+        sum.redone += result.redone;
+        sum.bound_again += result.bound_again;
         if (seed == last)
             break;
     }
     printf("%" PRIu64 " seeds, %" PRIu64 " transactions, %" PRIu64 " operations committed, %" PRIu64
            " aborted, %" PRIu64 " in doubt, %" PRIu64 " restarts: every promise kept\n",
            last - first + 1, sum.transactions, sum.committed, sum.aborted, sum.doubts, sum.restarts);
+    if (options->is_durable)
+        printf("%" PRIu64 " records, %" PRIu64 " errors of the journal, %" PRIu64 " commits repeated, %" PRIu64
+               " transactions bound again\n",
+               sum.journaled, sum.journal_errors, sum.redone, sum.bound_again);
     return 0;
 }
 
@@ -121,6 +130,7 @@ int main(int argc, char **argv)
         {"seed", required_argument, NULL, 's'},
         {"short", no_argument, NULL, 'S'},
         {"transactions", no_argument, NULL, 'T'},
+        {"durable", no_argument, NULL, 'D'},
         {"twice", no_argument, NULL, '2'},
         {"trace", required_argument, NULL, 't'},
         {"pcap", required_argument, NULL, 'p'},
@@ -150,6 +160,9 @@ int main(int argc, char **argv)
             break;
         case 'T':
             transactions = true;
+            break;
+        case 'D':
+            options.is_durable = true;
             break;
         case '2':
             twice = true;

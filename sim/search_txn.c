@@ -31,6 +31,8 @@ static bool is_held(void *context, uint32_t side, uint32_t at)
 static void after(struct alb_sim_host *host, alb_sim_time now)
 {
     struct alb_search_txn *search = host->user;
+    if (search->is_durable)
+        alb_search_store_look(&search->sides[host == search->base.sides[1].host].store);
     alb_model_txn_observe(&search->model, host == search->base.sides[1].host);
 }
 
@@ -41,6 +43,8 @@ static void create_region(struct alb_search_txn *search, uint32_t side)
     must(alb_mr_create(search->base.sides[side].pd, own->words, SEARCH_TXN_WORDS * 8, own->iova, rights, &own->mr));
     must(alb_mr_set_versions(own->mr, own->versions, SEARCH_TXN_STRIDE));
     must(alb_mr_set_checked(own->mr, search->is_checked, own));
+    if (search->is_durable)
+        alb_search_store_open(&own->store);
 }
 
 static void create_memory(struct alb_search_txn *search, uint32_t side)
@@ -82,6 +86,10 @@ static void draw_reflection(struct alb_search_txn *search, struct alb_engine_con
     config->txn_lease_ns = ALB_NS_PER_MS << alb_search_below(base, 7);
     config->txn_lease_ns_max = 8 * config->txn_lease_ns;
     config->txn_copies_max = alb_search_below(base, 6);
+    if (search->is_durable) { // what is in the journal has its place in the next life, too
+        config->txn_record_max = 4096;
+        config->txn_staging_bytes = 4 << 20;
+    }
     config->csa_pool_bytes = ALB_MAX(config->csa_pool_bytes, 65536u);
     config->reflect_snapshot_bytes_max = config->csa_pool_bytes / 2;
 }
@@ -90,7 +98,7 @@ static void draw_corruption(struct alb_search_txn *search)
 {
     const uint32_t percent = 10000000; // parts per billion
     struct alb_search *base = &search->base;
-    search->has_corruption = alb_search_percent(base, 25);
+    search->has_corruption = alb_search_percent(base, 25) && !search->is_durable;
     if (!search->has_corruption)
         return;
     for (uint32_t place = 0; place < ALB_CORRUPT_PLACES; place++)
@@ -105,7 +113,7 @@ static void draw_work(struct alb_search_txn *search)
     search->is_checked = alb_search_percent(&search->base, 30);
     search->has_plain = alb_search_percent(&search->base, 70) && !search->has_corruption;
     search->has_in_place = alb_search_percent(&search->base, 50) && !search->has_corruption;
-    search->has_renewals = alb_search_percent(&search->base, 20) && !search->has_corruption;
+    search->has_renewals = alb_search_percent(&search->base, 20) && !search->has_corruption && !search->is_durable;
 }
 
 static void draw(struct alb_search_txn *search, uint64_t seed, struct alb_sim_pair_config *config)
@@ -116,6 +124,7 @@ static void draw(struct alb_search_txn *search, uint64_t seed, struct alb_sim_pa
     for (uint32_t i = 0; i < base->qp_count; i++)
         base->types[i] = ALB_QPT_RC;
     base->is_shared = false;
+    base->has_restarts |= search->is_durable;
     base->send_wr_max = 8 + alb_search_below(base, 32);
     base->recv_wr_max = 8;
     draw_corruption(search);
@@ -144,7 +153,10 @@ static void open(struct alb_search_txn *search, uint64_t seed)
     }
     alb_model_txn_init(&search->model, words, SEARCH_TXN_WORDS, is_held, search);
     search->model.has_corruption = search->has_corruption;
+    search->model.is_durable = search->is_durable;
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
+        if (search->is_durable)
+            alb_search_store_init(&search->sides[side].store, search, side);
         create_memory(search, side);
         search->base.sides[side].host->user = search;
         search->base.sides[side].host->after = after;
@@ -155,6 +167,8 @@ static void close(struct alb_search_txn *search)
 {
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         destroy_memory(search, side);
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES && search->is_durable; side++)
+        alb_search_store_fini(&search->sides[side].store);
     alb_search_close(&search->base);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         free(search->sides[side].words);
@@ -173,6 +187,8 @@ static void set_faults(struct alb_search_txn *search, bool is_bad)
     alb_sim_pair_set_partition(&base->pair, false);
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
         alb_sim_link_set_faults(&base->pair.out[side], is_bad ? &base->faults : &none, alb_prng_u64(&base->prng));
+    for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++)
+        search->sides[side].store.is_bad = is_bad;
 }
 
 static void restart(struct alb_search_txn *search, uint32_t side)
@@ -180,11 +196,23 @@ static void restart(struct alb_search_txn *search, uint32_t side)
     for (uint32_t i = 0; i < ALB_MODEL_SIDES; i++)
         alb_search_txn_poll(search, i);
     alb_search_txn_lose(search, side);
+    if (search->is_durable)
+        alb_search_store_crash(&search->sides[side].store);
     destroy_memory(search, side);
     alb_search_restart(&search->base, side);
     alb_model_txn_begin_life(&search->model, side);
     create_memory(search, side);
+    alb_model_txn_observe(&search->model, side);
     search->result->restarts++;
+}
+
+// What is durable is asked about soon: most programs come back at once.
+static void restart_in_work(struct alb_search_txn *search, uint32_t side)
+{
+    restart(search, side);
+    for (uint32_t i = 0; search->is_durable && i < search->base.qp_count; i++)
+        if (alb_search_percent(&search->base, 80))
+            connect(search, i, false);
 }
 
 static void modify(struct alb_search_txn *search, uint32_t side, uint32_t index, enum alb_qp_state state)
@@ -263,8 +291,8 @@ static void step(struct alb_search_txn *search)
         renew_region(search, side);
     else if (choice < 80 && base->has_partitions)
         cut(search);
-    else if (choice < 81 && base->has_restarts)
-        restart(search, side);
+    else if (choice < (search->is_durable ? 84 : 81) && base->has_restarts)
+        restart_in_work(search, side);
     else
         alb_sim_network_run_for(&base->pair.network, ALB_SIM_NS(1) << alb_search_below(base, 21));
 }
@@ -372,11 +400,13 @@ static void check_free(struct alb_search_txn *search)
     for (uint32_t side = 0; side < ALB_MODEL_SIDES && !alb_search_txn_has_failed(search); side++)
         for (uint32_t at = 0; at < SEARCH_TXN_WORDS && !alb_search_txn_has_failed(search); at += word_step) {
             uint32_t work = search->work_count;
-            if (!alb_search_txn_write(search, side, 0, at))
+            if (!(search->is_durable ? alb_search_txn_write_agreed : alb_search_txn_write)(search, side, 0, at))
                 continue;
             if (at / word_step % at_a_time == 0)
                 rest(search, "free");
-            if (at / word_step % at_a_time == 0 && !search->model.ops[search->works[work].op].is_visible)
+            bool may_be_refused = search->is_durable && search->is_checked;
+            if (at / word_step % at_a_time == 0 && !may_be_refused &&
+                !search->model.ops[search->works[work].op].is_visible)
                 alb_model_txn_fail(&search->model, "side %u, word %u: cannot be written at the end", 1 - side, at);
         }
     rest(search, "free");
@@ -425,6 +455,7 @@ bool alb_search_txn_run(uint64_t seed, const struct alb_search_options *options,
     alb_assert(search);
     *result = (struct alb_search_txn_result){0};
     search->result = result;
+    search->is_durable = options->is_durable;
     search->base.result = &base_result;
     search->base.is_csa = true;
     open(search, seed);

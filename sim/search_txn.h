@@ -6,6 +6,7 @@
 #include "base/corruption.h"
 #include "engine/transaction.h"
 #include "sim/model_txn.h"
+#include "sim/search_store.h"
 #include "sim/search_world.h"
 
 enum {
@@ -32,6 +33,7 @@ struct alb_search_txn_work {
     bool is_followed;     // its queue pair can be asked about it
     bool holds, has_decided;
     bool is_in_doubt;
+    bool was_lost; // its program has ended: what the engine knew of it, it may have passed
     enum alb_level level;
     uint32_t op;    // of the model; of a question: of the transaction asked about
     uint32_t about; // question: which work
@@ -54,6 +56,7 @@ struct alb_search_txn_side {
     uint32_t answer_count;
     struct alb_corruption corruption;
     uint64_t corrupted[ALB_CORRUPT_PLACES];
+    struct alb_search_store store; // durable
 };
 
 struct alb_search_txn {
@@ -66,7 +69,8 @@ struct alb_search_txn {
 
     // Drawn from the seed.
     bool is_checked;   // the target's program is asked
-    bool has_plain;    // plain WRITEs and READs of the same memory
+    bool is_durable;   // both sides' memory: as asked for
+    bool has_plain;    // plain WRITEs and READs of the same memory; durable: READs
     bool has_in_place; // transactions that are placed as they come
     bool has_corruption;
     bool has_renewals; // regions are deregistered and registered again
@@ -83,6 +87,8 @@ static inline bool alb_search_txn_has_failed(const struct alb_search_txn *search
 void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t index);
 // A plain WRITE of one word; false: no room.
 bool alb_search_txn_write(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at);
+// A transaction of one word that nothing speaks against but the target's program; false: no room.
+bool alb_search_txn_write_agreed(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at);
 // Asks about something that is in doubt; false: nothing is, or nobody can be asked.
 bool alb_search_txn_ask(struct alb_search_txn *search, uint32_t side, uint32_t index, bool only_doubts);
 // Decides one on hold.

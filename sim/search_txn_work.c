@@ -182,6 +182,26 @@ static void post_transaction(struct alb_search_txn *search, uint32_t side, uint3
     hand_over(search, side, index);
 }
 
+bool alb_search_txn_write_agreed(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at)
+{
+    struct alb_model_txn_op op = {.target = 1 - side, .may_commit = true, .spans = {{at, 1}}, .span_count = 1};
+    if (!can_post(search, side, index))
+        return false;
+    struct alb_search_txn_work *work = new_work(search, SEARCH_TXN_TRANSACTION, side, index);
+    work->has_decided = true;
+    work->level = ALB_LEVEL_COMMITTED;
+    work->op = alb_model_txn_post(&search->model, &op);
+    struct alb_txn_wr wr = {.wr_id = search->work_count - 1, .flags = ALB_SEND_SIGNALED, .level = work->level};
+    if (stage(search, work, &op, &wr) != 0) {
+        search->work_count--;
+        search->model.count--;
+        return false;
+    }
+    search->result->transactions++;
+    hand_over(search, side, index);
+    return true;
+}
+
 // ---- plain operations on the same memory ----------------------------------------------------------------------------
 
 bool alb_search_txn_write(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at)
@@ -253,7 +273,7 @@ void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t 
         return;
     if (choice < 60 || !search->has_plain)
         post_transaction(search, side, index);
-    else if (choice < 80)
+    else if (choice < 80 && !search->is_durable) // what is written beside transactions is not durable
         alb_search_txn_write(search, side, index, draw_place(&search->base, 1));
     else
         post_read(search, side, index);
@@ -292,6 +312,7 @@ bool alb_search_txn_ask(struct alb_search_txn *search, uint32_t side, uint32_t i
     struct alb_txn_token token = about->token;
     struct alb_search_txn_work *work = new_work(search, SEARCH_TXN_QUESTION, side, index);
     work->about = of;
+    work->token = token;
     work->op = search->works[of].op;
     if (alb_qp_txn_reconcile_stage(qp_of(search, side, index), search->work_count - 1, ALB_SEND_SIGNALED, &token,
                                    decision) != 0) {
@@ -426,6 +447,15 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
     }
 }
 
+// Whoever kept the journal's name has an answer, unless somebody else had learned the end.
+static void report_unknown(struct alb_search_txn *search, const struct alb_search_txn_work *about,
+                           const struct alb_txn_token *asked)
+{
+    search->result->unknown++;
+    if (search->is_durable && asked->keeper != 0 && about->is_in_doubt && !about->was_lost)
+        alb_model_txn_fail(&search->model, "nobody knows of operation %u, and its target is durable", about->op);
+}
+
 static void on_question(struct alb_search_txn *search, struct alb_search_txn_work *work, const struct alb_wc *wc)
 {
     struct alb_search_txn_work *about = &search->works[work->about];
@@ -436,7 +466,7 @@ static void on_question(struct alb_search_txn *search, struct alb_search_txn_wor
     else if (wc->status == ALB_WC_REM_OP_ERR && !search->model.memory[1 - about->side].is_spoilt)
         report_corrupt(search, about);
     else if (wc->status == ALB_WC_RESP_TIMEOUT_ERR)
-        search->result->unknown++;
+        report_unknown(search, about, &work->token);
 }
 
 static void on_read(struct alb_search_txn *search, const struct alb_search_txn_work *work)
@@ -503,7 +533,7 @@ void alb_search_txn_lose(struct alb_search_txn *search, uint32_t side)
         if (work->side != side)
             continue;
         if (work->kind == SEARCH_TXN_TRANSACTION && (work->is_open || work->is_followed))
-            work->is_in_doubt = true; // whatever it was told, it has not written it down
+            work->is_in_doubt = work->was_lost = true; // whatever it was told, it has not written it down
         work->is_open = work->is_followed = false;
     }
 }

@@ -9,6 +9,7 @@
 
 enum {
     SEEDS = 1500,
+    SEEDS_DURABLE = 40,
     SEEDS_TWICE = 50,
 };
 
@@ -45,6 +46,30 @@ static void run__keeps_every_promise(void **state)
     assert_true(sum.lost > SEEDS);
 }
 
+static void run__durable_keeps_every_promise(void **state)
+{
+    const struct alb_search_options options = {.is_durable = true};
+    struct alb_search_txn_result result, sum = {0};
+    for (uint64_t seed = 0; seed < SEEDS_DURABLE; seed++) {
+        if (!alb_search_txn_run(seed, &options, &result))
+            fail_msg("seed %" PRIu64 ", durable: %s", seed, result.failure);
+        sum.committed += result.committed;
+        sum.aborted += result.aborted;
+        sum.questions += result.questions;
+        sum.restarts += result.restarts;
+        sum.journal_errors += result.journal_errors;
+        sum.redone += result.redone;
+        sum.bound_again += result.bound_again;
+    }
+    assert_true(sum.committed > SEEDS_DURABLE * 10);
+    assert_true(sum.aborted > SEEDS_DURABLE);
+    assert_true(sum.questions > SEEDS_DURABLE / 4);
+    assert_true(sum.restarts > SEEDS_DURABLE);
+    assert_true(sum.journal_errors > 0);
+    assert_true(sum.redone > SEEDS_DURABLE);
+    assert_true(sum.bound_again > SEEDS_DURABLE / 4);
+}
+
 static void run__same_seed_same_trace(void **state)
 {
     const struct alb_search_options options = {0};
@@ -61,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run__keeps_every_promise),
+        cmocka_unit_test(run__durable_keeps_every_promise),
         cmocka_unit_test(run__same_seed_same_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
