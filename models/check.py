@@ -57,11 +57,11 @@ MISTAKES = {
     "commit-unjournaled": "M_COMMIT_UNJOURNALED DURABLE TARGET_CRASHES=1",
     "abort-unjournaled": "M_ABORT_UNJOURNALED DURABLE TARGET_CRASHES=1",
     "journal-error-aborts": f"M_JOURNAL_ERROR_ABORTS {JOURNAL} TARGET_CRASHES=1",
-    "page-cache": "M_PAGE_CACHE DURABLE TARGET_CRASHES=1",
     "no-repeat": "LIVE M_NO_REPEAT",
     "no-lease": "LIVE M_NO_LEASE INITIATOR_CRASHES=1",
 }
 BIG_MISTAKES = {
+    "page-cache": "M_PAGE_CACHE N=2 TARGET_CRASHES=1 DURABLE",
     "marks-unordered": "M_MARKS_UNORDERED N=2 TARGET_CRASHES=1 DURABLE",
 }
 # The mistakes that `make check` looks for: one of each family.

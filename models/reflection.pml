@@ -101,11 +101,10 @@ bool ifirst = true;  /* first life of the process */
 #define T_COMMITTING 5
 #define T_APPLY      6 /* readers are out, the first word is not copied yet */
 #define T_APPLY_HALF 7
-#define T_STUCK      8 /* the journal failed twice: only a restart can say what it holds */
-#define T_ABORTING   9 /* ABORT is being written */
-#define T_COMMITTED  10
-#define T_ABORTED    11
-#define T_CORRUPT    12
+#define T_ABORTING   8 /* ABORT is being written */
+#define T_COMMITTED  9
+#define T_ABORTED    10
+#define T_CORRUPT    11
 byte tstate[N];
 byte tkeeper = 1;
 byte tlow;            /* highest low-water mark seen of the initiator */
@@ -367,10 +366,10 @@ inline target_aborts(n) {
     fi
 }
 
-/* What is being written may be in the journal or not: an ABORT has to follow it. */
-inline takes_back(n, record) {
+/* PREPARE is being written, and may be in the journal or not: an ABORT has to follow it. */
+inline takes_back(n) {
     if
-    :: journal[n] = record
+    :: journal[n] = J_PREPARE
     :: true
     fi;
     tstate[n] = T_ABORTING
@@ -405,7 +404,7 @@ inline answer(n, type, keeper) {
     if
     :: tstate[n] == T_NONE && IS_KEEPER(keeper) && NOT_FORGOTTEN(n) -> say(n, ABORTED)
     :: tstate[n] == T_NONE && !(IS_KEEPER(keeper) && NOT_FORGOTTEN(n)) -> say(n, UNKNOWN)
-    :: tstate[n] == T_PREPARING && type == ABORT -> takes_back(n, J_PREPARE) /* when it is written */
+    :: tstate[n] == T_PREPARING && type == ABORT -> takes_back(n) /* when it is written */
     :: tstate[n] >= T_TENTATIVE && tstate[n] <= T_REFLECTING && tstate[n] != T_PREPARING && type == ABORT ->
         target_aborts(n)
     :: tstate[n] >= T_TENTATIVE && tstate[n] <= T_PREPARING && type != ABORT -> say(n, PENDING)
@@ -413,7 +412,6 @@ inline answer(n, type, keeper) {
     :: tstate[n] == T_REFLECTING && type == COMMIT -> target_commits(n)
     :: tstate[n] == T_COMMITTING || tstate[n] == T_APPLY || tstate[n] == T_APPLY_HALF || tstate[n] == T_ABORTING ->
         say(n, PENDING)
-    :: tstate[n] == T_STUCK -> say(n, UNKNOWN)
     :: tstate[n] == T_COMMITTED -> say(n, COMMITTED)
     :: tstate[n] == T_ABORTED -> say(n, ABORTED)
     :: tstate[n] == T_CORRUPT -> say(n, CORRUPT)
@@ -582,10 +580,17 @@ end:
     :: atomic { /* PREPARE is in the journal */
         tup && tstate[n] == T_PREPARING -> journal[n] = J_PREPARE; binds(n)
        }
-    :: atomic { /* PREPARE could not be written, or it could, and nobody knows: taken back */
+    :: atomic { /* PREPARE could not be written, or it could, and nobody knows: tried again */
         tup && tstate[n] == T_PREPARING && journal_errors < JOURNAL_ERRORS ->
         journal_errors++;
-        takes_back(n, J_PREPARE)
+        journal[n] = J_PREPARE
+       }
+    :: atomic { /* PREPARE is not in the journal for sure: the disk was full, or a new journal was begun without it */
+        tup && tstate[n] == T_PREPARING && journal_errors < JOURNAL_ERRORS ->
+        journal_errors++;
+        journal[n] = J_NONE;
+        tstate[n] = T_ABORTED;
+        say(n, ABORTED)
        }
     :: atomic { /* validator says no; lease ends; region gone; the queue pair ended; the initiator's epoch is over */
         tup && tstate[n] >= T_TENTATIVE && tstate[n] <= T_PROPOSED -> target_aborts(n)
@@ -605,28 +610,30 @@ end:
         tstate[n] = T_APPLY;
         held = true
        }
-    :: atomic {
+    :: atomic { /* it may be, and nobody knows: tried again */
         tup && tstate[n] == T_COMMITTING && journal_errors < JOURNAL_ERRORS ->
         journal_errors++;
+        journal[n] = J_COMMIT;
         journal_newest = n;
-        takes_back(n, J_COMMIT);
 #ifdef M_JOURNAL_ERROR_ABORTS
         tstate[n] = T_ABORTED;
         say(n, ABORTED)
 #endif
        }
+    :: atomic { /* it is not, for sure: what is bound there is taken back */
+        tup && tstate[n] == T_COMMITTING && journal_errors < JOURNAL_ERRORS ->
+        journal_errors++;
+        journal[n] = J_PREPARE;
+        journal_newest = N - 1 - n;
+        tstate[n] = T_ABORTING
+       }
     :: atomic { /* ABORT is in the journal */
         tup && tstate[n] == T_ABORTING -> journal[n] = J_ABORT; tstate[n] = T_ABORTED; say(n, ABORTED)
        }
-    :: atomic {
+    :: atomic { /* it may be: tried again, and PENDING meanwhile */
         tup && tstate[n] == T_ABORTING && journal_errors < JOURNAL_ERRORS ->
         journal_errors++;
-        if
-        :: journal[n] = J_ABORT
-        :: true
-        fi;
-        tstate[n] = T_STUCK;
-        say(n, UNKNOWN)
+        journal[n] = J_ABORT
        }
     :: atomic { /* the copy, word after word, with readers held out */
         tup && tstate[n] == T_APPLY ->
@@ -807,7 +814,7 @@ end:
 
 #define DONE_AT(n) \
     (((istate[n] == I_IDLE && !ipair) || ENDED(n)) && \
-     (tstate[n] == T_NONE || tstate[n] == T_STUCK || tstate[n] >= T_COMMITTED))
+     (tstate[n] == T_NONE || tstate[n] >= T_COMMITTED))
 #if N > 1
 #define DONE (tup && DONE_AT(0) && DONE_AT(1))
 #else
