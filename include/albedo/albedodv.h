@@ -205,7 +205,8 @@ static inline uint64_t albdv_wr_txn_end(struct albdv_qp_ex *qp)
 /*
  * Asks what became of a transaction, perhaps of another queue pair or of a process that is no more, and with COMMIT or
  * ABORT decides it if it is still bound. Completes with success if it is committed, and else as that transaction
- * would.
+ * would. COMMIT is for a program that had written down this decision before it first made it: the target obeys whoever
+ * has the token, and who merely has it may expose what the transaction's own program was told is aborted.
  */
 static inline void albdv_wr_reconcile(struct albdv_qp_ex *qp, const struct albdv_token *token,
                                       enum albdv_decision decision)
