@@ -643,6 +643,51 @@ static void not_on_roce0(void **state)
     assert_int_equal(errno, EOPNOTSUPP);
 }
 
+// ---- memory that goes wrong (copy=100%)
+// ------------------------------------------------------------------------------
+
+static void write_to(struct ends *e, uint64_t wr_id, const struct ibv_mr *mr)
+{
+    const struct ibv_sge sge = fixture_sge(e->f, SOURCE, BYTES);
+    begin(e, wr_id, ALBDV_COMMITTED, 0);
+    albdv_wr_txn_write(e->dv, mr->rkey, (uintptr_t)mr->addr);
+    ibv_wr_set_sge_list(e->ex, 1, &sge);
+}
+
+static void txn__poisons_what_stays_wrong(void **state)
+{
+    static _Alignas(4096) uint8_t memory[BYTES];
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    struct albdv_read read;
+    struct ends e;
+    set_up(&e, *state);
+    struct ibv_mr *mr = ibv_reg_mr(e.f->pd, memory, sizeof(memory), access);
+    assert_non_null(mr);
+    struct albdv_region *region = albdv_create_region(mr, NULL);
+    assert_non_null(region);
+    assert_int_equal(albdv_read_begin(region, memory, BYTES, &read), 0);
+    write_to(&e, 1, mr);
+    uint64_t number = end(&e);
+    expect(&e, 1, IBV_WC_REM_OP_ERR, ALBDV_COPY);
+    assert_int_equal(query(&e, number).state, ALBDV_TXN_CORRUPT);
+    assert_true(albdv_read_retry(&read)); // who was reading learns it, who begins is kept out, and so are peers
+    assert_true(albdv_region_is_poisoned(region));
+    assert_true(albdv_read_begin(region, memory, BYTES, &read));
+    write_to(&e, 2, mr);
+    end(&e);
+    expect(&e, 2, IBV_WC_REM_ABORT_ERR, ALBDV_ACCESS);
+    assert_int_equal(ibv_dereg_mr(mr), 0); // until its program has put it right
+    mr = ibv_reg_mr(e.f->pd, memory, sizeof(memory), access);
+    assert_non_null(mr);
+    region = albdv_create_region(mr, NULL);
+    assert_non_null(region);
+    assert_false(albdv_region_is_poisoned(region));
+    assert_int_equal(albdv_read_begin(region, memory, BYTES, &read), 0);
+    assert_int_equal(albdv_read_retry(&read), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    tear_down(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest albedo_tests[] = {
@@ -666,12 +711,16 @@ int main(void)
         cmocka_unit_test(proposals__are_left_behind),
     };
     const struct CMUnitTest raised_tests[] = {FIXTURE_TEST(completions__mean_more)};
+    const struct CMUnitTest corrupted_tests[] = {FIXTURE_TEST(txn__poisons_what_stays_wrong)};
     const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(not_on_roce0)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
     int failed = cmocka_run_group_tests_name("txn albedo0", albedo_tests, NULL, NULL);
     setenv("ALBEDO_COMPLETIONS", "visible", 1);
     failed += cmocka_run_group_tests_name("txn raised", raised_tests, NULL, NULL);
     unsetenv("ALBEDO_COMPLETIONS");
+    setenv("ALBEDO_FAULTS", "copy=100%", 1);
+    failed += cmocka_run_group_tests_name("txn corrupted", corrupted_tests, NULL, NULL);
+    unsetenv("ALBEDO_FAULTS");
     setenv("ALBEDO_DEVICES", "roce0", 1);
     return failed + cmocka_run_group_tests_name("txn roce0", roce_tests, NULL, NULL);
 }
