@@ -9,6 +9,7 @@
 //     csa_requester.c  send queue -> segments of the request stream      csa_responder.c  segments -> execution
 //     csa_completer.c  reports and answers -> completions                csa_answer.c     answers -> response stream
 //     csa_out.c        sending half of a stream                          csa_in.c         receiving half
+//     csa_early.c      what waits for its turn in it
 //     csa_report.c     what a receiving half tells, and when             csa_probe.c      silence
 //     csa_snapshot.c   answers that must not change
 //     csa_expect.c     what is announced to come
@@ -24,6 +25,7 @@
 #include "base/buddy.h"
 #include "base/siphash.h"
 #include "engine/credit.h"
+#include "engine/csa_early.h"
 #include "engine/csa_expect.h"
 #include "engine/csa_hello.h"
 #include "engine/csa_loss.h"
@@ -218,15 +220,6 @@ struct alb_stream_out {
     alb_time sent_at;       // when something last left
     alb_time reported_at;   // when the peer last said what it holds
     struct alb_deadline probe_timer;
-};
-
-// A segment that came before its turn.
-struct alb_early {
-    struct alb_list link;
-    struct alb_csa_segment segment;
-    uint32_t bytes; // of the block
-    bool is_placed; // its payload is where it belongs, and not here
-    uint8_t payload[];
 };
 
 struct alb_stream_in;

@@ -20,7 +20,7 @@ static bool is_held(const struct alb_stream_in *in, alb_psn psn)
 static void give_back(struct alb_stream_in *in)
 {
     if (in->held != in->own)
-        alb_buddy_put(&in->csa->qp->engine->csa->pool, in->held, in->capacity / 8);
+        alb_buddy_put(&in->csa->qp->engine->csa->pool, in->held, alb_early_bitmap_bytes(in->capacity));
     memset(in->own, 0, sizeof(in->own));
     in->held = in->own;
     in->capacity = ALB_STREAM_IN_OWN;
@@ -35,59 +35,17 @@ static bool make_room(struct alb_stream_in *in, uint32_t count)
     uint32_t capacity = ALB_MAX(2 * in->capacity, (uint32_t)GROWN_MIN);
     while (capacity < count)
         capacity *= 2;
-    uint64_t *held = alb_buddy_get(&engine->csa->pool, capacity / 8);
+    uint64_t *held = alb_buddy_get(&engine->csa->pool, alb_early_bitmap_bytes(capacity));
     if (!held)
         return false;
-    memset(held, 0, capacity / 8);
+    memset(held, 0, alb_early_bitmap_bytes(capacity));
     for (alb_psn psn = in->cumulative; psn != in->highest; psn = alb_psn_next(psn))
         if (is_held(in, psn))
             alb_bitmap_set(held, psn & (capacity - 1));
     give_back(in);
     in->held = held;
     in->capacity = capacity;
-    return true;
-}
-
-// ---- segments that wait for their turn ------------------------------------------------------------------------------
-
-static void put_early(struct alb_stream_in *in, struct alb_early *early)
-{
-    alb_list_remove(&early->link);
-    in->early_bytes -= early->bytes;
-    in->csa->qp->engine->csa->waiting_bytes -= early->bytes;
-    alb_buddy_put(&in->csa->qp->engine->csa->pool, early, early->bytes);
-}
-
-// By PSN: mostly the newest, so the place is looked for from the end.
-static void insert_early(struct alb_stream_in *in, struct alb_early *early)
-{
-    struct alb_list *after = in->early.prev;
-    while (after != &in->early &&
-           alb_psn_is_after(ALB_LIST_ENTRY(after, struct alb_early, link)->segment.psn, early->segment.psn))
-        after = after->prev;
-    alb_list_push_front(after, &early->link);
-}
-
-// What may be placed at once leaves only its header to be kept.
-static bool keep_early(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed)
-{
-    struct alb_engine *engine = in->csa->qp->engine;
-    uint32_t bytes = (uint32_t)sizeof(struct alb_early) + (is_placed ? 0 : segment->payload_bytes);
-    if (engine->csa->waiting_bytes + bytes > engine->config.csa_early_bytes_max)
-        return false;
-    struct alb_early *early = alb_buddy_get(&engine->csa->pool, bytes);
-    if (!early)
-        return false;
-    early->segment = *segment;
-    early->segment.payload = is_placed ? NULL : early->payload;
-    early->bytes = bytes;
-    early->is_placed = is_placed;
-    if (segment->payload_bytes && !is_placed)
-        memcpy(early->payload, segment->payload, segment->payload_bytes);
-    alb_list_init(&early->link);
-    insert_early(in, early);
-    in->early_bytes += bytes;
-    engine->csa->waiting_bytes += bytes;
+    alb_early_index(in);
     return true;
 }
 
@@ -117,7 +75,7 @@ void alb_stream_in_begin(struct alb_stream_in *in, alb_psn first)
 void alb_stream_in_stop(struct alb_stream_in *in)
 {
     while (!alb_list_is_empty(&in->early))
-        put_early(in, ALB_LIST_ENTRY(in->early.next, struct alb_early, link));
+        alb_early_put_first(in);
     give_back(in);
     in->is_open = in->waits_rnr = in->has_dropped = in->owes_nak = in->is_full = false;
     in->end = in->highest = in->cumulative;
@@ -237,7 +195,7 @@ static bool is_behind_waiting(const struct alb_stream_in *in, const struct alb_c
 {
     if (alb_likely(!in->waits_rnr) || alb_list_is_empty(&in->early))
         return false;
-    return alb_psn_is_before(ALB_LIST_ENTRY(in->early.next, struct alb_early, link)->segment.psn, segment->psn);
+    return alb_psn_is_before(alb_early_first(&in->early)->segment.psn, segment->psn);
 }
 
 // is_placed: its bytes have been placed before their turn, and are not touched again.
@@ -301,7 +259,7 @@ static void move_cumulative(struct alb_stream_in *in)
 {
     alb_psn limit = in->is_open ? alb_psn_add(in->past, -1) : in->past;
     if (!alb_list_is_empty(&in->early)) {
-        alb_psn waiting = ALB_LIST_ENTRY(in->early.next, struct alb_early, link)->segment.psn;
+        alb_psn waiting = alb_early_first(&in->early)->segment.psn;
         if (alb_psn_is_before(waiting, limit))
             limit = waiting;
     }
@@ -315,14 +273,14 @@ static void move_cumulative(struct alb_stream_in *in)
 static void take_early(struct alb_stream_in *in, alb_time now)
 {
     while (!alb_list_is_empty(&in->early)) {
-        struct alb_early *early = ALB_LIST_ENTRY(in->early.next, struct alb_early, link);
+        struct alb_early *early = alb_early_first(&in->early);
         enum taken taken = take(in, &early->segment, early->is_placed, now);
         if (taken != TAKEN) // REFUSED: it was forgotten with all the others
             return;
-        put_early(in, early);
+        alb_early_put_first(in);
         move_cumulative(in);
     }
-    if (alb_unlikely(in->held != in->own) && !alb_stream_in_misses(in))
+    if (alb_unlikely(in->held != in->own) && !alb_stream_in_misses(in) && alb_list_is_empty(&in->early))
         give_back(in);
 }
 
@@ -344,7 +302,7 @@ static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_seg
     enum taken taken = take(in, segment, false, now);
     if (taken == REFUSED)
         return ALB_DROP_BAD_REQUEST;
-    if (taken == NOT_YET && !keep_early(in, segment, place_early(in, segment))) {
+    if (taken == NOT_YET && !alb_early_keep(in, segment, place_early(in, segment))) {
         in->is_full = true;
         return in->waits_rnr ? ALB_DROP_NO_RECEIVE : ALB_DROP_NO_RESOURCES;
     }
