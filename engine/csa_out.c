@@ -311,6 +311,12 @@ static uint32_t covered(const struct alb_stream_out *out, const struct alb_csa_r
     return report->word_count == ALB_CSA_BITMAP_WORDS ? ALB_MIN(count, 64u * ALB_CSA_BITMAP_WORDS) : count;
 }
 
+// Even the oldest one was dropped though it went alone: it goes again when silence says so, not at once.
+static bool is_refused_again(const struct alb_stream_out *out, alb_psn psn)
+{
+    return psn == out->una && out->room == 1 && alb_stream_out_at(out, psn)->times > 1;
+}
+
 // Goes over what is neither acknowledged nor held.
 static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *report,
                       const struct alb_loss_sending *sending, alb_psn newest, alb_time now)
@@ -321,7 +327,7 @@ static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *r
     for (uint32_t i = 0; i < count; i++) {
         alb_psn psn = alb_psn_add(out->una, (int32_t)i);
         const struct alb_sent *sent = alb_stream_out_at(out, psn);
-        if (sent->state != ALB_SENT_FLYING)
+        if (sent->state != ALB_SENT_FLYING || (report->is_full && is_refused_again(out, psn)))
             continue;
         const struct alb_loss_segment segment = view(out, sent, psn, newest, now);
         if (!goes_back && !loss->ops->is_lost(loss, &segment, sending))

@@ -27,11 +27,13 @@ static void note_established(struct alb_qp *qp)
     }
 }
 
-// A queue pair in error says again why, to whoever has not heard it.
+// A queue pair in error says again why, to whoever has not heard it. Before it may, what comes finds no room.
 static enum alb_drop repeat_nak(struct alb_stream_in *in)
 {
-    if (alb_aeth_class(in->syndrome) == ALB_AETH_NAK)
+    if (alb_aeth_class(in->syndrome) == ALB_AETH_NAK) {
+        in->is_full = true;
         alb_stream_in_owe_report(in);
+    }
     return ALB_DROP_WRONG_QP_STATE;
 }
 

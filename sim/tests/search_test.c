@@ -55,6 +55,9 @@ static void run__csa_seeds_that_found_something(void **state)
     for (uint32_t i = 0; i < ALB_COUNT(seeds); i++)
         if (!alb_search_run(seeds[i], &options, &result))
             fail_msg("seed %" PRIu64 ": %s", seeds[i], result.failure);
+    const struct alb_search_options short_options = {.transport = "csa", .is_short = true};
+    if (!alb_search_run(131135, &short_options, &result))
+        fail_msg("short seed 131135: %s", result.failure);
 }
 
 static void same_seed_same_trace(const char *transport, bool is_short)
