@@ -25,7 +25,7 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
     outbox->line = line;
     outbox->stats = stats;
     outbox->socket = NULL;
-    outbox->count = 0;
+    outbox->count = outbox->joined_count = 0;
     outbox->bytes = 0;
     outbox->flow.is_known = false;
 }
@@ -182,7 +182,7 @@ void alb_outbox_flush(struct alb_outbox *outbox)
         if (sent <= 0 && handle_refusal(outbox, done, errno, &waits))
             done++;
     }
-    outbox->count = 0;
+    outbox->count = outbox->joined_count = 0;
     outbox->bytes = 0;
 }
 
@@ -203,6 +203,26 @@ static void flatten(struct alb_outbox *outbox, uint32_t i, const struct alb_outb
     }
     alb_assert(out == outbox->flat[i] + message->length);
     refer_to(outbox, i, outbox->flat[i], message->length);
+}
+
+// Likewise: the trailer of a datagram ends where the header of the next one begins (engine/tx.c), and both are one
+// piece.
+static void join(struct alb_outbox *outbox, struct msghdr *header)
+{
+    struct iovec *out = outbox->joined + outbox->joined_count;
+    uint32_t count = 0;
+    if (header->msg_iovlen > ALB_OUTBOX_JOINED - outbox->joined_count)
+        return;
+    for (size_t k = 0; k < header->msg_iovlen; k++) {
+        const struct iovec *piece = &header->msg_iov[k];
+        if (count > 0 && (uint8_t *)out[count - 1].iov_base + out[count - 1].iov_len == piece->iov_base)
+            out[count - 1].iov_len += piece->iov_len;
+        else
+            out[count++] = *piece;
+    }
+    header->msg_iov = out;
+    header->msg_iovlen = count;
+    outbox->joined_count += count;
 }
 
 // A socket takes over a traffic class and a hop limit that two messages in a row ask for, since to say them with each
@@ -271,6 +291,8 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         refer_to(outbox, i, message->copy->bytes, message->copy->length);
     else if (message->length <= ALB_OUTBOX_FLAT_BYTES && message->iov_count > 1)
         flatten(outbox, i, message);
+    else if (message->burst)
+        join(outbox, header);
     add_controls(header, alb_addr_is_ipv4(&message->peer->addr), traffic_class, hop_limit, message->segment_bytes);
     outbox->bytes += message->length;
     if (message->fragment_bytes)

@@ -12,6 +12,7 @@
 
 #define ALB_OUTBOX_MESSAGES   32    // of one sendmmsg
 #define ALB_OUTBOX_BYTES      32768 // enough for a system call: what follows is sealed while this is on its way
+#define ALB_OUTBOX_JOINED     1024  // references of bursts, of which pieces that lie behind each other have been joined
 #define ALB_OUTBOX_FLAT_BYTES 512   // messages up to this are copied into one piece
 
 struct alb_outbox_message {
@@ -50,6 +51,8 @@ struct alb_outbox {
     struct alb_outbox_control controls[ALB_OUTBOX_MESSAGES];
     struct iovec flat_iov[ALB_OUTBOX_MESSAGES]; // of the messages that lie in one piece
     uint8_t flat[ALB_OUTBOX_MESSAGES][ALB_OUTBOX_FLAT_BYTES];
+    struct iovec joined[ALB_OUTBOX_JOINED]; // of bursts, and how many there are
+    uint32_t joined_count;
     const struct alb_burst *bursts[ALB_OUTBOX_MESSAGES];
     bool is_whole[ALB_OUTBOX_MESSAGES];
     struct alb_line_datagram *copies[ALB_OUTBOX_MESSAGES];

@@ -62,7 +62,8 @@ static void count_packet(struct alb_path_in *in, bool is_marked)
 {
     in->received++;
     in->marked += is_marked;
-    in->untold = TELLINGS;
+    if (in->untold != TELLINGS) // what is written in part is slow to be read as a whole
+        in->untold = TELLINGS;
     if (in->lateness_ns == 0)
         return;
     in->calm += in->received % CALM_PACKETS == 0;

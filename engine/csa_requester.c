@@ -245,7 +245,7 @@ static bool asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe,
     uint32_t window_bytes = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
     out->unasked_bytes += cost_bytes;
     bool closes = live->inflight_bytes + 2 * (uint64_t)cost_bytes > window_bytes ||
-                  (alb_stream_out_count(out) + 1) % (live->engine->config.csa_window_segments / 4) == 0;
+                  ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
     if (!is_again && out->unasked_bytes < window_bytes / 4 && !closes &&
         !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa))))
         return false;

@@ -196,6 +196,8 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
              burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
     for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
         alb_csa_packet_close(&packet);
+        if (i > 0 && alb_tx_burst_is_full(builder))
+            break; // the rest would be a short burst: it takes a path of its own, as a whole one
         if (!alb_csa_packet_open(&packet)) {
             fill = ALB_CSA_FILL_BATCH;
             break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Builds segments straight into the driver's arrays. A segment is written behind the counted ones and counted only when
-// it is complete, so that one given up half-way costs nothing and leaves no trace.
+// it is complete, so that one given up half-way costs nothing and leaves no trace. Trailers end where the next header
+// begins, so that a driver may take the two for one piece.
 #include "engine/tx.h"
 
 #include <string.h>
@@ -39,6 +40,14 @@ static bool can_join(const struct alb_tx *tx, const struct alb_burst *burst, con
     return burst && burst->segment_count > 0 && length <= burst->segment_bytes &&
            burst->segment_count < tx->burst_segments_max &&
            burst->segment_count * burst->segment_bytes + length <= tx->burst_bytes_max && is_same_flow(burst, flow);
+}
+
+bool alb_tx_burst_is_full(const struct alb_tx_builder *builder)
+{
+    const struct alb_tx *tx = builder->tx;
+    const struct alb_burst *burst = builder->burst;
+    return burst && (burst->segment_count >= tx->burst_segments_max ||
+                     (burst->segment_count + 1) * burst->segment_bytes > tx->burst_bytes_max);
 }
 
 static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *flow, uint32_t length)
@@ -120,11 +129,12 @@ void alb_tx_end(struct alb_tx_builder *builder)
     struct alb_segment *segment = builder->segment;
     struct alb_burst *burst = builder->burst;
     struct iovec *header = &tx->iov[segment->iov_first];
+    uint32_t end = (uint32_t)header->iov_len + TRAILER_ROOM_BYTES;
     alb_assert(builder->payload_bytes == 0);
-    tx->iov[segment->iov_first + segment->iov_count++] =
-        (struct iovec){.iov_base = (uint8_t *)header->iov_base + header->iov_len, .iov_len = builder->trailer_bytes};
+    tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){
+        .iov_base = tx->bytes + tx->bytes_count + end - builder->trailer_bytes, .iov_len = builder->trailer_bytes};
     tx->iov_count += segment->iov_count;
-    tx->bytes_count += (uint32_t)header->iov_len + TRAILER_ROOM_BYTES;
+    tx->bytes_count += end;
     tx->segment_count++;
     if (burst->segment_count++ == 0)
         tx->burst_count++;
@@ -198,14 +208,15 @@ uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow
     alb_assert(builder->payload_bytes == 0);
     uint32_t trailer_bytes = alb_roce_pad(builder->packet_bytes) + ALB_ICRC_BYTES;
     // The trailer is a reference of its own: that is where the edge seals.
-    uint8_t *trailer = tx->bytes + tx->bytes_count + builder->bytes_used;
-    memset(trailer, 0, TRAILER_ROOM_BYTES);
+    uint32_t end = (builder->bytes_used + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
+    uint8_t *trailer = tx->bytes + tx->bytes_count + end - trailer_bytes;
+    memset(trailer, 0, trailer_bytes);
     tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
     segment->length = builder->packet_bytes + trailer_bytes;
     if (!can_join(tx, builder->burst, flow, segment->length))
         builder->burst = open_burst(tx, flow, segment->length);
     tx->iov_count += segment->iov_count;
-    tx->bytes_count += (builder->bytes_used + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
+    tx->bytes_count += end;
     tx->segment_count++;
     struct alb_burst *burst = builder->burst;
     if (burst->segment_count++ == 0)

@@ -39,6 +39,9 @@ void alb_tx_builder_init(struct alb_tx_builder *builder, struct alb_tx *tx);
 // the last burst of a batch stays short, unless the driver has as many bursts as segments.
 bool alb_tx_has_room(const struct alb_tx_builder *builder, uint32_t iov_count);
 
+// True if there is an open burst that another segment like its own could not join.
+bool alb_tx_burst_is_full(const struct alb_tx_builder *builder);
+
 // Begins a segment: encodes its headers (pad follows from payload_bytes). The caller has asked alb_tx_has_room and adds
 // exactly payload_bytes of payload before alb_tx_end. A segment that is begun but not ended is given up: the next one
 // takes its place.

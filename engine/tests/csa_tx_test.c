@@ -267,6 +267,35 @@ static void packets__go_round(void **state)
     lose_all(c, 0);
 }
 
+// ---- bursts ---------------------------------------------------------------------------------------------------------
+
+static void use_two_paths(struct alb_engine_config *config)
+{
+    config->path = "spray";
+    config->path_max = 2;
+    config->window_start_bytes = config->window_max_bytes = 1 << 20;
+}
+
+// What a path is chosen for is a whole burst: it ends before one of the rest would begin.
+static void burst__a_path_gets_a_whole_one(void **state)
+{
+    enum { BURST = 5, PACKET_MAX = CSA_PAIR_SEGMENT + 128 };
+    struct csa_pair *c = csa_pair_new(use_two_paths, NULL);
+    struct csa_seen seen;
+    csa_pair_greet(c);
+    c->pair->hosts[0].tx.burst_bytes_max = BURST * PACKET_MAX;
+    ask(c, c->qps[0], 4 * BURST * CSA_PAIR_SEGMENT);
+    assert_int_equal(pair_send(c->pair, 0), 4 * BURST);
+    csa_pair_look(c, 0, 0, &seen);
+    uint8_t first = seen.header.path;
+    for (uint32_t i = 0; i < 4 * BURST; i++) {
+        csa_pair_look(c, 0, i, &seen);
+        assert_int_equal(seen.header.path, i / BURST % 2 ? 1 - first : first);
+    }
+    lose_all(c, 0);
+    end(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +309,7 @@ int main(void)
         cmocka_unit_test(batch__full_for_a_report),
         cmocka_unit_test(window__is_shared_fairly),
         GREETED_TEST(packets__go_round),
+        cmocka_unit_test(burst__a_path_gets_a_whole_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

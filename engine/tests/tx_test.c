@@ -155,6 +155,28 @@ static void tx_begin__burst_stays_within_its_limits(void **state)
     assert_int_equal(f->bursts[0].segment_count, 2);
 }
 
+static void tx_burst_is_full__by_segments_and_by_bytes(void **state)
+{
+    const uint32_t length = ALB_BTH_BYTES + 64 + ALB_ICRC_BYTES;
+    struct alb_tx_builder builder;
+    struct fixture *f = start(state, &builder);
+    f->tx.burst_segments_max = 2;
+    assert_false(alb_tx_burst_is_full(&builder)); // there is none
+    add(&builder, &flow_a, 64);
+    assert_false(alb_tx_burst_is_full(&builder));
+    f->tx.burst_bytes_max = 2 * length - 1;
+    assert_true(alb_tx_burst_is_full(&builder));
+    f->tx.burst_bytes_max = 2 * length;
+    assert_false(alb_tx_burst_is_full(&builder));
+    add(&builder, &flow_a, 64);
+    assert_true(alb_tx_burst_is_full(&builder));
+    f->tx.burst_segments_max = 3;
+    f->tx.burst_bytes_max = 3 * length;
+    assert_false(alb_tx_burst_is_full(&builder));
+    add(&builder, &flow_a, 32); // a shorter one ends it
+    assert_false(alb_tx_burst_is_full(&builder));
+}
+
 static void tx_begin__a_segment_given_up_leaves_no_trace(void **state)
 {
     struct alb_tx_builder builder;
@@ -207,6 +229,7 @@ int main(void)
         FIXTURE_TEST(tx_begin__a_longer_one_does_not_join),
         FIXTURE_TEST(tx_begin__another_flow_does_not_join),
         FIXTURE_TEST(tx_begin__burst_stays_within_its_limits),
+        FIXTURE_TEST(tx_burst_is_full__by_segments_and_by_bytes),
         FIXTURE_TEST(tx_begin__a_segment_given_up_leaves_no_trace),
         FIXTURE_TEST(tx_has_room__asks_for_every_array),
     };
