@@ -1,97 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Transactions, levels, stages, tokens and proposals as programs use them. (The protocol itself is tested in virtual
-// time.)
-#include "albedo/albedodv.h"
+// Transactions, levels, stages and tokens as programs use them. (The protocol itself is tested in virtual time.)
+#include "txn_ends.h"
 
-#include "fixture.h"
-
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
-
-#define LONG_NS (30 * 1000000000ull) // a lease that ends no test
-
-enum {
-    SOURCE = 0,      // offsets in the fixture's memory
-    TARGET = 16384,  // two ranges to be written
-    SECOND = 24576,  //
-    COUNTER = 32768, // a word to be compared
-    BYTES = 4096,
-    WHILE_NS = 500 * 1000 * 1000, // leases and deadlines that end, but not before a busy machine comes to what is meant
-};
-
-struct ends {
-    struct fixture *f;
-    struct ibv_qp *initiator, *target;
-    struct ibv_qp_ex *ex;
-    struct albdv_qp_ex *dv;
-};
-
-static void set_up(struct ends *e, struct fixture *f)
-{
-    *e = (struct ends){.f = f, .initiator = fixture_qp(f, IBV_QPT_RC), .target = fixture_qp(f, IBV_QPT_RC)};
-    e->dv = albdv_extend_qp(e->initiator, NULL);
-    assert_non_null(e->dv);
-    e->ex = ibv_qp_to_qp_ex(e->initiator);
-    fixture_connect(e->initiator, e->target);
-    memset(f->memory, 0, FIXTURE_BYTES);
-    memset(f->memory + SOURCE, 0x5a, BYTES);
-}
-
-static void tear_down(struct ends *e)
-{
-    assert_int_equal(ibv_destroy_qp(e->initiator), 0);
-    assert_int_equal(ibv_destroy_qp(e->target), 0);
-}
-
-static uint64_t at(const struct ends *e, size_t offset)
-{
-    return (uintptr_t)e->f->memory + offset;
-}
-
-static void begin(struct ends *e, uint64_t wr_id, enum albdv_level level, uint32_t flags)
-{
-    ibv_wr_start(e->ex);
-    e->ex->wr_id = wr_id;
-    e->ex->wr_flags = IBV_SEND_SIGNALED;
-    albdv_wr_txn(e->dv, level, flags);
-    albdv_wr_txn_lease(e->dv, LONG_NS);
-}
-
-static void add(struct ends *e, size_t offset, uint32_t length)
-{
-    const struct ibv_sge sge = fixture_sge(e->f, SOURCE, length);
-    albdv_wr_txn_write(e->dv, e->f->mr->rkey, at(e, offset));
-    ibv_wr_set_sge_list(e->ex, 1, &sge);
-}
-
-static uint64_t end(struct ends *e)
-{
-    uint64_t number = albdv_wr_txn_end(e->dv);
-    assert_int_equal(ibv_wr_complete(e->ex), 0);
-    assert_true(number > 0);
-    return number;
-}
-
-static bool is_written(const struct ends *e, size_t offset)
-{
-    return memcmp(e->f->memory + offset, e->f->memory + SOURCE, BYTES) == 0;
-}
-
-static struct ibv_wc expect(struct ends *e, uint64_t wr_id, enum ibv_wc_status status, enum albdv_reason reason)
-{
-    struct ibv_wc wc = fixture_wait_for(e->f->cq, wr_id);
-    assert_int_equal(wc.status, status);
-    assert_int_equal(albdv_wc_reason(&wc), reason);
-    return wc;
-}
-
-static struct albdv_txn_status query(struct ends *e, uint64_t number)
-{
-    struct albdv_txn_status status;
-    assert_int_equal(albdv_query_txn(e->dv, number, &status, sizeof(status)), 0);
-    return status;
-}
 
 // ---- transactions ---------------------------------------------------------------------------------------------------
 
@@ -448,167 +359,6 @@ static void number__is_read_from_an_extended_queue(void **state)
     assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-// ---- proposals ------------------------------------------------------------------------------------------------------
-
-struct opinion {
-    int asked;
-    int answer;
-    bool saw_bytes;
-    pthread_t thread;
-};
-
-static int validate(const struct albdv_proposal *proposal)
-{
-    struct opinion *opinion = proposal->context;
-    opinion->asked++;
-    opinion->thread = pthread_self();
-    opinion->saw_bytes = proposal->part_count == 1 && proposal->parts[0].length == BYTES &&
-                         ((const uint8_t *)proposal->parts[0].bytes)[BYTES - 1] == 0x5a;
-    return opinion->answer;
-}
-
-static void validator__decides(void **state)
-{
-    struct ends e;
-    struct opinion opinion = {.answer = 1};
-    set_up(&e, *state);
-    assert_int_equal(albdv_set_validator(e.f->mr, validate, &opinion), 0);
-    assert_int_equal(albdv_set_validator(e.f->mr, validate, &opinion), EBUSY);
-    begin(&e, 1, ALBDV_COMMITTED, 0);
-    add(&e, TARGET, BYTES);
-    end(&e);
-    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
-    assert_int_equal(opinion.asked, 1);
-    assert_true(opinion.saw_bytes);
-    assert_false(pthread_equal(opinion.thread, pthread_self()));
-    opinion.answer = 0;
-    begin(&e, 2, ALBDV_COMMITTED, 0);
-    add(&e, SECOND, BYTES);
-    end(&e);
-    expect(&e, 2, IBV_WC_REM_ABORT_ERR, ALBDV_REJECTED);
-    assert_false(is_written(&e, SECOND));
-    assert_int_equal(albdv_set_validator(e.f->mr, NULL, NULL), 0);
-    begin(&e, 3, ALBDV_COMMITTED, 0);
-    add(&e, SECOND, BYTES);
-    end(&e);
-    expect(&e, 3, IBV_WC_SUCCESS, ALBDV_OK);
-    assert_int_equal(opinion.asked, 2);
-    assert_int_equal(albdv_set_validator(NULL, validate, NULL), EINVAL);
-    tear_down(&e);
-}
-
-// Who is asked last has as much to say as who is asked first.
-static void validators_of_two_regions__both_decide(void **state)
-{
-    struct ends e;
-    struct opinion first = {.answer = 1}, second = {.answer = 0};
-    set_up(&e, *state);
-    struct ibv_mr *other =
-        ibv_reg_mr(e.f->pd, e.f->memory + SECOND, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    assert_non_null(other);
-    assert_int_equal(albdv_set_validator(e.f->mr, validate, &first), 0);
-    assert_int_equal(albdv_set_validator(other, validate, &second), 0);
-    const struct ibv_sge sge = fixture_sge(e.f, SOURCE, BYTES);
-    begin(&e, 1, ALBDV_COMMITTED, 0);
-    add(&e, TARGET, BYTES);
-    albdv_wr_txn_write(e.dv, other->rkey, at(&e, SECOND));
-    ibv_wr_set_sge_list(e.ex, 1, &sge);
-    end(&e);
-    expect(&e, 1, IBV_WC_REM_ABORT_ERR, ALBDV_REJECTED);
-    assert_int_equal(first.asked, 1);
-    assert_int_equal(second.asked, 1);
-    assert_false(is_written(&e, TARGET));
-    assert_int_equal(ibv_dereg_mr(other), 0);
-    tear_down(&e);
-}
-
-static void proposals__as_events(void **state)
-{
-    struct ends e;
-    set_up(&e, *state);
-    struct albdv_proposal_channel *channel = albdv_create_proposal_channel(e.f->context);
-    assert_non_null(channel);
-    assert_int_equal(albdv_set_proposal_channel(e.f->mr, channel, &e), 0);
-    assert_int_equal(albdv_set_validator(e.f->mr, validate, NULL), EBUSY);
-    assert_int_equal(albdv_set_validator(e.f->mr, NULL, NULL), EBUSY);
-    assert_int_equal(albdv_destroy_proposal_channel(channel), EBUSY);
-    begin(&e, 1, ALBDV_COMMITTED, 0);
-    add(&e, TARGET, BYTES);
-    end(&e);
-    struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-    assert_int_equal(poll(&fd, 1, 20000), 1);
-    struct albdv_proposal *proposal = albdv_get_proposal(channel);
-    assert_non_null(proposal);
-    assert_ptr_equal(proposal->context, &e);
-    assert_int_equal(proposal->part_count, 1);
-    assert_ptr_equal(proposal->parts[0].address, e.f->memory + TARGET);
-    assert_false(is_written(&e, TARGET));
-    assert_int_equal(albdv_answer_proposal(proposal, 1), 0);
-    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
-    begin(&e, 2, ALBDV_COMMITTED, 0);
-    add(&e, SECOND, BYTES);
-    albdv_wr_txn_deadline(e.dv, WHILE_NS);
-    end(&e);
-    proposal = albdv_get_proposal(channel);
-    expect(&e, 2, IBV_WC_REM_ABORT_ERR, ALBDV_DEADLINE);
-    assert_int_equal(((const uint8_t *)proposal->parts[0].bytes)[7], 0x5a); // may still be looked at
-    assert_int_equal(albdv_answer_proposal(proposal, 1), ENOENT);
-    assert_false(is_written(&e, SECOND));
-    begin(&e, 3, ALBDV_COMMITTED, 0); // nobody takes it
-    add(&e, SECOND, BYTES);
-    end(&e);
-    assert_int_equal(poll(&fd, 1, 20000), 1);
-    assert_int_equal(albdv_set_proposal_channel(e.f->mr, NULL, NULL), 0);
-    expect(&e, 3, IBV_WC_REM_ABORT_ERR, ALBDV_REJECTED);
-    assert_int_equal(albdv_destroy_proposal_channel(channel), 0);
-    tear_down(&e);
-}
-
-// The region goes while its proposal is looked at; the bytes stay until the answer.
-static void proposals__outlive_their_region(void **state)
-{
-    struct ends e;
-    set_up(&e, *state);
-    struct albdv_proposal_channel *channel = albdv_create_proposal_channel(e.f->context);
-    struct ibv_mr *mr =
-        ibv_reg_mr(e.f->pd, e.f->memory + SECOND, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    const struct ibv_sge sge = fixture_sge(e.f, SOURCE, BYTES);
-    assert_int_equal(albdv_set_proposal_channel(mr, channel, NULL), 0);
-    begin(&e, 1, ALBDV_COMMITTED, 0);
-    albdv_wr_txn_write(e.dv, mr->rkey, at(&e, SECOND));
-    ibv_wr_set_sge_list(e.ex, 1, &sge);
-    end(&e);
-    struct albdv_proposal *proposal = albdv_get_proposal(channel);
-    assert_non_null(proposal);
-    assert_int_equal(ibv_dereg_mr(mr), 0);
-    expect(&e, 1, IBV_WC_REM_ABORT_ERR, ALBDV_REGION_GONE);
-    assert_int_equal(((const uint8_t *)proposal->parts[0].bytes)[9], 0x5a);
-    assert_int_equal(albdv_answer_proposal(proposal, 1), ENOENT);
-    assert_int_equal(albdv_destroy_proposal_channel(channel), 0);
-    tear_down(&e);
-}
-
-// A program that closes everything without having answered.
-static void proposals__are_left_behind(void **state)
-{
-    struct fixture *f;
-    struct ends e;
-    void *own = NULL;
-    (void)state;
-    assert_int_equal(fixture_setup(&own), 0);
-    f = own;
-    set_up(&e, f);
-    struct albdv_proposal_channel *channel = albdv_create_proposal_channel(f->context);
-    assert_int_equal(albdv_set_proposal_channel(f->mr, channel, NULL), 0);
-    begin(&e, 1, ALBDV_COMMITTED, 0);
-    add(&e, TARGET, BYTES);
-    end(&e);
-    assert_non_null(albdv_get_proposal(channel));
-    assert_int_equal(ibv_close_device(f->context), 0);
-    free(f->memory);
-    free(f);
-}
-
 // ---- programs that know nothing of it -------------------------------------------------------------------------------
 
 static void completions__mean_more(void **state)
@@ -635,16 +385,7 @@ static void completions__mean_more(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
-static void not_on_roce0(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(albdv_set_validator(f->mr, validate, NULL), EOPNOTSUPP);
-    assert_null(albdv_create_proposal_channel(f->context));
-    assert_int_equal(errno, EOPNOTSUPP);
-}
-
-// ---- memory that goes wrong (copy=100%)
-// ------------------------------------------------------------------------------
+// ---- memory that goes wrong (copy=100%) -----------------------------------------------------------------------------
 
 static void write_to(struct ends *e, uint64_t wr_id, const struct ibv_mr *mr)
 {
@@ -704,23 +445,14 @@ int main(void)
         FIXTURE_TEST(query__of_another_size),
         FIXTURE_TEST(message__visible_and_with_stages),
         FIXTURE_TEST(number__is_read_from_an_extended_queue),
-        FIXTURE_TEST(validator__decides),
-        FIXTURE_TEST(validators_of_two_regions__both_decide),
-        FIXTURE_TEST(proposals__as_events),
-        FIXTURE_TEST(proposals__outlive_their_region),
-        cmocka_unit_test(proposals__are_left_behind),
     };
     const struct CMUnitTest raised_tests[] = {FIXTURE_TEST(completions__mean_more)};
     const struct CMUnitTest corrupted_tests[] = {FIXTURE_TEST(txn__poisons_what_stays_wrong)};
-    const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(not_on_roce0)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
     int failed = cmocka_run_group_tests_name("txn albedo0", albedo_tests, NULL, NULL);
     setenv("ALBEDO_COMPLETIONS", "visible", 1);
     failed += cmocka_run_group_tests_name("txn raised", raised_tests, NULL, NULL);
     unsetenv("ALBEDO_COMPLETIONS");
     setenv("ALBEDO_FAULTS", "copy=100%", 1);
-    failed += cmocka_run_group_tests_name("txn corrupted", corrupted_tests, NULL, NULL);
-    unsetenv("ALBEDO_FAULTS");
-    setenv("ALBEDO_DEVICES", "roce0", 1);
-    return failed + cmocka_run_group_tests_name("txn roce0", roce_tests, NULL, NULL);
+    return failed + cmocka_run_group_tests_name("txn corrupted", corrupted_tests, NULL, NULL);
 }
