@@ -18,8 +18,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+// A software peer may be off its processor for some time slices: waiting less only sends things twice.
+#define ACK_TIMEOUT_MIN_NS (10 * ALB_NS_PER_MS)
+
 // csa reckons in round trips; a thread that is off its processor for a moment is neither late nor silent.
 #define MARGIN_MIN_NS (100 * ALB_NS_PER_US)
+#define PROBE_MIN_NS  (500 * ALB_NS_PER_US)
 
 // Communication ids: listeners, connections and what is left of them. Those not used cost no memory.
 #define CM_IDS_MAX 8192
@@ -172,9 +176,9 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     device->port.paths.limit = device->kind->has_choice ? config.path_max : 1;
     config.group_max = ALB_GROUPS_MAX;
     config.mtu_max_bytes = device->mtu_bytes;
-    config.ack_timeout_min_ns = ALB_ACK_TIMEOUT_MIN_NS;
+    config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
     config.csa_margin_min_ns = MARGIN_MIN_NS;
-    config.csa_probe_min_ns = ALB_PROBE_MIN_NS;
+    config.csa_probe_min_ns = PROBE_MIN_NS;
     config.receive_budget_bytes = alb_socket_receive_bytes(&device->port.own[0]);
     config.trace_records = device->has_trace ? ALB_TRACE_FILE_RECORDS : 0;
     if (getrandom(config.seed, sizeof(config.seed), 0) != sizeof(config.seed))

@@ -251,9 +251,6 @@ void alb_device_poll(struct alb_device *device)
         // comes.
         worked = alb_drive_pump(device, BATCHES_OF_POLL, now);
         if (receive_as_poller(device, now) > 0) {
-            // A thread that sleeps would have to be woken for it, which takes ten times longer than to send it.
-            if (atomic_load_explicit(&device->armed_until, memory_order_relaxed) != 0)
-                send_batches(device, BATCHES_OF_POLL, now);
             hear(device);
             worked = true;
         }

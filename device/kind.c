@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const struct alb_device_kind kinds[ALB_DEVICE_NAMES] = {
-    {.name = "roce0", .transport = "rc", .gsi_index = ALB_GSI_QPN, .answer_ns_min = ALB_ACK_TIMEOUT_MIN_NS},
+    {.name = "roce0", .transport = "rc", .gsi_index = ALB_GSI_QPN},
     {.name = "albedo0",
      .transport = "csa",
      .gsi_index = ALB_GSI_ALBEDO_QPN,
@@ -18,8 +18,7 @@ static const struct alb_device_kind kinds[ALB_DEVICE_NAMES] = {
      .finds_path_mtu = true,
      .peer_max = 1 << 17,
      .has_choice = true,
-     .peers_have_slots = true,
-     .answer_ns_min = ALB_PROBE_MIN_NS},
+     .peers_have_slots = true},
 };
 
 const char *alb_device_name(uint32_t index)

@@ -29,8 +29,7 @@
 // the poller for so long.
 #define MEMORY_WATCH_NS (100 * ALB_NS_PER_MS)
 
-// After traffic we wake now and then, so that the timers of what is posted next need no wake-up of their own, for which
-// whoever posts would pay: at first sooner than such a timer can be due, then ever more seldom.
+// While there is traffic we wake at least so often, so that deadlines further away need no wake-up of their own.
 #define LAZY_NS   (10 * ALB_NS_PER_MS)
 #define ACTIVE_NS ALB_NS_PER_S
 
@@ -114,12 +113,9 @@ static alb_time next_look(const struct state *state, alb_time now)
     const struct alb_device *device = state->device;
     alb_time active_at = atomic_load_explicit(&device->active_at, memory_order_relaxed);
     alb_time until = state->can_be_orphaned ? state->front_try_at : ALB_TIME_NEVER;
-    alb_time quiet_ns = now - ALB_MIN(active_at, now);
-    if (active_at == 0 || quiet_ns >= ACTIVE_NS)
-        return until;
-    alb_time span_ns = ALB_MAX(quiet_ns, device->kind->answer_ns_min / 2);
-    span_ns = ALB_MIN(span_ns, LAZY_NS);
-    return ALB_MIN(until, now + span_ns);
+    if (active_at != 0 && now - ALB_MIN(active_at, now) < ACTIVE_NS)
+        until = ALB_MIN(until, now + LAZY_NS);
+    return until;
 }
 
 static void rest(struct state *state)
