@@ -23,6 +23,8 @@ enum {
     GROWTH_BYTES = 512,   // a round
     CALM_ROUNDS = 16,     // so many, and growth itself grows (TIMELY's hyperactive increase)
     GROWTH_SHARE_MAX = 8, // but the window by no more than one part in so many
+    APT_RTTS = 8,         // of them in a target at most, for windows to grow as round trips allow,
+    GROWTH_FREE = 4096,   // or by this, while there is room
 
     SHARE_MAX = ALB_CSA_SHARE_EVEN * 2, // more than that counts as that
     SHARE_AMPLE = ALB_CSA_SHARE_EVEN * 5 / 4,
@@ -30,7 +32,7 @@ enum {
 
     DELAY_CUT_MIN = ONE / 8, // smaller ones would let unequal shares last
 
-    MARKED_GAIN_LOG2 = 4, // DCTCP's g
+    MARKED_GAIN_LOG2 = 2, // DCTCP's g, for flows that last for few round trips
 
     LOST_EVIDENCE = 16,   // losses are judged by no fewer packets than this
     LOST_MEMORY = 128,    // nor by many more
@@ -71,7 +73,7 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
                    .pressure = NO_SAMPLE,
                    .level_floor = LEVEL_MIN,
                    .pressure_before = NO_SAMPLE,
-                   .marked_part = ONE}, // the first marks count in full
+                   .marked_part = NO_SAMPLE},
     };
     set_window(congestion, config->window_start_bytes);
 }
@@ -104,6 +106,20 @@ static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
     w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : (uint32_t)(((uint64_t)w->rtt_ns * 7 + rtt_ns) / 8);
     uint64_t pressure = (uint64_t)rtt_ns * ONE / target_ns(congestion);
     w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
+}
+
+// True if most packets come well before the target: then windows grow by parts of themselves, as in Swift's successors
+// (NSCC's proportional increase), for a flow that lasts for ten round trips has no time for less.
+static bool has_room(const struct alb_congestion *congestion)
+{
+    uint32_t rtt_ns = congestion->window.rtt_ns;
+    return rtt_ns > 0 && rtt_ns < target_ns(congestion) / 4 * 3;
+}
+
+// True if the target was chosen for such a path. Of one that is many times longer round trips tell nothing.
+static bool is_apt(const struct alb_congestion *congestion)
+{
+    return congestion->window.rtt_ns > target_ns(congestion) / APT_RTTS;
 }
 
 static void set_level(struct alb_delay_window *w, int level)
@@ -149,6 +165,8 @@ static uint32_t cut_for_marks(struct alb_delay_window *w)
     if (w->packets == 0)
         return 0;
     uint32_t part = (uint32_t)(ALB_MIN(w->marked, w->packets) * (uint64_t)ONE / w->packets);
+    if (w->marked_part == NO_SAMPLE) // the first round counts as it is: one mark in it may come from one path of many
+        w->marked_part = part;
     w->marked_part += (part >> MARKED_GAIN_LOG2) - (w->marked_part >> MARKED_GAIN_LOG2);
     return w->marked > 0 ? w->marked_part / 2 * share_of(w) / ALB_CSA_SHARE_EVEN : 0;
 }
@@ -186,10 +204,15 @@ static bool is_long(const struct alb_delay_window *w)
 static void grow(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
-    bool hurries = w->calm_rounds > CALM_ROUNDS && w->share <= SHARE_AMPLE;
+    bool hurries = w->calm_rounds > CALM_ROUNDS, is_free = has_room(congestion) && is_apt(congestion);
     uint64_t times = hurries ? w->calm_rounds - CALM_ROUNDS : 1;
-    uint64_t most = ALB_MAX(congestion->window_bytes / GROWTH_SHARE_MAX, (uint32_t)GROWTH_BYTES);
-    set_window(congestion, congestion->window_bytes + ALB_MIN(times * GROWTH_BYTES, most));
+    uint64_t share = congestion->window_bytes / GROWTH_SHARE_MAX, bytes = times * GROWTH_BYTES;
+    bytes = ALB_MIN(bytes, ALB_MAX(share, (uint64_t)GROWTH_BYTES));
+    if (is_free)
+        bytes = ALB_MAX(share, (uint64_t)GROWTH_FREE);
+    if (w->share > SHARE_AMPLE)
+        bytes = GROWTH_BYTES;
+    set_window(congestion, congestion->window_bytes + bytes);
     w->calm_rounds++;
 }
 
@@ -228,13 +251,14 @@ static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
 
 // ---- what is heard ------------------------------------------------------------------------------------------------
 
-// Slow start ends as soon as a queue shows; it does not wait for the round, nor for all of the target.
+// Slow start ends as soon as a queue shows; it does not wait for the round, nor for all of the target. One late packet
+// is no queue: over many paths there is always one.
 static void start_slowly(struct alb_congestion *congestion, const struct alb_ack *ack)
 {
     struct alb_delay_window *w = &congestion->window;
     if (congestion->window_bytes >= w->threshold_bytes)
         return;
-    if (ack->marked > 0 || (w->pressure != NO_SAMPLE && w->pressure > ONE / 2))
+    if (ack->marked > 0 || (w->rtt_ns > 0 && !has_room(congestion)))
         w->threshold_bytes = congestion->window_bytes;
     else if (ack->limited)
         set_window(congestion, ALB_MIN((uint64_t)congestion->window_bytes + ack->bytes, (uint64_t)w->threshold_bytes));

@@ -97,6 +97,7 @@ struct alb_assoc_live {
     alb_time rtt_newest_at;
     uint32_t peer_rtt_ns; // as the peer says
     bool paths_are_due;
+    alb_time paths_told_at; // without a report
     bool cnp_is_due;
     bool window_limited;
     bool is_used;                      // since the last sweep
@@ -170,6 +171,12 @@ uint32_t alb_assoc_rtt_ns(const struct alb_assoc *assoc);
 uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_assoc *assoc);
 
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);
+// A report is asked for at least so often: a few times in a window, and where there are many paths more often, so that
+// the choice among them knows of the last packets of most.
+static inline uint32_t alb_assoc_report_bytes(const struct alb_assoc_live *live, uint32_t window_bytes)
+{
+    return window_bytes / ALB_MAX(4u, live->paths->count / 2u);
+}
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
 // Bytes have reached the peer: the window's policy hears of it.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);

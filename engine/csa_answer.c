@@ -155,8 +155,8 @@ static bool asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_byt
     uint32_t window_bytes = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
     out->unasked_bytes += cost_bytes;
     bool is_latest = is_last && alb_psn_next(out->next) == csa->answer_psn;
-    if (out->unasked_bytes < window_bytes / 4 && live->inflight_bytes + 2 * (uint64_t)cost_bytes <= window_bytes &&
-        !is_latest)
+    if (out->unasked_bytes < alb_assoc_report_bytes(live, window_bytes) &&
+        live->inflight_bytes + 2 * (uint64_t)cost_bytes <= window_bytes && !is_latest)
         return false;
     out->unasked_bytes = 0;
     return true;

@@ -11,6 +11,7 @@
 #include "wire/csa.h"
 
 #define ALB_PATHS_MAX       64
+#define ALB_PATHS_MANY      16 // from so many on, a choice goes by the last packets of each path
 #define ALB_PATH_WEIGHT_MAX 64
 #define ALB_PATH_AHEAD_MAX  63   // packets that came behind the first gap of a path's window
 #define ALB_PATH_TRY_BYTES  8192 // what a path that was left carries to see how it does now
@@ -57,6 +58,13 @@ struct alb_path_load {
     uint16_t suspicion; // that it loses more than others: see path_adaptive.c
 };
 
+// And besides, where there are many: a message has few packets for each, and is over before anything smoothed follows.
+struct alb_path_pace {
+    uint32_t recent_ns;  // round-trip time by its last few samples; 0: not measured
+    alb_path_tick since; // as that of the path
+    bool is_waiting;     // the same
+};
+
 struct alb_paths_out {
     uint8_t count : 7;          // of path[]
     uint8_t is_heard : 1;       // newest holds something
@@ -68,12 +76,19 @@ struct alb_paths_out {
     alb_path_tick round_at;     // when the policy last weighed all of them
     uint32_t best_ns;           // smallest sample of a round-trip time since then, of a good path; 0: none
     uint32_t least_ns;          // no smoothed one that was measured since then is less; 0: none is known
-    struct alb_path_out path[]; // then a struct alb_path_load of each
+    uint32_t typical_ns;        // mean of recent_ns of good paths at the last choice; 0: none is known
+    struct alb_path_out path[]; // then a struct alb_path_load of each, and a struct alb_path_pace where they are many
 };
 
 static inline struct alb_path_load *alb_path_load(const struct alb_paths_out *paths, uint32_t path)
 {
     return (struct alb_path_load *)(uintptr_t)&paths->path[paths->count] + path;
+}
+
+// NULL: there are not many.
+static inline struct alb_path_pace *alb_path_pace(const struct alb_paths_out *paths, uint32_t path)
+{
+    return paths->count < ALB_PATHS_MANY ? NULL : (struct alb_path_pace *)alb_path_load(paths, paths->count) + path;
 }
 
 static inline void alb_path_set_state(struct alb_paths_out *paths, uint32_t path, enum alb_path_state state)
@@ -135,7 +150,10 @@ static inline bool alb_path_is_waiting(const struct alb_path_out *out)
 alb_psn alb_paths_out_last(const struct alb_paths_out *paths);
 static inline size_t alb_paths_out_bytes(uint32_t count)
 {
-    return sizeof(struct alb_paths_out) + count * (sizeof(struct alb_path_out) + sizeof(struct alb_path_load));
+    size_t each_bytes = sizeof(struct alb_path_out) + sizeof(struct alb_path_load);
+    if (count >= ALB_PATHS_MANY)
+        each_bytes += sizeof(struct alb_path_pace);
+    return sizeof(struct alb_paths_out) + count * each_bytes;
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------

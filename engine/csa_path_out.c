@@ -47,6 +47,16 @@ uint16_t alb_paths_choose(struct alb_paths_out *paths, const struct alb_path_ops
     return paths->current;
 }
 
+// The pace says again what the path says of waiting: a choice reads nothing else of it.
+static void note_waiting(struct alb_paths_out *paths, uint16_t path)
+{
+    struct alb_path_pace *pace = alb_path_pace(paths, path);
+    if (!pace)
+        return;
+    pace->since = paths->path[path].since;
+    pace->is_waiting = alb_path_is_waiting(&paths->path[path]);
+}
+
 alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes, alb_time now)
 {
     struct alb_path_out *out = &paths->path[path];
@@ -54,6 +64,7 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
     if (!alb_path_is_waiting(out))
         out->since = alb_path_tick_of(now);
     out->next = alb_psn_next(sequence);
+    note_waiting(paths, path);
     alb_path_load(paths, path)->inflight_bytes += bytes;
     return sequence;
 }
@@ -92,6 +103,12 @@ static void measure(struct alb_path_out *out, uint32_t sample_ns, uint32_t sampl
         out->rtt_min_ns = sample_ns;
     else
         out->rtt_min_ns += (sample_ns - out->rtt_min_ns) / (RTT_MIN_AGEING * crowd);
+}
+
+static void note_recent(struct alb_path_pace *pace, uint32_t sample_ns)
+{
+    if (pace)
+        pace->recent_ns = pace->recent_ns ? pace->recent_ns / 2 + sample_ns / 2 : sample_ns;
 }
 
 static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uint32_t marked)
@@ -168,12 +185,14 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     out->is_heard = true;
     out->is_silent = false;
     out->since = alb_path_tick_of(now);
+    note_waiting(paths, entry->path);
     remember(out, news.settled, news.lost, news.marked);
     note_newest(paths, entry, now);
     uint32_t sample_ns = (uint32_t)now - entry->echo - entry->delay_ns;
     if (news.received > 0 && entry->delay_ns != UINT32_MAX && sample_ns > 0 && sample_ns < RTT_MAX_NS) {
         news.rtt_sample_ns = sample_ns;
         measure(out, sample_ns, waiting / news.received);
+        note_recent(alb_path_pace(paths, entry->path), sample_ns);
     }
     if (ops->on_news)
         ops->on_news(paths, entry->path, &news, now);
@@ -187,6 +206,7 @@ static void settle_all(struct alb_paths_out *paths, const struct alb_path_ops *o
     uint32_t ahead = out->ahead, lost = waiting - ALB_MIN(ahead, waiting);
     out->settled = out->next;
     out->ahead = 0;
+    note_waiting(paths, path);
     remember(out, waiting, lost, 0);
     if (ops->on_silence)
         ops->on_silence(paths, path, lost, now);

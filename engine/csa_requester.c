@@ -236,7 +236,7 @@ static bool is_followed(const struct alb_csa *csa)
 }
 
 // A report is asked for at the end of what there is to send, where a completion waits for it, and so often that the
-// window does not close for want of one.
+// window does not close for want of one, and the choice of paths is not blind.
 static bool asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,
                             uint32_t cost_bytes)
 {
@@ -246,7 +246,7 @@ static bool asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe,
     out->unasked_bytes += cost_bytes;
     bool closes = live->inflight_bytes + 2 * (uint64_t)cost_bytes > window_bytes ||
                   ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
-    if (!is_again && out->unasked_bytes < window_bytes / 4 && !closes &&
+    if (!is_again && out->unasked_bytes < alb_assoc_report_bytes(live, window_bytes) && !closes &&
         !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa))))
         return false;
     out->unasked_bytes = 0;

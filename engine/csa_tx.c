@@ -4,6 +4,8 @@
 #include "engine/csa_packet.h"
 #include "engine/impl.h"
 
+enum { TOLD_PATHS_MIN = 8 };
+
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
 {
     qp->stats->stats.counter[ALB_STAT_sent_pkts] += frames;
@@ -184,6 +186,16 @@ void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
     alb_scheduler_wake(&live->engine->scheduler, &live->source);
 }
 
+// Reports come by many paths, too, and who sends them hears of these paths only from us: now and then it goes with
+// data. One that is late would hold back the end of a message.
+static bool tells_of_paths(struct alb_assoc_live *live, alb_time now)
+{
+    if (__builtin_popcountll(live->paths_in_news) < TOLD_PATHS_MIN || now < live->paths_told_at + live->rtt_ns)
+        return false;
+    live->paths_told_at = now;
+    return true;
+}
+
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
 {
     struct alb_assoc_live *live = ALB_CONTAINER_OF(source, struct alb_assoc_live, source);
@@ -207,6 +219,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         if (fill != ALB_CSA_FILL_PACKET || data_bytes >= burst_bytes)
             break;
     }
+    live->paths_are_due |= data_bytes > 0 && tells_of_paths(live, now);
     bool is_complete = add_control(live, &packet, now) && alb_mtu_send(&packet);
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)

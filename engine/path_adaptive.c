@@ -2,9 +2,12 @@
 // Path policy "adaptive": more on better paths; a path that loses, drops or slows is left and tried again later.
 //
 // Spreading. A burst takes the path whose bytes in flight, by its weight, would be fewest: a slow path empties slowly
-// and so gets little by itself, before anything is known of it (join the shortest queue, weighted). Weights follow from
-// round-trip times, losses and marks (the flowlet weights of CONGA and Presto have the same end, from switches). Paths
-// of unequal delay are weighed, not left.
+// and so gets little by itself, before anything is known of it (join the shortest queue, weighted). Where there are
+// many paths they are multiplied by the delay that is expected: that of the last few packets, or for how long the one
+// that is under way has not been heard of. A path much later than the typical one waits until the others are full, as
+// paths with marked packets do in REPS (recycled entropies, Bonato et al., 2024): most messages are over before
+// anything smoother has followed. Weights follow from losses and marks, and round-trip times over a longer time (the
+// flowlet weights of CONGA and Presto have the same end, from switches). Paths of unequal delay are weighed, not left.
 //
 // Leaving. Whether a path loses more than others is a sequential test (Page, "Continuous inspection schemes",
 // Biometrika 1954): each loss adds to its suspicion, each packet takes away twice what the best of the others loses,
@@ -25,7 +28,10 @@ enum {
     TRIAL_PACKETS = 4,   // that must come; twice as many each time that it is left again,
     TRIAL_MAX = 32,      // up to this: one that loses 10 % then passes once in thirty times
     GRAIN_BYTES = 2048,  // what a burst counts for where it is chosen
-    EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately
+    EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately,
+    EXPLORE_RTTS = 8,    // for so long
+    LATE_PERCENT = 150,  // of the typical round-trip time: a path that takes longer
+    LATE_TIMES = 8,      // counts as so many times longer still
     SHARES_PACKETS = 32, // of which losses and marks say something of a path's share of them
     SILENT_PACKETS = 3,  // lost together by silence: the path is dead, and not just its last packet lost
     SLOW_TIMES = 3,      // the best path's round-trip time, and
@@ -42,7 +48,8 @@ enum {
     PRIOR_PACKETS = 64, // so many: what is believed of a path's losses before it has carried any
 };
 
-#define AWAY_NS (32 * ALB_NS_PER_MS)
+#define AWAY_NS      (32 * ALB_NS_PER_MS)
+#define DELAY_MAX_NS (1u << 28) // longer ones make no difference
 
 // ---- times of 2^20 ns in 24 bits --------------------------------------------------------------------------
 
@@ -364,29 +371,66 @@ static bool is_due(const struct alb_path_out *out, enum alb_path_state state, al
 }
 
 // True if a packet on it now and then keeps what is known of it true.
-static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path)
+static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path, alb_time now)
 {
     const struct alb_path_out *out = &paths->path[path];
-    return is_good(paths, path) && !out->is_measured && !alb_path_is_waiting(out);
+    const struct alb_path_pace *pace = alb_path_pace(paths, path);
+    uint64_t passed_ns = (uint64_t)(alb_path_tick_of(now) - out->since) << 10;
+    return is_good(paths, path) && !out->is_measured && !alb_path_is_waiting(out) &&
+           (!pace || passed_ns >= (uint64_t)EXPLORE_RTTS * pace->recent_ns);
+}
+
+// How long what leaves now will be under way, in parts of 64 ns: as long as the last few packets were, and no less than
+// what left before it has been already without news of it. Of a path that is not known nothing unusual is expected. One
+// that is later than most is in the way of others, and of the end of a message: only if all are full it gets more.
+// Reports count nowhere as bytes in flight, and little is heard of their paths: those without delay take them in turn,
+// for all would be lost by the best one when it dies.
+static uint64_t expected_delay(const struct alb_path_pace *pace, uint32_t typical_ns, bool is_data, alb_path_tick tick)
+{
+    uint64_t ns = pace->recent_ns ? pace->recent_ns : typical_ns;
+    if (pace->is_waiting)
+        ns = ALB_MAX(ns, (uint64_t)(tick - pace->since) << 10);
+    ns = ALB_MIN(ns, (uint64_t)DELAY_MAX_NS);
+    bool is_late = typical_ns > 0 && ns * 100 > (uint64_t)typical_ns * LATE_PERCENT;
+    if (!is_data)
+        return is_late ? LATE_TIMES : 1;
+    return ((is_late ? ns * LATE_TIMES : ns) >> 6) + 1;
+}
+
+static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && loads[i].inflight_bytes == 0)
+        i++;
+    return i < count;
 }
 
 static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now)
 {
     uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count);
-    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored);
+    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
     uint16_t path = paths->current;
     const struct alb_path_load *loads = alb_path_load(paths, 0);
-    uint64_t best_bytes = 0;
-    uint32_t best_weight = 0; // 0: none yet
+    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
+    bool is_data = paces && has_data_in_flight(loads, paths->count);
+    alb_path_tick tick = alb_path_tick_of(now);
+    uint64_t best_cost = 0, sum_ns = 0;
+    uint32_t best_weight = 0, known = 0; // weight 0: none yet
     uint16_t best_path = path;
     bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
     for (uint32_t i = 0; i < paths->count; i++) {
         path = path + 1u < paths->count ? path + 1 : 0;
         const struct alb_path_load *load = &loads[path];
         if (alb_likely(load->state == ALB_PATH_GOOD)) {
-            uint64_t bytes_then = (uint64_t)load->inflight_bytes + bytes;
-            if (best_weight == 0 || bytes_then * best_weight < best_bytes * load->weight) {
-                best_bytes = bytes_then;
+            uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
+            if (paces) {
+                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) *
+                       expected_delay(&paces[path], paths->typical_ns, is_data, tick);
+                sum_ns += paces[path].recent_ns;
+                known += paces[path].recent_ns > 0;
+            }
+            if (best_weight == 0 || cost * best_weight < best_cost * load->weight) {
+                best_cost = cost;
                 best_weight = load->weight;
                 best_path = path;
             }
@@ -398,6 +442,7 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
         }
     }
     alb_assert(best_weight > 0);
+    paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
     return explores ? explored : best_path;
 }
 

@@ -249,6 +249,26 @@ static void window__marks_cost_more_who_has_more_than_others(void **state)
     assert_in_range(twice, 2 * even - 100, 2 * even + 100);
 }
 
+static void window__the_first_mark_counts_as_its_part(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 4000, .rtt_ns = 50000, .packets = 32, .marked = 1};
+    window->on_ack(&c, &ack, 60000);
+    assert_in_range(c.window_bytes, 62000, 63999);
+}
+
+static void window__grows_fast_while_there_is_room(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 4000, .limited = true, .rtt_ns = 250000, .packets = 1, .marked = 1};
+    window->on_ack(&c, &ack, 1); // no slow start from here
+    ack.marked = 0;
+    uint32_t before = c.window_bytes;
+    for (alb_time now = 300000; now < 3300000; now += 300000) // a quarter of the target
+        window->on_ack(&c, &ack, now);
+    assert_true(c.window_bytes >= 2 * before);
+}
+
 static void window__silence_begins_at_the_bottom(void **state)
 {
     struct alb_congestion c = start();
@@ -302,6 +322,8 @@ int main(void)
         cmocka_unit_test(window__shrinks_in_the_second_slow_round),
         cmocka_unit_test(window__who_has_more_than_others_shrinks_first),
         cmocka_unit_test(window__marks_cost_more_who_has_more_than_others),
+        cmocka_unit_test(window__the_first_mark_counts_as_its_part),
+        cmocka_unit_test(window__grows_fast_while_there_is_room),
         cmocka_unit_test(window__silence_begins_at_the_bottom),
         cmocka_unit_test(window__stays_within_its_bounds_whatever_comes),
     };

@@ -3,6 +3,7 @@
 #include "engine/tests/path_network.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define US     ALB_NS_PER_US
 #define MS     ALB_NS_PER_MS
@@ -228,6 +229,19 @@ static void adaptive__all_but_one_die_and_that_one_then(void **state)
     network_free(network);
 }
 
+static void adaptive__a_late_one_of_many_waits(void **state)
+{
+    struct network *network = network_new(&alb_path_adaptive, ALB_PATHS_MANY, 11);
+    network->path[0].delay_ns += 400 * US;
+    network_run(network, 20 * MS);
+    network_measure(network);
+    network_run(network, 100 * MS);
+    assert_int_equal(network_share_percent(network, 0), 0);
+    assert_int_equal(network->lost, 0);
+    assert_true(network_percent_of(network, ALB_PATHS_MANY - 1) >= 97);
+    network_free(network);
+}
+
 static void adaptive__unequal_delays_are_weighed(void **state)
 {
     struct network *network = network_new(&alb_path_adaptive, 4, 11);
@@ -407,6 +421,37 @@ static void leave__not_what_bears_all(void **state)
     alb_path_load(paths, 1)->inflight_bytes = 80000;
     tell(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+// How often each of many paths takes one of so many reports, which leave at once.
+static void report(struct alb_paths_out *paths, uint32_t count, uint32_t *times, alb_time now)
+{
+    memset(times, 0, ALB_PATHS_MANY * sizeof(*times));
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t path = alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, now);
+        alb_path_sent(paths, path, 0, now);
+        times[path]++;
+    }
+}
+
+// Not all by the one whose last round trip was least: were it to die, nothing would ever be heard of it.
+static void pick__reports_take_paths_in_turn(void **state)
+{
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    uint32_t times[ALB_PATHS_MANY];
+    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
+        tell(paths, p, 8, 0, 10 * MS);
+        alb_path_pace(paths, p)->recent_ns = 20 * US + p * 100;
+    }
+    report(paths, 4 * ALB_PATHS_MANY, times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], 4);
+    // One that something left by long ago is late.
+    alb_path_pace(paths, 3)->since = alb_path_tick_of(9 * MS);
+    report(paths, 2 * (ALB_PATHS_MANY - 1), times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], p == 3 ? 0 : 2);
     free(paths);
 }
 
@@ -605,6 +650,7 @@ int main(void)
         cmocka_unit_test(adaptive__the_only_path),
         cmocka_unit_test(adaptive__a_cut_of_all_paths),
         cmocka_unit_test(adaptive__all_but_one_die_and_that_one_then),
+        cmocka_unit_test(adaptive__a_late_one_of_many_waits),
         cmocka_unit_test(adaptive__unequal_delays_are_weighed),
         cmocka_unit_test(adaptive__noise_is_no_reason),
         cmocka_unit_test(adaptive__a_route_grows_longer),
@@ -614,6 +660,7 @@ int main(void)
         cmocka_unit_test(leave__compared_with_good_paths_only),
         cmocka_unit_test(leave__not_for_a_lighter_one),
         cmocka_unit_test(leave__not_what_bears_all),
+        cmocka_unit_test(pick__reports_take_paths_in_turn),
         cmocka_unit_test(silent__three_at_once_or_twice),
         cmocka_unit_test(back__all_are_suspected_anew),
         cmocka_unit_test(back__the_past_is_forgotten_in_time),
