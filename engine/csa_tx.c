@@ -190,7 +190,8 @@ void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
 // data. One that is late would hold back the end of a message.
 static bool tells_of_paths(struct alb_assoc_live *live, alb_time now)
 {
-    if (__builtin_popcountll(live->paths_in_news) < TOLD_PATHS_MIN || now < live->paths_told_at + live->rtt_ns)
+    if (alb_bitmap_count(&live->paths_in_news, 0, ALB_PATHS_MAX) < TOLD_PATHS_MIN ||
+        now < live->paths_told_at + live->rtt_ns)
         return false;
     live->paths_told_at = now;
     return true;
