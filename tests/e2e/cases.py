@@ -74,17 +74,17 @@ def table():
         cases.append(Case(program, "-c", quick=program == "ibv_rc_pingpong", ipv6=True,
                           lossy=program in ("ibv_rc_pingpong", "ibv_srq_pingpong")))
 
-    cases += perftest("ib_write_bw", "", "-a", "-a -n 480", "-b", "-a -b", "-q 8", "-b -q 8", "-s 1", "-s 8388608 -n 20", "-I 64 -s 64",
+    cases += perftest("ib_write_bw", "", "-a", "-b", "-a -b", "-q 8", "-b -q 8", "-s 1", "-s 8388608 -n 20", "-I 64 -s 64",
                       "-l 16 -s 512", "-t 1", "-Q 1", "-m 256", "-m 512", "-m 1024", "-m 2048", "-m 4096", "--use_old_post_send",
-                      "--mr_per_qp -q 4", "-c UC", "-c UC -a", "-c UC -b", "-c UC -q 8", quick=("-a -n 480", "-b -q 8", "-c UC"))
+                      "--mr_per_qp -q 4", "-c UC", "-c UC -a", "-c UC -b", "-c UC -q 8", quick=("-a", "-b -q 8", "-c UC"))
     cases += perftest("ib_write_lat", "", "-a", "-s 1", "-I 32 -s 32", "-I 0 -s 8", "-s 65536", "--use_old_post_send", "-c UC",
                       "-c UC -s 65536", quick=("", "-I 32 -s 32"))
-    cases += perftest("ib_read_bw", "", "-a", "-a -n 480", "-b", "-a -b", "-q 8", "-b -q 8", "-e", "-e -b", "-o 1", "-o 16", "-m 256",
-                      "-l 4 -s 512", "--use_old_post_send", quick=("-a -n 480", "-e -b", "-q 8"))
+    cases += perftest("ib_read_bw", "", "-a", "-b", "-a -b", "-q 8", "-b -q 8", "-e", "-e -b", "-o 1", "-o 16", "-m 256",
+                      "-l 4 -s 512", "--use_old_post_send", quick=("-a", "-e -b", "-q 8"))
     cases += perftest("ib_read_lat", "", "-a", "-e", "-o 1", quick=("", "-e"))
-    cases += perftest("ib_send_bw", "", "-a", "-a -n 480", "-b", "-a -b", "-q 8", "-b -q 8", "-e", "-e -b", "-r 16", "-r 1", "--use-srq",
+    cases += perftest("ib_send_bw", "", "-a", "-b", "-a -b", "-q 8", "-b -q 8", "-e", "-e -b", "-r 16", "-r 1", "--use-srq",
                       "--use-srq -q 8", "--use-srq -e", "-I 64 -s 64", "-l 16 -s 512", "-m 256", "-m 4096",
-                      "--use_old_post_send", quick=("-a -n 480", "-b -q 8", "-e", "--use-srq -q 8"))
+                      "--use_old_post_send", quick=("-a", "-b -q 8", "-e", "--use-srq -q 8"))
     # Where a program waits for what UC or UD carries, messages are so small that a default socket buffer holds them: what is lost
     # is not sent again.
     cases += perftest("ib_send_bw", *("-c UC -s 1024 -n 40" + more for more in ("", " -b", " -e", " -q 2", " --use-srq")),
@@ -92,9 +92,9 @@ def table():
                       quick=("-c UC -s 1024 -n 40", "-c UD -s 1024 -n 40"))
     # With events its completion queue of one entry overruns when an acknowledgement comes late.
     cases += [Case("ib_send_lat", options, quick=options == "-e", lossy=False) for options in ("-e", "--use-srq -e")]
-    cases += perftest("ib_send_lat", "", "-a", "-a -n 100", "-I 16 -s 16", "-I 0 -s 16", "--use-srq", "--use_old_post_send",
+    cases += perftest("ib_send_lat", "", "-a", "-I 16 -s 16", "-I 0 -s 16", "--use-srq", "--use_old_post_send",
                       "-c UC", "-c UC -e", "-c UC --use-srq", "-c UC -s 65536", "-c UD", "-c UD -e", "-c UD --use-srq", "-c UD -I 16 -s 16",
-                      quick=("-a -n 100", "-c UC", "-c UD", "--use-srq"))
+                      quick=("-a", "-c UC", "-c UD", "--use-srq"))
     cases += perftest("ib_atomic_bw", "", "-A CMP_AND_SWAP", "-b", "-q 8", "-b -q 8", "-e", "-o 1", "--use_old_post_send",
                       quick=("", "-A CMP_AND_SWAP"))
     cases += perftest("ib_atomic_lat", "", "-A CMP_AND_SWAP", "-e", quick=("",))
