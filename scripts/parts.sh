@@ -10,7 +10,7 @@ passed=0 failed=0 skipped=()
 # command that fails without counting is one failure, one that succeeds without counting is one pass. A part that does not fit
 # before $ends is skipped, and that is said.
 part() {
-    local name=$1 seconds=$2 log=$logs/$1.log status p f total counts left
+    local name=$1 seconds=$2 log=$logs/$1.log status p f total counts left began=$SECONDS
     shift 2
     if [ -n "${ends:-}" ]; then
         left=$((ends - $(date +%s)))
@@ -38,6 +38,7 @@ part() {
     if [ "$status" != 0 ] && [ "$f" = 0 ]; then f=1; fi
     if [ "$status" = 0 ] && [ "$((p + f))" = 0 ]; then p=1; fi
     passed=$((passed + p)) failed=$((failed + f))
+    printf -- '-- %s: %s passed, %s failed, %s of %s s\n' "$name" "$p" "$f" "$((SECONDS - began))" "$seconds"
 }
 
 # The last line and the exit status.
