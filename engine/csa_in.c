@@ -140,16 +140,20 @@ static enum taken wait_for_receive(struct alb_stream_in *in)
     return NOT_YET;
 }
 
+// Once a segment has been taken whole: a step of it that succeeds says nothing, since the next one may have to wait.
+static void end_wait(struct alb_stream_in *in)
+{
+    if (alb_likely(!in->waits_rnr))
+        return;
+    atomic_store_explicit(&in->csa->qp->wants_receive, false, memory_order_relaxed);
+    in->waits_rnr = false;
+    in->syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
+}
+
 static enum taken outcome_to_taken(struct alb_stream_in *in, enum alb_outcome outcome, alb_psn psn, alb_time now)
 {
-    if (outcome == ALB_OUTCOME_OK) {
-        if (in->waits_rnr) {
-            atomic_store_explicit(&in->csa->qp->wants_receive, false, memory_order_relaxed);
-            in->waits_rnr = false;
-            in->syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
-        }
+    if (outcome == ALB_OUTCOME_OK)
         return TAKEN;
-    }
     return outcome == ALB_OUTCOME_RNR ? wait_for_receive(in) : refuse(in, outcome, psn, now);
 }
 
@@ -217,8 +221,8 @@ static bool place_early(struct alb_stream_in *in, const struct alb_csa_segment *
            in->ops->place_early(in->csa, segment, offset_of(segment));
 }
 
-// Takes a segment if it is its turn.
-static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed, alb_time now)
+static enum taken try_to_take(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed,
+                              alb_time now)
 {
     alb_psn first = alb_psn_add(segment->psn, -(int32_t)segment->index);
     bool is_last = segment->flags & ALB_CSA_LAST;
@@ -249,6 +253,15 @@ static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *s
     taken = outcome_to_taken(in, in->ops->end(in->csa, segment, now), segment->psn, now);
     // A completion may have found its queue full: then all of this has been stopped.
     return alb_qp_current_state(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
+}
+
+// Takes a segment if it is its turn.
+static enum taken take(struct alb_stream_in *in, const struct alb_csa_segment *segment, bool is_placed, alb_time now)
+{
+    enum taken taken = try_to_take(in, segment, is_placed, now);
+    if (taken == TAKEN)
+        end_wait(in);
+    return taken;
 }
 
 // ---- progress -------------------------------------------------------------------------------------------------------

@@ -151,6 +151,32 @@ static void read__waits_while_readers_are_held_out(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
 }
 
+// There are receives, but it is not for them that it waits: the bell rings once, in case one has just been posted, and
+// the wait is one wait however often it is looked at.
+static void read__waits_beside_receives(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_sge sge = pair_sge(c->pair, 1, 0, 64);
+    bool bell;
+    assert_int_equal(alb_qp_recv_post(c->qps[1], 1, &sge, 1, &bell), 0);
+    hold(c);
+    read(c, 1, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    assert_false(alb_engine_bell_is_rung(c->engines[1]));
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    }
+    csa_pair_expect_none(c, 0);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_send_rnr_err), 1);
+    let(c);
+    pair_pass(c->pair, 100 * ALB_NS_PER_US);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+}
+
 // The limit is all peers' together. What finds it reached waits until answers are acknowledged.
 static void limit__reached(void **state)
 {
@@ -303,6 +329,7 @@ int main(void)
         SNAPSHOT_TEST(read__of_the_version_at_its_execution),
         SNAPSHOT_TEST(read__outlives_the_region),
         SNAPSHOT_TEST(read__waits_while_readers_are_held_out),
+        SNAPSHOT_TEST(read__waits_beside_receives),
         SNAPSHOT_TEST(limit__reached),
         SNAPSHOT_TEST(limit__never_enough),
         SNAPSHOT_TEST(limit__half_of_the_pool),
