@@ -13,26 +13,39 @@ enum {
     SEEDS_TWICE = 50,
 };
 
+static void add(struct alb_search_txn_result *sum, const struct alb_search_txn_result *result)
+{
+    sum->transactions += result->transactions;
+    sum->committed += result->committed;
+    sum->aborted += result->aborted;
+    sum->corrupt += result->corrupt;
+    sum->doubts += result->doubts;
+    sum->questions += result->questions;
+    sum->plain += result->plain;
+    sum->reads += result->reads;
+    sum->restarts += result->restarts;
+    sum->breaks += result->breaks;
+    sum->lost += result->lost;
+    sum->journal_errors += result->journal_errors;
+    sum->redone += result->redone;
+    sum->bound_again += result->bound_again;
+}
+
+static void run(uint64_t seed, bool is_durable, struct alb_search_txn_result *sum)
+{
+    const struct alb_search_options options = {.is_durable = is_durable};
+    struct alb_search_txn_result result;
+    if (!alb_search_txn_run(seed, &options, &result))
+        fail_msg("seed %" PRIu64 "%s: %s", seed, is_durable ? ", durable" : "", result.failure);
+    add(sum, &result);
+}
+
+// It has tried something of each kind.
 static void run__keeps_every_promise(void **state)
 {
-    const struct alb_search_options options = {0};
-    struct alb_search_txn_result result, sum = {0};
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        if (!alb_search_txn_run(seed, &options, &result))
-            fail_msg("seed %" PRIu64 ": %s", seed, result.failure);
-        sum.transactions += result.transactions;
-        sum.committed += result.committed;
-        sum.aborted += result.aborted;
-        sum.corrupt += result.corrupt;
-        sum.doubts += result.doubts;
-        sum.questions += result.questions;
-        sum.plain += result.plain;
-        sum.reads += result.reads;
-        sum.restarts += result.restarts;
-        sum.breaks += result.breaks;
-        sum.lost += result.lost;
-    }
-    // It has tried something of each kind.
+    struct alb_search_txn_result sum = {0};
+    for (uint64_t seed = 0; seed < SEEDS; seed++)
+        run(seed, false, &sum);
     assert_true(sum.transactions > SEEDS * 20);
     assert_true(sum.committed > SEEDS * 10);
     assert_true(sum.aborted > SEEDS);
@@ -48,19 +61,9 @@ static void run__keeps_every_promise(void **state)
 
 static void run__durable_keeps_every_promise(void **state)
 {
-    const struct alb_search_options options = {.is_durable = true};
-    struct alb_search_txn_result result, sum = {0};
-    for (uint64_t seed = 0; seed < SEEDS_DURABLE; seed++) {
-        if (!alb_search_txn_run(seed, &options, &result))
-            fail_msg("seed %" PRIu64 ", durable: %s", seed, result.failure);
-        sum.committed += result.committed;
-        sum.aborted += result.aborted;
-        sum.questions += result.questions;
-        sum.restarts += result.restarts;
-        sum.journal_errors += result.journal_errors;
-        sum.redone += result.redone;
-        sum.bound_again += result.bound_again;
-    }
+    struct alb_search_txn_result sum = {0};
+    for (uint64_t seed = 0; seed < SEEDS_DURABLE; seed++)
+        run(seed, true, &sum);
     assert_true(sum.committed > SEEDS_DURABLE * 10);
     assert_true(sum.aborted > SEEDS_DURABLE);
     assert_true(sum.questions > SEEDS_DURABLE / 4);
@@ -68,6 +71,13 @@ static void run__durable_keeps_every_promise(void **state)
     assert_true(sum.journal_errors > 0);
     assert_true(sum.redone > SEEDS_DURABLE);
     assert_true(sum.bound_again > SEEDS_DURABLE / 4);
+}
+
+// They did break one.
+static void run__seeds_that_found_something(void **state)
+{
+    struct alb_search_txn_result sum = {0};
+    run(2002422, false, &sum);
 }
 
 static void run__same_seed_same_trace(void **state)
@@ -87,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run__keeps_every_promise),
         cmocka_unit_test(run__durable_keeps_every_promise),
+        cmocka_unit_test(run__seeds_that_found_something),
         cmocka_unit_test(run__same_seed_same_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
