@@ -61,8 +61,7 @@ static int print_keys(void)
     return COMMAND_OK;
 }
 
-// ---- what a run leaves behind
-// ------------------------------------------------------------------------------------------
+// ---- what a run leaves behind ---------------------------------------------------------------------------------------
 
 struct outputs {
     const struct sim_options *options;
@@ -113,8 +112,7 @@ static int close_outputs(struct outputs *outputs, const struct sim_file *file, c
     return status;
 }
 
-// ---- all variants
-// ------------------------------------------------------------------------------------------------------
+// ---- all variants ---------------------------------------------------------------------------------------------------
 
 static int run_variants(const struct sim_file *file, const struct sim_options *options, struct outputs *outputs,
                         struct sim_outcome *outcomes, uint32_t *count)
@@ -164,8 +162,7 @@ static int run_file(const struct sim_options *options)
     return status == COMMAND_OK ? closed : status;
 }
 
-// ---- options
-// -----------------------------------------------------------------------------------------------------------
+// ---- options --------------------------------------------------------------------------------------------------------
 
 static const struct option long_options[] = {
     {"set", required_argument, NULL, OPTION_SET},
@@ -267,10 +264,10 @@ int command_sim(int argc, char **argv)
     }
     if (options.search && optind == argc)
         return sim_search(options.first_seed, options.search, options.has_progress);
-    if (optind + 1 != argc || options.search) {
-        print_usage(stderr);
-        return COMMAND_USAGE;
-    }
+    if (optind + 1 != argc || options.search)
+        return command_error(COMMAND_USAGE, "sim",
+                             options.search ? "--search takes no scenario: it draws its own"
+                                            : "give one scenario file; `albedo sim --help` says more");
     options.file = argv[optind];
     return run_file(&options);
 }

@@ -42,6 +42,9 @@ struct sim_outcome {
 int sim_file_open(struct sim_file *file, const struct sim_options *options);
 void sim_file_close(struct sim_file *file);
 
+// Whether a variant of it, NULL: the scenario as it stands, can be run at all.
+int sim_file_check(const struct sim_file *file, const char *variant);
+
 // Called when a run has ended, while it is still there.
 struct sim_listener {
     int (*on_end)(void *context, const struct alb_result_of *result);

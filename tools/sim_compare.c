@@ -77,8 +77,7 @@ static void print_usage(FILE *to)
           to);
 }
 
-// ---- one run
-// -----------------------------------------------------------------------------------------------------------
+// ---- one run --------------------------------------------------------------------------------------------------------
 
 static struct cell *cell_of(const struct grid *grid, uint32_t point, uint32_t policy, uint32_t seed)
 {
@@ -113,15 +112,12 @@ static int on_end(void *context, const struct alb_result_of *result)
     return COMMAND_OK;
 }
 
-// In a process of its own.
-static int run_cell(const struct grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct cell *cell)
+// The scenario as one run has it. *variant: of the file, or NULL.
+static int open_cell(const struct grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct sim_file *file,
+                     const char **variant)
 {
     static char settings[VARY_MAX + 2][SETTING_MAX];
     struct sim_options options = grid->options;
-    struct sim_file file;
-    struct sim_outcome outcome;
-    struct report report = {grid, cell};
-    const struct sim_listener listener = {on_end, &report};
     const char *name = grid->policies[policy];
     for (uint32_t i = 0; i < grid->vary_count; i++)
         snprintf(settings[i], SETTING_MAX, "%s=%s", grid->vary[i].key, value_at(grid, point, i));
@@ -130,23 +126,48 @@ static int run_cell(const struct grid *grid, uint32_t point, uint32_t policy, ui
     for (uint32_t i = 0; i < grid->vary_count; i++)
         options.settings[options.setting_count++] = settings[i];
     options.settings[options.setting_count++] = settings[VARY_MAX];
-    int status = sim_file_open(&file, &options);
+    int status = sim_file_open(file, &options);
     if (status != COMMAND_OK)
         return status;
-    bool varies = is_variant(&file, name), is_plain = strcmp(name, "plain") == 0;
-    if (!varies && !is_plain) {
-        sim_file_close(&file);
-        options.settings[options.setting_count++] = settings[VARY_MAX + 1];
-        status = sim_file_open(&file, &options);
-        if (status != COMMAND_OK)
-            return status;
+    *variant = is_variant(file, name) ? name : NULL;
+    if (*variant || strcmp(name, "plain") == 0)
+        return COMMAND_OK;
+    sim_file_close(file);
+    options.settings[options.setting_count++] = settings[VARY_MAX + 1];
+    return sim_file_open(file, &options);
+}
+
+// In a process of its own.
+static int run_cell(const struct grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct cell *cell)
+{
+    struct sim_file file;
+    struct sim_outcome outcome;
+    const char *variant;
+    struct report report = {grid, cell};
+    const struct sim_listener listener = {on_end, &report};
+    int status = open_cell(grid, point, policy, seed, &file, &variant);
+    return status == COMMAND_OK ? sim_run(&file, &grid->options, variant, &listener, &outcome) : status;
+}
+
+// One mistake is said once, and not by each run that it keeps from beginning.
+static int check_cells(const struct grid *grid)
+{
+    int status = COMMAND_OK;
+    for (uint32_t point = 0; point < grid->point_count; point++) {
+        for (uint32_t policy = 0; policy < grid->policy_count && status == COMMAND_OK; policy++) {
+            struct sim_file file;
+            const char *variant;
+            status = open_cell(grid, point, policy, 0, &file, &variant);
+            if (status != COMMAND_OK)
+                break;
+            status = sim_file_check(&file, variant);
+            sim_file_close(&file);
+        }
     }
-    status = sim_run(&file, &options, varies ? name : NULL, &listener, &outcome);
     return status;
 }
 
-// ---- all of them
-// -------------------------------------------------------------------------------------------------------
+// ---- all of them ----------------------------------------------------------------------------------------------------
 
 struct job {
     pid_t pid;
@@ -230,8 +251,7 @@ static int run_grid(const struct grid *grid)
     return is_good ? COMMAND_OK : COMMAND_FAILED;
 }
 
-// ---- the table
-// ---------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 static int compare_doubles(const void *left, const void *right)
 {
@@ -308,8 +328,7 @@ static int write_json(const struct grid *grid)
                            : command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(errno));
 }
 
-// ---- options
-// -----------------------------------------------------------------------------------------------------------
+// ---- options --------------------------------------------------------------------------------------------------------
 
 // Cuts a list at its commas. Returns how many parts, 0: too many.
 static uint32_t cut(char *list, char **parts, uint32_t parts_max)
@@ -437,17 +456,19 @@ int sim_compare(int argc, char **argv)
             return COMMAND_USAGE;
         }
     }
-    if (optind + 1 != argc || grid.policy_count == 0) {
-        print_usage(stderr);
-        return COMMAND_USAGE;
-    }
+    if (optind + 1 != argc || grid.policy_count == 0)
+        return command_error(COMMAND_USAGE, "sim compare",
+                             "give one scenario file and --policies; `albedo sim compare --help` says more");
     grid.options.file = argv[optind];
     grid.point_count = 1;
     for (uint32_t i = 0; i < grid.vary_count; i++)
         grid.point_count *= grid.vary[i].count;
+    int status = check_cells(&grid);
+    if (status != COMMAND_OK)
+        return status;
     grid.cells = calloc((size_t)grid.point_count * grid.policy_count * grid.seeds, sizeof(*grid.cells));
     alb_assert(grid.cells && alb_metric_count <= METRICS_MAX);
-    int status = run_grid(&grid);
+    status = run_grid(&grid);
     print_table(&grid);
     if (grid.json && write_json(&grid) != COMMAND_OK)
         status = COMMAND_FAILED;

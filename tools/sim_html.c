@@ -112,8 +112,7 @@ int sim_page_open(struct sim_page **page, const char *path, const struct sim_fil
     return COMMAND_OK;
 }
 
-// ---- tables
-// ------------------------------------------------------------------------------------------------------------
+// ---- tables ---------------------------------------------------------------------------------------------------------
 
 static void write_times(FILE *to, const char *name, const struct alb_summary_times *times, enum alb_metric_unit unit)
 {
@@ -222,8 +221,7 @@ static void write_links(FILE *to, const struct alb_run *run)
     free(busy);
 }
 
-// ---- what is drawn
-// -----------------------------------------------------------------------------------------------------
+// ---- what is drawn --------------------------------------------------------------------------------------------------
 
 // A node's row: hosts are 0, a switch is one above the highest tier of cables that lead down from it.
 static uint32_t row_of(const struct alb_run *run, uint32_t node)
@@ -296,7 +294,7 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
     write_flows(page->file, result->summary);
     write_metrics(page->file, result->summary);
     write_links(page->file, result->run);
-    return ferror(page->file) ? command_error(COMMAND_FAILED, "sim", "%s: %s", page->path, strerror(EIO)) : COMMAND_OK;
+    return COMMAND_OK;
 }
 
 int sim_page_close(struct sim_page *page, const struct sim_file *file, const struct sim_outcome *outcomes,
@@ -320,7 +318,8 @@ int sim_page_close(struct sim_page *page, const struct sim_file *file, const str
     fputs("</ul>\n", page->file);
     fputs(program, page->file);
     fputs("</body></html>\n", page->file);
+    int error = ferror(page->file) ? EIO : 0;
     if (fclose(page->file) != 0)
-        return command_error(COMMAND_FAILED, "sim", "%s: %s", page->path, strerror(errno));
-    return COMMAND_OK;
+        error = errno;
+    return error ? command_error(COMMAND_FAILED, "sim", "%s: %s", page->path, strerror(error)) : COMMAND_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     TITLE_MAX = 300,
@@ -45,8 +46,7 @@ static void begin_figure(FILE *to, const char *directory, const struct alb_resul
     fputs("\nset grid\n", to);
 }
 
-// ---- figures
-// -----------------------------------------------------------------------------------------------------------
+// ---- figures --------------------------------------------------------------------------------------------------------
 
 static void plot_times(FILE *to, const char *directory, const struct alb_result_of *result)
 {
@@ -121,7 +121,9 @@ static void plot_links(FILE *to, const char *directory, const struct alb_result_
 
 int sim_plot(const char *directory, const struct alb_result_of *result)
 {
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+    char inside[PATH_BYTES];
+    snprintf(inside, sizeof(inside), "%s/.", directory); // nothing but a folder has this
+    if ((mkdir(directory, 0777) != 0 && errno != EEXIST) || access(inside, W_OK | X_OK) != 0)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", directory, strerror(errno));
     FILE *gnuplot = popen("gnuplot", "w");
     if (!gnuplot)

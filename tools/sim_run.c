@@ -14,8 +14,7 @@ enum {
     FILE_BYTES_MAX = 1 << 24,
 };
 
-// ---- the file
-// ----------------------------------------------------------------------------------------------------------
+// ---- the file -------------------------------------------------------------------------------------------------------
 
 static char *read_all(const char *path, size_t *length)
 {
@@ -68,8 +67,7 @@ void sim_title(const struct alb_result_of *result, bool is_file, char *text, siz
         snprintf(text, size, is_file ? "%s-%s" : "%s (%s)", result->scenario, result->variant);
 }
 
-// ---- progress
-// ----------------------------------------------------------------------------------------------------------
+// ---- progress -------------------------------------------------------------------------------------------------------
 
 struct watch {
     double begun, shown;
@@ -107,8 +105,7 @@ static void wipe(void)
     fprintf(stderr, "\r%80s\r", "");
 }
 
-// ---- a run
-// -------------------------------------------------------------------------------------------------------------
+// ---- a run ----------------------------------------------------------------------------------------------------------
 
 static void describe_end(const struct alb_run *run)
 {
@@ -163,15 +160,32 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     return status;
 }
 
+static int read_scenario(struct alb_scenario *scenario, const struct sim_file *file, const char *variant)
+{
+    struct alb_complaint complaint = {0};
+    if (alb_scenario_read(scenario, &file->document, variant, file->directory, &complaint))
+        return COMMAND_OK;
+    return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+}
+
+int sim_file_check(const struct sim_file *file, const char *variant)
+{
+    static struct alb_scenario scenario;
+    int status = read_scenario(&scenario, file, variant);
+    if (status == COMMAND_OK)
+        alb_scenario_fini(&scenario);
+    return status;
+}
+
 int sim_run(const struct sim_file *file, const struct sim_options *options, const char *variant,
             const struct sim_listener *listener, struct sim_outcome *outcome)
 {
     static struct alb_scenario scenario;
-    struct alb_complaint complaint = {0};
     *outcome = (struct sim_outcome){.variant = variant};
-    if (!alb_scenario_read(&scenario, &file->document, variant, file->directory, &complaint))
-        return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
-    int status = run_scenario(file, options, &scenario, listener, outcome);
+    int status = read_scenario(&scenario, file, variant);
+    if (status != COMMAND_OK)
+        return status;
+    status = run_scenario(file, options, &scenario, listener, outcome);
     alb_scenario_fini(&scenario);
     return status;
 }

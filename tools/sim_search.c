@@ -15,8 +15,7 @@ enum {
     WHY_MAX = 700,
 };
 
-// ---- one scenario
-// ------------------------------------------------------------------------------------------------------
+// ---- one scenario ---------------------------------------------------------------------------------------------------
 
 enum verdict {
     GOOD,
@@ -62,8 +61,7 @@ static enum verdict run_document(const struct alb_document *document, char why[W
     return verdict;
 }
 
-// ---- smaller and smaller
-// -----------------------------------------------------------------------------------------------
+// ---- smaller and smaller --------------------------------------------------------------------------------------------
 
 // Without entry number index, or if it begins a section, without all of that.
 static void leave_out(struct alb_document *smaller, const struct alb_document *document, uint32_t index)
