@@ -21,16 +21,22 @@ enum { UNKNOWN = -1 };
 
 static _Atomic int shown = UNKNOWN; // the least urgent level that is shown
 
+bool alb_log_level_parse(const char *text, enum alb_log_level *level)
+{
+    for (size_t i = 0; i < ALB_COUNT(names); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *level = (enum alb_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static int level_from_environment(void)
 {
     const char *text = getenv("ALBEDO_LOG");
-    if (text == NULL || *text == '\0')
-        return ALB_LOG_WARNING;
-    for (size_t i = 0; i < ALB_COUNT(names); i++) {
-        if (strcmp(text, names[i]) == 0)
-            return (int)i;
-    }
-    return UNKNOWN;
+    enum alb_log_level level = ALB_LOG_WARNING;
+    return text == NULL || *text == '\0' || alb_log_level_parse(text, &level) ? (int)level : UNKNOWN;
 }
 
 static int shown_level(void)

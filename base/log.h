@@ -15,6 +15,9 @@ enum alb_log_level {
 
 #define ALB_LOG_LINE_MAX 1024 // bytes of a line with its newline; what is longer is cut and ends in "..."
 
+// True if text is a level's name.
+bool alb_log_level_parse(const char *text, enum alb_log_level *level);
+
 // True if lines of this level are shown: spares the caller work whose only use is the line.
 bool alb_log_is_shown(enum alb_log_level level);
 

@@ -34,7 +34,16 @@ static void print_usage(FILE *to)
           to);
 }
 
-int main(int argc, char **argv)
+static int run_command(size_t index, int argc, char **argv)
+{
+    char called[32]; // as getopt_long's messages begin
+    snprintf(called, sizeof(called), "albedo %s", commands[index].name);
+    argv[0] = called;
+    optind = 0; // getopt_long starts anew, with the subcommand's own argv
+    return commands[index].run(argc, argv);
+}
+
+static int run(int argc, char **argv)
 {
     static const struct option options[] = {
         {"help", no_argument, NULL, 'h'},
@@ -61,15 +70,14 @@ int main(int argc, char **argv)
     }
     const char *name = argv[optind];
     for (size_t i = 0; i < ALB_COUNT(commands); i++) {
-        if (strcmp(name, commands[i].name) == 0) {
-            int first = optind;
-            optind = 0;      // getopt_long starts anew, with the subcommand's own argv
-            char called[32]; // as getopt_long's messages begin
-            snprintf(called, sizeof(called), "albedo %s", commands[i].name);
-            argv[first] = called;
-            return commands[i].run(argc - first, argv + first);
-        }
+        if (strcmp(name, commands[i].name) == 0)
+            return run_command(i, argc - optind, argv + optind);
     }
     fprintf(stderr, "albedo: no command \"%s\"; there are run, info, stat, sim, cp and serve\n", name);
     return COMMAND_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    return command_end(run(argc, argv));
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How subcommands complain.
+// How subcommands complain and end.
 #include "tools/command.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int command_error(int status, const char *command, const char *format, ...)
 {
@@ -14,4 +16,13 @@ int command_error(int status, const char *command, const char *format, ...)
     va_end(arguments);
     fputc('\n', stderr);
     return status;
+}
+
+int command_end(int status)
+{
+    bool had_failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !had_failed)
+        return status;
+    fprintf(stderr, "albedo: cannot write to stdout: %s\n", strerror(had_failed ? EIO : errno));
+    return status == COMMAND_OK ? COMMAND_FAILED : status;
 }

@@ -22,3 +22,6 @@ int command_serve(int argc, char **argv);
 
 // One line on stderr, "albedo run: message". Returns status, so that a caller can return what this returns.
 __attribute__((format(printf, 3, 4))) int command_error(int status, const char *command, const char *format, ...);
+
+// The exit status when stdout is done with: what could not be written there is a failure, with a line on stderr.
+int command_end(int status);

@@ -16,33 +16,55 @@
 
 #define AGAIN_US 250000
 
+struct remote {
+    const char *host, *path;
+    size_t host_length;
+};
+
 struct copy {
     const struct files_cp_options *options;
-    char host[256];
+    struct sockaddr_storage address;
     char path[FILES_TEXT_MAX]; // over there
+    const char *kept_name;     // what of it the user has not said, or ""
     struct progress progress;
     struct alb_digest digest;
     uint64_t size;
     char why[FILES_WHY_MAX];
 };
 
-// HOST:PATH, where an IPv6 address stands in brackets. False: a path of this host.
-static bool split(const char *text, struct copy *copy)
-{
-    const char *end = text[0] == '[' ? strchr(text, ']') : strchr(text, ':');
-    const char *colon = end && *end == ']' ? end + 1 : end;
-    const char *host = text[0] == '[' ? text + 1 : text;
-    if (!colon || *colon != ':' || memchr(text, '/', (size_t)(colon - text)) || end == host)
-        return false;
-    snprintf(copy->host, sizeof(copy->host), "%.*s", (int)(end - host), host);
-    snprintf(copy->path, sizeof(copy->path), "%s", colon + 1);
-    return true;
-}
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+// HOST:PATH, where an IPv6 address stands in brackets. False: a path of this host.
+static bool split(const char *text, struct remote *remote)
+{
+    const char *end = text[0] == '[' ? strchr(text, ']') : strchr(text, ':');
+    const char *colon = end && *end == ']' ? end + 1 : end;
+    remote->host = text[0] == '[' ? text + 1 : text;
+    if (!colon || *colon != ':' || memchr(text, '/', (size_t)(colon - text)) || end == remote->host)
+        return false;
+    remote->host_length = (size_t)(end - remote->host);
+    remote->path = colon + 1;
+    return true;
+}
+
+// Who is over there, and the path there. What is put into a folder keeps its name.
+static bool take_remote(struct copy *copy, const struct remote *remote, bool is_put)
+{
+    char host[256];
+    size_t length = strlen(remote->path);
+    bool is_folder = is_put && (length == 0 || remote->path[length - 1] == '/');
+    copy->kept_name = is_folder ? base_name(copy->options->from) : "";
+    if (remote->host_length >= sizeof(host) || length + strlen(copy->kept_name) >= sizeof(copy->path)) {
+        snprintf(copy->why, sizeof(copy->why), "%.64s...: %s", remote->host, strerror(ENAMETOOLONG));
+        return false;
+    }
+    snprintf(host, sizeof(host), "%.*s", (int)remote->host_length, remote->host);
+    snprintf(copy->path, sizeof(copy->path), "%s%s", remote->path, copy->kept_name);
+    return files_link_find(host, copy->options->port, &copy->address, copy->why);
 }
 
 static enum files_result fail(struct copy *copy, const char *path, int error)
@@ -111,8 +133,11 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         struct files_link link;
         if (!is_first)
             usleep(AGAIN_US);
-        if (!files_link_connect(&link, copy->host, copy->options->port, copy->why))
+        if (!files_link_connect(&link, &copy->address, copy->why)) {
+            if (is_first && copy->options->retry_seconds > 0)
+                fprintf(stderr, "albedo cp: %s; trying for %u seconds\n", copy->why, copy->options->retry_seconds);
             continue;
+        }
         result = is_put ? put(copy, &link, fd) : get(copy, &link, fd);
         files_link_close(&link);
         if (is_put && copy->progress.done > copy->progress.skipped)
@@ -136,7 +161,7 @@ static int report(const struct copy *copy, enum files_result result)
 {
     char text[FILES_DIGEST_TEXT];
     if (result == FILES_OK) {
-        printf("%s  %s  %llu bytes\n", files_digest_format(&copy->digest, text), copy->options->to,
+        printf("%s  %s%s  %llu bytes\n", files_digest_format(&copy->digest, text), copy->options->to, copy->kept_name,
                (unsigned long long)copy->size);
         return 0;
     }
@@ -149,22 +174,22 @@ int files_cp(const struct files_cp_options *options)
 {
     struct copy copy = {.options = options};
     struct stat status;
-    bool is_get = split(options->from, &copy);
-    bool is_put = !is_get && split(options->to, &copy);
-    if (!is_get && !is_put) {
-        fputs("albedo cp: one of the two is to be HOST:PATH\n", stderr);
+    struct remote from, to;
+    bool is_get = split(options->from, &from), is_put = split(options->to, &to);
+    if (is_get == is_put) {
+        fputs("albedo cp: one of the two is to be HOST:PATH, the other a file here (./a:b if it has a colon)\n",
+              stderr);
         return 2;
     }
-    if (copy.path[0] == '\0' || (is_put && copy.path[strlen(copy.path) - 1] == '/')) // into the folder
-        snprintf(copy.path + strlen(copy.path), sizeof(copy.path) - strlen(copy.path), "%.255s",
-                 base_name(options->from));
     int fd = open_here(options, is_put);
     if (fd < 0 || (is_put && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))) {
         fprintf(stderr, "albedo cp: %s: %s\n", is_put ? options->from : options->to,
                 fd < 0 ? strerror(errno) : "is not a file");
         return 1;
     }
-    enum files_result result = copy_over(&copy, fd, is_put);
+    enum files_result result = FILES_FAILED;
+    if (take_remote(&copy, is_put ? &to : &from, is_put))
+        result = copy_over(&copy, fd, is_put);
     close(fd);
     return report(&copy, result);
 }

@@ -3,6 +3,7 @@
 // the program that does it.
 #include "tools/command.h"
 
+#include "tools/environment.h"
 #include "tools/libraries.h"
 
 #include <errno.h>
@@ -27,29 +28,28 @@ static const char *value_of(int argc, char **argv, int i, char letter, const cha
     return argument[2 + length] == '\0' && i + 1 < argc ? argv[i + 1] : NULL;
 }
 
-static void set_environment(int argc, char **argv)
+// 0, or an errno.
+static int set_environment(int argc, char **argv)
 {
-    setenv("ALBEDO_DEVICES", "albedo0", 1);
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    int error = setenv("ALBEDO_DEVICES", "albedo0", 1) == 0 ? 0 : errno;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && error == 0; i++) {
         const char *net = value_of(argc, argv, i, 'n', "net"), *faults = value_of(argc, argv, i, 'f', "faults");
-        if (net)
-            setenv("ALBEDO_NET", net, 1);
-        if (faults)
-            setenv("ALBEDO_FAULTS", faults, 1);
+        error = net ? environment_set("net", net) : faults ? environment_set("faults", faults) : 0;
     }
+    return error;
 }
 
 static int become_files(const char *command, int argc, char **argv)
 {
     char directory[PATH_MAX], program[PATH_MAX + 32];
-    int error = libraries_find(directory);
+    int error = set_environment(argc, argv);
     if (error)
-        return command_error(COMMAND_FAILED, command, "%s: %s", directory, strerror(error));
+        return command_error(COMMAND_FAILED, command, "%s", strerror(error));
+    if (environment_check(command) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (libraries_find(command, directory) != COMMAND_OK || libraries_put_in_front(command, directory) != COMMAND_OK)
+        return COMMAND_FAILED;
     snprintf(program, sizeof(program), "%s/albedo-files", directory);
-    error = libraries_put_in_front(directory);
-    if (error)
-        return command_error(COMMAND_FAILED, command, "%s: %s", directory, strerror(error));
-    set_environment(argc, argv);
     char **arguments = calloc((size_t)argc + 2, sizeof(*arguments));
     if (!arguments)
         return command_error(COMMAND_FAILED, command, "%s", strerror(ENOMEM));

@@ -8,6 +8,7 @@
 #include <albedo/albedodv.h>
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #define FILES_IN_FLIGHT 8
 #define FILES_WHY_MAX   512
@@ -34,8 +35,10 @@ struct files_link {
     _Atomic bool is_cancelled; // from another thread: the connection is to end
 };
 
-// Connects to a server. False: why says so, with what to do; the link is closed.
-bool files_link_connect(struct files_link *link, const char *host, const char *port, char why[FILES_WHY_MAX]);
+// The address of a server. False with why.
+bool files_link_find(const char *host, const char *port, struct sockaddr_storage *address, char why[FILES_WHY_MAX]);
+// Connects to it. False: why says so, with what to do; the link is closed.
+bool files_link_connect(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX]);
 // Takes over a connection request.
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX]);
 void files_link_close(struct files_link *link);

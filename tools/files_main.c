@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The program behind `albedo cp` and `albedo serve`: options.
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/files_message.h"
+
+#include "base/text.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -10,6 +13,7 @@
 
 #define CHUNK_DEFAULT (1u << 20)
 #define RETRY_DEFAULT 30
+#define RETRY_MAX     86400
 
 static void print_cp_usage(FILE *to)
 {
@@ -58,6 +62,12 @@ static bool parse_bytes(const char *text, uint32_t *bytes)
     return value >= FILES_CHUNK_MIN && value <= FILES_CHUNK_MAX && value % FILES_CHUNK_MIN == 0;
 }
 
+static bool is_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+    char error[ALB_TEXT_ERROR_MAX];
+    return alb_text_parse_u64(text, min, max, value, error, sizeof(error));
+}
+
 static const struct option long_options[] = {
     {"port", required_argument, NULL, 'p'},   {"chunk", required_argument, NULL, 'c'},
     {"retry", required_argument, NULL, 'r'},  {"address", required_argument, NULL, 'a'},
@@ -77,19 +87,23 @@ static int run_cp(int argc, char **argv)
     struct files_cp_options options = {
         .port = FILES_PORT, .chunk_bytes = CHUNK_DEFAULT, .retry_seconds = RETRY_DEFAULT};
     int option;
+    uint64_t number;
     while ((option = getopt_long(argc, argv, "p:c:r:sn:f:h", long_options, NULL)) != -1) {
         if (option == 'h') {
             print_cp_usage(stdout);
             return 0;
         }
         if (option == '?' || option == 'a' || option == 'm')
-            return misuse("cp", "an option that it has not");
+            return misuse("cp", "no such option, or no value for it");
         if (option == 'c' && !parse_bytes(optarg, &options.chunk_bytes))
             return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
+        if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
+            return misuse("cp", "--port wants a number from 1 to 65535");
+        if (option == 'r' && !is_number(optarg, 0, RETRY_MAX, &number))
+            return misuse("cp", "--retry wants a number of seconds, 0 to 86400");
         options.port = option == 'p' ? optarg : options.port;
         options.makes_safe |= option == 's';
-        if (option == 'r')
-            options.retry_seconds = (uint32_t)strtoul(optarg, NULL, 10);
+        options.retry_seconds = option == 'r' ? (uint32_t)number : options.retry_seconds;
     }
     if (argc - optind != 2)
         return misuse("cp", "wants FILE HOST:PATH or HOST:PATH FILE");
@@ -102,13 +116,16 @@ static int run_serve(int argc, char **argv)
 {
     struct files_serve_options options = {.port = FILES_PORT};
     int option;
+    uint64_t number;
     while ((option = getopt_long(argc, argv, "p:a:m:sn:f:h", long_options, NULL)) != -1) {
         if (option == 'h') {
             print_serve_usage(stdout);
             return 0;
         }
         if (option == '?' || option == 'c' || option == 'r')
-            return misuse("serve", "an option that it has not");
+            return misuse("serve", "no such option, or no value for it");
+        if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
+            return misuse("serve", "--port wants a number from 1 to 65535");
         options.port = option == 'p' ? optarg : options.port;
         options.address = option == 'a' ? optarg : options.address;
         if (option == 'm' && options.memory_count == ALB_COUNT(options.memories))
@@ -127,7 +144,7 @@ int main(int argc, char **argv)
 {
     // argv[1] is the command; `albedo` has looked at --net and --faults.
     if (argc >= 2 && strcmp(argv[1], "cp") == 0)
-        return run_cp(argc - 1, argv + 1);
+        return command_end(run_cp(argc - 1, argv + 1));
     if (argc >= 2 && strcmp(argv[1], "serve") == 0)
         return run_serve(argc - 1, argv + 1);
     fputs("This program is run by `albedo cp` and `albedo serve`.\n", stderr);

@@ -66,18 +66,25 @@ static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted
     return is_it;
 }
 
-static bool connect_to(struct files_link *link, const char *host, const char *port, char why[FILES_WHY_MAX])
+bool files_link_find(const char *host, const char *port, struct sockaddr_storage *address, char why[FILES_WHY_MAX])
 {
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     int error = getaddrinfo(host, port, &hints, &found);
     if (error) {
-        snprintf(why, FILES_WHY_MAX, "%s", gai_strerror(error));
+        snprintf(why, FILES_WHY_MAX, "%.255s: %s", host, gai_strerror(error));
         return false;
     }
-    bool is_sent = rdma_resolve_addr(link->id, NULL, found->ai_addr, RESOLVE_MS) == 0;
+    *address = (struct sockaddr_storage){0};
+    memcpy(address, found->ai_addr, ALB_MIN((size_t)found->ai_addrlen, sizeof(*address)));
     freeaddrinfo(found);
-    if (!is_sent)
+    return true;
+}
+
+static bool connect_to(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX])
+{
+    struct sockaddr_storage there = *address;
+    if (rdma_resolve_addr(link->id, NULL, (struct sockaddr *)&there, RESOLVE_MS) != 0)
         return say_why(why, "cannot find a device for the address", errno);
     if (!expect_event(link, RDMA_CM_EVENT_ADDR_RESOLVED, why))
         return false;
@@ -92,14 +99,14 @@ static bool connect_to(struct files_link *link, const char *host, const char *po
     return expect_event(link, RDMA_CM_EVENT_ESTABLISHED, why);
 }
 
-bool files_link_connect(struct files_link *link, const char *host, const char *port, char why[FILES_WHY_MAX])
+bool files_link_connect(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX])
 {
     memset(link, 0, sizeof(*link));
     link->channel = rdma_create_event_channel();
     bool is_good = link->channel && rdma_create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) == 0;
     if (!is_good)
         say_why(why, "cannot use rdma_cm", errno);
-    is_good = is_good && connect_to(link, host, port, why);
+    is_good = is_good && connect_to(link, address, why);
     if (!is_good)
         files_link_close(link);
     return is_good;

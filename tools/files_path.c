@@ -35,7 +35,7 @@ int files_path_open_folder(int root, const char *path, bool makes_folders, char 
         size_t length = slash ? (size_t)(slash - path) : strlen(path);
         if (!is_plain(path, length)) {
             close(folder);
-            errno = EACCES;
+            errno = length > NAME_MAX ? ENAMETOOLONG : EACCES;
             return -1;
         }
         snprintf(name, NAME_MAX + 1, "%.*s", (int)length, path);

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/transaction.h"
 #include "tools/door.h"
+#include "tools/environment.h"
 #include "tools/host.h"
 #include "tools/libraries.h"
 
@@ -151,15 +152,8 @@ static json_t *gather_devices(const struct door *door, bool with_state, char *er
     return devices;
 }
 
-static json_t *gather(bool with_state, char *error, size_t error_size)
+static json_t *gather(const char *directory, bool with_state, char *error, size_t error_size)
 {
-    char directory[PATH_MAX];
-    int failed = libraries_find(directory);
-    if (failed != 0) {
-        snprintf(error, error_size, "%s and %s are not in %s: %s; build them with make, or install again",
-                 LIBRARIES_DOOR, LIBRARIES_CM_DOOR, directory, strerror(failed));
-        return NULL;
-    }
     struct door *door = door_open(directory, error, error_size);
     if (door == NULL)
         return NULL;
@@ -242,7 +236,7 @@ int command_info(int argc, char **argv)
     while ((option = getopt_long(argc, argv, "n:sjh", options, NULL)) != -1) {
         switch (option) {
         case 'n':
-            if (setenv("ALBEDO_NET", optarg, 1) != 0)
+            if (environment_set("net", optarg) != 0)
                 return command_error(COMMAND_FAILED, "info", "%s", strerror(errno));
             break;
         case 's':
@@ -262,8 +256,13 @@ int command_info(int argc, char **argv)
     if (optind != argc)
         return command_error(COMMAND_USAGE, "info", "\"%s\": takes options only", argv[optind]);
 
-    char error[PATH_MAX + 256];
-    json_t *info = gather(with_state, error, sizeof(error));
+    char directory[PATH_MAX], error[PATH_MAX + 256];
+    int status = environment_check("info");
+    if (status == COMMAND_OK)
+        status = libraries_find("info", directory);
+    if (status != COMMAND_OK)
+        return status;
+    json_t *info = gather(directory, with_state, error, sizeof(error));
     if (info == NULL)
         return command_error(COMMAND_FAILED, "info", "%s", error);
     if (as_json) {

@@ -5,6 +5,8 @@
 // dlopen "libibverbs.so" or "librdmacm.so"; a preloaded library of the same SONAME and symbol versions wins everywhere.
 #include "tools/libraries.h"
 
+#include "tools/command.h"
+
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -24,32 +26,29 @@ static bool holds_doors(const char *directory)
     return holds(directory, LIBRARIES_DOOR) && holds(directory, LIBRARIES_CM_DOOR);
 }
 
-int libraries_find(char directory[PATH_MAX])
+int libraries_find(const char *command, char directory[PATH_MAX])
 {
     // From the installed program, and from the one in the build folder.
     static const char *const places[] = {ALBEDO_LIBRARIES_FROM_BIN, "../lib/albedo"};
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length < 0)
-        return errno;
+        return command_error(COMMAND_FAILED, command, "/proc/self/exe, to find the libraries: %s", strerror(errno));
     self[length] = '\0';
     const char *bin = dirname(self);
-    char first[PATH_MAX] = "";
     for (size_t i = 0; i < ALB_COUNT(places); i++) {
         char place[PATH_MAX];
         int needed = snprintf(place, sizeof(place), "%s/%s", bin, places[i]);
-        if (needed < 0 || (size_t)needed >= sizeof(place))
-            return ENAMETOOLONG;
-        if (i == 0)
-            memcpy(first, place, sizeof(first));
-        if (holds_doors(place) && realpath(place, directory) != NULL)
-            return 0;
+        if (needed > 0 && (size_t)needed < sizeof(place) && holds_doors(place) && realpath(place, directory) != NULL)
+            return COMMAND_OK;
     }
-    memcpy(directory, first, sizeof(first));
-    return ENOENT;
+    return command_error(COMMAND_FAILED, command,
+                         "%s and %s are not in %s/" ALBEDO_LIBRARIES_FROM_BIN
+                         "; build them with make, or install again",
+                         LIBRARIES_DOOR, LIBRARIES_CM_DOOR, bin);
 }
 
-// Sets the variable to front, a colon and what it held.
+// Sets the variable to front, a colon and what it held. 0, or an errno.
 static int prepend(const char *variable, const char *front)
 {
     const char *old = getenv(variable);
@@ -62,22 +61,28 @@ static int prepend(const char *variable, const char *front)
     return error;
 }
 
-int libraries_put_in_front(const char *directory)
+// Blanks separate the names in LD_PRELOAD too; bare names are then found through LD_LIBRARY_PATH.
+static int preload(const char *directory)
 {
-    if (strchr(directory, ':') != NULL)
-        return EINVAL;
-    int error = prepend("LD_LIBRARY_PATH", directory);
-    if (error != 0)
-        return error;
-    // Blanks separate the names in LD_PRELOAD too; bare names are then found through LD_LIBRARY_PATH.
     bool bare = strpbrk(directory, " \t\n") != NULL;
     const char *folder = bare ? "" : directory, *slash = bare ? "" : "/";
-    char *preload = NULL;
     const char *sanitizer = ALBEDO_SANITIZER_RUNTIME; // must come first of all; "" in an ordinary build
-    if (asprintf(&preload, "%s%s%s%s%s:%s%s%s:%s%s%s", sanitizer, *sanitizer != '\0' ? ":" : "", folder, slash,
+    char *names = NULL;
+    if (asprintf(&names, "%s%s%s%s%s:%s%s%s:%s%s%s", sanitizer, *sanitizer != '\0' ? ":" : "", folder, slash,
                  LIBRARIES_DOOR, folder, slash, LIBRARIES_CM_DOOR, folder, slash, LIBRARIES_SHIM) < 0)
         return ENOMEM;
-    error = prepend("LD_PRELOAD", preload);
-    free(preload);
+    int error = prepend("LD_PRELOAD", names);
+    free(names);
     return error;
+}
+
+int libraries_put_in_front(const char *command, const char *directory)
+{
+    if (strchr(directory, ':') != NULL)
+        return command_error(COMMAND_FAILED, command,
+                             "%s: the dynamic loader cannot use a folder with a colon in its name", directory);
+    int error = prepend("LD_LIBRARY_PATH", directory);
+    if (error == 0)
+        error = preload(directory);
+    return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, command, "%s", strerror(error));
 }

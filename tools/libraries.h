@@ -11,10 +11,9 @@
 #define LIBRARIES_CM_DOOR "librdmacm.so.1"    // the rdma_cm door
 #define LIBRARIES_SHIM    "libalbedo-shim.so" // shows programs the device nodes they look for
 
-// Writes the directory that holds the doors. ENOENT: there is none; *directory is then where it was first looked for.
-int libraries_find(char directory[PATH_MAX]);
+// Writes the directory that holds the doors. COMMAND_OK, or COMMAND_FAILED after a line that says why there is none.
+int libraries_find(const char *command, char directory[PATH_MAX]);
 
 // Puts the libraries of that directory in front for programs that are executed from here on: sets LD_LIBRARY_PATH and
-// LD_PRELOAD, keeping what they held. EINVAL: the directory's name holds a colon, which the dynamic loader takes for a
-// separator; ENOMEM.
-int libraries_put_in_front(const char *directory);
+// LD_PRELOAD, keeping what they held. COMMAND_OK, or COMMAND_FAILED after a line.
+int libraries_put_in_front(const char *command, const char *directory);

@@ -3,8 +3,8 @@
 // program.
 #include "tools/command.h"
 
-#include "device/address.h"
-#include "device/device.h"
+#include "engine/engine.h"
+#include "tools/environment.h"
 #include "tools/libraries.h"
 
 #include <errno.h>
@@ -97,43 +97,6 @@ static void print_usage(FILE *to)
     print_policies(to);
 }
 
-// The variable that carries an option to the device, or NULL.
-static const char *variable_of(int option)
-{
-    switch (option) {
-    case OPTION_NET:
-        return "ALBEDO_NET";
-    case OPTION_DEVICE:
-        return "ALBEDO_DEVICES";
-    case OPTION_FAULTS:
-        return "ALBEDO_FAULTS";
-    case OPTION_SEED:
-        return "ALBEDO_SEED";
-    case OPTION_LOG:
-        return "ALBEDO_LOG";
-    case OPTION_PCAP:
-        return "ALBEDO_PCAP";
-    case OPTION_TRACE:
-        return "ALBEDO_TRACE";
-    case OPTION_STATS:
-        return "ALBEDO_STATS";
-    case OPTION_PATHS:
-        return "ALBEDO_PATHS";
-    case OPTION_LOSS:
-        return "ALBEDO_LOSS";
-    case OPTION_CONGESTION:
-        return "ALBEDO_CONGESTION";
-    case OPTION_PATH:
-        return "ALBEDO_PATH";
-    case OPTION_CREDIT:
-        return "ALBEDO_CREDIT";
-    case OPTION_COMPLETIONS:
-        return "ALBEDO_COMPLETIONS";
-    default:
-        return NULL;
-    }
-}
-
 static bool is_file_option(int option)
 {
     return option == OPTION_PCAP || option == OPTION_TRACE || option == OPTION_STATS;
@@ -141,7 +104,7 @@ static bool is_file_option(int option)
 
 // A file that the device will create: its folder must be there and writable, and the name absolute, since programs
 // change folders.
-static int set_file(const char *variable, const char *option, const char *path)
+static int set_file(const char *option, const char *path)
 {
     char absolute[PATH_MAX], folder[PATH_MAX];
     char here[PATH_MAX] = "";
@@ -157,44 +120,19 @@ static int set_file(const char *variable, const char *option, const char *path)
     if (access(parent, W_OK | X_OK) != 0)
         return command_error(COMMAND_USAGE, "run", "--%s %s: cannot create files in %s: %s", option, path, parent,
                              strerror(errno));
-    if (setenv(variable, absolute, 1) != 0)
-        return command_error(COMMAND_FAILED, "run", "%s", strerror(errno));
-    return COMMAND_OK;
+    int error = environment_set(option, absolute);
+    return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "run", "%s", strerror(error));
 }
 
-static int check_devices(const char *list)
-{
-    struct alb_device_selection selection;
-    char error[256];
-    if (alb_device_select(list, &selection, error, sizeof(error)) != 0)
-        return command_error(COMMAND_USAGE, "run", "--device %s: %s", list, error);
-    return COMMAND_OK;
-}
-
-static int check_log_level(const char *level)
-{
-    static const char *const levels[] = {"error", "warning", "info", "debug"};
-    for (size_t i = 0; i < ALB_COUNT(levels); i++) {
-        if (strcmp(level, levels[i]) == 0)
-            return COMMAND_OK;
-    }
-    return command_error(COMMAND_USAGE, "run", "--log %s: give error, warning, info or debug", level);
-}
-
-// Checks what can be checked about one option alone and puts it into the environment.
+// Puts one option into the environment.
 static int take_option(int option, const char *name, const char *value)
 {
-    if (option == OPTION_DEVICE && check_devices(value) != COMMAND_OK)
-        return COMMAND_USAGE;
     if (is_file_option(option))
-        return set_file(variable_of(option), name, value);
-    if (option == OPTION_LOG && check_log_level(value) != COMMAND_OK)
-        return COMMAND_USAGE;
-    if (option == OPTION_NET && *value == '\0')
-        return command_error(COMMAND_USAGE, "run", "--net: give an address or an interface");
-    if (setenv(variable_of(option), value, 1) != 0)
-        return command_error(COMMAND_FAILED, "run", "%s", strerror(errno));
-    return COMMAND_OK;
+        return set_file(name, value);
+    if (*value == '\0' && option != OPTION_FAULTS) // a variable that is empty is as good as none
+        return command_error(COMMAND_USAGE, "run", "--%s: its value is empty", name);
+    int error = environment_set(name, value);
+    return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "run", "%s", strerror(error));
 }
 
 // Options until the program's name. COMMAND_OK: optind is at the program; otherwise the exit status; *is_done: leave
@@ -229,52 +167,18 @@ static int take_options(int argc, char **argv, bool *is_done)
     return COMMAND_OK;
 }
 
-// What the device will read, checked here, where the message reaches the user before the program starts.
-static int check_environment(void)
-{
-    static struct alb_device_options options;
-    struct alb_device_selection selection;
-    char error[512];
-    if (alb_device_selection_from_environment(&selection, error, sizeof(error)) != 0 ||
-        alb_device_options_from_environment(&options, error, sizeof(error)) != 0)
-        return command_error(COMMAND_USAGE, "run", "%s", error);
-    for (uint32_t i = 0; i < options.address_count; i++) {
-        char text[ALB_ADDR_TEXT_MAX];
-        struct alb_address_info info;
-        if (!alb_address_find(&options.addresses[i], &info))
-            return command_error(COMMAND_USAGE, "run",
-                                 "%s is not an address of this host; `ip address` shows those it has",
-                                 alb_addr_format(&options.addresses[i], text));
-    }
-    return COMMAND_OK;
-}
-
-static int put_libraries_in_front(void)
-{
-    char directory[PATH_MAX];
-    int error = libraries_find(directory);
-    if (error == ENOENT)
-        return command_error(COMMAND_FAILED, "run", "%s and %s are not in %s; build them with make, or install again",
-                             LIBRARIES_DOOR, LIBRARIES_CM_DOOR, directory);
-    if (error == 0)
-        error = libraries_put_in_front(directory);
-    if (error == EINVAL)
-        return command_error(COMMAND_FAILED, "run",
-                             "%s: the dynamic loader cannot use a folder with a colon in its name", directory);
-    if (error != 0)
-        return command_error(COMMAND_FAILED, "run", "%s", strerror(error));
-    return COMMAND_OK;
-}
-
 int command_run(int argc, char **argv)
 {
+    char directory[PATH_MAX];
     bool is_done = false;
     int status = take_options(argc, argv, &is_done);
     if (status != COMMAND_OK || is_done)
         return status;
-    status = check_environment();
+    status = environment_check("run");
     if (status == COMMAND_OK)
-        status = put_libraries_in_front();
+        status = libraries_find("run", directory);
+    if (status == COMMAND_OK)
+        status = libraries_put_in_front("run", directory);
     if (status != COMMAND_OK)
         return status;
 
@@ -282,7 +186,7 @@ int command_run(int argc, char **argv)
     execvp(program[0], program);
     int error = errno;
     if (error == ENOENT && strchr(program[0], '/') == NULL)
-        return command_error(COMMAND_NOT_FOUND, "run", "%s: no such program in PATH", program[0]);
+        return command_error(COMMAND_NOT_FOUND, "run", "\"%s\": no such program in PATH", program[0]);
     return command_error(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE, "run", "%s: %s", program[0],
                          strerror(error));
 }

@@ -155,7 +155,7 @@ static void give_file(struct session *session, const struct files_message *wish)
     struct stat status;
     struct progress progress;
     struct alb_digest digest;
-    char why[FILES_WHY_MAX];
+    char why[FILES_WHY_MAX] = "the connection was lost";
     int fd = open_source(session, wish->text, &status);
     if (fd < 0) {
         snprintf(why, sizeof(why), "%s", path_trouble(errno));

@@ -134,9 +134,20 @@ static void alb_log__leaves_errno_alone(void **state)
     assert_string_equal(text, "");
 }
 
+static void alb_log_level_parse__takes_names(void **state)
+{
+    enum alb_log_level level = ALB_LOG_ERROR;
+    assert_true(alb_log_level_parse("debug", &level));
+    assert_int_equal(level, ALB_LOG_DEBUG);
+    assert_false(alb_log_level_parse("", &level));
+    assert_false(alb_log_level_parse("debugs", &level));
+    assert_int_equal(level, ALB_LOG_DEBUG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_log_level_parse__takes_names),
         cmocka_unit_test(alb_log__levels_of_the_environment),
         cmocka_unit_test(alb_log_set_level__overrules_the_environment),
         cmocka_unit_test(alb_log__stays_on_its_line),

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The environment variables by which options of `albedo` reach the device, and their check before a program starts.
+#pragma once
+
+#include "base/types.h"
+
+// Puts the value of an option (its long name) into the variable that carries it. 0, or an errno.
+int environment_set(const char *option, const char *value);
+
+// Checks everything that a device reads from the environment, whether this process has set it or its caller.
+// COMMAND_OK, or COMMAND_USAGE after a line that names the option that was given, or else the variable.
+int environment_check(const char *command);
