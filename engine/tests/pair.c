@@ -456,3 +456,22 @@ bool pair_event(struct pair *pair, int side, enum alb_event_type type, struct al
             return true;
     return false;
 }
+
+int pair_rc_setup(void **state)
+{
+    struct pair_rc *c = calloc(1, sizeof(*c));
+    alb_assert(c);
+    c->pair = pair_new(NULL);
+    pair_fill(c->pair);
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
+    *state = c;
+    return 0;
+}
+
+int pair_rc_teardown(void **state)
+{
+    struct pair_rc *c = *state;
+    pair_free(c->pair);
+    free(c);
+    return 0;
+}

@@ -78,6 +78,18 @@ uint32_t pair_mask(enum alb_qp_type type, enum alb_qp_state state);
 void pair_connect(struct pair *pair, enum alb_qp_type type, struct alb_qp *qps[2],
                   void (*change)(struct alb_qp_attr *attr, int side));
 
+// Two connected queue pairs of RC, and memory filled by pair_fill: what most tests of RC begin with.
+struct pair_rc {
+    struct pair *pair;
+    struct alb_qp *qps[2];
+};
+
+// cmocka's setup and teardown, *state is a struct pair_rc *.
+int pair_rc_setup(void **state);
+int pair_rc_teardown(void **state);
+
+#define PAIR_RC_TEST(test) cmocka_unit_test_setup_teardown(test, pair_rc_setup, pair_rc_teardown)
+
 // Lets a side send: its packets go onto the wire. Returns their number.
 uint32_t pair_send(struct pair *pair, int side);
 // The oldest packet that side has on the wire (or the one at index), or NULL.

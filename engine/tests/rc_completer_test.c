@@ -6,42 +6,17 @@
 
 #include "base/tests/test.h"
 
-#include <stdlib.h>
-
 enum {
     MTU = 1024,
     TIMEOUT_NS = 4096 << 10, // of timeout code 10
 };
 
-struct context {
-    struct pair *pair;
-    struct alb_qp *qps[2];
-};
-
-static int setup(void **state)
-{
-    struct context *c = calloc(1, sizeof(*c));
-    c->pair = pair_new(NULL);
-    pair_fill(c->pair);
-    pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
-    *state = c;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct context *c = *state;
-    pair_free(c->pair);
-    free(c);
-    return 0;
-}
-
-static void ask(struct context *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
+static void ask(struct pair_rc *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
 {
     assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, ALB_SEND_SIGNALED, 0, length), 0);
 }
 
-static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
+static void expect(struct pair_rc *c, uint64_t wr_id, enum alb_wc_status status)
 {
     struct alb_wc wc;
     assert_true(pair_poll(c->pair, 0, &wc));
@@ -49,19 +24,19 @@ static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
     assert_int_equal(wc.status, status);
 }
 
-static void expect_none(struct context *c)
+static void expect_none(struct pair_rc *c)
 {
     struct alb_wc wc;
     assert_false(pair_poll(c->pair, 0, &wc));
 }
 
-static void lose_all(struct context *c, int side)
+static void lose_all(struct pair_rc *c, int side)
 {
     while (pair_count(c->pair, side) > 0)
         pair_lose(c->pair, side);
 }
 
-static struct alb_roce response(const struct context *c, uint8_t opcode, int32_t psn_offset, uint8_t syndrome)
+static struct alb_roce response(const struct pair_rc *c, uint8_t opcode, int32_t psn_offset, uint8_t syndrome)
 {
     return (struct alb_roce){
         .opcode = opcode,
@@ -72,18 +47,18 @@ static struct alb_roce response(const struct context *c, uint8_t opcode, int32_t
     };
 }
 
-static void acknowledge(struct context *c, int32_t psn_offset, uint8_t syndrome)
+static void acknowledge(struct pair_rc *c, int32_t psn_offset, uint8_t syndrome)
 {
     struct alb_roce roce = response(c, ALB_RC_ACK, psn_offset, syndrome);
     pair_inject(c->pair, 1, &roce, NULL, 0);
 }
 
-static uint64_t counted(const struct context *c, enum alb_stat stat)
+static uint64_t counted(const struct pair_rc *c, enum alb_stat stat)
 {
     return c->pair->hosts[0].stats.sum.counter[stat];
 }
 
-static uint64_t dropped(const struct context *c, enum alb_drop reason)
+static uint64_t dropped(const struct pair_rc *c, enum alb_drop reason)
 {
     return c->pair->hosts[0].stats.dropped[reason];
 }
@@ -96,7 +71,7 @@ static uint64_t dropped(const struct context *c, enum alb_drop reason)
 
 static void completer__one_acknowledgement_for_many(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (uint64_t i = 0; i < 5; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, 8);
     pair_send(c->pair, 0);
@@ -112,7 +87,7 @@ static void completer__one_acknowledgement_for_many(void **state)
 
 static void completer__part_of_a_message_does_not_complete_it(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 3 * MTU);
     pair_send(c->pair, 0);
     acknowledge(c, 1, ACK);
@@ -125,7 +100,7 @@ static void completer__part_of_a_message_does_not_complete_it(void **state)
 // Late ones, and those of what was never sent, change nothing.
 static void completer__acknowledges_what_is_not_in_flight(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     acknowledge(c, 0, ACK);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
@@ -147,7 +122,7 @@ static void completer__acknowledges_what_is_not_in_flight(void **state)
 
 static void completer__acknowledged_while_it_was_to_be_sent_again(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (uint64_t i = 0; i < 4; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, 8);
     pair_send(c->pair, 0);
@@ -164,7 +139,7 @@ static void completer__acknowledged_while_it_was_to_be_sent_again(void **state)
 
 static void completer__reserved_syndrome(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 0, 0x5f);
@@ -187,7 +162,7 @@ static void completer__naks_that_end_it(void **state)
         {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_WC_REM_OP_ERR, ALB_STAT_req_remote_op_errors},
         {17, ALB_WC_BAD_RESP_ERR, ALB_STAT_COUNT},
     };
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (size_t i = 0; i < ALB_COUNT(rows); i++) {
         struct alb_event event;
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -222,7 +197,7 @@ static void one_retry(struct alb_qp_attr *attr, int side)
 
 static void completer__sequence_errors_cost_retries_until_something_moves(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, one_retry);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
@@ -243,7 +218,7 @@ static void completer__sequence_errors_cost_retries_until_something_moves(void *
 
 static void completer__silence_costs_retries(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_event event;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     for (uint32_t i = 0; i <= 7; i++) {
@@ -270,7 +245,7 @@ static void no_retry(struct alb_qp_attr *attr, int side)
 
 static void completer__no_retries_at_all(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, no_retry);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
@@ -281,7 +256,7 @@ static void completer__no_retries_at_all(void **state)
 // The time counts from the last thing heard, not from when the timer was armed.
 static void completer__what_is_heard_gives_more_time(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 3 * MTU);
     pair_send(c->pair, 0);
     pair_pass(c->pair, TIMEOUT_NS - 1);
@@ -296,7 +271,7 @@ static void completer__what_is_heard_gives_more_time(void **state)
 
 static void completer__nothing_in_flight_needs_no_timer(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_settle(c->pair);
     assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
@@ -309,7 +284,7 @@ static void infinite(struct alb_qp_attr *attr, int side)
 
 static void completer__for_ever(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, infinite);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
@@ -319,7 +294,7 @@ static void completer__for_ever(void **state)
 // The time to wait is changed while something is in flight.
 static void completer__another_timeout_while_draining(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
@@ -341,7 +316,7 @@ static void completer__another_timeout_while_draining(void **state)
 
 static void completer__waits_as_long_as_the_receiver_says(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     ask(c, ALB_WR_SEND, 2, 8);
     pair_send(c->pair, 0);
@@ -358,7 +333,7 @@ static void completer__waits_as_long_as_the_receiver_says(void **state)
 
 static void completer__rnr_acknowledges_what_was_before(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_SEND, 2, 8);
     pair_send(c->pair, 0);
@@ -374,7 +349,7 @@ static void two_rnr_retries(struct alb_qp_attr *attr, int side)
 
 static void completer__rnr_retries(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, two_rnr_retries);
     ask(c, ALB_WR_SEND, 1, 8);
     for (int i = 0; i < 3; i++) {
@@ -391,7 +366,7 @@ static void completer__rnr_retries(void **state)
 
 static void completer__seven_means_for_ever(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(pair_send(c->pair, 0), 1);
@@ -406,7 +381,7 @@ static void completer__seven_means_for_ever(void **state)
 // The time in which the receiver wants to be left alone is not silence.
 static void completer__waiting_for_the_receiver_is_no_timeout(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 0, RNR(31)); // 491 ms, against a timeout of 4
@@ -418,7 +393,7 @@ static void completer__waiting_for_the_receiver_is_no_timeout(void **state)
 // An acknowledgement of everything comes while it waits: what is posted next goes when the wait is over.
 static void completer__acknowledged_while_it_waits(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 0, RNR(1));
@@ -434,7 +409,7 @@ static void completer__acknowledged_while_it_waits(void **state)
 
 static void completer__reads_and_atomics(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     uint64_t *theirs = (uint64_t *)(c->pair->hosts[1].memory);
     uint64_t *ours = (uint64_t *)(c->pair->hosts[0].memory);
     *theirs = 41;
@@ -471,7 +446,7 @@ static void completer__reads_and_atomics(void **state)
 // An answer acknowledges all requests before it.
 static void completer__answers_acknowledge(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_RDMA_READ, 2, 8);
     pair_send(c->pair, 0);
@@ -485,7 +460,7 @@ static void completer__answers_acknowledge(void **state)
 // The acknowledgement of what came behind a READ shows that its answer was lost: it is asked for again without waiting.
 static void completer__an_answer_is_missing(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
     pair_send(c->pair, 0);
@@ -505,7 +480,7 @@ static void completer__an_answer_is_missing(void **state)
 
 static void completer__an_answer_comes_twice(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, 2 * MTU);
     pair_send(c->pair, 0);
     struct alb_roce roce = response(c, ALB_RC_READ_RESPONSE_FIRST, 0, ACK);
@@ -521,7 +496,7 @@ static void completer__an_answer_comes_twice(void **state)
 // An answer of another kind or length than its request asks for touches nothing.
 static void completer__answers_that_do_not_fit(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     uint8_t bytes[2 * MTU];
     memset(bytes, 0xcc, sizeof(bytes));
     ask(c, ALB_WR_RDMA_READ, 1, 2 * MTU - 3);
@@ -562,7 +537,7 @@ static void completer__answers_that_do_not_fit(void **state)
 
 static void completer__nowhere_to_put_the_answer(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_region *mr;
     struct pair_host *host = &c->pair->hosts[0];
     assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, ALB_ACCESS_LOCAL_WRITE, &mr), 0);
@@ -590,7 +565,7 @@ static void completer__nowhere_to_put_the_answer(void **state)
 // READs, atomics and WRITEs in one queue with every packet of either side lost once: all come to their end, in order.
 static void completer__every_packet_lost_once(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (uint32_t lost = 0; lost < 24; lost++) {
         uint32_t seen = 0;
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -621,32 +596,32 @@ static void completer__every_packet_lost_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(completer__one_acknowledgement_for_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__part_of_a_message_does_not_complete_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__acknowledges_what_is_not_in_flight, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__acknowledged_while_it_was_to_be_sent_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__reserved_syndrome, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__naks_that_end_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__sequence_errors_cost_retries_until_something_moves, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__silence_costs_retries, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__no_retries_at_all, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__what_is_heard_gives_more_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__nothing_in_flight_needs_no_timer, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__for_ever, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__another_timeout_while_draining, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__waits_as_long_as_the_receiver_says, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__rnr_acknowledges_what_was_before, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__rnr_retries, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__seven_means_for_ever, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__waiting_for_the_receiver_is_no_timeout, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__acknowledged_while_it_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__reads_and_atomics, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__answers_acknowledge, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__an_answer_is_missing, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__an_answer_comes_twice, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__answers_that_do_not_fit, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__nowhere_to_put_the_answer, setup, teardown),
-        cmocka_unit_test_setup_teardown(completer__every_packet_lost_once, setup, teardown),
+        PAIR_RC_TEST(completer__one_acknowledgement_for_many),
+        PAIR_RC_TEST(completer__part_of_a_message_does_not_complete_it),
+        PAIR_RC_TEST(completer__acknowledges_what_is_not_in_flight),
+        PAIR_RC_TEST(completer__acknowledged_while_it_was_to_be_sent_again),
+        PAIR_RC_TEST(completer__reserved_syndrome),
+        PAIR_RC_TEST(completer__naks_that_end_it),
+        PAIR_RC_TEST(completer__sequence_errors_cost_retries_until_something_moves),
+        PAIR_RC_TEST(completer__silence_costs_retries),
+        PAIR_RC_TEST(completer__no_retries_at_all),
+        PAIR_RC_TEST(completer__what_is_heard_gives_more_time),
+        PAIR_RC_TEST(completer__nothing_in_flight_needs_no_timer),
+        PAIR_RC_TEST(completer__for_ever),
+        PAIR_RC_TEST(completer__another_timeout_while_draining),
+        PAIR_RC_TEST(completer__waits_as_long_as_the_receiver_says),
+        PAIR_RC_TEST(completer__rnr_acknowledges_what_was_before),
+        PAIR_RC_TEST(completer__rnr_retries),
+        PAIR_RC_TEST(completer__seven_means_for_ever),
+        PAIR_RC_TEST(completer__waiting_for_the_receiver_is_no_timeout),
+        PAIR_RC_TEST(completer__acknowledged_while_it_waits),
+        PAIR_RC_TEST(completer__reads_and_atomics),
+        PAIR_RC_TEST(completer__answers_acknowledge),
+        PAIR_RC_TEST(completer__an_answer_is_missing),
+        PAIR_RC_TEST(completer__an_answer_comes_twice),
+        PAIR_RC_TEST(completer__answers_that_do_not_fit),
+        PAIR_RC_TEST(completer__nowhere_to_put_the_answer),
+        PAIR_RC_TEST(completer__every_packet_lost_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,41 +5,16 @@
 
 #include "base/tests/test.h"
 
-#include <stdlib.h>
-
 enum {
     MTU = 1024,
 };
 
-struct context {
-    struct pair *pair;
-    struct alb_qp *qps[2];
-};
-
-static int setup(void **state)
-{
-    struct context *c = calloc(1, sizeof(*c));
-    c->pair = pair_new(NULL);
-    pair_fill(c->pair);
-    pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
-    *state = c;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct context *c = *state;
-    pair_free(c->pair);
-    free(c);
-    return 0;
-}
-
-static void ask(struct context *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length)
+static void ask(struct pair_rc *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length)
 {
     assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, flags, 0, length), 0);
 }
 
-static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
+static void expect(struct pair_rc *c, uint64_t wr_id, enum alb_wc_status status)
 {
     struct alb_wc wc;
     assert_true(pair_poll(c->pair, 0, &wc));
@@ -47,18 +22,18 @@ static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
     assert_int_equal(wc.status, status);
 }
 
-static void expect_none(struct context *c)
+static void expect_none(struct pair_rc *c)
 {
     struct alb_wc wc;
     assert_false(pair_poll(c->pair, 0, &wc));
 }
 
-static const struct alb_roce *sent(const struct context *c, uint32_t index)
+static const struct alb_roce *sent(const struct pair_rc *c, uint32_t index)
 {
     return &pair_peek(c->pair, 0, index)->roce;
 }
 
-static int move(struct context *c, enum alb_qp_state to)
+static int move(struct pair_rc *c, enum alb_qp_state to)
 {
     struct alb_qp_attr attr = {.state = to, .en_sqd_async_notify = true};
     uint32_t mask = ALB_QP_STATE | (to == ALB_QPS_SQD ? ALB_QP_EN_SQD_ASYNC_NOTIFY : 0);
@@ -67,7 +42,7 @@ static int move(struct context *c, enum alb_qp_state to)
 
 static void requester__packets_of_a_write(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     static const uint8_t opcodes[] = {ALB_RC_WRITE_FIRST, ALB_RC_WRITE_MIDDLE, ALB_RC_WRITE_LAST};
     ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 2 * MTU + 9);
     assert_int_equal(pair_send(c->pair, 0), 3);
@@ -88,7 +63,7 @@ static void requester__packets_of_a_write(void **state)
 // Numbers run on from request to request and wrap; a READ takes as many as it has answers.
 static void requester__numbers(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 0, 3 * MTU);
     ask(c, ALB_WR_RDMA_READ, 2, 0, 5 * MTU);
     ask(c, ALB_WR_ATOMIC_FETCH_AND_ADD, 3, 0, 8);
@@ -110,7 +85,7 @@ static void requester__numbers(void **state)
 // A fenced request waits for READs and atomics before it, and for nothing else (10.8.3.3).
 static void requester__fence(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
     ask(c, ALB_WR_RDMA_WRITE, 3, ALB_SEND_SIGNALED | ALB_SEND_FENCE, 8);
@@ -129,7 +104,7 @@ static void requester__fence(void **state)
 
 static void requester__max_rd_atomic_bounds_what_is_outstanding(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (uint64_t i = 0; i < 7; i++)
         ask(c, i % 2 ? ALB_WR_RDMA_READ : ALB_WR_ATOMIC_CMP_AND_SWP, i, ALB_SEND_SIGNALED, 8);
     assert_int_equal(pair_send(c->pair, 0), 4);
@@ -149,7 +124,7 @@ static void no_reads(struct alb_qp_attr *attr, int side)
 
 static void requester__no_reads_agreed(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, no_reads);
     ask(c, ALB_WR_RDMA_READ, 1, 0, 8);
     pair_settle(c->pair);
@@ -160,7 +135,7 @@ static void requester__no_reads_agreed(void **state)
 // Whatever there is to send, no more is in flight than the window toward the peer.
 static void requester__window(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_peer *peer = c->qps[0]->peer;
     ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 200 * MTU);
     uint32_t count = pair_send(c->pair, 0);
@@ -182,7 +157,7 @@ static void requester__window(void **state)
 // The answers of READs count too, so a long one is asked for in pieces.
 static void requester__reads_in_pieces(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_peer *peer = c->qps[0]->peer;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 200 * MTU);
     uint32_t end = PAIR_PSN;
@@ -208,7 +183,7 @@ static void requester__reads_in_pieces(void **state)
 // beyond what the peer has granted would never be answered.
 static void requester__read_pieces_keep_their_ends(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 200 * MTU);
     assert_true(pair_send(c->pair, 0) > 1);
     uint32_t first = sent(c, 0)->length / MTU;
@@ -234,7 +209,7 @@ static void requester__read_pieces_keep_their_ends(void **state)
 // one.
 static void requester__reads_are_asked_for_again_one_by_one(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 10 * MTU);
     ask(c, ALB_WR_RDMA_READ, 2, ALB_SEND_SIGNALED, 10 * MTU);
     assert_int_equal(pair_send(c->pair, 0), 2);
@@ -257,7 +232,7 @@ static void requester__reads_are_asked_for_again_one_by_one(void **state)
 // Of an unsignaled request nobody waits for the end: the acknowledgement of a later one does for it.
 static void requester__asks_once_for_many(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (uint64_t i = 0; i < 8; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, i == 7 ? ALB_SEND_SIGNALED : 0, 64);
     assert_int_equal(pair_send(c->pair, 0), 8);
@@ -267,7 +242,7 @@ static void requester__asks_once_for_many(void **state)
     expect(c, 7, ALB_WC_SUCCESS);
 }
 
-static struct alb_send_wr bind_of(struct context *c, struct alb_region *mw)
+static struct alb_send_wr bind_of(struct pair_rc *c, struct alb_region *mw)
 {
     return (struct alb_send_wr){
         .wr_id = 2,
@@ -280,7 +255,7 @@ static struct alb_send_wr bind_of(struct context *c, struct alb_region *mw)
 // What stands behind it may send nothing: then nobody else would ask.
 static void requester__asks_before_a_local_operation(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_region *mw;
     assert_int_equal(alb_mw_create(c->pair->hosts[0].pd, ALB_MW_TYPE_2, &mw), 0);
     struct alb_send_wr bind = bind_of(c, mw);
@@ -293,7 +268,7 @@ static void requester__asks_before_a_local_operation(void **state)
 
 static void requester__asks_before_a_request_that_fails(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_sge sge = {.addr = 8, .length = 8, .lkey = 999};
     struct alb_send_wr bad = {.wr_id = 2, .opcode = ALB_WR_SEND, .sge = &sge, .sge_count = 1};
     ask(c, ALB_WR_RDMA_WRITE, 1, 0, 64);
@@ -307,7 +282,7 @@ static void requester__asks_before_a_request_that_fails(void **state)
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
 }
 
-static void connect_large_queues(struct context *c, struct alb_qp *qps[2],
+static void connect_large_queues(struct pair_rc *c, struct alb_qp *qps[2],
                                  void (*change)(struct alb_qp_attr *attr, int side))
 {
     for (int side = 0; side < 2; side++) {
@@ -325,7 +300,7 @@ static void connect_large_queues(struct context *c, struct alb_qp *qps[2],
 // The queue is drained just when its turn had ended, and the request that would have asked does not begin any more.
 static void requester__asks_when_it_drains(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_event event;
     struct pair_host *host = &c->pair->hosts[0];
     struct alb_qp *other[2];
@@ -352,7 +327,7 @@ static void requester__asks_when_it_drains(void **state)
 // A message of which packets have been sent is finished in SQD, one behind it does not begin.
 static void requester__drains(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_event event;
     ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 150 * MTU);
     ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
@@ -371,7 +346,7 @@ static void requester__drains(void **state)
 
 static void requester__drained_at_once_if_idle(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_event event;
     assert_int_equal(move(c, ALB_QPS_SQD), 0);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
@@ -388,7 +363,7 @@ static void small_mtu(struct alb_qp_attr *attr, int side)
 // Old and new packets could no longer be told apart.
 static void requester__message_of_half_the_numbers(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_region *mr;
     struct pair_host *host = &c->pair->hosts[0];
     pair_connect(c->pair, ALB_QPT_RC, c->qps, small_mtu);
@@ -402,7 +377,7 @@ static void requester__message_of_half_the_numbers(void **state)
 
 static void requester__sends_again_from_the_oldest_unacknowledged(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (uint64_t i = 0; i < 6; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, MTU);
     assert_int_equal(pair_send(c->pair, 0), 6);
@@ -426,7 +401,7 @@ static void requester__sends_again_from_the_oldest_unacknowledged(void **state)
 // is sent, and the request ends for what is wrong with it.
 static void requester__a_key_that_goes_before_its_request_goes_again(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct pair_host *host = &c->pair->hosts[0];
     struct alb_region *mr;
     assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, 0, &mr), 0);
@@ -469,7 +444,7 @@ static void large_mtu(struct alb_qp_attr *attr, int side)
 // until a large one has no room in any of them.
 static void requester__many_share_a_window_and_none_is_stuck(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_qp *many[15][2];
     for (int i = 0; i < 15; i++) {
         connect_large_queues(c, many[i], large_mtu);
@@ -486,25 +461,25 @@ static void requester__many_share_a_window_and_none_is_stuck(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(requester__packets_of_a_write, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__numbers, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__fence, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__max_rd_atomic_bounds_what_is_outstanding, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__no_reads_agreed, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__window, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__reads_in_pieces, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__read_pieces_keep_their_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__reads_are_asked_for_again_one_by_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__asks_once_for_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__asks_before_a_local_operation, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__asks_before_a_request_that_fails, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__asks_when_it_drains, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__drains, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__drained_at_once_if_idle, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__message_of_half_the_numbers, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__sends_again_from_the_oldest_unacknowledged, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__a_key_that_goes_before_its_request_goes_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(requester__many_share_a_window_and_none_is_stuck, setup, teardown),
+        PAIR_RC_TEST(requester__packets_of_a_write),
+        PAIR_RC_TEST(requester__numbers),
+        PAIR_RC_TEST(requester__fence),
+        PAIR_RC_TEST(requester__max_rd_atomic_bounds_what_is_outstanding),
+        PAIR_RC_TEST(requester__no_reads_agreed),
+        PAIR_RC_TEST(requester__window),
+        PAIR_RC_TEST(requester__reads_in_pieces),
+        PAIR_RC_TEST(requester__read_pieces_keep_their_ends),
+        PAIR_RC_TEST(requester__reads_are_asked_for_again_one_by_one),
+        PAIR_RC_TEST(requester__asks_once_for_many),
+        PAIR_RC_TEST(requester__asks_before_a_local_operation),
+        PAIR_RC_TEST(requester__asks_before_a_request_that_fails),
+        PAIR_RC_TEST(requester__asks_when_it_drains),
+        PAIR_RC_TEST(requester__drains),
+        PAIR_RC_TEST(requester__drained_at_once_if_idle),
+        PAIR_RC_TEST(requester__message_of_half_the_numbers),
+        PAIR_RC_TEST(requester__sends_again_from_the_oldest_unacknowledged),
+        PAIR_RC_TEST(requester__a_key_that_goes_before_its_request_goes_again),
+        PAIR_RC_TEST(requester__many_share_a_window_and_none_is_stuck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

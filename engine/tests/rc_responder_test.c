@@ -7,36 +7,11 @@
 
 #include "base/tests/test.h"
 
-#include <stdlib.h>
-
 enum {
     MTU = 1024,
 };
 
-struct context {
-    struct pair *pair;
-    struct alb_qp *qps[2];
-};
-
-static int setup(void **state)
-{
-    struct context *c = calloc(1, sizeof(*c));
-    c->pair = pair_new(NULL);
-    pair_fill(c->pair);
-    pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
-    *state = c;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct context *c = *state;
-    pair_free(c->pair);
-    free(c);
-    return 0;
-}
-
-static struct alb_roce request(const struct context *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
+static struct alb_roce request(const struct pair_rc *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
 {
     return (struct alb_roce){
         .opcode = opcode,
@@ -52,25 +27,25 @@ static struct alb_roce request(const struct context *c, uint8_t opcode, int32_t 
 
 static const uint8_t payload[MTU * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-static void arrive(struct context *c, const struct alb_roce *roce, uint32_t payload_bytes)
+static void arrive(struct pair_rc *c, const struct alb_roce *roce, uint32_t payload_bytes)
 {
     pair_inject(c->pair, 0, roce, payload, payload_bytes);
 }
 
-static void write_at(struct context *c, int32_t psn_offset)
+static void write_at(struct pair_rc *c, int32_t psn_offset)
 {
     struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, psn_offset, 8);
     arrive(c, &roce, 8);
 }
 
-static void send_at(struct context *c, int32_t psn_offset)
+static void send_at(struct pair_rc *c, int32_t psn_offset)
 {
     struct alb_roce roce = request(c, ALB_RC_SEND_ONLY, psn_offset, 0);
     arrive(c, &roce, 8);
 }
 
 // What side 1 sends next, or NULL.
-static const struct alb_roce *answer(struct context *c)
+static const struct alb_roce *answer(struct pair_rc *c)
 {
     while (pair_count(c->pair, 1) > 0)
         pair_lose(c->pair, 1);
@@ -79,7 +54,7 @@ static const struct alb_roce *answer(struct context *c)
     return packet ? &packet->roce : NULL;
 }
 
-static void expect_ack(struct context *c, int32_t psn_offset, uint8_t syndrome)
+static void expect_ack(struct pair_rc *c, int32_t psn_offset, uint8_t syndrome)
 {
     const struct alb_roce *roce = answer(c);
     assert_non_null(roce);
@@ -90,7 +65,7 @@ static void expect_ack(struct context *c, int32_t psn_offset, uint8_t syndrome)
     assert_int_equal(roce->dest_qpn, alb_qp_number(c->qps[0]));
 }
 
-static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
+static void expect(struct pair_rc *c, uint64_t wr_id, enum alb_wc_status status)
 {
     struct alb_wc wc;
     assert_true(pair_poll(c->pair, 1, &wc));
@@ -98,12 +73,12 @@ static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
     assert_int_equal(wc.status, status);
 }
 
-static uint64_t counted(const struct context *c, enum alb_stat stat)
+static uint64_t counted(const struct pair_rc *c, enum alb_stat stat)
 {
     return c->pair->hosts[1].stats.sum.counter[stat];
 }
 
-static uint64_t dropped(const struct context *c, enum alb_drop reason)
+static uint64_t dropped(const struct pair_rc *c, enum alb_drop reason)
 {
     return c->pair->hosts[1].stats.dropped[reason];
 }
@@ -113,7 +88,7 @@ static uint64_t dropped(const struct context *c, enum alb_drop reason)
 
 static void responder__acknowledges_when_asked(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, 0, 8);
     roce.ackreq = false;
     arrive(c, &roce, 8);
@@ -127,7 +102,7 @@ static void responder__acknowledges_when_asked(void **state)
 // The message sequence number counts requests that are complete (9.7.7.1).
 static void responder__counts_messages(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_roce first = request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
     arrive(c, &first, MTU);
     assert_int_equal(answer(c)->msn, 0);
@@ -142,7 +117,7 @@ static void responder__counts_messages(void **state)
 
 static void responder__a_duplicate_is_acknowledged_and_not_executed(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 64), 0);
     assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 64, 64), 0);
     send_at(c, 0);
@@ -162,7 +137,7 @@ static void responder__a_duplicate_is_acknowledged_and_not_executed(void **state
 // A gap is told once; what follows it is dropped until the missing packet is there (9.7.5.2.8).
 static void responder__reports_a_gap_once(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     write_at(c, 0);
     write_at(c, 2);
     expect_ack(c, 1, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
@@ -179,7 +154,7 @@ static void responder__reports_a_gap_once(void **state)
 
 static void responder__the_far_half_is_behind(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     write_at(c, 0x7fffff);
     expect_ack(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
     write_at(c, -0x800000);
@@ -188,7 +163,7 @@ static void responder__the_far_half_is_behind(void **state)
 
 static void responder__not_ready(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     send_at(c, 0);
     expect_ack(c, 0, ALB_AETH_SYNDROME_RNR(1));
     assert_int_equal(counted(c, ALB_STAT_send_rnr_err), 1);
@@ -209,7 +184,7 @@ struct refusal {
     enum alb_wc_status of_receive; // of a receive that was taken; else SUCCESS: it is flushed
 };
 
-static void check_refusal(struct context *c, const struct refusal *refusal)
+static void check_refusal(struct pair_rc *c, const struct refusal *refusal)
 {
     struct alb_event event;
     bool has_event = false, has_failure = false;
@@ -249,7 +224,7 @@ static void responder__refusals(void **state)
         BAD_INVALIDATE,
         COUNT,
     };
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (int i = 0; i < COUNT; i++) {
         struct refusal refusal = {.payload_bytes = 8};
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -312,7 +287,7 @@ static void responder__refusals(void **state)
 
 static void responder__a_broken_receive(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_sge sge = {.addr = 8, .length = 64, .lkey = 12345};
     bool bell;
     assert_int_equal(alb_qp_recv_post(c->qps[1], 7, &sge, 1, &bell), 0);
@@ -338,7 +313,7 @@ static void responder__rights_of_the_queue_pair(void **state)
         {ALB_RC_FETCH_ADD, ALB_ACCESS_REMOTE_ATOMIC, 0},   {ALB_RC_CMP_SWAP, ALB_ACCESS_REMOTE_ATOMIC, 0},
         {ALB_RC_ATOMIC_WRITE, ALB_ACCESS_REMOTE_WRITE, 8},
     };
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (size_t i = 0; i < ALB_COUNT(rows); i++)
         for (int allowed = 0; allowed < 2; allowed++) {
             pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -357,7 +332,7 @@ static void no_reads(struct alb_qp_attr *attr, int side)
 static void responder__no_reads_agreed(void **state)
 {
     static const uint8_t opcodes[] = {ALB_RC_READ_REQUEST, ALB_RC_FETCH_ADD, ALB_RC_CMP_SWAP};
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (size_t i = 0; i < ALB_COUNT(opcodes); i++) {
         pair_connect(c->pair, ALB_QPT_RC, c->qps, no_reads);
         struct alb_roce roce = request(c, opcodes[i], 0, 8);
@@ -368,7 +343,7 @@ static void responder__no_reads_agreed(void **state)
 
 static void responder__more_reads_than_agreed(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     for (int32_t i = 0; i < 5; i++) {
         struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, i, 8);
         assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
@@ -382,7 +357,7 @@ static void responder__more_reads_than_agreed(void **state)
 
 static void responder__no_read_in_the_middle_of_a_message(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_roce first = request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
     arrive(c, &first, MTU);
     struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 1, 8);
@@ -394,7 +369,7 @@ static void responder__no_read_in_the_middle_of_a_message(void **state)
 
 static void responder__a_read_is_executed_again(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
     arrive(c, &roce, 0);
     assert_int_equal(pair_send(c->pair, 1), 3);
@@ -413,7 +388,7 @@ static void responder__a_read_is_executed_again(void **state)
 
 static void responder__no_more_of_a_read_than_was_granted(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
     arrive(c, &roce, 0);
     pair_send(c->pair, 1);
@@ -430,7 +405,7 @@ static void responder__no_more_of_a_read_than_was_granted(void **state)
 // The answer to an atomic that comes again is the one it got the first time, and the word is not touched (9.4.5).
 static void responder__an_atomic_is_remembered(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     *word = 100;
     for (int32_t i = 0; i < 4; i++) {
@@ -457,7 +432,7 @@ static void responder__an_atomic_is_remembered(void **state)
 // Numbers come round: of two results under one number the later one is meant.
 static void responder__of_two_atomics_with_one_number_the_later_one(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, 0, 0);
     *word = 1;
@@ -474,7 +449,7 @@ static void responder__of_two_atomics_with_one_number_the_later_one(void **state
 // The results are still there when the number of places changes between two packets of a draining queue pair.
 static void responder__remembers_atomics_in_another_number_of_places(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     *word = 50;
@@ -514,7 +489,7 @@ static void responder__remembers_atomics_in_another_number_of_places(void **stat
 // Keys of receives are those of the shared queue's protection domain, which need not be the queue pair's.
 static void responder__a_shared_queue_of_another_domain(void **state)
 {
-    struct context *c = *state;
+    struct pair_rc *c = *state;
     struct pair_host *host = &c->pair->hosts[1];
     struct alb_pd *pd;
     struct alb_srq *srq;
@@ -540,24 +515,24 @@ static void responder__a_shared_queue_of_another_domain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(responder__acknowledges_when_asked, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__counts_messages, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__a_duplicate_is_acknowledged_and_not_executed, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__reports_a_gap_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__the_far_half_is_behind, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__not_ready, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__a_broken_receive, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__rights_of_the_queue_pair, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__no_reads_agreed, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__more_reads_than_agreed, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__no_read_in_the_middle_of_a_message, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__a_read_is_executed_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__no_more_of_a_read_than_was_granted, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__an_atomic_is_remembered, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__of_two_atomics_with_one_number_the_later_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__remembers_atomics_in_another_number_of_places, setup, teardown),
-        cmocka_unit_test_setup_teardown(responder__a_shared_queue_of_another_domain, setup, teardown),
+        PAIR_RC_TEST(responder__acknowledges_when_asked),
+        PAIR_RC_TEST(responder__counts_messages),
+        PAIR_RC_TEST(responder__a_duplicate_is_acknowledged_and_not_executed),
+        PAIR_RC_TEST(responder__reports_a_gap_once),
+        PAIR_RC_TEST(responder__the_far_half_is_behind),
+        PAIR_RC_TEST(responder__not_ready),
+        PAIR_RC_TEST(responder__refusals),
+        PAIR_RC_TEST(responder__a_broken_receive),
+        PAIR_RC_TEST(responder__rights_of_the_queue_pair),
+        PAIR_RC_TEST(responder__no_reads_agreed),
+        PAIR_RC_TEST(responder__more_reads_than_agreed),
+        PAIR_RC_TEST(responder__no_read_in_the_middle_of_a_message),
+        PAIR_RC_TEST(responder__a_read_is_executed_again),
+        PAIR_RC_TEST(responder__no_more_of_a_read_than_was_granted),
+        PAIR_RC_TEST(responder__an_atomic_is_remembered),
+        PAIR_RC_TEST(responder__of_two_atomics_with_one_number_the_later_one),
+        PAIR_RC_TEST(responder__remembers_atomics_in_another_number_of_places),
+        PAIR_RC_TEST(responder__a_shared_queue_of_another_domain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
