@@ -286,8 +286,3 @@ const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluste
 {
     return &cluster->topology;
 }
-
-const struct alb_cluster_config *alb_cluster_configuration(const struct alb_cluster *cluster)
-{
-    return &cluster->config;
-}

@@ -102,7 +102,6 @@ const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluste
 // built: what slowdowns are measured against. 0: there is no way.
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes);
-const struct alb_cluster_config *alb_cluster_configuration(const struct alb_cluster *cluster);
 
 // ---- channels -----------------------------------------------------------------------------------------------
 
@@ -228,7 +227,6 @@ uint64_t alb_cluster_link_bytes(const struct alb_cluster *cluster, uint32_t link
 void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, struct alb_cluster_switch_stats *stats);
 // The engine's own counters (retransmitted_pkts, duplicate_request: what came again, ...).
 const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *cluster, uint32_t host);
-struct alb_engine *alb_cluster_engine(const struct alb_cluster *cluster, uint32_t host);
 void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_totals *totals);
 // Of every packet that a host sent or received, with the time.
 uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster);

@@ -50,11 +50,6 @@ const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *
     return &cluster->hosts[host].host.stats;
 }
 
-struct alb_engine *alb_cluster_engine(const struct alb_cluster *cluster, uint32_t host)
-{
-    return cluster->hosts[host].host.engine;
-}
-
 uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster)
 {
     return cluster->network.trace_hash;

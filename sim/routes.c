@@ -29,14 +29,6 @@ static void list_hops(struct alb_routes *routes)
     free(filled);
 }
 
-uint32_t alb_routes_port_of(const struct alb_routes *routes, uint32_t node, uint32_t cable)
-{
-    uint32_t port = 0;
-    while (routes->hops[routes->hop_first[node] + port].cable != cable)
-        port++;
-    return port;
-}
-
 static bool find_leaves(struct alb_routes *routes, char error[ALB_TOPOLOGY_ERROR_MAX])
 {
     const struct alb_topology *topology = routes->topology;

@@ -40,8 +40,6 @@ static inline uint32_t alb_routes_port_count(const struct alb_routes *routes, ui
 {
     return routes->hop_first[node + 1] - routes->hop_first[node];
 }
-// The port of the node that the cable is at.
-uint32_t alb_routes_port_of(const struct alb_routes *routes, uint32_t node, uint32_t cable);
 // One shortest way from host to host: the cables; returns how many, 0: there is none, or they are one.
 uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
                         uint32_t cables_max);

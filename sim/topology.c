@@ -6,28 +6,6 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const char *const shape_names[ALB_TOPOLOGY_SHAPES] = {
-    [ALB_TOPOLOGY_STAR] = "star",         [ALB_TOPOLOGY_LEAF_SPINE] = "leaf-spine",
-    [ALB_TOPOLOGY_FAT_TREE] = "fat-tree", [ALB_TOPOLOGY_TWO_SITES] = "two-sites",
-    [ALB_TOPOLOGY_FILE] = "file",
-};
-
-const char *alb_topology_shape_name(enum alb_topology_shape shape)
-{
-    return (uint32_t)shape < ALB_TOPOLOGY_SHAPES ? shape_names[shape] : NULL;
-}
-
-bool alb_topology_shape_parse(const char *name, enum alb_topology_shape *shape)
-{
-    for (uint32_t i = 0; i < ALB_TOPOLOGY_SHAPES; i++)
-        if (strcmp(shape_names[i], name) == 0) {
-            *shape = (enum alb_topology_shape)i;
-            return true;
-        }
-    return false;
-}
 
 void alb_topology_spec_default(struct alb_topology_spec *spec)
 {

@@ -22,7 +22,6 @@ enum alb_topology_shape {
     ALB_TOPOLOGY_FAT_TREE, // of k-port switches in three tiers: pods of edges p0e0 and aggregations p0a0, cores c0, ...
     ALB_TOPOLOGY_TWO_SITES, // a star at each of two sites (s0, s1), long cables between
     ALB_TOPOLOGY_FILE,
-    ALB_TOPOLOGY_SHAPES,
 };
 
 struct alb_topology_spec {
@@ -58,10 +57,6 @@ struct alb_topology {
 // A star of 16 hosts, 100 Gb/s and 1 us everywhere, leaves 4, spines 4, k 4, one long cable of 25 ms, no
 // oversubscription.
 void alb_topology_spec_default(struct alb_topology_spec *spec);
-// "star", "leaf-spine", "fat-tree", "two-sites", "file"; NULL: no such shape.
-const char *alb_topology_shape_name(enum alb_topology_shape shape);
-// False: no such name.
-bool alb_topology_shape_parse(const char *name, enum alb_topology_shape *shape);
 
 // False, and one line in error: what is impossible and what would be right. Then there is nothing to free. Not for
 // ALB_TOPOLOGY_FILE.
