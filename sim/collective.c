@@ -76,8 +76,7 @@ static void require(struct state *state, uint32_t task, uint32_t other)
         alb_schedule_require(state->schedule, task, other, false);
 }
 
-// ---- ring
-// --------------------------------------------------------------------------------------------------------------
+// ---- ring -----------------------------------------------------------------------------------------------------------
 
 // One step: each place sends on what it got last, to the next. Part numbers go round with the places, so that each
 // part travels the whole ring.
@@ -105,8 +104,7 @@ static void ring(struct state *state, uint32_t passes)
         ring_step(state, shift);
 }
 
-// ---- tree
-// --------------------------------------------------------------------------------------------------------------
+// ---- tree -----------------------------------------------------------------------------------------------------------
 
 enum {
     CHILDREN = 2,
@@ -177,8 +175,7 @@ static void tree(struct state *state)
     free(down);
 }
 
-// ---- all to all
-// --------------------------------------------------------------------------------------------------------
+// ---- all to all -----------------------------------------------------------------------------------------------------
 
 static void all_to_all(struct state *state)
 {

@@ -11,8 +11,7 @@ struct span {
     size_t length;
 };
 
-// ---- characters
-// --------------------------------------------------------------------------------------------------------
+// ---- characters -----------------------------------------------------------------------------------------------------
 
 static bool is_space(char c)
 {
@@ -70,8 +69,7 @@ static bool take_value(char to[ALB_DOCUMENT_VALUE_MAX], struct span value)
     return true;
 }
 
-// ---- entries
-// -----------------------------------------------------------------------------------------------------------
+// ---- entries --------------------------------------------------------------------------------------------------------
 
 static struct alb_document_entry *find(const struct alb_document *document, const char *section, const char *name,
                                        const char *key)
@@ -120,8 +118,7 @@ void alb_document_copy(struct alb_document *document, const struct alb_document 
         append(document, &from->entries[i]);
 }
 
-// ---- a file
-// ------------------------------------------------------------------------------------------------------------
+// ---- a file ---------------------------------------------------------------------------------------------------------
 
 static bool parse_section(struct alb_document *document, struct span line, struct alb_document_entry *entry,
                           struct alb_complaint *complaint)
@@ -204,8 +201,7 @@ bool alb_document_parse(struct alb_document *document, const char *file, const c
     return is_good;
 }
 
-// ---- one more line
-// -----------------------------------------------------------------------------------------------------
+// ---- one more line --------------------------------------------------------------------------------------------------
 
 // section.key or section.name.key, where the name may have dots and neither of the others has.
 static bool split(const char *path, struct alb_document_entry *entry)

@@ -46,8 +46,7 @@ static uint32_t size(struct draw *draw, uint32_t bits)
     return 1 + (uint32_t)alb_prng_below(&draw->prng, 1ull << below(draw, bits + 1));
 }
 
-// ---- network
-// -----------------------------------------------------------------------------------------------------------
+// ---- network --------------------------------------------------------------------------------------------------------
 
 static void draw_network(struct draw *draw)
 {
@@ -122,8 +121,7 @@ static void draw_hosts(struct draw *draw)
         say(draw, "pool = %sM\nearly = %sK\n", ONE_OF(draw, "1", "4"), ONE_OF(draw, "16", "128", "512"));
 }
 
-// ---- what runs
-// ---------------------------------------------------------------------------------------------------------
+// ---- what runs ------------------------------------------------------------------------------------------------------
 
 static void draw_workload(struct draw *draw, uint32_t number)
 {

@@ -38,8 +38,7 @@ struct reader {
     uint32_t label_count, label_capacity, requirement_count, requirement_capacity;
 };
 
-// ---- words
-// -------------------------------------------------------------------------------------------------------------
+// ---- words ----------------------------------------------------------------------------------------------------------
 
 // Skips blanks and comments, but not the end of a line.
 static bool skip(struct reader *reader)
@@ -167,8 +166,7 @@ static bool label_of(struct reader *reader, struct word word, char name[ALB_GOAL
     return true;
 }
 
-// ---- operations
-// --------------------------------------------------------------------------------------------------------
+// ---- operations -----------------------------------------------------------------------------------------------------
 
 static bool take_rank(struct reader *reader, bool may_be_any, uint32_t *rank)
 {
@@ -301,8 +299,7 @@ static bool read_requirement(struct reader *reader, const char *label, bool at_s
     return true;
 }
 
-// ---- ranks
-// -------------------------------------------------------------------------------------------------------------
+// ---- ranks ----------------------------------------------------------------------------------------------------------
 
 static int compare_labels(const void *left, const void *right)
 {

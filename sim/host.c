@@ -17,8 +17,7 @@ enum {
 
 #define RECEIVED (1u << 31) // in the trace hash, beside the number of the host
 
-// ---- life
-// --------------------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr)
 {
@@ -110,8 +109,7 @@ alb_time alb_sim_host_now(const struct alb_sim_host *host)
     return alb_sim_to_ns(host->network->queue.now);
 }
 
-// ---- sending
-// -----------------------------------------------------------------------------------------------------------
+// ---- sending --------------------------------------------------------------------------------------------------------
 
 // True for headers, trailers and what was copied between them: what the engine wrote itself.
 static bool is_own(const struct alb_tx *tx, const struct iovec *iov)
@@ -262,8 +260,7 @@ static bool send_all(struct alb_sim_host *host, alb_sim_time now)
     return !alb_engine_wants_tx(host->engine);
 }
 
-// ---- what the engine will need
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- what the engine will need --------------------------------------------------------------------------------------
 
 static void fetch_hot(const struct alb_sim_host *host)
 {
@@ -289,8 +286,7 @@ static void wake_soon(const struct alb_sim_event *event, uint32_t stage)
         fetch_hot(host);
 }
 
-// ---- the engine's turn
-// -------------------------------------------------------------------------------------------------
+// ---- the engine's turn ----------------------------------------------------------------------------------------------
 
 static void drain_trace(struct alb_sim_host *host)
 {
@@ -385,8 +381,7 @@ void alb_sim_host_set_out(struct alb_sim_host *host, struct alb_sim_link *out)
     out->feeder = &host->node;
 }
 
-// ---- receiving
-// ---------------------------------------------------------------------------------------------------------
+// ---- receiving ------------------------------------------------------------------------------------------------------
 
 static struct alb_icrc_peer *icrc_peer(struct alb_sim_host *host, const struct alb_addr *addr)
 {

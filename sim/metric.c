@@ -110,8 +110,7 @@ char *alb_metric_format(enum alb_metric_unit unit, double value, char text[ALB_M
     }
 }
 
-// ---- the whole, for people
-// ---------------------------------------------------------------------------------------------
+// ---- the whole, for people ------------------------------------------------------------------------------------------
 
 static void print_times(FILE *to, const char *name, const struct alb_summary_times *times, enum alb_metric_unit unit)
 {

@@ -21,8 +21,7 @@ void alb_model_fail(struct alb_model *model, const char *format, ...)
     va_end(args);
 }
 
-// ---- life
-// --------------------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 static void *get(size_t bytes)
 {
@@ -97,8 +96,7 @@ static struct alb_model_qp *peer_of(struct alb_model *model, const struct alb_mo
     return &model->qps[1 - qp->side][qp->index];
 }
 
-// ---- posting
-// -----------------------------------------------------------------------------------------------------------
+// ---- posting --------------------------------------------------------------------------------------------------------
 
 // What the request carries, or must bring: taken now, since the program may not change it before it completes.
 static uint8_t *content_of(struct alb_model *model, const struct alb_model_qp *qp, const struct alb_model_op *op)
@@ -195,8 +193,7 @@ bool alb_model_wants_receive(const struct alb_model_qp *qp)
     return false;
 }
 
-// ---- requests complete
-// -------------------------------------------------------------------------------------------------
+// ---- requests complete ----------------------------------------------------------------------------------------------
 
 // A byte that a READ brought may also be younger: what a later WRITE of the same queue pair put there, since a READ
 // that is asked for again is executed again; unless a fence held that WRITE back.
@@ -348,8 +345,7 @@ void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_
     finish(model, qp, number, ALB_MODEL_FAILED);
 }
 
-// ---- receives complete
-// -------------------------------------------------------------------------------------------------
+// ---- receives complete ----------------------------------------------------------------------------------------------
 
 static bool fits_message(const struct alb_model_op *op, const struct alb_wc *wc, const uint8_t *got, uint32_t got_bytes)
 {
@@ -506,8 +502,7 @@ void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_
     alb_model_adopt(&model->memory[qp->side], recv->local, recv->local_count);
 }
 
-// ---- reset, and the end of a phase
-// --------------------------------------------------------------------------------------
+// ---- reset, and the end of a phase ----------------------------------------------------------------------------------
 
 static void abandon_recvs(struct alb_model *model, struct alb_model_recvs *recvs, uint32_t side)
 {

@@ -39,8 +39,7 @@ void alb_model_gather(const uint8_t *arena, const struct alb_model_span *spans, 
     }
 }
 
-// ---- where WRITEs go
-// ---------------------------------------------------------------------------------------------------
+// ---- where WRITEs go ------------------------------------------------------------------------------------------------
 
 static bool has_effect(const struct alb_model_qp *qp, const struct alb_model_op *op)
 {
@@ -117,8 +116,7 @@ void alb_model_check_slice(struct alb_model *model, struct alb_model_qp *qp)
     memcpy(qp->view, actual, qp->slice.length);
 }
 
-// ---- where atomics work
-// ------------------------------------------------------------------------------------------------
+// ---- where atomics work ---------------------------------------------------------------------------------------------
 
 // An atomic of the phase on one word, and whether it has been given its place in the order yet.
 struct step {
@@ -218,8 +216,7 @@ void alb_model_check_words(struct alb_model *model, uint32_t side)
     free(order);
 }
 
-// ---- everything else
-// ---------------------------------------------------------------------------------------------------
+// ---- everything else ------------------------------------------------------------------------------------------------
 
 void alb_model_check_arena(struct alb_model *model, uint32_t side)
 {

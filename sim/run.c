@@ -14,15 +14,14 @@
 enum {
     RESERVED_QPS = 17, // indexes that an engine keeps for itself
     SPARE_PEERS = 4,
-    PARTIAL_MESSAGES = 64, // of partial completion, known to a queue pair each way
+    PARTIAL_MESSAGES = 64,  // of partial completion, known to a queue pair each way
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
     CSA_SEGMENT_BYTES = 32, // header of a WRITE's segment
     IPV4_UDP_BYTES = 28,
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
 
-// ---- network
-// -----------------------------------------------------------------------------------------------------------
+// ---- network --------------------------------------------------------------------------------------------------------
 
 static const struct alb_document_entry *place_of(const struct alb_scenario *scenario, const char *section,
                                                  const char *key)
@@ -65,8 +64,7 @@ static uint64_t host_rate(const struct alb_run *run)
     return run->scenario->network.host_bits_per_s;
 }
 
-// ---- channels
-// ----------------------------------------------------------------------------------------------------------
+// ---- channels -------------------------------------------------------------------------------------------------------
 
 static int compare_channels(const void *left, const void *right)
 {
@@ -146,8 +144,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
     return true;
 }
 
-// ---- hosts
-// -------------------------------------------------------------------------------------------------------------
+// ---- hosts ----------------------------------------------------------------------------------------------------------
 
 static void need(struct alb_run_needs *needs, uint32_t peer)
 {
@@ -229,8 +226,7 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
                                   strerror(error));
 }
 
-// ---- faults
-// ------------------------------------------------------------------------------------------------------------
+// ---- faults ---------------------------------------------------------------------------------------------------------
 
 static bool parse_value(const struct alb_scenario_fault *fault, uint64_t *value, struct alb_complaint *complaint)
 {
@@ -305,8 +301,7 @@ static bool add_faults(struct alb_run *run, struct alb_complaint *complaint)
     return true;
 }
 
-// ---- the whole
-// ---------------------------------------------------------------------------------------------------------
+// ---- the whole ------------------------------------------------------------------------------------------------------
 
 bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint)
 {
@@ -389,8 +384,7 @@ enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *o
     return run->end;
 }
 
-// ---- the ideal
-// ---------------------------------------------------------------------------------------------------------
+// ---- the ideal ------------------------------------------------------------------------------------------------------
 
 void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t *overhead_bytes)
 {

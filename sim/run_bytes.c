@@ -103,8 +103,7 @@ void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, co
     }
 }
 
-// ---- in the end
-// --------------------------------------------------------------------------------------------------------
+// ---- in the end -----------------------------------------------------------------------------------------------------
 
 // The task whose place each byte is, and whether it comes from there: 2 * task + is_source + 1; 0: nobody's.
 static void mark(const struct alb_run *run, uint32_t host, uint64_t bytes, uint32_t *owner)

@@ -30,8 +30,7 @@ static struct alb_task *task_of(struct alb_run *run, uint32_t index)
     return &run->schedule.tasks[index];
 }
 
-// ---- edges
-// -------------------------------------------------------------------------------------------------------------
+// ---- edges ----------------------------------------------------------------------------------------------------------
 
 static void push_ready(struct alb_run *run, uint32_t task)
 {
@@ -116,8 +115,7 @@ uint32_t alb_run_first_open(const struct alb_run *run)
     return waiting;
 }
 
-// ---- sends
-// -------------------------------------------------------------------------------------------------------------
+// ---- sends ----------------------------------------------------------------------------------------------------------
 
 static enum alb_message_op op_of(const struct alb_work *work, const struct alb_task *task)
 {
@@ -172,8 +170,7 @@ static void post_waiting(struct alb_run *run, struct alb_run_channel *channel, u
     }
 }
 
-// ---- receipts
-// ----------------------------------------------------------------------------------------------------------
+// ---- receipts -------------------------------------------------------------------------------------------------------
 
 // Tells CSA what a step of a collective will bring. Other transports know no such thing.
 static void announce(struct alb_run *run, uint32_t index)
@@ -261,8 +258,7 @@ static void begin_recv(struct alb_run *run, uint32_t receipt, alb_sim_time now)
     append(run, &run->wild[task->rank], receipt);
 }
 
-// ---- calculations
-// ------------------------------------------------------------------------------------------------------
+// ---- calculations ---------------------------------------------------------------------------------------------------
 
 static void on_calculated(struct alb_sim_event *event, alb_sim_time now)
 {
@@ -298,8 +294,7 @@ static void begin_calc(struct alb_run *run, uint32_t index, alb_sim_time now)
     alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &calculation->event, at);
 }
 
-// ---- the list of those that can begin
-// ------------------------------------------------------------------------------------
+// ---- the list of those that can begin -------------------------------------------------------------------------------
 
 static void drain(struct alb_run *run, alb_sim_time now)
 {
@@ -377,8 +372,7 @@ void alb_run_on_complete(void *context, const struct alb_cluster_completion *com
     drain(run, now);
 }
 
-// ---- the beginning
-// -----------------------------------------------------------------------------------------------------
+// ---- the beginning --------------------------------------------------------------------------------------------------
 
 static alb_sim_time start_of(const struct alb_run *run, uint32_t task)
 {

@@ -13,8 +13,7 @@ enum {
     FILE_BYTES_MAX = 1 << 30,
 };
 
-// ---- sections
-// ----------------------------------------------------------------------------------------------------------
+// ---- sections -------------------------------------------------------------------------------------------------------
 
 static bool is(const char *a, const char *b)
 {
@@ -55,8 +54,7 @@ static bool read_section(const struct alb_scenario *scenario, uint32_t section, 
     return alb_fields_read(&scenario->document, keys->name, name, tables, more ? 2 : 1, complaint);
 }
 
-// ---- hosts
-// -------------------------------------------------------------------------------------------------------------
+// ---- hosts ----------------------------------------------------------------------------------------------------------
 
 static const struct alb_document_entry *place_of(const struct alb_scenario *scenario, const char *section,
                                                  const char *name, const char *key)
@@ -174,8 +172,7 @@ void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host
     }
 }
 
-// ---- workloads and faults
-// ----------------------------------------------------------------------------------------------
+// ---- workloads and faults -------------------------------------------------------------------------------------------
 
 static bool check_workload(const struct alb_scenario_workload *workload, bool is_csa, struct alb_complaint *complaint)
 {
@@ -256,8 +253,7 @@ static bool read_parts(struct alb_scenario *scenario, struct alb_complaint *comp
            alb_complain(complaint, scenario->document.file, 0, "nothing is sent; expected a [workload]");
 }
 
-// ---- variants
-// ----------------------------------------------------------------------------------------------------------
+// ---- variants -------------------------------------------------------------------------------------------------------
 
 const char *alb_scenario_variant(const struct alb_document *document, uint32_t index)
 {
@@ -294,8 +290,7 @@ static void add_missing_sections(struct alb_document *document)
     }
 }
 
-// ---- the whole
-// ---------------------------------------------------------------------------------------------------------
+// ---- the whole ------------------------------------------------------------------------------------------------------
 
 bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document *document, const char *variant,
                        const char *directory, struct alb_complaint *complaint)
@@ -322,8 +317,7 @@ void alb_scenario_fini(struct alb_scenario *scenario)
     alb_document_fini(&scenario->document);
 }
 
-// ---- lists and files
-// ---------------------------------------------------------------------------------------------------
+// ---- lists and files ------------------------------------------------------------------------------------------------
 
 // One part of a list: N, A..B or A..B/STEP. Returns what follows it, or NULL.
 static const char *parse_span(const char *at, uint64_t *first, uint64_t *last, uint64_t *step)

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- growth
-// ------------------------------------------------------------------------------------------------------------
+// ---- growth ---------------------------------------------------------------------------------------------------------
 
 static void *grown(void *array, uint32_t count, uint32_t *capacity, size_t bytes)
 {
@@ -109,8 +108,7 @@ void alb_schedule_append(struct alb_schedule *schedule, const struct alb_schedul
     }
 }
 
-// ---- who waits for whom
-// ------------------------------------------------------------------------------------------------
+// ---- who waits for whom ---------------------------------------------------------------------------------------------
 
 // Orders the edges by the task that they come from, keeping the order of those of one task.
 static void sort_edges(struct alb_schedule *schedule)
@@ -132,8 +130,7 @@ static void sort_edges(struct alb_schedule *schedule)
     schedule->first_edge = first;
 }
 
-// ---- sends and receipts
-// ------------------------------------------------------------------------------------------------
+// ---- sends and receipts ---------------------------------------------------------------------------------------------
 
 // A task and what must agree for a match, in order.
 struct half {
@@ -221,8 +218,7 @@ static bool match(struct alb_schedule *schedule, const char *file, struct alb_co
     return unmatched == ALB_TASK_NONE || complain_unmatched(schedule, unmatched, file, complaint);
 }
 
-// ---- cycles
-// ------------------------------------------------------------------------------------------------------------
+// ---- cycles ---------------------------------------------------------------------------------------------------------
 
 static void settle(uint32_t *waits, uint32_t *ready, uint32_t *count, uint32_t task)
 {

@@ -70,8 +70,7 @@ static void act(const struct alb_sim_rule *rule, struct alb_sim_verdict *verdict
     }
 }
 
-// ---- CSA
-// --------------------------------------------------------------------------------------------------------------
+// ---- CSA ------------------------------------------------------------------------------------------------------------
 
 static bool is_segment(const struct alb_csa_frame *frame)
 {

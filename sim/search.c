@@ -27,8 +27,7 @@ static bool has_failed(const struct alb_search *search)
     return search->model.failure[0] != 0;
 }
 
-// ---- trouble from above
-// ------------------------------------------------------------------------------------------------
+// ---- trouble from above ---------------------------------------------------------------------------------------------
 
 static void modify(struct alb_search *search, uint32_t side, uint32_t index, enum alb_qp_state state)
 {
@@ -75,8 +74,7 @@ static void change_life(struct alb_search *search, uint32_t side, uint32_t index
     }
 }
 
-// ---- trouble from below
-// ------------------------------------------------------------------------------------------------
+// ---- trouble from below ---------------------------------------------------------------------------------------------
 
 // Cuts the network for a while.
 static void cut(struct alb_search *search)
@@ -87,8 +85,7 @@ static void cut(struct alb_search *search)
     search->result->partitions++;
 }
 
-// ---- a phase
-// -----------------------------------------------------------------------------------------------------------
+// ---- a phase --------------------------------------------------------------------------------------------------------
 
 static void step(struct alb_search *search)
 {
@@ -247,8 +244,7 @@ static void run_phase(struct alb_search *search)
     search->result->phases++;
 }
 
-// ---- the whole
-// ---------------------------------------------------------------------------------------------------------
+// ---- the whole ------------------------------------------------------------------------------------------------------
 
 static void sum_up(const struct alb_search *search, struct alb_search_result *result)
 {

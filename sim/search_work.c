@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-// ---- memory
-// ------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static bool is_open(const struct alb_search_slot *slot)
 {
@@ -83,8 +82,7 @@ static void to_sges(const struct alb_search_side *side, const struct alb_model_s
         sges[i] = (struct alb_sge){side->iova + spans[i].at, spans[i].length, key};
 }
 
-// ---- requests
-// ----------------------------------------------------------------------------------------------------------
+// ---- requests -------------------------------------------------------------------------------------------------------
 
 static enum alb_wr_opcode draw_opcode(struct alb_search *search, enum alb_qp_type type)
 {
@@ -384,8 +382,7 @@ void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index)
         alb_search_window_posted(draft.through_window, draft.op.opcode);
 }
 
-// ---- receives
-// ----------------------------------------------------------------------------------------------------------
+// ---- receives -------------------------------------------------------------------------------------------------------
 
 bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t index, bool is_whole)
 {
@@ -425,8 +422,7 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
     return true;
 }
 
-// ---- completions
-// -------------------------------------------------------------------------------------------------------
+// ---- completions ----------------------------------------------------------------------------------------------------
 
 static struct alb_search_qp *qp_of(struct alb_search *search, struct alb_search_side *side, const struct alb_wc *wc)
 {

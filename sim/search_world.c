@@ -18,8 +18,7 @@ static uint32_t pick(struct alb_search *search, const uint32_t *from, uint32_t c
 #define PICK(search, ...) \
     pick((search), (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-// ---- what the network does
-// ---------------------------------------------------------------------------------------------
+// ---- what the network does ------------------------------------------------------------------------------------------
 
 static void draw_faults(struct alb_search *search)
 {
@@ -60,8 +59,7 @@ static void draw_links(struct alb_search *search, struct alb_sim_pair_config *co
     }
 }
 
-// ---- limits
-// ------------------------------------------------------------------------------------------------------------
+// ---- limits ---------------------------------------------------------------------------------------------------------
 
 static void draw_engine(struct alb_search *search, struct alb_engine_config *config)
 {
@@ -127,8 +125,7 @@ static void lay_out(struct alb_search *search)
     search->arena_bytes = (search->slots_at + search->slot_count * search->slot_bytes + 63) & ~63u;
 }
 
-// ---- objects
-// -----------------------------------------------------------------------------------------------------------
+// ---- objects --------------------------------------------------------------------------------------------------------
 
 static void must(int error)
 {
@@ -317,8 +314,7 @@ void alb_search_close(struct alb_search *search)
     free(search->sides[1].arena);
 }
 
-// ---- connecting
-// --------------------------------------------------------------------------------------------------------
+// ---- connecting -----------------------------------------------------------------------------------------------------
 
 static void reset(struct alb_search *search, uint32_t side, uint32_t index)
 {

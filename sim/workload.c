@@ -38,8 +38,7 @@ static bool complain(struct builder *builder, const char *what)
     return alb_complain(builder->complaint, where->file, where->line, "%s", what);
 }
 
-// ---- flows
-// -------------------------------------------------------------------------------------------------------------
+// ---- flows ----------------------------------------------------------------------------------------------------------
 
 static uint64_t draw_bytes(struct builder *builder)
 {
@@ -147,8 +146,7 @@ static bool add_poisson(struct builder *builder)
     return true;
 }
 
-// ---- what has steps
-// ----------------------------------------------------------------------------------------------------
+// ---- what has steps -------------------------------------------------------------------------------------------------
 
 static bool add_collective(struct builder *builder)
 {
@@ -193,8 +191,7 @@ static bool add_goal(struct builder *builder)
     return is_good;
 }
 
-// ---- all of them
-// -------------------------------------------------------------------------------------------------------
+// ---- all of them ----------------------------------------------------------------------------------------------------
 
 static bool read_sizes(struct builder *builder)
 {

@@ -30,8 +30,7 @@ static void path_payload_max__no_route(void **state)
     assert_int_equal(alb_path_payload_max(&loopback, &peer) % 4, 0);
 }
 
-// ---- a network that says what the test wants
-// -------------------------------------------------------------------------
+// ---- a network that says what the test wants ------------------------------------------------------------------------
 
 static struct {
     uint32_t payload_max;

@@ -28,8 +28,7 @@ struct bench {
     uint64_t engine_bytes;    // that B's engine holds
 };
 
-// ---- the bench
-// ---------------------------------------------------------------------------------------------------------
+// ---- the bench ------------------------------------------------------------------------------------------------------
 
 static void let_through(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
 {
@@ -170,8 +169,7 @@ static void from_stranger(struct bench *bench, struct alb_sim_packet *packet)
     packet->source.port = (uint16_t)(1024 + below(bench, 60000));
 }
 
-// ---- replays
-// -----------------------------------------------------------------------------------------------------------
+// ---- replays --------------------------------------------------------------------------------------------------------
 
 static void replay(struct bench *bench, uint32_t i, bool as_stranger)
 {
@@ -244,8 +242,7 @@ static void recorded_and_changed__no_effect(void **state)
     free_bench(bench);
 }
 
-// ---- forgeries
-// ---------------------------------------------------------------------------------------------------------
+// ---- forgeries ------------------------------------------------------------------------------------------------------
 
 static struct alb_csa_segment random_segment(struct bench *bench)
 {

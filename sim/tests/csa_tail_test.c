@@ -167,8 +167,7 @@ static void assert_within(alb_time late, alb_time expected, uint32_t halves)
                  halves, (unsigned long long)(halves * round_trip / 2));
 }
 
-// ---- what is sent
-// ----------------------------------------------------------------------------------------------------------
+// ---- what is sent ---------------------------------------------------------------------------------------------------
 
 static const struct work works[] = {
     {ALB_WR_SEND, .length = LONG},
@@ -234,8 +233,7 @@ static void first_or_middle_lost__does_not_wait_for_the_end(void **state)
     }
 }
 
-// ---- what is told
-// ----------------------------------------------------------------------------------------------------------
+// ---- what is told ---------------------------------------------------------------------------------------------------
 
 static void last_report_lost__the_sender_learns_soon(void **state)
 {
@@ -273,8 +271,7 @@ static void report_of_a_loss_lost__told_again(void **state)
     }
 }
 
-// ---- everything
-// ------------------------------------------------------------------------------------------------------------
+// ---- everything -----------------------------------------------------------------------------------------------------
 
 static void whole_message_lost__probed_for(void **state)
 {

@@ -7,8 +7,7 @@ enum {
     KB = 1024,
 };
 
-// ---- remote errors
-// -----------------------------------------------------------------------------------------------------
+// ---- remote errors --------------------------------------------------------------------------------------------------
 
 // A WRITE before and two requests behind, receives at both ends: what stands before completes, the rest is flushed in
 // order.
@@ -177,8 +176,7 @@ static void reads_not_agreed_on__local_operation_error(void **state)
     world_free(w);
 }
 
-// ---- local errors
-// ------------------------------------------------------------------------------------------------------
+// ---- local errors ---------------------------------------------------------------------------------------------------
 
 static void bad_local_key__what_stands_before_completes_first(void **state)
 {

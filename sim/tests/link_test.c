@@ -185,8 +185,7 @@ static void faults__are_counted_and_the_same_for_the_same_seed(void **state)
     bench_fini(&b[1]);
 }
 
-// ---- changes in the middle of a run
-// ------------------------------------------------------------------------------------
+// ---- changes in the middle of a run ---------------------------------------------------------------------------------
 
 static void run_until(struct bench *bench, alb_sim_time until)
 {

@@ -70,8 +70,7 @@ static void slow_link__is_the_pace_of_its_host(void **state)
     world_free(w);
 }
 
-// ---- what happens to hosts and ways
-// ------------------------------------------------------------------------------------
+// ---- what happens to hosts and ways ---------------------------------------------------------------------------------
 
 static void partition__loses_until_it_is_mended(void **state)
 {

@@ -236,8 +236,7 @@ static void late_packet__is_a_duplicate_when_it_comes(void **state)
     finish_write(w, 4);
 }
 
-// ---- READ
-// --------------------------------------------------------------------------------------------------------------
+// ---- READ -----------------------------------------------------------------------------------------------------------
 
 static void read_with_answer_lost(uint8_t opcode, alb_sim_time limit)
 {
@@ -348,8 +347,7 @@ static void read__asked_for_again_in_the_same_pieces(void **state)
     world_free(w);
 }
 
-// ---- atomics
-// -----------------------------------------------------------------------------------------------------------
+// ---- atomics --------------------------------------------------------------------------------------------------------
 
 static void atomic__answer_lost_replayed_not_executed(void **state)
 {
@@ -436,8 +434,7 @@ static void atomic_write__duplicate_does_not_undo_what_came_later(void **state)
     world_free(w);
 }
 
-// ---- numbers
-// -----------------------------------------------------------------------------------------------------------
+// ---- numbers --------------------------------------------------------------------------------------------------------
 
 static void psn__wraps_with_every_kind_of_work(void **state)
 {

@@ -29,8 +29,7 @@ static struct world *world_of(enum alb_qp_type type)
     return world_new(&options);
 }
 
-// ---- UC
-// ----------------------------------------------------------------------------------------------------------------
+// ---- UC -------------------------------------------------------------------------------------------------------------
 
 // Three SENDs of four packets, the n-th packet in trouble.
 static void uc_message_lost(uint32_t nth, enum alb_sim_action action, uint32_t lost)
@@ -146,8 +145,7 @@ static void uc__local_error_stops_sends_only(void **state)
     world_free(w);
 }
 
-// ---- UD
-// ----------------------------------------------------------------------------------------------------------------
+// ---- UD -------------------------------------------------------------------------------------------------------------
 
 static struct alb_ah *handle(struct world *w, struct end *end)
 {
@@ -258,8 +256,7 @@ static void ud__longer_than_a_packet_fails(void **state)
     world_free(w);
 }
 
-// ---- pacing
-// ------------------------------------------------------------------------------------------------------------
+// ---- pacing ---------------------------------------------------------------------------------------------------------
 
 static void pacing__holds_unreliable_traffic_to_its_rate(void **state)
 {

@@ -7,8 +7,7 @@ enum {
     KB = 1024,
 };
 
-// ---- requests
-// ----------------------------------------------------------------------------------------------------------
+// ---- requests -------------------------------------------------------------------------------------------------------
 
 static void fence__waits_for_reads_and_atomics(void **state)
 {
@@ -140,8 +139,7 @@ static void full_send_queue__refuses(void **state)
     world_free(w);
 }
 
-// ---- memory windows
-// ----------------------------------------------------------------------------------------------------
+// ---- memory windows -------------------------------------------------------------------------------------------------
 
 static uint32_t bind(struct world *w, struct alb_region *mw, uint64_t at, uint64_t length, uint32_t access,
                      uint32_t rkey)
@@ -268,8 +266,7 @@ static void invalidate__of_what_is_no_window_fails(void **state)
     world_free(w);
 }
 
-// ---- draining
-// ----------------------------------------------------------------------------------------------------------
+// ---- draining -------------------------------------------------------------------------------------------------------
 
 static void drain__finishes_what_was_started_and_holds_the_rest(void **state)
 {
@@ -308,8 +305,7 @@ static void drain__goes_on_answering(void **state)
     world_free(w);
 }
 
-// ---- shared receive queues
-// ---------------------------------------------------------------------------------------------
+// ---- shared receive queues ------------------------------------------------------------------------------------------
 
 static void srq__limit_event_once_and_last_wqe_event(void **state)
 {
@@ -338,8 +334,7 @@ static void srq__limit_event_once_and_last_wqe_event(void **state)
     world_free(w);
 }
 
-// ---- completion queues
-// -------------------------------------------------------------------------------------------------
+// ---- completion queues ----------------------------------------------------------------------------------------------
 
 static void cq__overrun_fails_its_queue_pairs(void **state)
 {

@@ -30,8 +30,7 @@ void options_default(struct options *options)
         assert_int_equal(alb_engine_config_transport(&options->pair.host[side].engine, world_transport), 0);
 }
 
-// ---- life
-// --------------------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 static bool was_sent(struct end *end, const struct alb_csa_frame *frame)
 {
@@ -212,8 +211,7 @@ struct end *peer_of(struct world *world, const struct end *end)
     return end == &world->a ? &world->b : &world->a;
 }
 
-// ---- connecting
-// --------------------------------------------------------------------------------------------------------
+// ---- connecting -----------------------------------------------------------------------------------------------------
 
 static uint32_t rtr_mask(enum alb_qp_type type)
 {
@@ -288,8 +286,7 @@ void on_way_to_a(struct world *world, struct alb_sim_rule rule)
     alb_sim_script_add(alb_sim_link_script(&world->pair.out[ALB_SIM_B]), &rule);
 }
 
-// ---- work
-// --------------------------------------------------------------------------------------------------------------
+// ---- work -----------------------------------------------------------------------------------------------------------
 
 int stage_on(struct world *world, struct end *end, struct alb_qp *qp, struct work work)
 {
@@ -353,8 +350,7 @@ void receive(struct end *end, uint64_t id, uint32_t at, uint32_t length)
     receive_on(end, end->qp, id, at, length);
 }
 
-// ---- what happened
-// -----------------------------------------------------------------------------------------------------
+// ---- what happened --------------------------------------------------------------------------------------------------
 
 void expect_wc_at(struct alb_cq *cq, uint64_t id, enum alb_wc_status status, struct alb_wc *out, const char *file,
                   int line)

@@ -120,8 +120,7 @@ void on_way_to_a(struct world *world, struct alb_sim_rule rule);
 #define NTH(n)         .from = (n)
 #define ALWAYS         .times = UINT32_MAX
 
-// ---- work
-// --------------------------------------------------------------------------------------------------------------
+// ---- work -----------------------------------------------------------------------------------------------------------
 
 struct work {
     enum alb_wr_opcode opcode;
@@ -153,8 +152,7 @@ int post_on(struct world *world, struct end *end, struct alb_qp *qp, struct work
 void receive(struct end *end, uint64_t id, uint32_t at, uint32_t length);
 void receive_on(struct end *end, struct alb_qp *qp, uint64_t id, uint32_t at, uint32_t length);
 
-// ---- what happened
-// -----------------------------------------------------------------------------------------------------
+// ---- what happened --------------------------------------------------------------------------------------------------
 
 // The next completion must be this one.
 void expect_wc_at(struct alb_cq *cq, uint64_t id, enum alb_wc_status status, struct alb_wc *out, const char *file,
