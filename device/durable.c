@@ -39,6 +39,7 @@ void alb_durables_take_requests(struct alb_engine *engine)
     while (alb_engine_journal(engine, &request)) {
         struct alb_durable *durable = request.store;
         int error = alb_store_submit(&durable->store, &request);
+        alb_assert(!error || request.kind != ALB_JOURNAL_ABORT); // what is bound can always be given up
         if (error)
             alb_engine_journaled(engine, &request.id, request.kind, error, alb_device_now());
     }

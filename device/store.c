@@ -80,6 +80,7 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->wanted, NULL);
     alb_list_init(&store->requests);
+    alb_list_init(&store->spares);
     alb_list_init(&store->ledger.entries);
     int error = alb_ledger_init(&store->ledger);
     if (!error && (size_t)snprintf(store->path, sizeof(store->path), "%s", init->path) >= sizeof(store->path))
@@ -90,6 +91,8 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
         error = alb_journal_init(&store->journal, store->path);
     if (!error)
         error = alb_store_recover(store, init->page_cache);
+    if (!error)
+        error = alb_store_reserve(store, store->ledger.bound_count);
     if (error)
         alb_store_close(store, true);
     return error;
@@ -99,6 +102,7 @@ void alb_store_close(struct alb_store *store, bool leave_journal)
 {
     if (!leave_journal && msync(store->address, store->length, MS_SYNC) == 0)
         alb_journal_checkpoint(&store->journal, &store->ledger);
+    alb_store_unreserve(store);
     alb_journal_fini(&store->journal);
     alb_ledger_fini(&store->ledger);
     if (store->address)

@@ -51,6 +51,7 @@ struct alb_store {
     pthread_mutex_t mutex; // guards what follows
     pthread_cond_t wanted;
     struct alb_list requests;
+    struct alb_list spares; // for the ABORT of each transaction that is bound
     bool stops;
 };
 
@@ -69,8 +70,11 @@ void alb_store_close(struct alb_store *store, bool leave_journal);
 
 // Any thread. It is answered later, in order. An error says that it is not in the journal, and will not be found there
 // after a crash either; where that is not certain there is no answer, until the disk works again. ABORT is never
-// answered with an error. ENOMEM: not submitted.
+// answered with an error. ENOMEM: not submitted, but for the ABORT of what is bound, which needs no memory.
 int alb_store_submit(struct alb_store *store, const struct alb_journal_request *request);
+// Memory for so many ABORTs. ENOMEM.
+int alb_store_reserve(struct alb_store *store, uint32_t count);
+void alb_store_unreserve(struct alb_store *store);
 
 // Before the thread is started: a transaction that was bound, with its bytes as they are in the journal (the answer's
 // memory is to be freed as one), or one that is committed (no parts). region: of the parts.

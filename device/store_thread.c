@@ -32,9 +32,64 @@ struct batch {
     uint32_t count;
 };
 
+// ---- memory for what must not fail ----------------------------------------------------------------------------------
+
+// A transaction in the journal has a spare request for its ABORT: first that of its PREPARE.
+
+static void put_spare(struct alb_store *store, struct pending *pending)
+{
+    pthread_mutex_lock(&store->mutex);
+    alb_list_push_back(&store->spares, &pending->link);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static struct pending *take_spare(struct alb_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    struct alb_list *node = alb_list_pop(&store->spares);
+    pthread_mutex_unlock(&store->mutex);
+    return node ? ALB_LIST_ENTRY(node, struct pending, link) : NULL;
+}
+
+int alb_store_reserve(struct alb_store *store, uint32_t count)
+{
+    for (; count > 0; count--) {
+        struct pending *pending = malloc(sizeof(*pending));
+        if (!pending)
+            return ENOMEM;
+        put_spare(store, pending);
+    }
+    return 0;
+}
+
+void alb_store_unreserve(struct alb_store *store)
+{
+    struct pending *pending;
+    while ((pending = take_spare(store)))
+        free(pending);
+}
+
+static void release(struct alb_store *store, struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct pending *pending = batch->requests[i];
+        if (!pending->error && pending->request.kind == ALB_JOURNAL_PREPARE) {
+            put_spare(store, pending);
+            continue;
+        }
+        if (!pending->error && pending->request.kind == ALB_JOURNAL_COMMIT)
+            free(take_spare(store));
+        free(pending);
+    }
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------------
+
 int alb_store_submit(struct alb_store *store, const struct alb_journal_request *request)
 {
-    struct pending *pending = malloc(sizeof(*pending));
+    struct pending *pending = request->kind == ALB_JOURNAL_ABORT ? take_spare(store) : NULL;
+    if (!pending)
+        pending = malloc(sizeof(*pending));
     if (!pending)
         return ENOMEM;
     *pending = (struct pending){.request = *request};
@@ -189,7 +244,8 @@ static bool write_batch(struct alb_store *store, struct batch *batch)
     return wait_for_certainty(store);
 }
 
-static void answer(struct alb_store *store, const struct batch *batch)
+// The batch is gone afterwards: what is answered may be decided at once.
+static void answer(struct alb_store *store, struct batch *batch)
 {
     struct alb_store_answer answers[BATCH_MAX];
     uint32_t count = 0;
@@ -199,6 +255,7 @@ static void answer(struct alb_store *store, const struct batch *batch)
         answers[count++] = (struct alb_store_answer){
             .id = pending->request.id, .kind = pending->request.kind, .error = aborts ? 0 : pending->error};
     }
+    release(store, batch);
     store->taker.answers(store->taker.context, answers, count);
     for (uint32_t i = 0; i < count; i++) {
         struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &answers[i].id);
@@ -228,8 +285,8 @@ static void *run(void *argument)
         look_after_journal(store);
         if (write_batch(store, &batch))
             answer(store, &batch);
-        for (uint32_t i = 0; i < batch.count; i++)
-            free(batch.requests[i]);
+        else
+            release(store, &batch);
     }
     return NULL;
 }

@@ -18,6 +18,16 @@
 static struct shelf shelf;
 static uint8_t zeros[SHELF_REGION];
 
+// The linker puts it before malloc (--wrap).
+static _Thread_local bool has_no_memory;
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+    return has_no_memory ? NULL : __real_malloc(bytes);
+}
+
 static const char *journal_path(void)
 {
     static char path[128];
@@ -168,6 +178,49 @@ static void alb_store__aborted_is_never_placed(void **state)
     assert_true(has_bytes(0, SHELF_REGION, 0));
     assert_null(entry_of(&one));
     assert_non_null(entry_of(&two));
+    shelf_crash(&shelf);
+}
+
+static int ask_without_memory(struct shelf_txn *txn, enum alb_journal_kind kind)
+{
+    const struct alb_journal_request request = {.kind = kind, .id = txn->id};
+    pthread_mutex_lock(&shelf.mutex);
+    uint32_t before = shelf.answer_count;
+    pthread_mutex_unlock(&shelf.mutex);
+    has_no_memory = true;
+    int error = alb_store_submit(&shelf.store, &request);
+    has_no_memory = false;
+    if (!error)
+        shelf_wait(&shelf, before + 1);
+    return error;
+}
+
+// What is bound can be given up whatever becomes of the process's memory: as often as it was bound, also before the
+// last restart.
+static void alb_store__aborting_needs_no_memory(void **state)
+{
+    static struct shelf_txn txns[6], unknown;
+    shelf_fill(&unknown, 2, 1, 0, 100, 'x');
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    for (uint32_t i = 0; i < ALB_COUNT(txns); i++) {
+        shelf_fill(&txns[i], 1, i + 1, 100 * i, 100, 'a');
+        assert_int_equal(shelf_ask(&shelf, &txns[i], ALB_JOURNAL_PREPARE, 1), 0);
+    }
+    assert_int_not_equal(shelf_ask(&shelf, &txns[0], ALB_JOURNAL_PREPARE, 1), 0); // twice
+    assert_int_equal(shelf_ask(&shelf, &txns[0], ALB_JOURNAL_COMMIT, 1), 0);
+    assert_int_equal(ask_without_memory(&txns[1], ALB_JOURNAL_COMMIT), ENOMEM);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_int_equal(ask_without_memory(&txns[i], ALB_JOURNAL_ABORT), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    for (uint32_t i = 4; i < 6; i++)
+        assert_int_equal(ask_without_memory(&txns[i], ALB_JOURNAL_ABORT), 0);
+    assert_int_equal(ask_without_memory(&unknown, ALB_JOURNAL_ABORT), ENOMEM); // as many as there were
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_true(entry_of(&txns[0])->is_committed);
+    for (uint32_t i = 1; i < 6; i++)
+        assert_null(entry_of(&txns[i]));
     shelf_crash(&shelf);
 }
 
@@ -499,6 +552,7 @@ int main(void)
         TEST(alb_store_open__a_lost_file_is_not_replaced_by_zeros),
         TEST(alb_store__committed_survives),
         TEST(alb_store__aborted_is_never_placed),
+        TEST(alb_store__aborting_needs_no_memory),
         TEST(alb_store__outcomes_until_the_low_water_mark),
         TEST(alb_store__marks_survive),
         TEST(alb_store__crash_at_every_byte),
