@@ -24,7 +24,7 @@ void rsocket_set_blocking(int fd, bool is_blocking)
 
 static int open_descriptors(struct rsocket *rs)
 {
-    rs->fd = epoll_create1(EPOLL_CLOEXEC);
+    rs->fd = rsocket_number(epoll_create1(EPOLL_CLOEXEC));
     if (rs->fd < 0)
         return errno;
     rs->wake_fd = alb_descriptor_aside(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

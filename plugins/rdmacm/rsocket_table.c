@@ -74,9 +74,27 @@ struct rsocket *rsocket_table_take(int fd)
     return rs;
 }
 
+// A free number for a descriptor: above those that programs usually have, and below those of alb_descriptor_aside. A
+// process that may not have so many gets the lowest. Negative: errno.
+static int renumbered(int fd)
+{
+    enum { FIRST_NUMBER = 256 };
+    int fresh = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_NUMBER);
+    return fresh >= 0 ? fresh : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+int rsocket_number(int fd)
+{
+    int fresh = fd < 0 ? -1 : renumbered(fd);
+    if (fresh < 0)
+        return fd;
+    close(fd);
+    return fresh;
+}
+
 int rsocket_table_renumber(struct rsocket *rs)
 {
-    int old = rs->fd, fresh = fcntl(old, F_DUPFD_CLOEXEC, 0);
+    int old = rs->fd, fresh = renumbered(old);
     if (fresh < 0)
         return errno;
     pthread_mutex_lock(&table.lock);

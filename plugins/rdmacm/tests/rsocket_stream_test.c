@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 20000 };
@@ -263,6 +264,29 @@ static void poll__with_ordinary_descriptors(void **state)
     close_ends(&ends);
 }
 
+// librspreload takes a number just before it asks for an rsocket, and its select finds only rsockets that lie above it.
+// What another thread lets go in between must not come in its way.
+static void numbers__above_what_was_taken_before(void **state)
+{
+    struct sockaddr_storage here;
+    int listener = listen_here(&here), client = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rfcntl(client, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rconnect(client, (struct sockaddr *)&here, sizeof(struct sockaddr_in)), EINPROGRESS);
+    assert_int_equal(wait_for(listener, POLLIN), POLLIN);
+    int others = eventfd(0, EFD_CLOEXEC), before = eventfd(0, EFD_CLOEXEC);
+    close(others);
+    int server = raccept(listener, NULL, NULL);
+    assert_true(server > before);
+    others = eventfd(0, EFD_CLOEXEC);
+    assert_true(others < before);
+    close(others);
+    int another = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_true(another > before);
+    close(before);
+    assert_int_equal(rclose(another), 0);
+    close_ends(&(struct ends){listener, client, server});
+}
+
 static void options__kept_and_refused(void **state)
 {
     struct ends ends = open_ends(0);
@@ -313,6 +337,7 @@ int main(void)
         cmocka_unit_test(connect__nobody_listens),
         cmocka_unit_test(connect__nobody_answers),
         cmocka_unit_test(poll__with_ordinary_descriptors),
+        cmocka_unit_test(numbers__above_what_was_taken_before),
         cmocka_unit_test(options__kept_and_refused),
         cmocka_unit_test(iomap__written_by_offset),
     };
