@@ -131,7 +131,7 @@ static bool begin_all(struct cache *cache, struct albdv_read reads[3])
 // Copies the block. False: it has to be read again.
 static bool copy_block(struct cache *cache, struct block *copy)
 {
-    struct albdv_read reads[3];
+    struct albdv_read reads[3] = {0};
     if (cache->is_transaction && !begin_all(cache, reads))
         return false;
     copy->entry = cache->block->entry;
