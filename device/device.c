@@ -229,8 +229,12 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
         error = open_engine(device, options);
     if (!error)
         error = open_edge(device, options);
-    if (!error)
-        error = alb_thread_start(device);
+    if (error)
+        return error;
+    error = alb_thread_start(device);
+    if (error)
+        alb_log(ALB_LOG_ERROR, "%s: no thread for it: %s; `ulimit -u` bounds how many there may be", device->name,
+                strerror(error));
     return error;
 }
 

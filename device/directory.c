@@ -105,9 +105,13 @@ void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_boa
     *entry = (struct alb_directory_entry){.fd = -1};
     if (board->fd < 0)
         return; // said already
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
     int error = enter(entry, board);
     if (error)
-        alb_log(ALB_LOG_WARNING, "host directory: %s: \"albedo stat\" will not show this process", strerror(error));
+        alb_log(
+            ALB_LOG_WARNING,
+            "host directory %s: %s: \"albedo stat\" will not show this process; ALBEDO_DIRECTORY names another place",
+            alb_directory_folder((uint32_t)geteuid(), folder), strerror(error));
 }
 
 void alb_directory_leave(struct alb_directory_entry *entry)

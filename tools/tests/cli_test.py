@@ -237,6 +237,11 @@ class Info(unittest.TestCase):
         for word in ("device roce0", "device albedo0", "127.0.0.1", "queue_pairs", "IBVERBS_1.14", "RDMACM_1.", "gso"):
             self.assertIn(word, out)
 
+    def test_host_directory_that_cannot_be_made(self):
+        status, _, err = albedo("info", environment={"ALBEDO_DIRECTORY": "/nonexistent"})
+        self.assertEqual(status, 0)
+        self.assertIn("/nonexistent/albedo-%d: No such file or directory" % os.getuid(), err)
+
     def test_address_that_is_not_local(self):
         status, _, err = albedo("info", "--net", "192.0.2.1")
         self.assertEqual(status, 2)
