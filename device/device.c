@@ -58,8 +58,13 @@ static void put_pages(void *memory, size_t bytes)
 static int learn_addresses(struct alb_device *device, const struct alb_device_options *options)
 {
     device->mtu_bytes = ALB_ROCE_PAYLOAD_MAX;
-    if (options->address_count == 0 || options->address_count > ALB_DEVICE_ADDRESSES_MAX)
+    if (options->address_count > ALB_DEVICE_ADDRESSES_MAX)
         return EINVAL;
+    if (options->address_count == 0) {
+        alb_log(ALB_LOG_ERROR, "%s: there is no loopback address (`ip link set lo up`), and no other was asked for",
+                device->name);
+        return EADDRNOTAVAIL;
+    }
     for (uint32_t i = 0; i < options->address_count; i++) {
         struct alb_address_info info;
         char text[ALB_ADDR_TEXT_MAX];

@@ -133,8 +133,9 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         struct files_link link;
         if (!is_first)
             usleep(AGAIN_US);
-        if (!files_link_connect(&link, &copy->address, copy->why)) {
-            if (is_first && copy->options->retry_seconds > 0)
+        result = files_link_connect(&link, &copy->address, copy->why);
+        if (result != FILES_OK) {
+            if (result == FILES_LOST && is_first && copy->options->retry_seconds > 0)
                 fprintf(stderr, "albedo cp: %s; trying for %u seconds\n", copy->why, copy->options->retry_seconds);
             continue;
         }

@@ -18,6 +18,13 @@ enum { FILES_WR_READ = FILES_IN_FLIGHT, FILES_WR_SAY, FILES_WR_HEAR };
 
 enum { FILES_RECEIVES = 4 };
 
+enum files_result {
+    FILES_OK,
+    FILES_LOST,    // the connection: try again, what was committed stays
+    FILES_CHANGED, // the source, while it was copied
+    FILES_FAILED,  // trying again is of no use
+};
+
 struct files_link {
     struct rdma_event_channel *channel;
     struct rdma_cm_id *id;
@@ -37,8 +44,9 @@ struct files_link {
 
 // The address of a server. False with why.
 bool files_link_find(const char *host, const char *port, struct sockaddr_storage *address, char why[FILES_WHY_MAX]);
-// Connects to it. False: why says so, with what to do; the link is closed.
-bool files_link_connect(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX]);
+// Connects to it. Else why says why not, with what to do, and the link is closed; LOST: it may be worth another try.
+enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
+                                     char why[FILES_WHY_MAX]);
 // Takes over a connection request.
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX]);
 void files_link_close(struct files_link *link);

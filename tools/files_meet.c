@@ -99,17 +99,21 @@ static bool connect_to(struct files_link *link, const struct sockaddr_storage *a
     return expect_event(link, RDMA_CM_EVENT_ESTABLISHED, why);
 }
 
-bool files_link_connect(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX])
+enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
+                                     char why[FILES_WHY_MAX])
 {
+    enum files_result result = FILES_OK;
     memset(link, 0, sizeof(*link));
     link->channel = rdma_create_event_channel();
-    bool is_good = link->channel && rdma_create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) == 0;
-    if (!is_good)
-        say_why(why, "cannot use rdma_cm", errno);
-    is_good = is_good && connect_to(link, address, why);
-    if (!is_good)
+    if (!link->channel || rdma_create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) != 0) {
+        say_why(why, "cannot use the device", errno);
+        result = FILES_FAILED;
+    } else if (!connect_to(link, address, why)) {
+        result = FILES_LOST;
+    }
+    if (result != FILES_OK)
         files_link_close(link);
-    return is_good;
+    return result;
 }
 
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX])

@@ -6,13 +6,6 @@
 #include "tools/files_link.h"
 #include "tools/progress.h"
 
-enum files_result {
-    FILES_OK,
-    FILES_LOST,    // the connection: try again, what was committed stays
-    FILES_CHANGED, // the source, while it was copied
-    FILES_FAILED,  // trying again is of no use
-};
-
 // Sends size bytes of the file; *digest: of all of them. why is set unless it is OK.
 enum files_result files_send(struct files_link *link, int fd, uint64_t size, uint32_t chunk_bytes,
                              const struct files_place *place, struct progress *progress, struct alb_digest *digest,

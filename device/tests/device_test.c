@@ -230,6 +230,8 @@ static void alb_device_open__address_not_local(void **state)
     struct alb_device *device;
     alb_log_set_level(ALB_LOG_ERROR);
     assert_int_equal(alb_device_open("roce0", options, &device), EADDRNOTAVAIL);
+    options->address_count = 0; // a host without a loopback interface
+    assert_int_equal(alb_device_open("roce0", options, &device), EADDRNOTAVAIL);
     free(options);
 }
 
