@@ -222,7 +222,12 @@ static void print_text(const json_t *info)
     print_members(json_object_get(info, "host"), "  ");
 }
 
-int command_info(int argc, char **argv)
+struct info_options {
+    bool as_json, with_state, is_done;
+};
+
+// COMMAND_OK, or the status to end with; is_done: end with COMMAND_OK.
+static int take_options(int argc, char **argv, struct info_options *taken)
 {
     static const struct option options[] = {
         {"net", required_argument, NULL, 'n'},
@@ -231,7 +236,6 @@ int command_info(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    bool as_json = false, with_state = false;
     int option;
     while ((option = getopt_long(argc, argv, "n:sjh", options, NULL)) != -1) {
         switch (option) {
@@ -240,13 +244,14 @@ int command_info(int argc, char **argv)
                 return command_error(COMMAND_FAILED, "info", "%s", strerror(errno));
             break;
         case 's':
-            with_state = true;
+            taken->with_state = true;
             break;
         case 'j':
-            as_json = true;
+            taken->as_json = true;
             break;
         case 'h':
             print_usage(stdout);
+            taken->is_done = true;
             return COMMAND_OK;
         default:
             fputs("Try `albedo info --help`.\n", stderr);
@@ -255,17 +260,25 @@ int command_info(int argc, char **argv)
     }
     if (optind != argc)
         return command_error(COMMAND_USAGE, "info", "\"%s\": takes options only", argv[optind]);
+    return COMMAND_OK;
+}
 
+int command_info(int argc, char **argv)
+{
+    struct info_options options = {0};
     char directory[PATH_MAX], error[PATH_MAX + 256];
-    int status = environment_check("info");
+    int status = take_options(argc, argv, &options);
+    if (status != COMMAND_OK || options.is_done)
+        return status;
+    status = environment_check("info");
     if (status == COMMAND_OK)
         status = libraries_find("info", directory);
     if (status != COMMAND_OK)
         return status;
-    json_t *info = gather(directory, with_state, error, sizeof(error));
+    json_t *info = gather(directory, options.with_state, error, sizeof(error));
     if (info == NULL)
         return command_error(COMMAND_FAILED, "info", "%s", error);
-    if (as_json) {
+    if (options.as_json) {
         json_dumpf(info, stdout, JSON_INDENT(2));
         putchar('\n');
     } else {
