@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -90,7 +91,10 @@ void alb_log(enum alb_log_level level, const char *format, ...)
             line[i] = ' ';
     }
     line[length++] = '\n';
-    ssize_t unused = write(STDERR_FILENO, line, length); // a log that cannot be written has nobody to tell
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); // the caller may hold a lock
+    ssize_t unused = write(STDERR_FILENO, line, length);     // a log that cannot be written has nobody to tell
     (void)unused;
+    pthread_setcancelstate(cancel, NULL);
     errno = errno_before;
 }

@@ -2,6 +2,7 @@
 // One turn of the engine, and the calls that take the token for one.
 #include "device/drive.h"
 
+#include "device/cancel.h"
 #include "device/crash.h"
 #include "device/durable.h"
 #include "device/failure.h"
@@ -185,8 +186,17 @@ void alb_drive_release(struct alb_device *device)
     release(device, 0);
 }
 
+// A thread that waits for a token, or has one, is not cancelled: what it does with it may be a long way.
+static _Thread_local struct {
+    uint32_t tokens;
+    int cancel; // as it was before the first of them
+} locked;
+
 void alb_device_lock(struct alb_device *device)
 {
+    int cancel = alb_cancel_off();
+    if (locked.tokens++ == 0)
+        locked.cancel = cancel;
     alb_token_lock(&device->token);
 }
 
@@ -199,6 +209,8 @@ void alb_device_unlock(struct alb_device *device)
 {
     alb_device_catch_up(device);
     alb_drive_release(device);
+    if (--locked.tokens == 0)
+        alb_cancel_back(locked.cancel);
 }
 
 static bool may_leave_to_poller(struct alb_device *device, alb_time now)
@@ -266,6 +278,7 @@ bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_devic
                      void *context, alb_time until)
 {
     const struct timespec pause = alb_timespec(20 * ALB_NS_PER_US);
+    int cancel = alb_cancel_off();
     alb_time now = alb_clock_now();
     bool done = false;
     while (!done && now < until && alb_token_lock_for(&device->token, until - now)) {
@@ -279,5 +292,6 @@ bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_devic
             nanosleep(&pause, NULL);
         now = alb_clock_now();
     }
+    alb_cancel_back(cancel);
     return done;
 }

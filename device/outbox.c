@@ -149,7 +149,7 @@ static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uin
         struct pollfd file = {.fd = outbox->socket->fd, .events = POLLOUT};
         ++*waits;
         alb_edge_count(outbox->stats, ALB_EDGE_tx_waits, 1);
-        poll(&file, 1, FULL_WAIT_MS);
+        alb_sys_poll(&file, FULL_WAIT_MS);
         return false;
     }
     if ((error == EIO || error == EINVAL || error == EMSGSIZE) && outbox->bursts[i]) {

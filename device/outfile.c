@@ -2,6 +2,8 @@
 // Buffered output files.
 #include "device/outfile.h"
 
+#include "device/cancel.h"
+
 #include "base/log.h"
 
 #include <errno.h>
@@ -88,6 +90,7 @@ static void give_up(struct alb_outfile *file)
 void alb_outfile_flush(struct alb_outfile *file)
 {
     uint32_t done = 0;
+    int cancel = alb_cancel_off();
     while (file->fd >= 0 && done < file->used) {
         ssize_t wrote = write(file->fd, file->buffer + done, file->used - done);
         if (wrote > 0)
@@ -95,6 +98,7 @@ void alb_outfile_flush(struct alb_outfile *file)
         else if (errno != EINTR)
             give_up(file);
     }
+    alb_cancel_back(cancel);
     file->used = 0;
 }
 

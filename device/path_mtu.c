@@ -3,6 +3,7 @@
 #include "device/path_mtu.h"
 
 #include "device/address.h"
+#include "device/cancel.h"
 #include "device/socket.h"
 
 #include <netinet/in.h>
@@ -23,7 +24,7 @@ static bool connect_there(int fd, const struct alb_addr *local, const struct alb
     return connect(fd, &name.any, length) == 0;
 }
 
-uint32_t alb_path_payload_max(const struct alb_addr *local, const struct alb_addr *peer)
+static uint32_t ask_for_payload_max(const struct alb_addr *local, const struct alb_addr *peer)
 {
     bool is_ipv4 = alb_addr_is_ipv4(peer);
     const int overhead = (is_ipv4 ? 20 : 40) + UDP_HEADER_BYTES;
@@ -38,6 +39,14 @@ uint32_t alb_path_payload_max(const struct alb_addr *local, const struct alb_add
     if (!is_known || mtu <= overhead)
         return 0;
     return ALB_MIN((uint32_t)(mtu - overhead), (uint32_t)ALB_UDP_PAYLOAD_MAX) & ~3u;
+}
+
+uint32_t alb_path_payload_max(const struct alb_addr *local, const struct alb_addr *peer)
+{
+    int cancel = alb_cancel_off();
+    uint32_t bytes = ask_for_payload_max(local, peer);
+    alb_cancel_back(cancel);
+    return bytes;
 }
 
 // FNV-1a over what differs between peers. Who chooses addresses so that they collide only has them looked at more

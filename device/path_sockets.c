@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/path_sockets.h"
 
+#include "device/cancel.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -31,9 +33,10 @@ static int open_table(struct alb_path_sockets *paths)
 
 static int open_one(struct alb_path_sockets *paths, uint32_t i, const struct alb_addr *local)
 {
-    int error = paths->sockets ? 0 : open_table(paths);
+    int cancel = alb_cancel_off(), error = paths->sockets ? 0 : open_table(paths);
     if (!error && (error = alb_socket_open_sender(&paths->sockets[i], local)))
         paths->sockets[i].fd = -1;
+    alb_cancel_back(cancel);
     return error;
 }
 

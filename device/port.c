@@ -5,6 +5,7 @@
 #include "device/carrier.h"
 #include "device/clock.h"
 #include "device/descriptor.h"
+#include "device/syscalls.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -81,7 +82,7 @@ void alb_port_close(struct alb_port *port)
 uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint32_t capacity)
 {
     struct epoll_event events[2 * ALB_DEVICE_ADDRESSES_MAX];
-    int count = epoll_wait(port->epoll_fd, events, (int)ALB_MIN(capacity, (uint32_t)ALB_COUNT(events)), 0);
+    int count = alb_sys_epoll_look(port->epoll_fd, events, (int)ALB_MIN(capacity, (uint32_t)ALB_COUNT(events)));
     for (int i = 0; i < count; i++)
         ready[i] = events[i].data.ptr;
     return count > 0 ? (uint32_t)count : 0;
@@ -102,9 +103,8 @@ void alb_port_sleep(struct alb_port *port, alb_time until)
 
 void alb_port_wake(struct alb_port *port)
 {
-    const uint64_t one = 1;
-    ssize_t put = write(port->wake_fd, &one, sizeof(one));
-    alb_assert(put == (ssize_t)sizeof(one) || errno == EAGAIN || errno == EINTR);
+    ssize_t put = alb_sys_eventfd_add(port->wake_fd);
+    alb_assert(put == (ssize_t)sizeof(uint64_t) || errno == EAGAIN || errno == EINTR);
 }
 
 struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local)

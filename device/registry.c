@@ -2,6 +2,7 @@
 // Opening and closing by name; exit; fork.
 #include "device/registry.h"
 
+#include "device/cancel.h"
 #include "device/drain.h"
 #include "device/durable.h"
 #include "device/kind.h"
@@ -142,6 +143,7 @@ int alb_device_open(const char *name, const struct alb_device_options *options, 
     struct alb_device **place = find_place(name);
     if (!place)
         return ENODEV;
+    int cancel = alb_cancel_off();
     pthread_mutex_lock(&registry.mutex);
     int error = install_hooks();
     if (!error && !*place)
@@ -151,6 +153,7 @@ int alb_device_open(const char *name, const struct alb_device_options *options, 
         *device = *place;
     }
     pthread_mutex_unlock(&registry.mutex);
+    alb_cancel_back(cancel);
     return error;
 }
 
@@ -159,6 +162,7 @@ void alb_device_close(struct alb_device *device)
     if (alb_device_is_forked(device))
         return;
     struct alb_device **place = find_place(device->name);
+    int cancel = alb_cancel_off();
     pthread_mutex_lock(&registry.mutex);
     alb_assert(place && *place == device && device->refs > 0);
     if (--device->refs == 0) {
@@ -166,4 +170,5 @@ void alb_device_close(struct alb_device *device)
         alb_device_destroy(device);
     }
     pthread_mutex_unlock(&registry.mutex);
+    alb_cancel_back(cancel);
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The system calls of the data path, made without the C library's wrappers: in a program with threads these switch
-// cancellation on and off around each call, which cost a twentieth of a round trip. Results and errno are the
-// wrappers'.
+// cancellation on and off around each call, which cost a twentieth of a round trip, and a thread that was cancelled
+// there would take the token along (device/cancel.h). Results and errno are the wrappers'.
 #pragma once
 
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static inline int alb_sys_recvmmsg(int fd, struct mmsghdr *messages, unsigned count)
@@ -27,4 +32,23 @@ static inline ssize_t alb_sys_recvmsg(int fd, struct msghdr *message)
 static inline ssize_t alb_sys_sendmsg(int fd, const struct msghdr *message)
 {
     return (ssize_t)syscall(SYS_sendmsg, fd, message, MSG_DONTWAIT);
+}
+
+// Looks, and does not wait.
+static inline int alb_sys_epoll_look(int fd, struct epoll_event *events, int capacity)
+{
+    return (int)syscall(SYS_epoll_pwait, fd, events, capacity, 0, NULL, _NSIG / 8);
+}
+
+// Adds one to an eventfd.
+static inline ssize_t alb_sys_eventfd_add(int fd)
+{
+    const uint64_t one = 1;
+    return (ssize_t)syscall(SYS_write, fd, &one, sizeof(one));
+}
+
+static inline int alb_sys_poll(struct pollfd *file, int timeout_ms)
+{
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+    return (int)syscall(SYS_ppoll, file, 1, &timeout, NULL, _NSIG / 8);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "plugins/verbs/notice.h"
 
+#include "device/syscalls.h"
+
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -40,13 +42,11 @@ void alb_notice_init(struct alb_notice *notice, void *owner, int kind)
 
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice)
 {
-    static const uint64_t one = 1;
-
     pthread_mutex_lock(&notices->lock);
     if (notice->pending++ == 0)
         alb_list_push_back(&notices->pending, &notice->link);
     // It cannot be full: 2^64 notices are never pending. The program may have closed the descriptor; that is its loss.
-    ssize_t written = write(notices->fd, &one, sizeof(one));
+    ssize_t written = alb_sys_eventfd_add(notices->fd);
     (void)written;
     pthread_mutex_unlock(&notices->lock);
 }

@@ -122,8 +122,103 @@ static void verbs__sixteen_threads(void **state)
         assert_int_equal(ibv_destroy_cq(stage.queues[i]), 0);
 }
 
+// ---- threads that are cancelled
+// ---------------------------------------------------------------------------------------
+
+struct cancelled {
+    struct fixture *f;
+    struct ibv_qp *from, *to;
+    struct ibv_cq *cq;
+    bool has_ended;
+};
+
+static void end_of_cancelled(struct cancelled *cancelled)
+{
+    cancelled->has_ended = true;
+    pthread_testcancel();
+}
+
+// From now on the thread ends at the first call that is a cancellation point.
+static void cancel_self(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    pthread_cancel(pthread_self());
+    pthread_setcancelstate(before, NULL);
+}
+
+static void *move_data(void *argument)
+{
+    struct cancelled *cancelled = argument;
+    cancel_self();
+    for (int i = 0; i < 300; i++) {
+        struct ibv_wc wc;
+        int completions = 0;
+        assert_int_equal(ibv_req_notify_cq(cancelled->cq, 0), 0);
+        fixture_post_recv(cancelled->f, cancelled->to, 1, 0, 64);
+        fixture_post_send(cancelled->f, cancelled->from, 2, 64, 64);
+        while (completions < 2)
+            completions += ibv_poll_cq(cancelled->cq, 1, &wc);
+    }
+    end_of_cancelled(cancelled);
+    return NULL;
+}
+
+static void *register_memory(void *argument)
+{
+    struct cancelled *cancelled = argument;
+    struct fixture *f = cancelled->f;
+    cancel_self();
+    for (int i = 0; i < 100; i++) {
+        struct ibv_mr *mr = ibv_reg_mr(f->pd, f->memory, 4096, IBV_ACCESS_LOCAL_WRITE);
+        struct ibv_qp_init_attr init = fixture_qp_init(f, IBV_QPT_UD);
+        struct ibv_qp *qp = ibv_create_qp(f->pd, &init);
+        assert_true(mr && qp && ibv_dereg_mr(mr) == 0 && ibv_destroy_qp(qp) == 0);
+    }
+    end_of_cancelled(cancelled);
+    return NULL;
+}
+
+static void run_cancelled(void *(*work_of)(void *), struct cancelled *cancelled)
+{
+    pthread_t thread;
+    void *result;
+    cancelled->has_ended = false;
+    assert_int_equal(pthread_create(&thread, NULL, work_of, cancelled), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+}
+
+// Whoever drives holds the engine's token. A thread that ended there would take it along.
+static void verbs__cancelled_threads_leave_the_device(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_cq *plain = f->cq;
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(f->context);
+    struct ibv_cq *cq = ibv_create_cq(f->context, 64, NULL, channel, 0), *got;
+    void *context;
+    f->cq = cq;
+    struct cancelled cancelled = {.f = f, .from = fixture_qp(f, IBV_QPT_RC), .to = fixture_qp(f, IBV_QPT_RC), .cq = cq};
+    fixture_connect(cancelled.from, cancelled.to);
+    run_cancelled(move_data, &cancelled);
+    assert_true(cancelled.has_ended); // no call of the data path is a cancellation point
+    run_cancelled(register_memory, &cancelled);
+    run_cancelled(move_data, &cancelled);
+    assert_true(cancelled.has_ended);
+    assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
+    ibv_ack_cq_events(cq, 1);
+    assert_int_equal(ibv_destroy_qp(cancelled.from), 0);
+    assert_int_equal(ibv_destroy_qp(cancelled.to), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    f->cq = plain;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(verbs__sixteen_threads)};
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(verbs__sixteen_threads),
+        FIXTURE_TEST(verbs__cancelled_threads_leave_the_device),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
