@@ -47,6 +47,13 @@ static inline ssize_t alb_sys_eventfd_add(int fd)
     return (ssize_t)syscall(SYS_write, fd, &one, sizeof(one));
 }
 
+// Takes what is in it, if it is not a semaphore.
+static inline ssize_t alb_sys_eventfd_take(int fd)
+{
+    uint64_t count;
+    return (ssize_t)syscall(SYS_read, fd, &count, sizeof(count));
+}
+
 static inline int alb_sys_poll(struct pollfd *file, int timeout_ms)
 {
     struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};

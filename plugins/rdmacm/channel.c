@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Event channels: a queue, and a descriptor that is readable while the queue holds something. The program may make the
 // descriptor non-blocking and poll it.
+#include "device/syscalls.h"
 #include "plugins/rdmacm/door.h"
 
 #include <fcntl.h>
@@ -51,12 +52,10 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
 static void show(struct rdmacm_channel *channel, bool was_empty)
 {
     bool is_empty = alb_list_is_empty(&channel->events);
-    uint64_t one = 1;
     if (was_empty == is_empty)
         return;
-    ssize_t done =
-        is_empty ? read(channel->channel.fd, &one, sizeof(one)) : write(channel->channel.fd, &one, sizeof(one));
-    alb_assert(done == sizeof(one));
+    ssize_t done = is_empty ? alb_sys_eventfd_take(channel->channel.fd) : alb_sys_eventfd_add(channel->channel.fd);
+    alb_assert(done == sizeof(uint64_t));
 }
 
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)

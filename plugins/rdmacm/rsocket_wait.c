@@ -2,18 +2,17 @@
 // How threads wait for an rsocket, several at once if they like. What one of them takes from the completion queue may
 // be what another waits for: then it wakes them through the eventfd, which stays readable until the last sleeper has
 // left, so that none is missed. Each looks again at what it waits for.
+#include "device/syscalls.h"
 #include "plugins/rdmacm/rsocket.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 void rsocket_wake(struct rsocket *rs)
 {
-    static const uint64_t one = 1;
     if (rs->waiters == 0 || rs->is_woken)
         return;
-    ssize_t written = write(rs->wake_fd, &one, sizeof(one));
-    alb_assert(written == sizeof(one));
+    ssize_t written = alb_sys_eventfd_add(rs->wake_fd);
+    alb_assert(written == sizeof(uint64_t));
     rs->is_woken = true;
 }
 
@@ -34,12 +33,11 @@ bool rsocket_enter(struct rsocket *rs)
 
 void rsocket_leave(struct rsocket *rs)
 {
-    uint64_t count;
     alb_assert(rs->waiters > 0);
     if (--rs->waiters > 0 || !rs->is_woken)
         return;
-    ssize_t taken = read(rs->wake_fd, &count, sizeof(count));
-    alb_assert(taken == sizeof(count));
+    ssize_t taken = alb_sys_eventfd_take(rs->wake_fd);
+    alb_assert(taken == sizeof(uint64_t));
     rs->is_woken = false;
 }
 

@@ -73,11 +73,20 @@ static struct alb_notice *take(struct alb_notices *notices)
     }
 }
 
+static void leave(void *argument)
+{
+    struct alb_notices *notices = argument;
+    atomic_fetch_sub_explicit(&notices->readers, 1, memory_order_release);
+}
+
+// Programs cancel threads that wait here (rping does).
 struct alb_notice *alb_notices_take(struct alb_notices *notices)
 {
+    struct alb_notice *notice;
     atomic_fetch_add_explicit(&notices->readers, 1, memory_order_relaxed);
-    struct alb_notice *notice = take(notices);
-    atomic_fetch_sub_explicit(&notices->readers, 1, memory_order_release);
+    pthread_cleanup_push(leave, notices);
+    notice = take(notices);
+    pthread_cleanup_pop(1);
     return notice;
 }
 

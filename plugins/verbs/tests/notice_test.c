@@ -47,6 +47,27 @@ static void take__oldest_first_and_counted(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
+static void *take_one(void *argument)
+{
+    return alb_notices_take(argument);
+}
+
+static void take__cancelled(void **state)
+{
+    struct alb_notices notices;
+    pthread_t thread;
+    void *result;
+    assert_int_equal(alb_notices_init(&notices), 0);
+    assert_int_equal(pthread_create(&thread, NULL, take_one, &notices), 0);
+    while (atomic_load(&notices.readers) == 0)
+        sched_yield();
+    assert_false(alb_notices_fini(&notices));
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_true(alb_notices_fini(&notices));
+}
+
 static void take__nonblocking_and_empty(void **state)
 {
     struct alb_notices notices;
@@ -158,9 +179,13 @@ static void take__races_with_forget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(take__oldest_first_and_counted), cmocka_unit_test(take__nonblocking_and_empty),
-        cmocka_unit_test(forget__empties_the_descriptor), cmocka_unit_test(take__waits),
-        cmocka_unit_test(fini__under_a_reader),           cmocka_unit_test(take__races_with_forget),
+        cmocka_unit_test(take__oldest_first_and_counted),
+        cmocka_unit_test(take__cancelled),
+        cmocka_unit_test(take__nonblocking_and_empty),
+        cmocka_unit_test(forget__empties_the_descriptor),
+        cmocka_unit_test(take__waits),
+        cmocka_unit_test(fini__under_a_reader),
+        cmocka_unit_test(take__races_with_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
