@@ -141,6 +141,17 @@ def wait_for_part(world, name, seconds):
     time.sleep(world.draw.uniform(0.02, 0.15))
 
 
+def wait_for_first_chunk(world, name, seconds):
+    """The sender has read that much: before, it may not have looked at the file at all."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if part_exists(world, name):
+            with open(world.there(name + ".albedo-part"), "rb") as part:
+                if part.read(64).strip(b"\0"):
+                    return
+        time.sleep(0.002)
+
+
 def check_kills(world, rounds):
     """A slow link, so that the kills come in the middle."""
     source = world.source("long", 24 << 20)
@@ -170,7 +181,7 @@ def check_kills(world, rounds):
 def check_change(world):
     source = world.source("changing", 24 << 20)
     put = world.copy(source, world.remote("changing"), "--faults", "delay=2ms..3ms", "-c", "64K")
-    wait_for_part(world, "changing", 20)
+    wait_for_first_chunk(world, "changing", 20)
     with open(source, "r+b") as file:
         file.write(b"something else")
     ok = world.finish(put) == 1 and "changed while it was copied" in put.output() and not os.path.exists(world.there("changing"))
