@@ -210,10 +210,9 @@ static bool was_surely_aborted(struct alb_engine *engine, const struct alb_csa_t
            (command->keeper == engine->reflect->keeper || alb_reflect_has_journal(engine, command->keeper));
 }
 
-static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command)
+static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command, bool is_aborted)
 {
     struct alb_reflect_in *in = csa->reflect_in;
-    bool is_aborted = was_surely_aborted(csa->qp->engine, command);
     if (!in)
         return;
     alb_reflect_in_tell_stray(in, &(struct alb_csa_verdict){
@@ -231,7 +230,11 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
     alb_reflect_in_get(csa); // first, since room for it may be made by forgetting what is asked about
     struct alb_txn_in *txn = alb_txn_in_find(engine, &id);
     if (!txn) {
-        answer_stray(csa, command);
+        answer_stray(csa, command, was_surely_aborted(engine, command));
+        return;
+    }
+    if (command->keeper && command->keeper != txn->keeper) { // a token of two transactions: nothing is said of either
+        answer_stray(csa, command, false);
         return;
     }
     if (command->command == ALB_CSA_TXN_COMMIT)

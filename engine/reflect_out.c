@@ -303,17 +303,25 @@ static void judge(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict
     }
 }
 
-// What is told is about an operation of ours, or about one that we ask about.
-static struct alb_txn_out *find(struct alb_reflect_out *out, const struct alb_csa_txn_id *id)
+// The target answers in the name of the keeper that it was asked for; asked for none, as whoever has the record, or
+// none. What one of them does not know, or presumes, is no answer to a question to another.
+static bool answers(const struct alb_txn_out *question, const struct alb_csa_verdict *verdict)
 {
+    return question->asked.initiator == verdict->id.initiator && question->asked.number == verdict->id.number &&
+           (question->keeper == 0 || question->keeper == verdict->keeper);
+}
+
+// What is told is about an operation of ours, or about one that we ask about.
+static struct alb_txn_out *find(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict)
+{
+    const struct alb_csa_txn_id *id = &verdict->id;
     if (id->initiator == out->initiator) {
         struct alb_txn_out *txn = alb_txn_out_find(out, id->number);
         return txn && !txn->is_question ? txn : NULL;
     }
     for (uint64_t n = atomic_load_explicit(&out->ended, memory_order_relaxed); n != out->begun; n++) {
         struct alb_txn_out *txn = alb_txn_out_at(out, n);
-        if (txn->is_question && !alb_txn_state_is_end(txn->state) && txn->asked.initiator == id->initiator &&
-            txn->asked.number == id->number)
+        if (txn->is_question && !alb_txn_state_is_end(txn->state) && answers(txn, verdict))
             return txn;
     }
     return NULL;
@@ -322,7 +330,7 @@ static struct alb_txn_out *find(struct alb_reflect_out *out, const struct alb_cs
 void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict, alb_time now)
 {
     struct alb_csa *csa = out->csa;
-    struct alb_txn_out *txn = find(out, &verdict->id);
+    struct alb_txn_out *txn = find(out, verdict);
     if (!txn || txn->state == ALB_TXN_IDLE || alb_txn_state_is_end(txn->state))
         return;
     if (!txn->is_question && !txn->is_delivered) {

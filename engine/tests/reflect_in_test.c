@@ -376,6 +376,61 @@ static void reconcile__never_proposed_to_this_keeper_is_aborted(void **state)
     assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
 }
 
+// A record under another keeper is not what the token names: it is neither told of nor decided.
+static void reconcile__by_a_token_with_another_keeper(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    successor(c, qps);
+    token.keeper++;
+    ask(c, qps, &token, ALB_TXN_ABORT, 9);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
+    token.keeper = 0; // asked for none, whoever has the record answers
+    ask(c, qps, &token, ALB_TXN_ABORT, 10);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_REM_ABORT_ERR);
+}
+
+// Two questions about one transaction at a time, one without a keeper: that nobody knows is the answer to that one
+// only.
+static void reconcile__each_question_has_its_own_answer(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number), nameless;
+    token.id.number = number + 5; // never proposed
+    nameless = (struct alb_txn_token){.id = token.id};
+    successor(c, qps);
+    assert_int_equal(alb_qp_txn_reconcile_stage(qps[0], 9, ALB_SEND_SIGNALED, &token, ALB_TXN_ASK), 0);
+    assert_int_equal(alb_qp_txn_reconcile_stage(qps[0], 10, ALB_SEND_SIGNALED, &nameless, ALB_TXN_ASK), 0);
+    alb_qp_send_commit(qps[0]);
+    alb_engine_bell_ring(qps[0]);
+    const struct alb_csa_verdict unknown = {
+        .state = ALB_CSA_VERDICT_UNKNOWN,
+        .reason = ALB_TXN_LOST,
+        .id = {.initiator = token.id.initiator, .number = token.id.number},
+    };
+    pair_send(c->pair, 0);
+    alb_reflect_out_verdict(alb_csa_of(qps[0])->reflect_out, &unknown, c->pair->now);
+    for (uint32_t i = 0; i < 10; i++) { // one such answer is owed at a time
+        pair_settle(c->pair);
+        pair_pass(c->pair, ALB_NS_PER_MS);
+    }
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 9);
+    assert_int_equal(wc.status, ALB_WC_REM_ABORT_ERR);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 10);
+    assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +449,8 @@ int main(void)
         REFLECT_PAIR_TEST(reconcile__bound_one_that_nobody_decides_ends_with_its_lease),
         REFLECT_PAIR_TEST(reconcile__what_the_initiator_had_passed_is_not_known),
         REFLECT_PAIR_TEST(reconcile__never_proposed_to_this_keeper_is_aborted),
+        REFLECT_PAIR_TEST(reconcile__by_a_token_with_another_keeper),
+        REFLECT_PAIR_TEST(reconcile__each_question_has_its_own_answer),
         REFLECT_PAIR_TEST(notify__does_not_take_the_receive_of_a_message_placed_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
