@@ -15,11 +15,12 @@ enum {
 };
 
 const struct alb_credit_ops alb_credit_end_to_end = {.name = "end-to-end", .is_limited = true};
+const struct alb_credit_ops alb_credit_shortest = {.name = "shortest", .is_limited = true, .prefers_short = true};
 const struct alb_credit_ops alb_credit_off = {.name = "off"};
 
 const struct alb_credit_ops *alb_credit_find(const char *name)
 {
-    static const struct alb_credit_ops *const all[] = {&alb_credit_end_to_end, &alb_credit_off};
+    static const struct alb_credit_ops *const all[] = {&alb_credit_end_to_end, &alb_credit_shortest, &alb_credit_off};
     for (size_t i = 0; name && i < ALB_COUNT(all); i++)
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
@@ -30,10 +31,11 @@ void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_
                           const struct alb_engine_config *config)
 {
     *pool = (struct alb_credit_pool){
+        .ops = ops,
         .budget_bytes = ops->is_limited ? config->receive_budget_bytes : 0,
         .grant_min_bytes = config->grant_min_bytes,
         .interval_ns = config->credit_interval_ns,
-        .is_limited = ops->is_limited,
+        .short_bytes = config->window_start_bytes,
     };
     alb_list_init(&pool->senders);
 }
@@ -108,6 +110,7 @@ static void forget_silent(struct alb_credit_pool *pool, alb_time now)
 
 void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in)
 {
+    alb_credit_forget_first(pool, in);
     if (alb_list_is_linked(&in->link))
         leave(pool, in);
 }
@@ -167,7 +170,7 @@ static void weigh(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64
 void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
                           alb_time now)
 {
-    if (!pool->is_limited)
+    if (!pool->ops->is_limited)
         return;
     forget_silent(pool, now);
     if (!alb_list_is_linked(&in->link)) {
@@ -184,17 +187,18 @@ void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in
 
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
+    uint32_t most = alb_credit_waits(pool, in) ? ALB_CREDIT_WAITING_BYTES : ALB_CSA_CREDIT_NONE;
     if (pool->budget_bytes == 0)
-        return ALB_CSA_CREDIT_NONE;
+        return most;
     forget_silent(pool, now);
-    return share_bytes(pool, in);
+    return ALB_MIN(share_bytes(pool, in), most);
 }
 
 // The mean that rates are compared with counts each of them by itself: many who say a word now and then do not make one
 // who sends much look like too much, and one who sends much more than others looks so.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
 {
-    if (in->rate == 0 || pool->rates == 0)
+    if (in->rate == 0 || pool->rates == 0 || pool->ops->prefers_short)
         return 0;
     uint64_t mean = ALB_MAX(pool->squares / pool->rates, 1u);
     uint64_t share = ALB_MIN((uint64_t)in->rate * ALB_CSA_SHARE_EVEN / mean, (uint64_t)UINT8_MAX);

@@ -8,6 +8,9 @@
 // shared by the others, and is what everybody is granted: so one that sends a word now and then costs a bulk sender
 // nothing, and may begin to send much without asking. When many of them do so at once it is too much for one round
 // trip, until each has its share.
+//
+// With the policy "shortest" the limit is one of order besides: those few whose messages have least left to come are
+// granted their share, and the others little until it is their turn.
 #pragma once
 
 #include "base/list.h"
@@ -18,15 +21,29 @@ struct alb_engine_config;
 struct alb_credit_ops {
     const char *name;
     bool is_limited;
+    bool prefers_short; // who has least left to send goes first (credit_shortest.c)
 };
 
 extern const struct alb_credit_ops alb_credit_end_to_end;
+extern const struct alb_credit_ops alb_credit_shortest;
 extern const struct alb_credit_ops alb_credit_off;
 
 const struct alb_credit_ops *alb_credit_find(const char *name); // NULL: no such policy
 
+#define ALB_CREDIT_FIRST_MAX     3     // senders at a time: some of them are held up elsewhere
+#define ALB_CREDIT_WAITING_BYTES 16384 // so that who waits is heard, and what is free is used
+
+struct alb_credit_in;
+
+// One whose turn it is.
+struct alb_credit_first {
+    struct alb_credit_in *in; // NULL: nobody
+    uint32_t until;           // then the place is another's, if this one has not been heard, in ticks of 1024 ns
+};
+
 // A receiver's.
 struct alb_credit_pool {
+    const struct alb_credit_ops *ops;
     uint32_t budget_bytes; // 0: no limit
     uint32_t grant_min_bytes;
     uint64_t interval_ns;
@@ -34,8 +51,9 @@ struct alb_credit_pool {
     uint32_t count;          // of them
     uint32_t bulk_count;     // of them: those that share what is not in reserve
     uint64_t reserved_bytes; // for the others
-    bool is_limited;         // the policy's
     uint64_t rates, squares; // sums over all senders: of their rates, and of these squared
+    uint32_t short_bytes;    // a sender that has no more left has sent it, or may
+    struct alb_credit_first first[ALB_CREDIT_FIRST_MAX];
 };
 
 // What it knows of one sender; in no list before it has sent anything, and when it has not for long.
@@ -46,6 +64,7 @@ struct alb_credit_in {
     uint32_t bytes;          // since then
     uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is one of those that share
     uint32_t rate;           // bytes in 2^20 ns, smoothed; 0: not measured yet
+    uint32_t rest_bytes;     // of the message that it sends, as far as is known
 };
 
 void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_ops *ops,
@@ -57,7 +76,16 @@ void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in);
 // A packet of so many bytes came. rtt_ns: a round trip to that sender; 0: not known.
 void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
                           alb_time now);
+// So many bytes of a message of that sender are still to come, after something of it has. Means nothing but to policies
+// that prefer the short ones.
+void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
+                        alb_time now);
+// True if it is not this sender's turn, and so it is granted ALB_CREDIT_WAITING_BYTES at the most.
+bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in);
+// It goes, and so does its turn.
+void alb_credit_forget_first(struct alb_credit_pool *pool, const struct alb_credit_in *in);
 // How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any.
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
-// How fast that sender is, beside what those who send now get each: ALB_CSA_SHARE_EVEN is as fast. 0: not known.
+// How fast that sender is, beside what those who send now get each: ALB_CSA_SHARE_EVEN is as fast. 0: not known, or not
+// to be even.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in);

@@ -144,6 +144,8 @@ void alb_csa_engine_destroy(struct alb_engine *engine);
 // What the peer may have in flight to us.
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
+// So much of a message of his is still to come.
+void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now);
 
 // The association with the peer engine of that slot, made if need be; NULL when the table is full.
 struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,

@@ -471,10 +471,20 @@ uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now)
     return alb_credit_grant(&live->engine->csa->credit, &live->credit_in, now);
 }
 
+// His is of the way that his data takes.
+static uint32_t data_rtt_ns(const struct alb_assoc_live *live)
+{
+    return ALB_MAX(live->rtt_ns, live->peer_rtt_ns);
+}
+
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
 {
-    uint32_t rtt_ns = ALB_MAX(live->rtt_ns, live->peer_rtt_ns); // his is of the way that his data takes
-    alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, rtt_ns, now);
+    alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, data_rtt_ns(live), now);
+}
+
+void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now)
+{
+    alb_credit_on_rest(&live->engine->csa->credit, &live->credit_in, bytes, data_rtt_ns(live), now);
 }
 
 // ---- life of the engine's part --------------------------------------------------------------------------------------

@@ -332,6 +332,19 @@ static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_seg
     return ALB_DROP_NONE;
 }
 
+// What the segment says of its message, less what has come of it, is still to come.
+static void note_rest(const struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    const struct alb_csa *csa = in->csa;
+    if (alb_likely(!csa->qp->engine->csa->credit.ops->prefers_short) || !csa->assoc || !csa->assoc->live)
+        return;
+    uint64_t segment_bytes = in->segment_bytes ? in->segment_bytes : segment->payload_bytes;
+    uint64_t bytes = (uint64_t)alb_psn_diff(in->end, in->cumulative) * segment_bytes;
+    if (in->is_open)
+        bytes = in->total_bytes - ALB_MIN(in->placed * segment_bytes, (uint64_t)in->total_bytes);
+    alb_assoc_note_rest(csa->assoc->live, bytes, now);
+}
+
 // Says so once, until what is next has come.
 static enum alb_drop drop_early(struct alb_stream_in *in)
 {
@@ -385,6 +398,8 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     }
     bool fills_hole = alb_psn_is_before(segment->psn, alb_psn_add(in->highest, -1));
     enum alb_drop drop = take_new(in, segment, now);
+    if (drop == ALB_DROP_NONE)
+        note_rest(in, segment, now);
     // Whoever asked with the last segment has been told of this hole, and waits.
     if (fills_hole && !alb_stream_in_misses(in) && alb_qp_current_state(qp) != ALB_QPS_ERR)
         alb_stream_in_owe_report(in);

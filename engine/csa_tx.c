@@ -26,7 +26,7 @@ static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool
         return;
     alb_list_push_back(&live->waiting, &out->link);
     out->is_ready = true;
-    live->window_limited = true;
+    live->window_limited |= live->congestion.window_bytes <= live->credit_bytes;
     alb_qp_count(out->csa->qp, ALB_STAT_window_stalls, 1);
 }
 

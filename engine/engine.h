@@ -51,7 +51,7 @@ struct alb_engine_config {
     const char *loss;                // "go-back-n"
     const char *congestion;          // "aimd", "fixed", "none"; csa also "window", "dcqcn"
     const char *path;                // "single"
-    const char *credit;              // "end-to-end", "off"
+    const char *credit;              // "end-to-end", "shortest", "off"
     uint32_t receive_budget_bytes;   // what all peers together may have in flight to us; 0: no limit
     uint32_t grant_min_bytes;        // but each of them so much
     uint64_t credit_interval_ns;     // how long a peer is watched to see what it needs: some round trips

@@ -18,7 +18,7 @@ static const char *const csa_names[ALB_POLICIES][NAMES_MAX] = {
     [ALB_POLICY_LOSS] = {"csa", "go-back-n", "irn", "fixed", "sleek"},
     [ALB_POLICY_CONGESTION] = {"window", "dcqcn", "fixed", "none"},
     [ALB_POLICY_PATH] = {"adaptive", "spray", "single"},
-    [ALB_POLICY_CREDIT] = {"end-to-end", "off"},
+    [ALB_POLICY_CREDIT] = {"end-to-end", "shortest", "off"},
 };
 
 const char *alb_engine_policy_name(const char *transport, enum alb_policy policy, uint32_t index)

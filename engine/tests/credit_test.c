@@ -48,6 +48,7 @@ static uint32_t grant(uint32_t i, alb_time now)
 static void alb_credit_find__by_name(void **state)
 {
     assert_ptr_equal(alb_credit_find("end-to-end"), &alb_credit_end_to_end);
+    assert_ptr_equal(alb_credit_find("shortest"), &alb_credit_shortest);
     assert_ptr_equal(alb_credit_find("off"), &alb_credit_off);
     assert_null(alb_credit_find("end"));
     assert_null(alb_credit_find(NULL));

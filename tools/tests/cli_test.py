@@ -107,7 +107,7 @@ class Run(unittest.TestCase):
             (["--loss", "irn:interval=1s"], "no such parameters"),
             (["--congestion", "aimd"], "window, dcqcn, fixed, none"),
             (["--path", "4"], "adaptive, spray, single"),
-            (["--credit", "card"], "end-to-end, off"),
+            (["--credit", "card"], "end-to-end, shortest, off"),
             (["--paths", "65"], "65"),
             (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
             (["--trace", ""], "--trace"),

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whose turn it is, for the credit policy "shortest": theirs whose messages have least left to come, as each segment
+// says of its own (shortest rest first, as in Homa; Montazeri et al., SIGCOMM 2018). Unlike there nothing is granted
+// for a message, and switches need no priorities: who waits has a little in flight, and so is heard each round trip.
+// Nobody is looked for therefore: a sender that is heard takes a place that is free, or that of one who has more left.
+//
+// Whose rest is short needs no turn: it is under way. So the next one begins before the last has ended, and who begins
+// a message is not held back before anything of it has come.
+#include "engine/credit.h"
+
+enum { SILENT_RTTS = 4 }; // then the sender is held up elsewhere, or has stopped
+
+static uint32_t tick_of(alb_time moment)
+{
+    return (uint32_t)(moment >> 10);
+}
+
+static struct alb_credit_first *place_of(struct alb_credit_pool *pool, const struct alb_credit_in *in)
+{
+    for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++)
+        if (pool->first[i].in == in)
+            return &pool->first[i];
+    return NULL;
+}
+
+// A place that is free or has not been used, else that of the one who has most left, if that is more than so much.
+static struct alb_credit_first *find_place(struct alb_credit_pool *pool, uint32_t rest_bytes, alb_time now)
+{
+    struct alb_credit_first *found = NULL;
+    for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++) {
+        struct alb_credit_first *first = &pool->first[i];
+        if (!first->in || (int32_t)(tick_of(now) - first->until) > 0)
+            return first;
+        if (first->in->rest_bytes > rest_bytes) {
+            found = first;
+            rest_bytes = first->in->rest_bytes;
+        }
+    }
+    return found;
+}
+
+void alb_credit_forget_first(struct alb_credit_pool *pool, const struct alb_credit_in *in)
+{
+    struct alb_credit_first *first = place_of(pool, in);
+    if (first)
+        first->in = NULL;
+}
+
+void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
+                        alb_time now)
+{
+    if (!pool->ops->prefers_short)
+        return;
+    in->rest_bytes = (uint32_t)ALB_MIN(rest_bytes, (uint64_t)UINT32_MAX);
+    if (in->rest_bytes <= pool->short_bytes) {
+        alb_credit_forget_first(pool, in);
+        return;
+    }
+    struct alb_credit_first *first = place_of(pool, in);
+    if (!first)
+        first = find_place(pool, in->rest_bytes, now);
+    if (!first)
+        return;
+    uint64_t silence_ns = rtt_ns ? (uint64_t)SILENT_RTTS * rtt_ns : pool->interval_ns;
+    *first = (struct alb_credit_first){in, tick_of(now + silence_ns)};
+}
+
+bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
+{
+    if (!pool->ops->prefers_short || in->rest_bytes <= pool->short_bytes)
+        return false;
+    for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++)
+        if (pool->first[i].in == in)
+            return false;
+    return true;
+}
