@@ -111,7 +111,6 @@ def rsocket_table():
     cases += [DatagramCase(few, quick=True), DatagramCase(few, ipv6=True)]
     cases += [DatagramCase("%s -T %s" % (few, way)) for way in "abne"]
     cases += [CopyCase(100000, quick=True), CopyCase(8 << 20), CopyCase(1)]
-    # Not a quick case: over albedo0 it hangs now and then (docs/TESTING.md, last results).
-    cases += [PreloadCase(), PreloadCase("-R"), PreloadCase("-P 2"), PreloadCase("-l 64"), PreloadCase(ipv6=True)]
+    cases += [PreloadCase(quick=True), PreloadCase("-R"), PreloadCase("-P 2"), PreloadCase("-l 64"), PreloadCase(ipv6=True)]
     cases.append(NetcatCase(300000))
     return cases
