@@ -20,7 +20,8 @@ bool alb_corruption_spec_is_none(const struct alb_corruption_spec *spec)
     return true;
 }
 
-bool alb_corruption_strikes(struct alb_corruption *corruption, enum alb_corrupt place)
+// Decides, and counts.
+static bool strikes(struct alb_corruption *corruption, enum alb_corrupt place)
 {
     bool strikes = alb_prng_chance(&corruption->prng, corruption->spec.chance[place]);
     // One writer, and readers beside it.
@@ -37,13 +38,13 @@ static void flip(struct alb_corruption *corruption, uint8_t *bytes, uint64_t len
 
 void alb_corruption_flip(struct alb_corruption *corruption, enum alb_corrupt place, void *bytes, uint64_t length)
 {
-    if (length > 0 && alb_corruption_strikes(corruption, place))
+    if (length > 0 && strikes(corruption, place))
         flip(corruption, bytes, length);
 }
 
 const uint8_t *alb_corruption_read(struct alb_corruption *corruption, const uint8_t *bytes, uint32_t length)
 {
-    if (length == 0 || length > ALB_CORRUPT_PIECE_BYTES || !alb_corruption_strikes(corruption, ALB_CORRUPT_READ))
+    if (length == 0 || length > ALB_CORRUPT_PIECE_BYTES || !strikes(corruption, ALB_CORRUPT_READ))
         return bytes;
     uint8_t *piece = corruption->pieces[corruption->piece_next++ % ALB_CORRUPT_PIECES];
     memcpy(piece, bytes, length);
@@ -65,9 +66,9 @@ uint8_t *alb_corruption_aim(struct alb_corruption *corruption, uint8_t *to, uint
 {
     if (length == 0)
         return to;
-    if (alb_corruption_strikes(corruption, ALB_CORRUPT_STALE))
+    if (strikes(corruption, ALB_CORRUPT_STALE))
         return NULL;
-    if (memory_bytes > length && alb_corruption_strikes(corruption, ALB_CORRUPT_MISPLACE))
+    if (memory_bytes > length && strikes(corruption, ALB_CORRUPT_MISPLACE))
         return misplace(corruption, to, length, memory, memory_bytes);
     return to;
 }

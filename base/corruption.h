@@ -51,8 +51,6 @@ void alb_corruption_init(struct alb_corruption *corruption, const struct alb_cor
                          uint64_t *counts);
 bool alb_corruption_spec_is_none(const struct alb_corruption_spec *spec);
 
-// Decides, and counts.
-bool alb_corruption_strikes(struct alb_corruption *corruption, enum alb_corrupt place);
 void alb_corruption_flip(struct alb_corruption *corruption, enum alb_corrupt place, void *bytes, uint64_t length);
 const uint8_t *alb_corruption_read(struct alb_corruption *corruption, const uint8_t *bytes, uint32_t length);
 uint8_t *alb_corruption_aim(struct alb_corruption *corruption, uint8_t *to, uint64_t length, uint8_t *memory,

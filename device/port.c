@@ -107,7 +107,8 @@ void alb_port_wake(struct alb_port *port)
     alb_assert(put == (ssize_t)sizeof(uint64_t) || errno == EAGAIN || errno == EINTR);
 }
 
-struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local)
+// The socket of our slot, path 0.
+static struct alb_socket *own_socket(struct alb_port *port, const struct alb_addr *local)
 {
     for (uint32_t i = 0; i < port->address_count; i++) {
         if (alb_addr_equals(&port->addresses[i], local))
@@ -119,7 +120,7 @@ struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr 
 struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_addr *local, uint16_t path,
                                         bool *is_own_path, alb_time now)
 {
-    struct alb_socket *own = alb_port_socket(port, local);
+    struct alb_socket *own = own_socket(port, local);
     *is_own_path = true;
     if (!own || path == 0)
         return own;

@@ -37,9 +37,8 @@ void alb_port_sleep(struct alb_port *port, alb_time until);
 // [any thread]
 void alb_port_wake(struct alb_port *port);
 
-// The socket of our slot that sends from a local address, or NULL.
-struct alb_socket *alb_port_socket(struct alb_port *port, const struct alb_addr *local);
-// The one of a path from there; *is_own_path: else it is path 0's, since that path has none. NULL: no such address.
+// The socket that sends from a local address by a path; *is_own_path: else it is path 0's, since that path has none.
+// NULL: no such address.
 struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_addr *local, uint16_t path,
                                         bool *is_own_path, alb_time now);
 

@@ -99,8 +99,9 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n)
     store_tail(to + bulk, from + bulk, tail);
 }
 
-void alb_store_payload_within(const struct alb_engine *engine, uint8_t *memory, uint64_t memory_bytes, uint8_t *to,
-                              const uint8_t *from, uint64_t n)
+// What is misplaced on demand may go anywhere else in the memory.
+static void store_within(const struct alb_engine *engine, uint8_t *memory, uint64_t memory_bytes, uint8_t *to,
+                         const uint8_t *from, uint64_t n)
 {
     struct alb_corruption *corruption = engine->config.corruption;
     to = alb_corrupt_aim(corruption, to, n, memory, memory_bytes);
@@ -112,7 +113,7 @@ void alb_store_payload_within(const struct alb_engine *engine, uint8_t *memory, 
 
 void alb_store_payload(const struct alb_engine *engine, uint8_t *to, const uint8_t *from, uint64_t n)
 {
-    alb_store_payload_within(engine, to, n, to, from, n);
+    store_within(engine, to, n, to, from, n);
 }
 
 // ---- messages -------------------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ static void store_in_region(struct alb_region *region, uint64_t va, uint8_t *hos
     bool is_transactional = alb_region_is_transactional(region);
     if (alb_unlikely(is_transactional))
         alb_region_hold_readers(region, va, length);
-    alb_store_payload_within(region->engine, region->host, region->length, host, bytes, length);
+    store_within(region->engine, region->host, region->length, host, bytes, length);
     if (alb_unlikely(is_transactional))
         alb_region_let_readers(region, va, length);
 }
@@ -204,7 +205,7 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
     if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
         return ALB_OUTCOME_INVALID_REQUEST;
     if (target->kind == ALB_TARGET_STAGE) {
-        alb_store_payload_within(qp->engine, target->stage, target->length, target->stage + offset, bytes, length);
+        store_within(qp->engine, target->stage, target->length, target->stage + offset, bytes, length);
         return ALB_OUTCOME_OK;
     }
     if (target->kind == ALB_TARGET_CONTROL) {

@@ -110,6 +110,3 @@ void alb_store_release(uint8_t *to, const uint8_t *from, uint64_t n);
 
 // The same with bytes that came from the network, if there are any (has_no_payload).
 void alb_store_payload(const struct alb_engine *engine, uint8_t *to, const uint8_t *from, uint64_t n);
-// The same, where what is misplaced on demand may go anywhere else in the memory.
-void alb_store_payload_within(const struct alb_engine *engine, uint8_t *memory, uint64_t memory_bytes, uint8_t *to,
-                              const uint8_t *from, uint64_t n);
