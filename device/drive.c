@@ -227,9 +227,13 @@ void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
     alb_time now = alb_clock_now();
     if (may_leave_to_poller(device, now) || !alb_token_try(&device->token))
         return;
-    bool sent = alb_drive_pump(device, BATCHES_OF_KICK, now);
-    // A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    bool is_poller = polled_at != 0 && now - ALB_MIN(polled_at, now) < ALB_TAKEOVER_NS;
+    atomic_store_explicit(&device->poller_drives, is_poller, memory_order_relaxed);
+    bool sent = alb_drive_pump(device, BATCHES_OF_KICK, now);
+    atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
+    // A poller does not stop being one while it sends: it would send each message by itself, which takes longer still.
+    polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
     if (polled_at != 0 && sent)
         atomic_store_explicit(&device->polled_at, polled_at + (alb_clock_now() - now), memory_order_relaxed);
     alb_drive_release(device);
@@ -258,6 +262,7 @@ void alb_device_poll(struct alb_device *device)
     atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
     bool worked = false;
     if (alb_token_try(&device->token)) {
+        atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
         // Sends before it receives, so that a completion is not kept waiting for the acknowledgement of its message to
         // leave: that goes with what the program posts next, with its next poll, or by the device thread if neither
         // comes.
@@ -266,6 +271,7 @@ void alb_device_poll(struct alb_device *device)
             hear(device);
             worked = true;
         }
+        atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
         release(device, now + ALB_TAKEOVER_NS);
     }
     if (worked)

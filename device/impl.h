@@ -43,11 +43,12 @@ struct alb_device {
     // Who drives. The token guards everything the engine, the sockets and the files need.
     _Alignas(64) struct alb_token token;
     _Alignas(64) _Atomic alb_time polled_at; // when a thread last found a completion queue empty
-    _Alignas(64) _Atomic alb_time deadline;  // when somebody has to drive at the latest; written by the token's holder
-    _Atomic alb_time
-        armed_until; // when the device thread wakes by itself; 0: it is awake, or looks again within the takeover time
-    _Atomic uint32_t kicks_left; // kicks since the last pump that were left to a poller
-    _Atomic alb_time active_at;  // when something was last sent or received
+    _Atomic bool poller_drives; // such a thread holds the token: that may take longer than the takeover time
+    _Alignas(64) _Atomic alb_time deadline; // when somebody has to drive at the latest; written by the token's holder
+    _Atomic alb_time armed_until; // when the device thread wakes by itself; 0: it is awake, or takes a nap of a few
+                                  // takeover times at the most
+    _Atomic uint32_t kicks_left;  // kicks since the last pump that were left to a poller
+    _Atomic alb_time active_at;   // when something was last sent or received
     _Atomic bool has_foreign_peers;
 
     pthread_t thread;

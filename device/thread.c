@@ -13,8 +13,11 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
-#define STACK_BYTES      (256 << 10)
-#define BATCHES_OF_DRIVE 16
+#define STACK_BYTES (256 << 10)
+
+// Of one drive. Few, so that a poller that comes back need not wait: two threads that drive by turns are two cores
+// lost.
+#define BATCHES_OF_DRIVE 2
 
 // How long to go on after the last traffic, if a core is free.
 #define SPIN_NS (100 * ALB_NS_PER_US)
@@ -29,6 +32,11 @@
 // the poller for so long.
 #define MEMORY_WATCH_NS (100 * ALB_NS_PER_MS)
 
+// While a program polls, each nap is twice as long as the one before, but only so many times: on a virtual processor a
+// nap costs who runs beside it 30 us (LESSONS 45), and what is left to a poller that does not come back waits for its
+// end.
+#define NAP_DOUBLINGS 2
+
 // While there is traffic we wake at least so often, so that deadlines further away need no wake-up of their own.
 #define LAZY_NS   (10 * ALB_NS_PER_MS)
 #define ACTIVE_NS ALB_NS_PER_S
@@ -42,6 +50,7 @@ struct state {
     struct alb_device *device;
     bool can_be_orphaned; // has an address that foreign peers can reach
     bool was_watching;    // left the driving to a poller until now
+    uint32_t naps;        // in a row, as far as they matter
     alb_time memory_until;
     alb_time traffic_at;
     alb_time bulk_at;
@@ -51,13 +60,19 @@ struct state {
 static bool is_polled(const struct alb_device *device, alb_time now)
 {
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
-    return polled_at != 0 && now - ALB_MIN(polled_at, now) < ALB_TAKEOVER_NS;
+    return (polled_at != 0 && now - ALB_MIN(polled_at, now) < ALB_TAKEOVER_NS) ||
+           atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
 }
 
-static void nap_until(alb_time until)
+// Until polling must have begun again, or somebody has to take over.
+static void nap(struct state *state, alb_time now)
 {
-    struct timespec at = alb_timespec(until);
+    const struct alb_device *device = state->device;
+    bool is_driving = atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
+    alb_time from = is_driving ? now : atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    struct timespec at = alb_timespec(from + (ALB_TAKEOVER_NS << state->naps));
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    state->naps += state->naps < NAP_DOUBLINGS;
 }
 
 // Returns when it began to, having waited for the token: a time from before that would be an old one to the engine.
@@ -138,9 +153,10 @@ static void turn(struct state *state)
     alb_time now = alb_clock_now();
     if (is_polled(state->device, now) && now >= state->memory_until) {
         state->was_watching = true;
-        nap_until(atomic_load_explicit(&state->device->polled_at, memory_order_relaxed) + ALB_TAKEOVER_NS);
+        nap(state, now);
         return;
     }
+    state->naps = 0;
     now = drive(state);
     try_front(state, now);
     bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
