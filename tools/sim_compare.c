@@ -129,8 +129,9 @@ static int open_cell(const struct grid *grid, uint32_t point, uint32_t policy, u
     int status = sim_file_open(file, &options);
     if (status != COMMAND_OK)
         return status;
-    *variant = is_variant(file, name) ? name : NULL;
-    if (*variant || strcmp(name, "plain") == 0)
+    bool varies = is_variant(file, name);
+    *variant = varies ? name : NULL;
+    if (varies || strcmp(name, "plain") == 0)
         return COMMAND_OK;
     sim_file_close(file);
     options.settings[options.setting_count++] = settings[VARY_MAX + 1];
