@@ -32,7 +32,7 @@ static const char *value_of(int argc, char **argv, int i, char letter, const cha
 static int set_environment(int argc, char **argv)
 {
     int error = setenv("ALBEDO_DEVICES", "albedo0", 1) == 0 ? 0 : errno;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && error == 0; i++) {
+    for (int i = 1; argv[i] && strcmp(argv[i], "--") != 0 && error == 0; i++) {
         const char *net = value_of(argc, argv, i, 'n', "net"), *faults = value_of(argc, argv, i, 'f', "faults");
         error = net ? environment_set("net", net) : faults ? environment_set("faults", faults) : 0;
     }
