@@ -40,6 +40,13 @@ static struct alb_txn_out *take_number(struct alb_reflect_out *out)
 
 // ---- digests of the program's memory --------------------------------------------------------------------------------
 
+static bool add_inline(struct alb_digest_state *state, const struct alb_sge *sge, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        alb_digest_add(state, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+    return true;
+}
+
 // False: a local key does not cover the entry. The region cannot be changed meanwhile: its owner is posting with it.
 static bool add_sges(struct alb_digest_state *state, const struct alb_qp *qp, const struct alb_sge *sge, uint32_t count)
 {
@@ -71,7 +78,8 @@ static bool take_digest(const struct alb_qp *qp, const struct alb_txn_wr *wr, co
     for (uint32_t i = 0; i < wr->write_count; i++) {
         const struct alb_txn_write *write = &wr->writes[i];
         alb_txn_digest_part(&state, write->rkey, write->remote_addr, length_of(write->sge, write->sge_count));
-        if (!add_sges(&state, qp, write->sge, write->sge_count))
+        if (!(write->is_inline ? add_inline(&state, write->sge, write->sge_count)
+                               : add_sges(&state, qp, write->sge, write->sge_count)))
             return false;
     }
     *digest = alb_txn_digest_end(&state, proposal);
@@ -88,10 +96,11 @@ static bool is_valid(const struct alb_qp *qp, const struct alb_txn_wr *wr, uint6
         return false;
     *bytes = 0;
     for (uint32_t i = 0; i < wr->write_count; i++) {
-        if (wr->writes[i].sge_count > qp->sq.sge_max)
+        const struct alb_txn_write *write = &wr->writes[i];
+        if (!write->is_inline && write->sge_count > qp->sq.sge_max)
             return false;
-        uint64_t length = length_of(wr->writes[i].sge, wr->writes[i].sge_count);
-        if (length > ALB_MAX_MESSAGE)
+        uint64_t length = length_of(write->sge, write->sge_count);
+        if (length > (write->is_inline ? qp->sq.inline_max_bytes : ALB_MAX_MESSAGE))
             return false;
         *bytes += length;
     }
@@ -128,7 +137,7 @@ static void stage_write(struct alb_qp *qp, const struct alb_txn_wr *wr, uint32_t
     const struct alb_txn_write *write = &wr->writes[i];
     const struct alb_send_wr part = {
         .opcode = ALB_WR_TXN_WRITE,
-        .flags = i == 0 ? wr->flags & ALB_SEND_FENCE : 0,
+        .flags = (i == 0 ? wr->flags & ALB_SEND_FENCE : 0) | (write->is_inline ? ALB_SEND_INLINE : 0),
         .sge = write->sge,
         .sge_count = write->sge_count,
         .remote_addr = write->remote_addr,
@@ -216,12 +225,9 @@ static bool take_message_digest(const struct alb_qp *qp, const struct alb_send_w
     struct alb_digest_state state;
     alb_txn_digest_begin(&state, id);
     alb_txn_digest_part(&state, is_write ? wr->rkey : 0, is_write ? wr->remote_addr : 0, length);
-    if (wr->flags & ALB_SEND_INLINE) {
-        for (uint32_t i = 0; i < wr->sge_count; i++)
-            alb_digest_add(&state, (const void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].length);
-    } else if (!add_sges(&state, qp, wr->sge, wr->sge_count)) {
+    if (!(wr->flags & ALB_SEND_INLINE ? add_inline(&state, wr->sge, wr->sge_count)
+                                      : add_sges(&state, qp, wr->sge, wr->sge_count)))
         return false;
-    }
     *digest = alb_digest_end(&state);
     return true;
 }

@@ -81,6 +81,7 @@ struct alb_txn_write {
     uint32_t rkey;
     const struct alb_sge *sge;
     uint32_t sge_count;
+    bool is_inline; // copied when it is staged: no local key is looked at, and any number of pieces may come
 };
 
 // The 8-byte word at remote_addr, in the target's byte order, and'ed with mask, must equal expected from the verdict to

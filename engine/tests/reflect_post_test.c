@@ -77,6 +77,34 @@ static void stage__only_the_end_is_reported(void **state)
     csa_pair_expect_none(c, 0);
 }
 
+// Its bytes are taken when it is staged, and need no key and no place in the list of pieces.
+static void stage__inline_data(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    uint8_t bytes[64];
+    struct alb_sge pieces[8];
+    reflect_pair_make(c, &made, 1, 0, 8);
+    reflect_pair_add(c, &made, 4096, sizeof(bytes));
+    memcpy(bytes, c->pair->hosts[0].memory + 4096, sizeof(bytes));
+    for (uint32_t i = 0; i < ALB_COUNT(pieces); i++)
+        pieces[i] = (struct alb_sge){.addr = (uintptr_t)&bytes[8 * i], .length = 8};
+    made.writes[1].sge = pieces;
+    made.writes[1].sge_count = ALB_COUNT(pieces);
+    assert_int_equal(stage(c, &made), EINVAL); // too many pieces, and no key
+    made.writes[1].is_inline = true;
+    pieces[7].length = 9;
+    assert_int_equal(stage(c, &made), EINVAL); // too long
+    pieces[7].length = 8;
+    assert_int_equal(c->qps[0]->sq.staged, 0);
+    reflect_pair_post(c, &made);
+    memset(bytes, 0, sizeof(bytes));
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 8));
+    assert_true(reflect_pair_is_exposed(c, 4096, sizeof(bytes)));
+}
+
 static void fence__waits_for_a_transaction(void **state)
 {
     struct csa_pair *c = *state;
@@ -111,8 +139,11 @@ static void reconcile__refuses_its_own_and_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        REFLECT_PAIR_TEST(stage__refuses_what_makes_no_sense),      REFLECT_PAIR_TEST(stage__needs_room_for_all_of_it),
-        REFLECT_PAIR_TEST(stage__only_the_end_is_reported),         REFLECT_PAIR_TEST(fence__waits_for_a_transaction),
+        REFLECT_PAIR_TEST(stage__refuses_what_makes_no_sense),
+        REFLECT_PAIR_TEST(stage__needs_room_for_all_of_it),
+        REFLECT_PAIR_TEST(stage__only_the_end_is_reported),
+        REFLECT_PAIR_TEST(stage__inline_data),
+        REFLECT_PAIR_TEST(fence__waits_for_a_transaction),
         REFLECT_PAIR_TEST(reconcile__refuses_its_own_and_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

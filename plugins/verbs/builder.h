@@ -40,6 +40,10 @@ uint32_t alb_door_builder_flags(struct alb_door_qp *qp);
 
 // The data of the transaction's write begun last.
 void alb_door_txn_set_sge_list(struct alb_door_qp *qp, size_t count, const struct ibv_sge *list);
+// Room for inline_max_bytes of its data; NULL: there is no write, and that was refused.
+uint8_t *alb_door_txn_inline_room(struct alb_door_qp *qp);
+// So many bytes there are its data.
+void alb_door_txn_set_inline(struct alb_door_qp *qp, uint32_t length);
 // Stages the transaction being built: an errno.
 int alb_door_txn_stage(struct alb_door_qp *qp);
 void alb_door_txn_destroy(struct alb_door_qp *qp);

@@ -90,25 +90,39 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
     wr_set_sge_list(ex, length > 0 ? 1 : 0, &sge);
 }
 
+// False: it is more than the queue pair takes.
+static bool gather(const struct alb_door_builder *builder, size_t count, const struct ibv_data_buf *list, uint8_t *to,
+                   uint32_t *length)
+{
+    *length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].length > builder->inline_max_bytes - *length)
+            return false;
+        if (list[i].length > 0)
+            memcpy(to + *length, list[i].addr, list[i].length);
+        *length += (uint32_t)list[i].length;
+    }
+    return true;
+}
+
 // Copies at once: the program may use its buffers again when a setter has returned.
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_data_buf *list)
 {
     struct alb_door_builder *builder = builder_of(ex);
-    size_t length = 0;
-    if (builder->building == ALB_DOOR_BUILDING_TXN) {
-        refuse(builder, EOPNOTSUPP);
+    bool is_txn = builder->building == ALB_DOOR_BUILDING_TXN;
+    uint8_t *to = is_txn ? alb_door_txn_inline_room(door_qp(ex)) : builder->inline_data;
+    uint32_t length;
+    if (!to)
+        return;
+    if (!gather(builder, count, list, to, &length)) {
+        refuse(builder, EINVAL);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].length > builder->inline_max_bytes - length) {
-            refuse(builder, EINVAL);
-            return;
-        }
-        if (list[i].length > 0)
-            memcpy(builder->inline_data + length, list[i].addr, list[i].length);
-        length += list[i].length;
+    if (is_txn) {
+        alb_door_txn_set_inline(door_qp(ex), length);
+        return;
     }
-    builder->inline_sge = (struct alb_sge){.addr = (uintptr_t)builder->inline_data, .length = (uint32_t)length};
+    builder->inline_sge = (struct alb_sge){.addr = (uintptr_t)builder->inline_data, .length = length};
     builder->wr.sge = &builder->inline_sge;
     builder->wr.sge_count = 1;
     builder->wr.flags |= ALB_SEND_INLINE;

@@ -14,6 +14,8 @@ struct alb_door_txn {
     uint64_t number;         // of the one staged last
     struct alb_txn_write writes[ALB_TXN_WRITES_MAX];
     struct alb_txn_compare compares[ALB_TXN_COMPARES_MAX];
+    struct alb_sge inline_sge[ALB_TXN_WRITES_MAX];
+    uint8_t *inline_data; // inline_max_bytes for each write; behind sge
     struct alb_sge sge[]; // sge_max for each write
 };
 
@@ -78,19 +80,44 @@ static void wr_txn_write(struct albdv_qp_ex *dv, uint32_t rkey, uint64_t remote_
     txn->writes[txn->wr.write_count++] = (struct alb_txn_write){.remote_addr = remote_addr, .rkey = rkey};
 }
 
+// That begun last; NULL, and refused, if there is none.
+static struct alb_txn_write *last_write(struct alb_door_qp *qp)
+{
+    struct alb_door_txn *txn = qp->txn;
+    if (txn->wr.write_count > 0)
+        return &txn->writes[txn->wr.write_count - 1];
+    alb_door_builder_refuse(qp->builder, EINVAL);
+    return NULL;
+}
+
 void alb_door_txn_set_sge_list(struct alb_door_qp *qp, size_t count, const struct ibv_sge *list)
 {
     struct alb_door_txn *txn = qp->txn;
-    if (txn->wr.write_count == 0) {
-        alb_door_builder_refuse(qp->builder, EINVAL);
+    struct alb_txn_write *write = last_write(qp);
+    if (!write)
         return;
-    }
-    uint32_t last = txn->wr.write_count - 1;
-    struct alb_sge *sge = &txn->sge[(size_t)last * qp->builder->sge_max];
+    struct alb_sge *sge = &txn->sge[(size_t)(write - txn->writes) * qp->builder->sge_max];
     if (count > 0)
         memcpy(sge, list, count * sizeof(*list));
-    txn->writes[last].sge = sge;
-    txn->writes[last].sge_count = (uint32_t)count;
+    write->sge = sge;
+    write->sge_count = (uint32_t)count;
+    write->is_inline = false;
+}
+
+uint8_t *alb_door_txn_inline_room(struct alb_door_qp *qp)
+{
+    struct alb_txn_write *write = last_write(qp);
+    return write ? qp->txn->inline_data + (size_t)(write - qp->txn->writes) * qp->builder->inline_max_bytes : NULL;
+}
+
+void alb_door_txn_set_inline(struct alb_door_qp *qp, uint32_t length)
+{
+    struct alb_txn_write *write = last_write(qp);
+    struct alb_sge *sge = &qp->txn->inline_sge[write - qp->txn->writes];
+    *sge = (struct alb_sge){.addr = (uintptr_t)alb_door_txn_inline_room(qp), .length = length};
+    write->sge = sge;
+    write->sge_count = 1;
+    write->is_inline = true;
 }
 
 static void wr_txn_compare(struct albdv_qp_ex *dv, uint32_t rkey, uint64_t remote_addr, uint64_t expected,
@@ -311,8 +338,9 @@ static int create(struct alb_door_qp *qp, const struct ibv_qp_cap *cap)
     int error = had_builder ? 0 : alb_door_builder_create(qp, alb_door_builder_ops(qp->ex.qp_base.qp_type), cap);
     if (error)
         return error;
-    size_t sge_count = (size_t)ALB_TXN_WRITES_MAX * qp->builder->sge_max;
-    struct alb_door_txn *txn = calloc(1, sizeof(*txn) + sge_count * sizeof(struct alb_sge));
+    size_t sge_bytes = (size_t)ALB_TXN_WRITES_MAX * qp->builder->sge_max * sizeof(struct alb_sge);
+    size_t inline_bytes = (size_t)ALB_TXN_WRITES_MAX * qp->builder->inline_max_bytes;
+    struct alb_door_txn *txn = calloc(1, sizeof(*txn) + sge_bytes + inline_bytes);
     if (!txn) {
         if (!had_builder)
             alb_door_builder_destroy(qp);
@@ -321,6 +349,7 @@ static int create(struct alb_door_qp *qp, const struct ibv_qp_cap *cap)
     txn->dv = operations;
     txn->dv.qp = &qp->ex;
     txn->qp = qp;
+    txn->inline_data = (uint8_t *)txn->sge + sge_bytes;
     qp->txn = txn;
     return 0;
 }

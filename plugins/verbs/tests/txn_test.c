@@ -45,6 +45,51 @@ static void txn__commits_all_of_it(void **state)
     tear_down(&e);
 }
 
+// The program's buffers are its own again when a setter has returned; each write has room for as much.
+static void txn__of_inline_data(void **state)
+{
+    struct ends e;
+    uint8_t bytes[64];
+    set_up(&e, *state);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    memset(bytes, 1, sizeof(bytes));
+    albdv_wr_txn_write(e.dv, e.f->mr->rkey, at(&e, TARGET));
+    ibv_wr_set_inline_data(e.ex, bytes, sizeof(bytes));
+    add(&e, SECOND, BYTES);
+    albdv_wr_txn_write(e.dv, e.f->mr->rkey, at(&e, COUNTER));
+    memset(bytes, 2, sizeof(bytes));
+    const struct ibv_data_buf list[] = {{.addr = bytes, .length = 3}, {.addr = bytes, .length = 0}, {bytes + 3, 61}};
+    ibv_wr_set_sge(e.ex, e.f->mr->lkey, at(&e, 0), 8); // the last word counts
+    ibv_wr_set_inline_data_list(e.ex, 3, list);
+    memset(bytes, 3, sizeof(bytes));
+    end(&e);
+    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        assert_true(e.f->memory[TARGET + i] == 1 && e.f->memory[COUNTER + i] == 2);
+    assert_true(is_written(&e, SECOND));
+    tear_down(&e);
+}
+
+static void txn__of_more_inline_data_than_there_is_room_for(void **state)
+{
+    struct ends e;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    set_up(&e, *state);
+    assert_int_equal(ibv_query_qp(e.initiator, &attr, IBV_QP_CAP, &init), 0);
+    for (uint32_t over = 0; over < 2; over++) {
+        begin(&e, 1, ALBDV_COMMITTED, 0);
+        for (int i = 0; i < 8; i++) {
+            albdv_wr_txn_write(e.dv, e.f->mr->rkey, at(&e, TARGET));
+            ibv_wr_set_inline_data(e.ex, e.f->memory, init.cap.max_inline_data + over);
+        }
+        albdv_wr_txn_end(e.dv);
+        assert_int_equal(ibv_wr_complete(e.ex), over ? EINVAL : 0);
+    }
+    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
+    tear_down(&e);
+}
+
 static void txn__is_flushed_once(void **state)
 {
     struct ends e;
@@ -238,9 +283,8 @@ static void txn__nonsense(void **state)
     ibv_wr_set_sge(e.ex, e.f->mr->lkey, at(&e, 0), 8); // of no write
     assert_int_equal(ibv_wr_complete(e.ex), EINVAL);
     begin(&e, 1, ALBDV_COMMITTED, 0);
-    albdv_wr_txn_write(e.dv, e.f->mr->rkey, at(&e, TARGET));
-    ibv_wr_set_inline_data(e.ex, e.f->memory, 8);
-    assert_int_equal(ibv_wr_complete(e.ex), EOPNOTSUPP);
+    ibv_wr_set_inline_data(e.ex, e.f->memory, 8); // of no write
+    assert_int_equal(ibv_wr_complete(e.ex), EINVAL);
     begin(&e, 1, ALBDV_COMMITTED, 0);
     albdv_wr_txn_write(e.dv, e.f->mr->rkey, at(&e, TARGET));
     ibv_wr_set_sge(e.ex, e.f->mr->lkey ^ 0x11, at(&e, 0), 8); // the digest cannot be taken
@@ -433,6 +477,8 @@ int main(void)
 {
     const struct CMUnitTest albedo_tests[] = {
         FIXTURE_TEST(txn__commits_all_of_it),
+        FIXTURE_TEST(txn__of_inline_data),
+        FIXTURE_TEST(txn__of_more_inline_data_than_there_is_room_for),
         FIXTURE_TEST(txn__is_flushed_once),
         FIXTURE_TEST(txn__in_place),
         FIXTURE_TEST(txn__reflected_comes_before_it_is_exposed),
