@@ -2,6 +2,8 @@
 // ibv_create_ah(3), and address vectors between their two forms.
 #include "plugins/verbs/door.h"
 
+#include "base/log.h"
+
 #include <stdlib.h>
 
 static bool is_zero(const union ibv_gid *gid)
@@ -14,6 +16,10 @@ int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_
 {
     const struct ibv_global_route *route = &attr->grh;
     struct alb_addr peer;
+    // As with any RoCE device; who meets one for the first time needs to be told.
+    if (!attr->is_global)
+        alb_log(ALB_LOG_WARNING, "an address without a GID: RoCE has no LIDs. Give the program a GID index, as in "
+                                 "`ibv_rc_pingpong -g 0` or `ib_write_bw -x 0`");
     if (!attr->is_global || attr->port_num != ALB_DOOR_PORT || is_zero(&route->dgid))
         return EINVAL;
     memcpy(peer.bytes, route->dgid.raw, sizeof(peer.bytes));

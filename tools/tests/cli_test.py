@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -167,6 +168,24 @@ class Run(unittest.TestCase):
         self.assertEqual(seen("-d", "albedo0,roce0"), ["albedo0", "roce0"])
         self.assertEqual(seen(environment={"ALBEDO_DEVICES": "albedo0"}), ["albedo0"])
         self.assertEqual(seen("-d", "roce0", environment={"ALBEDO_DEVICES": "albedo0"}), ["roce0"])
+
+    def test_address_without_gid(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        with subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "run", "--", "ibv_rc_pingpong", "-p", port], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True) as server:
+            try:
+                for _ in range(300):
+                    status, _, err = albedo("run", "--", "ibv_rc_pingpong", "-p", port, "localhost")
+                    if "Couldn't connect to localhost" not in err:
+                        break
+                    time.sleep(0.1)
+                self.assertEqual(status, 1)
+                said = server.communicate(timeout=60)[1]
+            finally:
+                server.kill()
+        self.assertIn("-g 0", said)
 
     def test_preloads_of_the_user_stay(self):
         _, out, _ = albedo("run", "--", "env", environment={"LD_LIBRARY_PATH": "/elsewhere"})
