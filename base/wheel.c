@@ -143,13 +143,19 @@ static void file_heap(struct alb_wheel *wheel, struct alb_timer *root)
     }
 }
 
-static struct alb_timer *earliest(const struct alb_wheel *wheel)
+struct alb_timer *const *alb_wheel_earliest(const struct alb_wheel *wheel)
 {
     if (wheel->levels == 0)
         return NULL;
     uint32_t level = (uint32_t)__builtin_ctz(wheel->levels);
     uint32_t slot = (uint32_t)__builtin_ctz(wheel->slots[level]);
-    return wheel->roots[level * ALB_WHEEL_SLOTS + slot];
+    return &wheel->roots[level * ALB_WHEEL_SLOTS + slot];
+}
+
+static struct alb_timer *earliest(const struct alb_wheel *wheel)
+{
+    struct alb_timer *const *root = alb_wheel_earliest(wheel);
+    return root ? *root : NULL;
 }
 
 // Moves base to now, when no timer is due by then. So all slots between are empty, and the only one whose timers may

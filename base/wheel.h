@@ -47,6 +47,9 @@ void alb_wheel_arm(struct alb_wheel *wheel, struct alb_timer *timer, alb_time at
 // Harmless for an unarmed timer. O(1) unless the timer was the earliest of its slot, else O(log n) amortised.
 void alb_wheel_disarm(struct alb_wheel *wheel, struct alb_timer *timer);
 
+// Where the earliest armed timer is kept, NULL if none is armed.
+struct alb_timer *const *alb_wheel_earliest(const struct alb_wheel *wheel);
+
 // Exactly when the earliest armed timer is due, ALB_TIME_NEVER if none is armed. O(1), no search.
 alb_time alb_wheel_next_due(const struct alb_wheel *wheel);
 

@@ -32,10 +32,17 @@ struct alb_memory {
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
 struct alb_engine_config {
     struct alb_memory memory;
-    uint8_t seed[32];  // of all randomness: QPNs, PSNs, keys
+    // What every packet looks at, in one cache line.
     uint8_t slot;      // process slot: the high 8 bits of every QPN
     uint8_t gsi_index; // of the queue pair that the connection manager is spoken to at: ALB_GSI_QPN, ALB_GSI_ALBEDO_QPN
-    uint32_t pd_max, region_max, cq_max, srq_max, xrcd_max, ah_max, qp_max;
+    // Payload is counted, checked and acknowledged, but what comes is not stored: for simulations that carry none.
+    bool has_no_payload;
+    uint32_t qp_max;
+    uint32_t csa_window_segments;      // a power of two: segments of a stream that may be unacknowledged
+    struct alb_corruption *corruption; // of the driver; NULL: none is asked for (base/corruption.h)
+
+    uint8_t seed[32]; // of all randomness: QPNs, PSNs, keys
+    uint32_t pd_max, region_max, cq_max, srq_max, xrcd_max, ah_max;
     uint32_t cqe_max, send_wr_max, recv_wr_max, srq_wr_max, sge_max, inline_max_bytes;
     uint32_t rd_atomic_max; // outstanding READs and atomics per queue pair, each way
     uint32_t group_max;     // multicast groups with attached queue pairs; 0: none can be attached
@@ -60,7 +67,6 @@ struct alb_engine_config {
     uint32_t csa_early_bytes_max; // of the latter
     // Of that memory, half of it at most: what READs of transactional regions are answered from.
     uint32_t reflect_snapshot_bytes_max;
-    uint32_t csa_window_segments;            // a power of two: segments of a stream that may be unacknowledged
     uint32_t csa_margin_min_ns;              // that something may be late and not be missed, at least
     uint32_t csa_probe_min_ns;               // silence that is acted upon, at least
     uint32_t txn_out_max;                    // operations with a number that a queue pair may have at a time, at most
@@ -73,9 +79,6 @@ struct alb_engine_config {
     struct alb_qp_stats
         *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
     uint32_t trace_records; // 0: no trace
-    // Payload is counted, checked and acknowledged, but what comes is not stored: for simulations that carry none.
-    bool has_no_payload;
-    struct alb_corruption *corruption; // of the driver; NULL: none is asked for (base/corruption.h)
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);
@@ -91,9 +94,16 @@ const struct alb_engine_config *alb_engine_configuration(const struct alb_engine
 // Takes received datagrams, ICRC checked and cut off. The bytes are used during the call only.
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
 
-// Which cache lines the next datagram will most likely need, if it is like the last one: for a driver of more engines
-// than its caches hold, which fetches them ahead. Addresses go into lines; returns how many.
-uint32_t alb_engine_hot_lines(const struct alb_engine *engine, const void **lines, uint32_t lines_max);
+// Which memory the next datagram will most likely need, if it is like the last one: for a driver of more engines than
+// its caches hold, which fetches it ahead.
+struct alb_engine_hot {
+    uint32_t line_count;
+    uint32_t path_bytes, path_count;
+    const void *paths;     // and besides so many bytes for the path that it comes by, from the first path's on
+    const void *lines[64]; // of the caches
+};
+
+void alb_engine_hot(const struct alb_engine *engine, struct alb_engine_hot *hot);
 
 // Fills tx with what may leave now and returns the number of bursts; 0: nothing more. Payload references stay valid
 // until the engine is entered again.

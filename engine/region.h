@@ -19,19 +19,19 @@ struct alb_region {
     enum alb_mw_type mw_type;
     uint32_t key;
     uint32_t access;
-    bool is_valid; // false: a window not bound, or a key invalidated
+    bool is_valid;    // false: a window not bound, or a key invalidated
+    bool is_poisoned; // region
     uint64_t iova;
     uint64_t length;
     uint8_t *host;                // the byte at iova
     struct alb_region *parent;    // window: the region it is bound to
+    struct alb_claim *claim_root; // region: all claims, also those made through its windows
     uint32_t window_count;        // region: windows bound to it
     struct alb_qp *qp;            // window of type 2: the queue pair it is bound on
     struct alb_list of_qp;        // link in that queue pair's windows
     _Atomic uint64_t *versions;   // region: version words of a transactional one (engine/region_version.h), or NULL
     uint64_t version_stride;      // bytes that one of them stands for
     struct alb_list claims;       // made through this region or window (engine/region_claim.h)
-    struct alb_claim *claim_root; // region: all of them, also those made through its windows
-    bool is_poisoned;             // region
     bool is_checked;              // region: transactions are proposed to the program (engine/transaction.h)
     void *checker;                // region: user of those proposals
     void *store;                  // region: what is decided goes to this journal; NULL: none

@@ -24,7 +24,7 @@ bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, 
     alb_sim_time at = ALB_MAX(now, back->busy_until) + alb_sim_link_time_of(back, ALB_SIM_CONTROL_WIRE_BYTES);
     packet->on = link;
     packet->from = back;
-    packet->path = (uint16_t)control;
+    packet->path = (uint8_t)control;
     packet->delay = bytes;
     packet->stored_bytes = packet->length = 0;
     packet->event.fire = on_control;

@@ -209,7 +209,8 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     struct alb_sim_packet *packet = copy_segment(network, segment);
     packet->source = *source;
     packet->destination = burst->peer;
-    packet->path = burst->path;
+    alb_assert(burst->path <= UINT8_MAX);
+    packet->path = (uint8_t)burst->path;
     packet->traffic_class = burst->traffic_class;
     packet->is_cut = burst->fragment_bytes != 0;
     packet->hop_limit = burst->hop_limit ? burst->hop_limit : 64;
@@ -262,28 +263,34 @@ static bool send_all(struct alb_sim_host *host, alb_sim_time now)
 
 // ---- what the engine will need --------------------------------------------------------------------------------------
 
-static void fetch_hot(const struct alb_sim_host *host)
+static void fetch_hot(const struct alb_engine_hot *hot)
 {
-    for (uint32_t i = 0; i < host->hot_count; i++)
-        alb_sim_fetch(host->hot[i], 1);
+    for (uint32_t i = 0; i < hot->line_count; i++)
+        alb_sim_fetch(hot->lines[i], 1);
 }
 
 static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet)
 {
     const struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
-    if (packet)
-        alb_sim_fetch(&packet->source, PACKET_LINES);
-    if (packet || host->waits_for_link)
-        fetch_hot(host);
+    if (!packet) {
+        if (host->waits_for_link)
+            fetch_hot(&host->hot[true].of);
+        return;
+    }
+    const struct alb_engine_hot *hot = &host->hot[alb_sim_packet_is_report(packet)].of;
+    alb_sim_fetch(&packet->source, PACKET_LINES);
+    fetch_hot(hot);
+    if (hot->paths && packet->path < hot->path_count)
+        alb_sim_fetch((const char *)hot->paths + packet->path * hot->path_bytes, 1);
 }
 
 static void wake_soon(const struct alb_sim_event *event, uint32_t stage)
 {
     const struct alb_sim_host *host = ALB_CONTAINER_OF(event, struct alb_sim_host, wake);
     if (stage == 1)
-        alb_sim_fetch(host, ALB_SIM_HOST_LINES);
+        alb_sim_fetch_host(&host->node, true);
     else if (stage == 2 && host->wake_at <= host->wake_due)
-        fetch_hot(host);
+        fetch_hot(&host->hot[true].of);
 }
 
 // ---- the engine's turn ----------------------------------------------------------------------------------------------
@@ -443,7 +450,7 @@ static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, 
         datagram.length -= ALB_ICRC_BYTES;
         alb_engine_rx(host->engine, &datagram, 1, alb_sim_to_ns(now));
         if (host->hot_age++ % HOT_PACKETS == 0)
-            host->hot_count = alb_engine_hot_lines(host->engine, host->hot, ALB_COUNT(host->hot));
+            alb_engine_hot(host->engine, &host->hot[alb_sim_packet_is_report(packet)].of);
     } else {
         alb_engine_count_drop(host->engine, ALB_DROP_BAD_ICRC);
     }

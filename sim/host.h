@@ -31,34 +31,43 @@ struct alb_sim_icrc_peer {
 };
 
 struct alb_sim_host {
+    // What every packet needs: the lines that ALB_SIM_HOST_LINES counts.
     struct alb_sim_node node;
     struct alb_sim_network *network;
-    const void *hot[48]; // what the engine will need (alb_engine_hot_lines), as it was lately
-    uint32_t hot_count, hot_age;
-    struct alb_list link; // in the network
-    uint32_t number;      // in the network, from 0
-    struct alb_addr addr;
-    uint16_t port;
-    bool is_csa; // the ICRC is that of albedo0
     struct alb_engine *engine;
-    struct alb_engine_config config; // of the engine
-    struct alb_device_stats stats;
-    struct alb_sim_memory memory;
     struct alb_sim_link *out; // where its packets leave (alb_sim_host_set_out)
+    struct alb_rnic *rnic;    // NULL: its pipeline never waits
+    uint64_t rnic_bytes;      // that wait there to leave
+
     struct alb_sim_event wake;
     alb_sim_time wake_at;  // when the engine has to run; the event may come before, and then waits on
     alb_sim_time wake_due; // of the event
-    struct alb_sim_event poll;
-    struct alb_sim_line inbox; // what has come and waits for it
     alb_sim_time poll_delay;
     uint64_t ahead_bytes;
-    uint32_t burst_segments_max;
-    bool is_running;
-    bool waits_for_link;     // the engine has more to send
-    struct alb_rnic *rnic;   // NULL: its pipeline never waits
-    uint64_t rnic_bytes;     // that wait there to leave
-    uint64_t trimmed;        // packets that came without their payload
+    void (*after)(struct alb_sim_host *host, alb_sim_time now); // each time that the engine has run
+
     uint64_t sent, received; // packets
+    uint32_t number;         // in the network, from 0
+    uint32_t burst_segments_max;
+    struct alb_sim_capture *capture; // may be NULL
+    FILE *trace;                     // may be NULL: trace lines, as the device writes them
+    uint32_t hot_age;
+    uint16_t port;
+    bool is_csa; // the ICRC is that of albedo0
+    bool is_running;
+    bool waits_for_link; // the engine has more to send
+    struct alb_sim_memory memory;
+
+    struct {
+        struct alb_engine_hot of;
+    } __attribute__((aligned(64))) hot[2]; // what the engine will need, as it was lately: for data, for a report
+    struct alb_list link;                  // in the network
+    struct alb_addr addr;
+    struct alb_engine_config config; // of the engine
+    struct alb_device_stats stats;
+    struct alb_sim_event poll;
+    struct alb_sim_line inbox; // what has come and waits for it
+    uint64_t trimmed;          // packets that came without their payload
     struct alb_icrc_flow sent_flow;
     struct alb_icrc_flow received_flow;
     struct alb_sim_icrc_peer *icrc_peers;
@@ -66,11 +75,8 @@ struct alb_sim_host {
     uint32_t events[ALB_EVENT_QP_FAILED + 1]; // by type
     struct alb_qp_failure failure;            // the last one
     void (*on_event)(struct alb_sim_host *host, const struct alb_event *event);
-    void (*after)(struct alb_sim_host *host, alb_sim_time now); // each time that the engine has run
     void *user;
-    struct alb_sim_capture *capture; // may be NULL
-    FILE *trace;                     // may be NULL: trace lines, as the device writes them
-};
+} __attribute__((aligned(64)));
 
 void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr);
 

@@ -90,8 +90,10 @@ static void arrival_soon(const struct alb_sim_event *event, uint32_t stage)
     const struct alb_sim_link *link = packet->on;
     if (stage == 0)
         alb_sim_fetch(link, 1);
+    else if (stage == 1 && link->to_host)
+        alb_sim_fetch_host(link->to, alb_sim_packet_is_report(packet));
     else if (stage == 1)
-        alb_sim_fetch(link->to, link->to_host ? ALB_SIM_HOST_LINES : ALB_SIM_SWITCH_LINES);
+        alb_sim_fetch(link->to, ALB_SIM_SWITCH_LINES);
     else if (link->to->soon)
         link->to->soon(link->to, packet);
 }
@@ -159,7 +161,7 @@ static void turn_soon(const struct alb_sim_event *event, uint32_t stage)
         alb_sim_fetch(&link->feeder, 1);
         alb_sim_fetch(link->waiting.first, 1);
     } else if (stage == 1 && link->from_host) {
-        alb_sim_fetch(link->feeder, ALB_SIM_HOST_LINES);
+        alb_sim_fetch_host(link->feeder, true);
     } else if (link->from_host && link->feeder->soon) {
         link->feeder->soon(link->feeder, NULL);
     }

@@ -50,8 +50,10 @@ struct alb_sim_link_stats {
 };
 
 enum {
-    ALB_SIM_SWITCH_LINES = 2, // cache lines that a hop looks at in a switch,
-    ALB_SIM_HOST_LINES = 8,   // and in a host
+    ALB_SIM_SWITCH_LINES = 2,   // cache lines that a hop looks at in a switch,
+    ALB_SIM_HOST_LINES = 4,     // and in a host, and behind them
+    ALB_SIM_HOT_LINES = 8,      // what its engine needs, for packets that bring data, and then for those that report
+    ALB_SIM_REPORT_BYTES = 512, // on the wire: what is longer brings data
 };
 
 // Asks the caches for lines that will be written to. from: may be NULL.
@@ -59,6 +61,18 @@ static inline void alb_sim_fetch(const void *from, uint32_t lines)
 {
     for (uint32_t i = 0; i < lines; i++)
         __builtin_prefetch((const char *)from + 64 * i, 1);
+}
+
+static inline uint32_t alb_sim_packet_is_report(const struct alb_sim_packet *packet)
+{
+    return packet->wire_bytes <= ALB_SIM_REPORT_BYTES;
+}
+
+// What a host looks at for such packets.
+static inline void alb_sim_fetch_host(const struct alb_sim_node *host, bool is_report)
+{
+    alb_sim_fetch(host, ALB_SIM_HOST_LINES);
+    alb_sim_fetch((const char *)host + 64 * (ALB_SIM_HOST_LINES + is_report * ALB_SIM_HOT_LINES), ALB_SIM_HOT_LINES);
 }
 
 // In the order they leave.

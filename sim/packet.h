@@ -28,6 +28,7 @@ struct alb_sim_packet {
     uint32_t to;                 // number of the host it is for, in a cluster; ALB_SIM_NOWHERE: none
     uint8_t traffic_class;       // DSCP and ECN
     uint8_t hop_limit;
+    uint8_t path;         // of its sender, or enum alb_sim_control
     bool is_cut : 1;      // travels in fragments, so that links carry it whatever its length
     bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
     bool is_trimmed : 1;  // a switch has cut its payload off: it goes before others
@@ -35,7 +36,6 @@ struct alb_sim_packet {
     bool is_small : 1;    // has room for headers only
 
     struct alb_endpoint source, destination;
-    uint16_t path;
     struct alb_list link;  // among those that a link holds back
     uint32_t length;       // of the UDP payload
     uint32_t stored_bytes; // of it in bytes[]: all, or what lies between the gaps
