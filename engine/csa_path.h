@@ -60,9 +60,9 @@ struct alb_path_load {
 
 // And besides, where there are many: a message has few packets for each, and is over before anything smoothed follows.
 struct alb_path_pace {
-    uint32_t recent_ns;  // round-trip time by its last few samples; 0: not measured
-    alb_path_tick since; // as that of the path
-    bool is_waiting;     // the same
+    uint32_t recent_ns : 31; // round-trip time by its last few samples; 0: not measured
+    uint32_t is_waiting : 1; // as the path
+    alb_path_tick since;     // the same
 };
 
 struct alb_paths_out {

@@ -380,21 +380,31 @@ static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path, alb_t
            (!pace || passed_ns >= (uint64_t)EXPLORE_RTTS * pace->recent_ns);
 }
 
+// What a choice among many paths goes by.
+struct outlook {
+    uint32_t typical_ns;
+    uint64_t late_ns; // a path that takes longer is late
+    alb_path_tick tick;
+};
+
+static struct outlook outlook_of(const struct alb_paths_out *paths, alb_time now)
+{
+    uint64_t late_ns = (uint64_t)paths->typical_ns * LATE_PERCENT / 100;
+    return (struct outlook){paths->typical_ns, late_ns ? late_ns : UINT64_MAX, alb_path_tick_of(now)};
+}
+
 // How long what leaves now will be under way, in parts of 64 ns: as long as the last few packets were, and no less than
 // what left before it has been already without news of it. Of a path that is not known nothing unusual is expected. One
 // that is later than most is in the way of others, and of the end of a message: only if all are full it gets more.
 // Reports count nowhere as bytes in flight, and little is heard of their paths: those without delay take them in turn,
 // for all would be lost by the best one when it dies.
-static uint64_t expected_delay(const struct alb_path_pace *pace, uint32_t typical_ns, bool is_data, alb_path_tick tick)
+static inline uint64_t expected_delay(const struct alb_path_pace *pace, const struct outlook *outlook, bool is_data)
 {
-    uint64_t ns = pace->recent_ns ? pace->recent_ns : typical_ns;
-    if (pace->is_waiting)
-        ns = ALB_MAX(ns, (uint64_t)(tick - pace->since) << 10);
-    ns = ALB_MIN(ns, (uint64_t)DELAY_MAX_NS);
-    bool is_late = typical_ns > 0 && ns * 100 > (uint64_t)typical_ns * LATE_PERCENT;
-    if (!is_data)
-        return is_late ? LATE_TIMES : 1;
-    return ((is_late ? ns * LATE_TIMES : ns) >> 6) + 1;
+    uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->typical_ns;
+    uint64_t waited_ns = (uint64_t)(outlook->tick - pace->since) << 10 & -(uint64_t)pace->is_waiting;
+    ns = ALB_MIN(ALB_MAX(ns, waited_ns), (uint64_t)DELAY_MAX_NS);
+    uint64_t times = ns > outlook->late_ns ? LATE_TIMES : 1;
+    return is_data ? (ns * times >> 6) + 1 : times;
 }
 
 static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count)
@@ -405,27 +415,24 @@ static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count
     return i < count;
 }
 
-static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now)
+// The good path that costs least, after the current one in turn; or one that is to be tried, which is marked so. paces:
+// NULL if there are not many. Each packet looks at all paths: this is the engine's longest loop, compiled for its
+// cases.
+static inline __attribute__((always_inline)) uint16_t
+choose(struct alb_paths_out *paths, const struct alb_path_pace *paces, bool is_data, uint32_t bytes, alb_time now)
 {
-    uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count);
-    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
-    uint16_t path = paths->current;
     const struct alb_path_load *loads = alb_path_load(paths, 0);
-    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
-    bool is_data = paces && has_data_in_flight(loads, paths->count);
-    alb_path_tick tick = alb_path_tick_of(now);
+    struct outlook outlook = outlook_of(paths, now);
     uint64_t best_cost = 0, sum_ns = 0;
-    uint32_t best_weight = 0, known = 0; // weight 0: none yet
-    uint16_t best_path = path;
-    bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
-    for (uint32_t i = 0; i < paths->count; i++) {
-        path = path + 1u < paths->count ? path + 1 : 0;
+    uint32_t best_weight = 0, known = 0, count = paths->count; // weight 0: none yet
+    uint32_t path = paths->current, best_path = path;
+    for (uint32_t i = 0; i < count; i++) {
+        path = path + 1 < count ? path + 1 : 0;
         const struct alb_path_load *load = &loads[path];
         if (alb_likely(load->state == ALB_PATH_GOOD)) {
             uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
             if (paces) {
-                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) *
-                       expected_delay(&paces[path], paths->typical_ns, is_data, tick);
+                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) * expected_delay(&paces[path], &outlook, is_data);
                 sum_ns += paces[path].recent_ns;
                 known += paces[path].recent_ns > 0;
             }
@@ -438,12 +445,27 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
             if (load->state == ALB_PATH_LEFT)
                 begin_record(paths, &paths->path[path]);
             alb_path_set_state(paths, path, ALB_PATH_TRYING);
-            return path;
+            return (uint16_t)path;
         }
     }
     alb_assert(best_weight > 0);
     paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
-    return explores ? explored : best_path;
+    return (uint16_t)best_path;
+}
+
+static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now)
+{
+    uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count), path;
+    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
+    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
+    bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
+    if (!paces)
+        path = choose(paths, NULL, true, bytes, now);
+    else if (has_data_in_flight(alb_path_load(paths, 0), paths->count))
+        path = choose(paths, paces, true, bytes, now);
+    else
+        path = choose(paths, paces, false, bytes, now);
+    return explores && is_good(paths, path) ? explored : path;
 }
 
 const struct alb_path_ops alb_path_adaptive = {
