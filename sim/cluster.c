@@ -3,6 +3,7 @@
 #include "sim/cluster.h"
 
 #include "sim/cluster_impl.h"
+#include "sim/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -180,10 +181,8 @@ static void copy_topology(struct alb_topology *to, const struct alb_topology *fr
 
 static void *get(size_t count, size_t size)
 {
-    void *memory = aligned_alloc(64, (ALB_MAX(count, (size_t)1) * size + 63) / 64 * 64);
-    alb_assert(memory);
-    memset(memory, 0, (ALB_MAX(count, (size_t)1) * size + 63) / 64 * 64);
-    return memory;
+    size_t bytes = ALB_MAX(count, (size_t)1) * size;
+    return memset(alb_sim_big(bytes), 0, bytes);
 }
 
 static struct alb_cluster *new_cluster(const struct alb_cluster_config *config, const struct alb_topology *topology)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/event_queue.h"
 
+#include "sim/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,8 +60,8 @@ static uint32_t get_chunk(struct alb_sim_queue *queue)
     }
     if (queue->chunk_count == queue->chunk_capacity) {
         uint32_t capacity = ALB_MAX(2 * queue->chunk_capacity, (uint32_t)CHUNKS_MIN);
-        struct alb_sim_chunk *chunks = aligned_alloc(_Alignof(struct alb_sim_chunk), capacity * sizeof(*chunks));
-        alb_assert(chunks && capacity <= 1u << (32 - CHUNK_SHIFT - 1));
+        struct alb_sim_chunk *chunks = alb_sim_big(capacity * sizeof(*chunks));
+        alb_assert(capacity <= 1u << (32 - CHUNK_SHIFT - 1));
         if (queue->chunk_count)
             memcpy(chunks, queue->chunks, queue->chunk_count * sizeof(*chunks));
         free(queue->chunks);

@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     ALIGNMENT = 64, // what engine/engine.h asks for
+    HUGE_BYTES = 2 << 20,
 };
 
 // Stands before a block, in as much room.
@@ -46,6 +48,16 @@ static void put(void *context, void *given, size_t bytes)
     memory->blocks--;
     memory->bytes -= bytes;
     free(head.whole);
+}
+
+void *alb_sim_big(size_t bytes)
+{
+    bool is_big = bytes >= HUGE_BYTES;
+    void *memory = aligned_alloc(is_big ? HUGE_BYTES : ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    alb_assert(memory);
+    if (is_big)
+        madvise(memory, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE); // without, it is only slower
+    return memory;
 }
 
 void alb_sim_memory_init(struct alb_sim_memory *memory)

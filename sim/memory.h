@@ -13,6 +13,10 @@ struct alb_sim_memory {
     uint64_t fail_after;      // so many more gets succeed, then they fail; UINT64_MAX: all succeed
 };
 
+// Memory of the simulator's own, for free(): aligned to a cache line, contents undefined; much of it is of huge pages,
+// which are so few that the processor knows where all of them are.
+void *alb_sim_big(size_t bytes);
+
 void alb_sim_memory_init(struct alb_sim_memory *memory);
 // What an engine's configuration wants.
 struct alb_memory alb_sim_memory_interface(struct alb_sim_memory *memory);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/packet.h"
 
+#include "sim/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     SMALL_BYTES = 256, // room that headers mostly find enough
-    SMALL_COUNT = 64,  // packets of a chunk
+    CHUNK_BYTES = 32 << 10,
+    CHUNK_BYTES_MAX = 2 << 20, // when there are many
     ALIGNMENT = 64,
 };
 
@@ -27,14 +30,16 @@ void alb_sim_packet_pool_fini(struct alb_sim_packet_pool *pool)
     pool->free_small = pool->free_large = NULL;
 }
 
-static void add_chunk(struct alb_sim_packet_pool *pool, uint32_t count, uint32_t room_bytes, bool is_small)
+static void add_chunk(struct alb_sim_packet_pool *pool, uint32_t room_bytes, bool is_small)
 {
     size_t each = (sizeof(struct alb_sim_packet) + room_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    uint8_t *chunk = aligned_alloc(ALIGNMENT, ALIGNMENT + count * each);
-    alb_assert(chunk);
+    size_t bytes = pool->memory_bytes < CHUNK_BYTES_MAX ? CHUNK_BYTES : CHUNK_BYTES_MAX;
+    uint32_t count = is_small ? (uint32_t)((bytes - ALIGNMENT) / each) : 1;
+    bytes = is_small ? bytes : ALIGNMENT + each;
+    uint8_t *chunk = alb_sim_big(bytes);
     memcpy(chunk, &pool->chunks, sizeof(pool->chunks));
     pool->chunks = chunk;
-    pool->memory_bytes += ALIGNMENT + count * each;
+    pool->memory_bytes += bytes;
     struct alb_sim_packet **head = is_small ? &pool->free_small : &pool->free_large;
     for (uint32_t i = 0; i < count; i++) {
         struct alb_sim_packet *packet = (struct alb_sim_packet *)(chunk + ALIGNMENT + i * each);
@@ -51,7 +56,7 @@ struct alb_sim_packet *alb_sim_packet_get_for(struct alb_sim_packet_pool *pool, 
     struct alb_sim_packet **head = is_small ? &pool->free_small : &pool->free_large;
     alb_assert(bytes <= ALB_MAX(pool->packet_bytes_max, (uint32_t)SMALL_BYTES));
     if (!*head)
-        add_chunk(pool, is_small ? SMALL_COUNT : 1, is_small ? SMALL_BYTES : pool->packet_bytes_max, is_small);
+        add_chunk(pool, is_small ? SMALL_BYTES : pool->packet_bytes_max, is_small);
     struct alb_sim_packet *packet = *head;
     *head = packet->next;
     alb_sim_event_init(&packet->event, NULL);
