@@ -48,6 +48,13 @@ static void begin_figure(FILE *to, const char *directory, const struct alb_resul
 
 // ---- figures --------------------------------------------------------------------------------------------------------
 
+// gnuplot finds none for a single value, and says so.
+static void give_range(FILE *to, char axis, double least, double most)
+{
+    if (least == most)
+        fprintf(to, "set %crange [%.6g:%.6g]\n", axis, least / 2, most * 2);
+}
+
 static void plot_times(FILE *to, const char *directory, const struct alb_result_of *result)
 {
     const struct alb_run *run = result->run;
@@ -60,9 +67,9 @@ static void plot_times(FILE *to, const char *directory, const struct alb_result_
             times[count++] = (double)(run->times[i].done - run->times[i].begun) / 1e6;
     qsort(times, count, sizeof(*times), compare);
     begin_figure(to, directory, result, "fct", "flow completion time");
-    fputs("set logscale x\nset xlabel 'us'\nset ylabel 'part of flows'\nset yrange [0:1]\n"
-          "plot '-' using 1:2 with steps lw 2 notitle\n",
-          to);
+    fputs("set logscale x\nset xlabel 'us'\nset ylabel 'part of flows'\nset yrange [0:1]\n", to);
+    give_range(to, 'x', count ? times[0] : 1, count ? times[count - 1] : 1);
+    fputs("plot '-' using 1:2 with steps lw 2 notitle\n", to);
     for (uint32_t i = 0; i < CURVE_POINTS && count; i++) {
         uint32_t at = (uint32_t)((uint64_t)i * (count - 1) / (CURVE_POINTS - 1));
         fprintf(to, "%.6g %.6g\n", ALB_MAX(times[at], 1e-6), (double)(at + 1) / count);
@@ -71,21 +78,34 @@ static void plot_times(FILE *to, const char *directory, const struct alb_result_
     free(times);
 }
 
+static double bytes_of(const struct alb_summary_bin *bin)
+{
+    return bin->bytes_max == UINT64_MAX ? 67108864 : (double)bin->bytes_max;
+}
+
 static void plot_slowdown(FILE *to, const char *directory, const struct alb_result_of *result)
 {
     const struct alb_summary *summary = result->summary;
     begin_figure(to, directory, result, "slowdown", "slowdown by size, against an idle network");
     fputs("set logscale x 2\nset logscale y\nset xlabel 'flows of up to so many bytes'\nset ylabel 'slowdown'\n"
-          "set key left top\n"
-          "plot '-' using 1:2 with linespoints lw 2 title 'P50', '-' using 1:2 with linespoints lw 2 title 'P99', "
+          "set key left top\n",
+          to);
+    if (summary->bin_count) {
+        give_range(to, 'x', bytes_of(&summary->bins[0]), bytes_of(&summary->bins[summary->bin_count - 1]));
+    } else {
+        give_range(to, 'x', 1, 1);
+        give_range(to, 'y', 1, 1);
+    }
+    if (summary->bin_count == 1)
+        give_range(to, 'y', summary->bins[0].slowdown.p50, summary->bins[0].slowdown.p999);
+    fputs("plot '-' using 1:2 with linespoints lw 2 title 'P50', '-' using 1:2 with linespoints lw 2 title 'P99', "
           "'-' using 1:2 with linespoints lw 2 title 'P99.9'\n",
           to);
     for (uint32_t curve = 0; curve < 3; curve++) {
         for (uint32_t i = 0; i < summary->bin_count; i++) {
             const struct alb_summary_bin *bin = &summary->bins[i];
             const double values[] = {bin->slowdown.p50, bin->slowdown.p99, bin->slowdown.p999};
-            double bytes = bin->bytes_max == UINT64_MAX ? 67108864 : (double)bin->bytes_max;
-            fprintf(to, "%.0f %.6g\n", bytes, values[curve]);
+            fprintf(to, "%.0f %.6g\n", bytes_of(bin), values[curve]);
         }
         fputs(summary->bin_count ? "e\n" : "1 1\ne\n", to);
     }

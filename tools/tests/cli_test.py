@@ -384,8 +384,9 @@ class Sim(unittest.TestCase):
     def test_plot(self):
         if not shutil.which("gnuplot"):
             self.skipTest("gnuplot is not installed")
-        status, _, _ = albedo("sim", "--quiet", "--plot", self.path("p"), "--variant", "slow", self.file)
+        status, _, err = albedo("sim", "--quiet", "--plot", self.path("p"), "--variant", "slow", self.file)
         self.assertEqual(status, 0)
+        self.assertNotIn("Warning", err)  # of gnuplot
         self.assertEqual(sorted(os.listdir(self.path("p"))),
                          ["scenario-slow-fct.svg", "scenario-slow-links.svg", "scenario-slow-slowdown.svg"])
 
