@@ -19,6 +19,14 @@ set(ALBEDO_SANITIZE "" CACHE STRING "sanitizers to build with, e.g. address,unde
 
 add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla
                     -Wno-unused-parameter -fno-strict-aliasing)
+# Structs of some hundred bytes are cleared by plain stores: GCC's choice for generic processors, "rep stos", takes tens
+# of nanoseconds to begin (docs/LESSONS.md, 47).
+include(CheckCCompilerFlag)
+set(ALBEDO_MEMSET -mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign)
+check_c_compiler_flag(${ALBEDO_MEMSET} ALBEDO_HAS_MEMSET_STRATEGY)
+if(ALBEDO_HAS_MEMSET_STRATEGY)
+    add_compile_options(${ALBEDO_MEMSET})
+endif()
 if(ALBEDO_WERROR)
     add_compile_options(-Werror)
 endif()
