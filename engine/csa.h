@@ -18,6 +18,7 @@
 //     csa_assoc.c      associations                                      csa_rest.c       what they remember at rest
 //     csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
+//     csa_run_out.c    runs of segments: packets made from the one before    csa_run_in.c     and taken like it
 //     csa_loose.c      UC and UD
 #pragma once
 
@@ -453,6 +454,9 @@ enum alb_csa_fill {
 struct alb_csa_packet;
 
 enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
+// True if the segment of the request that leaves now asks for a report; that is remembered, so it has to leave.
+bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,
+                             uint32_t cost_bytes);
 // The request that a segment belongs to that has left before, of those that have not completed, of which there is one.
 struct alb_send_wqe *alb_csa_find_request(const struct alb_csa *csa, alb_psn psn);
 // Adds a segment's frame, without its payload.

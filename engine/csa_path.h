@@ -186,6 +186,13 @@ enum alb_path_arrival {
 // numbers). Damages nothing whatever the sequence number is.
 enum alb_path_arrival alb_path_in_packet(struct alb_path_in *in, alb_psn sequence, uint32_t timestamp, bool is_marked,
                                          alb_time now, uint32_t *lost);
+// True if that packet is the next one of a path without gaps or lateness, of which alb_path_in_take_next takes note as
+// alb_path_in_packet would (if it is not marked).
+static inline bool alb_path_in_is_next(const struct alb_path_in *in, alb_psn sequence)
+{
+    return in->is_known && in->ahead == 0 && in->came == 0 && in->lateness_ns == 0 && in->settled == sequence;
+}
+void alb_path_in_take_next(struct alb_path_in *in, uint32_t timestamp, alb_time now);
 // When the oldest gap is due to be settled; ALB_TIME_NEVER if there is none.
 alb_time alb_path_in_deadline(const struct alb_path_in *in);
 // Settles what is due; returns how many packets are lost by that.

@@ -173,6 +173,17 @@ enum alb_path_arrival alb_path_in_packet(struct alb_path_in *in, alb_psn sequenc
     return arrival;
 }
 
+void alb_path_in_take_next(struct alb_path_in *in, uint32_t timestamp, alb_time now)
+{
+    in->settled = alb_psn_next(in->settled);
+    in->lost <<= 1;
+    in->gap_age_ns = 0;
+    in->old = 0;
+    in->newest_at = now;
+    in->newest_timestamp = timestamp;
+    count_packet(in, false);
+}
+
 alb_time alb_path_in_deadline(const struct alb_path_in *in)
 {
     if (in->ahead == 0)

@@ -237,8 +237,8 @@ static bool is_followed(const struct alb_csa *csa)
 
 // A report is asked for at the end of what there is to send, where a completion waits for it, and so often that the
 // window does not close for want of one, and the choice of paths is not blind.
-static bool asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,
-                            uint32_t cost_bytes)
+bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,
+                             uint32_t cost_bytes)
 {
     struct alb_stream_out *out = &csa->requests;
     const struct alb_assoc_live *live = csa->assoc->live;
@@ -316,7 +316,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, struct alb_send_wqe *
         segment.flags |= ALB_CSA_LAST | (wqe->flags & ALB_SEND_SOLICITED && uses_receive(wqe) ? ALB_CSA_SOLICITED : 0);
     if (is_probe)
         segment.flags |= ALB_CSA_PROBING | ALB_CSA_REPORT_NOW;
-    if (asks_for_report(csa, wqe, is_last, is_again, segment.payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))
+    if (alb_csa_asks_for_report(csa, wqe, is_last, is_again, segment.payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))
         segment.flags |= ALB_CSA_REPORT_NOW;
     enum alb_csa_fill fill =
         alb_csa_add_segment(csa, packet, ALB_CSA_REQUEST, &segment, alb_outbound_refs(wqe), is_probe);

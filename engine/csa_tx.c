@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets out. What the streams of an association have to send is gathered, one burst on one path at a time; behind it
 // comes what is to be said about the other direction, paths before reports, which are judged by them.
-#include "engine/csa_packet.h"
+#include "engine/csa_run.h"
 #include "engine/impl.h"
 
 enum { TOLD_PATHS_MIN = 8 };
@@ -218,6 +218,9 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         fill = fill_packet(live, &packet, now);
         data_bytes += packet.charged_bytes;
         if (fill != ALB_CSA_FILL_PACKET || data_bytes >= burst_bytes)
+            break;
+        i += alb_csa_run_out(&packet, builder->tx->burst_segments_max - i - 1, burst_bytes, &data_bytes);
+        if (data_bytes >= burst_bytes)
             break;
     }
     live->paths_are_due |= data_bytes > 0 && tells_of_paths(live, now);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Receive: from datagrams to the queue pair they are for. Everything that comes in is hostile until proven otherwise;
 // what does not fit is dropped and counted by reason.
+#include "engine/csa_run.h"
 #include "engine/group.h"
 #include "engine/gsi.h"
 #include "engine/impl.h"
@@ -96,8 +97,11 @@ void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagra
     engine->now = now;
     for (uint32_t i = 0; i < count; i++) {
         enum alb_drop drop = receive(engine, &datagrams[i], &packet, now);
-        if (alb_likely(drop == ALB_DROP_NONE))
+        if (alb_likely(drop == ALB_DROP_NONE)) {
+            if (engine->csa && i + 1 < count && datagrams[i + 1].length == datagrams[i].length)
+                i += alb_csa_run_in(engine, &datagrams[i], count - i, now);
             continue;
+        }
         if (drop == ALB_DROP_TRUNCATED)
             packet.roce = (struct alb_roce){0}; // nothing of it was decoded
         note_drop(engine, &packet, drop, now);

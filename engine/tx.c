@@ -9,6 +9,8 @@
 enum {
     TRAILER_ROOM_BYTES = 8, // pad and ICRC, rounded up so that headers stay aligned
     SHORT_BYTES = 256,      // payload that is copied rather than referred to, in packets of frames
+    REPEATED_IOVS = 3,      // of a packet that is like others: header, payload, trailer
+    PIECES_MAX = 3,         // that a packet with one reference may have beside its trailer and the end of its frames
     PACKET_IOVS_MAX = 512,  // of a packet of frames: half of what a system call takes
 };
 
@@ -224,6 +226,42 @@ uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow
     if (segment->length < burst->segment_bytes)
         builder->burst = NULL;
     return segment->length;
+}
+
+bool alb_tx_can_repeat(const struct alb_tx_builder *builder, uint32_t payload_bytes)
+{
+    const struct alb_tx *tx = builder->tx;
+    if (!builder->burst || builder->burst->segment_count == 0)
+        return false;
+    const struct alb_segment *last = &tx->segments[tx->segment_count - 1];
+    return last->iov_count == REPEATED_IOVS && tx->iov[last->iov_first + 1].iov_len == payload_bytes;
+}
+
+uint8_t *alb_tx_repeat(struct alb_tx_builder *builder, const void *payload)
+{
+    struct alb_tx *tx = builder->tx;
+    struct alb_burst *burst = builder->burst;
+    const struct alb_segment *last = &tx->segments[tx->segment_count - 1];
+    const struct iovec *like = &tx->iov[last->iov_first];
+    uint32_t header_bytes = (uint32_t)like[0].iov_len, trailer_bytes = (uint32_t)like[2].iov_len;
+    uint32_t end = (header_bytes + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
+    // As much room as for a packet that is built piece by piece: batches end in the same place.
+    if (alb_tx_burst_is_full(builder) || !alb_tx_has_room(builder, PIECES_MAX) ||
+        tx->bytes_capacity - tx->bytes_count < header_bytes + SHORT_BYTES + TRAILER_ROOM_BYTES)
+        return NULL;
+    uint8_t *header = tx->bytes + tx->bytes_count, *trailer = header + end - trailer_bytes;
+    struct iovec *iov = &tx->iov[tx->iov_count];
+    memcpy(header, like[0].iov_base, header_bytes);
+    memset(trailer, 0, trailer_bytes);
+    iov[0] = (struct iovec){.iov_base = header, .iov_len = header_bytes};
+    iov[1] = (struct iovec){.iov_base = (void *)(uintptr_t)payload, .iov_len = like[1].iov_len};
+    iov[2] = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
+    tx->segments[tx->segment_count++] =
+        (struct alb_segment){.iov_first = tx->iov_count, .iov_count = REPEATED_IOVS, .length = burst->segment_bytes};
+    tx->iov_count += REPEATED_IOVS;
+    tx->bytes_count += end;
+    burst->segment_count++;
+    return header;
 }
 
 void alb_tx_packet_cancel(struct alb_tx_builder *builder)

@@ -63,4 +63,9 @@ uint8_t *alb_tx_packet_bytes(struct alb_tx_builder *builder, uint32_t bytes, uin
 void alb_tx_packet_undo(struct alb_tx_builder *builder);
 // Pads to a multiple of four, adds the trailer, counts the packet. Returns its length.
 uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow *flow);
+// True if the open burst's last packet has one reference of that much payload, and alb_tx_repeat may follow.
+bool alb_tx_can_repeat(const struct alb_tx_builder *builder, uint32_t payload_bytes);
+// One more like it, headers and all, with other payload. Returns its header, where the numbers are to be changed; NULL:
+// the burst or the batch has no room.
+uint8_t *alb_tx_repeat(struct alb_tx_builder *builder, const void *payload);
 void alb_tx_packet_cancel(struct alb_tx_builder *builder);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Runs in: segments that come one behind the other as their sender made them. What was proved of the first one - whose
+// packet it is, which stream and message it belongs to - holds for those that repeat its bytes but for the numbers that
+// must rise by one. They are as hostile as any: each byte is either compared, or checked, or looked at by nobody.
+#include "engine/csa_run.h"
+
+#include "engine/impl.h"
+#include "wire/bytes.h"
+
+// Offsets in the packet, and in the frame behind it (docs/PROTOCOL.md).
+#define BTH_PSN       9
+#define TIMESTAMP     (ALB_BTH_BYTES + 8 + 12)
+#define TIMESTAMP_END (TIMESTAMP + 4)
+#define FRAME         ALB_CSA_OUTER_BYTES
+#define FRAME_FLAGS   (FRAME + 7)
+#define FRAME_PSN     (FRAME + 8)
+#define FRAME_INDEX   (FRAME + 12)
+#define FRAME_TOTAL   (FRAME + 16)
+
+struct run {
+    const struct alb_datagram *first;
+    struct alb_csa *csa;
+    struct alb_path_in *path;
+    struct alb_csa_header header;
+    struct alb_csa_segment segment; // the one that came last, then the one that comes next
+    uint32_t header_bytes;          // of the packet and the frame
+    alb_psn sequence;
+};
+
+static bool is_same_way(const struct alb_datagram *a, const struct alb_datagram *b)
+{
+    return a->length == b->length && a->traffic_class == b->traffic_class && alb_endpoint_equals(&a->peer, &b->peer) &&
+           alb_endpoint_equals(&a->local, &b->local);
+}
+
+// A whole segment of a message's middle, alone.
+static bool read_first(struct run *run)
+{
+    struct alb_csa_cursor cursor;
+    struct alb_csa_frame frame;
+    enum alb_drop drop;
+    const struct alb_datagram *first = run->first;
+    if (alb_csa_decode(first->bytes, first->length, &run->header, &cursor) != ALB_DROP_NONE ||
+        !alb_csa_next(&cursor, &frame, &drop) || cursor.at != cursor.end || frame.type != ALB_CSA_REQUEST)
+        return false;
+    run->segment = frame.segment;
+    run->header_bytes = (uint32_t)(frame.segment.payload - first->bytes);
+    return (frame.segment.flags & ~ALB_CSA_REPORT_NOW) == 0 && frame.segment.op >= ALB_CSA_SEND &&
+           frame.segment.op <= ALB_CSA_WRITE_IMM;
+}
+
+// Its sender is who the queue pair is bound to, and nothing has to be proved.
+static bool is_proven(struct alb_engine *engine, struct run *run)
+{
+    const struct alb_csa_header *header = &run->header;
+    const struct alb_assoc *assoc = run->csa->assoc;
+    return assoc && assoc->live && header->dest_slot == engine->config.slot && header->source_slot == assoc->slot &&
+           header->destination_epoch == engine->csa->epoch && header->source_epoch == assoc->peer_epoch &&
+           header->source_epoch == run->csa->bound_epoch &&
+           alb_assoc_find(engine, &run->first->local.addr, &run->first->peer.addr, assoc->slot) == assoc;
+}
+
+// The first one was taken, and everything before it; the next one is within the same message.
+static bool is_in_order(const struct run *run)
+{
+    const struct alb_csa_segment *segment = &run->segment;
+    const struct alb_stream_in *in = &run->csa->in_requests;
+    return in->is_open && !in->waits_rnr && in->op == segment->op && in->segment_bytes == segment->payload_bytes &&
+           in->total_bytes == segment->total_bytes && in->cumulative == alb_psn_next(segment->psn) &&
+           in->highest == in->cumulative && alb_list_is_empty(&in->early) &&
+           in->first == alb_psn_add(segment->psn, -(int32_t)segment->index) && in->placed == segment->index + 1;
+}
+
+static bool begin(struct alb_engine *engine, struct run *run)
+{
+    struct alb_csa *csa = run->csa = engine->csa->heard_last;
+    if (!csa || !read_first(run) || csa->qp->number != run->segment.dest_qpn || csa->qp->type != ALB_QPT_RC ||
+        csa->expect || engine->csa->credit.ops->prefers_short || alb_qp_current_state(csa->qp) == ALB_QPS_ERR ||
+        !is_proven(engine, run) || !is_in_order(run))
+        return false;
+    run->path = alb_assoc_path_in(csa->assoc->live, run->header.path);
+    run->sequence = run->header.sequence;
+    return run->path != NULL;
+}
+
+// What the next one has in common with the first, and its numbers.
+static bool continues(const struct run *run, const uint8_t *bytes)
+{
+    const uint8_t *first = run->first->bytes;
+    const struct alb_csa_segment *next = &run->segment;
+    return memcmp(bytes, first, BTH_PSN) == 0 && alb_get_be24(bytes + BTH_PSN) == run->sequence &&
+           memcmp(bytes + ALB_BTH_BYTES, first + ALB_BTH_BYTES, TIMESTAMP - ALB_BTH_BYTES) == 0 &&
+           memcmp(bytes + TIMESTAMP_END, first + TIMESTAMP_END, FRAME_FLAGS - TIMESTAMP_END) == 0 &&
+           bytes[FRAME_FLAGS] == 0 && alb_get_be24(bytes + FRAME_PSN) == next->psn &&
+           alb_get_be24(bytes + FRAME_INDEX) == next->index &&
+           memcmp(bytes + FRAME_TOTAL, first + FRAME_TOTAL, run->header_bytes - FRAME_TOTAL) == 0;
+}
+
+// False: it is left as it was.
+static bool take(struct run *run, const struct alb_datagram *datagram, alb_time now)
+{
+    struct alb_csa_segment *segment = &run->segment;
+    struct alb_stream_in *in = &run->csa->in_requests;
+    uint32_t timestamp = alb_get_be32(datagram->bytes + TIMESTAMP), offset = segment->index * segment->payload_bytes;
+    if ((uint64_t)offset + segment->payload_bytes >= segment->total_bytes ||
+        !alb_path_in_is_next(run->path, run->sequence))
+        return false;
+    segment->payload = datagram->bytes + run->header_bytes;
+    if (in->ops->place(run->csa, segment, offset, now) != ALB_OUTCOME_OK)
+        return false; // as it is found again, and then acted upon
+    in->placed++;
+    in->cumulative = in->highest = alb_psn_next(segment->psn);
+    alb_path_in_take_next(run->path, timestamp, now);
+    alb_trace_add(run->csa->qp->engine, ALB_TRACE_receive, run->csa->qp->number, segment->psn,
+                  ALB_TRACE_CSA_OP(segment->op), segment->payload_bytes, now);
+    alb_assoc_note_received(run->csa->assoc->live, datagram->length, now);
+    return true;
+}
+
+uint32_t alb_csa_run_in(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
+{
+    struct run run = {.first = datagrams};
+    uint32_t taken = 0;
+    bool is_marked = (datagrams->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
+    if (is_marked || !begin(engine, &run))
+        return 0;
+    for (; taken + 1 < count; taken++) {
+        const struct alb_datagram *next = &datagrams[taken + 1];
+        run.sequence = alb_psn_next(run.sequence);
+        run.segment.psn = alb_psn_next(run.segment.psn);
+        run.segment.index++;
+        if (!is_same_way(next, datagrams) || !continues(&run, next->bytes) || !take(&run, next, now))
+            break;
+    }
+    alb_qp_count(run.csa->qp, ALB_STAT_rcvd_pkts, taken);
+    alb_qp_count(run.csa->qp, ALB_STAT_rcvd_bytes, (uint64_t)taken * run.segment.payload_bytes);
+    return taken;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is taken in runs is what is taken packet by packet: the same packets, whatever happened to them on the way, come
+// to one engine together and to another one by one.
+#include "engine/tests/csa_pair.h"
+
+#include <stdlib.h>
+
+enum {
+    BATCH_MAX = 64,
+    PACKET_MAX = 1536,
+    FRAME = ALB_CSA_OUTER_BYTES,
+};
+
+struct both {
+    struct csa_pair *c[2];
+};
+
+// Copies of what a side has sent, in some order, some of them changed.
+struct batch {
+    uint32_t count;
+    struct alb_datagram datagrams[BATCH_MAX];
+    uint8_t bytes[BATCH_MAX][PACKET_MAX];
+};
+
+static void begin(struct both *both)
+{
+    for (int i = 0; i < 2; i++) {
+        both->c[i] = csa_pair_new(NULL, NULL);
+        csa_pair_greet(both->c[i]);
+    }
+}
+
+static void end(struct both *both)
+{
+    for (int i = 0; i < 2; i++) {
+        void *state = both->c[i];
+        csa_pair_teardown(&state);
+    }
+}
+
+static void put(struct batch *batch, const struct pair_packet *packet)
+{
+    uint32_t i = batch->count++;
+    assert_true(i < BATCH_MAX && packet->datagram.length <= PACKET_MAX);
+    batch->datagrams[i] = packet->datagram;
+    batch->datagrams[i].bytes = memcpy(batch->bytes[i], packet->bytes, packet->datagram.length);
+}
+
+static void collect(struct csa_pair *c, struct batch *batch)
+{
+    const struct pair_packet *packet;
+    batch->count = 0;
+    while (batch->count < BATCH_MAX && (packet = pair_peek(c->pair, 0, 0))) {
+        put(batch, packet);
+        pair_lose(c->pair, 0);
+    }
+}
+
+static void swap(struct batch *batch, uint32_t a, uint32_t b)
+{
+    struct alb_datagram datagram = batch->datagrams[a];
+    batch->datagrams[a] = batch->datagrams[b];
+    batch->datagrams[b] = datagram;
+}
+
+static void leave_out(struct batch *batch, uint32_t at)
+{
+    batch->count--;
+    memmove(&batch->datagrams[at], &batch->datagrams[at + 1], (batch->count - at) * sizeof(batch->datagrams[0]));
+}
+
+// One thing that may happen to a packet; both batches are the same, so what is drawn happens to both.
+static void spoil(struct batch *batch, struct alb_prng prng)
+{
+    uint32_t at = alb_prng_below(&prng, batch->count), other = alb_prng_below(&prng, batch->count);
+    uint8_t *bytes = (uint8_t *)(uintptr_t)batch->datagrams[at].bytes;
+    switch (alb_prng_below(&prng, 7)) {
+    case 0:
+        swap(batch, at, other);
+        break;
+    case 1:
+        leave_out(batch, at);
+        break;
+    case 2: // again
+        batch->datagrams[at] = batch->datagrams[other];
+        break;
+    case 3: // a byte of the headers
+        bytes[alb_prng_below(&prng, FRAME + 20)] ^= (uint8_t)(1 + alb_prng_below(&prng, 255));
+        break;
+    case 4: // a bit of the frame's flags
+        bytes[FRAME + 7] ^= (uint8_t)(1u << alb_prng_below(&prng, 6));
+        break;
+    case 5:
+        batch->datagrams[at].traffic_class = ALB_ECN_CE;
+        break;
+    default: // somebody else's
+        batch->datagrams[at].peer.addr.bytes[15] ^= 1;
+        break;
+    }
+}
+
+static void arrive(const struct both *both, struct batch *batches)
+{
+    alb_engine_rx(both->c[0]->engines[1], batches[0].datagrams, batches[0].count, both->c[0]->pair->now);
+    for (uint32_t i = 0; i < batches[1].count; i++)
+        alb_engine_rx(both->c[1]->engines[1], &batches[1].datagrams[i], 1, both->c[1]->pair->now);
+}
+
+static void assert_same(const struct both *both)
+{
+    const struct pair_host *a = &both->c[0]->pair->hosts[1], *b = &both->c[1]->pair->hosts[1];
+    assert_memory_equal(&a->stats, &b->stats, sizeof(a->stats));
+    assert_memory_equal(a->memory, b->memory, PAIR_MEMORY_BYTES);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct alb_assoc_live *live = csa_pair_live(both->c[i], 1);
+        assert_non_null(live);
+    }
+    const struct alb_assoc_live *live_a = csa_pair_live(both->c[0], 1), *live_b = csa_pair_live(both->c[1], 1);
+    assert_int_equal(live_a->paths_in_count, live_b->paths_in_count);
+    assert_memory_equal(live_a->paths_in, live_b->paths_in, live_a->paths_in_count * sizeof(*live_a->paths_in));
+    const struct alb_stream_in *in_a = &both->c[0]->csa[1]->in_requests, *in_b = &both->c[1]->csa[1]->in_requests;
+    assert_int_equal(in_a->cumulative, in_b->cumulative);
+    assert_int_equal(in_a->highest, in_b->highest);
+    assert_int_equal(in_a->end, in_b->end);
+    assert_int_equal(in_a->placed, in_b->placed);
+    assert_memory_equal(in_a->own, in_b->own, sizeof(in_a->own));
+}
+
+// What side 1 answers is the same, byte by byte; side 0 hears it.
+static void answer(const struct both *both)
+{
+    uint32_t count = pair_send(both->c[0]->pair, 1);
+    assert_int_equal(pair_send(both->c[1]->pair, 1), count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct pair_packet *a = pair_peek(both->c[0]->pair, 1, i), *b = pair_peek(both->c[1]->pair, 1, i);
+        assert_int_equal(a->datagram.length, b->datagram.length);
+        assert_memory_equal(a->bytes, b->bytes, a->datagram.length);
+    }
+    for (int i = 0; i < 2; i++)
+        pair_deliver_all(both->c[i]->pair, 1);
+}
+
+static void csa_run_in__a_message(void **state)
+{
+    struct both both;
+    struct batch *batches = calloc(2, sizeof(*batches));
+    begin(&both);
+    for (int i = 0; i < 2; i++) {
+        csa_pair_ask(both.c[i], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT + 4);
+        pair_send(both.c[i]->pair, 0);
+        collect(both.c[i], &batches[i]);
+    }
+    assert_int_equal(batches[0].count, 41);
+    arrive(&both, batches);
+    assert_same(&both);
+    answer(&both);
+    for (int i = 0; i < 2; i++)
+        csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+    free(batches);
+    end(&both);
+}
+
+// A few things happen to each batch; whatever they are, both engines end alike, and so does a queue pair that fails.
+static void try_spoilt(uint64_t seed, struct batch *batches)
+{
+    struct alb_prng prng;
+    struct both both;
+    alb_prng_init(&prng, seed);
+    begin(&both);
+    for (uint32_t round = 0; round < 4; round++) {
+        uint32_t length = 1 + alb_prng_below(&prng, 30 * CSA_PAIR_SEGMENT), troubles = alb_prng_below(&prng, 3);
+        for (int i = 0; i < 2; i++) {
+            pair_ask(both.c[i]->pair, both.c[i]->qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, length);
+            pair_send(both.c[i]->pair, 0);
+            collect(both.c[i], &batches[i]);
+        }
+        if (batches[0].count == 0) // the queue pair has failed
+            break;
+        for (uint32_t k = 0; k < troubles && batches[0].count > 0; k++) {
+            for (int i = 0; i < 2; i++)
+                spoil(&batches[i], prng);
+            alb_prng_u64(&prng);
+        }
+        arrive(&both, batches);
+        assert_same(&both);
+        answer(&both);
+        for (int i = 0; i < 2; i++)
+            pair_pass(both.c[i]->pair, 300 * ALB_NS_PER_US);
+    }
+    end(&both);
+}
+
+static void csa_run_in__whatever_comes(void **state)
+{
+    struct batch *batches = calloc(2, sizeof(*batches));
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        try_spoilt(seed, batches);
+    free(batches);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(csa_run_in__a_message),
+        cmocka_unit_test(csa_run_in__whatever_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
