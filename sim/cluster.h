@@ -17,6 +17,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "sim/capture.h"
 #include "sim/event_queue.h"
 #include "sim/switch_config.h"
 #include "sim/topology.h"
@@ -230,3 +231,7 @@ const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *
 void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_totals *totals);
 // Of every packet that a host sent or received, with the time.
 uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster);
+// From now on what one host sends and receives goes into a capture, and its engine's trace into a file, as JSON lines;
+// either may be NULL. There is a trace if host_config has given that engine trace_records. Nothing happens otherwise
+// for being watched.
+void alb_cluster_watch(struct alb_cluster *cluster, uint32_t host, struct alb_sim_capture *capture, FILE *trace);

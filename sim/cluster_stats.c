@@ -55,6 +55,12 @@ uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster)
     return cluster->network.trace_hash;
 }
 
+void alb_cluster_watch(struct alb_cluster *cluster, uint32_t host, struct alb_sim_capture *capture, FILE *trace)
+{
+    cluster->hosts[host].host.capture = capture;
+    cluster->hosts[host].host.trace = trace;
+}
+
 static uint64_t bytes_of_tables(const struct alb_cluster *cluster)
 {
     const struct alb_topology *topology = &cluster->topology;

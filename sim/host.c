@@ -21,7 +21,8 @@ enum {
 
 void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr)
 {
-    *config = (struct alb_sim_host_config){.addr = *addr, .burst_segments_max = 1, .ahead_bytes = 16384};
+    *config = (struct alb_sim_host_config){
+        .addr = *addr, .burst_segments_max = 1, .ahead_bytes = 16384, .has_trace_hashed = true};
     alb_engine_config_default(&config->engine);
     config->engine.region_max = 4096;
     config->engine.qp_max = 1024;
@@ -58,6 +59,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
         .is_csa = strcmp(config->engine.transport, "csa") == 0,
         .ahead_bytes = config->ahead_bytes,
         .poll_delay = config->poll_delay,
+        .has_trace_hashed = config->has_trace_hashed,
         .burst_segments_max = config->burst_segments_max,
         .wake_at = ALB_SIM_NEVER,
         .wake_due = ALB_SIM_NEVER,
@@ -300,7 +302,8 @@ static void drain_trace(struct alb_sim_host *host)
     struct alb_trace_record record;
     char line[ALB_TRACE_LINE_MAX];
     while (alb_engine_trace(host->engine, &record)) {
-        alb_sim_network_note(host->network, record.at, record.kind ^ record.qpn, &record.psn, sizeof(record.psn));
+        if (host->has_trace_hashed)
+            alb_sim_network_note(host->network, record.at, record.kind ^ record.qpn, &record.psn, sizeof(record.psn));
         if (host->trace)
             fwrite(line, 1, alb_trace_format(&record, line), host->trace);
     }

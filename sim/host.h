@@ -22,6 +22,7 @@ struct alb_sim_host_config {
     // What comes within so long after a packet is handed to the engine together with it, as by a driver that polls. 0:
     // each at once.
     alb_sim_time poll_delay;
+    bool has_trace_hashed; // what the engine's trace says is part of the network's trace hash
 };
 
 // What the ICRC check knows of one peer address.
@@ -54,6 +55,7 @@ struct alb_sim_host {
     uint32_t hot_age;
     uint16_t port;
     bool is_csa; // the ICRC is that of albedo0
+    bool has_trace_hashed;
     bool is_running;
     bool waits_for_link; // the engine has more to send
     struct alb_sim_memory memory;

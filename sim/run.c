@@ -18,7 +18,8 @@ enum {
     QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
     CSA_SEGMENT_BYTES = 32, // header of a WRITE's segment
     IPV4_UDP_BYTES = 28,
-    FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
+    FRAME_BYTES = 38,     // Ethernet: preamble 8, header 14, FCS 4, gap 12
+    TRACE_RECORDS = 4096, // taken each time that the engine has run
 };
 
 // ---- network --------------------------------------------------------------------------------------------------------
@@ -162,6 +163,8 @@ static void change_host(void *context, uint32_t host, struct alb_engine_config *
     if (!alb_document_find(document, "host", "", "peer_max"))
         engine->peer_max = run->needs[host].peers + SPARE_PEERS;
     alb_scenario_change_host(run->scenario, host, engine);
+    if (run->scenario->has_trace && host == run->scenario->traced_host)
+        engine->trace_records = TRACE_RECORDS;
 }
 
 // The most queue pairs that a host has.

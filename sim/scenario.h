@@ -81,6 +81,8 @@ struct alb_scenario {
     struct alb_scenario_workload workloads[ALB_SCENARIO_WORKLOADS_MAX];
     struct alb_scenario_fault faults[ALB_SCENARIO_FAULTS_MAX];
     uint32_t workload_count, fault_count;
+    uint32_t traced_host; // whose engine keeps a trace (alb_cluster_watch), if has_trace; the caller's to say
+    bool has_trace;
 };
 
 // Makes a scenario of a document, of which it keeps a copy: with the lines of [variant NAME] put in their places if

@@ -22,6 +22,9 @@ enum {
     OPTION_JSON,
     OPTION_PLOT,
     OPTION_HTML,
+    OPTION_PCAP,
+    OPTION_TRACE,
+    OPTION_HOST,
     OPTION_KEYS,
     OPTION_SEARCH,
     OPTION_FIRST_SEED,
@@ -45,6 +48,9 @@ static void print_usage(FILE *to)
           "      --json FILE              writes every flow, link, switch and host as JSON lines (- : stdout)\n"
           "      --plot DIRECTORY         makes figures (SVG, by gnuplot)\n"
           "      --html FILE              makes one page with topology, links over time and tables\n"
+          "      --pcap FILE              writes what a host sends and receives as a capture\n"
+          "      --trace FILE             writes its engine's events as JSON lines\n"
+          "      --host N                 which host (0)\n"
           "      --search N               draws N scenarios with faults, checks every byte, shrinks what fails\n"
           "      --first-seed N           of the search (1)\n"
           "      --keys                   lists what a scenario may say, and the metrics\n"
@@ -129,6 +135,16 @@ static int run_variants(const struct sim_file *file, const struct sim_options *o
     return status;
 }
 
+// A capture is of one run.
+static int check_watch(const struct sim_file *file, const struct sim_options *options)
+{
+    bool has_variants = alb_scenario_variant(&file->document, 0) && alb_scenario_variant(&file->document, 1);
+    if ((options->pcap || options->trace) && has_variants && !options->variant)
+        return command_error(COMMAND_USAGE, "sim", "%s: the scenario has several variants; name one with --variant",
+                             options->pcap ? "--pcap" : "--trace");
+    return COMMAND_OK;
+}
+
 static bool all_ended(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count)
 {
     bool may_end_early = alb_document_find(&file->document, "scenario", "", "end") != NULL;
@@ -147,7 +163,9 @@ static int run_file(const struct sim_options *options)
     int status = sim_file_open(&file, options);
     if (status != COMMAND_OK)
         return status;
-    status = open_outputs(&outputs, &file);
+    status = check_watch(&file, options);
+    if (status == COMMAND_OK)
+        status = open_outputs(&outputs, &file);
     if (status == COMMAND_OK)
         status = run_variants(&file, options, &outputs, outcomes, &count);
     if (status == COMMAND_OK) {
@@ -175,6 +193,9 @@ static const struct option long_options[] = {
     {"json", required_argument, NULL, OPTION_JSON},
     {"plot", required_argument, NULL, OPTION_PLOT},
     {"html", required_argument, NULL, OPTION_HTML},
+    {"pcap", required_argument, NULL, OPTION_PCAP},
+    {"trace", required_argument, NULL, OPTION_TRACE},
+    {"host", required_argument, NULL, OPTION_HOST},
     {"keys", no_argument, NULL, OPTION_KEYS},
     {"search", required_argument, NULL, OPTION_SEARCH},
     {"first-seed", required_argument, NULL, OPTION_FIRST_SEED},
@@ -201,6 +222,16 @@ static bool take_count(const char *name, uint64_t *count)
     char error[ALB_TEXT_ERROR_MAX];
     return alb_text_parse_u64(optarg, 1, UINT64_MAX / 2, count, error, sizeof(error)) ||
            command_error(false, "sim", "--%s: %s", name, error);
+}
+
+static bool take_host(uint32_t *host)
+{
+    char error[ALB_TEXT_ERROR_MAX];
+    uint64_t number;
+    if (!alb_text_parse_u64(optarg, 0, UINT32_MAX, &number, error, sizeof(error)))
+        return command_error(false, "sim", "--host: %s", error);
+    *host = (uint32_t)number;
+    return true;
 }
 
 // -1: go on; else the status to end with.
@@ -236,6 +267,14 @@ static int take_option(int option, struct sim_options *options)
     case OPTION_HTML:
         options->html = optarg;
         return -1;
+    case OPTION_PCAP:
+        options->pcap = optarg;
+        return -1;
+    case OPTION_TRACE:
+        options->trace = optarg;
+        return -1;
+    case OPTION_HOST:
+        return take_host(&options->host) ? -1 : COMMAND_USAGE;
     case OPTION_SEARCH:
         return take_count("search", &options->search) ? -1 : COMMAND_USAGE;
     case OPTION_FIRST_SEED:

@@ -16,6 +16,8 @@ struct sim_options {
     uint32_t setting_count;
     const char *variant; // NULL: each that there is
     const char *json, *plot, *html;
+    const char *pcap, *trace; // of the host
+    uint32_t host;
     bool is_check, is_quiet, has_progress;
     alb_sim_time until;
     uint64_t events_max;
@@ -44,6 +46,15 @@ void sim_file_close(struct sim_file *file);
 
 // Whether a variant of it, NULL: the scenario as it stands, can be run at all.
 int sim_file_check(const struct sim_file *file, const char *variant);
+
+// What one host sends and receives, and its engine's trace, written to files while a scenario runs.
+struct sim_watch {
+    struct alb_sim_capture capture;
+    FILE *trace;
+};
+// Both: COMMAND_OK, or a status after a line on stderr; what could not be opened need not be closed.
+int sim_watch_open(struct sim_watch *watch, const struct sim_options *options, struct alb_run *run);
+int sim_watch_close(struct sim_watch *watch, const struct sim_options *options);
 
 // Called when a run has ended, while it is still there.
 struct sim_listener {

@@ -129,8 +129,16 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     struct alb_complaint complaint = {0};
     struct watch watch = {.begun = seconds()};
     watch.shown = watch.begun;
+    struct sim_watch watched;
+    scenario->has_trace = options->trace != NULL;
+    scenario->traced_host = options->host;
     if (!alb_run_init(&run, scenario, &complaint))
         return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+    int status = sim_watch_open(&watched, options, &run);
+    if (status != COMMAND_OK) {
+        alb_run_fini(&run);
+        return status;
+    }
     const struct alb_run_options run_options = {
         .until = options->until,
         .events_max = options->events_max,
@@ -153,11 +161,12 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
         describe_end(&run);
     if (run.violation[0])
         fprintf(stderr, "albedo sim: %s\n", run.violation);
-    int status = listener ? listener->on_end(listener->context, &result) : COMMAND_OK;
+    status = listener ? listener->on_end(listener->context, &result) : COMMAND_OK;
     if (run.violation[0])
         status = COMMAND_FAILED;
     alb_run_fini(&run);
-    return status;
+    int closed = sim_watch_close(&watched, options);
+    return status == COMMAND_OK ? closed : status;
 }
 
 static int read_scenario(struct alb_scenario *scenario, const struct sim_file *file, const char *variant)

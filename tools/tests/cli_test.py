@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -401,6 +402,27 @@ class Sim(unittest.TestCase):
         self.assertEqual(len(cells), 8)
         self.assertEqual({cell["done"] for cell in cells}, {4})
 
+    def test_watches_a_host(self):
+        watched = ["--variant", "fast", "--pcap", self.path("p"), "--trace", self.path("t"), "--host", "2"]
+        status, out, err = albedo("sim", *watched, self.file)
+        self.assertEqual((status, err), (0, ""))
+        with open(self.path("p"), "rb") as file:
+            capture = file.read()
+        self.assertEqual(struct.unpack("<I", capture[:4])[0], 0xA1B23C4D)
+        self.assertGreater(len(capture), 100000)  # what it sends, and what comes
+        address = bytes([10, 0, 0, 3])
+        at, addresses = 24, set()
+        while at < len(capture):
+            length = struct.unpack("<I", capture[at + 8:at + 12])[0]
+            addresses.add(capture[at + 16 + 12:at + 16 + 16] == address or capture[at + 16 + 16:at + 16 + 20] == address)
+            at += 16 + length
+        self.assertEqual(addresses, {True})
+        with open(self.path("t"), encoding="utf-8") as file:
+            self.assertTrue([json.loads(line) for line in file])
+        traces = [[line for line in text.splitlines() if line.startswith("trace")]
+                  for text in (out, albedo("sim", "--variant", "fast", self.file)[1])]
+        self.assertEqual(traces[0], traces[1])
+
     def test_limits(self):
         for limit in (["--max-time", "1us"], ["--max-events", "10"]):
             status, _, err = albedo("sim", "--check", *limit, self.file)
@@ -411,6 +433,11 @@ class Sim(unittest.TestCase):
         for arguments, status, said in (
             (["sim"], 2, "one scenario file"),
             (["sim", "--search", "1", self.file], 2, "--search"),
+            (["sim", "--pcap", self.path("p"), self.file], 2, "--pcap: the scenario has several variants"),
+            (["sim", "--host", "-1", self.file], 2, "--host"),
+            (["sim", "--variant", "fast", "--trace", self.path("t"), "--host", "4", self.file], 1, "hosts 0 to 3"),
+            (["sim", "--variant", "fast", "--trace", "/dev/full", self.file], 1, "No space left"),
+            (["sim", "--variant", "fast", "--pcap", "/none/p", self.file], 1, "No such file"),
             (["sim", "--quiet", "--plot", self.file, self.file], 1, "Not a directory"),
             (["sim", "--quiet", "--html", "/dev/full", self.file], 1, "No space left"),
             (["sim", "--frob", self.file], 2, "Try"),
