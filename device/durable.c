@@ -23,13 +23,14 @@ struct alb_durable {
 static pthread_mutex_t durables_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct alb_list durables = {.next = &durables, .prev = &durables};
 
-static void take_answers(void *context, const struct alb_store_answer *answers, uint32_t count)
+static void take_answers(void *context, struct alb_store_answer *answers, uint32_t count)
 {
     struct alb_durable *durable = context;
     struct alb_engine *engine = alb_device_engine(durable->device);
     alb_device_lock(durable->device);
     for (uint32_t i = 0; i < count; i++)
-        alb_engine_journaled(engine, &answers[i].id, answers[i].kind, answers[i].error, alb_device_now());
+        answers[i].is_placed =
+            alb_engine_journaled(engine, &answers[i].id, answers[i].kind, answers[i].error, alb_device_now());
     alb_device_unlock(durable->device);
 }
 

@@ -20,12 +20,14 @@ struct alb_store_answer {
     struct alb_txn_id id;
     enum alb_journal_kind kind;
     int error;
+    bool is_placed; // the taker's word: it is committed, and the region has its bytes
 };
 
-// Called by the store's thread without any lock. When it returns, the region has the bytes of the committed ones.
+// Called by the store's thread without any lock. What is committed and not placed stays in the journal, and the next
+// opening places it.
 struct alb_store_taker {
     void *context;
-    void (*answers)(void *context, const struct alb_store_answer *answers, uint32_t count);
+    void (*answers)(void *context, struct alb_store_answer *answers, uint32_t count);
 };
 
 struct alb_store_init {

@@ -259,7 +259,7 @@ static void answer(struct alb_store *store, struct batch *batch)
     store->taker.answers(store->taker.context, answers, count);
     for (uint32_t i = 0; i < count; i++) {
         struct alb_ledger_entry *entry = alb_ledger_find(&store->ledger, &answers[i].id);
-        if (entry && answers[i].kind == ALB_JOURNAL_COMMIT && !answers[i].error)
+        if (entry && answers[i].is_placed)
             entry->is_placed = true;
     }
 }

@@ -272,7 +272,7 @@ bool alb_txn_state_is_end(enum alb_txn_state state);
 void alb_reflect_in_tell_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
 // Its initiator hears of it, if it is connected.
 void alb_txn_in_tell(struct alb_txn_in *txn);
-void alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
+bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
 // True if that journal is open here.
 bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper);
 void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now);

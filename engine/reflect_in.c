@@ -125,21 +125,22 @@ static void notify(struct alb_txn_in *txn, alb_time now)
     alb_reflect_in_notify(in->csa, now);
 }
 
-void alb_txn_in_expose(struct alb_txn_in *txn, alb_time now)
+bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now)
 {
     if (alb_txn_in_apply(txn)) {
         txn->visible_at = now;
         alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
         notify(txn, now);
-        return;
+        return true;
     }
     txn->engine->stats->sum.counter[ALB_STAT_digest_mismatches]++;
     if (txn->is_in_place) { // nobody has read it, and what stood there is known
         alb_txn_in_undo(txn);
         alb_txn_in_finish(txn, ALB_TXN_ABORTED, ALB_TXN_DIGEST, now);
-        return;
+        return false;
     }
     alb_txn_in_finish(txn, ALB_TXN_CORRUPT, ALB_TXN_COPY, now);
+    return false;
 }
 
 void alb_txn_in_commit(struct alb_txn_in *txn, alb_time now)

@@ -84,24 +84,27 @@ static void on_prepared(struct alb_txn_in *txn, int error, alb_time now)
         alb_txn_in_bind(txn, now);
 }
 
-static void on_committed(struct alb_txn_in *txn, int error, alb_time now)
+// True: the region has its bytes.
+static bool on_committed(struct alb_txn_in *txn, int error, alb_time now)
 {
     if (error) {
         txn->reason = ALB_TXN_JOURNAL;
         take_back(txn, now);
-    } else if (txn->lost_region) {
-        be_unsure(txn, now);
-    } else {
-        alb_txn_in_expose(txn, now);
+        return false;
     }
+    if (txn->lost_region) {
+        be_unsure(txn, now);
+        return false;
+    }
+    return alb_txn_in_expose(txn, now);
 }
 
-void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
+bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now)
 {
     struct alb_txn_in *txn = alb_txn_in_find(engine, id);
     if (!txn || !txn->is_taken || txn->journal_kind != kind + 1)
-        return;
+        return false;
     txn->is_taken = false;
     txn->journal_kind = 0;
     switch (kind) {
@@ -109,12 +112,12 @@ void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id
         on_prepared(txn, error, now);
         break;
     case ALB_JOURNAL_COMMIT:
-        on_committed(txn, error, now);
-        break;
+        return on_committed(txn, error, now);
     case ALB_JOURNAL_ABORT:
         alb_txn_in_finish(txn, ALB_TXN_ABORTED, txn->reason, now);
         break;
     }
+    return false;
 }
 
 // ---- journals that are open -----------------------------------------------------------------------------------------

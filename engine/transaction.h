@@ -222,8 +222,10 @@ int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper);
 // The oldest request that nobody has taken (ALB_EVENT_JOURNAL says that there is one).
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request);
 // It is written as safely as the journal promises. error: an errno, and it is certainly not written, nor will a restart
-// find it: the transaction aborts. Who cannot be certain does not call this. ABORT has no error.
-void alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
+// find it: the transaction aborts. Who cannot be certain does not call this. ABORT has no error. True: what is
+// committed stands in its region. If not, since the region has gone or its copy is not what was agreed, the journal
+// keeps it.
+bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now);
 // After a restart: an initiator of whose transactions the journal has dropped those below low_water. ENOMEM; EBUSY: it
 // is connected.

@@ -117,7 +117,9 @@ static void answer(struct alb_search_store *store, struct alb_search_store_recor
     store->answered++;
     store->search->result->journaled++;
     store->search->result->journal_errors += record->is_void;
-    alb_engine_journaled(host->engine, &request->id, request->kind, record->is_void ? EIO : 0, alb_sim_host_now(host));
+    bool is_placed = alb_engine_journaled(host->engine, &request->id, request->kind, record->is_void ? EIO : 0,
+                                          alb_sim_host_now(host));
+    store->is_spoilt |= request->kind == ALB_JOURNAL_COMMIT && !record->is_void && !is_placed;
 }
 
 static void on_due(struct alb_sim_event *event, alb_sim_time now)
@@ -125,7 +127,7 @@ static void on_due(struct alb_sim_event *event, alb_sim_time now)
     struct alb_search_store *store = ALB_CONTAINER_OF(event, struct alb_search_store, event);
     while (store->answered < store->count && store->records[store->answered].due <= now)
         answer(store, &store->records[store->answered]);
-    if (alb_search_percent(&store->search->base, 5))
+    if (alb_search_percent(&store->search->base, 5) && !store->is_spoilt)
         checkpoint(store);
     alb_search_store_look(store);
     schedule(store);
@@ -278,6 +280,7 @@ void alb_search_store_open(struct alb_search_store *store)
         replay(store, ledger, i);
     restore(store, ledger);
     checkpoint(store);
+    store->is_spoilt = false;
     store->is_open = true;
     free(ledger->open);
     free(ledger->is_committed);

@@ -26,7 +26,8 @@ struct alb_search_store {
     uint32_t side;
     uint64_t keeper;
     bool is_open;
-    bool is_bad; // errors, and answers that take long
+    bool is_bad;    // errors, and answers that take long
+    bool is_spoilt; // what is committed does not stand in the region: only a replay brings it there
     struct alb_search_store_record *records;
     uint32_t count, capacity;
     uint32_t answered;     // of them

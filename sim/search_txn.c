@@ -98,7 +98,7 @@ static void draw_corruption(struct alb_search_txn *search)
 {
     const uint32_t percent = 10000000; // parts per billion
     struct alb_search *base = &search->base;
-    search->has_corruption = alb_search_percent(base, 25) && !search->is_durable;
+    search->has_corruption = alb_search_percent(base, 25);
     if (!search->has_corruption)
         return;
     for (uint32_t place = 0; place < ALB_CORRUPT_PLACES; place++)

@@ -39,14 +39,15 @@ static void expose(struct shelf *shelf, const struct alb_txn_id *id)
     }
 }
 
-static void take_answers(void *context, const struct alb_store_answer *answers, uint32_t count)
+static void take_answers(void *context, struct alb_store_answer *answers, uint32_t count)
 {
     struct shelf *shelf = context;
     pthread_mutex_lock(&shelf->mutex);
     for (uint32_t i = 0; i < count; i++) {
         assert_true(shelf->answer_count < ALB_COUNT(shelf->answers));
         shelf->answers[shelf->answer_count++] = answers[i];
-        if (answers[i].kind == ALB_JOURNAL_COMMIT && !answers[i].error)
+        answers[i].is_placed = answers[i].kind == ALB_JOURNAL_COMMIT && !answers[i].error && !shelf->places_nothing;
+        if (answers[i].is_placed)
             expose(shelf, &answers[i].id);
     }
     pthread_mutex_unlock(&shelf->mutex);

@@ -26,6 +26,7 @@ struct shelf {
     uint32_t answer_count;
     struct shelf_txn *txns[1024]; // that were prepared, for the copy at their commit
     uint32_t txn_count;
+    bool places_nothing; // of what is committed: its region has gone meanwhile
 };
 
 // parent: where the folder is made.

@@ -2,6 +2,8 @@
 // Durable regions: nothing is said before it is written, and what a restart finds is taken up.
 #include "engine/tests/reflect_pair.h"
 
+#include "base/corruption.h"
+
 #define KEEPER 0x1234
 
 static int store; // of whom, the engine does not ask
@@ -23,10 +25,12 @@ static struct alb_journal_request take(struct csa_pair *c, enum alb_journal_kind
     return request;
 }
 
-static void written(struct csa_pair *c, const struct alb_journal_request *request, int error)
+// True: the engine says that what is committed stands in its region.
+static bool written(struct csa_pair *c, const struct alb_journal_request *request, int error)
 {
-    alb_engine_journaled(c->engines[1], &request->id, request->kind, error, c->pair->now);
+    bool is_placed = alb_engine_journaled(c->engines[1], &request->id, request->kind, error, c->pair->now);
     pair_settle(c->pair);
+    return is_placed;
 }
 
 static uint64_t begin(struct csa_pair *c, bool hold)
@@ -55,7 +59,7 @@ static void prepare__is_written_before_it_is_said(void **state)
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_REFLECTING);
     assert_false(reflect_pair_is_exposed(c, 0, 64));
     request = take(c, ALB_JOURNAL_COMMIT);
-    written(c, &request, 0);
+    assert_true(written(c, &request, 0));
     reflect_pair_expect(c, 1, ALB_TXN_OK);
     assert_true(reflect_pair_is_exposed(c, 0, 64));
     assert_int_equal(reflect_pair_record(c, number)->keeper, KEEPER);
@@ -89,19 +93,58 @@ static void abort__while_it_is_prepared(void **state)
     assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
-static void region__gone_before_anybody_writes(void **state)
+// A durable region beside the pair's, and a transaction to it.
+static struct alb_region *begin_aside(struct csa_pair *c)
 {
-    struct csa_pair *c = *state;
     struct alb_region *mr;
     struct pair_host *host = &c->pair->hosts[1];
     struct reflect_made made;
-    struct alb_journal_request request;
     assert_int_equal(alb_mr_create(host->pd, host->memory, 4096, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
     assert_int_equal(alb_mr_set_store(mr, &store, KEEPER), 0);
     reflect_pair_make(c, &made, 1, 0, 64);
     made.writes[0].rkey = alb_region_key(mr);
     reflect_pair_post(c, &made);
     pair_settle(c->pair);
+    return mr;
+}
+
+// The journal has it and the region has not: whoever keeps the journal must not forget it.
+static void region__gone_while_commit_is_written(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *mr = begin_aside(c);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    assert_false(written(c, &request, 0));
+    request = take(c, ALB_JOURNAL_COMMIT);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    assert_false(written(c, &request, 0));
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+    reflect_pair_expect(c, 1, ALB_TXN_LOST);
+}
+
+static void corrupt__when_it_is_copied(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_corruption corruption;
+    struct alb_corruption_spec spec = {{0}};
+    uint64_t counts[ALB_CORRUPT_PLACES] = {0};
+    spec.chance[ALB_CORRUPT_COPY] = 1000000000;
+    alb_corruption_init(&corruption, &spec, 1, counts);
+    begin(c, false);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, 0);
+    request = take(c, ALB_JOURNAL_COMMIT);
+    c->engines[1]->config.corruption = &corruption;
+    assert_false(written(c, &request, 0));
+    c->engines[1]->config.corruption = NULL;
+    reflect_pair_expect(c, 1, ALB_TXN_COPY);
+}
+
+static void region__gone_before_anybody_writes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_journal_request request;
+    struct alb_region *mr = begin_aside(c);
     assert_int_equal(alb_mr_destroy(mr), 0);
     assert_false(alb_engine_journal(c->engines[1], &request)); // which would name memory that is gone
     pair_settle(c->pair);
@@ -255,6 +298,8 @@ int main(void)
         DURABLE_TEST(abort__is_written_before_it_is_said),
         DURABLE_TEST(abort__while_it_is_prepared),
         DURABLE_TEST(region__gone_before_anybody_writes),
+        DURABLE_TEST(region__gone_while_commit_is_written),
+        DURABLE_TEST(corrupt__when_it_is_copied),
         DURABLE_TEST(error__at_prepare_aborts),
         DURABLE_TEST(error__at_commit_takes_back_what_was_prepared),
         DURABLE_TEST(unsupported__in_place),

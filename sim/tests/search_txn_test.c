@@ -66,6 +66,7 @@ static void run__durable_keeps_every_promise(void **state)
         run(seed, true, &sum);
     assert_true(sum.committed > SEEDS_DURABLE * 10);
     assert_true(sum.aborted > SEEDS_DURABLE);
+    assert_true(sum.corrupt > 0);
     assert_true(sum.questions > SEEDS_DURABLE / 4);
     assert_true(sum.restarts > SEEDS_DURABLE);
     assert_true(sum.journal_errors > 0);
