@@ -191,7 +191,12 @@ bool alb_search_txn_write_agreed(struct alb_search_txn *search, uint32_t side, u
     work->has_decided = true;
     work->level = ALB_LEVEL_COMMITTED;
     work->op = alb_model_txn_post(&search->model, &op);
-    struct alb_txn_wr wr = {.wr_id = search->work_count - 1, .flags = ALB_SEND_SIGNALED, .level = work->level};
+    struct alb_txn_wr wr = {
+        .wr_id = search->work_count - 1,
+        .flags = ALB_SEND_SIGNALED,
+        .level = work->level,
+        .lease_ns = ALB_NS_PER_S, // as long as may be: the usual one may end while COMMIT waits for a slow link
+    };
     if (stage(search, work, &op, &wr) != 0) {
         search->work_count--;
         search->model.count--;
