@@ -22,8 +22,9 @@ struct alb_loss_segment {
     alb_time age_ns;      // since it last left
     alb_time path_rtt_ns; // of its path, 0: not measured
     alb_time path_rtt_min_ns;
-    uint32_t behind; // PSNs between it and the newest that the peer holds; 0: nothing newer is held
-    bool is_settled; // the peer has settled its packet: it has come or is lost
+    alb_time overtaken_ns; // by how much the newest that the peer holds left later; 0: not
+    uint32_t behind;       // PSNs between it and the newest that the peer holds; 0: nothing newer is held
+    bool is_settled;       // the peer has settled its packet: it has come or is lost
     bool was_resent;
 };
 
@@ -33,6 +34,7 @@ struct alb_loss_sending {
     uint32_t flying;            // segments that are not acknowledged
     bool is_nak;                // the report says that a segment came before its turn and was dropped
     bool answers_probe;         // the report came after a probe
+    bool has_many_paths;        // few packets of a window leave by each
     bool is_overdue;            // the report was written because something is overdue, or was probed for
 };
 

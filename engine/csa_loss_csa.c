@@ -4,11 +4,21 @@
 // than a round trip of its own path ago, is lost too. Ours, after QUIC's packet numbers and RACK (RFC 8985, RFC 9002).
 #include "engine/csa_loss.h"
 
+// Where paths are many and packets few, a path's own next packet is far, and so is the news of what it has lost. But
+// what the peer holds of other paths left later by so much that this should have come, too, however long its path is
+// (RACK between paths, with a quarter of a round trip for queues).
+static bool is_overtaken(const struct alb_loss_segment *segment, const struct alb_loss_sending *sending)
+{
+    alb_time rtt_ns = ALB_MAX(segment->path_rtt_ns, sending->rtt_ns);
+    alb_time queued_ns = segment->path_rtt_min_ns ? rtt_ns - ALB_MIN(rtt_ns, segment->path_rtt_min_ns) : 0;
+    return sending->has_many_paths && segment->overtaken_ns > queued_ns + rtt_ns / 4 + sending->margin_ns;
+}
+
 static bool is_lost(const struct alb_csa_loss *loss, const struct alb_loss_segment *segment,
                     const struct alb_loss_sending *sending)
 {
     if (segment->is_settled || !sending->is_overdue)
-        return segment->is_settled;
+        return segment->is_settled || is_overtaken(segment, sending);
     alb_time rtt_ns = ALB_MAX(segment->path_rtt_ns, sending->rtt_ns);
     if (segment->age_ns > rtt_ns + sending->margin_ns)
         return true;

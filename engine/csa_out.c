@@ -6,7 +6,8 @@
 #define REPORT_LATE_NS 50000000 // no report is later than that, nor any other packet (csa_path_in.c)
 
 enum {
-    GROWN_MIN = 64, // records of the first ring that is taken from the pool
+    GROWN_MIN = 64,   // records of the first ring that is taken from the pool
+    FEW_SEGMENTS = 4, // of a window on each path
 };
 
 void alb_stream_out_init(struct alb_stream_out *out, struct alb_csa *csa, bool is_response)
@@ -277,6 +278,16 @@ bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn 
     return out->reported_at + age_ns > now + alb_assoc_rtt_ns(out->csa->assoc) + REPORT_LATE_NS;
 }
 
+// By its own path's numbers a lost segment shows when the path's next one comes: late, if a window has few for each.
+static bool has_many_paths(const struct alb_stream_out *out)
+{
+    const struct alb_assoc_live *live = out->csa->assoc->live;
+    if (!live || live->paths->count <= ALB_PATHS_MANY || out->una == out->next)
+        return false;
+    uint64_t few_bytes = (uint64_t)FEW_SEGMENTS * alb_stream_out_at(out, out->una)->bytes;
+    return live->paths->good * few_bytes > live->congestion.window_bytes;
+}
+
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;
@@ -285,6 +296,7 @@ struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
         .margin_ns = alb_assoc_margin_ns(csa->qp->engine, csa->assoc),
         .rtt_newest_ns = csa->assoc->live ? csa->assoc->live->rtt_newest_ns : 0,
         .flying = alb_stream_out_count(out),
+        .has_many_paths = has_many_paths(out),
         .answers_probe = out->probes > 0,
     };
 }
@@ -293,12 +305,16 @@ static struct alb_loss_segment view(const struct alb_stream_out *out, const stru
                                     alb_psn newest, alb_time now)
 {
     const struct alb_paths_out *paths = live_of(out)->paths;
-    int32_t behind = alb_psn_diff(newest, psn) - 1;
+    const struct alb_sent *held = alb_stream_out_at(out, alb_psn_add(newest, -1));
+    int32_t behind = alb_psn_diff(newest, psn) - 1, later = 0;
+    if (behind > 0 && held->times == 1) // of one that left twice nobody knows which has come
+        later = (int32_t)(held->at_64ns - sent->at_64ns);
     return (struct alb_loss_segment){
         .age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6,
         .path_rtt_ns = paths->path[sent->path].rtt_ns,
         .path_rtt_min_ns = paths->path[sent->path].rtt_min_ns,
         .behind = (uint32_t)ALB_MAX(behind, 0),
+        .overtaken_ns = (alb_time)ALB_MAX(later, 0) << 6,
         .is_settled = alb_path_is_settled(paths, sent->path, sent->sequence),
         .was_resent = sent->times > 1,
     };

@@ -101,6 +101,22 @@ static void csa__settled_or_overdue(void **state)
     assert_false(is_lost("csa", SEGMENT(.age_ns = MS, .path_rtt_ns = 2 * MS), SENDING(.is_overdue = true)));
 }
 
+// By as much as its path may be longer, a quarter of a round trip and the margin, where paths are many.
+static void csa__overtaken_by_those_of_other_paths(void **state)
+{
+    const struct alb_loss_sending many = {.has_many_paths = true};
+    assert_true(is_lost("csa", SEGMENT(.overtaken_ns = 46 * US), many));
+    assert_false(is_lost("csa", SEGMENT(.overtaken_ns = 45 * US), many));
+    assert_false(is_lost("csa", SEGMENT(.overtaken_ns = MS), ANY));
+    assert_false(is_lost("csa", SEGMENT(.behind = 1000), many));
+    assert_true(is_lost("csa", SEGMENT(.overtaken_ns = 86 * US, .path_rtt_min_ns = 60 * US), many));
+    assert_false(is_lost("csa", SEGMENT(.overtaken_ns = 85 * US, .path_rtt_min_ns = 60 * US), many));
+    assert_false(
+        is_lost("csa", SEGMENT(.overtaken_ns = 120 * US, .path_rtt_ns = 150 * US, .path_rtt_min_ns = 50 * US), many));
+    assert_false(
+        is_lost("csa", SEGMENT(.overtaken_ns = 45 * US, .path_rtt_min_ns = MS), many)); // it has become shorter
+}
+
 static void go_back_n__by_a_nak_once_a_round_trip(void **state)
 {
     assert_false(is_lost("go-back-n", SEGMENT(.age_ns = 10 * MS, .is_settled = true, .behind = 9), ANY));
@@ -161,6 +177,7 @@ int main(void)
         cmocka_unit_test(parse__parameters),
         cmocka_unit_test(parse__refuses),
         cmocka_unit_test(csa__settled_or_overdue),
+        cmocka_unit_test(csa__overtaken_by_those_of_other_paths),
         cmocka_unit_test(go_back_n__by_a_nak_once_a_round_trip),
         cmocka_unit_test(irn__overtaken_once),
         cmocka_unit_test(fixed__by_age_alone),
