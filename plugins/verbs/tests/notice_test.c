@@ -54,6 +54,9 @@ static void *take_one(void *argument)
 
 static void take__cancelled(void **state)
 {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); // it does not see a cancelled thread leave its functions, and takes their variables for still there
+#endif
     struct alb_notices notices;
     pthread_t thread;
     void *result;

@@ -192,6 +192,9 @@ static void run_cancelled(void *(*work_of)(void *), struct cancelled *cancelled)
 // Whoever drives holds the engine's token. A thread that ended there would take it along.
 static void verbs__cancelled_threads_leave_the_device(void **state)
 {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); // it does not see a cancelled thread leave its functions, and takes their variables for still there
+#endif
     struct fixture *f = *state;
     struct ibv_cq *plain = f->cq;
     struct ibv_comp_channel *channel = ibv_create_comp_channel(f->context);
