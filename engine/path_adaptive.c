@@ -28,6 +28,7 @@ enum {
     TRIAL_PACKETS = 4,   // that must come; twice as many each time that it is left again,
     TRIAL_MAX = 32,      // up to this: one that loses 10 % then passes once in thirty times
     GRAIN_BYTES = 2048,  // what a burst counts for where it is chosen
+    TRY_TURNS = 4,       // choices without data in flight: one of them may try a path
     EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately,
     EXPLORE_RTTS = 8,    // for so long
     LATE_PERCENT = 150,  // of the typical round-trip time: a path that takes longer
@@ -359,6 +360,13 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 
 // ---- choice -----------------------------------------------------------------------------------------------
 
+// Who sends data hears of what it loses, and sends that again. Who only answers is asked some eight times before its
+// peer gives up: its answers must not go to dead paths in a row.
+static bool may_try(const struct alb_paths_out *paths, bool has_data)
+{
+    return has_data || paths->turn % TRY_TURNS == 0;
+}
+
 // True if the path is to be tried, and nothing that left by it before is still to come; or if the trial wants more,
 // which is as much again as has come.
 static bool is_due(const struct alb_path_out *out, enum alb_path_state state, alb_time now)
@@ -397,7 +405,7 @@ static struct outlook outlook_of(const struct alb_paths_out *paths, alb_time now
 // what left before it has been already without news of it. Of a path that is not known nothing unusual is expected. One
 // that is later than most is in the way of others, and of the end of a message: only if all are full it gets more.
 // Reports count nowhere as bytes in flight, and little is heard of their paths: those without delay take them in turn,
-// for all would be lost by the best one when it dies.
+// and all do if all are late, whatever their weights; for all would be lost by the best one when it dies.
 static inline uint64_t expected_delay(const struct alb_path_pace *pace, const struct outlook *outlook, bool is_data)
 {
     uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->typical_ns;
@@ -418,8 +426,9 @@ static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count
 // The good path that costs least, after the current one in turn; or one that is to be tried, which is marked so. paces:
 // NULL if there are not many. Each packet looks at all paths: this is the engine's longest loop, compiled for its
 // cases.
-static inline __attribute__((always_inline)) uint16_t
-choose(struct alb_paths_out *paths, const struct alb_path_pace *paces, bool is_data, uint32_t bytes, alb_time now)
+static inline __attribute__((always_inline)) uint16_t choose(struct alb_paths_out *paths,
+                                                             const struct alb_path_pace *paces, bool is_data,
+                                                             bool tries, uint32_t bytes, alb_time now)
 {
     const struct alb_path_load *loads = alb_path_load(paths, 0);
     struct outlook outlook = outlook_of(paths, now);
@@ -431,17 +440,20 @@ choose(struct alb_paths_out *paths, const struct alb_path_pace *paces, bool is_d
         const struct alb_path_load *load = &loads[path];
         if (alb_likely(load->state == ALB_PATH_GOOD)) {
             uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
+            uint32_t weight = load->weight;
             if (paces) {
-                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) * expected_delay(&paces[path], &outlook, is_data);
+                uint64_t delay = expected_delay(&paces[path], &outlook, is_data);
+                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) * delay;
+                weight = is_data || delay < LATE_TIMES ? weight : 1;
                 sum_ns += paces[path].recent_ns;
                 known += paces[path].recent_ns > 0;
             }
-            if (best_weight == 0 || cost * best_weight < best_cost * load->weight) {
+            if (best_weight == 0 || cost * best_weight < best_cost * weight) {
                 best_cost = cost;
-                best_weight = load->weight;
+                best_weight = weight;
                 best_path = path;
             }
-        } else if (is_due(&paths->path[path], load->state, now)) {
+        } else if (tries && is_due(&paths->path[path], load->state, now)) {
             if (load->state == ALB_PATH_LEFT)
                 begin_record(paths, &paths->path[path]);
             alb_path_set_state(paths, path, ALB_PATH_TRYING);
@@ -459,12 +471,13 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
     bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
     const struct alb_path_pace *paces = alb_path_pace(paths, 0);
     bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
+    bool has_data = has_data_in_flight(alb_path_load(paths, 0), paths->count), tries = may_try(paths, has_data);
     if (!paces)
-        path = choose(paths, NULL, true, bytes, now);
-    else if (has_data_in_flight(alb_path_load(paths, 0), paths->count))
-        path = choose(paths, paces, true, bytes, now);
+        path = choose(paths, NULL, true, tries, bytes, now);
+    else if (has_data)
+        path = choose(paths, paces, true, tries, bytes, now);
     else
-        path = choose(paths, paces, false, bytes, now);
+        path = choose(paths, paces, false, tries, bytes, now);
     return explores && is_good(paths, path) ? explored : path;
 }
 

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Policy "adaptive", its rules one by one: what is told of paths, what becomes of them, and which is chosen then.
+#include "base/tests/test.h"
+#include "engine/csa_path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define US ALB_NS_PER_US
+#define MS ALB_NS_PER_MS
+
+static struct alb_paths_out *paths_new(uint32_t count)
+{
+    struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
+    assert_non_null(paths);
+    alb_paths_out_init(paths, count, 0);
+    return paths;
+}
+
+// So many packets leave by the path, and some of them are lost; without a round-trip time.
+static void tell(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now)
+{
+    struct alb_path_out *out = &paths->path[path];
+    for (uint32_t i = 0; i < sent; i++)
+        alb_path_sent(paths, path, 0, now);
+    struct alb_csa_path_entry entry = {
+        .path = path,
+        .settled = out->next,
+        .received = out->received_seen + sent - lost,
+        .echo = (uint32_t)now,
+        .delay_ns = UINT32_MAX,
+    };
+    alb_path_heard(paths, &alb_path_adaptive, &entry, now);
+}
+
+static void leave__three_of_few(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3);
+    for (uint8_t p = 0; p < 3; p++)
+        tell(paths, p, 500, 0, MS);
+    tell(paths, 1, 10, 3, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    tell(paths, 1, 10, 2, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[1].back_off, 1);
+    // The others are what they were.
+    assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
+    assert_int_equal(paths->path[0].recent_sent, 500);
+    // It does not come back because another one is left.
+    tell(paths, 2, 10, 8, MS);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    // The last one stays.
+    tell(paths, 0, 100, 80, MS);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 0)->suspicion, 0);
+    free(paths);
+}
+
+static void leave__spread_losses_are_forgiven(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    tell(paths, 0, 500, 0, MS);
+    for (int i = 0; i < 300; i++)
+        tell(paths, 1, 100, 1, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    free(paths);
+}
+
+static void leave__compared_with_good_paths_only(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3);
+    tell(paths, 0, 500, 0, MS);
+    tell(paths, 1, 500, 50, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    paths->path[0].recent_lost = 100; // the other good one loses a fifth
+    tell(paths, 2, 50, 8, MS);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
+    paths->path[1].recent_lost = 0; // what a left one does is of no account
+    tell(paths, 2, 50, 8, MS);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
+    paths->path[0].recent_lost = 0;
+    tell(paths, 2, 50, 8, MS);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void leave__not_for_a_lighter_one(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    tell(paths, 0, 500, 0, MS);
+    alb_path_load(paths, 0)->weight = 8; // just taken back
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_load(paths, 0)->weight = ALB_PATH_WEIGHT_MAX;
+    tell(paths, 1, 50, 0, MS); // what was before does not count
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void leave__not_what_bears_all(void **state)
+{
+    struct alb_paths_out *paths = paths_new(4);
+    for (uint8_t p = 0; p < 4; p++)
+        tell(paths, p, 500, 0, MS);
+    alb_path_set_state(paths, 2, ALB_PATH_LEFT);
+    alb_path_set_state(paths, 3, ALB_PATH_LEFT);
+    alb_path_load(paths, 0)->inflight_bytes = 20000;
+    alb_path_load(paths, 1)->inflight_bytes = 80000;
+    tell(paths, 1, 50, 25, MS); // four fifths: it may lose for that
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_load(paths, 0)->inflight_bytes = 60000;
+    alb_path_load(paths, 1)->inflight_bytes = 40000;
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    free(paths);
+
+    // While half of the paths remain, that is no question.
+    paths = paths_new(4);
+    for (uint8_t p = 0; p < 4; p++)
+        tell(paths, p, 500, 0, MS);
+    alb_path_set_state(paths, 3, ALB_PATH_LEFT);
+    alb_path_load(paths, 1)->inflight_bytes = 80000;
+    tell(paths, 1, 50, 25, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+// How often each of many paths takes one of so many reports, which leave at once.
+static void report(struct alb_paths_out *paths, uint32_t count, uint32_t *times, alb_time now)
+{
+    memset(times, 0, ALB_PATHS_MANY * sizeof(*times));
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t path = alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, now);
+        alb_path_sent(paths, path, 0, now);
+        times[path]++;
+    }
+}
+
+// Not all by the one whose last round trip was least: were it to die, nothing would ever be heard of it.
+static void pick__reports_take_paths_in_turn(void **state)
+{
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    uint32_t times[ALB_PATHS_MANY];
+    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
+        tell(paths, p, 8, 0, 10 * MS);
+        alb_path_pace(paths, p)->recent_ns = 20 * US + p * 100;
+    }
+    report(paths, 4 * ALB_PATHS_MANY, times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], 4);
+    // One that something left by long ago is late.
+    alb_path_pace(paths, 3)->since = alb_path_tick_of(9 * MS);
+    report(paths, 2 * (ALB_PATHS_MANY - 1), times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], p == 3 ? 0 : 2);
+    free(paths);
+}
+
+// The same where nothing has been heard of any path for long, and whatever they weigh: the heaviest one, if it is dead,
+// would swallow every answer to a peer that has nothing new to tell.
+static void pick__reports_take_late_paths_in_turn(void **state)
+{
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    uint32_t times[ALB_PATHS_MANY];
+    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
+        tell(paths, p, 8, 0, 10 * MS);
+        alb_path_pace(paths, p)->recent_ns = 20 * US;
+    }
+    report(paths, ALB_PATHS_MANY, times, 10 * MS);
+    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++)
+        alb_path_load(paths, p)->weight = ALB_PATH_WEIGHT_MAX - p;
+    report(paths, 2 * ALB_PATHS_MANY, times, 20 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], 2);
+    free(paths);
+}
+
+// Were they all to try what was left, a peer that asks eight times and gives up would hear nothing: four paths of a
+// dead route take 16 packets to try.
+static void pick__reports_try_one_in_four(void **state)
+{
+    for (uint32_t count = 5; count <= ALB_PATHS_MANY; count += ALB_PATHS_MANY - 5) {
+        struct alb_paths_out *paths = paths_new(count);
+        uint32_t times[ALB_PATHS_MANY], tried = 0;
+        for (uint8_t p = 0; p < 4; p++)
+            alb_path_set_state(paths, p, ALB_PATH_LEFT);
+        report(paths, 16, times, 40 * MS);
+        for (uint8_t p = 0; p < 4; p++)
+            tried += times[p];
+        assert_int_equal(tried, 4);
+        free(paths);
+    }
+}
+
+static void silent__three_at_once_or_twice(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3);
+    for (int i = 0; i < 3; i++)
+        alb_path_sent(paths, 0, 0, MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 0, 2 * MS));
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[0].back_off, 0); // the others have not been heard of either
+    alb_path_sent(paths, 1, 0, MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 2 * MS));
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_sent(paths, 1, 0, 3 * MS);
+    tell(paths, 2, 10, 0, 4 * MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 5 * MS));
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    assert_int_equal(paths->path[1].back_off, 1);
+    // The last one: the one whose time comes first stands in.
+    alb_path_sent(paths, 2, 0, 5 * MS);
+    alb_path_silent(paths, &alb_path_adaptive, 2, 6 * MS);
+    alb_path_sent(paths, 2, 0, 6 * MS);
+    alb_path_silent(paths, &alb_path_adaptive, 2, 7 * MS);
+    assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
+    assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void back__all_are_suspected_anew(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    alb_time now = MS;
+    tell(paths, 0, 500, 0, now);
+    tell(paths, 1, 50, 25, now);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    tell(paths, 0, 100, 50, now);
+    alb_path_load(paths, 0)->suspicion = 700;
+    now += 34 * MS;
+    alb_path_load(paths, 0)->inflight_bytes = 1000;
+    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
+    tell(paths, 1, 4, 0, now);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_load(paths, 1)->weight, 8);
+    assert_int_equal(paths->path[1].recent_sent, 0);
+    assert_int_equal(alb_path_load(paths, 0)->suspicion, 0);
+    assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
+    free(paths);
+}
+
+static void back__the_past_is_forgotten_in_time(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    alb_time now = 1000 * MS;
+    alb_path_set_state(paths, 1, ALB_PATH_TRYING);
+    paths->path[1].back_off = 2;
+    tell(paths, 1, 8, 0, now);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    for (int i = 0; i < 300; i++, now += MS) {
+        struct alb_path_out *out = &paths->path[0];
+        alb_path_sent(paths, 0, 0, now);
+        struct alb_csa_path_entry entry = {
+            .settled = out->next, .received = out->received_seen + 1, .echo = (uint32_t)(now - 100 * US)};
+        alb_path_heard(paths, &alb_path_adaptive, &entry, now);
+        if (i == 120)
+            assert_int_equal(paths->path[1].back_off, 2);
+        if (i == 140)
+            assert_int_equal(paths->path[1].back_off, 1);
+        if (i == 185)
+            assert_int_equal(paths->path[1].back_off, 1);
+        if (i == 205)
+            assert_int_equal(paths->path[1].back_off, 0);
+    }
+    free(paths);
+}
+
+// A path that loses one packet in ten passes a trial of four more often than not.
+static void back__a_trial_is_longer_each_time(void **state)
+{
+    static const uint32_t packets[] = {4, 4, 8, 16, 32, 32};
+    for (uint32_t back_off = 0; back_off < ALB_COUNT(packets); back_off++) {
+        struct alb_paths_out *paths = paths_new(2);
+        tell(paths, 0, 500, 0, MS);
+        alb_path_load(paths, 0)->inflight_bytes = 1000;
+        alb_path_set_state(paths, 1, ALB_PATH_TRYING);
+        paths->path[1].back_off = back_off & 7;
+        for (uint32_t came = 0; came < packets[back_off]; came += 4) {
+            assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
+            assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, MS), 1); // it wants more
+            tell(paths, 1, 4, 0, MS);
+        }
+        assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+        alb_path_set_state(paths, 1, ALB_PATH_TRYING);
+        paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
+        tell(paths, 1, 4, 1, MS);
+        assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+        free(paths);
+    }
+}
+
+// Where all lose as much a long trial would never be passed.
+static void back__a_trial_may_lose_what_others_do(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    tell(paths, 0, 500, 0, MS);
+    paths->path[0].recent_lost = 25;
+    alb_path_set_state(paths, 1, ALB_PATH_TRYING);
+    paths->path[1].back_off = 5;
+    tell(paths, 1, 32, 3, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
+    alb_path_set_state(paths, 1, ALB_PATH_TRYING);
+    paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
+    paths->path[0].recent_sent = 500;
+    paths->path[0].recent_lost = 25;
+    tell(paths, 1, 32, 4, MS);
+    assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
+    free(paths);
+}
+
+static void adaptive__a_trial_is_small(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    alb_path_load(paths, 0)->inflight_bytes = 1000;
+    alb_path_set_state(paths, 1, ALB_PATH_LEFT);
+    paths->path[1].try_at = 100;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, (100ull << 20) - 1), 0);
+    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
+    assert_int_equal(alb_path_burst_bytes(paths, 1, UINT32_MAX), ALB_PATH_TRY_BYTES);
+    // Four packets try it, in one burst or in several. Then nothing goes there until the answer.
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 1);
+        alb_path_sent(paths, 1, 1000, 100ull << 20);
+    }
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 64000, 100ull << 20), 0);
+    free(paths);
+}
+
+static void adaptive__marks_make_it_lighter(void **state)
+{
+    struct alb_paths_out *paths = paths_new(2);
+    uint32_t chosen[2] = {0};
+    for (uint32_t i = 1; i <= 200; i++)
+        for (uint8_t p = 0; p < 2; p++) {
+            alb_time now = i * MS;
+            alb_path_sent(paths, p, 0, now);
+            struct alb_csa_path_entry entry = {
+                .path = p, .settled = i, .received = i, .marked = p ? i : 0, .echo = (uint32_t)now};
+            alb_path_heard(paths, &alb_path_adaptive, &entry, now + 100 * US);
+        }
+    assert_in_range(alb_path_load(paths, 1)->weight, 25, 40);
+    assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
+    for (int i = 0; i < 300; i++) {
+        uint16_t p = alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, 201 * MS);
+        chosen[p]++;
+        alb_path_sent(paths, p, 1000, 201 * MS);
+    }
+    assert_in_range(chosen[1], 80, 120);
+    free(paths);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leave__three_of_few),
+        cmocka_unit_test(leave__spread_losses_are_forgiven),
+        cmocka_unit_test(leave__compared_with_good_paths_only),
+        cmocka_unit_test(leave__not_for_a_lighter_one),
+        cmocka_unit_test(leave__not_what_bears_all),
+        cmocka_unit_test(pick__reports_take_paths_in_turn),
+        cmocka_unit_test(pick__reports_take_late_paths_in_turn),
+        cmocka_unit_test(pick__reports_try_one_in_four),
+        cmocka_unit_test(silent__three_at_once_or_twice),
+        cmocka_unit_test(back__all_are_suspected_anew),
+        cmocka_unit_test(back__the_past_is_forgotten_in_time),
+        cmocka_unit_test(back__a_trial_is_longer_each_time),
+        cmocka_unit_test(back__a_trial_may_lose_what_others_do),
+        cmocka_unit_test(adaptive__a_trial_is_small),
+        cmocka_unit_test(adaptive__marks_make_it_lighter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
