@@ -405,7 +405,7 @@ static struct outlook outlook_of(const struct alb_paths_out *paths, alb_time now
 // what left before it has been already without news of it. Of a path that is not known nothing unusual is expected. One
 // that is later than most is in the way of others, and of the end of a message: only if all are full it gets more.
 // Reports count nowhere as bytes in flight, and little is heard of their paths: those without delay take them in turn,
-// and all do if all are late, whatever their weights; for all would be lost by the best one when it dies.
+// for all would be lost by the best one when it dies.
 static inline uint64_t expected_delay(const struct alb_path_pace *pace, const struct outlook *outlook, bool is_data)
 {
     uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->typical_ns;
@@ -440,17 +440,14 @@ static inline __attribute__((always_inline)) uint16_t choose(struct alb_paths_ou
         const struct alb_path_load *load = &loads[path];
         if (alb_likely(load->state == ALB_PATH_GOOD)) {
             uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
-            uint32_t weight = load->weight;
             if (paces) {
-                uint64_t delay = expected_delay(&paces[path], &outlook, is_data);
-                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) * delay;
-                weight = is_data || delay < LATE_TIMES ? weight : 1;
+                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) * expected_delay(&paces[path], &outlook, is_data);
                 sum_ns += paces[path].recent_ns;
                 known += paces[path].recent_ns > 0;
             }
-            if (best_weight == 0 || cost * best_weight < best_cost * weight) {
+            if (best_weight == 0 || cost * best_weight < best_cost * load->weight) {
                 best_cost = cost;
-                best_weight = weight;
+                best_weight = load->weight;
                 best_path = path;
             }
         } else if (tries && is_due(&paths->path[path], load->state, now)) {

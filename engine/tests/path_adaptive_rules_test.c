@@ -159,25 +159,6 @@ static void pick__reports_take_paths_in_turn(void **state)
     free(paths);
 }
 
-// The same where nothing has been heard of any path for long, and whatever they weigh: the heaviest one, if it is dead,
-// would swallow every answer to a peer that has nothing new to tell.
-static void pick__reports_take_late_paths_in_turn(void **state)
-{
-    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
-    uint32_t times[ALB_PATHS_MANY];
-    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
-        tell(paths, p, 8, 0, 10 * MS);
-        alb_path_pace(paths, p)->recent_ns = 20 * US;
-    }
-    report(paths, ALB_PATHS_MANY, times, 10 * MS);
-    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++)
-        alb_path_load(paths, p)->weight = ALB_PATH_WEIGHT_MAX - p;
-    report(paths, 2 * ALB_PATHS_MANY, times, 20 * MS);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        assert_int_equal(times[p], 2);
-    free(paths);
-}
-
 // Were they all to try what was left, a peer that asks eight times and gives up would hear nothing: four paths of a
 // dead route take 16 packets to try.
 static void pick__reports_try_one_in_four(void **state)
@@ -365,7 +346,6 @@ int main(void)
         cmocka_unit_test(leave__not_for_a_lighter_one),
         cmocka_unit_test(leave__not_what_bears_all),
         cmocka_unit_test(pick__reports_take_paths_in_turn),
-        cmocka_unit_test(pick__reports_take_late_paths_in_turn),
         cmocka_unit_test(pick__reports_try_one_in_four),
         cmocka_unit_test(silent__three_at_once_or_twice),
         cmocka_unit_test(back__all_are_suspected_anew),
