@@ -7,15 +7,13 @@
 #include "engine/impl.h"
 #include "wire/bytes.h"
 
-// Offsets in the packet, and in the frame behind it (docs/PROTOCOL.md).
-#define BTH_PSN       9
+// Offsets in the packet.
 #define TIMESTAMP     (ALB_BTH_BYTES + 8 + 12)
 #define TIMESTAMP_END (TIMESTAMP + 4)
-#define FRAME         ALB_CSA_OUTER_BYTES
-#define FRAME_FLAGS   (FRAME + 7)
-#define FRAME_PSN     (FRAME + 8)
-#define FRAME_INDEX   (FRAME + 12)
-#define FRAME_TOTAL   (FRAME + 16)
+#define FRAME_FLAGS   (ALB_CSA_OUTER_BYTES + ALB_RUN_FLAGS)
+#define FRAME_PSN     (ALB_CSA_OUTER_BYTES + ALB_RUN_PSN)
+#define FRAME_INDEX   (ALB_CSA_OUTER_BYTES + ALB_RUN_INDEX)
+#define FRAME_TOTAL   (ALB_CSA_OUTER_BYTES + ALB_RUN_TOTAL)
 
 struct run {
     const struct alb_datagram *first;
@@ -88,7 +86,7 @@ static bool continues(const struct run *run, const uint8_t *bytes)
 {
     const uint8_t *first = run->first->bytes;
     const struct alb_csa_segment *next = &run->segment;
-    return memcmp(bytes, first, BTH_PSN) == 0 && alb_get_be24(bytes + BTH_PSN) == run->sequence &&
+    return memcmp(bytes, first, ALB_RUN_BTH_PSN) == 0 && alb_get_be24(bytes + ALB_RUN_BTH_PSN) == run->sequence &&
            memcmp(bytes + ALB_BTH_BYTES, first + ALB_BTH_BYTES, TIMESTAMP - ALB_BTH_BYTES) == 0 &&
            memcmp(bytes + TIMESTAMP_END, first + TIMESTAMP_END, FRAME_FLAGS - TIMESTAMP_END) == 0 &&
            bytes[FRAME_FLAGS] == 0 && alb_get_be24(bytes + FRAME_PSN) == next->psn &&

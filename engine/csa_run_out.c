@@ -5,12 +5,6 @@
 #include "engine/impl.h"
 #include "wire/bytes.h"
 
-#define BTH_PSN 9 // offset in the packet
-// Offsets in the frame (docs/PROTOCOL.md).
-#define FRAME_FLAGS 7
-#define FRAME_PSN   8
-#define FRAME_INDEX 12
-
 struct run {
     struct alb_csa *csa;
     struct alb_send_wqe *wqe;
@@ -48,8 +42,8 @@ static bool is_before(const struct alb_csa_packet *packet, const struct run *run
     const uint8_t *frame = packet->header + ALB_CSA_OUTER_BYTES;
     return packet->frames == 1 && packet->charged_bytes == run->wqe->segment_bytes + ALB_CSA_SEGMENT_OVERHEAD &&
            packet->flow.fragment_bytes == 0 && frame[0] == ALB_CSA_REQUEST &&
-           alb_get_be24(frame + FRAME_PSN) == alb_psn_add(run->csa->requests.next, -1) &&
-           (frame[FRAME_FLAGS] & ~ALB_CSA_REPORT_NOW) == 0;
+           alb_get_be24(frame + ALB_RUN_PSN) == alb_psn_add(run->csa->requests.next, -1) &&
+           (frame[ALB_RUN_FLAGS] & ~ALB_CSA_REPORT_NOW) == 0;
 }
 
 // False: the next segment, if there is one, goes the ordinary way.
@@ -77,10 +71,10 @@ static bool begin(const struct alb_csa_packet *packet, struct alb_stream_out *ou
 static void write_numbers(struct alb_csa_packet *packet, const struct run *run, uint8_t *header, uint8_t flags)
 {
     uint8_t *frame = header + ALB_CSA_OUTER_BYTES;
-    alb_put_be24(header + BTH_PSN, packet->sequence);
-    frame[FRAME_FLAGS] = flags;
-    alb_put_be24(frame + FRAME_PSN, run->csa->requests.next);
-    alb_put_be24(frame + FRAME_INDEX, run->k);
+    alb_put_be24(header + ALB_RUN_BTH_PSN, packet->sequence);
+    frame[ALB_RUN_FLAGS] = flags;
+    alb_put_be24(frame + ALB_RUN_PSN, run->csa->requests.next);
+    alb_put_be24(frame + ALB_RUN_INDEX, run->k);
 }
 
 // As alb_csa_packet_charge does.

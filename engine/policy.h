@@ -79,7 +79,7 @@ struct alb_delay_window {
     uint16_t level_rounds;        // since the target was doubled or halved
     uint16_t overflow_rounds;     // since losses counted as an overflow
     uint8_t overflows;
-    int8_t level_floor; // no less of them for now
+    int8_t level_floor; // the least that it may be
     int8_t level;       // how often it is doubled
 };
 

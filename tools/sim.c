@@ -224,13 +224,14 @@ static bool take_count(const char *name, uint64_t *count)
            command_error(false, "sim", "--%s: %s", name, error);
 }
 
-static bool take_host(uint32_t *host)
+static bool take_host(struct sim_options *options)
 {
     char error[ALB_TEXT_ERROR_MAX];
     uint64_t number;
     if (!alb_text_parse_u64(optarg, 0, UINT32_MAX, &number, error, sizeof(error)))
         return command_error(false, "sim", "--host: %s", error);
-    *host = (uint32_t)number;
+    options->host = (uint32_t)number;
+    options->has_host = true;
     return true;
 }
 
@@ -274,10 +275,11 @@ static int take_option(int option, struct sim_options *options)
         options->trace = optarg;
         return -1;
     case OPTION_HOST:
-        return take_host(&options->host) ? -1 : COMMAND_USAGE;
+        return take_host(options) ? -1 : COMMAND_USAGE;
     case OPTION_SEARCH:
         return take_count("search", &options->search) ? -1 : COMMAND_USAGE;
     case OPTION_FIRST_SEED:
+        options->has_first_seed = true;
         return take_count("first-seed", &options->first_seed) ? -1 : COMMAND_USAGE;
     case OPTION_KEYS:
         return print_keys();
@@ -288,6 +290,22 @@ static int take_option(int option, struct sim_options *options)
         fputs("Try `albedo sim --help`.\n", stderr);
         return COMMAND_USAGE;
     }
+}
+
+// An option that would mean nothing is refused. NULL: there is none.
+static const char *meaningless(const struct sim_options *options)
+{
+    bool is_search = options->search > 0;
+    if (options->has_first_seed && !is_search)
+        return "--first-seed is of a --search";
+    if (options->has_host && !options->pcap && !options->trace)
+        return "--host says whose --pcap or --trace it is; neither was asked for";
+    bool is_of_run = options->setting_count || options->variant || options->json || options->plot || options->html ||
+                     options->pcap || options->trace || options->is_check || options->is_quiet ||
+                     options->until != ALB_SIM_NEVER || options->events_max != UINT64_MAX;
+    return is_search && is_of_run
+               ? "--search draws its own scenarios, and takes no options but --first-seed and --progress"
+               : NULL;
 }
 
 int command_sim(int argc, char **argv)
@@ -301,6 +319,9 @@ int command_sim(int argc, char **argv)
         if (status >= 0)
             return status;
     }
+    const char *complaint = meaningless(&options);
+    if (complaint)
+        return command_error(COMMAND_USAGE, "sim", "%s", complaint);
     if (options.search && optind == argc)
         return sim_search(options.first_seed, options.search, options.has_progress);
     if (optind + 1 != argc || options.search)

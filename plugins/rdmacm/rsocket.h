@@ -42,7 +42,7 @@ struct rsocket_ops {
     bool (*arm)(struct rsocket *rs);
     // Of poll(2): all that hold.
     short (*events)(struct rsocket *rs);
-    // The service thread found service_fd readable; false: it is not to be watched for now.
+    // The service thread found service_fd readable; false: it is not to be watched until asked for again.
     bool (*serve)(struct rsocket *rs);
     // [service, now and then] Finds out whether the peer is still there. NULL: there is nobody to ask.
     void (*probe)(struct rsocket *rs);

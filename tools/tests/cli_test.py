@@ -433,6 +433,9 @@ class Sim(unittest.TestCase):
         for arguments, status, said in (
             (["sim"], 2, "one scenario file"),
             (["sim", "--search", "1", self.file], 2, "--search"),
+            (["sim", "--search", "1", "--json", self.path("j")], 2, "--search draws its own"),
+            (["sim", "--first-seed", "3", self.file], 2, "--first-seed"),
+            (["sim", "--variant", "fast", "--host", "1", self.file], 2, "--host"),
             (["sim", "--pcap", self.path("p"), self.file], 2, "--pcap: the scenario has several variants"),
             (["sim", "--host", "-1", self.file], 2, "--host"),
             (["sim", "--variant", "fast", "--trace", self.path("t"), "--host", "4", self.file], 1, "hosts 0 to 3"),
