@@ -76,7 +76,8 @@ void alb_cm_release(struct alb_cm_id *id);
 // Its peer's numbers, by which repetitions are recognised. False if another id has them.
 bool alb_cm_learn_remote(struct alb_cm_id *id, uint32_t remote_id);
 bool alb_cm_learn_qpn(struct alb_cm_id *id, alb_qpn qpn);
-void alb_cm_forget_peer(struct alb_cm_id *id);
+void alb_cm_forget_remote(struct alb_cm_id *id);
+void alb_cm_forget_peer(struct alb_cm_id *id); // both
 void alb_cm_forget_qpn(struct alb_cm_id *id);
 // NULL if there is none.
 struct alb_cm_id *alb_cm_find_local(struct alb_engine *engine, uint32_t local_id, const struct alb_addr *peer);
@@ -145,6 +146,8 @@ void alb_cm_note_lingering(struct alb_cm_id *id);
 
 // ---- cm_rx.c, cm_sidr.c
 
+// True if the request is a copy of the one that the id holds; false: its number has been used again.
+bool alb_cm_is_repeated(const struct alb_cm_id *id, const struct alb_cm_arrival *arrival);
 enum alb_drop alb_cm_rx(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
 enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
 enum alb_drop alb_cm_rx_sidr_rep(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);

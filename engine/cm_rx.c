@@ -24,6 +24,12 @@ struct alb_cm_id *alb_cm_admit(struct alb_cm_id *listener, const struct alb_cm_a
     return id;
 }
 
+// A number comes back now and then, a transaction does not.
+bool alb_cm_is_repeated(const struct alb_cm_id *id, const struct alb_cm_arrival *arrival)
+{
+    return id->transaction == arrival->message->transaction;
+}
+
 // A request that came before.
 static enum alb_drop on_repeated_req(struct alb_cm_id *id, const struct alb_cm_arrival *arrival)
 {
@@ -42,6 +48,15 @@ static enum alb_drop on_repeated_req(struct alb_cm_id *id, const struct alb_cm_a
         break;
     }
     return ALB_DROP_DUPLICATE;
+}
+
+// The peer has taken the number of an id that we hold for another: what only lingers gives it up. False: nothing does.
+static bool gives_number_up(struct alb_cm_id *id)
+{
+    if (id->state != ALB_CM_REJECTED && id->state != ALB_CM_TIMEWAIT)
+        return false;
+    alb_cm_forget_remote(id);
+    return true;
 }
 
 // Why a request cannot go to any listener; 0: it can.
@@ -73,8 +88,12 @@ static enum alb_drop on_req(struct alb_engine *engine, const struct alb_cm_arriv
 {
     const struct alb_cm_message *message = arrival->message;
     struct alb_cm_id *id = alb_cm_find_remote(engine, message->local_id, &arrival->av.peer);
-    if (id)
+    if (id && alb_cm_is_repeated(id, arrival))
         return on_repeated_req(id, arrival);
+    if (id && !gives_number_up(id)) {
+        alb_cm_answer_rej(engine, arrival, ALB_CM_ANSWERS_REQ, ALB_CM_REJ_STALE_CONNECTION);
+        return ALB_DROP_NONE;
+    }
     struct alb_cm_id *stale = alb_cm_find_qpn(engine, message->req.qpn, &arrival->av.peer);
     if (stale) {
         on_stale(stale, arrival, now);

@@ -44,8 +44,11 @@ enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_
 {
     const struct alb_cm_message *message = arrival->message;
     struct alb_cm_id *id = alb_cm_find_question(engine, message->local_id, &arrival->av.peer);
-    if (id) {
-        if (id->state == ALB_CM_SIDR_ANSWERED)
+    bool is_answered = id && id->state == ALB_CM_SIDR_ANSWERED;
+    if (is_answered && !alb_cm_is_repeated(id, arrival)) {
+        alb_cm_forget_remote(id);
+    } else if (id) {
+        if (is_answered)
             alb_cm_send(id);
         return ALB_DROP_DUPLICATE;
     }

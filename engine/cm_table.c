@@ -128,19 +128,26 @@ static struct alb_cm_id *find_free(struct alb_cm *cm)
     return node ? ALB_LIST_ENTRY(node, struct alb_cm_id, link) : NULL;
 }
 
+// What tells an id from those before it in its place: peers keep their numbers for a while. It begins anywhere and comes
+// back after 255 others. Never 0: that stands for a number that is not known.
+static uint32_t next_number(struct alb_engine *engine, const struct alb_cm_id *id)
+{
+    uint32_t before = id->local_id >> 16 & 255;
+    uint32_t generation = before ? before % 255 + 1 : alb_rng_below(&engine->rng, 255) + 1;
+    return generation << 16 | (uint32_t)(id - engine->cm->ids);
+}
+
 struct alb_cm_id *alb_cm_take(struct alb_engine *engine)
 {
     struct alb_cm *cm = engine->cm;
     struct alb_cm_id *id = find_free(cm);
     if (!id)
         return NULL;
-    uint32_t index = (uint32_t)(id - cm->ids);
+    uint32_t number = next_number(engine, id);
     memset(id, 0, sizeof(*id));
     id->engine = engine;
     id->is_used = true;
-    // A number is not used again soon, and never 0: that stands for one that is not known.
-    uint32_t random = alb_rng_below(&engine->rng, 255) + 1;
-    id->local_id = (uint32_t)engine->config.slot << 24 | random << 16 | index;
+    id->local_id = (uint32_t)engine->config.slot << 24 | number;
     alb_list_init(&id->link);
     alb_list_init(&id->event_link);
     alb_list_init(&id->untaken);
@@ -226,11 +233,16 @@ void alb_cm_forget_qpn(struct alb_cm_id *id)
     id->is_qpn_known = false;
 }
 
-void alb_cm_forget_peer(struct alb_cm_id *id)
+void alb_cm_forget_remote(struct alb_cm_id *id)
 {
     if (id->is_remote_known)
         remove_peer(id, remote_kind(id), id->remote_id);
     id->is_remote_known = false;
+}
+
+void alb_cm_forget_peer(struct alb_cm_id *id)
+{
+    alb_cm_forget_remote(id);
     alb_cm_forget_qpn(id);
 }
 

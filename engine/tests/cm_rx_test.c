@@ -215,6 +215,59 @@ static void req__with_a_connected_queue_pair_ends_the_old_connection(void **stat
     alb_cm_id_destroy(cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id, cm->pair->now);
 }
 
+// Another request that has the number of side 0's id, and a queue pair of its own.
+static struct alb_cm_message req_of_same_number(struct cm_pair *cm)
+{
+    return (struct alb_cm_message){.type = ALB_CM_REQ,
+                                   .local_id = alb_cm_id_number(cm->ids[0]),
+                                   .transaction = 99,
+                                   .req = cm_req(cm, 300)};
+}
+
+static void req__with_the_number_of_a_rejected_one_is_new(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    cm_take_request(cm);
+    assert_int_equal(alb_cm_reject(cm->ids[1], ALB_CM_REJ_CONSUMER_DEFINED, NULL, cm->pair->now), 0);
+    cm_expect_sent(cm, 1, ALB_CM_REJ);
+    cm_deliver(cm, 1);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_REJECTED);
+    struct alb_cm_message req = req_of_same_number(cm);
+    cm_inject(cm, 0, &req);
+    struct alb_cm_id *id = cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id;
+    assert_ptr_not_equal(id, cm->ids[1]);
+    cm_inject(cm, 0, &req);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_DUPLICATE), 1);
+    alb_cm_id_destroy(id, cm->pair->now);
+}
+
+static void req__with_the_number_of_a_connection_that_is_over_is_new(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    assert_int_equal(alb_cm_disconnect(cm->ids[1], NULL, cm->pair->now), 0);
+    pair_settle(cm->pair);
+    cm_expect_event(cm, 0, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
+    struct alb_cm_message req = req_of_same_number(cm);
+    cm_inject(cm, 0, &req);
+    alb_cm_id_destroy(cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id, cm->pair->now);
+    cm_expect_state(cm, 1, ALB_CM_TIMEWAIT);
+}
+
+static void req__with_the_number_of_a_connection_is_stale(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    struct alb_cm_message req = req_of_same_number(cm);
+    cm_inject(cm, 0, &req);
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_REJ).rej.reason, ALB_CM_REJ_STALE_CONNECTION);
+    cm_lose(cm, 1);
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+    cm_expect_no_event(cm, 1);
+}
+
 static void rep__for_nobody_is_rejected(void **state)
 {
     struct cm_pair *cm = *state;
@@ -405,6 +458,9 @@ int main(void)
         CM_TEST(req__that_nobody_can_take),
         CM_TEST(refusal__is_borne_for_a_while),
         CM_TEST(req__with_a_connected_queue_pair_ends_the_old_connection),
+        CM_TEST(req__with_the_number_of_a_rejected_one_is_new),
+        CM_TEST(req__with_the_number_of_a_connection_that_is_over_is_new),
+        CM_TEST(req__with_the_number_of_a_connection_is_stale),
         CM_TEST(rep__for_nobody_is_rejected),
         CM_TEST(forged__messages_change_nothing),
         CM_TEST(lap__is_refused),

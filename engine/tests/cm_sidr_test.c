@@ -68,6 +68,22 @@ static void sidr__a_lost_answer_is_given_again_without_asking_the_user(void **st
     assert_int_equal(cm_dropped(cm, 1, ALB_DROP_DUPLICATE), 2);
 }
 
+// The same id asks anew: it is not told what it was told before.
+static void sidr__another_question_with_the_same_number_is_new(void **state)
+{
+    struct cm_pair *cm = *state;
+    for (alb_qpn qpn = 5; qpn < 7; qpn++) {
+        ask(cm, SERVICE);
+        take_question(cm);
+        assert_int_equal(alb_cm_answer(cm->ids[1], ALB_CM_SIDR_VALID, qpn, 6, NULL, cm->pair->now), 0);
+        alb_cm_id_destroy(cm->ids[1], cm->pair->now);
+        cm->ids[1] = NULL;
+        cm_expect_sent(cm, 1, ALB_CM_SIDR_REP);
+        cm_deliver(cm, 1);
+        assert_int_equal(cm_expect_event(cm, 0, ALB_CM_EVENT_SIDR_RESPONSE).message.sidr_rep.qpn, qpn);
+    }
+}
+
 static void sidr__nobody_serves_it(void **state)
 {
     struct cm_pair *cm = *state;
@@ -167,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CM_TEST(sidr__question_and_answer),
         CM_TEST(sidr__a_lost_answer_is_given_again_without_asking_the_user),
+        CM_TEST(sidr__another_question_with_the_same_number_is_new),
         CM_TEST(sidr__nobody_serves_it),
         CM_TEST(sidr__a_refusal_is_borne),
         CM_TEST(sidr__silence_ends_it),

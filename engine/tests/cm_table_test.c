@@ -55,6 +55,24 @@ static void id_number__shows_the_slot_and_is_never_zero(void **state)
     alb_cm_destroy(f->engine);
 }
 
+// A peer that remembers a number takes who comes with it again for the one before.
+static void id_number__comes_back_after_255_others(void **state)
+{
+    struct fixture *f = *state;
+    struct alb_cm_id *id;
+    uint32_t numbers[256];
+    assert_int_equal(alb_cm_create(f->engine, 1, NULL), 0);
+    for (unsigned i = 0; i < 256; i++) {
+        assert_int_equal(alb_cm_id_create(f->engine, NULL, &id), 0);
+        numbers[i] = alb_cm_id_number(id);
+        for (unsigned j = i < 255 ? 0 : 1; j < i; j++)
+            assert_int_not_equal(numbers[j], numbers[i]);
+        alb_cm_id_destroy(id, 0);
+    }
+    assert_int_equal(numbers[255], numbers[0]);
+    alb_cm_destroy(f->engine);
+}
+
 static struct alb_addr addr(const char *text)
 {
     struct alb_addr result;
@@ -164,6 +182,7 @@ int main(void)
         FIXTURE_TEST(create__takes_all_memory_or_none),
         FIXTURE_TEST(id_create__wants_an_open_manager_and_room),
         FIXTURE_TEST(id_number__shows_the_slot_and_is_never_zero),
+        FIXTURE_TEST(id_number__comes_back_after_255_others),
         FIXTURE_TEST(listen__refuses_what_another_has),
         FIXTURE_TEST(find_listener__the_narrowest_wins),
         FIXTURE_TEST(listen__wants_a_backlog),
