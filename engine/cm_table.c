@@ -128,8 +128,8 @@ static struct alb_cm_id *find_free(struct alb_cm *cm)
     return node ? ALB_LIST_ENTRY(node, struct alb_cm_id, link) : NULL;
 }
 
-// What tells an id from those before it in its place: peers keep their numbers for a while. It begins anywhere and comes
-// back after 255 others. Never 0: that stands for a number that is not known.
+// What tells an id from those before it in its place: peers keep their numbers for a while. It begins anywhere and
+// comes back after 255 others. Never 0: that stands for a number that is not known.
 static uint32_t next_number(struct alb_engine *engine, const struct alb_cm_id *id)
 {
     uint32_t before = id->local_id >> 16 & 255;

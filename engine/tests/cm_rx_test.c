@@ -218,10 +218,8 @@ static void req__with_a_connected_queue_pair_ends_the_old_connection(void **stat
 // Another request that has the number of side 0's id, and a queue pair of its own.
 static struct alb_cm_message req_of_same_number(struct cm_pair *cm)
 {
-    return (struct alb_cm_message){.type = ALB_CM_REQ,
-                                   .local_id = alb_cm_id_number(cm->ids[0]),
-                                   .transaction = 99,
-                                   .req = cm_req(cm, 300)};
+    return (struct alb_cm_message){
+        .type = ALB_CM_REQ, .local_id = alb_cm_id_number(cm->ids[0]), .transaction = 99, .req = cm_req(cm, 300)};
 }
 
 static void req__with_the_number_of_a_rejected_one_is_new(void **state)
