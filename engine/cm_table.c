@@ -78,6 +78,7 @@ int alb_cm_create(struct alb_engine *engine, uint32_t ids_max, void *user)
         return ENOMEM;
     cm->user = user;
     cm->ids_max = ids_max;
+    cm->salt = (uint16_t)alb_rng_u32(&engine->rng);
     alb_event_node_init(&cm->event, ALB_EVENT_OF_CM);
     alb_list_init(&cm->free);
     alb_list_init(&cm->lingering);
@@ -128,13 +129,15 @@ static struct alb_cm_id *find_free(struct alb_cm *cm)
     return node ? ALB_LIST_ENTRY(node, struct alb_cm_id, link) : NULL;
 }
 
-// What tells an id from those before it in its place: peers keep their numbers for a while. It begins anywhere and
-// comes back after 255 others. Never 0: that stands for a number that is not known.
+// The peers of those before keep their numbers for a while: one of a place comes back after 255 others, and the places
+// are salted, so that a process does not begin with the numbers of the one before it in its slot. Never 0: that stands
+// for a number that is not known.
 static uint32_t next_number(struct alb_engine *engine, const struct alb_cm_id *id)
 {
     uint32_t before = id->local_id >> 16 & 255;
     uint32_t generation = before ? before % 255 + 1 : alb_rng_below(&engine->rng, 255) + 1;
-    return generation << 16 | (uint32_t)(id - engine->cm->ids);
+    uint32_t place = (uint32_t)(id - engine->cm->ids) ^ engine->cm->salt;
+    return (uint32_t)engine->config.slot << 24 | generation << 16 | place;
 }
 
 struct alb_cm_id *alb_cm_take(struct alb_engine *engine)
@@ -147,7 +150,7 @@ struct alb_cm_id *alb_cm_take(struct alb_engine *engine)
     memset(id, 0, sizeof(*id));
     id->engine = engine;
     id->is_used = true;
-    id->local_id = (uint32_t)engine->config.slot << 24 | number;
+    id->local_id = number;
     alb_list_init(&id->link);
     alb_list_init(&id->event_link);
     alb_list_init(&id->untaken);
@@ -248,7 +251,7 @@ void alb_cm_forget_peer(struct alb_cm_id *id)
 
 struct alb_cm_id *alb_cm_find_local(struct alb_engine *engine, uint32_t local_id, const struct alb_addr *peer)
 {
-    uint32_t index = local_id & 0xffff;
+    uint32_t index = (local_id ^ engine->cm->salt) & 0xffff;
     if (index >= engine->cm->ids_touched)
         return NULL;
     struct alb_cm_id *id = &engine->cm->ids[index];

@@ -135,7 +135,9 @@ static int init_tables(struct alb_engine *engine)
     engine->qps = alb_engine_get_memory(engine, engine->config.qp_max * sizeof(*engine->qps));
     if (!engine->qps)
         return ENOMEM;
-    int error = alb_region_table_init(engine);
+    int error = alb_qpn_init(engine);
+    if (!error)
+        error = alb_region_table_init(engine);
     if (!error && !is_csa(&engine->config)) // whose associations take their place
         error = alb_peers_init(engine);
     if (!error)
@@ -154,6 +156,7 @@ static void fini_tables(struct alb_engine *engine)
     alb_trace_fini(engine);
     alb_peers_fini(engine);
     alb_region_table_fini(engine);
+    alb_qpn_fini(engine);
     alb_engine_put_memory(engine, engine->qps, engine->config.qp_max * sizeof(*engine->qps));
 }
 

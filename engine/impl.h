@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/peer.h"
 #include "engine/policy.h"
+#include "engine/qpn.h"
 #include "engine/scheduler.h"
 #include "engine/trace.h"
 
@@ -45,7 +46,8 @@ struct alb_engine {
     uint8_t *region_tags;        // by key index: low byte of the last key that stood there
     uint32_t region_table_size;  // a power of two
     struct alb_qp **qps;         // by QPN index
-    struct alb_srq **xrc_srqs;   // by number's index; NULL while there are none
+    struct alb_qpn_rest qpn_rest;
+    struct alb_srq **xrc_srqs; // by number's index; NULL while there are none
     uint32_t pd_count, ah_count, cq_count, srq_count, xrcd_count, xrc_srq_count, region_count, qp_count;
     struct alb_scheduler scheduler;
     struct alb_list unsent; // queue pairs of UC and UD whose last packets the driver may still refer to

@@ -41,30 +41,6 @@ static int check_init(const struct alb_engine *engine, const struct alb_qp_init 
     return 0;
 }
 
-// No queue pair has that index yet, and may have it.
-static bool index_is_free(const struct alb_engine *engine, uint32_t index)
-{
-    alb_qpn qpn = (uint32_t)engine->config.slot << 16 | index;
-    return index < engine->config.qp_max && !engine->qps[index] && qpn != ALB_MULTICAST_QPN;
-}
-
-// A free index, searched from a random one, so that a number says nothing about the next; 0 if none is free.
-static uint32_t pick_index(struct alb_engine *engine, alb_qpn wanted)
-{
-    if (wanted) {
-        uint32_t index = wanted & 0xffff;
-        return wanted >> 16 == engine->config.slot && index_is_free(engine, index) ? index : 0;
-    }
-    uint32_t count = engine->config.qp_max - ALB_QPN_RESERVED;
-    uint32_t start = alb_rng_below(&engine->rng, count);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = ALB_QPN_RESERVED + (start + i) % count;
-        if (index_is_free(engine, index))
-            return index;
-    }
-    return 0;
-}
-
 static enum alb_build_result build_nothing(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
 {
     return ALB_BUILD_IDLE;
@@ -175,7 +151,7 @@ int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **o
     int error = check_init(engine, init);
     if (error)
         return error;
-    uint32_t index = pick_index(engine, init->qpn);
+    uint32_t index = alb_qpn_pick(engine, init->qpn);
     if (!index)
         return init->qpn ? EADDRINUSE : ENOMEM;
     struct alb_qp *qp = new_qp(engine, pd, init, index);
@@ -219,6 +195,7 @@ int alb_qp_destroy(struct alb_qp *qp)
     alb_scheduler_remove(&qp->source);
     alb_event_node_fini(&qp->event);
     engine->qps[qp->number & 0xffff] = NULL;
+    alb_qpn_retire(engine, qp->number & 0xffff);
     engine->qp_count--;
     refer(qp, (uint32_t)-1);
     alb_list_remove(&qp->of_xrcd);

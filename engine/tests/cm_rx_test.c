@@ -405,6 +405,7 @@ static void rx__random_messages(void **state)
     struct cm_pair *cm = *state;
     struct alb_prng prng;
     struct alb_cm_event event;
+    uint32_t salt = cm_engine(cm, 1)->cm->salt;
     alb_prng_init(&prng, 11);
     for (unsigned i = 0; i < 20000; i++) {
         struct alb_cm_message message = {.type = (enum alb_cm_type)(ALB_CM_REQ + alb_prng_below(&prng, 11))};
@@ -412,7 +413,7 @@ static void rx__random_messages(void **state)
             continue;
         message.req.service_id = alb_cm_service_id(ALB_CM_PS_TCP, CM_PORT);
         message.local_id = (uint32_t)alb_prng_below(&prng, 40);
-        message.remote_id = (uint32_t)alb_prng_below(&prng, 3) << 16 | (uint32_t)alb_prng_below(&prng, CM_IDS);
+        message.remote_id = (uint32_t)alb_prng_below(&prng, 3) << 16 | ((uint32_t)alb_prng_below(&prng, CM_IDS) ^ salt);
         if (message.type == ALB_CM_REQ)
             message.req.qpn = (uint32_t)alb_prng_below(&prng, 40);
         if (alb_prng_below(&prng, 2) && cm_engine(cm, 1)->cm->ids_touched) { // one that names an id of ours

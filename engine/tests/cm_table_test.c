@@ -42,16 +42,19 @@ static void id_number__shows_the_slot_and_is_never_zero(void **state)
 {
     struct fixture *f = *state;
     struct alb_cm_id *id;
-    uint32_t last = 0;
+    uint32_t ones = 0, place = 0;
     assert_int_equal(alb_cm_create(f->engine, 1, NULL), 0);
     for (unsigned i = 0; i < 1000; i++) {
         assert_int_equal(alb_cm_id_create(f->engine, NULL, &id), 0);
         assert_int_equal(alb_cm_id_number(id) >> 24, f->engine->config.slot);
         assert_int_not_equal(alb_cm_id_number(id), 0);
-        last |= alb_cm_id_number(id);
+        ones |= alb_cm_id_number(id) >> 16 & 255;
+        assert_true(i == 0 || place == (alb_cm_id_number(id) & 0xffff));
+        place = alb_cm_id_number(id) & 0xffff;
         alb_cm_id_destroy(id, 0);
     }
-    assert_int_equal(last & 0xffffff, 0xff0000);
+    assert_int_equal(ones, 0xff);
+    assert_int_equal(place, f->engine->cm->salt); // the place is the first one
     alb_cm_destroy(f->engine);
 }
 
