@@ -491,8 +491,6 @@ extern const struct alb_stream_in_ops alb_csa_completer_ops;
 void alb_csa_retire(struct alb_csa *csa, alb_time now);
 void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now);
 void alb_csa_heard(struct alb_csa *csa, alb_time now);
-// Something is to come from the peer.
-bool alb_csa_is_waiting(const struct alb_csa *csa);
 // The request at that index of the send queue has left, all of it.
 bool alb_csa_is_sent(const struct alb_csa *csa, uint32_t index);
 // The peer has executed it, as a verdict shows.

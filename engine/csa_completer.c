@@ -341,7 +341,8 @@ alb_time alb_csa_patience_ns(const struct alb_csa *csa)
     return ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns) * (qp->attr.retry_cnt + 1u);
 }
 
-bool alb_csa_is_waiting(const struct alb_csa *csa)
+// Something is to come from the peer.
+static bool is_waiting(const struct alb_csa *csa)
 {
     return !csa->is_waiting_rnr && (csa->requests.una != csa->requests.next || csa->asked_open > 0 ||
                                     (csa->reflect_out && alb_reflect_out_is_waiting(csa->reflect_out)));
@@ -368,7 +369,7 @@ void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_csa *csa = ALB_CONTAINER_OF(deadline, struct alb_csa, life_timer);
     alb_time patience = alb_csa_patience_ns(csa);
-    if (!alb_csa_is_waiting(csa) || patience == ALB_TIME_NEVER)
+    if (!is_waiting(csa) || patience == ALB_TIME_NEVER)
         return;
     if (patience_ends(csa, patience) > now) {
         alb_csa_watch_life(csa, now);

@@ -148,8 +148,6 @@ bool alb_reflect_out_is_waiting(const struct alb_reflect_out *out);
 void alb_reflect_out_destroy(struct alb_reflect_out *out);
 bool alb_reflect_out_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
 void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now);
-// The command is to be sent now.
-void alb_reflect_out_owe(struct alb_txn_out *txn, enum alb_csa_command command);
 
 // ---- the target -------------------------------------------------------------------------------------------
 
@@ -276,10 +274,8 @@ bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
 // True if that journal is open here.
 bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper);
 void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now);
-void alb_txn_in_commit(struct alb_txn_in *txn, alb_time now);
 // Bound from now on.
 void alb_txn_in_bind(struct alb_txn_in *txn, alb_time now);
-void alb_txn_in_prepare(struct alb_txn_in *txn, alb_time now);
 void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now);
 // All of it is decided: memory and claims go back.
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now);

@@ -143,7 +143,7 @@ bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now)
     return false;
 }
 
-void alb_txn_in_commit(struct alb_txn_in *txn, alb_time now)
+static void commit(struct alb_txn_in *txn, alb_time now)
 {
     if (txn->state != ALB_TXN_REFLECTING)
         return;
@@ -239,7 +239,7 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
         return;
     }
     if (command->command == ALB_CSA_TXN_COMMIT)
-        alb_txn_in_commit(txn, now);
+        commit(txn, now);
     else if (command->command == ALB_CSA_TXN_ABORT)
         alb_txn_in_abort(txn, ALB_TXN_WITHDRAWN, now);
     tell(txn, csa->reflect_in); // none: there was no memory, or a notification has ended the queue pair

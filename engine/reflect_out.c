@@ -33,7 +33,8 @@ static void expect_answer(struct alb_txn_out *txn, alb_time now)
     arm(txn->out, now + txn->interval_ns);
 }
 
-void alb_reflect_out_owe(struct alb_txn_out *txn, enum alb_csa_command command)
+// The command is to be sent now.
+static void owe(struct alb_txn_out *txn, enum alb_csa_command command)
 {
     struct alb_reflect_out *out = txn->out;
     struct alb_engine *engine = out->csa->qp->engine;
@@ -50,7 +51,7 @@ void alb_reflect_out_owe(struct alb_txn_out *txn, enum alb_csa_command command)
 
 static void command(struct alb_txn_out *txn, enum alb_csa_command what, alb_time now)
 {
-    alb_reflect_out_owe(txn, what);
+    owe(txn, what);
     expect_answer(txn, now);
 }
 
@@ -391,7 +392,7 @@ static alb_time look_after(struct alb_txn_out *txn, alb_time now)
     if (!is_waiting(txn))
         return next;
     if (txn->asked_at + txn->interval_ns <= now) {
-        alb_reflect_out_owe(txn, command_of(txn));
+        owe(txn, command_of(txn));
         txn->asked_at = now;
         txn->interval_ns = ALB_MIN(2 * txn->interval_ns, (alb_time)INTERVAL_MAX_NS);
     }

@@ -295,7 +295,7 @@ static void fill(struct alb_txn_in *txn, const struct alb_csa_proposal *proposal
     txn->placed_at = now;
 }
 
-void alb_txn_in_prepare(struct alb_txn_in *txn, alb_time now)
+static void prepare(struct alb_txn_in *txn, alb_time now)
 {
     if (!txn->store) {
         alb_txn_in_bind(txn, now);
@@ -339,7 +339,7 @@ static void on_proposal(struct alb_reflect_in *in, const struct alb_csa_proposal
     else if (is_checked)
         propose_to_program(txn, now);
     else
-        alb_txn_in_prepare(txn, now);
+        prepare(txn, now);
 }
 
 enum alb_outcome alb_reflect_in_end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
@@ -387,7 +387,7 @@ int alb_engine_proposal_answer(struct alb_engine *engine, const struct alb_txn_i
         return ENOENT;
     }
     if (accept)
-        alb_txn_in_prepare(txn, now);
+        prepare(txn, now);
     else
         alb_txn_in_abort(txn, ALB_TXN_REJECTED, now);
     return 0;

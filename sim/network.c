@@ -68,15 +68,11 @@ void alb_sim_network_link(struct alb_sim_network *network, struct alb_sim_link *
     alb_sim_link_init(link, &network->queue, &network->packets, to, config);
 }
 
-void alb_sim_network_run_until(struct alb_sim_network *network, alb_sim_time until)
-{
-    alb_sim_queue_run(&network->queue, until, UINT64_MAX);
-    alb_sim_queue_advance(&network->queue, until);
-}
-
 void alb_sim_network_run_for(struct alb_sim_network *network, alb_sim_time span)
 {
-    alb_sim_network_run_until(network, network->queue.now + span);
+    alb_sim_time until = network->queue.now + span;
+    alb_sim_queue_run(&network->queue, until, UINT64_MAX);
+    alb_sim_queue_advance(&network->queue, until);
 }
 
 bool alb_sim_network_run_idle(struct alb_sim_network *network, alb_sim_time limit)

@@ -38,9 +38,7 @@ static inline alb_sim_time alb_sim_network_now(const struct alb_sim_network *net
     return network->queue.now;
 }
 
-// Lets time pass until then, all that is due at that moment included.
-void alb_sim_network_run_until(struct alb_sim_network *network, alb_sim_time until);
-// Lets time pass for so long.
+// Lets time pass for so long, all that is due at the last moment included.
 void alb_sim_network_run_for(struct alb_sim_network *network, alb_sim_time span);
 // Lets time pass until nothing is due any more, but not beyond limit; true if nothing is. Then now is the time of the
 // last event.

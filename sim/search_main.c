@@ -122,70 +122,11 @@ static int search_transactions(uint64_t first, uint64_t last, bool twice, const 
     return 0;
 }
 
-int main(int argc, char **argv)
+static int search_connections(uint64_t first, uint64_t last, bool twice, const struct alb_search_options *options)
 {
-    static const struct option choices[] = {
-        {"transport", required_argument, NULL, 'x'},
-        {"seeds", required_argument, NULL, 's'},
-        {"seed", required_argument, NULL, 's'},
-        {"short", no_argument, NULL, 'S'},
-        {"transactions", no_argument, NULL, 'T'},
-        {"durable", no_argument, NULL, 'D'},
-        {"twice", no_argument, NULL, '2'},
-        {"trace", required_argument, NULL, 't'},
-        {"pcap", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    uint64_t first = 0, last = 999;
-    struct alb_search_options options = {.transport = "rc"};
-    bool twice = false, transactions = false;
-    for (int option; (option = getopt_long(argc, argv, "h", choices, NULL)) != -1;) {
-        switch (option) {
-        case 's':
-            if (!parse_range(optarg, &first, &last)) {
-                fprintf(stderr, "alb_search: \"%s\" is no range of seeds; expected N or A..B\n", optarg);
-                return 2;
-            }
-            break;
-        case 'x':
-            if (strcmp(optarg, "rc") != 0 && strcmp(optarg, "csa") != 0) {
-                fprintf(stderr, "alb_search: there is no transport \"%s\"; expected rc or csa\n", optarg);
-                return 2;
-            }
-            options.transport = optarg;
-            break;
-        case 'S':
-            options.is_short = true;
-            break;
-        case 'T':
-            transactions = true;
-            break;
-        case 'D':
-            options.is_durable = true;
-            break;
-        case '2':
-            twice = true;
-            break;
-        case 't':
-            options.trace = optarg;
-            break;
-        case 'p':
-            options.capture = optarg;
-            break;
-        case 'h':
-            usage(stdout);
-            return 0;
-        default:
-            usage(stderr);
-            return 2;
-        }
-    }
-    if (transactions)
-        return search_transactions(first, last, twice, &options);
     struct alb_search_result result, sum = {0};
     for (uint64_t seed = first;; seed++) {
-        bool ok = run(seed, twice, &options, &result);
+        bool ok = run(seed, twice, options, &result);
         if (!ok || first == last)
             print(seed, &result);
         if (!ok)
@@ -201,4 +142,89 @@ int main(int argc, char **argv)
            " restarts: every promise kept\n",
            last - first + 1, sum.requests, sum.packets, sum.failed_qps, sum.restarts);
     return 0;
+}
+
+// ---- options --------------------------------------------------------------------------------------------------------
+
+struct choices {
+    struct alb_search_options options;
+    uint64_t first, last;
+    bool twice, transactions;
+};
+
+static bool take_transport(const char *name, struct choices *taken)
+{
+    taken->options.transport = name;
+    if (strcmp(name, "rc") == 0 || strcmp(name, "csa") == 0)
+        return true;
+    fprintf(stderr, "alb_search: there is no transport \"%s\"; expected rc or csa\n", name);
+    return false;
+}
+
+static bool take_seeds(const char *text, struct choices *taken)
+{
+    if (parse_range(text, &taken->first, &taken->last))
+        return true;
+    fprintf(stderr, "alb_search: \"%s\" is no range of seeds; expected N or A..B\n", text);
+    return false;
+}
+
+// False: it makes no sense, and that has been said.
+static bool take_option(int option, struct choices *taken)
+{
+    switch (option) {
+    case 's':
+        return take_seeds(optarg, taken);
+    case 'x':
+        return take_transport(optarg, taken);
+    case 'S':
+        taken->options.is_short = true;
+        return true;
+    case 'T':
+        taken->transactions = true;
+        return true;
+    case 'D':
+        taken->options.is_durable = true;
+        return true;
+    case '2':
+        taken->twice = true;
+        return true;
+    case 't':
+        taken->options.trace = optarg;
+        return true;
+    case 'p':
+        taken->options.capture = optarg;
+        return true;
+    default:
+        usage(stderr);
+        return false;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"transport", required_argument, NULL, 'x'},
+        {"seeds", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 's'},
+        {"short", no_argument, NULL, 'S'},
+        {"transactions", no_argument, NULL, 'T'},
+        {"durable", no_argument, NULL, 'D'},
+        {"twice", no_argument, NULL, '2'},
+        {"trace", required_argument, NULL, 't'},
+        {"pcap", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct choices taken = {.options = {.transport = "rc"}, .last = 999};
+    for (int option; (option = getopt_long(argc, argv, "h", names, NULL)) != -1;) {
+        if (option == 'h') {
+            usage(stdout);
+            return 0;
+        }
+        if (!take_option(option, &taken))
+            return 2;
+    }
+    return taken.transactions ? search_transactions(taken.first, taken.last, taken.twice, &taken.options)
+                              : search_connections(taken.first, taken.last, taken.twice, &taken.options);
 }

@@ -59,8 +59,6 @@ void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t port, alb_sim_tim
 
 // ---- sim/switch_buffer.c --------------------------------------------------------------------------------------------
 
-uint64_t alb_sim_switch_headroom_of(const struct alb_switch_config *config, const struct alb_sim_port *port);
-uint64_t alb_sim_switch_credit_of(const struct alb_switch_config *config, const struct alb_sim_port *port);
 // Room for a packet that came by packet->from and leaves by out: true, and it is taken.
 bool alb_sim_switch_admit(struct alb_sim_switch *sw, const struct alb_sim_link *out, struct alb_sim_packet *packet,
                           alb_sim_time now);

@@ -22,7 +22,7 @@ static uint64_t bytes_in(const struct alb_sim_link *link, alb_sim_time span)
 
 // Until the pause takes effect: the packet that the frame waits for, the frame, its way and back, the packet that the
 // other side has begun.
-uint64_t alb_sim_switch_headroom_of(const struct alb_switch_config *config, const struct alb_sim_port *port)
+static uint64_t headroom_of(const struct alb_switch_config *config, const struct alb_sim_port *port)
 {
     if (config->flow_control != ALB_FLOW_CONTROL_PFC)
         return 0;
@@ -33,7 +33,7 @@ uint64_t alb_sim_switch_headroom_of(const struct alb_switch_config *config, cons
 }
 
 // A link that always has credit while the far end forwards: twice what is on its way, there and back.
-uint64_t alb_sim_switch_credit_of(const struct alb_switch_config *config, const struct alb_sim_port *port)
+static uint64_t credit_of(const struct alb_switch_config *config, const struct alb_sim_port *port)
 {
     if (config->credit_bytes)
         return config->credit_bytes;
@@ -46,10 +46,10 @@ bool alb_sim_switch_begin(struct alb_sim_switch *sw)
     uint64_t headroom_bytes = 0;
     for (uint32_t i = 0; i < sw->port_count; i++) {
         struct alb_sim_port *port = &sw->ports[i];
-        port->headroom_bytes_max = alb_sim_switch_headroom_of(config, port);
+        port->headroom_bytes_max = headroom_of(config, port);
         headroom_bytes += port->headroom_bytes_max;
         if (config->flow_control == ALB_FLOW_CONTROL_CREDITS)
-            alb_sim_link_limit_credit(port->in, alb_sim_switch_credit_of(config, port));
+            alb_sim_link_limit_credit(port->in, credit_of(config, port));
     }
     sw->buffer_bytes_max = config->buffer_bytes ? config->buffer_bytes - headroom_bytes : UINT64_MAX;
     return config->buffer_bytes == 0 || config->buffer_bytes > headroom_bytes;

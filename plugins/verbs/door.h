@@ -417,6 +417,5 @@ static inline void alb_door_raise_level(const struct alb_door_qp *qp, struct alb
         alb_door_raise_level_of_wr(wr, context->level);
 }
 
-// An IBV_MTU_ code for 256 to 4096 bytes, and back; 0 for anything else.
+// An IBV_MTU_ code for 256 to 4096 bytes; 0 for anything else.
 enum ibv_mtu alb_door_mtu_code(uint32_t bytes);
-uint32_t alb_door_mtu_bytes(enum ibv_mtu code);

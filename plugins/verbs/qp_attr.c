@@ -10,7 +10,8 @@ enum ibv_mtu alb_door_mtu_code(uint32_t bytes)
     return 0;
 }
 
-uint32_t alb_door_mtu_bytes(enum ibv_mtu code)
+// The way back; 0 for what is no code.
+static uint32_t mtu_bytes(enum ibv_mtu code)
 {
     return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? 128u << code : 0;
 }
@@ -33,7 +34,7 @@ int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_
         .pkey_index = attr->pkey_index,
         .port = attr->port_num,
         .qkey = attr->qkey,
-        .path_mtu_bytes = alb_door_mtu_bytes(attr->path_mtu),
+        .path_mtu_bytes = mtu_bytes(attr->path_mtu),
         .timeout = attr->timeout,
         .retry_cnt = attr->retry_cnt,
         .rnr_retry = attr->rnr_retry,
