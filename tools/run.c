@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum option_code {
@@ -117,6 +118,9 @@ static int set_file(const char *option, const char *path)
         return command_error(COMMAND_USAGE, "run", "--%s: the name is too long", option);
     memcpy(folder, absolute, sizeof(folder));
     const char *parent = dirname(folder);
+    struct stat status;
+    if (stat(absolute, &status) == 0 && S_ISDIR(status.st_mode))
+        return command_error(COMMAND_USAGE, "run", "--%s %s: %s", option, path, strerror(EISDIR));
     if (access(parent, W_OK | X_OK) != 0)
         return command_error(COMMAND_USAGE, "run", "--%s %s: cannot create files in %s: %s", option, path, parent,
                              strerror(errno));

@@ -71,6 +71,7 @@ static int print_keys(void)
 
 struct outputs {
     const struct sim_options *options;
+    FILE *text; // summaries and what was expected: stdout, unless the result is written there
     FILE *json;
     struct sim_page *page;
 };
@@ -85,10 +86,10 @@ static int on_end(void *context, const struct alb_result_of *result)
     if (!options->is_quiet) {
         char title[300];
         sim_title(result, false, title, sizeof(title));
-        printf("== %s, seed %" PRIu64 ": %s after %.1f s, %.2f million packet-hops/s\n", title,
-               result->run->scenario->seed, alb_result_end_name(result->run->end), result->wall_seconds,
-               result->summary->network.packet_hops / result->wall_seconds / 1e6);
-        alb_summary_print(result->summary, stdout);
+        fprintf(outputs->text, "== %s, seed %" PRIu64 ": %s after %.1f s, %.2f million packet-hops/s\n", title,
+                result->run->scenario->seed, alb_result_end_name(result->run->end), result->wall_seconds,
+                result->summary->network.packet_hops / result->wall_seconds / 1e6);
+        alb_summary_print(result->summary, outputs->text);
     }
     int status = options->plot ? sim_plot(options->plot, result) : COMMAND_OK;
     if (status == COMMAND_OK && outputs->page)
@@ -99,12 +100,17 @@ static int on_end(void *context, const struct alb_result_of *result)
 static int open_outputs(struct outputs *outputs, const struct sim_file *file)
 {
     const struct sim_options *options = outputs->options;
+    bool is_json_on_stdout = options->json && strcmp(options->json, "-") == 0;
+    outputs->text = is_json_on_stdout || (options->is_quiet && !options->is_check) ? stderr : stdout;
     if (options->json) {
-        outputs->json = strcmp(options->json, "-") == 0 ? stdout : fopen(options->json, "w");
+        outputs->json = is_json_on_stdout ? stdout : fopen(options->json, "w");
         if (!outputs->json)
             return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(errno));
     }
-    return options->html ? sim_page_open(&outputs->page, options->html, file) : COMMAND_OK;
+    int status = options->plot ? sim_plot_open(options->plot) : COMMAND_OK;
+    if (status == COMMAND_OK && options->html)
+        status = sim_page_open(&outputs->page, options->html, file);
+    return status;
 }
 
 static int close_outputs(struct outputs *outputs, const struct sim_file *file, const struct sim_outcome *outcomes,
@@ -169,7 +175,7 @@ static int run_file(const struct sim_options *options)
     if (status == COMMAND_OK)
         status = run_variants(&file, options, &outputs, outcomes, &count);
     if (status == COMMAND_OK) {
-        bool is_met = sim_check(&file, outcomes, count, options->is_quiet && !options->is_check ? stderr : stdout);
+        bool is_met = sim_check(&file, outcomes, count, outputs.text);
         if (options->is_check && (!is_met || !all_ended(&file, outcomes, count)))
             status = COMMAND_FAILED;
     }

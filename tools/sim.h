@@ -75,6 +75,8 @@ int sim_compare(int argc, char **argv);
 // Draws and checks so many scenarios.
 int sim_search(uint64_t first, uint64_t count, bool has_progress);
 
+// Makes the directory, if need be. COMMAND_OK: figures can be put there.
+int sim_plot_open(const char *directory);
 // Figures in a directory, made by gnuplot: NAME-fct.svg, NAME-slowdown.svg, NAME-links.svg.
 int sim_plot(const char *directory, const struct alb_result_of *result);
 

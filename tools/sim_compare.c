@@ -22,7 +22,7 @@ enum {
     SHOWN_MAX = 16,
     SEEDS_MAX = 10000,
     JOBS_MAX = 256,
-    SETTING_MAX = 200,
+    RUNS_MAX = 1000000,
     OPTION_POLICIES = 256,
     OPTION_SEEDS,
     OPTION_VARY,
@@ -49,6 +49,7 @@ struct grid {
     uint32_t seeds, jobs;
     bool has_progress;
     const char *json;
+    FILE *json_file;
     struct cell *cells; // by point, policy, seed
 };
 
@@ -112,30 +113,35 @@ static int on_end(void *context, const struct alb_result_of *result)
     return COMMAND_OK;
 }
 
+// One key as this run has it; option says who asked for it.
+static bool put(struct sim_file *file, const char *path, const char *value, const char *option)
+{
+    struct alb_complaint complaint = {0};
+    return alb_document_put(&file->document, path, value, option, 0, &complaint) ||
+           command_error(false, "sim compare", "%s", complaint.text);
+}
+
 // The scenario as one run has it. *variant: of the file, or NULL.
 static int open_cell(const struct grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct sim_file *file,
                      const char **variant)
 {
-    static char settings[VARY_MAX + 2][SETTING_MAX];
-    struct sim_options options = grid->options;
     const char *name = grid->policies[policy];
-    for (uint32_t i = 0; i < grid->vary_count; i++)
-        snprintf(settings[i], SETTING_MAX, "%s=%s", grid->vary[i].key, value_at(grid, point, i));
-    snprintf(settings[VARY_MAX], SETTING_MAX, "scenario.seed=%" PRIu32, seed + 1);
-    snprintf(settings[VARY_MAX + 1], SETTING_MAX, "host.loss=%s", name);
-    for (uint32_t i = 0; i < grid->vary_count; i++)
-        options.settings[options.setting_count++] = settings[i];
-    options.settings[options.setting_count++] = settings[VARY_MAX];
-    int status = sim_file_open(file, &options);
+    char number[16];
+    int status = sim_file_open(file, &grid->options);
     if (status != COMMAND_OK)
         return status;
+    snprintf(number, sizeof(number), "%" PRIu32, seed + 1);
     bool varies = is_variant(file, name);
+    bool is_good = put(file, "scenario.seed", number, "--seeds");
+    for (uint32_t i = 0; i < grid->vary_count && is_good; i++)
+        is_good = put(file, grid->vary[i].key, value_at(grid, point, i), "--vary");
+    if (is_good && !varies && strcmp(name, "plain") != 0)
+        is_good = put(file, "host.loss", name, "--policies");
     *variant = varies ? name : NULL;
-    if (varies || strcmp(name, "plain") == 0)
+    if (is_good)
         return COMMAND_OK;
     sim_file_close(file);
-    options.settings[options.setting_count++] = settings[VARY_MAX + 1];
-    return sim_file_open(file, &options);
+    return COMMAND_FAILED;
 }
 
 // In a process of its own.
@@ -154,16 +160,14 @@ static int run_cell(const struct grid *grid, uint32_t point, uint32_t policy, ui
 static int check_cells(const struct grid *grid)
 {
     int status = COMMAND_OK;
-    for (uint32_t point = 0; point < grid->point_count; point++) {
-        for (uint32_t policy = 0; policy < grid->policy_count && status == COMMAND_OK; policy++) {
-            struct sim_file file;
-            const char *variant;
-            status = open_cell(grid, point, policy, 0, &file, &variant);
-            if (status != COMMAND_OK)
-                break;
-            status = sim_file_check(&file, variant);
-            sim_file_close(&file);
-        }
+    for (uint32_t i = 0; i < grid->point_count * grid->policy_count && status == COMMAND_OK; i++) {
+        struct sim_file file;
+        const char *variant;
+        status = open_cell(grid, i / grid->policy_count, i % grid->policy_count, 0, &file, &variant);
+        if (status != COMMAND_OK)
+            break;
+        status = sim_file_check(&file, variant);
+        sim_file_close(&file);
     }
     return status;
 }
@@ -318,26 +322,28 @@ static void write_cell(FILE *to, const struct grid *grid, uint32_t point, uint32
 
 static int write_json(const struct grid *grid)
 {
-    FILE *to = fopen(grid->json, "w");
-    if (!to)
-        return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(errno));
+    FILE *to = grid->json_file;
     for (uint32_t point = 0; point < grid->point_count; point++)
         for (uint32_t policy = 0; policy < grid->policy_count; policy++)
             for (uint32_t seed = 0; seed < grid->seeds; seed++)
                 write_cell(to, grid, point, policy, seed);
-    return fclose(to) == 0 ? COMMAND_OK
-                           : command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(errno));
+    bool is_short = ferror(to) != 0;
+    if (fclose(to) == 0 && !is_short)
+        return COMMAND_OK;
+    return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(is_short ? EIO : errno));
 }
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
-// Cuts a list at its commas. Returns how many parts, 0: too many.
-static uint32_t cut(char *list, char **parts, uint32_t parts_max)
+// Cuts a list at its commas. Returns how many parts; 0, and that is said: too many, or one of them is empty.
+static uint32_t cut(const char *option, char *list, char **parts, uint32_t parts_max)
 {
     uint32_t count = 0;
     for (char *part; (part = strsep(&list, ",")) != NULL;) {
         if (count == parts_max || *part == '\0')
-            return 0;
+            return command_error(0, "sim compare",
+                                 "%s: expected one to %" PRIu32 " names or values, with commas between", option,
+                                 parts_max);
         parts[count++] = part;
     }
     return count;
@@ -346,7 +352,7 @@ static uint32_t cut(char *list, char **parts, uint32_t parts_max)
 static bool take_metrics(struct grid *grid, char *list)
 {
     char *names[SHOWN_MAX];
-    grid->shown_count = cut(list, names, SHOWN_MAX);
+    grid->shown_count = cut("--metrics", list, names, SHOWN_MAX);
     for (uint32_t i = 0; i < grid->shown_count; i++) {
         grid->shown[i] = alb_metric_find(names[i]);
         if (!grid->shown[i])
@@ -365,9 +371,8 @@ static bool take_vary(struct grid *grid, char *text)
     struct vary *vary = &grid->vary[grid->vary_count++];
     *equals = '\0';
     vary->key = text;
-    vary->count = cut(equals + 1, vary->values, VALUES_MAX);
-    return vary->count > 0 ||
-           command_error(false, "sim compare", "--vary %s: expected one to %d values", text, VALUES_MAX);
+    vary->count = cut("--vary", equals + 1, vary->values, VALUES_MAX);
+    return vary->count > 0;
 }
 
 static bool take_number(const char *name, const char *text, uint32_t max, uint32_t *value)
@@ -394,7 +399,7 @@ static bool take_option(struct grid *grid, int option)
 {
     switch (option) {
     case OPTION_POLICIES:
-        grid->policy_count = cut(optarg, grid->policies, POLICIES_MAX);
+        grid->policy_count = cut("--policies", optarg, grid->policies, POLICIES_MAX);
         return grid->policy_count > 0;
     case OPTION_SEEDS:
         return take_number("seeds", optarg, SEEDS_MAX, &grid->seeds);
@@ -410,9 +415,10 @@ static bool take_option(struct grid *grid, int option)
         grid->json = optarg;
         return true;
     case OPTION_SET:
-        if (grid->options.setting_count < SIM_SETTINGS_MAX - VARY_MAX - 2)
-            grid->options.settings[grid->options.setting_count++] = optarg;
-        return grid->options.setting_count < SIM_SETTINGS_MAX - VARY_MAX - 2;
+        if (grid->options.setting_count == SIM_SETTINGS_MAX)
+            return command_error(false, "sim compare", "--set: %d at most", SIM_SETTINGS_MAX);
+        grid->options.settings[grid->options.setting_count++] = optarg;
+        return true;
     default:
         return false;
     }
@@ -430,7 +436,8 @@ static void set_defaults(struct grid *grid)
     take_metrics(grid, metrics);
 }
 
-int sim_compare(int argc, char **argv)
+// -1: go on; else the status to end with.
+static int take_options(struct grid *grid, int argc, char **argv)
 {
     static const struct option options[] = {
         {"policies", required_argument, NULL, OPTION_POLICIES},
@@ -444,29 +451,49 @@ int sim_compare(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    static struct grid grid;
-    set_defaults(&grid);
     optind = 0; // getopt_long starts anew
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == 'h') {
             print_usage(stdout);
             return COMMAND_OK;
         }
-        if (!take_option(&grid, option)) {
+        if (!take_option(grid, option)) {
             fputs("Try `albedo sim compare --help`.\n", stderr);
             return COMMAND_USAGE;
         }
     }
-    if (optind + 1 != argc || grid.policy_count == 0)
+    if (optind + 1 != argc || grid->policy_count == 0)
         return command_error(COMMAND_USAGE, "sim compare",
                              "give one scenario file and --policies; `albedo sim compare --help` says more");
-    grid.options.file = argv[optind];
-    grid.point_count = 1;
-    for (uint32_t i = 0; i < grid.vary_count; i++)
-        grid.point_count *= grid.vary[i].count;
-    int status = check_cells(&grid);
+    grid->options.file = argv[optind];
+    return -1;
+}
+
+static bool count_points(struct grid *grid)
+{
+    grid->point_count = 1;
+    for (uint32_t i = 0; i < grid->vary_count; i++)
+        grid->point_count *= grid->vary[i].count;
+    uint64_t runs = (uint64_t)grid->point_count * grid->policy_count * grid->seeds;
+    return runs <= RUNS_MAX ||
+           command_error(false, "sim compare", "that would be %" PRIu64 " runs; %d are the most", runs, RUNS_MAX);
+}
+
+int sim_compare(int argc, char **argv)
+{
+    static struct grid grid;
+    set_defaults(&grid);
+    int status = take_options(&grid, argc, argv);
+    if (status >= 0)
+        return status;
+    if (!count_points(&grid))
+        return COMMAND_USAGE;
+    status = check_cells(&grid);
     if (status != COMMAND_OK)
         return status;
+    grid.json_file = grid.json ? fopen(grid.json, "w") : NULL;
+    if (grid.json && !grid.json_file)
+        return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid.json, strerror(errno));
     grid.cells = calloc((size_t)grid.point_count * grid.policy_count * grid.seeds, sizeof(*grid.cells));
     alb_assert(grid.cells && alb_metric_count <= METRICS_MAX);
     status = run_grid(&grid);

@@ -19,16 +19,18 @@ enum {
     BUSIEST = 20, // links in the table
 };
 
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title>\n"
+static const char head[] = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>";
+
+static const char style[] =
+    "</title>\n"
     "<style>\n"
     "body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:1100px;padding:0 "
     "1em;color:#222;background:#fff}\n"
     "h1{font-size:1.5em}h2{font-size:1.2em;border-top:1px solid #ccc;padding-top:1em}h3{font-size:1em}\n"
     "table{border-collapse:collapse;margin:.5em 0}td,th{padding:.15em .7em;text-align:right;border-bottom:1px solid "
     "#eee}\n"
-    "td:first-child,th:first-child{text-align:left}canvas{width:100%%;border:1px solid #ddd;background:#fff}\n"
-    "input[type=range]{width:100%%}.ok{color:#1a7f37}.bad{color:#b00020;font-weight:bold}.note{color:#666}\n"
+    "td:first-child,th:first-child{text-align:left}canvas{width:100%;border:1px solid #ddd;background:#fff}\n"
+    "input[type=range]{width:100%}.ok{color:#1a7f37}.bad{color:#b00020;font-weight:bold}.note{color:#666}\n"
     "</style></head><body>\n";
 
 // Draws each run: nodes in rows by tier, links coloured by load in the chosen column; below it all links over time.
@@ -95,7 +97,9 @@ int sim_page_open(struct sim_page **page, const char *path, const struct sim_fil
     own = (struct sim_page){.file = fopen(path, "w"), .path = path};
     if (!own.file)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", path, strerror(errno));
-    fprintf(own.file, head, file->name);
+    fputs(head, own.file);
+    text(own.file, file->name);
+    fputs(style, own.file);
     fputs("<h1>", own.file);
     text(own.file, value_of(file, "title") ? value_of(file, "title") : file->name);
     fputs("</h1>\n", own.file);

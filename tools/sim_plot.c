@@ -139,21 +139,24 @@ static void plot_links(FILE *to, const char *directory, const struct alb_result_
     fputs("e\n", to);
 }
 
-int sim_plot(const char *directory, const struct alb_result_of *result)
+int sim_plot_open(const char *directory)
 {
     char inside[PATH_BYTES];
     snprintf(inside, sizeof(inside), "%s/.", directory); // nothing but a folder has this
     if ((mkdir(directory, 0777) != 0 && errno != EEXIST) || access(inside, W_OK | X_OK) != 0)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", directory, strerror(errno));
+    return system("command -v gnuplot >/dev/null") == 0
+               ? COMMAND_OK
+               : command_error(COMMAND_FAILED, "sim", "--plot: gnuplot is not installed");
+}
+
+int sim_plot(const char *directory, const struct alb_result_of *result)
+{
     FILE *gnuplot = popen("gnuplot", "w");
     if (!gnuplot)
         return command_error(COMMAND_FAILED, "sim", "gnuplot: %s", strerror(errno));
     plot_times(gnuplot, directory, result);
     plot_slowdown(gnuplot, directory, result);
     plot_links(gnuplot, directory, result);
-    int status = pclose(gnuplot);
-    if (status != 0)
-        return command_error(COMMAND_FAILED, "sim", "gnuplot failed%s",
-                             status == 127 << 8 ? ": it is not installed" : "");
-    return COMMAND_OK;
+    return pclose(gnuplot) == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "sim", "gnuplot failed");
 }
