@@ -25,7 +25,7 @@ struct copy {
     const struct files_cp_options *options;
     struct sockaddr_storage address;
     char path[FILES_TEXT_MAX]; // over there
-    const char *kept_name;     // what of it the user has not said, or ""
+    const char *kept_name;     // of the destination: what the user has not said, or ""
     struct progress progress;
     struct alb_digest digest;
     uint64_t size;
@@ -51,19 +51,20 @@ static bool split(const char *text, struct remote *remote)
     return true;
 }
 
-// Who is over there, and the path there. What is put into a folder keeps its name.
+// Who is over there, and the path there. What goes into a folder keeps its name.
 static bool take_remote(struct copy *copy, const struct remote *remote, bool is_put)
 {
     char host[256];
-    size_t length = strlen(remote->path);
-    bool is_folder = is_put && (length == 0 || remote->path[length - 1] == '/');
-    copy->kept_name = is_folder ? base_name(copy->options->from) : "";
-    if (remote->host_length >= sizeof(host) || length + strlen(copy->kept_name) >= sizeof(copy->path)) {
+    const char *destination = is_put ? remote->path : copy->options->to;
+    bool is_folder = base_name(destination)[0] == '\0';
+    copy->kept_name = !is_folder ? "" : base_name(is_put ? copy->options->from : remote->path);
+    const char *added = is_put ? copy->kept_name : "";
+    if (remote->host_length >= sizeof(host) || strlen(remote->path) + strlen(added) >= sizeof(copy->path)) {
         snprintf(copy->why, sizeof(copy->why), "%.64s...: %s", remote->host, strerror(ENAMETOOLONG));
         return false;
     }
     snprintf(host, sizeof(host), "%.*s", (int)remote->host_length, remote->host);
-    snprintf(copy->path, sizeof(copy->path), "%s%s", remote->path, copy->kept_name);
+    snprintf(copy->path, sizeof(copy->path), "%s%s", remote->path, added);
     return files_link_find(host, copy->options->port, &copy->address, copy->why);
 }
 
@@ -98,6 +99,7 @@ static enum files_result get(struct copy *copy, struct files_link *link, int fol
 {
     struct files_message message = {.kind = FILES_GET, .chunk_bytes = copy->options->chunk_bytes};
     struct files_part part;
+    copy->progress = (struct progress){0}; // of this attempt
     snprintf(message.text, sizeof(message.text), "%s", copy->path);
     snprintf(copy->why, sizeof(copy->why), "the connection was lost");
     if (!files_link_say(link, &message) || !files_link_hear(link, &message))
@@ -107,12 +109,15 @@ static enum files_result get(struct copy *copy, struct files_link *link, int fol
         return FILES_FAILED;
     }
     copy->size = message.size;
-    if (!files_part_open(&part, link->pd, folder, base_name(copy->options->to), &message, copy->options->makes_safe,
-                         copy->why)) {
+    const char *name = copy->kept_name[0] ? copy->kept_name : base_name(copy->options->to);
+    if (!files_part_open(&part, link->pd, folder, name, &message, copy->options->makes_safe, copy->why)) {
         files_refuse(link, copy->why);
+        part.sink.close(&part.sink);
         return FILES_FAILED;
     }
-    enum files_result result = files_receive_file(link, &part.sink, &copy->digest, copy->why);
+    progress_begin(&copy->progress, name, copy->size);
+    enum files_result result = files_receive_file(link, &part.sink, &copy->progress, &copy->digest, copy->why);
+    progress_end(&copy->progress);
     part.sink.close(&part.sink);
     return result;
 }
@@ -141,7 +146,7 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         }
         result = is_put ? put(copy, &link, fd) : get(copy, &link, fd);
         files_link_close(&link);
-        if (is_put && copy->progress.done > copy->progress.skipped)
+        if (copy->progress.done > copy->progress.skipped)
             give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S; // it gets on
     }
     return result;
@@ -158,7 +163,7 @@ static int open_here(const struct files_cp_options *options, bool is_put)
     return open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int report(const struct copy *copy, enum files_result result)
+static int report(struct copy *copy, enum files_result result)
 {
     char text[FILES_DIGEST_TEXT];
     if (result == FILES_OK) {
@@ -166,7 +171,7 @@ static int report(const struct copy *copy, enum files_result result)
                (unsigned long long)copy->size);
         return 0;
     }
-    fprintf(stderr, "albedo cp: %s to %s: %s%s\n", copy->options->from, copy->options->to, copy->why,
+    fprintf(stderr, "albedo cp: %s to %s: %s%s\n", copy->options->from, copy->options->to, files_text_disarm(copy->why),
             result == FILES_LOST ? "; copy it again, and it goes on from here" : "");
     return 1;
 }

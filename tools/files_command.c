@@ -4,45 +4,36 @@
 #include "tools/command.h"
 
 #include "tools/environment.h"
+#include "tools/files.h"
 #include "tools/libraries.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-// The value of an option, in any of its forms; NULL: argv[i] is another one.
-static const char *value_of(int argc, char **argv, int i, char letter, const char *name)
+// Takes from the options those that concern the device; what is wrong with the others the program says itself. 0, or an
+// errno.
+static int set_environment(int argc, char **argv, const char *letters)
 {
-    const char *argument = argv[i];
-    size_t length = strlen(name);
-    if (argument[0] != '-')
-        return NULL;
-    if (argument[1] == letter)
-        return argument[2] ? argument + 2 : i + 1 < argc ? argv[i + 1] : NULL;
-    if (argument[1] != '-' || strncmp(argument + 2, name, length) != 0)
-        return NULL;
-    if (argument[2 + length] == '=')
-        return argument + 3 + length;
-    return argument[2 + length] == '\0' && i + 1 < argc ? argv[i + 1] : NULL;
-}
-
-// 0, or an errno.
-static int set_environment(int argc, char **argv)
-{
+    static const struct option options[] = FILES_OPTIONS;
     int error = setenv("ALBEDO_DEVICES", "albedo0", 1) == 0 ? 0 : errno;
-    for (int i = 1; argv[i] && strcmp(argv[i], "--") != 0 && error == 0; i++) {
-        const char *net = value_of(argc, argv, i, 'n', "net"), *faults = value_of(argc, argv, i, 'f', "faults");
-        error = net ? environment_set("net", net) : faults ? environment_set("faults", faults) : 0;
+    opterr = 0;
+    for (int option; error == 0 && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+        if (option == 'n')
+            error = environment_set("net", optarg);
+        if (option == 'f')
+            error = environment_set("faults", optarg);
     }
     return error;
 }
 
-static int become_files(const char *command, int argc, char **argv)
+static int become_files(const char *command, int argc, char **argv, const char *letters)
 {
     char directory[PATH_MAX], program[PATH_MAX + 32];
-    int error = set_environment(argc, argv);
+    int error = set_environment(argc, argv, letters);
     if (error)
         return command_error(COMMAND_FAILED, command, "%s", strerror(error));
     if (environment_check(command) != COMMAND_OK)
@@ -65,10 +56,10 @@ static int become_files(const char *command, int argc, char **argv)
 
 int command_cp(int argc, char **argv)
 {
-    return become_files("cp", argc, argv);
+    return become_files("cp", argc, argv, FILES_CP_LETTERS);
 }
 
 int command_serve(int argc, char **argv)
 {
-    return become_files("serve", argc, argv);
+    return become_files("serve", argc, argv, FILES_SERVE_LETTERS);
 }

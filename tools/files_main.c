@@ -68,13 +68,7 @@ static bool is_number(const char *text, uint64_t min, uint64_t max, uint64_t *va
     return alb_text_parse_u64(text, min, max, value, error, sizeof(error));
 }
 
-static const struct option long_options[] = {
-    {"port", required_argument, NULL, 'p'},   {"chunk", required_argument, NULL, 'c'},
-    {"retry", required_argument, NULL, 'r'},  {"address", required_argument, NULL, 'a'},
-    {"sync", no_argument, NULL, 's'},         {"net", required_argument, NULL, 'n'},
-    {"faults", required_argument, NULL, 'f'}, {"memory", required_argument, NULL, 'm'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-};
+static const struct option long_options[] = FILES_OPTIONS;
 
 static int misuse(const char *command, const char *what)
 {
@@ -88,7 +82,7 @@ static int run_cp(int argc, char **argv)
         .port = FILES_PORT, .chunk_bytes = CHUNK_DEFAULT, .retry_seconds = RETRY_DEFAULT};
     int option;
     uint64_t number;
-    while ((option = getopt_long(argc, argv, "p:c:r:sn:f:h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, FILES_CP_LETTERS, long_options, NULL)) != -1) {
         if (option == 'h') {
             print_cp_usage(stdout);
             return 0;
@@ -117,7 +111,7 @@ static int run_serve(int argc, char **argv)
     struct files_serve_options options = {.port = FILES_PORT};
     int option;
     uint64_t number;
-    while ((option = getopt_long(argc, argv, "p:a:m:sn:f:h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, FILES_SERVE_LETTERS, long_options, NULL)) != -1) {
         if (option == 'h') {
             print_serve_usage(stdout);
             return 0;

@@ -78,6 +78,14 @@ bool files_message_decode(const uint8_t *bytes, uint32_t length, struct files_me
            memchr(message->text, 0, FILES_TEXT_MAX) != NULL && (has_chunks || !names_chunks);
 }
 
+const char *files_text_disarm(char *text)
+{
+    for (char *at = text; *at; at++)
+        if (*at == 0x7f || (*at > 0 && *at < ' '))
+            *at = '?';
+    return text;
+}
+
 const char *files_digest_format(const struct alb_digest *digest, char text[FILES_DIGEST_TEXT])
 {
     snprintf(text, FILES_DIGEST_TEXT, "%016llx%016llx", (unsigned long long)digest->high,

@@ -77,6 +77,18 @@ static void place(const struct files_sink *sink, struct files_place *place)
     place->rkey = place->table_rkey = part->mr->rkey;
 }
 
+// Chunks come about in order, so those before the first that is not there tell how far it is.
+static uint64_t count(struct files_sink *sink)
+{
+    static const uint8_t nothing[ENTRY_BYTES];
+    struct files_part *part = part_of(sink);
+    const uint8_t *table = (const uint8_t *)part->mr->addr + table_at(part);
+    uint64_t chunks = files_chunks(sink->size, sink->chunk_bytes);
+    while (part->counted < chunks && memcmp(table + part->counted * ENTRY_BYTES, nothing, ENTRY_BYTES) != 0)
+        part->counted++;
+    return ALB_MIN(part->counted * sink->chunk_bytes, sink->size);
+}
+
 static void close_part(struct files_sink *sink)
 {
     struct files_part *part = part_of(sink);
@@ -196,8 +208,12 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
                      const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX])
 {
     *part = (struct files_part){.folder = folder, .mode = offer->mode & 0777};
-    part->sink = (struct files_sink){
-        .size = offer->size, .chunk_bytes = offer->chunk_bytes, .place = place, .finish = finish, .close = close_part};
+    part->sink = (struct files_sink){.size = offer->size,
+                                     .chunk_bytes = offer->chunk_bytes,
+                                     .place = place,
+                                     .count = count,
+                                     .finish = finish,
+                                     .close = close_part};
     if (strlen(name) + sizeof(SUFFIX ".journal.new") > sizeof(part->name)) {
         snprintf(why, FILES_WHY_MAX, "the name is too long");
         return false;

@@ -17,6 +17,7 @@ struct files_part {
     char journal[NAME_MAX + 1];
     uint32_t mode;
     struct ibv_mr *mr;
+    uint64_t counted; // chunks that are there, without a gap before them
 };
 
 // Begins, or goes on where an interrupted copy of the same size and chunks ended. makes_safe: each transaction survives

@@ -36,13 +36,28 @@ static enum files_result expect(struct files_link *link, enum files_kind kind, s
     return FILES_FAILED;
 }
 
-enum files_result files_receive_file(struct files_link *link, struct files_sink *sink, struct alb_digest *digest,
-                                     char why[FILES_WHY_MAX])
+// Lets the peer send until it says something, or is gone.
+static void watch(struct files_link *link, struct files_sink *sink, struct progress *progress)
+{
+    struct ibv_wc wc;
+    uint64_t before = sink->count(sink);
+    progress_add(progress, before, true);
+    while (link->inbox_count == 0 && files_link_wait(link, &wc, 100) >= 0) {
+        uint64_t there = sink->count(sink);
+        progress_add(progress, there - before, false);
+        before = there;
+    }
+}
+
+enum files_result files_receive_file(struct files_link *link, struct files_sink *sink, struct progress *progress,
+                                     struct alb_digest *digest, char why[FILES_WHY_MAX])
 {
     struct files_message message = {.kind = FILES_PLACE, .size = sink->size, .chunk_bytes = sink->chunk_bytes};
     sink->place(sink, &message.place);
     if (!files_link_say(link, &message))
         return lose(why);
+    if (progress)
+        watch(link, sink, progress);
     enum files_result result = expect(link, FILES_DONE, &message, why);
     if (result != FILES_OK)
         return result;

@@ -36,15 +36,15 @@ struct session {
     char path[FILES_TEXT_MAX]; // that it writes to; "": none
 };
 
-static void report(const struct session *session, const char *verb, const char *path, const struct alb_digest *digest,
-                   const char *why)
+static void report(const char *verb, const char *path, const struct alb_digest *digest, const char *why)
 {
-    char text[FILES_DIGEST_TEXT];
-    (void)session;
+    char text[FILES_DIGEST_TEXT], line[FILES_TEXT_MAX + FILES_WHY_MAX + 2];
+    snprintf(line, sizeof(line), "%s%s%s", path, why ? ": " : "", why ? why : "");
+    files_text_disarm(line);
     if (why)
-        fprintf(stderr, "albedo serve: %s: %s\n", path, why);
+        fprintf(stderr, "albedo serve: %s\n", line);
     else
-        printf("%s  %s  %s\n", files_digest_format(digest, text), verb, path);
+        printf("%s  %s  %s\n", files_digest_format(digest, text), verb, line);
     fflush(stdout);
 }
 
@@ -92,18 +92,18 @@ static void take_file(struct session *session, const struct files_message *offer
     if (folder < 0) {
         snprintf(why, sizeof(why), "%s", path_trouble(errno));
         files_refuse(&session->link_to, why);
-        report(session, NULL, offer->text, NULL, why);
+        report(NULL, offer->text, NULL, why);
         return;
     }
     take_path(session, offer->text);
     bool is_good = files_part_open(&part, session->link_to.pd, folder, name, offer, session->server->makes_safe, why);
     if (!is_good)
         files_refuse(&session->link_to, why);
-    is_good = is_good && files_receive_file(&session->link_to, &part.sink, &digest, why) == FILES_OK;
+    is_good = is_good && files_receive_file(&session->link_to, &part.sink, NULL, &digest, why) == FILES_OK;
     part.sink.close(&part.sink);
     close(folder);
     drop_path(session);
-    report(session, "got", offer->text, &digest, is_good ? NULL : why);
+    report("got", offer->text, &digest, is_good ? NULL : why);
 }
 
 static struct files_memory *find_memory(struct server *server, const char *name)
@@ -123,10 +123,10 @@ static void take_memory(struct session *session, struct files_memory *memory, co
     bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
     if (!is_good)
         files_refuse(&session->link_to, why);
-    is_good = is_good && files_receive_file(&session->link_to, &sink.sink, &digest, why) == FILES_OK;
+    is_good = is_good && files_receive_file(&session->link_to, &sink.sink, NULL, &digest, why) == FILES_OK;
     sink.sink.close(&sink.sink);
     drop_path(session);
-    report(session, "got", offer->text, &digest, is_good ? NULL : why);
+    report("got", offer->text, &digest, is_good ? NULL : why);
 }
 
 static int open_source(struct session *session, const char *path, struct stat *status)
@@ -160,7 +160,7 @@ static void give_file(struct session *session, const struct files_message *wish)
     if (fd < 0) {
         snprintf(why, sizeof(why), "%s", path_trouble(errno));
         files_refuse(&session->link_to, why);
-        report(session, NULL, wish->text, NULL, why);
+        report(NULL, wish->text, NULL, why);
         return;
     }
     struct files_message have = {
@@ -176,7 +176,7 @@ static void give_file(struct session *session, const struct files_message *wish)
         files_link_say(&session->link_to, &have) &&
         files_send_file(&session->link_to, fd, have.size, have.chunk_bytes, &progress, &digest, why) == FILES_OK;
     close(fd);
-    report(session, "gave", wish->text, &digest, is_good ? NULL : why);
+    report("gave", wish->text, &digest, is_good ? NULL : why);
 }
 
 static void *serve_session(void *argument)
@@ -262,10 +262,17 @@ int files_serve(const struct files_serve_options *options)
     alb_list_init(&server.sessions);
     for (uint32_t i = 0; i < options->memory_count; i++) {
         char why[FILES_WHY_MAX];
-        if (!files_memory_make(&server.memories[server.memory_count++], options->memories[i], why)) {
+        struct files_memory memory;
+        bool is_good = files_memory_make(&memory, options->memories[i], why);
+        if (is_good && find_memory(&server, memory.name)) {
+            snprintf(why, sizeof(why), "--memory: %s is there already", memory.name);
+            is_good = false;
+        }
+        if (!is_good) {
             fprintf(stderr, "albedo serve: %s\n", why);
             return 2;
         }
+        server.memories[server.memory_count++] = memory;
     }
     server.root = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0) {

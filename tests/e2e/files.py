@@ -80,6 +80,11 @@ def check_sizes(world):
         ok = world.finish(get) == 0 and same(source, back)
         ok = ok and put.output().split()[0] == get.output().split()[0] == world.server.output().split()[-3]
         world.result("get of %d bytes, the same digest at both ends" % size, ok, get.output().strip(), get)
+    folder = os.path.join(world.here, "folder", "")
+    os.mkdir(folder)
+    get = world.copy(world.remote("sizes/chunk"), folder)
+    ok = world.finish(get) == 0 and same(os.path.join(world.here, "chunk"), folder + "chunk") and folder + "chunk  " in get.output()
+    world.result("get into a folder keeps the name", ok, get.output().strip(), get)
     left = [name for _, _, names in os.walk(world.folder.name) for name in names if "albedo-part" in name]
     world.result("nothing is left beside the files", not left, " ".join(left))
 
@@ -104,6 +109,9 @@ def check_paths(world):
         get = world.copy(world.remote(path), os.path.join(world.here, "got"), "-r", "1")
         ok = world.finish(get) == 1 and not os.path.exists(os.path.join(world.here, "got"))
         world.result("get of %s is refused" % path, ok, get.output().strip(), get)
+    get = world.copy(world.remote("\x1b[31m/x"), os.path.join(world.here, "got"))
+    ok = world.finish(get) == 1 and "?[31m/x: " in world.server.output() and "\x1b" not in world.server.output()
+    world.result("what a client says does not reach the server's terminal as it is", ok, get.output().strip(), get)
     get = world.copy(world.remote("not/there"), os.path.join(world.here, "got"))
     world.result("get of what is not there", world.finish(get) == 1 and "No such file" in get.output(), get.output().strip(), get)
 

@@ -5,6 +5,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -47,13 +48,11 @@ class Main(unittest.TestCase):
             self.assertIn(said, err)
 
     def test_every_option_is_in_its_man_page(self):
-        for command in ("run", "info", "stat", "sim"):
-            with open("man/albedo-%s.1" % command, encoding="utf-8") as page:
+        for command in (["run"], ["info"], ["stat"], ["sim"], ["sim", "compare"], ["cp"], ["serve"]):
+            with open("man/albedo-%s.1" % command[0], encoding="utf-8") as page:
                 text = page.read()
-            for word in albedo(command, "--help")[1].split():
-                if word.startswith("--") and len(word) > 2:
-                    self.assertIn("Fl Fl " + word[2:].rstrip(","), text)
-
+            for word in re.findall(r"--([a-z-]+)", albedo(*command, "--help")[1]):
+                self.assertIn("Fl Fl " + word, text, command)
 
     def test_stdout_that_takes_nothing(self):
         for arguments in (["--version"], ["info", "--json"], ["stat"], ["sim", "--keys"], ["run", "--help"]):
@@ -69,6 +68,8 @@ class Copy(unittest.TestCase):
         for arguments, status, said in (
             (["cp", "--net", "192.0.2.1", "a", "localhost:b"], 2, "--net: 192.0.2.1 is not an address of this host"),
             (["serve", "--faults=lost=1%", "."], 2, "--faults: \"lost\""),
+            (["cp", "-sn192.0.2.1", "a", "localhost:b"], 2, "--net: 192.0.2.1 is not an address of this host"),
+            (["serve", ".", "--fau", "lost=1%"], 2, "--faults: \"lost\""),
             (["cp", "a", "localhost:b"], 1, "a: No such file"),
             (["cp", "README.md", "b"], 2, "one of the two"),
             (["cp", "host:a", "other:b"], 2, "one of the two"),
@@ -77,6 +78,7 @@ class Copy(unittest.TestCase):
             (["cp", "README.md", "localhost:" + "x/" * 600], 1, "too long"),
             (["cp", "--retry", "60", "README.md", "300.300.300.300:b"], 1, "300.300.300.300: "),
             (["serve", "--port", "0", "."], 2, "65535"),
+            (["serve", "-m", "a=1M", "-m", "a=2M", "."], 2, "a is there already"),
             (["serve", "no-such-folder"], 1, "No such file"),
         ):
             found, out, err = albedo(*arguments)
@@ -113,6 +115,7 @@ class Run(unittest.TestCase):
             (["--paths", "65"], "65"),
             (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
             (["--trace", ""], "--trace"),
+            (["--stats", "/tmp"], "Is a directory"),
         ):
             status, out, err = albedo("run", *options, "--", "echo", "started")
             self.assertEqual((status, out), (2, ""), options)
@@ -382,6 +385,28 @@ class Sim(unittest.TestCase):
         self.assertIn("<canvas", page)
         self.assertNotRegex(page, r"(src|href)\s*=")  # nothing from outside
 
+    def test_result_on_stdout_is_alone_there(self):
+        status, out, err = albedo("sim", "--json", "-", "--variant", "slow", self.file)
+        self.assertEqual(status, 0)
+        self.assertTrue([json.loads(line) for line in out.splitlines()])
+        self.assertIn("scenario (slow), seed 1: done", err)
+
+    def test_places_are_checked_before_the_run(self):
+        for option in ("--json", "--html", "--plot"):
+            status, out, err = albedo("sim", option, "/none/such/place", self.file)
+            self.assertEqual((status, out), (1, ""))
+            self.assertEqual(err, "albedo sim: /none/such/place: No such file or directory\n")
+        status, out, err = albedo("sim", "compare", self.file, "--policies", "slow", "--json", "/none/j")
+        self.assertEqual((status, out), (1, ""))
+        self.assertEqual(err, "albedo sim compare: /none/j: No such file or directory\n")
+
+    def test_page_of_a_file_with_any_name(self):
+        name = self.path("a <b> & c")
+        shutil.copy(self.file, name)
+        self.assertEqual(albedo("sim", "--quiet", "--html", self.path("h"), "--variant", "slow", name)[0], 0)
+        with open(self.path("h"), encoding="utf-8") as file:
+            self.assertIn("<title>a &lt;b&gt; &amp; c</title>", file.read())
+
     def test_plot(self):
         if not shutil.which("gnuplot"):
             self.skipTest("gnuplot is not installed")
@@ -450,7 +475,14 @@ class Sim(unittest.TestCase):
             (["sim", "--set", "network.size=3", self.file], 1, "--set: [network] has no key \"size\"; expected one of topology"),
             (["sim", "--set", "workload.hosts=7", self.file], 1, "\"7\" is no list of hosts"),
             (["sim", "compare", self.file], 2, "--policies"),
-            (["sim", "compare", self.file, "--policies", "slow,none"], 1, "no loss policy \"none\""),
+            (["sim", "compare", self.file, "--policies", "slow,none"], 1, "--policies: transport csa has no loss policy \"none\""),
+            (["sim", "compare", self.file, "--policies", "none", "--vary", "workload.size=1,2"], 1, "no loss policy \"none\""),
+            (["sim", "compare", self.file, "--policies", "slow,,fast"], 2, "--policies: expected one to 32"),
+            (["sim", "compare", self.file, "--policies", "slow", "--metrics", "done,"], 2, "--metrics: expected one to 16"),
+            (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size="], 2, "--vary: expected one to 32"),
+            (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=" + 500 * "1"], 1, "--vary: the value of"),
+            (["sim", "compare", self.file, "--policies", "slow", "--seeds", "10000", "--vary", "workload.size=" + ",".join(32 * "1"),
+              "--vary", "host.paths=" + ",".join(32 * "1")], 2, "10240000 runs; 1000000 are the most"),
         ):
             found, _, err = albedo(*arguments)
             self.assertEqual(found, status, arguments)
