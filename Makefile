@@ -6,17 +6,20 @@ FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
 
-.PHONY: all configure demo check check-all scenarios bench interop fuzz install format lint clean help
+.PHONY: all programs configure demo check check-all scenarios bench interop fuzz install format lint clean help
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
+
+programs: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target programs
 
 configure:
 	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
 
 demo:
 	@scripts/setup.sh build demo
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory programs
 	@python3 scripts/demo.py --build $(BUILD)
 
 # Unit tests, virtual network, walls, and the short half of the end-to-end table.
@@ -67,7 +70,8 @@ clean:
 	@rm -rf $(BUILD)
 
 help:
-	@echo 'make            release build: programs in build/bin, libraries in build/lib'
+	@echo 'make            release build: programs in build/bin, libraries in build/lib, tests and benchmarks'
+	@echo 'make programs   the same without tests and benchmarks'
 	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
 	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI,'
