@@ -127,13 +127,15 @@ static void want_receive(struct alb_qp *qp)
         alb_engine_bell_ring(qp);
 }
 
+// The peer is told when a wait begins, and whenever it sends something: looking again is nothing that it must hear of.
 static enum taken wait_for_receive(struct alb_stream_in *in)
 {
     struct alb_qp *qp = in->csa->qp;
     if (!in->is_response)
         want_receive(qp);
-    if (!in->waits_rnr)
-        alb_qp_count(qp, ALB_STAT_send_rnr_err, 1);
+    if (in->waits_rnr)
+        return NOT_YET;
+    alb_qp_count(qp, ALB_STAT_send_rnr_err, 1);
     in->waits_rnr = true;
     in->syndrome = ALB_AETH_SYNDROME_RNR(qp->attr.min_rnr_timer);
     alb_stream_in_owe_report(in);
@@ -361,6 +363,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     struct alb_qp *qp = in->csa->qp;
     const struct alb_csa_loss_ops *loss = qp->engine->csa->loss.ops;
     if (in->waits_rnr) {
+        alb_stream_in_owe_report(in);
         take_early(in, now);
         if (alb_qp_current_state(qp) == ALB_QPS_ERR)
             return ALB_DROP_WRONG_QP_STATE;

@@ -384,6 +384,35 @@ static void rnr__what_came_is_held(void **state)
     csa_pair_expect(c, 1, 5, ALB_WC_SUCCESS);
 }
 
+// A bell says that there is something to do, which need not be a receive: the peer is told once what it waits for, and
+// again only when it asks, or something has changed.
+static void rnr__is_not_said_again_at_each_bell(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report report;
+    struct alb_csa_segment segment = send(c, 1, 8);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    last_report(c, &report);
+    assert_int_equal(report.syndrome, ALB_AETH_SYNDROME_RNR(1));
+    for (uint32_t i = 0; i < 10; i++) {
+        alb_engine_bell_ring(c->qps[1]);
+        pair_send(c->pair, 1);
+        assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, NULL), 0);
+    }
+    probe(c, 2);
+    last_report(c, &report);
+    assert_int_equal(report.syndrome, ALB_AETH_SYNDROME_RNR(1));
+    segment = send(c, 2, 8); // two messages, and one receive: the second wait is another one
+    segment.recv_number = 1;
+    csa_pair_arrive_segment(c, 0, &segment, 2);
+    last_report(c, &report);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 5, 4096, 8), 0);
+    last_report(c, &report);
+    assert_int_equal(report.syndrome, ALB_AETH_SYNDROME_RNR(1));
+    assert_int_equal(report.cumulative, alb_psn_add(csa_pair_psn(0), 2));
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_send_rnr_err), 2);
+}
+
 // A WRITE with immediate places what it has, and takes its receive before its last bytes are there.
 static void rnr__of_a_write_with_immediate(void **state)
 {
@@ -632,6 +661,7 @@ int main(void)
         GREETED_TEST(contradiction__in_the_length_of_the_last_segment),
         cmocka_unit_test(hostile__numbers),
         GREETED_TEST(rnr__what_came_is_held),
+        GREETED_TEST(rnr__is_not_said_again_at_each_bell),
         GREETED_TEST(rnr__of_a_write_with_immediate),
         GREETED_TEST(claimed__before_a_write),
         GREETED_TEST(claimed__in_the_middle_of_a_write),
