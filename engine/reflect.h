@@ -98,6 +98,7 @@ struct alb_txn_out {
     uint64_t keeper;          // learned from the first verdict that is none of ignorance
     struct alb_digest digest; // at post
     uint64_t deadline_ns;     // 0: none
+    uint64_t lease_ns;        // how long the target will be bound, as far as we know; 0: nothing of ours is
     alb_time asked_at;        // when a command last left
     alb_time interval_ns;     // until it is repeated
     struct alb_list due;      // its command is to be sent

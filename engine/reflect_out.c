@@ -7,6 +7,11 @@
 
 #define INTERVAL_MAX_NS (100 * ALB_NS_PER_MS) // between repetitions
 
+enum {
+    ASKS_IN_LEASE = 8,    // at least: a verdict that was lost is learned while there is time to decide
+    ASKS_IN_PATIENCE = 4, // at least: their answers may be the only signs of life
+};
+
 // ---- commands -------------------------------------------------------------------------------------------------------
 
 // A round trip and a half, and what it may be late by: until then an answer may still be on its way.
@@ -22,6 +27,16 @@ static void arm(struct alb_reflect_out *out, alb_time at)
     struct alb_timer *timer = &out->timer.timer;
     if (!alb_timer_is_armed(timer) || at < timer->at)
         alb_wheel_arm(&out->csa->qp->engine->wheel, timer, at);
+}
+
+// Twice as long each time, whether nothing was answered or that it is pending: what is decided is said without being
+// asked for, so that a question is only for a verdict that was lost.
+static alb_time next_interval_ns(const struct alb_txn_out *txn)
+{
+    alb_time most_ns = ALB_MIN((alb_time)INTERVAL_MAX_NS, alb_csa_patience_ns(txn->out->csa) / ASKS_IN_PATIENCE);
+    if (txn->lease_ns)
+        most_ns = ALB_MIN(most_ns, txn->lease_ns / ASKS_IN_LEASE);
+    return ALB_MAX(ALB_MIN(2 * txn->interval_ns, most_ns), first_interval_ns(txn->out));
 }
 
 // From now on an answer is waited for.
@@ -229,12 +244,8 @@ static bool is_ours(const struct alb_txn_out *txn, const struct alb_csa_verdict 
 
 static void on_reflected(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
-    if (txn->is_message)
-        return;             // cannot be: nothing is bound
-    if (txn->is_question) { // it is bound over there: its lease, or our decision, will end it
-        expect_answer(txn, now);
-        return;
-    }
+    if (txn->is_message || txn->is_question)
+        return; // cannot be, since nothing is bound; it is bound over there: its lease, or our decision, will end it
     if (txn->state == ALB_TXN_ABORTING) {
         command(txn, ALB_CSA_TXN_ABORT, now);
         return;
@@ -282,8 +293,7 @@ static void judge(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict
 {
     switch ((enum alb_csa_verdict_state)verdict->state) {
     case ALB_CSA_VERDICT_PENDING:
-        expect_answer(txn, now);
-        break;
+        break; // it is asked about again when it is time
     case ALB_CSA_VERDICT_REFLECTED:
         on_reflected(txn, verdict, now);
         break;
@@ -394,7 +404,7 @@ static alb_time look_after(struct alb_txn_out *txn, alb_time now)
     if (txn->asked_at + txn->interval_ns <= now) {
         owe(txn, command_of(txn));
         txn->asked_at = now;
-        txn->interval_ns = ALB_MIN(2 * txn->interval_ns, (alb_time)INTERVAL_MAX_NS);
+        txn->interval_ns = next_interval_ns(txn);
     }
     return ALB_MIN(next, txn->asked_at + txn->interval_ns);
 }

@@ -179,6 +179,7 @@ int alb_qp_txn_stage(struct alb_qp *qp, const struct alb_txn_wr *wr, uint64_t *n
     txn->holds = wr->hold;
     txn->digest = digest;
     txn->deadline_ns = wr->deadline_ns;
+    txn->lease_ns = wr->lease_ns ? wr->lease_ns : qp->engine->config.txn_lease_ns;
     txn->stages.submitted = wr->submitted;
     txn->proposal_bytes = alb_csa_encode_proposal(&proposal, txn->proposal);
     for (uint32_t i = 0; i < wr->write_count; i++)

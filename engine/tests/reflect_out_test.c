@@ -279,6 +279,110 @@ static void verdict__of_ignorance_before_anybody_has_asked(void **state)
     reflect_pair_expect(c, 1, ALB_TXN_OK);
 }
 
+// ---- what is pending ------------------------------------------------------------------------------------------------
+
+#define PENDING_NS (10 * ALB_NS_PER_S)
+
+static void patient(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 18; // 1 s, and that eight times
+}
+
+static int patient_setup(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, patient);
+    assert_int_equal(alb_qp_txn_enable(c->qps[0], REFLECT_PAIR_IN_FLIGHT), 0);
+    *state = c;
+    return 0;
+}
+#define PATIENT_TEST(test) cmocka_unit_test_setup_teardown(test, patient_setup, csa_pair_teardown)
+
+// Its program is asked, and thinks.
+static uint64_t propose(struct csa_pair *c, uint64_t lease_ns, struct alb_proposal *proposal)
+{
+    struct reflect_made made;
+    assert_int_equal(alb_mr_set_checked(c->pair->hosts[1].mr, true, NULL), 0);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.lease_ns = lease_ns;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_true(alb_engine_proposal(c->engines[1], proposal));
+    return number;
+}
+
+// Time passes, and every question is answered; how many there were.
+static uint32_t count_questions(struct csa_pair *c, alb_time ns)
+{
+    uint32_t count = 0;
+    for (alb_time end = c->pair->now + ns; c->pair->now < end; pair_pass(c->pair, ALB_NS_PER_MS / 4)) {
+        pair_send(c->pair, 0);
+        count += csa_pair_count(c, 0, ALB_CSA_TXN, NULL);
+        pair_settle(c->pair);
+    }
+    return count;
+}
+
+// Twice as long between two questions each time, up to 100 ms. What is decided is said at once.
+static void pending__is_asked_about_less_and_less_often(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_proposal proposal;
+    propose(c, 2 * PENDING_NS, &proposal);
+    uint32_t count = count_questions(c, PENDING_NS);
+    assert_in_range(count, PENDING_NS / (100 * ALB_NS_PER_MS) - 1, PENDING_NS / (100 * ALB_NS_PER_MS) + 10);
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
+// A verdict that was lost is asked for while there is time to decide.
+static void pending__is_asked_about_within_its_lease(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_proposal proposal;
+    const alb_time lease_ns = 200 * ALB_NS_PER_MS;
+    propose(c, lease_ns, &proposal);
+    assert_in_range(count_questions(c, lease_ns / 2), 3, 12);
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), 0);
+    reflect_pair_lose(c, 1, ALB_CSA_VERDICT);
+    count_questions(c, lease_ns / 4);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
+// Answers to questions are the only sign of life there is: there must be some before patience ends.
+static void pending__is_asked_about_within_the_patience_of_the_queue_pair(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_proposal proposal;
+    propose(c, 2 * ALB_NS_PER_S, &proposal); // timeouts of 4 ms: 33 ms of silence are too long
+    assert_in_range(count_questions(c, ALB_NS_PER_S), 50, 200);
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
+// A transaction that is bound does not end by being asked about.
+static void pending__question_of_another_is_repeated_less_and_less_often(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_txn_status status;
+    struct alb_qp *qps[2];
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.hold = true;
+    made.wr.lease_ns = 2 * PENDING_NS;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_txn_query(c->qps[0], number, &status), 0);
+    pair_connect(c->pair, ALB_QPT_RC, qps, patient);
+    assert_int_equal(alb_qp_txn_enable(qps[0], REFLECT_PAIR_IN_FLIGHT), 0);
+    assert_int_equal(alb_qp_txn_reconcile_stage(qps[0], 2, ALB_SEND_SIGNALED, &status.token, ALB_TXN_ASK), 0);
+    alb_qp_send_commit(qps[0]);
+    alb_engine_bell_ring(qps[0]);
+    assert_in_range(count_questions(c, PENDING_NS), PENDING_NS / (100 * ALB_NS_PER_MS) - 1,
+                    PENDING_NS / (100 * ALB_NS_PER_MS) + 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +401,10 @@ int main(void)
         REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
         REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
         REFLECT_PAIR_TEST(verdict__of_ignorance_before_anybody_has_asked),
+        PATIENT_TEST(pending__is_asked_about_less_and_less_often),
+        PATIENT_TEST(pending__is_asked_about_within_its_lease),
+        REFLECT_PAIR_TEST(pending__is_asked_about_within_the_patience_of_the_queue_pair),
+        PATIENT_TEST(pending__question_of_another_is_repeated_less_and_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
