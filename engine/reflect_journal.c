@@ -209,6 +209,17 @@ static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id)
     return alb_txn_in_name(txn, initiator, id->number) ? 0 : ENOMEM;
 }
 
+// A compared word that was written beside transactions may have been lost with the machine.
+static bool conditions_hold(const struct alb_txn_in *txn)
+{
+    ALB_LIST_FOR_EACH (&txn->ranges, node) {
+        const struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (range->is_compare && !alb_txn_range_holds(range))
+            return false;
+    }
+    return true;
+}
+
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
                        uint64_t keeper, alb_time now)
 {
@@ -234,9 +245,12 @@ int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_reque
     txn->imm_be = prepared->imm_be;
     txn->notifies = prepared->notifies;
     txn->is_solicited = prepared->is_solicited;
-    if (is_committed)
+    if (is_committed) {
         alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
-    else
-        alb_txn_in_bind(txn, now);
+        return 0;
+    }
+    alb_txn_in_bind(txn, now);
+    if (!conditions_hold(txn))
+        alb_txn_in_abort(txn, ALB_TXN_PRECONDITION, now);
     return 0;
 }

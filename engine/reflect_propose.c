@@ -209,8 +209,7 @@ static enum alb_txn_reason compare(struct alb_qp *qp, struct alb_txn_in *txn, co
         reason = claim(range);
     if (reason != ALB_TXN_OK)
         return reason;
-    uint64_t word = __atomic_load_n((const uint64_t *)range->host, __ATOMIC_ACQUIRE);
-    return (word & range->mask) == (range->expected & range->mask) ? ALB_TXN_OK : ALB_TXN_PRECONDITION;
+    return alb_txn_range_holds(range) ? ALB_TXN_OK : ALB_TXN_PRECONDITION;
 }
 
 static enum alb_txn_reason check_digest(struct alb_txn_in *txn, const struct alb_csa_proposal *proposal)

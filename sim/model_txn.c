@@ -41,8 +41,10 @@ void alb_model_txn_fail(struct alb_model_txn *model, const char *format, ...)
 static void fill(struct alb_model_txn *model, uint32_t side)
 {
     struct alb_model_txn_memory *memory = &model->memory[side];
-    for (uint32_t at = 0; at < model->word_count; at++)
+    for (uint32_t at = 0; at < model->word_count; at++) {
         memory->words[at] = memory->seen[at] = alb_model_txn_word(0, at);
+        memory->bases[at] = (struct alb_model_txn_base){.version = memory->version, .word = memory->words[at]};
+    }
 }
 
 void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_MODEL_TXN_SIDES], uint32_t word_count,
@@ -55,7 +57,8 @@ void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_M
     for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
         model->memory[side].words = words[side];
         model->memory[side].seen = calloc(word_count, sizeof(uint64_t));
-        alb_assert(model->memory[side].seen);
+        model->memory[side].bases = calloc(word_count, sizeof(struct alb_model_txn_base));
+        alb_assert(model->memory[side].seen && model->memory[side].bases);
         fill(model, side);
     }
 }
@@ -64,6 +67,7 @@ void alb_model_txn_fini(struct alb_model_txn *model)
 {
     for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
         free(model->memory[side].seen);
+        free(model->memory[side].bases);
         free(model->memory[side].changes);
     }
     free(model->ops);
@@ -90,6 +94,7 @@ uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_
     struct alb_model_txn_op *posted = &model->ops[model->count];
     *posted = *op;
     posted->life = model->memory[op->target].life;
+    posted->recoveries = model->memory[op->target].recoveries;
     posted->seen_before = model->memory[op->target].seen[op->spans[0].at];
     return model->count++;
 }
@@ -97,7 +102,7 @@ uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_
 // It may become visible in the life that its target has now.
 static bool is_of_this_life(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
 {
-    return model->is_durable || op->life == model->memory[op->target].life;
+    return (model->is_durable && !op->is_plain) || op->life == model->memory[op->target].life;
 }
 
 // ---- what becomes visible -------------------------------------------------------------------------------------------
@@ -187,6 +192,19 @@ static void note_whole(struct alb_model_txn *model, uint32_t side, uint32_t numb
                 note(memory, at, alb_model_txn_word(number, at));
 }
 
+// From now on no recovery goes behind these.
+static void note_bases(struct alb_model_txn *model, uint32_t side, uint32_t number)
+{
+    struct alb_model_txn_memory *memory = &model->memory[side];
+    const struct alb_model_txn_op *op = &model->ops[number];
+    for (uint32_t i = 0; i < op->span_count && !op->is_plain; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++) {
+            bool is_plain = model->ops[number_of(memory->words[at])].is_plain;
+            memory->bases[at] =
+                (struct alb_model_txn_base){.version = memory->version, .word = is_plain ? 0 : memory->words[at]};
+        }
+}
+
 static void become_visible(struct alb_model_txn *model, uint32_t side, const struct fresh *fresh)
 {
     struct alb_model_txn_memory *memory = &model->memory[side];
@@ -196,8 +214,11 @@ static void become_visible(struct alb_model_txn *model, uint32_t side, const str
         check_whole(model, side, fresh, fresh->numbers[i]);
         note_whole(model, side, fresh->numbers[i]);
     }
-    for (uint32_t i = 0; i < fresh->count; i++)
+    for (uint32_t i = 0; i < fresh->count; i++) {
         model->ops[fresh->numbers[i]].is_visible = true;
+        model->ops[fresh->numbers[i]].visible_at = memory->version;
+        note_bases(model, side, fresh->numbers[i]);
+    }
     for (uint32_t i = first; i < memory->change_count; i++)
         memory->seen[memory->changes[i].at] = memory->changes[i].after;
 }
@@ -221,6 +242,47 @@ void alb_model_txn_observe(struct alb_model_txn *model, uint32_t side)
     }
     if (fresh.count > 0)
         become_visible(model, side, &fresh);
+}
+
+// ---- recovery -------------------------------------------------------------------------------------------------------
+
+// It stood there before what was seen last, and not before the last transaction's.
+static bool may_be_back(const struct alb_model_txn *model, uint32_t side, uint32_t at)
+{
+    const struct alb_model_txn_memory *memory = &model->memory[side];
+    const struct alb_model_txn_base *base = &memory->bases[at];
+    uint64_t word = memory->words[at];
+    uint32_t number = number_of(word);
+    if (word == base->word)
+        return true;
+    if (number == 0 || number >= model->count || (uint32_t)word != at)
+        return false;
+    const struct alb_model_txn_op *op = &model->ops[number];
+    if (op->target != side || !op->is_visible || !writes(op, at))
+        return false;
+    return op->is_plain ? op->visible_at >= base->version : base->word == 0 && op->visible_at == base->version;
+}
+
+void alb_model_txn_recover(struct alb_model_txn *model, uint32_t side)
+{
+    struct alb_model_txn_memory *memory = &model->memory[side];
+    uint64_t *back = calloc(model->word_count, sizeof(*back));
+    alb_assert(back);
+    for (uint32_t at = 0; at < model->word_count; at++)
+        if (memory->words[at] != memory->seen[at] && may_be_back(model, side, at)) {
+            back[at] = memory->words[at];
+            memory->words[at] = memory->seen[at]; // what became visible just before did so upon this
+        }
+    alb_model_txn_observe(model, side);
+    for (uint32_t at = 0; at < model->word_count; at++)
+        if (back[at]) {
+            memory->words[at] = memory->seen[at] = back[at];
+            memory->gone_back++;
+        }
+    memory->recoveries++;
+    memory->recovered_at = ++memory->version;
+    memory->change_count = 0;
+    free(back);
 }
 
 // ---- reports --------------------------------------------------------------------------------------------------------
@@ -269,7 +331,8 @@ void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
     struct alb_model_txn_op *op = &model->ops[number];
     const struct alb_model_txn_memory *memory = &model->memory[op->target];
     look_behind_others(model, number);
-    bool is_unknown = memory->is_spoilt && memory->life == op->life; // nobody looks there any more
+    bool is_unknown = (memory->is_spoilt && memory->life == op->life) || // nobody looks there any more
+                      (op->is_plain && memory->recoveries != op->recoveries);
     if (!op->is_visible && !is_unknown && !may_be_gone(model, op))
         alb_model_txn_fail(model, "operation %u was reported as committed, and was never visible", number);
     if (op->fate == ALB_MODEL_TXN_ABORTED)
@@ -354,6 +417,8 @@ void alb_model_txn_read(struct alb_model_txn *model, uint32_t side, uint32_t ver
                         const uint64_t *words)
 {
     const struct alb_model_txn_memory *memory = &model->memory[side];
+    if (version < memory->recovered_at)
+        return; // nobody knows what stood there before
     uint64_t *state = malloc(model->word_count * sizeof(*state));
     alb_assert(state);
     memcpy(state, memory->seen, model->word_count * sizeof(*state));

@@ -8,6 +8,9 @@
 // program had not kept the decision to itself. What it compared holds in that moment. What was reported as committed is
 // visible before, what was reported as aborted never is, before or after, whoever reports it. A READ sees memory as it
 // was in one moment between its post and its completion.
+//
+// Of a durable side's memory a recovery brings back what the last transaction wrote, or any plain WRITE after it: what
+// is written beside transactions may be lost.
 #pragma once
 
 #include "base/types.h"
@@ -46,6 +49,8 @@ struct alb_model_txn_op {
     uint32_t compare_count;
 
     uint32_t life;        // of the target, when it was posted
+    uint32_t recoveries;  // of the target's memory, then
+    uint32_t visible_at;  // version of memory
     uint64_t seen_before; // at the first word, then
     enum alb_model_txn_fate fate;
     bool is_visible;
@@ -59,9 +64,19 @@ struct alb_model_txn_change {
     uint64_t before, after;
 };
 
+// The last transaction of a word: since which version of memory, and what it wrote there (0: one of several that became
+// visible in one moment).
+struct alb_model_txn_base {
+    uint32_t version;
+    uint64_t word;
+};
+
 struct alb_model_txn_memory {
     uint64_t *words; // of the target
     uint64_t *seen;  // what a reader has seen there last
+    struct alb_model_txn_base *bases;
+    uint32_t recoveries, recovered_at; // how many, and the version since the last one
+    uint64_t gone_back;                // words that were older after them
     uint32_t life;
     uint32_t version;
     struct alb_model_txn_change *changes;
@@ -91,6 +106,9 @@ void alb_model_txn_fail(struct alb_model_txn *model, const char *format, ...) __
 // The side's program has ended, and begins anew with memory that is filled again; if it is durable it is looked at next
 // when it is what it will be.
 void alb_model_txn_begin_life(struct alb_model_txn *model, uint32_t side);
+
+// The side's memory is durable, and has been brought back: words may have gone back as far as they may.
+void alb_model_txn_recover(struct alb_model_txn *model, uint32_t side);
 
 // Before it is posted; its number.
 uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_txn_op *op);

@@ -28,7 +28,9 @@ struct alb_search_txn_result {
     uint64_t trace_hash;
     uint64_t transactions, committed, aborted, corrupt, doubts, unknown; // as reported
     uint64_t questions, plain, reads, restarts, breaks, packets, lost;
-    uint64_t journaled, journal_errors, redone, bound_again; // of durable regions
+    uint64_t renewals;                                                 // of regions
+    uint64_t journaled, journal_errors, redone, bound_again, unplaced; // of durable regions
+    uint64_t gone_back;                                                // words that a recovery brought back older
     alb_time virtual_ns;
 };
 

@@ -69,11 +69,12 @@ static void print_txn(uint64_t seed, const struct alb_search_txn_result *result)
 {
     printf("seed %" PRIu64 ": %" PRIu64 " transactions, %" PRIu64 " operations reported as committed, %" PRIu64
            " as aborted, %" PRIu64 " corrupt, %" PRIu64 " in doubt, %" PRIu64 " not known, %" PRIu64
-           " questions, %" PRIu64 " plain WRITEs, %" PRIu64 " READs, %" PRIu64 " restarts, %" PRIu64 " breaks, %" PRIu64
-           " packets (%" PRIu64 " lost), %" PRIu64 " us, trace %016" PRIx64 "\n",
+           " questions, %" PRIu64 " plain WRITEs, %" PRIu64 " READs, %" PRIu64 " restarts, %" PRIu64
+           " regions renewed, %" PRIu64 " breaks, %" PRIu64 " packets (%" PRIu64 " lost), %" PRIu64
+           " us, trace %016" PRIx64 "\n",
            seed, result->transactions, result->committed, result->aborted, result->corrupt, result->doubts,
-           result->unknown, result->questions, result->plain, result->reads, result->restarts, result->breaks,
-           result->packets, result->lost, result->virtual_ns / 1000, result->trace_hash);
+           result->unknown, result->questions, result->plain, result->reads, result->restarts, result->renewals,
+           result->breaks, result->packets, result->lost, result->virtual_ns / 1000, result->trace_hash);
 }
 
 static bool run_txn(uint64_t seed, bool twice, const struct alb_search_options *options,
@@ -105,6 +106,11 @@ static int search_transactions(uint64_t first, uint64_t last, bool twice, const 
         sum.aborted += result.aborted;
         sum.doubts += result.doubts;
         sum.restarts += result.restarts;
+        sum.renewals += result.renewals;
+        sum.plain += result.plain;
+        sum.reads += result.reads;
+        sum.unplaced += result.unplaced;
+        sum.gone_back += result.gone_back;
         sum.journaled += result.journaled;
         sum.journal_errors += result.journal_errors;
         sum.redone += result.redone;
@@ -113,12 +119,15 @@ static int search_transactions(uint64_t first, uint64_t last, bool twice, const 
             break;
     }
     printf("%" PRIu64 " seeds, %" PRIu64 " transactions, %" PRIu64 " operations committed, %" PRIu64
-           " aborted, %" PRIu64 " in doubt, %" PRIu64 " restarts: every promise kept\n",
-           last - first + 1, sum.transactions, sum.committed, sum.aborted, sum.doubts, sum.restarts);
+           " aborted, %" PRIu64 " in doubt, %" PRIu64 " plain WRITEs, %" PRIu64 " READs, %" PRIu64 " restarts, %" PRIu64
+           " regions renewed: every promise kept\n",
+           last - first + 1, sum.transactions, sum.committed, sum.aborted, sum.doubts, sum.plain, sum.reads,
+           sum.restarts, sum.renewals);
     if (options->is_durable)
         printf("%" PRIu64 " records, %" PRIu64 " errors of the journal, %" PRIu64 " commits repeated, %" PRIu64
-               " transactions bound again\n",
-               sum.journaled, sum.journal_errors, sum.redone, sum.bound_again);
+               " transactions bound again, %" PRIu64 " committed when their regions had gone, %" PRIu64
+               " plain words lost\n",
+               sum.journaled, sum.journal_errors, sum.redone, sum.bound_again, sum.unplaced, sum.gone_back);
     return 0;
 }
 

@@ -119,7 +119,10 @@ static void answer(struct alb_search_store *store, struct alb_search_store_recor
     store->search->result->journal_errors += record->is_void;
     bool is_placed = alb_engine_journaled(host->engine, &request->id, request->kind, record->is_void ? EIO : 0,
                                           alb_sim_host_now(host));
-    store->is_spoilt |= request->kind == ALB_JOURNAL_COMMIT && !record->is_void && !is_placed;
+    record->is_unplaced = request->kind == ALB_JOURNAL_COMMIT && !record->is_void && !is_placed;
+    store->is_spoilt |= record->is_unplaced;
+    store->search->result->unplaced += record->is_unplaced;
+    alb_model_txn_observe(&store->search->model, store->side); // others may come over it before the engine runs
 }
 
 static void on_due(struct alb_sim_event *event, alb_sim_time now)
@@ -132,6 +135,30 @@ static void on_due(struct alb_sim_event *event, alb_sim_time now)
     alb_search_store_look(store);
     schedule(store);
     alb_sim_host_poke(host_of(store));
+}
+
+void alb_search_store_close(struct alb_search_store *store)
+{
+    alb_search_store_look(store);
+    while (store->answered < store->count) {
+        answer(store, &store->records[store->answered]);
+        alb_search_store_look(store);
+    }
+    alb_sim_queue_cancel(&store->search->base.pair.network.queue, &store->event);
+    if (!store->is_spoilt)
+        checkpoint(store);
+    store->is_open = false;
+}
+
+bool alb_search_store_was_unplaced(const struct alb_search_store *store, const struct alb_txn_id *id)
+{
+    for (uint32_t i = 0; i < store->answered; i++) {
+        const struct alb_search_store_record *record = &store->records[i];
+        if (record->is_unplaced && record->request.id.initiator == id->initiator &&
+            record->request.id.number == id->number)
+            return true;
+    }
+    return false;
 }
 
 // ---- crashes --------------------------------------------------------------------------------------------------------
@@ -245,7 +272,9 @@ static int restore_one(struct alb_search_store *store, const struct alb_search_s
         request.conditions[i].region = region;
     request.parts = parts;
     request.store = store;
-    return alb_engine_restore(host->engine, &request, is_committed, store->keeper, alb_sim_host_now(host));
+    int error = alb_engine_restore(host->engine, &request, is_committed, store->keeper, alb_sim_host_now(host));
+    // The region was open in this life before: the engine remembers.
+    return is_committed && (error == EEXIST || error == EBUSY) ? 0 : error;
 }
 
 static void restore(struct alb_search_store *store, struct ledger *ledger)
@@ -261,8 +290,11 @@ static void restore(struct alb_search_store *store, struct ledger *ledger)
         error = restore_one(store, ledger->open[least], ledger->is_committed[least]);
         drop(ledger, least);
     }
-    for (uint32_t m = 0; m < ledger->mark_count && !error; m++)
+    for (uint32_t m = 0; m < ledger->mark_count && !error; m++) {
         error = alb_engine_restore_initiator(engine, ledger->marks[m].initiator, ledger->marks[m].low_water);
+        if (error == EBUSY) // connected, so that it is known
+            error = 0;
+    }
     if (error)
         alb_model_txn_fail(&store->search->model, "side %u: what its journal has cannot be restored: errno %d",
                            store->side, error);
@@ -278,10 +310,12 @@ void alb_search_store_open(struct alb_search_store *store)
     alb_assert(alb_mr_set_store(store->search->sides[store->side].mr, store, store->keeper) == 0);
     for (uint32_t i = 0; i < store->count; i++)
         replay(store, ledger, i);
+    alb_model_txn_recover(&store->search->model, store->side);
     restore(store, ledger);
     checkpoint(store);
     store->is_spoilt = false;
     store->is_open = true;
+    alb_sim_host_poke(host_of(store)); // what is bound, and cannot stay so, is given up
     free(ledger->open);
     free(ledger->is_committed);
     free(ledger);

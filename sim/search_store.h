@@ -17,7 +17,8 @@ struct alb_search_store_record {
     struct alb_txn_part *parts;
     uint8_t *bytes;
     alb_sim_time due;
-    bool is_void; // an error was answered: it has never been written
+    bool is_void;     // an error was answered: it has never been written
+    bool is_unplaced; // committed, and its region had gone
 };
 
 struct alb_search_store {
@@ -41,6 +42,10 @@ void alb_search_store_fini(struct alb_search_store *store);
 // The region is registered, and has no transactions yet: its memory becomes what the journal says, and the engine hears
 // what was committed and what is bound.
 void alb_search_store_open(struct alb_search_store *store);
+// The region has gone, as its program wished: what was asked for is answered, and the journal closed.
+void alb_search_store_close(struct alb_search_store *store);
+// True if the transaction's region had gone when it was committed: its end is not known until the next opening.
+bool alb_search_store_was_unplaced(const struct alb_search_store *store, const struct alb_txn_id *id);
 // Its program has ended, and with it perhaps the machine.
 void alb_search_store_crash(struct alb_search_store *store);
 // The engine has run.

@@ -113,7 +113,7 @@ static void draw_work(struct alb_search_txn *search)
     search->is_checked = alb_search_percent(&search->base, 30);
     search->has_plain = alb_search_percent(&search->base, 70) && !search->has_corruption;
     search->has_in_place = alb_search_percent(&search->base, 50) && !search->has_corruption;
-    search->has_renewals = alb_search_percent(&search->base, 20) && !search->has_corruption && !search->is_durable;
+    search->has_renewals = alb_search_percent(&search->base, 20) && !search->has_corruption;
 }
 
 static void draw(struct alb_search_txn *search, uint64_t seed, struct alb_sim_pair_config *config)
@@ -251,7 +251,10 @@ static void renew_region(struct alb_search_txn *search, uint32_t side)
         return;
     must(alb_mr_destroy(search->sides[side].mr));
     alb_model_txn_observe(&search->model, side);
+    if (search->is_durable)
+        alb_search_store_close(&search->sides[side].store);
     create_region(search, side);
+    search->result->renewals++;
     alb_sim_host_poke(search->base.sides[side].host);
 }
 
@@ -441,6 +444,7 @@ static void sum_up(const struct alb_search_txn *search, struct alb_search_txn_re
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         result->packets += base->pair.out[side].stats.packets;
         result->lost += base->pair.out[side].stats.lost;
+        result->gone_back += search->model.memory[side].gone_back;
     }
     const char *failure = search->model.failure[0] ? search->model.failure : base->model.failure;
     snprintf(result->failure, sizeof(result->failure), "%s", failure);

@@ -70,7 +70,7 @@ struct alb_search_txn {
     // Drawn from the seed.
     bool is_checked;   // the target's program is asked
     bool is_durable;   // both sides' memory: as asked for
-    bool has_plain;    // plain WRITEs and READs of the same memory; durable: READs
+    bool has_plain;    // plain WRITEs and READs of the same memory
     bool has_in_place; // transactions that are placed as they come
     bool has_corruption;
     bool has_renewals; // regions are deregistered and registered again

@@ -278,7 +278,7 @@ void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t 
         return;
     if (choice < 60 || !search->has_plain)
         post_transaction(search, side, index);
-    else if (choice < 80 && !search->is_durable) // what is written beside transactions is not durable
+    else if (choice < 80)
         alb_search_txn_write(search, side, index, draw_place(&search->base, 1));
     else
         post_read(search, side, index);
@@ -420,6 +420,12 @@ static void follow(struct alb_search_txn *search, struct alb_search_txn_work *wo
     }
 }
 
+// Its region went while it was being committed: it is there since the next opening, and nobody has been told.
+static bool was_unplaced(const struct alb_search_txn *search, const struct alb_search_txn_work *work)
+{
+    return search->is_durable && alb_search_store_was_unplaced(&search->sides[1 - work->side].store, &work->token.id);
+}
+
 static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_work *work, const struct alb_wc *wc)
 {
     switch ((enum alb_wc_status)wc->status) {
@@ -434,7 +440,7 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
         report_corrupt(search, work);
         return;
     case ALB_WC_RESP_TIMEOUT_ERR:
-        if (work->life == search->model.memory[1 - work->side].life)
+        if (work->life == search->model.memory[1 - work->side].life && !was_unplaced(search, work))
             alb_model_txn_fail(&search->model,
                                "nobody knows of operation %u, and its target has been there all the while", work->op);
         work->is_in_doubt = true;
@@ -457,7 +463,8 @@ static void report_unknown(struct alb_search_txn *search, const struct alb_searc
                            const struct alb_txn_token *asked)
 {
     search->result->unknown++;
-    if (search->is_durable && asked->keeper != 0 && about->is_in_doubt && !about->was_lost)
+    if (search->is_durable && asked->keeper != 0 && about->is_in_doubt && !about->was_lost &&
+        !was_unplaced(search, about))
         alb_model_txn_fail(&search->model, "nobody knows of operation %u, and its target is durable", about->op);
 }
 

@@ -207,7 +207,8 @@ static void unsupported__durable_and_volatile(void **state)
 }
 
 // What the journal had of a transaction when its process ended.
-static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed)
+static void restore_upon(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed,
+                         const struct alb_txn_condition *condition)
 {
     struct pair_host *host = &c->pair->hosts[1];
     const struct alb_txn_part part = {
@@ -223,7 +224,7 @@ static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_com
     alb_txn_digest_part(&digest, part.rkey, part.va, part.length);
     alb_digest_add(&digest, part.bytes, part.length);
     const struct alb_csa_proposal proposal = {.part_count = 1};
-    const struct alb_journal_request prepared = {
+    struct alb_journal_request prepared = {
         .kind = ALB_JOURNAL_PREPARE,
         .store = &store,
         .id = *id,
@@ -232,7 +233,14 @@ static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_com
         .part_count = 1,
         .parts = &part,
     };
+    if (condition)
+        prepared.conditions[prepared.condition_count++] = *condition;
     assert_int_equal(alb_engine_restore(c->engines[1], &prepared, is_committed, KEEPER, c->pair->now), 0);
+}
+
+static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed)
+{
+    restore_upon(c, id, is_committed, NULL);
 }
 
 static void wait(struct csa_pair *c)
@@ -265,6 +273,36 @@ static void restart__bound_one_is_bound_again(void **state)
     wait(c); // who asks by another queue pair asks again
     reflect_pair_expect(c, 9, ALB_TXN_OK);
     assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+// The machine has lost what a plain WRITE had put there, and with it what the transaction was agreed to upon.
+static void restart__bound_one_upon_what_was_lost(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *mr = c->pair->hosts[1].mr;
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct alb_txn_id id = {.initiator = 77, .number = 3 + i};
+        const bool is_lost = i > 0;
+        struct alb_txn_condition condition = {
+            .region = mr,
+            .offset = 4096,
+            .va = pair_va(c->pair, 1, 4096),
+            .mask = UINT64_MAX,
+            .rkey = alb_region_key(mr),
+        };
+        memcpy(&condition.expected, c->pair->hosts[1].memory + 4096, 8);
+        condition.expected += is_lost;
+        restore_upon(c, &id, false, &condition);
+        enum alb_txn_state state_now = alb_txn_in_find(c->engines[1], &id)->state;
+        assert_int_equal(state_now, is_lost ? ALB_TXN_ABORTING : ALB_TXN_REFLECTING);
+        if (!is_lost)
+            alb_txn_in_abort(alb_txn_in_find(c->engines[1], &id), ALB_TXN_LEASE, c->pair->now);
+        struct alb_journal_request request = take(c, ALB_JOURNAL_ABORT);
+        written(c, &request, 0);
+        assert_int_equal(alb_txn_in_find(c->engines[1], &id)->state, ALB_TXN_ABORTED);
+        assert_int_equal(alb_txn_in_find(c->engines[1], &id)->reason, is_lost ? ALB_TXN_PRECONDITION : ALB_TXN_LEASE);
+    }
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
 static void restart__committed_one_is_known(void **state)
@@ -305,6 +343,7 @@ int main(void)
         DURABLE_TEST(unsupported__in_place),
         DURABLE_TEST(unsupported__durable_and_volatile),
         DURABLE_TEST(restart__bound_one_is_bound_again),
+        DURABLE_TEST(restart__bound_one_upon_what_was_lost),
         DURABLE_TEST(restart__committed_one_is_known),
         DURABLE_TEST(restart__what_the_journal_does_not_have_was_aborted),
     };

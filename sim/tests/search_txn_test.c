@@ -26,6 +26,9 @@ static void add(struct alb_search_txn_result *sum, const struct alb_search_txn_r
     sum->restarts += result->restarts;
     sum->breaks += result->breaks;
     sum->lost += result->lost;
+    sum->renewals += result->renewals;
+    sum->unplaced += result->unplaced;
+    sum->gone_back += result->gone_back;
     sum->journal_errors += result->journal_errors;
     sum->redone += result->redone;
     sum->bound_again += result->bound_again;
@@ -72,6 +75,10 @@ static void run__durable_keeps_every_promise(void **state)
     assert_true(sum.journal_errors > 0);
     assert_true(sum.redone > SEEDS_DURABLE);
     assert_true(sum.bound_again > SEEDS_DURABLE / 4);
+    assert_true(sum.plain > SEEDS_DURABLE);
+    assert_true(sum.reads > SEEDS_DURABLE);
+    assert_true(sum.renewals > SEEDS_DURABLE / 4);
+    assert_true(sum.gone_back > 0);
 }
 
 // They did break one.
