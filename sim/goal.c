@@ -95,8 +95,8 @@ static bool expected(struct reader *reader, struct word found, const char *what)
         return alb_complain(reader->complaint, reader->file, reader->line, "the line ends; expected %s", what);
     bool is_text = (unsigned char)found.at[0] > ' ' && (unsigned char)found.at[0] < 0x7f;
     return alb_complain(reader->complaint, reader->file, reader->line, "found %s%.*s%s; expected %s",
-                        is_text ? "\"" : "", is_text ? (int)ALB_MIN(found.length, 40u) : 16,
-                        is_text ? found.at : "no plain letter ", is_text ? "\"" : "", what);
+                        is_text ? "\"" : "", is_text ? (int)ALB_MIN(found.length, 40u) : INT32_MAX,
+                        is_text ? found.at : "no plain letter", is_text ? "\"" : "", what);
 }
 
 static bool take(struct reader *reader, const char *text)

@@ -90,7 +90,7 @@ static void alb_goal_parse__says_where_and_what_was_expected(void **state)
          "f:4: a calculation of rank 0 waits for itself in a cycle; expected an order in which all can be done"},
         {"num_ranks 1 /* no end\n", "f:1: a comment has no end; expected \"*/\""},
         {"num_ranks 1\nrank 0 {\n\001\n}",
-         "f:3: found no plain letter ; expected a label: a letter, then letters, digits or \"_\", 31 at most"},
+         "f:3: found no plain letter; expected a label: a letter, then letters, digits or \"_\", 31 at most"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         struct alb_schedule schedule;
