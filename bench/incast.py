@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--marks", type=float, default=1.0, help="percent of packets marked in the last run (default: 1)")
     arguments = parser.parse_args()
     if arguments.check:
-        arguments.senders, arguments.megabits, arguments.warm, arguments.seconds = 8, 200, 0.2, 1.0
+        arguments.senders, arguments.megabits, arguments.warm, arguments.seconds = 8, 200, 0.2, 3.0
     contestants = our_ways(arguments, DEVICES)
     contestants += [TCP] if arguments.tcp else []
     try:

@@ -6,7 +6,7 @@ Two hosts, a router each, and routes between the routers that are chosen by addr
 Every route is shaped (tbf). While a stream runs, the route that carries most loses 10 % of its packets, or drops to a tenth of its rate,
 or swallows everything without a word, or its link goes down; later it heals. The receiver counts what arrives in each interval, and the routers' own counters show what took which route.
 Printed: how long until the bad route was left, when goodput was back, and when the healed route was used again. With --check only
-completion, and that every route carried traffic, is asserted.
+completion, and that several routes carried traffic, is asserted.
 """
 
 import argparse
@@ -44,6 +44,11 @@ class Sampler(threading.Thread):
     def stop(self):
         self.is_over = True
         self.join()
+
+    def wait(self):
+        """Until there are two samples, so that something can be said; a busy machine is slow to take them."""
+        while len(self.samples) < 2 and self.is_alive():
+            time.sleep(INTERVAL_MS / 1000)
 
     def busiest(self):
         totals = [last - first for first, last in zip(self.samples[0][1], self.samples[-1][1])]
@@ -167,6 +172,7 @@ class Bench:
         sampler.start()
         try:
             time.sleep(a.warm)
+            sampler.wait()
             fault = Fault(kind, self.routers, self.links[sampler.busiest()], a.megabits)
             sampler.bad = self.links.index(fault.link)
             fault_s = time.monotonic()
@@ -215,7 +221,8 @@ def check(bench, ways, kinds):
             count.result(name + ": the stream ends", received["messages"] > 0, "%d messages" % received["messages"])
             if way.name == "albedo0":
                 carried = [sampler.samples[-1][1][n] - sampler.samples[0][1][n] for n in range(len(bench.links))]
-                count.result(name + ": every route carried data", min(carried) > 64 * KIB, str(carried))
+                # Not each of them: of 16 source ports hashed to four routes none goes by one of them in 4 of 100 runs.
+                count.result(name + ": several routes carried data", sum(sent > 64 * KIB for sent in carried) > 1, str(carried))
     count.finish()
 
 
