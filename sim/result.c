@@ -18,7 +18,7 @@ void alb_result_string(FILE *to, const char *text)
         unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\')
             fprintf(to, "\\%c", c);
-        else if (c < ' ')
+        else if (c < ' ' || c == '<') // which a page, where it may stand in a script, would take for its own
             fprintf(to, "\\u%04x", c);
         else
             fputc(c, to);

@@ -407,6 +407,18 @@ class Sim(unittest.TestCase):
         with open(self.path("h"), encoding="utf-8") as file:
             self.assertIn("<title>a &lt;b&gt; &amp; c</title>", file.read())
 
+    def test_page_of_a_switch_with_any_name(self):
+        with open(self.path("topology"), "w", encoding="utf-8") as file:
+            file.write("hosts 2\nswitch </script>\ncable h0 </script> 1Gb/s 1us\ncable h1 </script> 1Gb/s 1us\n")
+        with open(self.path("s"), "w", encoding="utf-8") as file:
+            file.write("[network]\ntopology = file\nfile = topology\n[workload w]\nkind = permutation\nsize = 10K\n")
+        status, out, err = albedo("sim", "--quiet", "--json", "-", "--html", self.path("h"), self.path("s"))
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("</script>", {json.loads(line).get("switch") for line in out.splitlines()})
+        with open(self.path("h"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertEqual(page.count("<script>"), page.count("</script>"))
+
     def test_plot(self):
         if not shutil.which("gnuplot"):
             self.skipTest("gnuplot is not installed")
