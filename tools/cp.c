@@ -23,7 +23,8 @@ struct remote {
 
 struct copy {
     const struct files_cp_options *options;
-    struct sockaddr_storage address;
+    struct sockaddr_storage addresses[FILES_ADDRESSES_MAX];
+    uint32_t address_count;
     char path[FILES_TEXT_MAX]; // over there
     const char *kept_name;     // of the destination: what the user has not said, or ""
     struct progress progress;
@@ -65,7 +66,8 @@ static bool take_remote(struct copy *copy, const struct remote *remote, bool is_
     }
     snprintf(host, sizeof(host), "%.*s", (int)remote->host_length, remote->host);
     snprintf(copy->path, sizeof(copy->path), "%s%s", remote->path, added);
-    return files_link_find(host, copy->options->port, &copy->address, copy->why);
+    copy->address_count = files_link_find(host, copy->options->port, copy->addresses, copy->why);
+    return copy->address_count > 0;
 }
 
 static enum files_result fail(struct copy *copy, const char *path, int error)
@@ -129,6 +131,15 @@ static alb_time now(void)
     return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
+// By the first address at which somebody listens: a server may have one of IPv4 only, and the name one of IPv6, too.
+static enum files_result connect_to(struct copy *copy, struct files_link *link)
+{
+    enum files_result result = FILES_LOST;
+    for (uint32_t i = 0; i < copy->address_count && result == FILES_LOST; i++)
+        result = files_link_connect(link, &copy->addresses[i], copy->why);
+    return result;
+}
+
 // Again and again, until it is done, or nothing has come of it for too long.
 static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
 {
@@ -138,7 +149,7 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         struct files_link link;
         if (!is_first)
             usleep(AGAIN_US);
-        result = files_link_connect(&link, &copy->address, copy->why);
+        result = connect_to(copy, &link);
         if (result != FILES_OK) {
             if (result == FILES_LOST && is_first && copy->options->retry_seconds > 0)
                 fprintf(stderr, "albedo cp: %s; trying for %u seconds\n", copy->why, copy->options->retry_seconds);

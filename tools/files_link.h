@@ -42,8 +42,11 @@ struct files_link {
     _Atomic bool is_cancelled; // from another thread: the connection is to end
 };
 
-// The address of a server. False with why.
-bool files_link_find(const char *host, const char *port, struct sockaddr_storage *address, char why[FILES_WHY_MAX]);
+#define FILES_ADDRESSES_MAX 8u
+
+// The addresses of a server, and how many. 0 with why.
+uint32_t files_link_find(const char *host, const char *port, struct sockaddr_storage addresses[FILES_ADDRESSES_MAX],
+                         char why[FILES_WHY_MAX]);
 // Connects to it. Else why says why not, with what to do, and the link is closed; LOST: it may be worth another try.
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
                                      char why[FILES_WHY_MAX]);

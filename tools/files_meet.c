@@ -66,19 +66,23 @@ static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted
     return is_it;
 }
 
-bool files_link_find(const char *host, const char *port, struct sockaddr_storage *address, char why[FILES_WHY_MAX])
+uint32_t files_link_find(const char *host, const char *port, struct sockaddr_storage addresses[FILES_ADDRESSES_MAX],
+                         char why[FILES_WHY_MAX])
 {
+    uint32_t count = 0;
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     int error = getaddrinfo(host, port, &hints, &found);
     if (error) {
         snprintf(why, FILES_WHY_MAX, "%.255s: %s", host, gai_strerror(error));
-        return false;
+        return 0;
     }
-    *address = (struct sockaddr_storage){0};
-    memcpy(address, found->ai_addr, ALB_MIN((size_t)found->ai_addrlen, sizeof(*address)));
+    for (const struct addrinfo *one = found; one && count < FILES_ADDRESSES_MAX; one = one->ai_next, count++) {
+        addresses[count] = (struct sockaddr_storage){0};
+        memcpy(&addresses[count], one->ai_addr, ALB_MIN((size_t)one->ai_addrlen, sizeof(*addresses)));
+    }
     freeaddrinfo(found);
-    return true;
+    return count;
 }
 
 static bool connect_to(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX])

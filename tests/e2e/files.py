@@ -89,6 +89,14 @@ def check_sizes(world):
     world.result("nothing is left beside the files", not left, " ".join(left))
 
 
+def check_names(world):
+    """A name may have an address of IPv6 first, where this server does not listen."""
+    source = world.source("named", 10000)
+    put = world.copy(source, "localhost:named")
+    ok = world.finish(put) == 0 and same(source, world.there("named"))
+    world.result("put to localhost", ok, put.output().strip(), put)
+
+
 def check_replace(world):
     old, new = world.source("old", 100000), world.source("new", 90000)
     for path in (old, new):
@@ -217,6 +225,7 @@ def main():
     world = World(arguments.build, count)
     world.start_server("--memory", "block=2M")
     check_sizes(world)
+    check_names(world)
     check_replace(world)
     check_paths(world)
     check_memory(world)
