@@ -158,7 +158,8 @@ static bool may_be(struct alb_model_txn *model, uint32_t side, uint32_t at)
                       : !writes(op, at)                ? "does not write there"
                       : op->is_visible                 ? "has been there already"
                       : !op->may_commit                ? "is not decided"
-                      : op->fate != ALB_MODEL_TXN_OPEN ? "was reported as aborted"
+                      : op->is_unseen                  ? NULL
+                      : op->fate != ALB_MODEL_TXN_OPEN ? "has ended already"
                                                        : NULL;
     if (why)
         alb_model_txn_fail(model, "side %u, word %u: operation %u can be read, which %s", side, at, number, why);
@@ -337,6 +338,7 @@ void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
         alb_model_txn_fail(model, "operation %u was reported as committed, and was never visible", number);
     if (op->fate == ALB_MODEL_TXN_ABORTED)
         alb_model_txn_fail(model, "operation %u was reported as aborted, then as committed", number);
+    op->is_unseen |= !op->is_visible && memory->is_spoilt && model->is_durable;
     op->fate = ALB_MODEL_TXN_COMMITTED;
 }
 

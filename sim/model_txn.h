@@ -54,7 +54,8 @@ struct alb_model_txn_op {
     uint64_t seen_before; // at the first word, then
     enum alb_model_txn_fate fate;
     bool is_visible;
-    bool was_read; // by a READ, between two looks
+    bool is_unseen; // reported as committed while nobody looked: a recovery may bring it
+    bool was_read;  // by a READ, between two looks
     uint32_t notifications;
 };
 

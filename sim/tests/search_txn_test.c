@@ -86,6 +86,7 @@ static void run__seeds_that_found_something(void **state)
 {
     struct alb_search_txn_result sum = {0};
     run(2002422, false, &sum);
+    run(8275, true, &sum); // the model: what was committed in spoilt memory is there after a recovery
 }
 
 static void run__same_seed_same_trace(void **state)
