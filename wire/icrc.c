@@ -67,17 +67,17 @@ void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpo
     prefix->crc = alb_crc32_short(0, words, (uint32_t)(p + PORTS_BYTES - (uint8_t *)words) / 4);
 }
 
-static const struct alb_icrc_prefix *prefix_of(struct alb_icrc_flow *flow, const struct alb_endpoint *source,
-                                               const struct alb_endpoint *destination)
+static void recall(struct alb_icrc_flow *flow, const struct alb_endpoint *source,
+                   const struct alb_endpoint *destination)
 {
     if (alb_unlikely(!flow->is_known || !alb_endpoint_equals(&flow->source, source) ||
                      !alb_endpoint_equals(&flow->destination, destination))) {
         flow->source = *source;
         flow->destination = *destination;
         flow->is_known = true;
+        flow->udp_bytes = 0;
         alb_icrc_prefix_init(&flow->prefix, source, destination);
     }
-    return &flow->prefix;
 }
 
 // A field of two bytes as it lies in the first or second half of a word.
@@ -100,6 +100,20 @@ static uint32_t completed(const struct alb_icrc_prefix *prefix, uint16_t identif
     if (identification != 0)
         crc ^= alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
     return crc ^ alb_crc32_change(second_half(IPV4_BYTES + udp_bytes), IPV4_TOTAL_LENGTH);
+}
+
+// The same, from what the packet before has left where it had the same length. Places in a burst differ.
+static uint32_t completed_again(struct alb_icrc_flow *flow, uint16_t identification, uint32_t udp_bytes)
+{
+    uint16_t kept = identification == UINT16_MAX ? UINT16_MAX : 0;
+    if (alb_unlikely(flow->udp_bytes != udp_bytes || flow->identification != kept)) {
+        flow->udp_bytes = udp_bytes;
+        flow->identification = kept;
+        flow->crc = completed(&flow->prefix, kept, udp_bytes);
+    }
+    if (identification == kept || !flow->prefix.is_ipv4)
+        return flow->crc;
+    return flow->crc ^ alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
 }
 
 // A place among the bytes of a packet.
@@ -142,21 +156,38 @@ static uint32_t crc32_rest(uint32_t crc, struct cursor *at)
     return crc;
 }
 
-uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identification, const struct iovec *iov,
-                          uint32_t length)
+static uint32_t udp_bytes_of(uint32_t length)
+{
+    return UDP_BYTES + length + ALB_ICRC_BYTES;
+}
+
+// Goes on with the CRC of the completed prefix.
+static uint32_t compute(uint32_t crc, const struct iovec *iov, uint32_t length)
 {
     alb_assert(length >= ALB_BTH_BYTES && iov->iov_len >= ALB_BTH_BYTES);
-    uint32_t udp_bytes = UDP_BYTES + length + ALB_ICRC_BYTES;
     struct cursor at = {.iov = iov, .left = length};
     uint32_t head[HEAD_WORDS];
-    head[0] = first_half(udp_bytes) | htole32(0xffff0000); // the checksum is taken as ones
+    head[0] = first_half(udp_bytes_of(length)) | htole32(0xffff0000); // the checksum is taken as ones
     uint32_t *bth = head + 1;
     uint32_t copied = gather_short(&at, (uint8_t *)bth);
     bth[1] |= htole32(0xff); // FECN, BECN and reserved bits
-    uint32_t crc = alb_crc32_short(completed(prefix, identification, udp_bytes), head, 1 + copied / 4);
+    crc = alb_crc32_short(crc, head, 1 + copied / 4);
     if (copied % 4)
         crc = alb_crc32(crc, (uint8_t *)bth + (copied & ~3u), copied % 4);
     return crc32_rest(crc, &at);
+}
+
+uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identification, const struct iovec *iov,
+                          uint32_t length)
+{
+    return compute(completed(prefix, identification, udp_bytes_of(length)), iov, length);
+}
+
+// The same for a packet of the flow.
+static uint32_t compute_again(struct alb_icrc_flow *flow, uint16_t identification, const struct iovec *iov,
+                              uint32_t length)
+{
+    return compute(completed_again(flow, identification, udp_bytes_of(length)), iov, length);
 }
 
 static void store(uint8_t *p, uint32_t icrc)
@@ -181,13 +212,12 @@ static uint16_t identification_of(enum alb_icrc_ident ident, uint32_t place)
 void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
                    const struct alb_endpoint *source, enum alb_icrc_ident ident)
 {
-    const struct alb_icrc_prefix *prefix = prefix_of(flow, source, &burst->peer);
+    recall(flow, source, &burst->peer);
     for (uint32_t place = 0; place < burst->segment_count; place++) {
         const struct alb_segment *segment = &tx->segments[burst->segment_first + place];
         const struct iovec *iov = &tx->iov[segment->iov_first];
         const struct iovec *trailer = &iov[segment->iov_count - 1];
-        uint32_t icrc =
-            alb_icrc_compute(prefix, identification_of(ident, place), iov, segment->length - ALB_ICRC_BYTES);
+        uint32_t icrc = compute_again(flow, identification_of(ident, place), iov, segment->length - ALB_ICRC_BYTES);
         store((uint8_t *)trailer->iov_base + trailer->iov_len - ALB_ICRC_BYTES, icrc);
     }
 }
@@ -204,14 +234,15 @@ static bool is_length_good(uint32_t length, uint32_t length_max)
 }
 
 // By how much the ICRC received differs from the one that the datagram should have, had it this identification.
-static uint32_t difference_from(const struct alb_icrc_prefix *prefix, const struct alb_datagram *datagram,
+static uint32_t difference_from(struct alb_icrc_flow *flow, const struct alb_datagram *datagram,
                                 uint16_t identification)
 {
+    recall(flow, &datagram->peer, &datagram->local);
     uint32_t length = datagram->length - ALB_ICRC_BYTES;
     struct iovec iov = {.iov_base = (void *)datagram->bytes, .iov_len = length};
     uint32_t received;
     memcpy(&received, datagram->bytes + length, sizeof(received));
-    return le32toh(received) ^ alb_icrc_compute(prefix, identification, &iov, length);
+    return le32toh(received) ^ compute_again(flow, identification, &iov, length);
 }
 
 bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
@@ -220,11 +251,10 @@ bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datag
     if (!is_length_good(datagram->length, ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES))
         return false;
 
-    const struct alb_icrc_prefix *prefix = prefix_of(flow, &datagram->peer, &datagram->local);
-    uint32_t difference = difference_from(prefix, datagram, 0);
+    uint32_t difference = difference_from(flow, datagram, 0);
 
     *identification = 0;
-    if (!prefix->is_ipv4)
+    if (!flow->prefix.is_ipv4)
         return difference == 0;
     // The word that holds the identification in its first two bytes, had it differed from zero by what explains all.
     uint32_t word = alb_crc32_word_for(difference, words_from_identification(datagram->length - ALB_ICRC_BYTES));
@@ -238,5 +268,5 @@ bool alb_icrc_check_ones(struct alb_icrc_flow *flow, const struct alb_datagram *
 {
     if (!is_length_good(datagram->length, ALB_ICRC_UDP_MAX))
         return false;
-    return difference_from(prefix_of(flow, &datagram->peer, &datagram->local), datagram, UINT16_MAX) == 0;
+    return difference_from(flow, datagram, UINT16_MAX) == 0;
 }

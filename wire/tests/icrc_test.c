@@ -235,6 +235,65 @@ static void icrc_check_ones__every_segment_checks(void **state)
     }
 }
 
+// The ICRC that every segment of the sealed burst must have, reckoned from nothing.
+static void expect_sealed(const struct fixture *f, enum alb_icrc_ident ident)
+{
+    struct alb_icrc_prefix prefix;
+    alb_icrc_prefix_init(&prefix, &f->source, &f->burst.peer);
+    for (uint32_t place = 0; place < f->burst.segment_count; place++) {
+        uint8_t bytes[ROOM];
+        uint32_t covered = receive(f, place, bytes).length - ALB_ICRC_BYTES;
+        struct iovec iov = {.iov_base = bytes, .iov_len = covered};
+        uint32_t identification = ident == ALB_ICRC_IDENT_ONES ? UINT16_MAX : ident == ALB_ICRC_IDENT_PLACE ? place : 0;
+        uint32_t icrc = htole32(alb_icrc_compute(&prefix, (uint16_t)identification, &iov, covered));
+        assert_memory_equal(bytes + covered, &icrc, ALB_ICRC_BYTES);
+    }
+}
+
+// A flow remembers what the packet before had in common with this one: peer, length and kind of identification change
+// one by one and together, and what was remembered must not show.
+static void icrc_seal__a_flow_forgets_what_no_longer_holds(void **state)
+{
+    static const uint32_t lengths[] = {8, 1024, 8, 333};
+    static const enum alb_icrc_ident idents[] = {ALB_ICRC_IDENT_ZERO, ALB_ICRC_IDENT_ONES, ALB_ICRC_IDENT_PLACE};
+    struct alb_icrc_flow flow = {0};
+    uint32_t random = 5;
+    for (unsigned n = 0; n < 2000; n++) {
+        random = random * 1664525 + 1013904223;
+        unsigned family = random >> 16 & 1;
+        enum alb_icrc_ident ident = idents[(random >> 20) % ALB_COUNT(idents)];
+        struct fixture *f =
+            make_burst(families[family].from, families[family].to, 3, lengths[random >> 30], lengths[random >> 28 & 3]);
+        f->source.port += (uint16_t)(random >> 24 & 1);
+        alb_icrc_seal(&flow, &f->tx, &f->burst, &f->source, ident);
+        expect_sealed(f, ident);
+    }
+}
+
+// The same for who checks: an identification of zero is solved for, ones are compared.
+static void icrc_check__a_flow_forgets_what_no_longer_holds(void **state)
+{
+    static const uint32_t lengths[] = {8, 1024, 8, 333};
+    struct alb_icrc_flow flow = {0};
+    uint32_t random = 7;
+    for (unsigned n = 0; n < 2000; n++) {
+        random = random * 1664525 + 1013904223;
+        unsigned family = random >> 16 & 1;
+        bool is_ones = random >> 20 & 1;
+        struct fixture *f = make_burst(families[family].from, families[family].to, 1, 0, lengths[random >> 30]);
+        struct alb_icrc_peer peer = {0};
+        uint8_t bytes[ROOM];
+        uint16_t identification;
+        alb_icrc_seal(&f->flow, &f->tx, &f->burst, &f->source, is_ones ? ALB_ICRC_IDENT_ONES : ALB_ICRC_IDENT_ZERO);
+        struct alb_datagram datagram = receive(f, 0, bytes);
+        bool damaged = random >> 25 & 1;
+        bytes[ALB_BTH_BYTES + 1] ^= damaged;
+        bool is_good = is_ones ? alb_icrc_check_ones(&flow, &datagram)
+                               : alb_icrc_check(&flow, &datagram, &peer, &identification, n) && identification == 0;
+        assert_int_equal(is_good, !damaged);
+    }
+}
+
 // What one kind of device seals is not good for the other over IPv4, and over IPv6 there is no difference.
 static void icrc_check_ones__refuses_other_identifications(void **state)
 {
@@ -327,6 +386,8 @@ int main(void)
         cmocka_unit_test(icrc_check__refuses_what_cannot_be_roce),
         cmocka_unit_test(icrc_check__random_corruption_is_refused),
         cmocka_unit_test(icrc_check_ones__every_segment_checks),
+        cmocka_unit_test(icrc_seal__a_flow_forgets_what_no_longer_holds),
+        cmocka_unit_test(icrc_check__a_flow_forgets_what_no_longer_holds),
         cmocka_unit_test(icrc_check_ones__refuses_other_identifications),
         cmocka_unit_test(icrc_check_ones__takes_datagrams_up_to_the_largest),
         cmocka_unit_test(icrc_check_ones__notices_every_bit),
