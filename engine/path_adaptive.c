@@ -423,6 +423,12 @@ static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count
     return i < count;
 }
 
+// What it is at least: nearly all paths are out of question by this already.
+static inline uint64_t least_delay(uint32_t recent_ns, bool is_data)
+{
+    return is_data ? (recent_ns & (DELAY_MAX_NS - 1)) / 64 + 1 : 1;
+}
+
 // The good path that costs least, after the current one in turn; or one that is to be tried, which is marked so. paces:
 // NULL if there are not many. Each packet looks at all paths: this is the engine's longest loop, compiled for its
 // cases.
@@ -432,32 +438,35 @@ static inline __attribute__((always_inline)) uint16_t choose(struct alb_paths_ou
 {
     const struct alb_path_load *loads = alb_path_load(paths, 0);
     struct outlook outlook = outlook_of(paths, now);
-    uint64_t best_cost = 0, sum_ns = 0;
-    uint32_t best_weight = 0, known = 0, count = paths->count; // weight 0: none yet
-    uint32_t path = paths->current, best_path = path;
-    for (uint32_t i = 0; i < count; i++) {
-        path = path + 1 < count ? path + 1 : 0;
-        const struct alb_path_load *load = &loads[path];
-        if (alb_likely(load->state == ALB_PATH_GOOD)) {
-            uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
-            if (paces) {
-                cost = ALB_MIN(cost, (uint64_t)UINT32_MAX) * expected_delay(&paces[path], &outlook, is_data);
-                sum_ns += paces[path].recent_ns;
-                known += paces[path].recent_ns > 0;
+    uint64_t best_cost = UINT64_MAX / ALB_PATH_WEIGHT_MAX, sum_ns = 0; // more than any
+    uint32_t best_weight = 1, known = 0, count = paths->count, best_path = count;
+    uint32_t first = paths->current + 1u; // those behind the current one, then the others
+    for (uint32_t path = first, end = count, turn = 0; turn < 2; path = 0, end = first, turn++)
+        for (; path < end; path++) {
+            const struct alb_path_load *load = &loads[path];
+            if (alb_likely(load->state == ALB_PATH_GOOD)) {
+                uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
+                if (paces) {
+                    uint32_t recent_ns = paces[path].recent_ns;
+                    sum_ns += recent_ns;
+                    known += recent_ns > 0;
+                    if (alb_likely(cost * least_delay(recent_ns, is_data) * best_weight >= best_cost * load->weight))
+                        continue;
+                    cost *= expected_delay(&paces[path], &outlook, is_data);
+                }
+                if (cost * best_weight < best_cost * load->weight) {
+                    best_cost = cost;
+                    best_weight = load->weight;
+                    best_path = path;
+                }
+            } else if (tries && is_due(&paths->path[path], load->state, now)) {
+                if (load->state == ALB_PATH_LEFT)
+                    begin_record(paths, &paths->path[path]);
+                alb_path_set_state(paths, path, ALB_PATH_TRYING);
+                return (uint16_t)path;
             }
-            if (best_weight == 0 || cost * best_weight < best_cost * load->weight) {
-                best_cost = cost;
-                best_weight = load->weight;
-                best_path = path;
-            }
-        } else if (tries && is_due(&paths->path[path], load->state, now)) {
-            if (load->state == ALB_PATH_LEFT)
-                begin_record(paths, &paths->path[path]);
-            alb_path_set_state(paths, path, ALB_PATH_TRYING);
-            return (uint16_t)path;
         }
-    }
-    alb_assert(best_weight > 0);
+    alb_assert(best_path < count);
     paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
     return (uint16_t)best_path;
 }
