@@ -184,7 +184,8 @@ struct alb_cluster_fault {
     uint64_t value;
 };
 
-// Happens at that time, or at once if that has passed. EINVAL: no such cable, or a value out of range.
+// Happens at that time, or at once if that has passed. What waits for the link when this is called, where nothing but a
+// fault could hold it up (sim/link.h), leaves as if there were none. EINVAL: no such cable, or a value out of range.
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault);
 // "loss", "corrupt", "rate", "delay", "death", "repair", "pause", "resume".
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
@@ -193,7 +194,7 @@ const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
 
 // Of one link, since the beginning.
 struct alb_cluster_link_stats {
-    uint64_t packets, bytes; // that went on to the wire
+    uint64_t packets, bytes; // that went on to the wire, or wait for it where nothing can hold them up
     uint64_t lost;           // by fault or death
     uint64_t dropped;        // for want of buffer
     uint64_t marked, trimmed, corrupted;

@@ -148,6 +148,9 @@ int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_faul
 {
     if (!is_valid(cluster, fault))
         return EINVAL;
+    for (uint32_t way = 0; way < 2; way++)
+        if (fault->ways[way])
+            alb_sim_link_go_by_steps(&cluster->links[2 * fault->cable + way]);
     struct scheduled *scheduled = calloc(1, sizeof(*scheduled));
     alb_assert(scheduled);
     scheduled->cluster = cluster;

@@ -27,22 +27,25 @@ void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, 
 
 uint64_t alb_cluster_link_bytes(const struct alb_cluster *cluster, uint32_t link)
 {
-    return cluster->links[link].stats.bytes;
+    const struct alb_sim_link *of = &cluster->links[link];
+    return of->stats.bytes - (of->goes_ahead ? alb_sim_link_queued_bytes(of, alb_cluster_now(cluster)) : 0);
 }
 
 void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, struct alb_cluster_switch_stats *stats)
 {
     const struct alb_sim_switch *sw = &cluster->switches[node - cluster->topology.host_count];
     *stats = (struct alb_cluster_switch_stats){
-        .buffered_bytes = sw->buffered_bytes,
+        .buffered_bytes = alb_sim_switch_buffered(sw, alb_cluster_now(cluster)),
         .buffered_bytes_peak = sw->stats.buffered_bytes_peak,
         .headroom_bytes_peak = sw->stats.headroom_bytes_peak,
-        .dropped = sw->stats.dropped + sw->stats.homeless,
+        .dropped = sw->stats.homeless,
         .trimmed = sw->stats.trimmed,
         .pauses_sent = sw->stats.pauses_sent,
     };
-    for (uint32_t i = 0; i < sw->port_count; i++)
-        stats->marked += sw->ports[i].out->stats.marked;
+    for (uint32_t i = 0; i < sw->port_count; i++) {
+        stats->marked += sw->outs[i]->stats.marked;
+        stats->dropped += sw->outs[i]->stats.overflowed;
+    }
 }
 
 const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *cluster, uint32_t host)

@@ -8,8 +8,8 @@
 
 #define PS_PER_S 1000000000000ull
 
-_Static_assert(offsetof(struct alb_sim_link, feeder) == 64 && offsetof(struct alb_sim_link, stats.lost) == 128,
-               "what a hop looks at in a link are two cache lines");
+_Static_assert(offsetof(struct alb_sim_link, to) == 64 && offsetof(struct alb_sim_link, stats.lost) == 128,
+               "what a hop looks at in a link are two cache lines, or the second of them");
 
 static void on_turn(struct alb_sim_event *event, alb_sim_time now);
 static void turn_soon(const struct alb_sim_event *event, uint32_t stage);
@@ -21,13 +21,19 @@ static void set_rate(struct alb_sim_link *link, uint64_t bits_per_s)
     link->ps_per_byte = ps_per_byte <= UINT32_MAX ? (uint32_t)ps_per_byte : 0;
 }
 
+static void note_calm(struct alb_sim_link *link)
+{
+    const struct alb_sim_link_config *config = &link->config;
+    uint64_t limit = config->queue_bytes_max ? config->queue_bytes_max : UINT64_MAX;
+    uint64_t calm_bytes = ALB_MIN(limit, config->mark_above_bytes ? config->mark_above_bytes : UINT64_MAX);
+    link->calm_kib = (uint16_t)ALB_MIN(calm_bytes >> 10, (uint64_t)UINT16_MAX);
+}
+
 void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, struct alb_sim_packet_pool *pool,
                        struct alb_sim_node *to, const struct alb_sim_link_config *config)
 {
     *link = (struct alb_sim_link){.queue = queue, .pool = pool, .to = to, .config = *config, .delay = config->delay};
-    uint64_t limit = config->queue_bytes_max ? config->queue_bytes_max : UINT64_MAX;
-    uint64_t calm_bytes = ALB_MIN(limit, config->mark_above_bytes ? config->mark_above_bytes : UINT64_MAX);
-    link->calm_kib = (uint16_t)ALB_MIN(calm_bytes >> 10, (uint64_t)UINT16_MAX);
+    note_calm(link);
     set_rate(link, config->bits_per_s);
     alb_sim_event_init(&link->turn, on_turn);
     link->turn.soon = turn_soon;
@@ -35,6 +41,14 @@ void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, s
     alb_prng_init(&link->prng, config->faults_seed ^ 0x6d61726b73);
     alb_faults_init(&link->faults, &config->faults, config->faults_seed);
     alb_sim_link_note_faults(link);
+}
+
+void alb_sim_link_go_ahead(struct alb_sim_link *link, uint64_t queue_bytes_max)
+{
+    alb_assert(link->waiting_bytes == 0 && !link->paused_by && !link->has_credit_limit && link->config.bits_per_s > 0);
+    link->config.queue_bytes_max = queue_bytes_max;
+    note_calm(link);
+    link->goes_ahead = true;
 }
 
 static void forget_line(struct alb_sim_link *link, struct alb_sim_line *line)
@@ -65,7 +79,7 @@ alb_sim_time alb_sim_link_time_of(const struct alb_sim_link *link, uint64_t byte
 uint64_t alb_sim_link_queued_bytes(const struct alb_sim_link *link, alb_sim_time now)
 {
     if (link->busy_until <= now)
-        return link->waiting_bytes;
+        return link->goes_ahead ? 0 : link->waiting_bytes;
     alb_sim_time left = link->busy_until - now;
     if (alb_likely(link->ps_per_byte))
         return link->waiting_bytes + left / link->ps_per_byte;
@@ -89,7 +103,7 @@ static void arrival_soon(const struct alb_sim_event *event, uint32_t stage)
     const struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
     const struct alb_sim_link *link = packet->on;
     if (stage == 0)
-        alb_sim_fetch(link, 1);
+        alb_sim_fetch(&link->to, 1);
     else if (stage == 1 && link->to_host)
         alb_sim_fetch_host(link->to, alb_sim_packet_is_report(packet));
     else if (stage == 1)
@@ -98,17 +112,23 @@ static void arrival_soon(const struct alb_sim_event *event, uint32_t stage)
         link->to->soon(link->to, packet);
 }
 
-static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
+// On to the wire, at that time.
+static void put_on_wire(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time at)
 {
     link->stats.packets++;
     link->stats.bytes += packet->wire_bytes;
-    link->busy_until = now + alb_sim_link_time_of(link, packet->wire_bytes);
-    link->on_wire = packet;
-    if (alb_unlikely(link->has_credit_limit))
-        link->credit_bytes -= packet->wire_bytes;
+    link->busy_until = at + alb_sim_link_time_of(link, packet->wire_bytes);
     packet->event.fire = on_arrival;
     packet->event.soon = arrival_soon;
     alb_sim_queue_schedule(link->queue, &packet->event, link->busy_until + link->delay);
+}
+
+static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
+{
+    put_on_wire(link, packet, now);
+    link->on_wire = packet;
+    if (alb_unlikely(link->has_credit_limit))
+        link->credit_bytes -= packet->wire_bytes;
     if (link->feeder)
         link->feeder->departed(link->feeder, link, packet, now);
 }
@@ -158,7 +178,7 @@ static void turn_soon(const struct alb_sim_event *event, uint32_t stage)
 {
     const struct alb_sim_link *link = ALB_CONTAINER_OF(event, struct alb_sim_link, turn);
     if (stage == 0) {
-        alb_sim_fetch(&link->feeder, 1);
+        alb_sim_fetch(&link->to, 1);
         alb_sim_fetch(link->waiting.first, 1);
     } else if (stage == 1 && link->from_host) {
         alb_sim_fetch_host(link->feeder, true);
@@ -200,6 +220,10 @@ static void join(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_s
         return;
     }
     link->stats.queue_bytes_peak = ALB_MAX(link->stats.queue_bytes_peak, queued + packet->wire_bytes);
+    if (link->goes_ahead) {
+        put_on_wire(link, packet, ALB_MAX(now, link->busy_until));
+        return;
+    }
     link->waiting_bytes += packet->wire_bytes;
     if (alb_unlikely(packet->is_trimmed)) {
         link->urgent_bytes += packet->wire_bytes;
@@ -220,10 +244,20 @@ void alb_sim_link_enqueue(struct alb_sim_link *link, struct alb_sim_packet *pack
     join(link, packet, now);
 }
 
+// True if the queue will be calm with the packet in it, and has been longer: there is nothing to do but to queue.
+static bool is_nothing_new(const struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now)
+{
+    alb_sim_time left = ALB_MAX(now, link->busy_until) - now;
+    uint64_t bytes = ALB_MIN((uint64_t)link->calm_kib << 10, link->stats.queue_bytes_peak);
+    return left + (uint64_t)packet->wire_bytes * link->ps_per_byte < bytes * link->ps_per_byte;
+}
+
 void alb_sim_link_send(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
     packet->on = link;
-    if (alb_likely(link->is_plain))
+    if (alb_likely(link->is_plain && link->goes_ahead) && is_nothing_new(link, packet, now))
+        put_on_wire(link, packet, ALB_MAX(now, link->busy_until));
+    else if (link->is_plain)
         join(link, packet, now);
     else
         alb_sim_link_meet_faults(link, packet, now);
@@ -241,8 +275,9 @@ static alb_sim_time stretch(alb_sim_time at, alb_sim_time now, uint64_t from_bit
 void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_sim_time now)
 {
     uint64_t before = link->config.bits_per_s;
+    alb_sim_link_go_by_steps(link);
     set_rate(link, bits_per_s);
-    if (link->busy_until <= now)
+    if (link->busy_until <= now || !link->on_wire)
         return;
     link->busy_until = stretch(link->busy_until, now, before, bits_per_s);
     alb_sim_queue_schedule(link->queue, &link->on_wire->event, link->busy_until + link->delay);
@@ -252,11 +287,13 @@ void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_s
 
 void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay)
 {
+    alb_sim_link_go_by_steps(link);
     link->config.delay = link->delay = delay;
 }
 
 void alb_sim_link_set_paused(struct alb_sim_link *link, enum alb_sim_pauser by, bool is_paused, alb_sim_time now)
 {
+    alb_sim_link_go_by_steps(link);
     link->stats.pauses += is_paused && !(link->paused_by & by);
     link->paused_by = (uint8_t)(is_paused ? link->paused_by | by : link->paused_by & ~by);
     serve(link, now);
@@ -264,6 +301,7 @@ void alb_sim_link_set_paused(struct alb_sim_link *link, enum alb_sim_pauser by, 
 
 void alb_sim_link_limit_credit(struct alb_sim_link *link, uint64_t bytes)
 {
+    alb_sim_link_go_by_steps(link);
     link->has_credit_limit = true;
     link->credit_bytes = (int64_t)bytes;
 }

@@ -2,6 +2,9 @@
 // Links: one direction between two nodes, with the port that feeds it. A packet meets, in this order, the script, the
 // faults (sim/link_fault.c), the queue (limit, ECN mark), the wire (rate, unless the far end has paused it or has given
 // no credit) and the way (delay).
+//
+// A link that nothing can hold up (alb_sim_link_go_ahead) works out when a packet will have left as soon as it joins
+// the queue, and has one event for it, its arrival. Every other link has another one for a packet that waits: its turn.
 #pragma once
 
 #include "base/faults.h"
@@ -39,7 +42,7 @@ struct alb_sim_link_config {
 };
 
 struct alb_sim_link_stats {
-    uint64_t packets, bytes; // that went on to the wire
+    uint64_t packets, bytes; // that went on to the wire or, where it goes ahead, will
     uint64_t queue_bytes_peak;
     uint64_t lost, overflowed; // by fault, script or death; by the queue's limit
     uint64_t too_long;
@@ -50,7 +53,7 @@ struct alb_sim_link_stats {
 };
 
 enum {
-    ALB_SIM_SWITCH_LINES = 2,   // cache lines that a hop looks at in a switch,
+    ALB_SIM_SWITCH_LINES = 2,   // cache lines that a hop looks at in a switch, the first alone where links go ahead,
     ALB_SIM_HOST_LINES = 4,     // and in a host, and behind them
     ALB_SIM_HOT_LINES = 8,      // what its engine needs, for packets that bring data, and then for those that report
     ALB_SIM_REPORT_BYTES = 512, // on the wire: what is longer brings data
@@ -100,11 +103,18 @@ static inline struct alb_sim_packet *alb_sim_line_pop(struct alb_sim_line *line)
 }
 
 struct alb_sim_link {
-    // What every packet needs: two cache lines.
+    // What every packet needs, a cache line, where it does not go ahead,
     struct alb_sim_event turn; // of what waits first: when the wire is free
-    struct alb_sim_node *to;
     struct alb_sim_line waiting;
-    alb_sim_time busy_until; // the wire, with what has left
+    uint64_t waiting_bytes;         // in both lines
+    struct alb_sim_node *feeder;    // hears what departs; may be NULL
+    struct alb_sim_packet *on_wire; // while it is busy: what left last
+
+    // and one more in any case.
+    struct alb_sim_node *to;
+    struct alb_sim_queue *queue;
+    alb_sim_time busy_until; // the wire: with what has left or, where it goes ahead, with all that it was given
+    alb_sim_time delay;      // config's
     uint32_t ps_per_byte;    // 0: not a whole number
     uint16_t calm_kib;       // a queue that is not longer is neither marked nor limited
     uint8_t paused_by;       // enum alb_sim_pauser
@@ -112,12 +122,7 @@ struct alb_sim_link {
     bool is_dead : 1, is_held_up : 1, has_credit_limit : 1;
     bool has_urgent : 1;             // some have been trimmed
     bool to_host : 1, from_host : 1; // of a cluster
-
-    struct alb_sim_node *feeder; // hears what departs; may be NULL
-    alb_sim_time delay;          // config's
-    uint64_t waiting_bytes;      // in both lines
-    struct alb_sim_queue *queue;
-    struct alb_sim_packet *on_wire;  // while it is busy: what left last
+    bool goes_ahead : 1;
     struct alb_sim_link_stats stats; // the first of them go with the above
 
     struct alb_sim_line urgent;
@@ -141,6 +146,16 @@ void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, s
                        struct alb_sim_node *to, const struct alb_sim_link_config *config);
 // Packets that wait or are held back are forgotten; those on the wire are the network's to wait for.
 void alb_sim_link_fini(struct alb_sim_link *link);
+// From now on packets are given their arrival at once: nobody wants to hear what departs, there is no pause, no credit,
+// and no packet goes before others. Its queue may have so many bytes, what is left on the wire among them (0: no
+// limit). What can hold it up, or changes what was worked out, ends that (alb_sim_link_go_by_steps), of itself too.
+void alb_sim_link_go_ahead(struct alb_sim_link *link, uint64_t queue_bytes_max);
+// What comes from now on leaves in turn, so that it meets what befalls the link while it waits. What came before
+// arrives when it would have, and until then the wire is busy.
+static inline void alb_sim_link_go_by_steps(struct alb_sim_link *link)
+{
+    link->goes_ahead = false;
+}
 // Other faults from now on; what is held back goes on as it would have.
 void alb_sim_link_set_faults(struct alb_sim_link *link, const struct alb_faults_spec *faults, uint64_t seed);
 // Another rate from now on, also for what is queued (0: no limit).

@@ -47,7 +47,9 @@ static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *p
 {
     const struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
     uint32_t turn = sw->turn;
-    alb_sim_fetch(way_of(sw, packet, &turn), 2);
+    const struct alb_sim_link *out = way_of(sw, packet, &turn);
+    if (out)
+        alb_sim_fetch(sw->goes_ahead ? (const void *)&out->to : out, sw->goes_ahead ? 1 : 2);
 }
 
 // ---- no room --------------------------------------------------------------------------------------------------------
@@ -76,6 +78,16 @@ static void drop(struct alb_sim_switch *sw, struct alb_sim_packet *packet, alb_s
     alb_sim_packet_put(sw->shared->pool, packet);
 }
 
+// Where nothing can be held up the links do all.
+static void pass_on(struct alb_sim_switch *sw, struct alb_sim_link *out, struct alb_sim_packet *packet,
+                    alb_sim_time now)
+{
+    sw->uncounted_bytes -= packet->wire_bytes;
+    alb_sim_link_send(out, packet, now);
+    if (sw->uncounted_bytes < 0)
+        alb_sim_switch_count(sw, now);
+}
+
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
@@ -87,6 +99,10 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
         drop(sw, packet, now);
         return;
     }
+    if (alb_likely(sw->goes_ahead)) {
+        pass_on(sw, out, packet, now);
+        return;
+    }
     bool has_room = packet->is_trimmed ? trim(sw, out, packet)
                                        : alb_sim_switch_admit(sw, out, packet, now) || trim(sw, out, packet);
     if (has_room) {
@@ -94,7 +110,6 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
         return;
     }
     out->stats.overflowed++;
-    sw->stats.dropped++;
     drop(sw, packet, now);
 }
 
@@ -117,13 +132,13 @@ void alb_sim_switch_init(struct alb_sim_switch *sw, const struct alb_sim_switche
         .shared = shared,
         .port_count = alb_routes_port_count(routes, node),
         .number = number,
-        .leaf = UINT32_MAX,
+        .leaf = ALB_SIM_NO_LEAF,
         .salt = alb_ecmp_mix(seed ^ ((uint64_t)number + 1) << 32),
     };
     sw->turn = (uint32_t)(sw->salt >> 32);
     for (uint32_t leaf = 0; leaf < routes->leaf_count; leaf++)
         if (routes->leaf_nodes[leaf] == node)
-            sw->leaf = leaf;
+            sw->leaf = leaf & ALB_SIM_NO_LEAF;
     sw->ports = calloc(ALB_MAX(sw->port_count, 1u), sizeof(*sw->ports));
     sw->outs = calloc(ALB_MAX(sw->port_count, 1u), sizeof(*sw->outs));
     alb_assert(sw->ports && sw->outs);

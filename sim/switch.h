@@ -27,18 +27,24 @@ struct alb_sim_port {
 
 struct alb_sim_switch_stats {
     uint64_t buffered_bytes_peak, headroom_bytes, headroom_bytes_peak;
-    uint64_t dropped, trimmed, homeless; // homeless: there is no way
+    uint64_t trimmed, homeless; // homeless: there is no way
     uint64_t pauses_sent;
 };
 
+#define ALB_SIM_NO_LEAF 0x7fffffffu
+
 struct alb_sim_switch {
     struct alb_sim_node node;
+    // What every packet needs: a cache line, and the next one too unless its links go ahead.
     const struct alb_sim_switches *shared;
     struct alb_sim_link **outs; // of each port
-    uint32_t number, leaf;      // leaf: among the routes' leaves; UINT32_MAX: it has no hosts
+    uint32_t number;
+    uint32_t leaf : 31;      // among the routes' leaves; ALB_SIM_NO_LEAF: it has no hosts
+    uint32_t goes_ahead : 1; // all its links do, and nobody keeps count of the buffer, which has no end
     uint64_t salt;
-    uint64_t buffered_bytes; // in the shared buffer
+    int64_t uncounted_bytes; // where it goes ahead: after so many more the buffer may be fuller than ever
 
+    uint64_t buffered_bytes;   // in the shared buffer, unless it goes ahead
     uint64_t buffer_bytes_max; // of it: without headroom
     uint32_t turn;             // of spraying
     uint32_t port_count;
@@ -59,6 +65,10 @@ void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t port, alb_sim_tim
 
 // ---- sim/switch_buffer.c --------------------------------------------------------------------------------------------
 
+// What its ports hold that has not left: the buffer in use.
+uint64_t alb_sim_switch_buffered(const struct alb_sim_switch *sw, alb_sim_time now);
+// It goes ahead, and uncounted_bytes has run out.
+void alb_sim_switch_count(struct alb_sim_switch *sw, alb_sim_time now);
 // Room for a packet that came by packet->from and leaves by out: true, and it is taken.
 bool alb_sim_switch_admit(struct alb_sim_switch *sw, const struct alb_sim_link *out, struct alb_sim_packet *packet,
                           alb_sim_time now);

@@ -40,6 +40,17 @@ static uint64_t credit_of(const struct alb_switch_config *config, const struct a
     return 2 * bytes_in(port->in, port->in->delay + port->out->delay) + 4 * PACKET_WIRE_BYTES;
 }
 
+// True if nothing that leaves has to be looked at before: no room to be given back, nobody to be told, no packet that
+// goes before others.
+static bool may_go_ahead(const struct alb_sim_switch *sw)
+{
+    const struct alb_switch_config *config = sw->shared->config;
+    bool has_rates = true;
+    for (uint32_t i = 0; i < sw->port_count; i++)
+        has_rates &= sw->outs[i]->config.bits_per_s > 0;
+    return config->flow_control == ALB_FLOW_CONTROL_NONE && !config->trims && config->buffer_bytes == 0 && has_rates;
+}
+
 bool alb_sim_switch_begin(struct alb_sim_switch *sw)
 {
     const struct alb_switch_config *config = sw->shared->config;
@@ -51,6 +62,9 @@ bool alb_sim_switch_begin(struct alb_sim_switch *sw)
         if (config->flow_control == ALB_FLOW_CONTROL_CREDITS)
             alb_sim_link_limit_credit(port->in, credit_of(config, port));
     }
+    sw->goes_ahead = may_go_ahead(sw);
+    for (uint32_t i = 0; sw->goes_ahead && i < sw->port_count; i++)
+        alb_sim_link_go_ahead(sw->outs[i], config->port_bytes_max);
     sw->buffer_bytes_max = config->buffer_bytes ? config->buffer_bytes - headroom_bytes : UINT64_MAX;
     return config->buffer_bytes == 0 || config->buffer_bytes > headroom_bytes;
 }
@@ -80,6 +94,24 @@ static uint64_t xoff_bytes(const struct alb_sim_switch *sw)
 static bool keeps_ports(const struct alb_sim_switch *sw)
 {
     return sw->shared->config->flow_control != ALB_FLOW_CONTROL_NONE;
+}
+
+uint64_t alb_sim_switch_buffered(const struct alb_sim_switch *sw, alb_sim_time now)
+{
+    uint64_t bytes = 0;
+    if (!sw->goes_ahead)
+        return sw->buffered_bytes;
+    for (uint32_t i = 0; i < sw->port_count; i++)
+        bytes += alb_sim_link_queued_bytes(sw->outs[i], now);
+    return bytes;
+}
+
+// All ports are counted only when the most ever may have been passed, if nothing had left since they were last.
+void alb_sim_switch_count(struct alb_sim_switch *sw, alb_sim_time now)
+{
+    uint64_t bytes = alb_sim_switch_buffered(sw, now);
+    sw->stats.buffered_bytes_peak = ALB_MAX(sw->stats.buffered_bytes_peak, bytes);
+    sw->uncounted_bytes = (int64_t)(sw->stats.buffered_bytes_peak - bytes);
 }
 
 static void take(struct alb_sim_switch *sw, uint32_t bytes)
@@ -147,8 +179,8 @@ static void resume_feeder(struct alb_sim_switch *sw, struct alb_sim_port *port, 
 void alb_sim_switch_release(struct alb_sim_switch *sw, const struct alb_sim_packet *packet, alb_sim_time now)
 {
     uint32_t bytes = packet->wire_bytes;
-    if (alb_likely(!keeps_ports(sw))) {
-        sw->buffered_bytes -= bytes;
+    if (!keeps_ports(sw)) {
+        sw->buffered_bytes -= sw->goes_ahead ? 0 : bytes;
         return;
     }
     struct alb_sim_port *port = &sw->ports[packet->from->to_port];

@@ -20,7 +20,7 @@ struct alb_switch_config {
     // Of bytes that wait for one port, so that it may hold alpha times what is free of the shared buffer (A. K.
     // Choudhury, E. L. Hahne, 1998). In sixteenths: 16 is alpha = 1. 0: no such limit.
     uint32_t alpha_16ths;
-    uint64_t port_bytes_max; // that may wait for one port; 0: no such limit
+    uint64_t port_bytes_max; // that may wait for one port, and be left on its wire if links go ahead; 0: no such limit
 
     // Random early detection (S. Floyd, V. Jacobson, 1993) on the queue as it is, marks only: never below min, always
     // above max, in between with a chance that grows to mark_per_million. max 0: no marks.

@@ -2,6 +2,7 @@
 // Links by themselves: rate, delay, queue, marks, scripts and faults.
 #include "sim/link.h"
 
+#include "base/prng.h"
 #include "base/tests/test.h"
 #include "wire/datagram.h"
 
@@ -336,6 +337,68 @@ static void set_dead__loses_until_it_is_mended(void **state)
     bench_fini(&b);
 }
 
+// ---- links that go ahead --------------------------------------------------------------------------------------------
+
+// Bursts and pauses at random, so that the queue is empty, long and full by turns.
+static void send_at_random(struct bench *b, uint64_t seed)
+{
+    struct alb_prng prng;
+    alb_prng_init(&prng, seed);
+    for (uint32_t i = 0; i < 2000; i++) {
+        send(b, i, 100 + (uint32_t)alb_prng_below(&prng, 4000));
+        if (alb_prng_below(&prng, 4) == 0)
+            run_until(b, b->queue.now + alb_prng_below(&prng, ALB_SIM_US(2)));
+    }
+    drain(b);
+}
+
+static void go_ahead__packets_arrive_as_they_would_by_steps(void **state)
+{
+    static const uint64_t rates[] = {100000000000, 7000000000}; // of the second no byte takes whole picoseconds
+    for (uint32_t i = 0; i < ALB_COUNT(rates); i++) {
+        struct bench steps, ahead;
+        struct alb_sim_link_config config = {.bits_per_s = rates[i],
+                                             .delay = ALB_SIM_NS(700),
+                                             .mark_above_bytes = 8000,
+                                             .mark_always_bytes = 30000,
+                                             .mark_per_million = 500000,
+                                             .queue_bytes_max = 40000};
+        bench_init(&steps, &config);
+        bench_init(&ahead, &config);
+        alb_sim_link_go_ahead(&ahead.link, 40000);
+        send_at_random(&steps, i + 1);
+        send_at_random(&ahead, i + 1);
+        assert_true(ahead.count > 100 && ahead.link.stats.overflowed > 0 && ahead.link.stats.marked > 0);
+        assert_memory_equal(&ahead.arrivals, &steps.arrivals, sizeof(steps.arrivals));
+        assert_memory_equal(&ahead.link.stats, &steps.link.stats, sizeof(steps.link.stats));
+        assert_int_equal(ahead.queue.fired, ahead.count); // and none besides
+        bench_fini(&steps);
+        bench_fini(&ahead);
+    }
+}
+
+static void go_ahead__changes_meet_what_comes_later(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 10000000000});
+    alb_sim_link_go_ahead(&b.link, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        send(&b, i, 1000); // 800 ns each
+    run_until(&b, ALB_SIM_NS(1200));
+    alb_sim_link_set_rate(&b.link, 1000000000, b.queue.now);
+    send(&b, 3, 1000);
+    run_until(&b, ALB_SIM_NS(2000));
+    alb_sim_link_set_paused(&b.link, ALB_SIM_PAUSED_BY_FAULT, true, b.queue.now);
+    run_until(&b, ALB_SIM_NS(3000));
+    alb_sim_link_set_paused(&b.link, ALB_SIM_PAUSED_BY_FAULT, false, b.queue.now);
+    drain(&b);
+    static const alb_sim_time gone_ns[] = {800, 1600, 2400, 3000 + 8000};
+    assert_int_equal(b.count, ALB_COUNT(gone_ns));
+    for (uint32_t i = 0; i < ALB_COUNT(gone_ns); i++)
+        assert_int_equal(b.arrivals[i].at, ALB_SIM_NS(gone_ns[i]));
+    bench_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +416,8 @@ int main(void)
         cmocka_unit_test(marks__by_chance_between_two_lengths),
         cmocka_unit_test(set_payload_max__loses_what_is_longer),
         cmocka_unit_test(set_dead__loses_until_it_is_mended),
+        cmocka_unit_test(go_ahead__packets_arrive_as_they_would_by_steps),
+        cmocka_unit_test(go_ahead__changes_meet_what_comes_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,25 @@ static void buffer__dynamic_threshold_leaves_room_for_others(void **state)
     bench_destroy(&b);
 }
 
+// Where links go ahead the ports are counted now and then, and the most is found all the same.
+static void buffer__without_end_its_peak_is_what_the_longest_queues_hold(void **state)
+{
+    struct bench b;
+    prepare_deaf(&b, 256 * KB);
+    bench_create(&b);
+    bench_incast(&b, 15, 512 * KB);
+    uint64_t peak = 0;
+    while (b.done < 15 && alb_cluster_run(b.cluster, ALB_SIM_S(1), 1) == ALB_CLUSTER_EVENTS)
+        peak = ALB_MAX(peak, stats_of(&b, SWITCH).buffered_bytes);
+    struct alb_cluster_link_stats link;
+    alb_cluster_link_stats(b.cluster, 1, &link); // down to host 0
+    assert_true(peak > 2 * 1000 * KB);
+    assert_in_range(stats_of(&b, SWITCH).buffered_bytes_peak, peak, peak + 256); // what left meanwhile
+    assert_in_range(peak, link.queued_bytes_peak, link.queued_bytes_peak + 20 * KB);
+    assert_int_equal(stats_of(&b, SWITCH).dropped, 0);
+    bench_destroy(&b);
+}
+
 static void buffer__two_busy_ports_share(void **state)
 {
     struct bench b;
@@ -281,6 +300,7 @@ int main(void)
         cmocka_unit_test(ecmp__flows_spread),
         cmocka_unit_test(spray__a_flow_goes_all_ways_evenly),
         cmocka_unit_test(buffer__dynamic_threshold_leaves_room_for_others),
+        cmocka_unit_test(buffer__without_end_its_peak_is_what_the_longest_queues_hold),
         cmocka_unit_test(buffer__two_busy_ports_share),
         cmocka_unit_test(marks__between_min_and_max_by_chance),
         cmocka_unit_test(trim__payload_goes_and_headers_arrive),
