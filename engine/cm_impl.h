@@ -53,7 +53,7 @@ struct alb_cm {
     struct alb_gsi gsi;
     struct alb_cm_id *ids;
     uint32_t ids_max;
-    uint16_t salt; // on an id's place, in its number
+    uint16_t salt;        // on an id's place, in its number
     uint32_t ids_touched; // ids below were used once and stand in free, lingering or nowhere
     uint32_t used;
     uint32_t parting; // ids in DREQ_SENT

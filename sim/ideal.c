@@ -19,7 +19,7 @@ static alb_sim_time one_way(const struct chains *chains, const struct alb_task *
     uint32_t payload_bytes, overhead_bytes;
     alb_run_packet(chains->run, &payload_bytes, &overhead_bytes);
     return alb_cluster_ideal_time(chains->run->cluster, task->rank, task->peer, task->bytes, payload_bytes,
-                                   overhead_bytes);
+                                  overhead_bytes);
 }
 
 static void settle(struct chains *chains, uint32_t task, alb_sim_time at)
