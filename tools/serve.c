@@ -234,30 +234,57 @@ static void begin_session(struct server *server, struct rdma_cm_id *id)
     rdma_destroy_id(id);
 }
 
-static int listen_at(const char *address, const char *port, struct rdma_event_channel **channel)
+// 0, or why not. Any address of IPv6 is just that, so that another listener can have the same port of IPv4.
+static int listen_at(struct rdma_event_channel *channel, struct sockaddr *address)
 {
+    enum { BACKLOG = 64 };
+    int is_one_family = 1;
     struct rdma_cm_id *id;
+    if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) != 0)
+        return errno;
+    if ((address->sa_family != AF_INET6 ||
+         rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &is_one_family, sizeof(is_one_family)) == 0) &&
+        rdma_bind_addr(id, address) == 0 && rdma_listen(id, BACKLOG) == 0)
+        return 0;
+    int error = errno;
+    rdma_destroy_id(id);
+    return error;
+}
+
+// The device does not have that address, which another one of the same name makes good.
+static bool is_elsewhere(int error)
+{
+    return error == EADDRNOTAVAIL || error == ENODEV || error == EAFNOSUPPORT;
+}
+
+// At all addresses of that name which the device has: one at least.
+static int listen_at_all(const char *name, const char *port, struct rdma_event_channel *channel)
+{
+    int why_not = 0;
+    uint32_t count = 0;
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    int error = getaddrinfo(address, port, &hints, &found);
+    int error = getaddrinfo(name, port, &hints, &found);
     if (error) {
-        fprintf(stderr, "albedo serve: %s port %s: %s\n", address ? address : "any address", port, gai_strerror(error));
+        fprintf(stderr, "albedo serve: %s port %s: %s\n", name ? name : "any address", port, gai_strerror(error));
         return 1;
     }
-    *channel = rdma_create_event_channel();
-    bool is_good = *channel && rdma_create_id(*channel, &id, NULL, RDMA_PS_TCP) == 0 &&
-                   rdma_bind_addr(id, found->ai_addr) == 0 && rdma_listen(id, 64) == 0;
-    if (!is_good)
-        fprintf(stderr, "albedo serve: cannot listen at port %s: %s\n", port, strerror(errno));
+    for (const struct addrinfo *one = found; one && (!why_not || is_elsewhere(why_not)); one = one->ai_next) {
+        error = listen_at(channel, one->ai_addr);
+        why_not = error ? error : why_not;
+        count += !error;
+    }
     freeaddrinfo(found);
-    return is_good ? 0 : 1;
+    if (count > 0 && (!why_not || is_elsewhere(why_not)))
+        return 0;
+    fprintf(stderr, "albedo serve: cannot listen at port %s: %s\n", port, strerror(why_not));
+    return 1;
 }
 
 int files_serve(const struct files_serve_options *options)
 {
     struct server server = {
         .makes_safe = options->makes_safe, .mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
-    struct rdma_event_channel *channel;
     struct rdma_cm_event *event;
     alb_list_init(&server.sessions);
     for (uint32_t i = 0; i < options->memory_count; i++) {
@@ -279,7 +306,12 @@ int files_serve(const struct files_serve_options *options)
         fprintf(stderr, "albedo serve: %s: %s\n", options->folder, strerror(errno));
         return 1;
     }
-    if (listen_at(options->address, options->port, &channel) != 0)
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    if (!channel) {
+        fprintf(stderr, "albedo serve: no device: %s\n", strerror(errno));
+        return 1;
+    }
+    if (listen_at_all(options->address, options->port, channel) != 0)
         return 1;
     printf("serving %s at port %s\n", options->folder, options->port);
     fflush(stdout);

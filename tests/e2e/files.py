@@ -89,12 +89,24 @@ def check_sizes(world):
     world.result("nothing is left beside the files", not left, " ".join(left))
 
 
+def has_ipv6_loopback():
+    try:
+        with open("/proc/net/if_inet6") as table:
+            return any(line.startswith("0" * 31 + "1 ") for line in table)
+    except FileNotFoundError:
+        return False
+
+
 def check_names(world):
-    """A name may have an address of IPv6 first, where this server does not listen."""
+    """The server listens at all addresses of both families."""
     source = world.source("named", 10000)
     put = world.copy(source, "localhost:named")
     ok = world.finish(put) == 0 and same(source, world.there("named"))
     world.result("put to localhost", ok, put.output().strip(), put)
+    if has_ipv6_loopback():
+        put = world.copy(source, "[::1]:by-ipv6")
+        ok = world.finish(put) == 0 and same(source, world.there("by-ipv6"))
+        world.result("put to [::1]", ok, put.output().strip(), put)
 
 
 def check_replace(world):
