@@ -10,6 +10,7 @@
 
 enum {
     PACKET_WIRE_BYTES = 4300, // of the longest packets in a data centre, about
+    PORTS_AHEAD_MAX = 64,     // whose queues are counted now and then
 };
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -41,14 +42,15 @@ static uint64_t credit_of(const struct alb_switch_config *config, const struct a
 }
 
 // True if nothing that leaves has to be looked at before: no room to be given back, nobody to be told, no packet that
-// goes before others.
+// goes before others; and few ports, since nobody keeps count of the buffer then.
 static bool may_go_ahead(const struct alb_sim_switch *sw)
 {
     const struct alb_switch_config *config = sw->shared->config;
     bool has_rates = true;
     for (uint32_t i = 0; i < sw->port_count; i++)
         has_rates &= sw->outs[i]->config.bits_per_s > 0;
-    return config->flow_control == ALB_FLOW_CONTROL_NONE && !config->trims && config->buffer_bytes == 0 && has_rates;
+    return config->flow_control == ALB_FLOW_CONTROL_NONE && !config->trims && config->buffer_bytes == 0 && has_rates &&
+           sw->port_count <= PORTS_AHEAD_MAX;
 }
 
 bool alb_sim_switch_begin(struct alb_sim_switch *sw)

@@ -3,6 +3,7 @@
 #include "cluster_bench.h"
 
 #include "base/tests/test.h"
+#include "sim/cluster_impl.h"
 
 #include <string.h>
 
@@ -103,6 +104,19 @@ static void buffer__dynamic_threshold_leaves_room_for_others(void **state)
     assert_true(link.dropped > 0);
     assert_in_range(link.queued_bytes_peak, 280000, 310000);
     bench_destroy(&b);
+}
+
+// A star of 64,000 hosts would spend its time counting.
+static void buffer__is_kept_count_of_where_ports_are_many(void **state)
+{
+    for (uint32_t hosts = 64; hosts <= 65; hosts++) {
+        struct bench b;
+        prepare_deaf(&b, 256 * KB);
+        b.spec.hosts = hosts;
+        bench_create(&b);
+        assert_int_equal(b.cluster->switches[0].goes_ahead, hosts == 64);
+        bench_destroy(&b);
+    }
 }
 
 // Where links go ahead the ports are counted now and then, and the most is found all the same.
@@ -300,6 +314,7 @@ int main(void)
         cmocka_unit_test(ecmp__flows_spread),
         cmocka_unit_test(spray__a_flow_goes_all_ways_evenly),
         cmocka_unit_test(buffer__dynamic_threshold_leaves_room_for_others),
+        cmocka_unit_test(buffer__is_kept_count_of_where_ports_are_many),
         cmocka_unit_test(buffer__without_end_its_peak_is_what_the_longest_queues_hold),
         cmocka_unit_test(buffer__two_busy_ports_share),
         cmocka_unit_test(marks__between_min_and_max_by_chance),
