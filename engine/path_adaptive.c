@@ -423,7 +423,7 @@ static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count
     return i < count;
 }
 
-// What it is at least: nearly all paths are out of question by this already.
+// What it is at least, without a comparison: nearly all paths are out of question by this already.
 static inline uint64_t least_delay(uint32_t recent_ns, bool is_data)
 {
     return is_data ? (recent_ns & (DELAY_MAX_NS - 1)) / 64 + 1 : 1;

@@ -322,6 +322,14 @@ static uint32_t count_questions(struct csa_pair *c, alb_time ns)
     return count;
 }
 
+// The program accepts, and the initiator hears of it without asking.
+static void expect_told_at_once(struct csa_pair *c, const struct alb_proposal *proposal)
+{
+    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal->id, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+}
+
 // Twice as long between two questions each time, up to 100 ms. What is decided is said at once.
 static void pending__is_asked_about_less_and_less_often(void **state)
 {
@@ -330,9 +338,7 @@ static void pending__is_asked_about_less_and_less_often(void **state)
     propose(c, 2 * PENDING_NS, &proposal);
     uint32_t count = count_questions(c, PENDING_NS);
     assert_in_range(count, PENDING_NS / (100 * ALB_NS_PER_MS) - 1, PENDING_NS / (100 * ALB_NS_PER_MS) + 10);
-    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), 0);
-    pair_settle(c->pair);
-    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    expect_told_at_once(c, &proposal);
 }
 
 // A verdict that was lost is asked for while there is time to decide.
@@ -356,9 +362,7 @@ static void pending__is_asked_about_within_the_patience_of_the_queue_pair(void *
     struct alb_proposal proposal;
     propose(c, 2 * ALB_NS_PER_S, &proposal); // timeouts of 4 ms: 33 ms of silence are too long
     assert_in_range(count_questions(c, ALB_NS_PER_S), 50, 200);
-    assert_int_equal(alb_engine_proposal_answer(c->engines[1], &proposal.id, true, c->pair->now), 0);
-    pair_settle(c->pair);
-    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    expect_told_at_once(c, &proposal);
 }
 
 // A transaction that is bound does not end by being asked about.
