@@ -66,8 +66,6 @@ function(alb_test folder name)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
     alb_group(${flat}_tests ${target})
     add_test(NAME ${folder}/${name} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    # Ends what hangs. What takes seconds takes minutes with a sanitizer on a busy machine.
-    set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 1200)
 endfunction()
 
 # alb_program(albedo SOURCES ... [LINK ...]): an installed program in build/bin.
