@@ -38,16 +38,16 @@ struct alb_device_options {
     // Of albedo0; roce0 leaves them alone.
     uint32_t path_max;                                  // 0: the engine's default
     char policies[ALB_POLICIES][ALB_DEVICE_POLICY_MAX]; // a name, perhaps with ":" and parameters; "": the default
-    uint8_t completions; // enum alb_level that completes a program's WRITEs and SENDs on RC
-    char pcap_path[4096];                               // "": none; %p becomes the process id
-    char trace_path[4096];                              // likewise
+    uint8_t completions;   // enum alb_level that completes a program's WRITEs and SENDs on RC
+    char pcap_path[4096];  // "": none; %p becomes the process id
+    char trace_path[4096]; // likewise
     char stats_path[4096]; // likewise: the counters as JSON, written when the device closes or the process exits
 };
 
 // Options from the environment, which `albedo run` sets: ALBEDO_NET (addresses or interface names, comma-separated;
 // unset: 127.0.0.1 and, where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE, ALBEDO_STATS,
-// ALBEDO_PATHS, ALBEDO_LOSS, ALBEDO_CONGESTION, ALBEDO_PATH, ALBEDO_CREDIT, ALBEDO_COMPLETIONS. On EINVAL error says what is wrong and what
-// would be right.
+// ALBEDO_PATHS, ALBEDO_LOSS, ALBEDO_CONGESTION, ALBEDO_PATH, ALBEDO_CREDIT, ALBEDO_COMPLETIONS. On EINVAL error says
+// what is wrong and what would be right.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
 // Sets what the engine of a device of that name is told by these options: transport, policies, paths. config refers to

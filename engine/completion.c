@@ -62,8 +62,7 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
     const struct alb_send_wqe *wqe = alb_send_queue_at(sq, head);
     uint32_t opcode = wc_opcodes[wqe->opcode];
     // Parts of a transaction end with it, and are nothing to the program by themselves.
-    bool is_wanted =
-        wqe->opcode != ALB_WR_TXN_WRITE && (wqe->flags & ALB_SEND_SIGNALED || status != ALB_WC_SUCCESS);
+    bool is_wanted = wqe->opcode != ALB_WR_TXN_WRITE && (wqe->flags & ALB_SEND_SIGNALED || status != ALB_WC_SUCCESS);
     struct alb_wc wc = {.wr_id = wqe->wr_id, .status = status, .opcode = opcode, .byte_len = wqe->length};
     if (alb_unlikely(wqe->txn_number)) { // of an operation with a number
         wc.imm_data = (uint32_t)wqe->txn_number;

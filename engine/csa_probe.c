@@ -46,7 +46,8 @@ void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
 {
     bool is_armed = alb_timer_is_armed(&out->probe_timer.timer);
     // One armed while the round-trip time was not known would let the first loss wait very long.
-    bool is_fair = is_armed && out->probe_timer.timer.at <= now + STALE_RTTS * (alb_time)alb_assoc_rtt_ns(out->csa->assoc);
+    bool is_fair =
+        is_armed && out->probe_timer.timer.at <= now + STALE_RTTS * (alb_time)alb_assoc_rtt_ns(out->csa->assoc);
     if ((is_fair && alb_stream_out_count(out) > 1) || !is_waiting(out))
         return;
     alb_time due = ALB_MAX(due_at(out), now + 1);

@@ -176,7 +176,7 @@ static void alb_directory__reading_allocates_nothing(void **state)
     assert_int_equal(count_boards(&slot), 1);
     assert_int_equal(fstat(board.fd, &after), 0);
     assert_true(after.st_blocks * 512 <= before.st_blocks * 512 + 4096); // the counters, which a device writes anyway
-    assert_true(after.st_blocks * 512 < 256 << 10); // of 18 MiB
+    assert_true(after.st_blocks * 512 < 256 << 10);                      // of 18 MiB
     alb_directory_leave(&entry);
     alb_board_destroy(&board);
 }
