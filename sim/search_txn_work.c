@@ -450,6 +450,8 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
         if (wc->vendor_err == ALB_TXN_LOST) {
             work->is_in_doubt = true;
             search->result->doubts++;
+        } else if (wc->vendor_err == ALB_TXN_COPY) {
+            report_corrupt(search, work);
         } else if (wc->vendor_err != ALB_TXN_OK) {
             report_aborted(search, work);
         } else { // it waited for its turn to be reported, or to begin

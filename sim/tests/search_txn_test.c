@@ -86,7 +86,8 @@ static void run__seeds_that_found_something(void **state)
 {
     struct alb_search_txn_result sum = {0};
     run(2002422, false, &sum);
-    run(8275, true, &sum); // the model: what was committed in spoilt memory is there after a recovery
+    run(8275, true, &sum);   // the model: what was committed in spoilt memory is there after a recovery
+    run(101374, true, &sum); // the model: a flushed request whose reason is COPY was committed, and is corrupt
 }
 
 static void run__same_seed_same_trace(void **state)
