@@ -98,7 +98,7 @@ void alb_buddy_init(struct alb_buddy *buddy, void *arena, size_t arena_bytes, vo
     }
     // The largest blocks first, then what is left behind them: each begins at a multiple of its own size.
     for (size_t unit = 0; unit < buddy->units;) {
-        uint32_t order = ALB_MIN(floor_log2(buddy->units - unit), buddy->order_count - 1);
+        uint32_t order = ALB_MIN(floor_log2(buddy->units - unit), (uint32_t)ALB_BUDDY_ORDERS - 1);
         set_free(buddy, order, unit >> order);
         unit += (size_t)1 << order;
     }

@@ -152,11 +152,11 @@ void alb_flow_receive_run(const struct alb_flow_options *o)
 {
     struct alb_flow_event events[ALB_FLOW_EVENTS_MAX];
     struct receiver *r = calloc(1, sizeof(*r));
-    uint64_t *intervals = calloc(ALB_FLOW_INTERVALS_MAX, sizeof(*intervals));
-    if (!r || !intervals)
+    if (!r)
         alb_flow_die("calloc");
     r->options = o;
-    r->intervals = o->interval_ms ? intervals : NULL;
+    if (o->interval_ms && !(r->intervals = calloc(ALB_FLOW_INTERVALS_MAX, sizeof(*r->intervals))))
+        alb_flow_die("calloc");
     o->ops->open(o);
     gather(r);
     double cpu = cpu_s();

@@ -38,7 +38,7 @@ static const struct level levels[] = {
     {"committed-in-place", ALBDV_COMMITTED, ALBDV_TXN_IN_PLACE, true},
 };
 
-static struct alb_flow_options options = {.window = 1, .bytes = 8, .measure_s = 1};
+static struct alb_flow_options options = {.device = "albedo0", .window = 1, .bytes = 8, .measure_s = 1};
 static const struct level *level = &levels[0];
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -290,7 +290,6 @@ static void take_options(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     int option;
-    options.device = "albedo0";
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (option) {
         case 'd':

@@ -93,6 +93,10 @@ static void alb_faults_parse__refuses_with_a_reason(void **state)
 
 static void alb_faults_format__round_trip(void **state)
 {
+    static const char longest[] =
+        "loss=99.9999999%,duplicate=99.9999999%,reorder=99.9999999%,corrupt=99.9999999%,source=99.9999999%,"
+        "read=99.9999999%,packet=99.9999999%,stage=99.9999999%,copy=99.9999999%,misplace=99.9999999%,"
+        "stale=99.9999999%,delay=9999999998ns..10s";
     static const char *const texts[] = {
         "none",
         "loss=1%",
@@ -100,9 +104,7 @@ static void alb_faults_format__round_trip(void **state)
         "delay=0..1ms",
         "corrupt=0.0000001%,delay=10s",
         "loss=1%,duplicate=0.1%,reorder=1%,corrupt=0.01%,delay=50us..1ms",
-        "loss=99.9999999%,duplicate=99.9999999%,reorder=99.9999999%,corrupt=99.9999999%,source=99.9999999%,"
-        "read=99.9999999%,packet=99.9999999%,stage=99.9999999%,copy=99.9999999%,misplace=99.9999999%,"
-        "stale=99.9999999%,delay=9999999998ns..10s",
+        longest,
     };
     for (size_t i = 0; i < ALB_COUNT(texts); i++) {
         char text[ALB_FAULTS_TEXT_MAX];
