@@ -190,7 +190,10 @@ bool alb_document_parse(struct alb_document *document, const char *file, const c
         at += line.length + 1;
         entry.line++;
         line = trim(without_comment(line));
-        if (line.length > 0)
+        if (document->count == ALB_DOCUMENT_ENTRIES_MAX && line.length > 0)
+            is_good = alb_complain(complaint, file, entry.line, "expected %d sections and keys at most",
+                                   ALB_DOCUMENT_ENTRIES_MAX);
+        else if (line.length > 0)
             is_good = line.at[0] == '[' ? parse_section(document, line, &entry, complaint)
                                         : parse_key(document, line, &entry, complaint);
         if (!newline)

@@ -14,8 +14,9 @@
 
 #include "sim/complaint.h"
 
-#define ALB_DOCUMENT_WORD_MAX  64  // of a section, a name, a key
-#define ALB_DOCUMENT_VALUE_MAX 400 // and of a value
+#define ALB_DOCUMENT_WORD_MAX    64   // of a section, a name, a key
+#define ALB_DOCUMENT_VALUE_MAX   400  // and of a value
+#define ALB_DOCUMENT_ENTRIES_MAX 2048 // of a file: each is compared with the others
 
 struct alb_document_entry {
     char section[ALB_DOCUMENT_WORD_MAX];

@@ -62,17 +62,32 @@ const struct alb_metric *alb_metric_find(const char *name)
     return NULL;
 }
 
+static const struct alb_summary_part *find_part(const struct alb_summary *summary, const char *name)
+{
+    for (uint32_t i = 0; i < summary->part_count; i++)
+        if (strcmp(summary->parts[i].name, name) == 0)
+            return &summary->parts[i];
+    return NULL;
+}
+
+// A time that no flow has: 0 would look like the best of all.
+static bool is_of_what_is_done(const struct alb_metric *metric)
+{
+    return metric->offset >= offsetof(struct alb_summary_part, fct) &&
+           metric->offset < offsetof(struct alb_summary_part, slowdown) + sizeof(struct alb_summary_times);
+}
+
 bool alb_metric_value(const struct alb_summary *summary, const struct alb_metric *metric, const char *part,
                       double *value)
 {
-    const char *from = metric->is_of_part ? (const char *)&summary->all : (const char *)&summary->network;
-    if (part) {
-        uint32_t i = 0;
-        while (i < summary->part_count && strcmp(summary->parts[i].name, part) != 0)
-            i++;
-        if (i == summary->part_count || !metric->is_of_part)
+    const char *from = (const char *)&summary->network;
+    if (metric->is_of_part) {
+        const struct alb_summary_part *of = part ? find_part(summary, part) : &summary->all;
+        if (!of || (of->done == 0 && is_of_what_is_done(metric)))
             return false;
-        from = (const char *)&summary->parts[i];
+        from = (const char *)of;
+    } else if (part) {
+        return false;
     }
     memcpy(value, from + metric->offset, sizeof(*value));
     return true;
@@ -97,6 +112,8 @@ char *alb_metric_format(enum alb_metric_unit unit, double value, char text[ALB_M
     static const struct scale times[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}, {0, NULL}};
     static const struct scale rates[] = {{1e12, "Tb/s"}, {1e9, "Gb/s"}, {1e6, "Mb/s"}, {1, "b/s"}, {0, NULL}};
     static const struct scale sizes[] = {{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}, {0, NULL}};
+    if (isnan(value))
+        return strcpy(text, "none");
     switch (unit) {
     case ALB_METRIC_NS:
         return format_scaled(times, value, text);
@@ -131,6 +148,8 @@ static void print_part(FILE *to, const struct alb_summary_part *part)
     if (part->is_collective)
         fprintf(to, "  collective %.3f times the ideal of %s\n", part->over_ideal,
                 alb_metric_format(ALB_METRIC_NS, part->ideal, ideal));
+    if (part->done == 0)
+        return;
     fprintf(to, "  %-10s %10s %10s %10s %10s %10s %10s %10s\n", "", "min", "mean", "P50", "P95", "P99", "P99.9", "max");
     print_times(to, "fct", &part->fct, ALB_METRIC_NS);
     print_times(to, "slowdown", &part->slowdown, ALB_METRIC_NUMBER);

@@ -196,11 +196,29 @@ static void size_memory(struct alb_run *run, struct alb_cluster_config *config)
         ALB_MAX(config->memory_bytes, run->memory_used + (uint64_t)config->receives * config->receive_bytes + 1);
 }
 
+// [host LIST] names hosts that there are.
+static bool check_host_lists(const struct alb_run *run, struct alb_complaint *complaint)
+{
+    const struct alb_document *document = &run->scenario->document;
+    for (uint32_t i = 0; i < document->count; i++) {
+        const struct alb_document_entry *entry = &document->entries[i];
+        uint32_t *hosts;
+        if (strcmp(entry->section, "host") != 0 || !entry->name[0] || entry->key[0])
+            continue;
+        if (alb_scenario_hosts(entry->name, run->topology.host_count, entry, &hosts, complaint) == 0)
+            return false;
+        free(hosts);
+    }
+    return true;
+}
+
 static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
     const struct alb_document_entry *place = place_of(scenario, "host", "");
     struct alb_cluster_config config;
+    if (!check_host_lists(run, complaint))
+        return false;
     uint32_t most = count_needs(run);
     if (most > QPS_MAX)
         return alb_complain(complaint, scenario->document.file, 0,
@@ -246,6 +264,10 @@ static bool parse_value(const struct alb_scenario_fault *fault, uint64_t *value,
         break;
     case ALB_FAULT_RATE:
         is_good = text && alb_text_parse_rate(text, value, error, sizeof(error));
+        if (is_good && *value == 0) {
+            snprintf(error, sizeof(error), "\"%.40s\" carries nothing, as kind = death does", text);
+            is_good = false;
+        }
         break;
     case ALB_FAULT_DELAY:
     case ALB_FAULT_DEATH:

@@ -130,6 +130,8 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
         !check_policies(scenario, "", &scenario->engine, complaint))
         return false;
     fit_window(scenario, "", &scenario->engine);
+    if (!alb_scenario_engine_agrees(scenario, "", &scenario->engine, complaint))
+        return false;
     for (uint32_t i = 0; i < scenario->document.count; i++) { // the others are read when their number is known
         const struct alb_document_entry *entry = &scenario->document.entries[i];
         struct alb_engine_config engine = scenario->engine;
@@ -141,6 +143,9 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
         free(hosts);
         if (!read_section(scenario, ALB_SECTION_HOST, entry->name, &engine, NULL, complaint) ||
             !check_policies(scenario, entry->name, &engine, complaint))
+            return false;
+        fit_window(scenario, entry->name, &engine);
+        if (!alb_scenario_engine_agrees(scenario, entry->name, &engine, complaint))
             return false;
     }
     return true;
@@ -306,7 +311,8 @@ bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document 
               read_section(scenario, ALB_SECTION_SCENARIO, "", scenario, NULL, complaint) &&
               read_section(scenario, ALB_SECTION_NETWORK, "", &scenario->network, scenario, complaint) &&
               read_section(scenario, ALB_SECTION_SWITCH, "", &scenario->switches, NULL, complaint) &&
-              read_hosts(scenario, complaint) && read_parts(scenario, complaint);
+              alb_scenario_switches_agree(scenario, complaint) && read_hosts(scenario, complaint) &&
+              read_parts(scenario, complaint);
     if (!is_good)
         alb_document_fini(&scenario->document);
     return is_good;
@@ -400,8 +406,12 @@ char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, c
 
 static void print_fields(FILE *to, const struct alb_field *fields, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        const char *const *choices = fields[i].choices;
         fprintf(to, "  %-18s %s\n", fields[i].key, fields[i].text);
+        for (uint32_t c = 0; choices && choices[c]; c++)
+            fprintf(to, "%s%s%s", c ? ", " : "                       one of ", choices[c], choices[c + 1] ? "" : "\n");
+    }
 }
 
 void alb_scenario_print_keys(FILE *to)

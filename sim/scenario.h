@@ -14,6 +14,7 @@ enum {
     ALB_SCENARIO_WORKLOADS_MAX = 32,
     ALB_SCENARIO_FAULTS_MAX = 256,
     ALB_SCENARIO_HOSTS_MAX = 1 << 20,
+    ALB_SCENARIO_POOL_MIN = 4 << 10, // of a host with one peer; with less nothing can be sent at all
 };
 
 enum alb_workload_kind {
@@ -96,6 +97,12 @@ const char *alb_scenario_variant(const struct alb_document *document, uint32_t i
 
 // What [host LIST] sections say of one host, put into its engine's configuration.
 void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host, struct alb_engine_config *engine);
+
+// Whether values of the section, or of [host LIST] with that name ("": [host]), agree with each other
+// (scenario_agree.c).
+bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
+                                const struct alb_engine_config *engine, struct alb_complaint *complaint);
+bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint);
 
 // The hosts of a list: "all", "3", "0..7", "0..62/2" (each second), with commas between. Each number is below
 // host_count. Returns how many, in order, and allocates *hosts; 0: complained.

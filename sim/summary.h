@@ -83,10 +83,10 @@ extern const struct alb_metric alb_metrics[];
 extern const uint32_t alb_metric_count;
 
 const struct alb_metric *alb_metric_find(const char *name); // NULL: no such one
-// Of the part with that name (NULL: of all). False: no such part.
+// Of the part with that name (NULL: of all). False: no such part, or a time of messages of which none is done.
 bool alb_metric_value(const struct alb_summary *summary, const struct alb_metric *metric, const char *part,
                       double *value);
-// "195.3 us", "92.1 Gb/s", "1.5 MiB".
+// "195.3 us", "92.1 Gb/s", "1.5 MiB"; "none" for what is no number.
 #define ALB_METRIC_TEXT_MAX 40
 char *alb_metric_format(enum alb_metric_unit unit, double value, char text[ALB_METRIC_TEXT_MAX]);
 void alb_summary_print(const struct alb_summary *summary, FILE *to);

@@ -165,6 +165,41 @@ static void set_tiers(struct alb_topology *topology)
     free(level);
 }
 
+// The first host of a node's part of the network so far, in parts that cables join.
+static uint32_t part_of(uint32_t *joined, uint32_t node)
+{
+    while (joined[node] != node)
+        node = joined[node] = joined[joined[node]];
+    return node;
+}
+
+// A host that the first one cannot reach, or none (host_count).
+static uint32_t find_apart(const struct alb_topology *topology)
+{
+    uint32_t *joined = malloc(topology->node_count * sizeof(*joined));
+    uint32_t host = 0;
+    alb_assert(joined);
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        joined[i] = i;
+    for (uint32_t i = 0; i < topology->cable_count; i++) {
+        uint32_t a = part_of(joined, topology->cables[i].a), b = part_of(joined, topology->cables[i].b);
+        joined[ALB_MAX(a, b)] = ALB_MIN(a, b);
+    }
+    while (host < topology->host_count && part_of(joined, host) == part_of(joined, 0))
+        host++;
+    free(joined);
+    return host;
+}
+
+static bool check_ways(struct reader *reader)
+{
+    const struct alb_topology *topology = reader->topology;
+    uint32_t apart = find_apart(topology);
+    return apart == topology->host_count ||
+           fail(reader, "no cables lead from host %s to host %s: every host reaches every other one",
+                topology->nodes[0].name, topology->nodes[apart].name);
+}
+
 bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *name, char error[ALB_TOPOLOGY_ERROR_MAX])
 {
     struct reader reader = {.topology = topology, .name = name, .error = error};
@@ -190,6 +225,7 @@ bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *na
         if (topology->cables[i].a < topology->host_count && topology->cables[i].b < topology->host_count)
             is_good = fail(&reader, "host %s has a cable to a host: every host has one, to a switch",
                            topology->nodes[topology->cables[i].a].name);
+    is_good = is_good && check_ways(&reader);
     if (is_good)
         set_tiers(topology);
     else

@@ -260,7 +260,8 @@ static void describe(struct builder *builder, uint32_t first)
 
 static bool add_workload(struct builder *builder)
 {
-    uint32_t first = builder->schedule->work_count;
+    const struct alb_document_entry *where = builder->workload->where;
+    uint32_t first = builder->schedule->work_count, first_task = builder->schedule->task_count;
     builder->hosts = builder->to = (struct list){0};
     builder->senders = 0;
     bool is_good = read_sizes(builder) && read_lists(builder);
@@ -269,6 +270,9 @@ static bool add_workload(struct builder *builder)
         work->rank_count = builder->hosts.count;
     }
     is_good = is_good && add_kind(builder);
+    if (is_good && builder->schedule->task_count == first_task)
+        is_good = alb_complain(builder->complaint, where->file, where->line,
+                               "the workload sends nothing; expected at least one message from a host to another");
     describe(builder, first);
     if (builder->hosts.count)
         free(builder->hosts.hosts);

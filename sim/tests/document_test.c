@@ -76,6 +76,15 @@ static void alb_document_parse__says_where_and_what_was_expected(void **state)
     assert_false(alb_document_parse(&document, "f", text, 599, &complaint));
 }
 
+static void alb_document_parse__has_an_end(void **state)
+{
+    static char text[16 * (ALB_DOCUMENT_ENTRIES_MAX + 1)];
+    char *at = text;
+    for (int i = 0; i <= ALB_DOCUMENT_ENTRIES_MAX; i++)
+        at += sprintf(at, "[s %d]\n", i);
+    assert_refused(text, "f:2049: expected 2048 sections and keys at most");
+}
+
 static void alb_document_set__replaces_or_adds(void **state)
 {
     struct alb_document document, copy;
@@ -107,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_document_parse__sections_keys_comments),
         cmocka_unit_test(alb_document_parse__says_where_and_what_was_expected),
+        cmocka_unit_test(alb_document_parse__has_an_end),
         cmocka_unit_test(alb_document_set__replaces_or_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

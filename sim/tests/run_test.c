@@ -145,6 +145,13 @@ static void alb_run_init__says_what_was_expected(void **state)
          "f:4: no cable matches \"tier:9\"; expected tier:T, tier:T:N or NODE-NODE with * for any text"},
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = loss\ncables = tier:0",
          "f:4: value: none; expected one for a fault of kind loss"},
+        {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = rate\ncables = tier:0\nvalue = 0b/s",
+         "f:4: value: \"0b/s\" carries nothing, as kind = death does; expected one for a fault of kind rate"},
+        {"[workload]\nkind = incast\nhosts = 3\nto = 3\nsize = 1",
+         "f:1: the workload sends nothing; expected at least one message from a host to another"},
+        {"[network]\nhosts = 4\n[host 2..4]\nloss = irn\n[workload]\nkind = permutation\nsize = 1",
+         "f:3: \"2..4\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
+         "between, below 4, no more of them than there are hosts"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         struct alb_complaint complaint = {0};

@@ -32,9 +32,9 @@ static void alb_scenario_read__every_kind_of_value(void **state)
     read_good(&scenario,
               "[scenario]\ntitle = a b\nstage = nightly\nseed = 7\nend = 2ms\n"
               "[network]\ntopology = fat-tree\nk = 8\nrate = 400Gb/s\ndelay = 600ns\n"
-              "[switch]\nbuffer = 16M\nalpha = 0.5\nmark_chance = 20%\nflow_control = pfc\ntrim = yes\n"
+              "[switch]\nbuffer = 16M\nalpha = 0.5\nmark_chance = 20%\nflow_control = pfc\n"
               "[host]\ntransport = csa\nloss = irn:few=5\npaths = 64\nwindow_max = 1M\nrtt_target = 30us\n"
-              "dcqcn_rate_max = 100Gb/s\nmtu = 1024\n"
+              "dcqcn_rate_max = 100Gb/s\nmtu = 1024\nreal_bytes = yes\n"
               "[host 2,4..6]\npaths = 4\n"
               "[workload bulk]\nkind = poisson\nload = 80%\nsize = 1e6\nend = 1ms\n"
               "[workload]\nkind = all-reduce-tree\nsize = 1M\nop = send\n"
@@ -52,7 +52,7 @@ static void alb_scenario_read__every_kind_of_value(void **state)
     assert_int_equal(scenario.switches.alpha_16ths, 8);
     assert_int_equal(scenario.switches.mark_per_million, 200000);
     assert_int_equal(scenario.switches.flow_control, ALB_FLOW_CONTROL_PFC);
-    assert_true(scenario.switches.trims);
+    assert_true(scenario.host.has_real_bytes);
     assert_string_equal(scenario.engine.loss, "irn:few=5");
     assert_int_equal(scenario.engine.path_max, 64);
     assert_int_equal(scenario.engine.window_max_bytes, 1 << 20);
@@ -130,6 +130,17 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[host 0..3]\ncongestion = slow\n", "f:2: transport csa has no congestion policy \"slow\"; expected one"},
         {"[host 3..0]\n", "f:1: \"3..0\" is no list of hosts; expected all, or numbers and ranges"},
         {"[host 0]\ntransport = rc\n", "f:2: [host] has no key \"transport\"; expected one of loss,"},
+        {"[host]\npool = 3M\n", "f:2: pool: expected a power of two from 4K"},
+        {"[host]\npool = 1\n", "f:2: pool: expected a power of two from 4K"},
+        {"[host 0]\npool = 1\n", "f:2: pool: expected a power of two from 4K"},
+        {"[host]\nwindow_segments = 0\n", "f:2: window_segments: expected a power of two from 4 to 4194304"},
+        {"[host]\nwindow_min = 1M\nwindow_max = 1K\n", "f:2: window_min: expected no more than window_max"},
+        {"[host]\nwindow_start = 0\n", "f:2: window_start: expected a size from window_min to window_max"},
+        {"[host]\nwindow_start = 1M\n[host 1]\nwindow_start = 1\n", "f:4: window_start: expected a size from"},
+        {"[host]\nqueue_pair_max = 1\n", "f:2: queue_pair_max is \"1\"; expected from"},
+        {"[host]\nrtt_target = 0us\n", "f:2: rtt_target is \"0us\"; expected from 1 to"},
+        {"[switch]\nmark_min = 1M\nmark_max = 1K\n", "f:2: mark_min: expected less than mark_max"},
+        {"[switch]\nflow_control = pfc\ntrim = yes\n", "f:3: trim: expected no trimming where flow_control keeps"},
         {"[workload]\nsize = 1M\n", "f:1: expected kind = ... for the workload"},
         {"[workload]\nkind = permutation\n", "f:1: expected size or sizes for the workload"},
         {"[workload]\nkind = goal\n", "f:1: a goal workload has no trace; expected file = NAME"},
@@ -175,8 +186,17 @@ static void alb_scenario_print_keys__names_every_section(void **state)
     FILE *file = fmemopen(text, sizeof(text), "w");
     alb_scenario_print_keys(file);
     fclose(file);
-    static const char *const words[] = {"[scenario]", "[network]", "[switch]",  "[host]",           "[workload]",
-                                        "[fault]",    "[expect]",  "[variant]", "oversubscription", "dcqcn_cnp"};
+    static const char *const words[] = {"[scenario]",
+                                        "[network]",
+                                        "[switch]",
+                                        "[host]",
+                                        "[workload]",
+                                        "[fault]",
+                                        "[expect]",
+                                        "[variant]",
+                                        "oversubscription",
+                                        "dcqcn_cnp",
+                                        "one of star, leaf-spine, fat-tree, two-sites, file\n"};
     for (size_t i = 0; i < ALB_COUNT(words); i++)
         assert_non_null(strstr(text, words[i]));
 }

@@ -5,6 +5,7 @@
 #include "sim/result.h"
 #include "small_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,24 @@ static void alb_summary_make__one_flow_alone(void **state)
     assert_false(alb_metric_value(&summary, alb_metric_find("fct_max"), "none", &nothing));
     assert_false(alb_metric_value(&summary, alb_metric_find("packets"), "flows", &nothing));
     assert_null(alb_metric_find("fct"));
+    end();
+}
+
+// Of what nothing has come of there is no completion time; 0 would meet every expectation.
+static void alb_metric_value__is_none_of_what_is_not_done(void **state)
+{
+    char text[ALB_METRIC_TEXT_MAX];
+    double none = 0;
+    small_run_go(&small,
+                 "[network]\nhosts = 2\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\nretries = 1\n"
+                 "[fault]\nkind = death\ncables = h1-*\n",
+                 false);
+    alb_summary_make(&summary, &small.run);
+    assert_true(value("flows", NULL) == 1 && value("done", NULL) == 0 && value("goodput", NULL) == 0);
+    assert_false(alb_metric_value(&summary, alb_metric_find("fct_max"), NULL, &none));
+    assert_false(alb_metric_value(&summary, alb_metric_find("fct_min"), "flows", &none));
+    assert_false(alb_metric_value(&summary, alb_metric_find("slowdown_max"), NULL, &none));
+    assert_string_equal(alb_metric_format(ALB_METRIC_NS, NAN, text), "none");
     end();
 }
 
@@ -125,8 +144,11 @@ static void alb_result_write__a_line_each(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_summary_make__one_flow_alone), cmocka_unit_test(alb_summary_make__percentiles_and_bins),
-        cmocka_unit_test(alb_ideal_work__of_a_ring),        cmocka_unit_test(alb_metric_format__scales),
+        cmocka_unit_test(alb_metric_value__is_none_of_what_is_not_done),
+        cmocka_unit_test(alb_summary_make__one_flow_alone),
+        cmocka_unit_test(alb_summary_make__percentiles_and_bins),
+        cmocka_unit_test(alb_ideal_work__of_a_ring),
+        cmocka_unit_test(alb_metric_format__scales),
         cmocka_unit_test(alb_result_write__a_line_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,8 @@ static void read__errors_say_where_and_what(void **state)
         {"hosts 2\nswitch a\ncable h0 h0 100Gb/s 1us\n", "net:3: a cable joins two nodes"},
         {"hosts 2\nswitch a\ncable h0 a 100Gb/s 1us\n", "host h1 has 0 cables"},
         {"hosts 2\ncable h0 h1 100Gb/s 1us\n", "to a host"},
+        {"hosts 2\nswitch a\nswitch b\ncable h0 a 1Gb/s 1us\ncable h1 b 1Gb/s 1us\n",
+         "net:5: no cables lead from host h0 to host h1"},
         {"hosts 2\nwires\n", "net:2: expected hosts, switch or cable, not \"wires\""},
     };
     struct alb_topology topology;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What values of [host] and [switch] must have to do with each other, said with the line of the key that is wrong: the
+// engine and the switches only say EINVAL.
+#include "sim/scenario.h"
+
+#include <inttypes.h>
+
+static bool is_power_of_two(uint32_t value)
+{
+    return value && (value & (value - 1)) == 0;
+}
+
+static bool complain(const struct alb_scenario *scenario, const char *section, const char *name, const char *key,
+                     const char *expected, struct alb_complaint *complaint)
+{
+    const struct alb_document_entry *entry = alb_document_find(&scenario->document, section, name, key);
+    if (!entry) // another one's fault, or that of a section without a name
+        entry = alb_document_find(&scenario->document, section, "", key);
+    if (!entry)
+        entry = alb_document_find(&scenario->document, section, name, "");
+    return alb_complain(complaint, entry ? entry->file : scenario->document.file, entry ? entry->line : 0,
+                        "%s: expected %s", key, expected);
+}
+
+bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
+                                const struct alb_engine_config *engine, struct alb_complaint *complaint)
+{
+    const char *const section = "host";
+    uint32_t segments = engine->csa_window_segments;
+    if (engine->window_min_bytes > engine->window_max_bytes)
+        return complain(scenario, section, name, "window_min", "no more than window_max", complaint);
+    if (engine->window_start_bytes < engine->window_min_bytes || engine->window_start_bytes > engine->window_max_bytes)
+        return complain(scenario, section, name, "window_start", "a size from window_min to window_max", complaint);
+    if (!is_power_of_two(segments) || segments < 4 || segments > 1u << 22)
+        return complain(scenario, section, name, "window_segments", "a power of two from 4 to 4194304", complaint);
+    if (!is_power_of_two(engine->csa_pool_bytes) || engine->csa_pool_bytes < ALB_SCENARIO_POOL_MIN)
+        return complain(scenario, section, name, "pool", "a power of two from 4K", complaint);
+    return true;
+}
+
+bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    const struct alb_switch_config *switches = &scenario->switches;
+    if (switches->mark_max_bytes && switches->mark_min_bytes >= switches->mark_max_bytes)
+        return complain(scenario, "switch", "", "mark_min", "less than mark_max", complaint);
+    if (switches->trims && switches->flow_control != ALB_FLOW_CONTROL_NONE)
+        return complain(scenario, "switch", "", "trim", "no trimming where flow_control keeps buffers from overflowing",
+                        complaint);
+    return true;
+}
