@@ -22,6 +22,8 @@ struct requirement {
     bool at_start;
 };
 
+#define CALC_NS_MAX (INT64_MAX / 1000ull) // 106 days, in picoseconds half of what a time holds
+
 struct reader {
     const char *file;
     const char *at, *end;
@@ -29,8 +31,9 @@ struct reader {
     struct alb_complaint *complaint;
     struct alb_schedule *schedule;
     const char *name;
-    bool has_ranks; // num_ranks was said
-    bool is_inside; // a rank
+    uint64_t calc_left_ns; // of CALC_NS_MAX, which all calculations share: they may wait for one another
+    bool has_ranks;        // num_ranks was said
+    bool is_inside;        // a rank
     uint32_t rank, rank_line;
     bool *is_given; // by rank
     struct label *labels;
@@ -244,9 +247,10 @@ static bool read_calc(struct reader *reader, uint32_t *task)
 {
     uint64_t span;
     struct placement placement;
-    if (!take_number(reader, UINT64_MAX / 1000 / ALB_GOAL_TASKS_MAX, "nanoseconds", &span) ||
+    if (!take_number(reader, reader->calc_left_ns, "nanoseconds, of all calculations together", &span) ||
         !take_placement(reader, true, false, &placement))
         return false;
+    reader->calc_left_ns -= span;
     *task = alb_schedule_calc(reader->schedule, reader->rank, ALB_SIM_NS(span), placement.processor);
     return true;
 }
@@ -428,7 +432,8 @@ bool alb_goal_parse(struct alb_schedule *schedule, const char *name, const char 
                             .line = 1,
                             .complaint = complaint,
                             .schedule = schedule,
-                            .name = name};
+                            .name = name,
+                            .calc_left_ns = CALC_NS_MAX};
     *schedule = (struct alb_schedule){0};
     bool is_good = read_all(&reader) && alb_schedule_seal(schedule, file, complaint);
     if (!is_good)

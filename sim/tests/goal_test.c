@@ -42,6 +42,17 @@ static void alb_goal_parse__operations_and_what_they_require(void **state)
     alb_schedule_fini(&schedule);
 }
 
+// An iteration of training calculates for seconds.
+static void alb_goal_parse__long_calculations(void **state)
+{
+    static const char text[] = "num_ranks 1\nrank 0 {\ncalc 3600000000000\ncalc 9000000000\n}\n";
+    struct alb_schedule schedule;
+    struct alb_complaint complaint = {0};
+    assert_true(alb_goal_parse(&schedule, "t", "f", text, strlen(text), &complaint));
+    assert_true(schedule.tasks[0].at == ALB_SIM_NS(3600000000000) && schedule.tasks[1].at == ALB_SIM_NS(9000000000));
+    alb_schedule_fini(&schedule);
+}
+
 static void alb_goal_parse__any_rank_and_tag(void **state)
 {
     static const char text[] = "num_ranks 2\nrank 0 {\nrecv 8b from -1 tag -1\n}\nrank 1 {\nsend 8b to 0 tag 3\n}\n";
@@ -88,6 +99,8 @@ static void alb_goal_parse__says_where_and_what_was_expected(void **state)
                                                    "receipt; expected as many sends as receipts"},
         {"num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}",
          "f:4: a calculation of rank 0 waits for itself in a cycle; expected an order in which all can be done"},
+        {"num_ranks 1\nrank 0 {\na: calc 9223372036854000\nb: calc 776\n}",
+         "f:4: found \"776\"; expected nanoseconds, of all calculations together, a whole number up to 775"},
         {"num_ranks 1 /* no end\n", "f:1: a comment has no end; expected \"*/\""},
         {"num_ranks 1\nrank 0 {\n\001\n}",
          "f:3: found no plain letter; expected a label: a letter, then letters, digits or \"_\", 31 at most"},
@@ -105,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_goal_parse__operations_and_what_they_require),
+        cmocka_unit_test(alb_goal_parse__long_calculations),
         cmocka_unit_test(alb_goal_parse__any_rank_and_tag),
         cmocka_unit_test(alb_goal_parse__says_where_and_what_was_expected),
     };
