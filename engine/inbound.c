@@ -294,7 +294,8 @@ static uint64_t execute(enum alb_atomic atomic, uint64_t *word, uint64_t operand
     case ALB_ATOMIC_FETCH_ADD:
         return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
     case ALB_ATOMIC_WRITE:
-        return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);
+        __atomic_store_n(word, operand, __ATOMIC_SEQ_CST);
+        return 0; // what it held is nobody's business who may only write
     }
     return 0;
 }

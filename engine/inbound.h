@@ -81,7 +81,7 @@ enum alb_atomic {
 };
 
 // Executes an atomic operation on the 8 bytes at va (host byte order), also against this host's processors. original:
-// what they held. RNR while a transaction claims them.
+// what they held; 0 for a write, which asks for no right to read. RNR while a transaction claims them.
 enum alb_outcome alb_inbound_atomic(struct alb_qp *qp, enum alb_atomic atomic, uint32_t rkey, uint64_t va,
                                     uint64_t operand, uint64_t compare, uint64_t *original);
 
