@@ -17,6 +17,7 @@ case $extent in
 quick)
     part e2e 900 python3 tests/e2e/table.py --build "$build" --quick --device all
     part multicast 300 python3 tests/e2e/multicast.py --build "$build" --quick
+    part protocol 300 python3 tests/protocol/run.py --build "$build"
     ;;
 all)
     part slow 1800 ctest --test-dir "$build" --output-on-failure -L slow --no-tests=ignore
@@ -34,6 +35,7 @@ all)
         part "kill-$device" 900 python3 tests/e2e/kill.py --build "$build" --device "$device"
         part "crowd-$device" 900 python3 tests/e2e/crowd.py --build "$build" --device "$device"
     done
+    part protocol 300 python3 tests/protocol/run.py --build "$build"
     part crash 1800 python3 tests/e2e/crash.py --build "$build" --points --rounds 100
     part files 600 python3 tests/e2e/files.py --build "$build"
     part loss 300 python3 bench/loss.py --build "$build" --check

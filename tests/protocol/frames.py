@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Frames of CSA, to bytes and from them (docs/PROTOCOL.md, sections 4 to 15). A frame that cannot be understood ends its packet."""
+
+import struct
+from dataclasses import dataclass, field
+
+REQUEST, RESPONSE = 0x01, 0x02
+REPORT, PATHS, PROBE, PING, PONG, RESET, HELLO, COOKIE, CNP = range(0x10, 0x19)
+
+SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE = range(1, 10)
+READ_DATA, RESULT = 16, 17
+ANSWERED = (READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE)
+TAKES_RECEIVE = (SEND, SEND_IMM, SEND_INV, WRITE_IMM)
+
+REPORT_NOW, PROBING, XRC, LAST, REFLECT = 2, 4, 8, 16, 32
+ABOUT_RESPONSES, OVERDUE, FULL = 1, 2, 4  # flags of REPORT; the first one of PROBE, too
+
+ACK, NOT_READY, OUT_OF_ORDER = 0x1F, 0x20, 0x60
+INVALID_REQUEST, ACCESS_ERROR = 0x61, 0x62
+
+SEGMENT = struct.Struct("!BBHIIII")
+REPORT_HEAD = struct.Struct("!BBBBII")
+PATHS_HEAD = struct.Struct("!BBBBI")
+PATHS_ENTRY = struct.Struct("!IIIII")
+PROBE_BODY = struct.Struct("!BBHII")
+SHORT = struct.Struct("!BBH")
+FIELDS = {SEND: "!I", SEND_IMM: "!II", SEND_INV: "!II", WRITE: "!QI", WRITE_IMM: "!QIII", READ: "!QII", CMP_SWAP: "!QIIQQ",
+          FETCH_ADD: "!QIIQQ", ATOMIC_WRITE: "!QII", READ_DATA: "!I", RESULT: "!IQ"}
+
+
+class Unknown(Exception):
+    """A frame that is none."""
+
+
+@dataclass
+class Segment:
+    """REQUEST or RESPONSE. `fields` are the operation's, in the order of section 5."""
+    kind: int
+    operation: int
+    qpn: int
+    flags: int
+    psn: int
+    index: int
+    total: int
+    fields: tuple
+    payload: bytes = b""
+
+    @property
+    def is_last(self):
+        return bool(self.flags & LAST)
+
+    @property
+    def first_psn(self):
+        return self.psn - self.index & 0xFFFFFF
+
+    def encode(self):
+        return (SEGMENT.pack(self.kind, self.operation, len(self.payload), self.qpn << 8 | self.flags, self.psn << 8, self.index << 8,
+                             self.total) + struct.pack(FIELDS[self.operation], *self.fields) + self.payload)
+
+    @classmethod
+    def decode(cls, data):
+        kind, operation, size, to, psn, index, total = SEGMENT.unpack_from(data)
+        flags, layout = to & 0xFF, FIELDS.get(operation)
+        if layout is None or (kind == RESPONSE) != (operation in (READ_DATA, RESULT)) or flags & (XRC | REFLECT):
+            raise Unknown
+        fields = struct.unpack_from(layout, data, SEGMENT.size)
+        begin = SEGMENT.size + struct.calcsize(layout)
+        if begin + size > len(data):
+            raise Unknown
+        return cls(kind, operation, to >> 8, flags, psn >> 8, index >> 8, total, fields, data[begin:begin + size]), begin + size
+
+
+@dataclass
+class Report:
+    qpn: int
+    number: int
+    cumulative: int
+    syndrome: int = ACK
+    flags: int = 0
+    held: frozenset = frozenset()  # offsets from the cumulative PSN
+
+    def encode(self):
+        words = max(self.held, default=-1) // 64 + 1
+        bits = sum(1 << offset for offset in self.held)
+        return (REPORT_HEAD.pack(REPORT, self.flags, words, self.syndrome, self.qpn << 8 | self.number & 0xFF,
+                                 self.cumulative << 8 | self.number >> 8 & 0xFF)
+                + b"".join(struct.pack("!Q", bits >> 64 * i & (1 << 64) - 1) for i in range(words)))
+
+    @classmethod
+    def decode(cls, data):
+        _, flags, words, syndrome, about, cumulative = REPORT_HEAD.unpack_from(data)
+        if words > 32:
+            raise Unknown
+        bitmap = struct.unpack_from("!%dQ" % words, data, REPORT_HEAD.size)
+        held = frozenset(64 * i + bit for i, word in enumerate(bitmap) for bit in range(64) if word >> bit & 1)
+        return (cls(about >> 8, (cumulative & 0xFF) << 8 | about & 0xFF, cumulative >> 8, syndrome, flags, held),
+                REPORT_HEAD.size + 8 * words)
+
+
+@dataclass
+class PathNews:
+    path: int
+    settled: int
+    echo: int
+    delay: int
+    received: int
+    marked: int
+
+
+@dataclass
+class Paths:
+    entries: list = field(default_factory=list)
+    credit: int = 0xFFFFFFFF
+    share: int = 0
+
+    def encode(self):
+        return PATHS_HEAD.pack(PATHS, len(self.entries), self.share, 0, self.credit) + b"".join(
+            PATHS_ENTRY.pack(one.path << 24 | one.settled, one.echo, one.delay, one.received, one.marked) for one in self.entries)
+
+    @classmethod
+    def decode(cls, data):
+        _, count, share, _, credit = PATHS_HEAD.unpack_from(data)
+        if count > 64:
+            raise Unknown
+        entries = []
+        for i in range(count):
+            which, *rest = PATHS_ENTRY.unpack_from(data, PATHS_HEAD.size + i * PATHS_ENTRY.size)
+            entries.append(PathNews(which >> 24, which & 0xFFFFFF, *rest))
+        return cls(entries, credit, share), PATHS_HEAD.size + count * PATHS_ENTRY.size
+
+
+@dataclass
+class Probe:
+    qpn: int
+    next_psn: int
+    flags: int = 0
+
+    def encode(self):
+        return PROBE_BODY.pack(PROBE, self.flags, 0, self.qpn << 8, self.next_psn << 8)
+
+    @classmethod
+    def decode(cls, data):
+        _, flags, _, qpn, next_psn = PROBE_BODY.unpack_from(data)
+        return cls(qpn >> 8, next_psn >> 8, flags), PROBE_BODY.size
+
+
+@dataclass
+class Short:
+    """PING, PONG, HELLO, COOKIE and CNP: a number of 16 bits, and what it counts."""
+    kind: int
+    number: int = 0
+    body: bytes = b""
+
+    def encode(self):
+        return SHORT.pack(self.kind, 0, self.number) + self.body
+
+    @classmethod
+    def decode(cls, data):
+        kind, _, number = SHORT.unpack_from(data)
+        size = {PING: number, PONG: 0, HELLO: 16, COOKIE: 16, CNP: 0}[kind]
+        if len(data) < SHORT.size + size or (kind == HELLO and number not in (0, 16)) or (kind == COOKIE and number != 16):
+            raise Unknown
+        return cls(kind, number, data[SHORT.size:SHORT.size + size]), SHORT.size + size
+
+
+@dataclass
+class Reset:
+    reason: int
+    epoch: int
+
+    def encode(self):
+        return struct.pack("!BBHI", RESET, self.reason, 0, self.epoch)
+
+    @classmethod
+    def decode(cls, data):
+        _, reason, _, epoch = struct.unpack_from("!BBHI", data)
+        return cls(reason, epoch), 8
+
+
+KINDS = {REQUEST: Segment, RESPONSE: Segment, REPORT: Report, PATHS: Paths, PROBE: Probe, PING: Short, PONG: Short, HELLO: Short,
+         COOKIE: Short, CNP: Short, RESET: Reset}
+
+
+def decode_frames(data):
+    found, offset = [], 0
+    while offset < len(data):
+        try:
+            frame, size = KINDS[data[offset]].decode(data[offset:])
+        except (KeyError, struct.error, Unknown):
+            break
+        found.append(frame)
+        offset += size + -size % 4
+    return found
