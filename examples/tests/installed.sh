@@ -15,9 +15,9 @@ for example in expect entry kv_block checkpoint; do
     # shellcheck disable=SC2086 # flags are words
     cc -std=gnu11 -O2 "$source/examples/$example.c" $flags -lpthread -o "$prefix/$example"
 done
-for page in txn stages region validator partial expect; do
+for page in txn stages region validator partial expect wr_txn_write get_proposal wr_resend read_retry; do
     test -f "$(find "$prefix" -name "albdv_$page.3")"
 done
-export LD_LIBRARY_PATH="$lib"
 "$prefix/bin/albedo" run --device albedo0 -- "$prefix/expect"
 "$prefix/bin/albedo" run --device albedo0 -- "$prefix/entry" 5000
+"$prefix/bin/albedo" sim -c -q "$prefix/share/albedo/scenarios/uec-single"
