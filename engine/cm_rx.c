@@ -173,12 +173,21 @@ static enum alb_drop on_rtu(struct alb_engine *engine, const struct alb_cm_arriv
     return alb_cm_notice_traffic(id, now) == 0 ? ALB_DROP_NONE : ALB_DROP_DUPLICATE;
 }
 
+// The id that waits for what the peer asks patience for. One that waits for nothing has no deadline to be moved.
+static struct alb_cm_id *find_delayed(struct alb_engine *engine, const struct alb_cm_arrival *arrival)
+{
+    uint8_t answers = arrival->message->mra.answers;
+    if (answers == ALB_CM_ANSWERS_REQ)
+        return find_asking(engine, arrival);
+    struct alb_cm_id *id = answers == ALB_CM_ANSWERS_REP ? find(engine, arrival) : NULL;
+    return id && id->state == ALB_CM_REP_SENT ? id : NULL;
+}
+
 static enum alb_drop on_mra(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now)
 {
     const struct alb_cm_mra *mra = &arrival->message->mra;
-    struct alb_cm_id *id = mra->answers == ALB_CM_ANSWERS_REQ ? find_asking(engine, arrival) : find(engine, arrival);
-    if (!id || (mra->answers == ALB_CM_ANSWERS_REP && id->state != ALB_CM_REP_SENT) ||
-        mra->answers == ALB_CM_ANSWERS_OTHER)
+    struct alb_cm_id *id = find_delayed(engine, arrival);
+    if (!id)
         return ALB_DROP_STALE_RESPONSE;
     alb_cm_arm(id, alb_cm_code_ns(mra->service_timeout) + id->timewait_ns, now);
     return ALB_DROP_NONE;

@@ -330,6 +330,23 @@ static void forged__messages_change_nothing(void **state)
         cm_lose(cm, 1);
 }
 
+// The field has room for one answer more than there are messages to be answered. An id that waits for nothing has no
+// deadline that could be moved.
+static void mra__for_what_is_no_message_moves_nothing(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_connect(cm);
+    cm_take_request(cm);
+    struct alb_cm_message mra = {.type = ALB_CM_MRA,
+                                 .local_id = alb_cm_id_number(cm->ids[0]),
+                                 .remote_id = alb_cm_id_number(cm->ids[1]),
+                                 .mra = {.answers = 3, .service_timeout = 8}};
+    cm_inject(cm, 0, &mra);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_STALE_RESPONSE), 1);
+    pair_pass(cm->pair, 2 * CM_TIMEWAIT_NS);
+    cm_expect_state(cm, 1, ALB_CM_REQ_RECEIVED);
+}
+
 static void lap__is_refused(void **state)
 {
     struct cm_pair *cm = *state;
@@ -416,6 +433,8 @@ static void rx__random_messages(void **state)
         message.remote_id = (uint32_t)alb_prng_below(&prng, 3) << 16 | ((uint32_t)alb_prng_below(&prng, CM_IDS) ^ salt);
         if (message.type == ALB_CM_REQ)
             message.req.qpn = (uint32_t)alb_prng_below(&prng, 40);
+        if (message.type == ALB_CM_MRA) // short, so that what it moves is due within the test
+            message.mra = (struct alb_cm_mra){.answers = alb_prng_below(&prng, 4) & 3, .service_timeout = i % 12};
         if (alb_prng_below(&prng, 2) && cm_engine(cm, 1)->cm->ids_touched) { // one that names an id of ours
             uint32_t n = (uint32_t)alb_prng_below(&prng, cm_engine(cm, 1)->cm->ids_touched);
             message.remote_id = cm_engine(cm, 1)->cm->ids[n].local_id;
@@ -462,6 +481,7 @@ int main(void)
         CM_TEST(req__with_the_number_of_a_connection_is_stale),
         CM_TEST(rep__for_nobody_is_rejected),
         CM_TEST(forged__messages_change_nothing),
+        CM_TEST(mra__for_what_is_no_message_moves_nothing),
         CM_TEST(lap__is_refused),
         CM_TEST(req__a_thousand_half_open_are_bounded_and_leave_nothing),
         CM_TEST(rx__random_messages),
