@@ -158,7 +158,7 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc);
 struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc);
 // The association could not wake for that sender: it tries again by and by.
 void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
-// Begins anew with another life of the peer.
+// The peer's life is over; begins anew with another one, or with none that is known yet (0).
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch);
 // The incoming path of that number; NULL when the pool is empty.
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path);

@@ -35,8 +35,7 @@ static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_
     bool knows_us = arrival->header.destination_epoch == arrival->engine->csa->epoch;
     if (!assoc || !knows_us || epoch == 0 || epoch != assoc->peer_epoch || frame->reset.reason != ALB_CSA_RESET_EPOCH)
         return ALB_DROP_NOT_PROVEN;
-    assoc->peer_epoch = 0;
-    assoc->dead_epoch = epoch;
+    alb_assoc_restart(arrival->engine, assoc, 0);
     fail_bound(arrival->engine, assoc, epoch, now);
     return ALB_DROP_NONE;
 }

@@ -331,6 +331,39 @@ static void reset__no_more_than_a_few_at_a_time(void **state)
     assert_int_equal(pair_send(c->pair, 1), ALB_CSA_REPLIES);
 }
 
+// The numbers of the life that is over say nothing of those of the next one, which may lie before them.
+static void reset__ends_what_was_known_of_the_peers_paths(void **state)
+{
+    struct csa_pair *c = *state;
+    const uint32_t epoch = c->engines[0]->csa->epoch;
+    uint8_t reset[ALB_CSA_FRAME_MAX];
+    uint32_t reset_bytes = alb_csa_encode_reset(ALB_CSA_RESET_EPOCH, epoch, reset);
+    struct csa_made made;
+    struct alb_csa_frame told;
+    struct alb_qp *qps[2];
+    csa_pair_live(c, 1)->credit_bytes = 1; // as that life said
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_bytes(&made, reset, reset_bytes);
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    assert_int_equal(csa_pair_live(c, 1)->credit_bytes, ALB_CSA_CREDIT_NONE);
+
+    alb_psn sequence = alb_psn_add(made.header.sequence, -100000);
+    pair_connect(c->pair, ALB_QPT_RC, qps, NULL);
+    struct alb_csa_segment first = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST | ALB_CSA_REPORT_NOW);
+    first.dest_qpn = alb_qp_number(qps[1]);
+    csa_pair_make(c, 0, &made);
+    made.header.source_epoch = epoch ^ 1;
+    made.header.destination_epoch = 0;
+    made.header.sequence = sequence;
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &first, "12345678");
+    csa_pair_arrive(c, 0, &made);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, &told), 1);
+    assert_int_equal(told.paths.count, 1);
+    assert_int_equal(told.paths.entries[0].settled, alb_psn_next(sequence));
+}
+
 // It could not be answered from there, and every member of the group would answer.
 static void reset__never_to_what_was_sent_to_a_group(void **state)
 {
@@ -467,6 +500,7 @@ int main(void)
         CSA_PAIR_TEST(path__counts_what_came_before_the_peer_knew_us),
         GREETED_TEST(reset__for_who_means_another_life),
         GREETED_TEST(reset__no_more_than_a_few_at_a_time),
+        GREETED_TEST(reset__ends_what_was_known_of_the_peers_paths),
         GREETED_TEST(reset__never_to_what_was_sent_to_a_group),
         GREETED_TEST(ping__is_answered_with_its_length),
         GREETED_TEST(marks__are_counted_by_path),
