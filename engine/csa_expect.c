@@ -6,7 +6,8 @@
 #include <errno.h>
 
 enum {
-    ASKS_MAX = 8, // without anything coming; then it is the sender's to probe
+    ASKS_MAX = 8,      // without anything coming; then it is the sender's to probe
+    DEFERRALS_MAX = 8, // that make the wait twice as long: a receive may not be posted for as long as a program likes
 };
 
 // ---- groups ---------------------------------------------------------------------------------------------------------
@@ -130,7 +131,9 @@ static void on_timer(struct alb_deadline *deadline, alb_time now)
     if (!is_open(expect) || expect->asks >= ASKS_MAX)
         return;                                      // an arrival, or another announcement, begins again
     if (alb_stream_in_misses(in) || in->waits_rnr) { // then the stream itself knows what to ask for
-        alb_wheel_arm(&expect->csa->qp->engine->wheel, &deadline->timer, now + patience_ns(expect));
+        alb_time wait_ns = patience_ns(expect) << expect->deferrals;
+        expect->deferrals += expect->deferrals < DEFERRALS_MAX;
+        alb_wheel_arm(&expect->csa->qp->engine->wheel, &deadline->timer, now + wait_ns);
         return;
     }
     if (due_at(expect) <= now)
@@ -167,11 +170,11 @@ void alb_expect_note(struct alb_csa *csa, const struct alb_csa_segment *segment,
     bool was_open = is_open(expect);
     expect->bytes_left -= segment->payload_bytes;
     expect->messages_left -= (segment->flags & ALB_CSA_LAST) != 0;
-    bool was_asked_for = expect->asks > 0; // patience begins anew
-    expect->asks = 0;
+    bool has_waited = expect->asks > 0 || expect->deferrals > 0; // patience begins anew
+    expect->asks = expect->deferrals = 0;
     if (was_open && !is_open(expect))
         finish(expect, now);
-    else if (was_open && was_asked_for)
+    else if (was_open && has_waited)
         arm(expect, now);
 }
 
@@ -265,7 +268,7 @@ int alb_qp_expect(struct alb_qp *qp, const struct alb_expectation *expectation, 
     }
     expect->announced_at = now;
     expect->asked_at = 0;
-    expect->asks = 0;
+    expect->asks = expect->deferrals = 0;
     if (is_open(expect))
         arm(expect, now);
     if (expect->group && is_pressing(expect->group))

@@ -31,7 +31,8 @@ struct alb_expect {
     uint32_t group_number, step;       // group_number 0: of none
     int64_t bytes_left, messages_left; // still to come; below zero: that came before they were announced
     alb_time announced_at, asked_at;
-    uint32_t asks; // since something came
+    uint32_t asks;      // since something came
+    uint32_t deferrals; // likewise: times that the stream had to ask first
     struct alb_deadline timer;
 };
 

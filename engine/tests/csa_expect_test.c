@@ -185,6 +185,23 @@ static void queue_pair_ends__so_does_what_it_expected(void **state)
     assert_int_equal(expect(0, (struct alb_expectation){.bytes = 1}), EINVAL);
 }
 
+// A receive that is not posted for a second is not looked for each round trip.
+static void expect__while_the_stream_waits__is_looked_at_ever_less(void **state)
+{
+    struct alb_engine *engine = pair->hosts[1].engine;
+    const alb_time until = pair->now + ALB_NS_PER_S;
+    uint32_t looks = 0;
+    assert_int_equal(expect(0, (struct alb_expectation){.messages = 2}), 0);
+    assert_int_equal(pair_ask(pair, members[0][0], ALB_WR_SEND, 1, ALB_SEND_SIGNALED, 0, 64), 0);
+    pair_settle(pair);
+    assert_true(alb_csa_of(members[0][1])->in_requests.waits_rnr);
+    for (alb_time at; (at = alb_engine_deadline(engine)) <= until; looks++) {
+        pair->now = at;
+        alb_engine_tick(engine, at);
+    }
+    assert_in_range(looks, 2, 40); // 20 of them for the association that is awake
+}
+
 // ---- groups ---------------------------------------------------------------------------------------------------------
 
 static void group__half_have_finished__the_others_are_pressed(void **state)
@@ -243,6 +260,7 @@ int main(void)
         CASE(expect__again__replaces_and_zero_ends_it),
         CASE(expect__what_comes_before_the_next_step_is_announced_counts_for_it),
         CASE(expect__reads_do_not_count),
+        CASE(expect__while_the_stream_waits__is_looked_at_ever_less),
         CASE(queue_pair_ends__so_does_what_it_expected),
         CASE(group__half_have_finished__the_others_are_pressed),
         CASE(group__other_steps_and_groups_do_not_press),
