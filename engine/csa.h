@@ -475,9 +475,11 @@ void alb_csa_on_acked(struct alb_csa *csa, alb_time now);
 // Something of the response stream was.
 void alb_csa_on_answers_acked(struct alb_csa *csa);
 void alb_csa_stop_answering(struct alb_csa *csa);
-// More than max_dest_rd_atomic are refused.
-enum alb_outcome alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *answer);
-bool alb_csa_may_owe_answer(const struct alb_csa *csa);
+// Cuts an answer into segments, before anything is executed or kept for it. INVALID_REQUEST: there are as many as were
+// agreed (max_dest_rd_atomic), or it is too long; RNR: not before others have come.
+enum alb_outcome alb_csa_cut_answer(const struct alb_csa *csa, struct alb_csa_answer *answer);
+// Owes one that was cut.
+void alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *answer);
 // The requester holds all of the response stream before that PSN.
 void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked);
 void alb_csa_forget_all_answers(struct alb_csa *csa);

@@ -72,31 +72,27 @@ void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked)
     }
 }
 
-bool alb_csa_may_owe_answer(const struct alb_csa *csa)
-{
-    return csa->answer_count < csa->answer_capacity;
-}
-
-enum alb_outcome alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *owed)
+enum alb_outcome alb_csa_cut_answer(const struct alb_csa *csa, struct alb_csa_answer *answer)
 {
     struct alb_csa_segment segment;
-    if (!alb_csa_may_owe_answer(csa)) // more than was agreed
+    if (csa->answer_count == csa->answer_capacity)
         return ALB_OUTCOME_INVALID_REQUEST;
-    describe(csa, owed, &segment);
-    uint32_t segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, &segment);
-    uint32_t packets = alb_segmenter_packets(owed->length, segment_bytes);
-    if (packets > ALB_CSA_MESSAGE_PACKETS_MAX)
+    describe(csa, answer, &segment);
+    answer->segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, &segment);
+    answer->packets = alb_segmenter_packets(answer->length, answer->segment_bytes);
+    if (answer->packets > ALB_CSA_MESSAGE_PACKETS_MAX)
         return ALB_OUTCOME_INVALID_REQUEST;
-    if (alb_psn_diff(csa->answer_psn, csa->responses.una) + (int64_t)packets > ALB_PSN_MASK / 2)
-        return ALB_OUTCOME_RNR; // until those before it have come
+    bool has_room = alb_psn_diff(csa->answer_psn, csa->responses.una) + (int64_t)answer->packets <= ALB_PSN_MASK / 2;
+    return has_room ? ALB_OUTCOME_OK : ALB_OUTCOME_RNR;
+}
+
+void alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *owed)
+{
     struct alb_csa_answer *answer = answer_at(csa, csa->answer_count++);
     *answer = *owed;
-    answer->segment_bytes = segment_bytes;
-    answer->packets = packets;
     answer->first = csa->answer_psn;
     csa->answer_psn = alb_psn_add(csa->answer_psn, (int32_t)answer->packets);
     alb_stream_out_wake(&csa->responses);
-    return ALB_OUTCOME_OK;
 }
 
 // ---- its segments ---------------------------------------------------------------------------------------------------

@@ -175,10 +175,12 @@ static enum alb_outcome read(struct alb_csa *csa, const struct alb_csa_segment *
         .length = segment->total_bytes,
         .xrc_srqn = segment->xrc_srqn,
     };
-    if (!alb_csa_may_owe_answer(csa))
-        return ALB_OUTCOME_INVALID_REQUEST;
-    enum alb_outcome outcome = alb_csa_snapshot_take(csa, &answer);
-    return outcome == ALB_OUTCOME_OK ? alb_csa_owe_answer(csa, &answer) : outcome;
+    enum alb_outcome outcome = alb_csa_cut_answer(csa, &answer);
+    if (outcome == ALB_OUTCOME_OK)
+        outcome = alb_csa_snapshot_take(csa, &answer);
+    if (outcome == ALB_OUTCOME_OK)
+        alb_csa_owe_answer(csa, &answer);
+    return outcome;
 }
 
 static enum alb_outcome run_atomic(struct alb_csa *csa, const struct alb_csa_segment *segment, uint64_t *original)
@@ -203,10 +205,12 @@ static enum alb_outcome execute_atomic(struct alb_csa *csa, const struct alb_csa
 {
     struct alb_csa_answer answer = {.request_psn = segment->psn, .op = segment->op};
     alb_csa_forget_answers(csa, segment->acked);
-    if (!alb_csa_may_owe_answer(csa)) // before anything is executed
-        return ALB_OUTCOME_INVALID_REQUEST;
-    enum alb_outcome outcome = run_atomic(csa, segment, &answer.original);
-    return outcome == ALB_OUTCOME_OK ? alb_csa_owe_answer(csa, &answer) : outcome;
+    enum alb_outcome outcome = alb_csa_cut_answer(csa, &answer);
+    if (outcome == ALB_OUTCOME_OK)
+        outcome = run_atomic(csa, segment, &answer.original);
+    if (outcome == ALB_OUTCOME_OK)
+        alb_csa_owe_answer(csa, &answer);
+    return outcome;
 }
 
 // Its completion may find no room. Then the queue pair is in error: what is owed for the requests before it is still

@@ -94,6 +94,26 @@ static void atomic__once_however_often_it_comes(void **state)
     assert_int_equal(c->csa[1]->answer_count, 4);
 }
 
+// Answers that are on their way take all numbers that old and new can be told apart by. What waits for that has done
+// nothing yet.
+static void atomic__no_room_for_its_answer__is_executed_once_and_later(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa *csa = c->csa[1];
+    alb_psn answer_psn = csa->answer_psn;
+    set_word(c, 40);
+    struct alb_csa_segment segment = ask(c, ALB_CSA_FETCH_ADD, 1);
+    segment.operand = 2;
+    csa->answer_psn = alb_psn_add(csa->responses.una, ALB_PSN_MASK / 2);
+    arrive(c, &segment);
+    assert_true(csa->in_requests.waits_rnr);
+    assert_int_equal(word(c), 40);
+    csa->answer_psn = answer_psn;
+    alb_stream_in_retry(&csa->in_requests, c->pair->now);
+    assert_int_equal(word(c), 42);
+    assert_int_equal(csa->answer_count, 1);
+}
+
 // What is refused: its syndrome, and the event.
 static void refuse(const struct alb_csa_segment *change, uint8_t code, enum alb_event_type type)
 {
@@ -414,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         GREETED_TEST(send__into_the_posted_receive),
         GREETED_TEST(atomic__once_however_often_it_comes),
+        GREETED_TEST(atomic__no_room_for_its_answer__is_executed_once_and_later),
         cmocka_unit_test(refuse__what_may_not_be),
         GREETED_TEST(refuse__more_answers_than_were_agreed),
         GREETED_TEST(end__completion_queue_overruns),

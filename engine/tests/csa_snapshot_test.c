@@ -98,6 +98,28 @@ static void read__of_the_version_at_its_execution(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshots), 1);
 }
 
+// A READ that has to wait for other answers has no copy yet, or there would be another one each time it is looked at.
+static void read__no_room_for_its_answer__has_no_copy(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa *csa = c->csa[1];
+    alb_psn answer_psn = csa->answer_psn;
+    change(c, 1);
+    csa->answer_psn = alb_psn_add(csa->responses.una, ALB_PSN_MASK / 2);
+    read(c, 1, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_true(csa->in_requests.waits_rnr);
+    assert_int_equal(held_bytes(c), 0);
+    csa->answer_psn = answer_psn;
+    pair_pass(c->pair, ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    pair_pass(c->pair, ALB_NS_PER_MS);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    check_entry(c, 1);
+}
+
 // Nor does it matter that the key is gone by then: when it was executed it was there.
 static void read__outlives_the_region(void **state)
 {
@@ -327,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SNAPSHOT_TEST(read__of_the_version_at_its_execution),
+        SNAPSHOT_TEST(read__no_room_for_its_answer__has_no_copy),
         SNAPSHOT_TEST(read__outlives_the_region),
         SNAPSHOT_TEST(read__waits_while_readers_are_held_out),
         SNAPSHOT_TEST(read__waits_beside_receives),
