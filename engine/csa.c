@@ -77,7 +77,9 @@ static int resize_answers(struct alb_csa *csa)
 // What has left, or is owed, is reckoned with the association that it began with.
 static bool is_under_way(const struct alb_csa *csa)
 {
-    return alb_stream_out_count(&csa->requests) > 0 || csa->asked_open > 0 || csa->answer_count > 0;
+    return alb_stream_out_count(&csa->requests) > 0 || csa->asked_open > 0 || csa->answer_count > 0 ||
+           (csa->reflect_out && !alb_reflect_out_is_quiet(csa->reflect_out)) ||
+           (csa->reflect_in && !alb_reflect_in_is_quiet(csa->reflect_in));
 }
 
 // The peer's engine is that of the slot in its QPN. An address can only be changed while draining.

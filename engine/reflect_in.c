@@ -52,6 +52,8 @@ void alb_reflect_in_tell_stray(struct alb_reflect_in *in, const struct alb_csa_v
 static void count_end(struct alb_txn_in *txn)
 {
     struct alb_stats *sum = &txn->engine->stats->sum;
+    if (txn->is_message)
+        return; // no transaction
     if (txn->state == ALB_TXN_COMMITTED)
         sum->counter[ALB_STAT_txn_applied]++;
     else if (txn->reason == ALB_TXN_LEASE)

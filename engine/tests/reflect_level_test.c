@@ -36,6 +36,7 @@ static void visible__of_every_message_that_places(void **state)
             assert_true(reflect_pair_is_exposed(c, 0, length));
         }
     }
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_applied), 0); // none of them is a transaction
 }
 
 static void visible__waits_for_the_verdict(void **state)

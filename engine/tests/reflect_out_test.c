@@ -129,6 +129,38 @@ static void hold__waits_for_the_program(void **state)
     assert_int_equal(alb_qp_txn_decide(c->qps[0], 99, true, c->pair->now), ENOENT);
 }
 
+static int move_peer(struct csa_pair *c, int side)
+{
+    struct alb_qp_attr attr = pair_attr(c->pair, side, c->qps[!side]);
+    attr.av.peer = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, 50});
+    return alb_qp_modify(c->qps[side], &attr, ALB_QP_AV, c->pair->now);
+}
+
+// Commands and verdicts wait in the line of the association that they are for.
+static void address__stays_until_all_is_decided_and_said(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_qp_attr drained = {.state = ALB_QPS_SQD};
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.level = ALB_LEVEL_REFLECTED;
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    for (int side = 0; side < 2; side++)
+        assert_int_equal(alb_qp_modify(c->qps[side], &drained, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), 0);
+    assert_int_equal(move_peer(c, 0), EBUSY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(move_peer(c, 1), EBUSY); // the verdict has not left
+    pair_settle(c->pair);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_int_equal(move_peer(c, 0), 0);
+    assert_int_equal(move_peer(c, 1), 0);
+}
+
 static void deadline__aborts_what_is_not_decided(void **state)
 {
     struct csa_pair *c = *state;
@@ -397,6 +429,7 @@ int main(void)
         REFLECT_PAIR_TEST(verdict__lost_is_asked_for),
         REFLECT_PAIR_TEST(reflected__completes_before_it_is_exposed),
         REFLECT_PAIR_TEST(hold__waits_for_the_program),
+        REFLECT_PAIR_TEST(address__stays_until_all_is_decided_and_said),
         REFLECT_PAIR_TEST(deadline__aborts_what_is_not_decided),
         REFLECT_PAIR_TEST(deadline__beyond_all_time_is_none),
         REFLECT_PAIR_TEST(failure__before_commit_is_an_abort),
