@@ -80,9 +80,12 @@ bool files_message_decode(const uint8_t *bytes, uint32_t length, struct files_me
 
 const char *files_text_disarm(char *text)
 {
-    for (char *at = text; *at; at++)
-        if (*at == 0x7f || (*at > 0 && *at < ' '))
+    for (uint8_t *at = (uint8_t *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7f)
             *at = '?';
+        else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) // U+0080 to U+009F: terminals obey these, too
+            at[0] = at[1] = '?';
+    }
     return text;
 }
 
