@@ -39,7 +39,7 @@ static void retire(struct alb_unreliable *u, alb_time now)
         alb_qp_fail(qp, wqe, &failure, now);
         return;
     }
-    bool is_drained = head_of(u) == u->cursor && u->sent == 0;
+    bool is_drained = head_of(u) == u->cursor && !u->is_open;
     if (alb_qp_current_state(qp) == ALB_QPS_SQD && is_drained && !qp->drain_raised) {
         qp->drain_raised = true;
         if (qp->attr.en_sqd_async_notify)

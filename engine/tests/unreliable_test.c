@@ -250,6 +250,26 @@ static void unreliable__held_to_its_rate(void **state)
     pair_free(pair);
 }
 
+// Nor is it drained while a request that was begun waits for the rate: that one still leaves.
+static void unreliable__drains__what_waits_for_the_rate_too(void **state)
+{
+    struct context c = {.pair = pair_new(limit_rate)};
+    struct alb_event event;
+    pair_connect(c.pair, ALB_QPT_UC, c.qps, NULL);
+    post(&c, 1, 61 * MTU); // as much as leaves at once
+    post(&c, 2, 8);
+    assert_int_equal(pair_send(c.pair, 0), 61);
+    assert_int_equal(move(&c, ALB_QPS_SQD), 0);
+    assert_int_equal(pair_send(c.pair, 0), 0);
+    expect(&c, 1, ALB_WC_SUCCESS);
+    assert_false(pair_event(c.pair, 0, ALB_EVENT_SQ_DRAINED, &event));
+    pair_pass(c.pair, 10 * ALB_NS_PER_MS);
+    assert_int_equal(pair_send(c.pair, 0), 1);
+    expect(&c, 2, ALB_WC_SUCCESS);
+    assert_true(pair_event(c.pair, 0, ALB_EVENT_SQ_DRAINED, &event));
+    pair_free(c.pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unreliable__drains, setup, teardown),
         cmocka_unit_test_setup_teardown(unreliable__drained_at_once_if_idle, setup, teardown),
         cmocka_unit_test(unreliable__held_to_its_rate),
+        cmocka_unit_test(unreliable__drains__what_waits_for_the_rate_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
