@@ -6,16 +6,16 @@
 
 int alb_slot_bind(const struct alb_addr *addresses, uint32_t count, uint16_t port, struct alb_socket *sockets)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    int error = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sockets[i].fd = -1;
+    for (uint32_t i = 0; i < count && !error; i++) {
         const struct alb_endpoint local = {.addr = addresses[i], .port = port};
-        int error = alb_socket_open(&sockets[i], &local);
-        if (error == 0)
-            continue;
-        while (i > 0)
-            alb_socket_close(&sockets[--i]);
-        return error;
+        error = alb_socket_open(&sockets[i], &local);
     }
-    return 0;
+    for (uint32_t i = 0; i < count && error; i++)
+        alb_socket_close(&sockets[i]);
+    return error;
 }
 
 int alb_slot_claim(const struct alb_addr *addresses, uint32_t count, struct alb_socket *sockets, uint8_t *slot)

@@ -8,6 +8,8 @@
 
 #include "device/tests/pair.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static bool is_albedo(void)
@@ -237,6 +239,28 @@ static void alb_device_open__address_not_local(void **state)
     free(options);
 }
 
+// A device that has no descriptor left for its second address gives back what it opened, and nothing of the program's.
+static void alb_device_open__without_descriptors(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.13");
+    struct alb_device *device;
+    struct rlimit before, tight;
+    assert_true(alb_addr_parse("127.92.0.14", &options->addresses[options->address_count++]));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = open("/dev/null", O_RDONLY);
+    if (next == STDIN_FILENO) // it was closed
+        next = open("/dev/null", O_RDONLY);
+    assert_true(next > STDIN_FILENO);
+    tight = before;
+    tight.rlim_cur = (rlim_t)next + 1; // one descriptor, which is what looking at the addresses takes
+    close(next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    assert_int_equal(alb_device_open("roce0", options, &device), EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+    free(options);
+}
+
 static void alb_device_resolve__same_host(void **state)
 {
     struct alb_device_options *options = pair_options("127.92.0.11");
@@ -284,11 +308,11 @@ static void alb_device_resolve__albedo0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_device__writes_while_polled), cmocka_unit_test(alb_device__writes_while_nobody_polls),
-        cmocka_unit_test(alb_device__writes_over_ipv6),    cmocka_unit_test(alb_device__sends_both_ways),
-        cmocka_unit_test(alb_device__faults_lose_nothing), cmocka_unit_test(alb_device__death_of_the_peer_is_told),
-        cmocka_unit_test(alb_device_open__shares_by_name), cmocka_unit_test(alb_device_open__address_not_local),
-        cmocka_unit_test(alb_device_resolve__same_host),
+        cmocka_unit_test(alb_device__writes_while_polled),      cmocka_unit_test(alb_device__writes_while_nobody_polls),
+        cmocka_unit_test(alb_device__writes_over_ipv6),         cmocka_unit_test(alb_device__sends_both_ways),
+        cmocka_unit_test(alb_device__faults_lose_nothing),      cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device_open__shares_by_name),      cmocka_unit_test(alb_device_open__address_not_local),
+        cmocka_unit_test(alb_device_open__without_descriptors), cmocka_unit_test(alb_device_resolve__same_host),
     };
     const struct CMUnitTest albedo_tests[] = {
         cmocka_unit_test(alb_device__writes_while_polled),

@@ -66,11 +66,12 @@ static void alb_slot_claim__all_taken(void **state)
 
 static void alb_slot_claim__error_leaves_nothing_open(void **state)
 {
-    const struct alb_addr addresses[] = {address("127.91.0.4"), address("203.0.113.77")};
-    struct alb_socket sockets[2];
+    const struct alb_addr addresses[] = {address("127.91.0.4"), address("203.0.113.77"), address("127.91.0.4")};
+    struct alb_socket sockets[3] = {0};
     uint8_t slot;
-    assert_int_equal(alb_slot_claim(addresses, 2, sockets, &slot), EADDRNOTAVAIL);
-    assert_int_equal(sockets[0].fd, -1);
+    assert_int_equal(alb_slot_claim(addresses, 3, sockets, &slot), EADDRNOTAVAIL);
+    for (size_t i = 0; i < ALB_COUNT(sockets); i++)
+        assert_int_equal(sockets[i].fd, -1);
 }
 
 static void alb_slot_claim__freed_by_kill(void **state)
