@@ -2,6 +2,7 @@
 // Local addresses, from getifaddrs(3).
 #include "device/address.h"
 
+#include "device/cancel.h"
 #include "device/clock.h"
 #include "device/socket.h"
 #include "wire/datagram.h"
@@ -119,10 +120,19 @@ static struct {
     struct alb_addr addresses[LOCAL_MAX];
 } local_list = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+// Who is cancelled while it reads would take the mutex along.
+static bool list_addresses(struct ifaddrs **list)
+{
+    int cancel = alb_cancel_off();
+    bool is_listed = getifaddrs(list) == 0;
+    alb_cancel_back(cancel);
+    return is_listed;
+}
+
 static void read_local_list(alb_time now)
 {
     struct ifaddrs *list;
-    if (getifaddrs(&list) != 0)
+    if (!list_addresses(&list))
         return;
     local_list.count = 0;
     for (struct ifaddrs *entry = list; entry && local_list.count < LOCAL_MAX; entry = entry->ifa_next)

@@ -4,6 +4,7 @@
 // uses it again.
 #include "device/cm_claim.h"
 
+#include "device/cancel.h"
 #include "device/descriptor.h"
 #include "device/directory_file.h"
 
@@ -125,7 +126,7 @@ static bool read_claim(int folder, const char *name, struct content *content)
     return is_read;
 }
 
-bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+static bool find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
 {
     char path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
     bool is_ipv4 = alb_addr_is_ipv4(local), is_found = false;
@@ -142,6 +143,15 @@ bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_
             *slot = content.slot;
     }
     close(folder);
+    return is_found;
+}
+
+// Whoever drives the device asks, perhaps a program's thread with the token.
+bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+{
+    int cancel = alb_cancel_off();
+    bool is_found = find(gsi_index, service_id, local, slot);
+    alb_cancel_back(cancel);
     return is_found;
 }
 
@@ -251,8 +261,8 @@ int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
 {
     *claim = (struct alb_cm_claim){.fd = -1};
     alb_list_init(&claim->link);
+    int error = 0, cancel = alb_cancel_off();
     pthread_mutex_lock(&held.mutex);
-    int error = 0;
     if (!held.has_hooks)
         error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     held.has_hooks = !error;
@@ -263,19 +273,25 @@ int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
     else
         alb_list_push_back(&held.claims, &claim->link);
     pthread_mutex_unlock(&held.mutex);
+    alb_cancel_back(cancel);
     return error;
 }
 
 int alb_cm_claim_listen(struct alb_cm_claim *claim)
 {
     const uint8_t yes = 1;
+    int cancel = alb_cancel_off();
     ssize_t wrote = pwrite(claim->fd, &yes, sizeof(yes), offsetof(struct content, is_listening));
-    return wrote == (ssize_t)sizeof(yes) ? 0 : wrote < 0 ? errno : ENOSPC;
+    int error = wrote == (ssize_t)sizeof(yes) ? 0 : wrote < 0 ? errno : ENOSPC;
+    alb_cancel_back(cancel);
+    return error;
 }
 
 void alb_cm_claim_end(struct alb_cm_claim *claim)
 {
+    int cancel = alb_cancel_off();
     pthread_mutex_lock(&held.mutex);
     give_up(claim);
     pthread_mutex_unlock(&held.mutex);
+    alb_cancel_back(cancel);
 }

@@ -2,6 +2,8 @@
 // Envelopes, and passing runs of datagrams on.
 #include "device/relay.h"
 
+#include "device/syscalls.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -127,7 +129,7 @@ void alb_relay_flush(struct alb_relay *relay)
     struct mmsghdr messages[ALB_RELAY_RUNS_MAX];
     uint32_t count = fill_messages(relay, messages), done = 0;
     while (done < count) {
-        int sent = sendmmsg(relay->fd, messages + done, count - done, MSG_DONTWAIT);
+        int sent = alb_sys_sendmmsg(relay->fd, messages + done, count - done);
         for (int i = 0; i < sent; i++)
             alb_edge_count(relay->stats, ALB_EDGE_relay_out, relay->runs[done + (uint32_t)i].datagrams);
         if (sent > 0) {

@@ -3,6 +3,7 @@
 #include "device/address.h"
 
 #include "base/tests/test.h"
+#include "device/tests/cancelled.h"
 
 static struct alb_addr address(const char *text)
 {
@@ -81,11 +82,30 @@ static void alb_address_roce_mtu__fits(void **state)
     assert_int_equal(alb_address_roce_mtu(&ipv4, 0), 0);
 }
 
+static void look_up(void *found)
+{
+    struct alb_addr foreign = address("203.0.113.77");
+    *(bool *)found = alb_address_is_local(&foreign);
+}
+
+// The list is read, by whoever asks first, under a lock that all others wait for.
+static void alb_address_is_local__in_a_cancelled_thread(void **state)
+{
+    bool found = true;
+    cancelled_call(look_up, &found);
+    assert_false(found);
+    look_up(&found);
+    assert_false(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_address_find__loopback),     cmocka_unit_test(alb_address_is_local__rules),
-        cmocka_unit_test(alb_address_is_loopback__rules), cmocka_unit_test(alb_address_of_interface__lo),
+        cmocka_unit_test(alb_address_is_local__in_a_cancelled_thread), // first: nothing is known yet
+        cmocka_unit_test(alb_address_find__loopback),
+        cmocka_unit_test(alb_address_is_local__rules),
+        cmocka_unit_test(alb_address_is_loopback__rules),
+        cmocka_unit_test(alb_address_of_interface__lo),
         cmocka_unit_test(alb_address_roce_mtu__fits),
     };
     return cmocka_run_group_tests_name("address", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "base/tests/test.h"
 #include "device/directory_file.h"
+#include "device/tests/cancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -210,9 +211,27 @@ static void find__trusts_no_file(void **state)
     alb_cm_claim_end(&claim);
 }
 
+static void claim_listen_and_find(void *found)
+{
+    const struct alb_cm_place here = place("127.0.0.1", false, 9);
+    struct alb_cm_claim claim;
+    *(bool *)found = claim_and_listen(&claim, &here) == 0 && find(here.service_id, "127.0.0.1") == 9;
+    alb_cm_claim_end(&claim);
+}
+
+// Requests are looked up by whoever drives the device, with the driver token.
+static void alb_cm_claim__in_a_cancelled_thread(void **state)
+{
+    bool found = false;
+    cancelled_call(claim_listen_and_find, &found);
+    assert_true(found);
+    assert_int_equal(find(0x1061c06, "127.0.0.1"), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_cm_claim__in_a_cancelled_thread),
         cmocka_unit_test_setup_teardown(find__nobody_and_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__is_found_until_it_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, setup, teardown),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The edge between engine and sockets without an engine: bursts out, datagrams in, and whatever a hostile network
 // sends.
+#include "device/tests/cancelled.h"
 #include "device/tests/end.h"
 
 #include "wire/icrc.h"
@@ -186,6 +187,28 @@ static void alb_edge__relay_to_another_slot(void **state)
         assert_true(alb_endpoint_equals(&third->taken[i].local, &front));
         assert_int_equal(third->taken[i].traffic_class, 0x02);
     }
+    end_close(foreign);
+    end_close(owner);
+    end_close(third);
+}
+
+static void receive_all(void *end)
+{
+    end_receive_all(end);
+}
+
+// A program's thread that polls may be cancelled, and has the driver token while it passes on what is others'.
+static void alb_edge__a_cancelled_thread_relays(void **state)
+{
+    struct end *foreign = end_open("127.94.0.41"), *owner = end_open("127.94.0.42");
+    struct end *third = end_open_at("127.94.0.42", 2, NULL);
+    struct alb_endpoint front = end_endpoint(owner);
+    end_add_burst(foreign, &front, (alb_qpn)third->port.slot << 16 | 0x100, 1, 8, 8);
+    end_send(foreign, 1);
+    cancelled_call(receive_all, owner);
+    assert_int_equal(owner->stats.counter[ALB_EDGE_relay_out], 1);
+    end_receive_all(third);
+    assert_int_equal(third->count, 1);
     end_close(foreign);
     end_close(owner);
     end_close(third);
@@ -378,6 +401,7 @@ int main(void)
         cmocka_unit_test(alb_edge__what_cannot_be_sent_is_counted),
         cmocka_unit_test(alb_edge__corruption_is_dropped),
         cmocka_unit_test(alb_edge__relay_to_another_slot),
+        cmocka_unit_test(alb_edge__a_cancelled_thread_relays),
         cmocka_unit_test(alb_edge__only_the_front_may_relay),
         cmocka_unit_test(alb_edge__takeover_of_the_front),
         cmocka_unit_test(alb_edge__faults_are_counted_and_reproducible),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a process has once: the device, and the handler by which its connection manager speaks.
+#include "device/cancel.h"
 #include "plugins/rdmacm/door.h"
 #include "plugins/verbs/bridge.h"
 
@@ -12,11 +13,14 @@ static struct {
     struct ibv_pd *pd;
 } home = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+// In whichever thread drives: one of the program's may be cancelled.
 static void on_cm(void *user)
 {
     struct alb_cm_event event;
+    int cancel = alb_cancel_off();
     while (alb_cm_event(user, &event))
         rdmacm_on_engine_event(&event);
+    alb_cancel_back(cancel);
 }
 
 static struct ibv_context *open_first(void)
