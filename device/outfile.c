@@ -14,8 +14,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-// Replaces every %p. False if it does not fit.
-static bool expand(const char *path, char *out, size_t size)
+bool alb_outfile_expand(const char *path, char *out, size_t size)
 {
     size_t used = 0;
     while (*path) {
@@ -51,7 +50,7 @@ static int open_locked(const char *path, int *fd)
 int alb_outfile_open(struct alb_outfile *file, const char *path)
 {
     *file = (struct alb_outfile){.fd = -1};
-    if (!expand(path, file->path, sizeof(file->path) - 16))
+    if (!alb_outfile_expand(path, file->path, sizeof(file->path) - 16))
         return ENAMETOOLONG;
     int error = open_locked(file->path, &file->fd);
     if (error == EWOULDBLOCK) {

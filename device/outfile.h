@@ -14,6 +14,9 @@ struct alb_outfile {
     char path[4096 + 16];
 };
 
+// A path as users write it: every %p becomes the process id. False if that does not fit.
+bool alb_outfile_expand(const char *path, char *out, size_t size);
+
 // Creates or empties the file; %p in the path becomes the process id. If another process is writing the file, ".<pid>"
 // is appended to the name. Errors: those of open(2), ENAMETOOLONG.
 int alb_outfile_open(struct alb_outfile *file, const char *path);

@@ -3,12 +3,15 @@
 #include "device/report.h"
 
 #include "base/log.h"
+#include "device/outfile.h"
 #include "engine/qp_state.h"
 #include "wire/drop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *alb_report_qp_type(uint8_t type)
@@ -127,31 +130,56 @@ void alb_report_write(const struct alb_board_header *header, const struct alb_qp
     fputs("]}\n", to);
 }
 
-// The path with %p replaced; false if it does not fit.
-static bool expand(const char *path, char *out, size_t size)
+// True if that is a name of something that must stay: a device, a pipe, /dev/stdout (which is a link).
+static bool is_no_plain_file(const char *name)
 {
-    const char *mark = strstr(path, "%p");
-    int length = mark != NULL ? snprintf(out, size, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2)
-                              : snprintf(out, size, "%s", path);
-    return length >= 0 && (size_t)length < size;
+    struct stat status;
+    return lstat(name, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+// Writes and closes it. False, with errno, if some of it is missing.
+static bool write_and_close(const struct alb_board *board, FILE *file)
+{
+    if (!file)
+        return false;
+    alb_report_write(board->header, board->qps, true, file);
+    bool is_whole = fflush(file) == 0 && !ferror(file);
+    return fclose(file) == 0 && is_whole;
+}
+
+// A pipe that nobody reads is not waited for.
+static FILE *open_as_it_is(const char *name)
+{
+    int fd = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    fcntl(fd, F_SETFL, O_APPEND);
+    FILE *file = fdopen(fd, "a");
+    if (!file)
+        close(fd);
+    return file;
+}
+
+static bool replace(const struct alb_board *board, const char *name)
+{
+    char temporary[4096 + 16];
+    snprintf(temporary, sizeof(temporary), "%s.%d", name, (int)getpid());
+    if (write_and_close(board, fopen(temporary, "we")) && rename(temporary, name) == 0)
+        return true;
+    int error = errno;
+    unlink(temporary);
+    errno = error;
+    return false;
 }
 
 void alb_report_to_file(const struct alb_board *board, const char *path)
 {
-    char name[4096], temporary[4096 + 16];
-    if (!expand(path, name, sizeof(name))) {
+    char name[4096];
+    if (!alb_outfile_expand(path, name, sizeof(name))) {
         alb_log(ALB_LOG_WARNING, "counters: the name of the file is too long");
         return;
     }
-    snprintf(temporary, sizeof(temporary), "%s.%d", name, (int)getpid());
-    FILE *file = fopen(temporary, "we");
-    if (file == NULL) {
-        alb_log(ALB_LOG_WARNING, "counters: %s: %s", temporary, strerror(errno));
-        return;
-    }
-    alb_report_write(board->header, board->qps, true, file);
-    if (fclose(file) != 0 || rename(temporary, name) != 0) {
+    bool is_written = is_no_plain_file(name) ? write_and_close(board, open_as_it_is(name)) : replace(board, name);
+    if (!is_written)
         alb_log(ALB_LOG_WARNING, "counters: %s: %s", name, strerror(errno));
-        unlink(temporary);
-    }
 }

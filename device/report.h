@@ -16,6 +16,6 @@ void alb_report_write(const struct alb_board_header *header, const struct alb_qp
 const char *alb_report_qp_type(uint8_t type);
 const char *alb_report_qp_state(uint8_t state);
 
-// Writes the board to the file; %p in the path becomes the process id. A file that is there is replaced in one step.
-// When that fails, one warning is logged.
+// Writes the board to the file; every %p in the path becomes the process id. A file that is there is replaced in one
+// step; to what is none (/dev/stdout, a pipe) it is appended. When that fails, one warning is logged.
 void alb_report_to_file(const struct alb_board *board, const char *path);

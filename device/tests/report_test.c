@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where the counters of a device are written when it closes.
+#include "device/report.h"
+
+#include "base/log.h"
+#include "base/tests/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+static struct alb_board board;
+
+static int setup(void **state)
+{
+    static struct alb_addr addr;
+    static const struct alb_faults_spec none;
+    const struct alb_board_identity identity = {
+        .device = "roce0", .slot = 3, .mtu_bytes = 1024, .addresses = &addr, .address_count = 1, .faults = &none};
+    strcpy(folder, "/tmp/albedo-report-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_true(alb_addr_parse("10.1.2.3", &addr));
+    return alb_board_create(&board, &identity, 16);
+}
+
+static int teardown(void **state)
+{
+    alb_board_destroy(&board);
+    return rmdir(folder);
+}
+
+static const char *path(const char *name)
+{
+    static char text[128];
+    snprintf(text, sizeof(text), "%s/%s", folder, name);
+    return text;
+}
+
+static mode_t kind_of(const char *name)
+{
+    struct stat status;
+    return lstat(name, &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+// The number of reports in what can be read there: each begins a line.
+static int reports_in(int fd)
+{
+    char text[65536];
+    ssize_t length = read(fd, text, sizeof(text) - 1);
+    int count = 0;
+    text[length > 0 ? length : 0] = 0;
+    for (const char *at = text; (at = strstr(at, "{\"pid\": ")); at++)
+        count += at == text || at[-1] == '\n';
+    return count;
+}
+
+static int reports_in_file(const char *name)
+{
+    int fd = open(name, O_RDONLY);
+    int count = fd < 0 ? -1 : reports_in(fd);
+    if (fd >= 0)
+        close(fd);
+    return count;
+}
+
+static void alb_report_to_file__replaces_a_file(void **state)
+{
+    alb_report_to_file(&board, path("plain"));
+    alb_report_to_file(&board, path("plain"));
+    assert_int_equal(reports_in_file(path("plain")), 1);
+    unlink(path("plain"));
+}
+
+static void alb_report_to_file__every_pid(void **state)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%d-%d", (int)getpid(), (int)getpid());
+    alb_report_to_file(&board, path("%p-%p"));
+    assert_int_equal(reports_in_file(path(name)), 1);
+    unlink(path(name));
+}
+
+// As root, a name in its place would take /dev/stdout or /dev/null away from everybody.
+static void alb_report_to_file__leaves_what_is_no_file(void **state)
+{
+    char link[128];
+    strcpy(link, path("link"));
+    assert_int_equal(symlink(path("behind"), link), 0);
+    assert_int_equal(close(open(path("behind"), O_WRONLY | O_CREAT, 0600)), 0);
+    alb_report_to_file(&board, link);
+    alb_report_to_file(&board, link);
+    assert_int_equal(kind_of(link), S_IFLNK);
+    assert_int_equal(reports_in_file(path("behind")), 2);
+    unlink(link);
+    unlink(path("behind"));
+
+    assert_int_equal(mkfifo(path("pipe"), 0600), 0);
+    int reader = open(path("pipe"), O_RDONLY | O_NONBLOCK);
+    alb_report_to_file(&board, path("pipe"));
+    assert_int_equal(reports_in(reader), 1);
+    close(reader);
+    alb_log_set_level(ALB_LOG_ERROR);
+    alb_report_to_file(&board, path("pipe")); // nobody reads it: not waited for
+    assert_int_equal(kind_of(path("pipe")), S_IFIFO);
+    unlink(path("pipe"));
+}
+
+static void alb_report_to_file__leaves_nothing_where_it_fails(void **state)
+{
+    alb_log_set_level(ALB_LOG_ERROR);
+    alb_report_to_file(&board, path("missing/file"));
+    assert_int_equal(mkdir(path("folder"), 0700), 0);
+    alb_report_to_file(&board, path("folder"));
+    assert_int_equal(kind_of(path("folder")), S_IFDIR);
+    assert_int_equal(rmdir(path("folder")), 0); // and the folder around them is empty in the end
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_report_to_file__replaces_a_file),
+        cmocka_unit_test(alb_report_to_file__every_pid),
+        cmocka_unit_test(alb_report_to_file__leaves_what_is_no_file),
+        cmocka_unit_test(alb_report_to_file__leaves_nothing_where_it_fails),
+    };
+    return cmocka_run_group_tests_name("report", tests, setup, teardown);
+}
