@@ -17,7 +17,9 @@ struct rdmacm_channel *rdmacm_channel_create(void)
         return NULL;
     channel->channel.fd = eventfd(0, EFD_CLOEXEC);
     if (channel->channel.fd < 0) {
+        int error = errno;
         free(channel);
+        errno = error;
         return NULL;
     }
     pthread_mutex_init(&channel->lock, NULL);

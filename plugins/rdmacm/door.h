@@ -123,6 +123,7 @@ struct ibv_pd *rdmacm_default_pd(void);
 
 // ---- channel.c
 
+// NULL with errno.
 struct rdmacm_channel *rdmacm_channel_create(void);
 // Queues an event for the id's channel; the event is the channel's.
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
@@ -141,6 +142,7 @@ int rdmacm_complete(struct rdmacm_id *id);
 
 // ---- id.c
 
+// NULL with errno.
 struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, enum rdma_port_space ps,
                                 enum ibv_qp_type type);
 void rdmacm_id_free(struct rdmacm_id *id);

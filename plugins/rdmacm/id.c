@@ -151,7 +151,9 @@ struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, e
         return NULL;
     id->is_sync = !channel;
     if (!channel && !(channel = rdmacm_channel_create())) {
+        int error = errno;
         free(id);
+        errno = error;
         return NULL;
     }
     id->id.channel = &channel->channel;
@@ -180,7 +182,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
     struct rdmacm_id *id = rdmacm_id_new(channel ? rdmacm_channel(channel) : NULL, context, ps,
                                          ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC);
     if (!id)
-        return rdmacm_fail(ENOMEM);
+        return -1;
     *out = &id->id;
     return 0;
 }
@@ -270,7 +272,7 @@ int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
     struct rdmacm_id *id = rdmacm_id(outer);
     struct alb_addr addr;
     uint16_t port;
-    if (id->is_bound || id->cm)
+    if (id->is_bound || id->cm || !sockaddr)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(sockaddr, &addr, &port))
         return rdmacm_fail(EAFNOSUPPORT);
@@ -494,7 +496,7 @@ int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
     struct rdmacm_channel *target = to ? rdmacm_channel(to) : rdmacm_channel_create();
     struct alb_list moved;
     if (!target)
-        return rdmacm_fail(ENOMEM);
+        return -1;
     rdmacm_drop_kept(id);
     pthread_mutex_lock(&id->lock);
     while (id->completed != id->taken)

@@ -16,7 +16,7 @@ const char *ibv_get_sysfs_path(void)
     return "/sys";
 }
 
-// Reads a file of one line without its newline; the length, or -1 with errno.
+// Reads a file of one line without its newline; the length, or -1 with errno. ERANGE: there is no room for its end.
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buffer, size_t size)
 {
     char path[PATH_MAX];
@@ -37,5 +37,9 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buffer, size_t 
         buffer[--length] = '\0';
     else if (length >= 0 && (size_t)length < size)
         buffer[length] = '\0';
+    else if (length >= 0) {
+        errno = ERANGE;
+        return -1;
+    }
     return (int)length;
 }

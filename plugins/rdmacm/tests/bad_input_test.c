@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -214,13 +215,52 @@ static void calls__that_are_refused_leave_nothing(void **state)
     expect_counts(&before);
 }
 
+static void calls__without_an_address(void **state)
+{
+    struct counts before = take_counts();
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_addrinfo info = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_RC};
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    expect_errno(rdma_bind_addr(id, NULL), EINVAL);
+    expect_errno(rdma_resolve_addr(id, NULL, NULL, 1), EINVAL);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+    expect_errno(rdma_create_ep(&id, &info, NULL, NULL), EINVAL); // a listener's
+    info.ai_flags = 0;
+    expect_errno(rdma_create_ep(&id, &info, NULL, NULL), EINVAL);
+    expect_counts(&before);
+}
+
+// An id in synchronous mode has a channel, and that a descriptor.
+static void calls__without_descriptors(void **state)
+{
+    struct counts before = take_counts();
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *id, *second;
+    struct rlimit usual, none;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    expect_errno(rdma_create_id(NULL, &second, NULL, RDMA_PS_TCP), EMFILE);
+    expect_errno(rdma_migrate_id(id, NULL), EMFILE);
+    assert_null(rdma_create_event_channel());
+    assert_int_equal(errno, EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_ptr_equal(id->channel, channel);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+    expect_counts(&before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peer__dies_before_it_is_ready),
-        cmocka_unit_test(peer__never_answers),
-        cmocka_unit_test(requests__a_thousand_half_open),
-        cmocka_unit_test(calls__that_are_refused_leave_nothing),
+        cmocka_unit_test(peer__dies_before_it_is_ready),  cmocka_unit_test(peer__never_answers),
+        cmocka_unit_test(requests__a_thousand_half_open), cmocka_unit_test(calls__that_are_refused_leave_nothing),
+        cmocka_unit_test(calls__without_an_address),      cmocka_unit_test(calls__without_descriptors),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

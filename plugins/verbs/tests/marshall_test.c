@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include <errno.h>
 #include <infiniband/sa.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
@@ -74,6 +75,9 @@ static void read_sysfs_file__one_line(void **state)
     assert_string_equal(text, "Linux");
     assert_int_equal(ibv_read_sysfs_file("/proc/sys/kernel", "no-such-file", text, sizeof(text)), -1);
     assert_int_equal(errno, ENOENT);
+    errno = 0;
+    assert_int_equal(ibv_read_sysfs_file("/proc/sys/kernel", "ostype", text, 3), -1); // no room for "Linux"
+    assert_int_equal(errno, ERANGE);
     assert_int_equal(ibv_read_sysfs_file(NULL, "ostype", text, sizeof(text)), -1);
     assert_int_equal(ibv_read_sysfs_file("/proc/sys/kernel", "ostype", text, 0), -1);
 }
