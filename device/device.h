@@ -13,6 +13,7 @@
 #define ALB_DEVICE_ADDRESSES_MAX 16
 #define ALB_DEVICE_NAMES         2
 #define ALB_DEVICE_POLICY_MAX    128
+#define ALB_DEVICE_ERROR_MAX     512 // room for what is said of options
 
 struct alb_device;
 
@@ -47,7 +48,7 @@ struct alb_device_options {
 // Options from the environment, which `albedo run` sets: ALBEDO_NET (addresses or interface names, comma-separated;
 // unset: 127.0.0.1 and, where it exists, ::1), ALBEDO_FAULTS, ALBEDO_SEED, ALBEDO_PCAP, ALBEDO_TRACE, ALBEDO_STATS,
 // ALBEDO_PATHS, ALBEDO_LOSS, ALBEDO_CONGESTION, ALBEDO_PATH, ALBEDO_CREDIT, ALBEDO_COMPLETIONS. On EINVAL error says
-// what is wrong and what would be right.
+// what is wrong and what would be right, if error_size is ALB_DEVICE_ERROR_MAX.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
 // Sets what the engine of a device of that name is told by these options: transport, policies, paths. config refers to

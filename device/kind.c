@@ -65,7 +65,7 @@ static int add(struct alb_device_selection *selection, const char *name, char *e
 {
     const struct alb_device_kind *kind = alb_device_kind_find(name);
     if (!kind) {
-        snprintf(error, error_size, "\"%s\": no such device; there are roce0 and albedo0", name);
+        snprintf(error, error_size, "\"%.64s\": no such device; there are roce0 and albedo0", name);
         return EINVAL;
     }
     for (uint32_t i = 0; i < selection->count; i++) {

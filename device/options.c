@@ -36,11 +36,11 @@ static int add_interface(struct alb_device_options *options, const char *name, c
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
     uint32_t count = alb_address_of_interface(name, addresses, ALB_COUNT(addresses));
     if (count == 0) {
-        snprintf(
-            error, error_size,
-            "ALBEDO_NET: \"%s\" is neither an IP address nor an interface with one; say for example 10.0.0.1, fd99::1 "
-            "or eth0, several separated by commas",
-            name);
+        snprintf(error, error_size,
+                 "ALBEDO_NET: \"%.64s\" is neither an IP address nor an interface with one; say for example 10.0.0.1, "
+                 "fd99::1 "
+                 "or eth0, several separated by commas",
+                 name);
         return EINVAL;
     }
     int result = 0;
@@ -79,7 +79,7 @@ static int parse_net(struct alb_device_options *options, const char *text, char 
     while (!result && (item = strsep(&rest, ",")))
         result = *item ? add_item(options, item, error, error_size) : 0;
     if (!result && options->address_count == 0) {
-        snprintf(error, error_size, "ALBEDO_NET: no address in \"%s\"", text);
+        snprintf(error, error_size, "ALBEDO_NET: no address in \"%.64s\"", text);
         result = EINVAL;
     }
     return result;

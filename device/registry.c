@@ -59,8 +59,15 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&registry.mutex);
 }
 
+static void let_go(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 // The child keeps nothing: an open socket would hold the slot after its parent's death, an open directory file would
-// make the parent seem alive. It may open a device of its own.
+// make the parent seem alive. It may open a device of its own; and what gets these numbers then is its own, too.
 static void after_fork_in_child(void)
 {
     for (size_t i = 0; i < ALB_DEVICE_NAMES; i++) {
@@ -69,14 +76,12 @@ static void after_fork_in_child(void)
             continue;
         atomic_store(&device->is_forked, true);
         alb_port_close(&device->port);
-        if (device->directory.fd >= 0)
-            close(device->directory.fd);
-        if (device->board.fd >= 0)
-            close(device->board.fd);
+        let_go(&device->directory.fd);
+        let_go(&device->board.fd);
         if (device->has_capture)
-            close(device->capture.file.fd);
+            let_go(&device->capture.file.fd);
         if (device->has_trace)
-            close(device->trace.file.fd);
+            let_go(&device->trace.file.fd);
         registry.devices[i] = NULL;
     }
     registry.first = NULL;

@@ -76,7 +76,7 @@ int environment_check(const char *command)
     static struct alb_device_options options;
     struct alb_device_selection selection;
     enum alb_log_level level;
-    char error[512] = "out of memory";
+    char error[ALB_DEVICE_ERROR_MAX] = "out of memory";
     const char *log = getenv("ALBEDO_LOG");
     if (log && *log && !alb_log_level_parse(log, &level)) {
         snprintf(error, sizeof(error), "ALBEDO_LOG: \"%.64s\" is none of error, warning, info, debug", log);

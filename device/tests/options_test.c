@@ -13,7 +13,7 @@ static const char *const variables[] = {"ALBEDO_NET",        "ALBEDO_FAULTS", "A
                                         "ALBEDO_TRACE",      "ALBEDO_STATS",  "ALBEDO_PATHS", "ALBEDO_LOSS",
                                         "ALBEDO_CONGESTION", "ALBEDO_PATH",   "ALBEDO_CREDIT"};
 static struct alb_device_options options;
-static char error[512];
+static char error[ALB_DEVICE_ERROR_MAX];
 
 static int parse(const char *name, const char *value)
 {
@@ -158,9 +158,37 @@ static void options__policies_that_are_none(void **state)
     assert_non_null(strstr(error, "longer"));
 }
 
+// However long what is wrong, its message ends with what would be right.
+static void options__errors_are_whole(void **state)
+{
+    static const char *const quoting[] = {"ALBEDO_NET",  "ALBEDO_FAULTS",     "ALBEDO_SEED", "ALBEDO_PATHS",
+                                          "ALBEDO_LOSS", "ALBEDO_CONGESTION", "ALBEDO_PATH", "ALBEDO_CREDIT"};
+    char value[5000];
+    for (size_t i = 0; i < ALB_COUNT(quoting); i++) {
+        for (size_t length = 1; length < sizeof(value); length += 1 + length / 4) {
+            memset(value, 'x', length);
+            value[length] = 0;
+            assert_int_equal(parse(quoting[i], value), EINVAL);
+            assert_in_range(strlen(error), 1, sizeof(error) - 2);
+            assert_non_null(strstr(error, quoting[i]));
+        }
+    }
+    memset(value, 'x', 800);
+    value[800] = 0;
+    assert_int_equal(parse("ALBEDO_NET", value), EINVAL);
+    assert_non_null(strstr(error, "separated by commas"));
+    struct alb_device_selection selection;
+    value[200] = 0;
+    setenv("ALBEDO_DEVICES", value, 1);
+    assert_int_equal(alb_device_selection_from_environment(&selection, error, sizeof(error)), EINVAL);
+    unsetenv("ALBEDO_DEVICES");
+    assert_non_null(strstr(error, "there are roce0 and albedo0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options__errors_are_whole),
         cmocka_unit_test(options__loopback_by_default),
         cmocka_unit_test(options__addresses_in_order),
         cmocka_unit_test(options__interfaces),

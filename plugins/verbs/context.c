@@ -61,7 +61,7 @@ static void fill_tables(struct alb_door_context *context)
 static int open_engine(struct alb_door_context *context, const char *name)
 {
     struct alb_device_options options;
-    char why[256] = "";
+    char why[ALB_DEVICE_ERROR_MAX] = "";
     int error = alb_device_options_from_environment(&options, why, sizeof(why));
     if (!error)
         error = alb_device_open(name, &options, &context->device);

@@ -30,7 +30,7 @@ static struct alb_door_device devices[ALB_DEVICE_NAMES] = {
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
     struct alb_device_selection shown;
-    char why[256];
+    char why[ALB_DEVICE_ERROR_MAX];
     struct ibv_device **list = calloc(ALB_DEVICE_NAMES + 1, sizeof(*list));
     if (num_devices)
         *num_devices = 0;
