@@ -5,11 +5,13 @@
 //
 //   source    the program's memory changes after the message was posted (and its digest taken). Memory that is not
 //             registered for local writing stays as it is, and so does what was posted inline
-//   read      it is read wrongly while a packet is made of it: the memory stays right, the packet's CRC covers the
-//   error packet    a packet's payload changes after its CRC has been checked stage     what was staged changes before
-//   it is used copy      what is exposed changes while it is copied there misplace  a packet's payload is put at
-//   another address of the same memory stale     it is not put anywhere: what was there before stays, as if an old
-//   packet had come again
+//   read      it is read wrongly while a packet is made of it: the memory stays right, and the packet's CRC covers the
+//             error
+//   packet    a packet's payload changes after its CRC has been checked
+//   stage     what was staged changes before it is used
+//   copy      what is exposed changes while it is copied there
+//   misplace  a packet's payload is put at another address of the same memory
+//   stale     it is not put anywhere: what was there before stays, as if an old packet had come again
 //
 // All but the last two flip one bit. Each has a probability for every use of its place: a message (source), a piece of
 // a packet's payload (read, packet, misplace, stale), a part of a transaction (stage, copy).

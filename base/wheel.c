@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The timing wheel. Rules that hold between calls:
-//  - a timer is filed under the highest digit (5 bits, above the lowest 10) in which its time differs from base, and in
-//  the
+//  - a timer is filed under the highest digit (5 bits, above the lowest 10) in which its time differs from base, in the
 //    slot that this digit names; one that is not after base is filed as if it were base;
 //  - so the lowest occupied slot of the lowest occupied level holds the earliest timer, as the root of its heap.
 #include "base/wheel.h"

@@ -5,9 +5,8 @@
 //   PLACE  rx       it has come, and nothing has been made of it yet
 //          tx       it is about to be sent, and what led to it has happened
 //          sent     it has been sent
-//   WHAT   write, end, message (parts and proposals of transactions, ordinary messages that want a verdict), ask,
-//   commit,
-//          abort (commands), pending, reflected, committed, aborted, corrupt, unknown (verdicts)
+//   WHAT   write, end, message (parts and proposals of transactions, ordinary messages that want a verdict),
+//          ask, commit, abort (commands), pending, reflected, committed, aborted, corrupt, unknown (verdicts)
 //
 //   PLACE  append   nothing of it is in the journal
 //          written  it is in the file, and not made safe

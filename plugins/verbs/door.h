@@ -328,7 +328,7 @@ static inline struct alb_door_ah *alb_door_ah(struct ibv_ah *ah)
 }
 
 // The engine's address vector for ibv's attributes. EINVAL: no GRH, another port, an empty or absent source GID, a
-// destination that is none; EOPNOTSUPP: multicast.
+// destination that is none; ENETUNREACH: the two are of different families.
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av);
 void alb_door_av_to_attr(const struct alb_av *av, struct ibv_ah_attr *attr);
 
@@ -394,8 +394,8 @@ void alb_door_target_leave(struct alb_door_qp *qp);
 void alb_door_target_raise(struct alb_door_target *target, void (*raise)(struct alb_door_qp *, enum ibv_event_type),
                            enum ibv_event_type type);
 
-// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for what the engine would not see (port, P_Key index, MTU code, unknown
-// mask bits).
+// ibv_qp_attr <-> alb_qp_attr. From: EINVAL for unknown mask bits; errors of alb_door_av_from_attr. An MTU code that is
+// none becomes 0 bytes, which the engine refuses.
 int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_attr *attr, int mask,
                           struct alb_qp_attr *engine_attr);
 void alb_door_qp_attr_to(const struct alb_qp_attr *engine_attr, struct ibv_qp_attr *attr);
