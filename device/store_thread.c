@@ -4,18 +4,17 @@
 #include "device/store.h"
 
 #include "device/crash.h"
+#include "device/spawn.h"
 
 #include "base/log.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#define STACK_BYTES (256 << 10)
-#define BATCH_MAX   256
+#define BATCH_MAX 256
 
 // How often a journal is tried again that could not be repaired.
 #define REPAIR_SECONDS 1
@@ -293,19 +292,9 @@ static void *run(void *argument)
 
 int alb_store_start(struct alb_store *store, const struct alb_store_taker *taker)
 {
-    pthread_attr_t attributes;
-    sigset_t all, before;
     store->taker = *taker;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigfillset(&all); // signals are for the program's own threads, and SIGXFSZ for nobody
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&store->thread, &attributes, run, store);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
+    int error = alb_spawn(&store->thread, "albedo/journal", run, store); // SIGXFSZ, too, is for nobody
     store->has_thread = error == 0;
-    if (!error)
-        pthread_setname_np(store->thread, "albedo/journal");
     return error;
 }
 

@@ -7,13 +7,11 @@
 #include "device/address.h"
 #include "device/cores.h"
 #include "device/drive.h"
+#include "device/spawn.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-
-#define STACK_BYTES (256 << 10)
 
 // Of one drive. Few, so that a poller that comes back need not wait: two threads that drive by turns are two cores
 // lost.
@@ -189,22 +187,12 @@ static void *run(void *argument)
 
 int alb_thread_start(struct alb_device *device)
 {
-    pthread_attr_t attributes;
-    sigset_t all, before;
     char name[16];
     snprintf(name, sizeof(name), "albedo/%.8s", device->name);
     alb_cores_init(&device->cores);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigfillset(&all); // signals are for the program's own threads
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&device->thread, &attributes, run, device);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
+    int error = alb_spawn(&device->thread, name, run, device);
     device->has_thread = error == 0;
-    if (!error)
-        pthread_setname_np(device->thread, name);
-    else
+    if (error)
         alb_cores_fini(&device->cores);
     return error;
 }

@@ -4,8 +4,8 @@
 #include "plugins/rdmacm/rsocket.h"
 
 #include "device/descriptor.h"
+#include "device/spawn.h"
 
-#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -64,15 +64,10 @@ static void *run(void *unused)
     return NULL;
 }
 
-// No signal of the program's is handled in this thread.
 static int start_thread(void)
 {
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, run, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = alb_spawn(&thread, "albedo/rsockets", run, NULL);
     if (!error)
         pthread_detach(thread);
     return error;

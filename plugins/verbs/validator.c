@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The thread of a context that runs its regions' validators, one proposal at a time, with no lock held.
+#include "device/spawn.h"
 #include "plugins/verbs/proposal.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 struct alb_door_checks {
@@ -34,16 +34,6 @@ static void *run(void *argument)
     }
 }
 
-static int start(struct alb_door_checks *checks)
-{
-    sigset_t all, before;
-    sigfillset(&all); // signals are for the program's own threads
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&checks->thread, NULL, run, checks);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static int create(struct alb_door_checks **created)
 {
     struct alb_door_checks *checks = calloc(1, sizeof(*checks));
@@ -55,7 +45,7 @@ static int create(struct alb_door_checks **created)
         return error;
     }
     alb_notice_init(&checks->stop, checks, 0);
-    error = start(checks);
+    error = alb_spawn_for_program(&checks->thread, "albedo/validate", run, checks);
     if (error) {
         alb_notices_fini(&checks->queue);
         free(checks);
