@@ -83,8 +83,9 @@ bool alb_groups_leave(struct alb_groups *groups, const struct alb_addr *group, i
     for (uint32_t i = 0; i < groups->count; i++) {
         if (!alb_addr_equals(&groups->joined[i]->addr, group))
             continue;
-        close_group(groups->joined[i], epoll_fd);
+        struct alb_joined_group *left = groups->joined[i];
         groups->joined[i] = groups->joined[--groups->count];
+        close_group(left, epoll_fd);
         return true;
     }
     return false;

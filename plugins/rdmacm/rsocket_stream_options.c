@@ -15,6 +15,7 @@ enum {
     SEGMENT_DEFAULT_BYTES = 1024, // before a path is known
     KEEPALIVE_IDLE_S = 7200,
     BUFFER_MIN_BYTES = 2048,
+    BUFFER_MAX_BYTES = 1 << 29, // twice that is an int, too
 };
 
 static int remember(struct rsocket *rs, enum flags_of of, int name, const void *value, socklen_t length)
@@ -46,7 +47,7 @@ static int set_buffer(const struct rsocket_stream *stream, uint32_t *bytes, cons
     if (error)
         return error;
     if (!stream->cq)
-        *bytes = (uint32_t)ALB_MAX(number, BUFFER_MIN_BYTES) * 2;
+        *bytes = (uint32_t)ALB_MIN(ALB_MAX(number, BUFFER_MIN_BYTES), BUFFER_MAX_BYTES) * 2;
     return 0;
 }
 

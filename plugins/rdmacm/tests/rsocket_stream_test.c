@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -325,9 +326,23 @@ static void iomap__written_by_offset(void **state)
     close_ends(&ends);
 }
 
+static void options__buffers_are_bounded(void **state)
+{
+    static const int names[] = {SO_RCVBUF, SO_SNDBUF};
+    int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(set_number(fd, SOL_SOCKET, names[i], INT_MAX), 0);
+        assert_int_equal(get_number(fd, SOL_SOCKET, names[i]), 1 << 30);
+        assert_int_equal(set_number(fd, SOL_SOCKET, names[i], -1), 0);
+        assert_int_equal(get_number(fd, SOL_SOCKET, names[i]), 4096);
+    }
+    assert_int_equal(rclose(fd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options__buffers_are_bounded),
         cmocka_unit_test(stream__both_ways),
         cmocka_unit_test(stream__names),
         cmocka_unit_test(stream__nothing_there),
