@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 REQUEST, RESPONSE = 0x01, 0x02
 REPORT, PATHS, PROBE, PING, PONG, RESET, HELLO, COOKIE, CNP = range(0x10, 0x19)
+TXN, VERDICT = 0x20, 0x21
 
-SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE = range(1, 10)
+SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE, TXN_WRITE, TXN_END = range(1, 12)
 READ_DATA, RESULT = 16, 17
 ANSWERED = (READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE)
 TAKES_RECEIVE = (SEND, SEND_IMM, SEND_INV, WRITE_IMM)
@@ -24,8 +25,10 @@ PATHS_HEAD = struct.Struct("!BBBBI")
 PATHS_ENTRY = struct.Struct("!IIIII")
 PROBE_BODY = struct.Struct("!BBHII")
 SHORT = struct.Struct("!BBH")
+TXN_BODY = struct.Struct("!BBHIQQQQ")
+VERDICT_BODY = struct.Struct("!BBBBIQQQQQQQQQ")
 FIELDS = {SEND: "!I", SEND_IMM: "!II", SEND_INV: "!II", WRITE: "!QI", WRITE_IMM: "!QIII", READ: "!QII", CMP_SWAP: "!QIIQQ",
-          FETCH_ADD: "!QIIQQ", ATOMIC_WRITE: "!QII", READ_DATA: "!I", RESULT: "!IQ"}
+          FETCH_ADD: "!QIIQQ", ATOMIC_WRITE: "!QII", TXN_WRITE: "!QIQI", TXN_END: "", READ_DATA: "!I", RESULT: "!IQ"}
 
 
 class Unknown(Exception):
@@ -177,8 +180,49 @@ class Reset:
         return cls(reason, epoch), 8
 
 
+@dataclass
+class Txn:
+    """A command of an initiator about one of its transactions."""
+    command: int
+    qpn: int
+    initiator: int
+    number: int
+    keeper: int
+    low_water_mark: int
+
+    def encode(self):
+        return TXN_BODY.pack(TXN, self.command, 0, self.qpn << 8, self.initiator, self.number, self.keeper, self.low_water_mark)
+
+    @classmethod
+    def decode(cls, data):
+        _, command, _, qpn, *rest = TXN_BODY.unpack_from(data)
+        return cls(command, qpn >> 8, *rest), TXN_BODY.size
+
+
+@dataclass
+class Verdict:
+    """What the target says of a transaction; when: placed, decided, visible and now, by its clock."""
+    state: int
+    reason: int
+    qpn: int
+    initiator: int
+    number: int
+    keeper: int
+    digest: tuple
+    when: tuple
+
+    def encode(self):
+        return VERDICT_BODY.pack(VERDICT, self.state, self.reason, 0, self.qpn << 8, self.initiator, self.number, self.keeper, *self.digest,
+                                 *self.when)
+
+    @classmethod
+    def decode(cls, data):
+        _, state, reason, _, qpn, initiator, number, keeper, low, high, *when = VERDICT_BODY.unpack_from(data)
+        return cls(state, reason, qpn >> 8, initiator, number, keeper, (low, high), tuple(when)), VERDICT_BODY.size
+
+
 KINDS = {REQUEST: Segment, RESPONSE: Segment, REPORT: Report, PATHS: Paths, PROBE: Probe, PING: Short, PONG: Short, HELLO: Short,
-         COOKIE: Short, CNP: Short, RESET: Reset}
+         COOKIE: Short, CNP: Short, RESET: Reset, TXN: Txn, VERDICT: Verdict}
 
 
 def decode_frames(data):

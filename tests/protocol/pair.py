@@ -45,7 +45,7 @@ class Pair:
         self.peer, self.qpn, self.psn = peer, qpn, psn
         self.epoch = 0  # the life of the peer that it is bound to
         self.failed = None
-        self.received, self.regions = [], {}
+        self.received, self.verdicts, self.regions = [], [], {}
         self.receives = None  # how many messages it takes; None: all
         self.sends = 0  # messages of ours that took a receive
         self.taken = 0

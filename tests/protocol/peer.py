@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 
-from frames import ABOUT_RESPONSES, COOKIE, HELLO, PING, PONG, Paths, Probe, Report, Reset, Segment, Short
+from frames import ABOUT_RESPONSES, COOKIE, HELLO, PING, PONG, Paths, Probe, Report, Reset, Segment, Short, Verdict
 from packet import NO_PATH, PORT, Packet, Refused, decode, squeeze
 from pair import Pair
 from streams import ACK, MARGIN_NS
@@ -227,7 +227,7 @@ class Peer:
                 self.answers += [None, Short(PONG, packet.length)]
             elif frame.kind == PONG:
                 self.pongs.append(frame.number)
-        elif isinstance(frame, (Segment, Report, Probe)):
+        elif isinstance(frame, (Segment, Report, Probe, Verdict)):
             pair = self.pairs.get(frame.qpn)
             if not pair or pair.epoch not in (0, packet.source_epoch):
                 self.drop("no queue pair")
@@ -243,6 +243,8 @@ class Peer:
             stream.on_known(frame.next_psn)
             pair.work()
             stream.due = stream.is_overdue = True
+        elif isinstance(frame, Verdict):
+            pair.verdicts.append(frame)
         else:
             pair.streams_out[frame.flags & ABOUT_RESPONSES].on_report(frame, lambda sent, overdue: self._is_lost(sent, overdue, now), now)
 
