@@ -274,6 +274,8 @@ int alb_door_set_validator(struct ibv_mr *outer, albdv_validate *validate, void 
     struct alb_door_checker checker = {.validate = validate, .context = context};
     if (!alb_door_has_reflection(door))
         return EOPNOTSUPP;
+    if (alb_door_is_forked(door)) // before a thread is started for it
+        return ENODEV;
     if (mr->checker && (validate || mr->checker->channel))
         return EBUSY;
     if (validate) {
@@ -302,6 +304,8 @@ struct albdv_proposal_channel *alb_door_create_proposal_channel(struct ibv_conte
     struct alb_door_context *door = alb_door_context(context);
     if (!alb_door_has_reflection(door))
         return alb_door_fail(EOPNOTSUPP);
+    if (alb_door_is_forked(door))
+        return alb_door_fail(ENODEV);
     struct alb_door_channel_of_proposals *channel = calloc(1, sizeof(*channel));
     if (!channel)
         return alb_door_fail(ENOMEM);
@@ -337,6 +341,8 @@ int alb_door_destroy_proposal_channel(struct albdv_proposal_channel *outer)
 int alb_door_set_proposal_channel(struct ibv_mr *outer, struct albdv_proposal_channel *channel, void *context)
 {
     struct alb_door_mr *mr = alb_door_mr(outer);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
+        return ENODEV;
     if (mr->checker && (channel || mr->checker->validate))
         return EBUSY;
     if (channel && channel->context != outer->context)

@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct opinion {
     int asked;
@@ -165,6 +167,28 @@ static void proposals__are_left_behind(void **state)
     free(f);
 }
 
+static void fork__child_has_no_say(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); // it cannot follow a child of a process with threads
+#endif
+    const struct fixture *f = *state;
+    int status;
+    assert_true(albdv_is_supported()); // it is looked up, once, by who may allocate
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        errno = 0;
+        bool is_told = !albdv_create_proposal_channel(f->context) && errno == ENODEV &&
+                       albdv_set_validator(f->mr, validate, NULL) == ENODEV &&
+                       albdv_set_validator(f->mr, NULL, NULL) == ENODEV &&
+                       albdv_set_proposal_channel(f->mr, NULL, NULL) == ENODEV;
+        _exit(is_told ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void not_on_roce0(void **state)
 {
     struct fixture *f = *state;
@@ -176,11 +200,9 @@ static void not_on_roce0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(validator__decides),
-        FIXTURE_TEST(validators_of_two_regions__both_decide),
-        FIXTURE_TEST(proposals__as_events),
-        FIXTURE_TEST(proposals__outlive_their_region),
-        cmocka_unit_test(proposals__are_left_behind),
+        FIXTURE_TEST(validator__decides),     FIXTURE_TEST(validators_of_two_regions__both_decide),
+        FIXTURE_TEST(proposals__as_events),   FIXTURE_TEST(proposals__outlive_their_region),
+        FIXTURE_TEST(fork__child_has_no_say), cmocka_unit_test(proposals__are_left_behind),
     };
     const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(not_on_roce0)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
