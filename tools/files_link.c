@@ -35,10 +35,21 @@ static void take_message(struct files_link *link, const struct ibv_wc *wc)
     struct files_message message;
     bool is_good = files_message_decode(link->buffers + (1 + index) * FILES_MESSAGE_BYTES, wc->byte_len, &message);
     // Who says more than is listened to does not follow the rules.
-    if (!is_good || link->inbox_count == FILES_RECEIVES || !files_link_post_receive(link, index))
+    if (!is_good || link->inbox_count == FILES_RECEIVES)
         link->is_lost = true;
     else if (message.kind != FILES_PING)
         link->inbox[link->inbox_count++] = message;
+    link->is_lost |= !files_link_post_receive(link, index);
+}
+
+// The peer has gone. What it said before that is in the queue already, behind what this side said perhaps.
+static void part(struct files_link *link)
+{
+    struct ibv_wc wc;
+    while (!link->is_lost && ibv_poll_cq(link->cq, 1, &wc) > 0)
+        if (wc.wr_id >= FILES_WR_HEAR && wc.status == IBV_WC_SUCCESS)
+            take_message(link, &wc);
+    link->is_lost = true;
 }
 
 static void heed_events(struct files_link *link)
@@ -46,8 +57,10 @@ static void heed_events(struct files_link *link)
     struct rdma_cm_event *event;
     struct pollfd ready = {.fd = link->channel->fd, .events = POLLIN};
     while (poll(&ready, 1, 0) > 0 && rdma_get_cm_event(link->channel, &event) == 0) {
-        link->is_lost |= event->event != RDMA_CM_EVENT_ESTABLISHED;
+        bool is_over = event->event != RDMA_CM_EVENT_ESTABLISHED;
         rdma_ack_cm_event(event);
+        if (is_over)
+            part(link);
     }
 }
 
