@@ -17,7 +17,7 @@ local BITMAP_WORDS, ENTRIES = 32, 64
 local TYPES = {
     [0x01] = "REQUEST", [0x02] = "RESPONSE", [0x03] = "DATAGRAM", [0x10] = "REPORT", [0x11] = "PATHS",
     [0x12] = "PROBE", [0x13] = "PING", [0x14] = "PONG", [0x15] = "RESET", [0x16] = "HELLO", [0x17] = "COOKIE",
-    [0x18] = "CNP", [0x20] = "TXN", [0x21] = "VERDICT",
+    [0x18] = "CNP", [0x1a] = "TRIMMED", [0x20] = "TXN", [0x21] = "VERDICT",
 }
 local OPS = {
     [1] = "SEND", [2] = "SEND_IMM", [3] = "SEND_INV", [4] = "WRITE", [5] = "WRITE_IMM", [6] = "READ",
@@ -134,6 +134,8 @@ field("uint32", "paths.received", "Received", base.DEC)
 field("uint32", "paths.marked", "Marked", base.DEC)
 
 field("uint24", "probe.next", "Next PSN", base.DEC)
+field("uint8", "trimmed.path", "Path of the packet", base.DEC)
+field("uint24", "trimmed.sequence", "Sequence of the packet", base.DEC)
 field("uint16", "ping.padding", "Padding bytes", base.DEC)
 field("uint16", "pong.bytes", "UDP payload of the PING", base.DEC)
 field("uint8", "reset.reason", "Reason", base.DEC, REASONS)
@@ -438,6 +440,19 @@ local function cnp()
     return 4, "CNP"
 end
 
+local function trimmed(tree, tvb, at, left)
+    if left < 16 then
+        return nil
+    end
+    tree:add(names.response, tvb(at + 1, 1))
+    tree:add(names["trimmed.path"], tvb(at + 2, 1))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    tree:add(names.psn, tvb(at + 8, 3))
+    tree:add(names["trimmed.sequence"], tvb(at + 12, 3))
+    return 16, string.format("TRIMMED QP=0x%06x PSN=%d path=%d sequence=%d", tvb(at + 4, 3):uint(),
+                             tvb(at + 8, 3):uint(), tvb(at + 2, 1):uint(), tvb(at + 12, 3):uint())
+end
+
 local function txn(tree, tvb, at, left)
     if left < 40 then
         return nil
@@ -468,6 +483,7 @@ end
 local DISSECT = {
     [0x01] = segment, [0x02] = segment, [0x03] = datagram, [0x10] = report, [0x11] = paths, [0x12] = probe,
     [0x13] = ping, [0x14] = pong, [0x15] = reset, [0x16] = hello, [0x17] = hello, [0x18] = cnp,
+    [0x1a] = trimmed,
     [0x20] = txn, [0x21] = verdict,
 }
 

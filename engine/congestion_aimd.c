@@ -62,7 +62,8 @@ static void on_loss(struct alb_congestion *congestion, uint32_t inflight_bytes, 
         congestion->aimd.credit_bytes = 0;
         congestion->aimd.hold_bytes = 0;
         break;
-    case ALB_LOSS_RNR: // the peer's program was slow, not the network
+    case ALB_LOSS_RNR:     // the peer's program was slow, not the network
+    case ALB_LOSS_TRIMMED: // counts as a mark
         break;
     }
 }

@@ -279,10 +279,22 @@ static void on_ack(struct alb_congestion *congestion, const struct alb_ack *ack,
     end_round_if_over(congestion, now);
 }
 
+// A queue has said how much too much it was: nothing has to be guessed or smoothed (as NSCC of the Ultra Ethernet
+// specification answers a NACK).
+static void make_room(struct alb_congestion *congestion, uint32_t bytes)
+{
+    struct alb_delay_window *w = &congestion->window;
+    set_window(congestion, congestion->window_bytes - ALB_MIN(bytes, congestion->window_bytes));
+    w->threshold_bytes = ALB_MIN(w->threshold_bytes, congestion->window_bytes);
+    w->calm_rounds = 0;
+}
+
 static void on_loss(struct alb_congestion *congestion, uint32_t inflight_bytes, uint32_t lost_bytes,
                     enum alb_loss_cause cause, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
+    if (cause == ALB_LOSS_TRIMMED)
+        make_room(congestion, lost_bytes);
     if (cause != ALB_LOSS_TIMEOUT)
         return; // on_ack hears of it, with what it is a part of
     // Begin again from the bottom, fast up to half of what it was.

@@ -18,6 +18,7 @@
 //     csa_assoc.c      associations                                      csa_rest.c       what they remember at rest
 //     csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
+//     csa_trimmed.c    packets of which only headers have come
 //     csa_run_out.c    runs of segments: packets made from the one before    csa_run_in.c     and taken like it
 //     csa_loose.c      UC and UD
 #pragma once
@@ -34,6 +35,7 @@
 #include "engine/csa_path.h"
 #include "engine/csa_reply.h"
 #include "engine/csa_rest.h"
+#include "engine/csa_trimmed.h"
 #include "engine/deadline.h"
 #include "engine/delivery.h"
 #include "engine/inbound.h"
@@ -100,6 +102,7 @@ struct alb_assoc_live {
     bool paths_are_due;
     alb_time paths_told_at; // without a report
     bool cnp_is_due;
+    bool trimmed_is_due; // there is something in trimmed
     bool window_limited;
     bool is_used;                      // since the last sweep
     uint16_t pong_bytes;               // a PONG is due
@@ -107,6 +110,7 @@ struct alb_assoc_live {
     struct alb_dcqcn_np np;
     struct alb_deadline settle_timer;
     struct alb_deadline pace_timer;
+    struct alb_trimmed_in trimmed; // what the peer is to be told of; last, since it is rarely looked at
 };
 
 // One per engine of this transport.
@@ -389,6 +393,10 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
 bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now);
 // To be sent again, if it is in flight; the bytes that are not in flight any more are the caller's to release.
 uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn);
+// The network has cut the packet down that it left in by that path, with that sequence. False: it did not last leave in
+// that one, or is not in flight. Else it goes again, as if it had not left in it: nothing is to be concluded of its
+// length, or of what else left then. *bytes: not in flight any more, which the caller releases.
+bool alb_stream_out_trimmed(struct alb_stream_out *out, alb_psn psn, uint8_t path, alb_psn sequence, uint32_t *bytes);
 // What left by that path and is settled now, but was not before that sequence, is lost, and to be sent again.
 void alb_stream_out_lose_path(struct alb_stream_out *out, uint16_t path, alb_psn from, alb_time now);
 // What is in flight counts no more toward the window: the peer has stopped the stream, others need not wait for it.

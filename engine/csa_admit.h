@@ -27,5 +27,7 @@ enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa
                             bool fits);
 // It has shown a number that only the peer knows: it comes from the peer's present life.
 void alb_csa_believe(struct alb_csa_arrival *arrival);
+// The peer says that of a packet of ours only headers have come (csa_trimmed.c).
+enum alb_drop alb_csa_on_trimmed(struct alb_csa_arrival *arrival, const struct alb_csa_trimmed *trimmed, alb_time now);
 // The queue pair that a frame names, if it is one of this association.
 enum alb_drop alb_csa_find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, struct alb_csa **csa);

@@ -236,7 +236,8 @@ static bool is_idle(const struct alb_assoc_live *live)
 {
     return live->inflight_bytes == 0 && alb_list_is_empty(&live->ready) && alb_list_is_empty(&live->waiting) &&
            alb_list_is_empty(&live->reports) && alb_list_is_empty(&live->open) &&
-           alb_list_is_empty(&live->reflections) && !live->paths_are_due && !live->source.is_ready;
+           alb_list_is_empty(&live->reflections) && !live->paths_are_due && !live->trimmed_is_due &&
+           !live->source.is_ready;
 }
 
 void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out)

@@ -215,18 +215,36 @@ static uint32_t take_bitmap(struct alb_stream_out *out, const struct alb_csa_rep
     return bytes;
 }
 
-uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
+// To be sent again.
+static uint32_t lose(struct alb_stream_out *out, alb_psn psn)
 {
     struct alb_sent *sent = alb_stream_out_at(out, psn);
-    if (sent->state != ALB_SENT_FLYING)
-        return 0;
     uint32_t bytes = land(out, sent);
     sent->state = ALB_SENT_LOST;
-    if (alb_unlikely(sent->times >= ALB_MTU_SUSPICIOUS_TIMES))
-        alb_mtu_suspect(live_of(out), out->csa->qp->engine->now);
     if (out->lost_count++ == 0 || alb_psn_is_before(psn, out->lost_from))
         out->lost_from = psn;
     return bytes;
+}
+
+uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
+{
+    const struct alb_sent *sent = alb_stream_out_at(out, psn);
+    if (sent->state != ALB_SENT_FLYING)
+        return 0;
+    if (alb_unlikely(sent->times >= ALB_MTU_SUSPICIOUS_TIMES))
+        alb_mtu_suspect(live_of(out), out->csa->qp->engine->now);
+    return lose(out, psn);
+}
+
+bool alb_stream_out_trimmed(struct alb_stream_out *out, alb_psn psn, uint8_t path, alb_psn sequence, uint32_t *bytes)
+{
+    struct alb_sent *sent = alb_stream_out_at(out, psn);
+    if (!alb_psn_is_within(psn, out->una, alb_stream_out_count(out)) || sent->state != ALB_SENT_FLYING ||
+        sent->path != path || sent->sequence != sequence)
+        return false;
+    *bytes += lose(out, psn);
+    sent->times -= sent->times > 0;
+    return true;
 }
 
 void alb_stream_out_lose_path(struct alb_stream_out *out, uint16_t path, alb_psn from, alb_time now)

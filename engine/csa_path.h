@@ -43,6 +43,7 @@ struct alb_path_out {
     uint32_t is_silent : 1;                  // settled by silence, and nothing has been heard of it since
     uint32_t is_measured : 1;                // a round-trip time was measured in this round
     uint32_t try_at : 24;                    // LEFT: when to try it again, GOOD: when to forget what was; in 1024 ticks
+    uint32_t trimmed : 8;                    // packets not settled of which only headers came: congested, not lost
     uint32_t rtt_ns, rtt_min_ns, rtt_var_ns; // smoothed; 0: not measured
     uint32_t received_seen, marked_seen;     // the peer's counters when last heard
     alb_path_tick since;                     // last news of it, or its first packet after all was settled
@@ -136,6 +137,8 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
 // Judges the paths that the frame said nothing of: what left by one long before something that came by another is
 // settled, for a peer tells all of its news in each frame. True: something has been settled, look for lost segments.
 bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, alb_time now);
+// Of that packet only the headers have come, as it was cut down in a queue: the path is alive and does not lose.
+void alb_path_trimmed(struct alb_paths_out *paths, uint16_t path, alb_psn sequence, alb_time now);
 // True if this packet has either come or is lost.
 static inline bool alb_path_is_settled(const struct alb_paths_out *paths, uint16_t path, alb_psn sequence)
 {

@@ -149,13 +149,23 @@ static struct alb_path_news compare(const struct alb_path_out *out, const struct
     return news;
 }
 
-// Packets that come behind the first gap are received before they are settled.
-static void count_lost(struct alb_path_out *out, struct alb_path_news *news)
+// What was trimmed does not come either, and was told already: it counts as marked. Returns how many of lost it were.
+static uint32_t take_trimmed(struct alb_path_out *out, uint32_t lost)
+{
+    uint32_t trimmed = ALB_MIN(lost, (uint32_t)out->trimmed);
+    out->trimmed = (out->trimmed - trimmed) & 0xff;
+    return trimmed;
+}
+
+// Packets that come behind the first gap are received before they are settled. Returns how many were trimmed.
+static uint32_t count_lost(struct alb_path_out *out, struct alb_path_news *news)
 {
     uint32_t came = out->ahead + news->received;
     uint32_t used = ALB_MIN(came, news->settled), ahead = came - used;
-    news->lost = news->settled - used;
+    uint32_t trimmed = take_trimmed(out, news->settled - used);
+    news->lost = news->settled - used - trimmed;
     out->ahead = ALB_MIN(ahead, (uint32_t)ALB_PATH_AHEAD_MAX);
+    return trimmed;
 }
 
 // When the newest packet that the peer has of it left.
@@ -177,16 +187,18 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
     if (!news.is_new)
         return news;
-    count_lost(out, &news);
+    uint32_t trimmed = count_lost(out, &news);
     if (news.is_settled_newer)
         out->settled = entry->settled;
+    if (!alb_path_is_waiting(out))
+        out->trimmed = 0;
     out->received_seen = entry->received;
     out->marked_seen = entry->marked;
     out->is_heard = true;
     out->is_silent = false;
     out->since = alb_path_tick_of(now);
     note_waiting(paths, entry->path);
-    remember(out, news.settled, news.lost, news.marked);
+    remember(out, news.settled, news.lost, news.marked + trimmed);
     note_newest(paths, entry, now);
     uint32_t sample_ns = (uint32_t)now - entry->echo - entry->delay_ns;
     if (news.received > 0 && entry->delay_ns != UINT32_MAX && sample_ns > 0 && sample_ns < RTT_MAX_NS) {
@@ -199,15 +211,27 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     return news;
 }
 
+void alb_path_trimmed(struct alb_paths_out *paths, uint16_t path, alb_psn sequence, alb_time now)
+{
+    if (path >= paths->count || alb_path_is_settled(paths, path, sequence))
+        return;
+    struct alb_path_out *out = &paths->path[path];
+    out->trimmed = ALB_MIN(out->trimmed + 1u, 255u) & 0xff;
+    out->is_silent = false;
+    out->since = alb_path_tick_of(now);
+    note_waiting(paths, path);
+}
+
 static void settle_all(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now)
 {
     struct alb_path_out *out = &paths->path[path];
     uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
-    uint32_t ahead = out->ahead, lost = waiting - ALB_MIN(ahead, waiting);
+    uint32_t ahead = out->ahead, lost = waiting - ALB_MIN(ahead, waiting), trimmed = take_trimmed(out, lost);
+    lost -= trimmed;
     out->settled = out->next;
-    out->ahead = 0;
+    out->ahead = out->trimmed = 0;
     note_waiting(paths, path);
-    remember(out, waiting, lost, 0);
+    remember(out, waiting, lost, trimmed);
     if (ops->on_silence)
         ops->on_silence(paths, path, lost, now);
     out->is_silent = true;

@@ -77,6 +77,14 @@ void alb_csa_reply_cookie(struct alb_engine *engine, const struct alb_datagram *
         reply->header.source_epoch = header->source_epoch;
 }
 
+// Whoever knows a queue pair's numbers is told our epoch by the answer to a first message, whole or not.
+bool alb_csa_reply_trimmed(struct alb_engine *engine, const struct alb_datagram *datagram,
+                           const struct alb_csa_header *header, const struct alb_csa_trimmed *trimmed)
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    return answer(engine, datagram, header, frame, alb_csa_encode_trimmed(trimmed, frame)) != NULL;
+}
+
 void alb_csa_reply_hello(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES])
 {

@@ -31,6 +31,9 @@ void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *d
 // It is not proven: let it bring this back.
 void alb_csa_reply_cookie(struct alb_engine *engine, const struct alb_datagram *datagram,
                           const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES]);
+// A first message, of which only headers have come. False: it is not answered.
+bool alb_csa_reply_trimmed(struct alb_engine *engine, const struct alb_datagram *datagram,
+                           const struct alb_csa_header *header, const struct alb_csa_trimmed *trimmed);
 // Brings it back.
 void alb_csa_reply_hello(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header, const uint8_t cookie[ALB_CSA_COOKIE_BYTES]);

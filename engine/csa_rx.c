@@ -236,6 +236,8 @@ static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_
         return on_pong(arrival, frame->pong_bytes, now);
     case ALB_CSA_CNP:
         return on_cnp(arrival, now);
+    case ALB_CSA_TRIMMED:
+        return alb_csa_on_trimmed(arrival, &frame->trimmed, now);
     case ALB_CSA_TXN:
         return alb_reflect_on_command(arrival, &frame->txn, now);
     case ALB_CSA_VERDICT:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets out. What the streams of an association have to send is gathered, one burst on one path at a time; behind it
-// comes what is to be said about the other direction, paths before reports, which are judged by them.
+// comes what is to be said about the other direction: what was trimmed, then paths, then reports, which are judged by
+// both.
 #include "engine/csa_run.h"
 #include "engine/impl.h"
 
@@ -147,6 +148,23 @@ static bool add_pong(struct alb_assoc_live *live, struct alb_csa_packet *packet)
     return true;
 }
 
+// In front of paths and reports, by which the same packets would be lost.
+static bool add_trimmed(struct alb_assoc_live *live, struct alb_csa_packet *packet)
+{
+    uint8_t room[ALB_CSA_FRAME_MAX];
+    struct alb_csa_trimmed trimmed;
+    while (alb_trimmed_in_next(&live->trimmed, &trimmed)) {
+        uint32_t bytes = alb_csa_encode_trimmed(&trimmed, room);
+        uint8_t *frame = control_frame(packet, bytes);
+        if (!frame)
+            return false;
+        memcpy(frame, room, bytes);
+        alb_trimmed_in_told(&live->trimmed);
+    }
+    live->trimmed_is_due = false;
+    return true;
+}
+
 static bool add_cnp(struct alb_assoc_live *live, struct alb_csa_packet *packet)
 {
     uint8_t room[ALB_CSA_FRAME_MAX];
@@ -162,7 +180,8 @@ static bool add_cnp(struct alb_assoc_live *live, struct alb_csa_packet *packet)
 // False: the batch is full.
 static bool add_control(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
-    return (!live->paths_are_due || add_paths(live, packet, now)) && add_reports(live, packet) &&
+    return (!live->trimmed_is_due || add_trimmed(live, packet)) &&
+           (!live->paths_are_due || add_paths(live, packet, now)) && add_reports(live, packet) &&
            (alb_list_is_empty(&live->reflections) || alb_reflect_add(live, packet, now)) &&
            (!live->pong_bytes || add_pong(live, packet)) && (!live->cnp_is_due || add_cnp(live, packet));
 }

@@ -94,6 +94,11 @@ const struct alb_engine_config *alb_engine_configuration(const struct alb_engine
 // Takes received datagrams, ICRC checked and cut off. The bytes are used during the call only.
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
 
+// Of that datagram a switch has left no more than the beginning, ALB_CSA_TRIMMED_BYTES of it or so; no ICRC can be
+// checked. It is dropped; if it says which packet of csa it was, the peer is told, and sends that again. Behind sockets
+// nobody can call this: what comes there in part cannot be told from what was damaged (docs/PROTOCOL.md).
+void alb_engine_rx_trimmed(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now);
+
 // Which memory the next datagram will most likely need, if it is like the last one: for a driver of more engines than
 // its caches hold, which fetches it ahead.
 struct alb_engine_hot {

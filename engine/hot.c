@@ -43,7 +43,7 @@ static void add_association(struct alb_engine_hot *hot, const struct alb_csa_eng
     if (!assoc)
         return;
     add(hot, assoc, sizeof(*assoc));
-    add(hot, assoc->live, assoc->live ? sizeof(*assoc->live) : 1);
+    add(hot, assoc->live, assoc->live ? offsetof(struct alb_assoc_live, trimmed) : 1);
     if (assoc->live && assoc->live->paths_in) {
         hot->paths = assoc->live->paths_in;
         hot->path_bytes = sizeof(*assoc->live->paths_in);

@@ -28,6 +28,7 @@ enum alb_loss_cause {
     ALB_LOSS_GAP,     // an answer is missing
     ALB_LOSS_TIMEOUT, // nothing was heard for too long
     ALB_LOSS_RNR,     // the receiver was not ready
+    ALB_LOSS_TRIMMED, // a queue had no room for more than the headers (csa_trimmed.h)
 };
 
 struct alb_loss_sender {

@@ -41,6 +41,8 @@
     X(tail_asks, "reports sent because the rest of a message was overdue")              \
     X(expected_asks, "reports sent because nothing of what was announced has come")     \
     X(tail_probes, "probes sent because nothing was heard")                             \
+    X(trimmed_told, "packets received without their payload, and told to their sender") \
+    X(trimmed_pkts, "packets that the network cut down to headers, sent again at once") \
     X(path_mtu_drops, "times long packets had ceased to get through")                   \
     X(read_snapshots, "READs of transactional regions answered from a copy")            \
     X(read_snapshot_waits, "times one waited for memory, or for a change to end")       \

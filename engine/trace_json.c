@@ -71,10 +71,8 @@ static const char *syndrome_name(uint64_t value)
 static const char *cause_name(uint64_t value)
 {
     static const char *const names[] = {
-        [ALB_LOSS_NAK] = "nak",
-        [ALB_LOSS_GAP] = "gap",
-        [ALB_LOSS_TIMEOUT] = "timeout",
-        [ALB_LOSS_RNR] = "rnr",
+        [ALB_LOSS_NAK] = "nak",         [ALB_LOSS_GAP] = "gap", [ALB_LOSS_TIMEOUT] = "timeout",
+        [ALB_LOSS_TRIMMED] = "trimmed", [ALB_LOSS_RNR] = "rnr",
     };
     return name_of(names, ALB_COUNT(names), value);
 }

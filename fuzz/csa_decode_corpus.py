@@ -70,6 +70,7 @@ def frames():
     yield "hello_cookie", struct.pack(">BBH", 0x16, 0, 16) + COOKIE
     yield "cookie", struct.pack(">BBH", 0x17, 0, 16) + COOKIE
     yield "cnp", bytes([0x18, 0, 0, 0])
+    yield "trimmed", bytes([0x1a, 1, 3, 0]) + u24(0x12) + b"\0" + u24(0x100) + b"\0" + u24(0x77) + b"\0"
 
 
 def main():

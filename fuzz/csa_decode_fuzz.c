@@ -76,6 +76,10 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
         frame[1] &= 3;
         frame[3] = frame[7] = 0;
         break;
+    case ALB_CSA_TRIMMED:
+        frame[1] &= 1;
+        frame[3] = frame[7] = frame[11] = frame[15] = 0;
+        break;
     case ALB_CSA_VERDICT:
         frame[3] = frame[7] = 0;
         break;
@@ -111,6 +115,8 @@ static uint32_t encode(const struct alb_csa_frame *frame, uint8_t *out)
         return alb_csa_encode_txn(&frame->txn, out);
     case ALB_CSA_HOLDS:
         return alb_csa_encode_holds(&frame->holds, out);
+    case ALB_CSA_TRIMMED:
+        return alb_csa_encode_trimmed(&frame->trimmed, out);
     case ALB_CSA_VERDICT:
         return alb_csa_encode_verdict(&frame->verdict, out);
     }
@@ -135,6 +141,29 @@ static void check_frame(const struct alb_csa_frame *frame, const uint8_t *at, co
     memcpy(expected, at, bytes);
     clear_reserved(expected, frame);
     alb_assert(memcmp(encoded, expected, bytes) == 0);
+}
+
+// The beginning of a packet that is understood whole says the same by itself.
+static void check_trimmed(const uint8_t *bytes, uint32_t length)
+{
+    struct alb_csa_header header, left_header = {0};
+    struct alb_csa_cursor cursor;
+    struct alb_csa_frame frame;
+    struct alb_csa_trimmed trimmed;
+    enum alb_drop drop;
+    uint32_t left = ALB_MIN(length, (uint32_t)ALB_CSA_TRIMMED_BYTES);
+    if (!alb_csa_is_packet(bytes, length))
+        return;
+    bool is_good = alb_csa_decode_trimmed(bytes, left, &left_header, &trimmed) == ALB_DROP_NONE;
+    if (alb_csa_decode(bytes, length, &header, &cursor) != ALB_DROP_NONE || !alb_csa_next(&cursor, &frame, &drop))
+        return;
+    alb_assert(is_good == (frame.type == ALB_CSA_REQUEST || frame.type == ALB_CSA_RESPONSE));
+    if (!is_good)
+        return;
+    alb_assert(trimmed.is_response == (frame.type == ALB_CSA_RESPONSE) && trimmed.index == frame.segment.index);
+    alb_assert(trimmed.dest_qpn == frame.segment.dest_qpn && trimmed.psn == frame.segment.psn);
+    alb_assert(trimmed.path == header.path && trimmed.sequence == header.sequence);
+    alb_assert(left_header.source_epoch == header.source_epoch);
 }
 
 static void check_packet(const uint8_t *bytes, uint32_t length)
@@ -176,6 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     uint32_t length = (uint32_t)size;
     check_packet(data, length);
+    check_trimmed(data, length);
     uint8_t *copy = malloc(size ? size : 1); // as long as it is, so that a sanitizer sees what is read behind it
     if (!copy)
         abort();
@@ -186,6 +216,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         alb_csa_encode(&(struct alb_csa_header){.source_epoch = 1}, copy);
         alb_csa_set_pad(copy, pad);
         check_packet(copy, length);
+        check_trimmed(copy, length);
     }
     check_icrc(copy, length);
     free(copy);

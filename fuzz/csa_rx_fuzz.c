@@ -9,6 +9,8 @@
 #include "engine/csa_loose.h"
 #include "fuzz/world.h"
 
+#include <stdlib.h>
+
 #define EARLY_BYTES_MAX (64u << 10)
 
 static uint8_t choice;
@@ -232,12 +234,25 @@ static uint32_t forge_paths(struct world *w, const struct alb_csa *csa, uint8_t 
     return alb_csa_encode_paths(&paths, at);
 }
 
+static uint32_t forge_trimmed(struct world *w, const struct alb_qp *qp, uint8_t *at)
+{
+    const struct alb_csa *csa = csa_of(qp);
+    struct alb_csa_trimmed trimmed = {.is_response = world_draw(w) & 1, .dest_qpn = alb_qp_number(qp)};
+    if (csa) {
+        const struct alb_stream_out *out = trimmed.is_response ? &csa->responses : &csa->requests;
+        trimmed.psn = near(w, out->una);
+        trimmed.path = alb_stream_out_at(out, trimmed.psn)->path;
+        trimmed.sequence = alb_psn_add(alb_stream_out_at(out, trimmed.psn)->sequence, world_draw(w) == 1);
+    }
+    return alb_csa_encode_trimmed(&trimmed, at);
+}
+
 static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
 {
     static const uint8_t types[] = {
         ALB_CSA_REQUEST, ALB_CSA_REQUEST, ALB_CSA_RESPONSE, ALB_CSA_DATAGRAM, ALB_CSA_REPORT,
         ALB_CSA_REPORT,  ALB_CSA_PATHS,   ALB_CSA_PROBE,    ALB_CSA_PING,     ALB_CSA_PONG,
-        ALB_CSA_RESET,   ALB_CSA_HELLO,   ALB_CSA_COOKIE,   ALB_CSA_CNP,
+        ALB_CSA_RESET,   ALB_CSA_HELLO,   ALB_CSA_COOKIE,   ALB_CSA_CNP,      ALB_CSA_TRIMMED,
     };
     enum alb_csa_type type = types[world_draw_below(w, ALB_COUNT(types))];
     const struct alb_qp *qp = w->sides[side].qps[world_draw_below(w, WORLD_QPS)];
@@ -254,6 +269,8 @@ static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
     case ALB_CSA_PROBE:
         probe.next = near(w, csa ? csa->in_requests.cumulative : 0);
         return alb_csa_encode_probe(&probe, at);
+    case ALB_CSA_TRIMMED:
+        return forge_trimmed(w, qp, at);
     case ALB_CSA_PING:
         padding = world_draw_below(w, 512);
         memset(at + 4, 0, padding);
@@ -272,6 +289,22 @@ static uint32_t forge_frame(struct world *w, int side, uint8_t *at)
     default:
         return forge_segment(w, side, qp, type, at);
     }
+}
+
+// What a switch would leave of it.
+static void receive_trimmed(struct world *w, int side, const uint8_t *bytes, uint32_t length)
+{
+    uint8_t *left = malloc(length);
+    alb_assert(left);
+    memcpy(left, bytes, length);
+    const struct alb_datagram datagram = {
+        .peer = {w->pair->hosts[!side].addr, ALB_ROCE_PORT},
+        .local = {w->pair->hosts[side].addr, ALB_ROCE_PORT},
+        .bytes = left,
+        .length = length,
+    };
+    alb_engine_rx_trimmed(w->pair->hosts[side].engine, &datagram, w->pair->now);
+    free(left);
 }
 
 // Somebody who knows the epochs too, mostly.
@@ -300,7 +333,10 @@ static void forge(struct world *w)
     alb_csa_set_pad(bytes, alb_roce_pad(length));
     memset(bytes + length, 0, 4);
     length += alb_roce_pad(length);
-    world_receive(w, side, bytes, length, how & 4 ? ALB_ECN_CE : ALB_ECN_ECT0);
+    if ((how & 15) == 9)
+        receive_trimmed(w, side, bytes, ALB_MIN(length, (uint32_t)ALB_CSA_TRIMMED_BYTES));
+    else
+        world_receive(w, side, bytes, length, how & 4 ? ALB_ECN_CE : ALB_ECN_ECT0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -449,7 +449,11 @@ static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, 
         .length = packet->length,
     };
     host->memory.is_data_path = true;
-    if (check_icrc(host, packet, &datagram, alb_sim_to_ns(now))) {
+    if (packet->is_trimmed && packet->length > ALB_SIM_TRIM_TO) {
+        host->trimmed++;
+        datagram.length = ALB_SIM_TRIM_TO;
+        alb_engine_rx_trimmed(host->engine, &datagram, alb_sim_to_ns(now));
+    } else if (check_icrc(host, packet, &datagram, alb_sim_to_ns(now))) {
         datagram.length -= ALB_ICRC_BYTES;
         alb_engine_rx(host->engine, &datagram, 1, alb_sim_to_ns(now));
         if (host->hot_age++ % HOT_PACKETS == 0)
@@ -494,12 +498,6 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
     host->received++;
     if (host->capture)
         alb_sim_capture_add(host->capture, packet, now);
-    if (packet->is_trimmed) {
-        host->trimmed++;
-        alb_engine_count_drop(host->engine, ALB_DROP_TRUNCATED);
-        alb_sim_packet_put(&host->network->packets, packet);
-        return;
-    }
     alb_sim_time at = host->rnic ? alb_rnic_in(host->rnic, dest_qpn_of(packet) & 0xffff, now) : now;
     if (at == now) {
         deliver(host, packet, now);

@@ -11,6 +11,7 @@ struct alb_sim_link;
 #define ALB_SIM_PATH_PORT 49152 // path p of a host has this source port + p; but path 0 has the engine's own port
 #define ALB_SIM_GAPS_MAX  4
 #define ALB_SIM_NOWHERE   UINT32_MAX
+#define ALB_SIM_TRIM_TO   64 // bytes of UDP payload that are left of a packet that is trimmed
 
 // A stretch of the UDP payload that is not carried.
 struct alb_sim_gap {
@@ -31,7 +32,7 @@ struct alb_sim_packet {
     uint8_t path;         // of its sender, or enum alb_sim_control
     bool is_cut : 1;      // travels in fragments, so that links carry it whatever its length
     bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
-    bool is_trimmed : 1;  // a switch has cut its payload off: it goes before others
+    bool is_trimmed : 1;  // a switch had no room for more than its headers, and sends it before others
     bool in_headroom : 1; // of the switch that holds it, rather than in its shared buffer
     bool is_small : 1;    // has room for headers only
 

@@ -167,6 +167,7 @@ static void add_hosts(const struct alb_run *run, struct alb_summary_network *net
     for (uint32_t host = 0; host < run->topology.host_count; host++) {
         const struct alb_stats *stats = &alb_cluster_host_stats(run->cluster, host)->sum;
         network->retransmitted += (double)stats->counter[ALB_STAT_retransmitted_pkts];
+        network->trimmed_resent += (double)stats->counter[ALB_STAT_trimmed_pkts];
         network->spurious += (double)stats->counter[ALB_STAT_duplicate_request];
         network->timeouts += (double)stats->counter[ALB_STAT_local_ack_timeout_err];
     }

@@ -5,10 +5,6 @@
 
 #include <stdlib.h>
 
-enum {
-    TRIMMED_WIRE_BYTES = 128, // headers of all layers, as the Ultra Ethernet specification and NDP cut
-};
-
 void alb_switch_config_default(struct alb_switch_config *config)
 {
     *config = (struct alb_switch_config){
@@ -54,17 +50,18 @@ static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *p
 
 // ---- no room --------------------------------------------------------------------------------------------------------
 
+// What is cut off is payload behind its first ALB_SIM_TRIM_TO bytes. A packet that has no more goes on whole, before
+// the others: where switches trim, what only informs has a class of its own (Ultra Ethernet).
 static bool trim(struct alb_sim_switch *sw, struct alb_sim_link *out, struct alb_sim_packet *packet)
 {
     const struct alb_switch_config *config = sw->shared->config;
-    if (!config->trims || out->urgent_bytes + TRIMMED_WIRE_BYTES > config->trim_bytes_max)
+    uint32_t cut_bytes = packet->is_trimmed || packet->length <= ALB_SIM_TRIM_TO ? 0 : packet->length - ALB_SIM_TRIM_TO;
+    if (!config->trims || out->urgent_bytes + packet->wire_bytes - cut_bytes > config->trim_bytes_max)
         return false;
-    if (!packet->is_trimmed) {
-        packet->is_trimmed = true;
-        packet->wire_bytes = ALB_MIN(packet->wire_bytes, (uint32_t)TRIMMED_WIRE_BYTES);
-        out->stats.trimmed++;
-        sw->stats.trimmed++;
-    }
+    packet->is_trimmed = true;
+    packet->wire_bytes -= cut_bytes;
+    out->stats.trimmed += cut_bytes > 0;
+    sw->stats.trimmed += cut_bytes > 0;
     return true;
 }
 

@@ -6,22 +6,21 @@
 #include "wire/bytes.h"
 #include "wire/csa_frame.h"
 
-#define FRAMES_OFFSET (ALB_BTH_BYTES + 8) // of the CSA header
+#define FRAMES_OFFSET   (ALB_BTH_BYTES + 8) // of the CSA header
+#define FRAME_INDEX_END 15                  // in a segment's frame: up to here it says which segment it is
 
 bool alb_csa_is_packet(const uint8_t *bytes, uint32_t length)
 {
     return length >= ALB_BTH_BYTES && bytes[0] == ALB_UD_SEND_ONLY && alb_get_be16(bytes + 6) == ALB_CSA_QPN_INDEX;
 }
 
-static enum alb_drop decode_outer(const uint8_t *bytes, uint32_t length, uint32_t pad)
+static enum alb_drop decode_outer(const uint8_t *bytes, uint32_t length)
 {
     if (alb_unlikely(length < ALB_CSA_OUTER_BYTES))
         return ALB_DROP_TRUNCATED;
     const uint8_t *csa = bytes + FRAMES_OFFSET;
     if (alb_unlikely((bytes[1] & 15) != 0 || csa[0] != ALB_CSA_VERSION << 4 || csa[1] != 0 || csa[2] || csa[3]))
         return ALB_DROP_BAD_VERSION;
-    if (alb_unlikely(length % 4 || pad > length - ALB_CSA_OUTER_BYTES))
-        return ALB_DROP_BAD_LENGTH;
     if (alb_unlikely(alb_get_be32(bytes + ALB_BTH_BYTES) != ALB_CSA_QKEY))
         return ALB_DROP_BAD_QKEY;
     if (alb_unlikely(alb_get_be16(bytes + ALB_BTH_BYTES + 6) != ALB_CSA_QPN_INDEX))
@@ -29,15 +28,8 @@ static enum alb_drop decode_outer(const uint8_t *bytes, uint32_t length, uint32_
     return ALB_DROP_NONE;
 }
 
-enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
-                             struct alb_csa_cursor *cursor)
+static enum alb_drop decode_header(const uint8_t *bytes, struct alb_csa_header *header)
 {
-    alb_assert(length >= ALB_BTH_BYTES);
-    uint32_t pad = bytes[1] >> 4 & 3;
-    enum alb_drop drop = decode_outer(bytes, length, pad);
-    if (alb_unlikely(drop != ALB_DROP_NONE))
-        return drop;
-
     const uint8_t *csa = bytes + FRAMES_OFFSET;
     header->dest_slot = bytes[5];
     header->source_slot = bytes[ALB_BTH_BYTES + 5];
@@ -48,8 +40,45 @@ enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_c
     header->timestamp = alb_get_be32(csa + 12);
     header->path = csa[16];
     header->rtt_code = alb_get_be16(csa + 18);
-    *cursor = (struct alb_csa_cursor){.at = csa + ALB_CSA_HEADER_BYTES, .end = bytes + length - pad};
     return header->source_epoch ? ALB_DROP_NONE : ALB_DROP_BAD_EPOCH;
+}
+
+enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
+                             struct alb_csa_cursor *cursor)
+{
+    alb_assert(length >= ALB_BTH_BYTES);
+    uint32_t pad = bytes[1] >> 4 & 3;
+    enum alb_drop drop = decode_outer(bytes, length);
+    if (alb_unlikely(drop != ALB_DROP_NONE))
+        return drop;
+    if (alb_unlikely(length % 4 || pad > length - ALB_CSA_OUTER_BYTES))
+        return ALB_DROP_BAD_LENGTH;
+    *cursor = (struct alb_csa_cursor){.at = bytes + ALB_CSA_OUTER_BYTES, .end = bytes + length - pad};
+    return decode_header(bytes, header);
+}
+
+enum alb_drop alb_csa_decode_trimmed(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
+                                     struct alb_csa_trimmed *trimmed)
+{
+    const uint8_t *frame = bytes + ALB_CSA_OUTER_BYTES;
+    alb_assert(length >= ALB_BTH_BYTES);
+    enum alb_drop drop = decode_outer(bytes, length);
+    if (drop != ALB_DROP_NONE)
+        return drop;
+    if (length < ALB_CSA_OUTER_BYTES + FRAME_INDEX_END)
+        return ALB_DROP_TRUNCATED;
+    if (frame[0] != ALB_CSA_REQUEST && frame[0] != ALB_CSA_RESPONSE)
+        return ALB_DROP_UNKNOWN_OPCODE;
+    drop = decode_header(bytes, header);
+    *trimmed = (struct alb_csa_trimmed){
+        .is_response = frame[0] == ALB_CSA_RESPONSE,
+        .dest_qpn = alb_get_be24(frame + 4),
+        .psn = alb_get_be24(frame + 8),
+        .index = alb_get_be24(frame + 12),
+        .path = header->path,
+        .sequence = header->sequence,
+    };
+    return drop;
 }
 
 void alb_csa_encode(const struct alb_csa_header *header, uint8_t *out)

@@ -46,6 +46,7 @@ enum alb_csa_type {
     ALB_CSA_COOKIE = 0x17,
     ALB_CSA_CNP = 0x18,
     ALB_CSA_HOLDS = 0x19,   // what the receiver of a message of partial completion holds; asks for that
+    ALB_CSA_TRIMMED = 0x1a, // of a packet only its headers have come
     ALB_CSA_TXN = 0x20,     // what the initiator of a transaction asks or decides
     ALB_CSA_VERDICT = 0x21, // what its target says
 };
@@ -223,6 +224,19 @@ struct alb_csa_probe {
     alb_psn next; // the first one that has not been sent yet
 };
 
+// A packet that a switch has cut down to its headers, and the first segment that was in it.
+struct alb_csa_trimmed {
+    bool is_response; // the segment belongs to the response stream
+    alb_qpn
+        dest_qpn;   // decoded from what is left: the segment's; in a frame: whose stream it is, at the frame's receiver
+    alb_psn psn;    // of the segment
+    uint32_t index; // of it in its message; a frame does not say that
+    uint8_t path;
+    alb_psn sequence; // of the packet on its path
+};
+
+#define ALB_CSA_TRIMMED_BYTES 64 // what must be left of a UDP payload
+
 enum alb_csa_reset_reason {
     ALB_CSA_RESET_EPOCH = 1,   // who you talk to is gone
     ALB_CSA_RESET_UNKNOWN = 2, // no such queue pair, or not proven
@@ -236,6 +250,7 @@ struct alb_csa_frame {
         struct alb_csa_paths paths;
         struct alb_csa_probe probe;
         struct alb_csa_holds holds;
+        struct alb_csa_trimmed trimmed;
         uint16_t ping_padding; // bytes that follow
         uint16_t pong_bytes;   // UDP payload of the PING, ICRC included
         struct {
@@ -265,6 +280,10 @@ bool alb_csa_is_packet(const uint8_t *bytes, uint32_t length);
 // wrong_peer (does not come from a CSA engine), bad_length (not a multiple of four, or more pad than frames).
 enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
                              struct alb_csa_cursor *cursor);
+// Decodes what is left of a packet that was trimmed, of which alb_csa_is_packet is true. The numbers may be any: no
+// ICRC has checked them. ALB_DROP_NONE, or as alb_csa_decode; unknown_opcode if the first frame is no segment.
+enum alb_drop alb_csa_decode_trimmed(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
+                                     struct alb_csa_trimmed *trimmed);
 // Decodes the next frame. False at the end, or with *drop other than ALB_DROP_NONE: the rest of the packet cannot be
 // understood (truncated, unknown_opcode for an unknown type or op, bad_length). Unions hold only what type names, and
 // of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset), and
@@ -291,6 +310,7 @@ uint32_t alb_csa_encode_hello(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cookie(const uint8_t *cookie, uint8_t *out);
 uint32_t alb_csa_encode_cnp(uint8_t *out);
 uint32_t alb_csa_encode_holds(const struct alb_csa_holds *holds, uint8_t *out);
+uint32_t alb_csa_encode_trimmed(const struct alb_csa_trimmed *trimmed, uint8_t *out);
 uint32_t alb_csa_encode_txn(const struct alb_csa_txn *txn, uint8_t *out);
 uint32_t alb_csa_encode_verdict(const struct alb_csa_verdict *verdict, uint8_t *out);
 

@@ -13,9 +13,10 @@
 #define HELLO_BYTES  (4 + ALB_CSA_COOKIE_BYTES) // COOKIE too
 #define CNP_BYTES    4
 
-#define HOLDS_BYTES 16
+#define HOLDS_BYTES   16
+#define TRIMMED_BYTES 16
 
-#define FLAG_RESPONSE 1 // of REPORT and PROBE
+#define FLAG_RESPONSE 1 // of REPORT, PROBE and TRIMMED
 #define FLAG_OVERDUE  2
 #define FLAG_FULL     4
 #define FLAG_QUESTION 1 // of HOLDS
@@ -139,6 +140,16 @@ static enum alb_drop decode_probe(const uint8_t *p, struct alb_csa_frame *frame)
     return ALB_DROP_NONE;
 }
 
+static enum alb_drop decode_trimmed(const uint8_t *p, struct alb_csa_frame *frame)
+{
+    frame->trimmed.is_response = p[1] & FLAG_RESPONSE;
+    frame->trimmed.path = p[2];
+    frame->trimmed.dest_qpn = alb_get_be24(p + 4);
+    frame->trimmed.psn = alb_get_be24(p + 8);
+    frame->trimmed.sequence = alb_get_be24(p + 12);
+    return ALB_DROP_NONE;
+}
+
 static enum alb_drop decode_reset(const uint8_t *p, struct alb_csa_frame *frame)
 {
     frame->reset.reason = p[1];
@@ -159,9 +170,11 @@ static enum alb_drop decode_hello(const uint8_t *p, struct alb_csa_frame *frame)
 enum alb_drop alb_csa_decode_short(const uint8_t *p, uint32_t length, struct alb_csa_frame *frame, uint32_t *taken)
 {
     static const uint8_t sizes[] = {
-        [ALB_CSA_PROBE] = PROBE_BYTES, [ALB_CSA_PING] = PING_BYTES,       [ALB_CSA_PONG] = PONG_BYTES,
-        [ALB_CSA_RESET] = RESET_BYTES, [ALB_CSA_HELLO] = HELLO_BYTES,     [ALB_CSA_COOKIE] = HELLO_BYTES,
-        [ALB_CSA_CNP] = CNP_BYTES,     [ALB_CSA_TXN] = ALB_CSA_TXN_BYTES, [ALB_CSA_VERDICT] = ALB_CSA_VERDICT_BYTES,
+        [ALB_CSA_PROBE] = PROBE_BYTES,     [ALB_CSA_PING] = PING_BYTES,
+        [ALB_CSA_PONG] = PONG_BYTES,       [ALB_CSA_RESET] = RESET_BYTES,
+        [ALB_CSA_HELLO] = HELLO_BYTES,     [ALB_CSA_COOKIE] = HELLO_BYTES,
+        [ALB_CSA_TRIMMED] = TRIMMED_BYTES, [ALB_CSA_CNP] = CNP_BYTES,
+        [ALB_CSA_TXN] = ALB_CSA_TXN_BYTES, [ALB_CSA_VERDICT] = ALB_CSA_VERDICT_BYTES,
     };
     if (p[0] >= ALB_COUNT(sizes) || !sizes[p[0]])
         return ALB_DROP_UNKNOWN_OPCODE;
@@ -171,6 +184,8 @@ enum alb_drop alb_csa_decode_short(const uint8_t *p, uint32_t length, struct alb
     switch ((enum alb_csa_type)p[0]) {
     case ALB_CSA_PROBE:
         return decode_probe(p, frame);
+    case ALB_CSA_TRIMMED:
+        return decode_trimmed(p, frame);
     case ALB_CSA_RESET:
         return decode_reset(p, frame);
     case ALB_CSA_HELLO:
@@ -197,6 +212,16 @@ uint32_t alb_csa_encode_probe(const struct alb_csa_probe *probe, uint8_t *out)
     alb_put_be32(out + 4, probe->dest_qpn << 8);
     alb_put_be32(out + 8, probe->next << 8);
     return PROBE_BYTES;
+}
+
+uint32_t alb_csa_encode_trimmed(const struct alb_csa_trimmed *trimmed, uint8_t *out)
+{
+    uint32_t flags = trimmed->is_response ? FLAG_RESPONSE : 0;
+    alb_put_be32(out, (uint32_t)ALB_CSA_TRIMMED << 24 | flags << 16 | (uint32_t)trimmed->path << 8);
+    alb_put_be32(out + 4, trimmed->dest_qpn << 8);
+    alb_put_be32(out + 8, trimmed->psn << 8);
+    alb_put_be32(out + 12, trimmed->sequence << 8);
+    return TRIMMED_BYTES;
 }
 
 // The first word of a frame whose second half is a number.
@@ -255,6 +280,7 @@ const char *alb_csa_type_name(uint8_t type)
         [ALB_CSA_PING] = "PING",       [ALB_CSA_PONG] = "PONG",         [ALB_CSA_RESET] = "RESET",
         [ALB_CSA_HELLO] = "HELLO",     [ALB_CSA_COOKIE] = "COOKIE",     [ALB_CSA_CNP] = "CNP",
         [ALB_CSA_TXN] = "TXN",         [ALB_CSA_VERDICT] = "VERDICT",   [ALB_CSA_HOLDS] = "HOLDS",
+        [ALB_CSA_TRIMMED] = "TRIMMED",
     };
     return type < ALB_COUNT(names) ? names[type] : NULL;
 }

@@ -320,6 +320,8 @@ static void add_short(void)
 {
     static const uint8_t cookie[ALB_CSA_COOKIE_BYTES] = {0xc0, 0x0c, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
     const struct alb_csa_probe probe = {.is_response = true, .dest_qpn = value(24), .next = value(24)};
+    const struct alb_csa_trimmed trimmed = {
+        .is_response = true, .dest_qpn = value(24), .psn = value(24), .path = (uint8_t)value(6), .sequence = value(24)};
     uint32_t epoch = (uint32_t)value(32);
     capture.length += alb_csa_encode_probe(&probe, place());
     expect("response", 1);
@@ -343,6 +345,13 @@ static void add_short(void)
     expect("cookie_bytes", sizeof(cookie));
     expect_bytes("cookie", cookie, sizeof(cookie));
     capture.length += alb_csa_encode_cnp(place());
+    capture.length += alb_csa_encode_trimmed(&trimmed, place());
+    expect("type", ALB_CSA_TRIMMED);
+    expect("response", 1);
+    expect("trimmed.path", trimmed.path);
+    expect("dest_qpn", trimmed.dest_qpn);
+    expect("psn", trimmed.psn);
+    expect("trimmed.sequence", trimmed.sequence);
     for (unsigned type = ALB_CSA_PROBE; type <= ALB_CSA_CNP; type++)
         expect("type", type);
     expect("type", ALB_CSA_HELLO);

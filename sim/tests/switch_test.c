@@ -3,6 +3,7 @@
 #include "cluster_bench.h"
 
 #include "base/tests/test.h"
+#include "engine/impl.h"
 #include "sim/cluster_impl.h"
 
 #include <string.h>
@@ -190,6 +191,117 @@ static void trim__payload_goes_and_headers_arrive(void **state)
     bench_destroy(&b);
 }
 
+// Senders that heed what they are told: all that is cut off goes again by that, and nothing in vain.
+static void trim__what_is_cut_off_goes_again_by_that_alone(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.config.switches.port_bytes_max = 50000;
+    b.config.switches.trims = true;
+    bench_create(&b);
+    bench_incast(&b, 15, 256 * KB);
+    bench_run(&b, 15);
+    uint64_t again = 0, trimmed = 0, probes = 0;
+    for (uint32_t host = 1; host <= 15; host++) {
+        const struct alb_stats *stats = &alb_cluster_host_stats(b.cluster, host)->sum;
+        again += stats->counter[ALB_STAT_retransmitted_pkts];
+        trimmed += stats->counter[ALB_STAT_trimmed_pkts];
+        probes += stats->counter[ALB_STAT_tail_probes];
+    }
+    const struct alb_stats *receiver = &alb_cluster_host_stats(b.cluster, 0)->sum;
+    assert_true(trimmed > 100);
+    assert_true(receiver->counter[ALB_STAT_duplicate_request] <= trimmed / 100);
+    assert_in_range(again, trimmed, trimmed + trimmed / 50);
+    assert_int_equal(probes, 0);
+    bench_destroy(&b);
+}
+
+static alb_sim_time time_of_one(uint64_t port_bytes, struct alb_cluster_totals *totals)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.config.engine.path = "single";
+    b.config.engine.window_start_bytes = 64 * KB;
+    b.config.switches.port_bytes_max = port_bytes;
+    b.config.switches.trims = true;
+    bench_create(&b);
+    bench_write(&b, 1, 0, 24 * KB);
+    bench_write(&b, 2, 0, 24 * KB);
+    bench_run(&b, 2);
+    *totals = bench_totals(&b);
+    bench_destroy(&b);
+    return b.last_at;
+}
+
+// Two messages meet; the last packets of one are cut off, and nothing comes behind them that would show it.
+static void trim__costs_about_a_round_trip(void **state)
+{
+    struct alb_cluster_totals whole, cut;
+    alb_sim_time without = time_of_one(1000 * KB, &whole), with = time_of_one(12 * KB, &cut);
+    assert_int_equal(whole.trimmed, 0);
+    assert_true(cut.trimmed > 0);
+    assert_true(with - without < ALB_SIM_US(12));
+}
+
+// A hint that no switch has sent: of any path and number, or of a packet that may be on its way; damaged, too.
+static void forge_hint(struct bench *b, struct alb_prng *prng)
+{
+    struct alb_sim_host *host = &b->cluster->hosts[0].host;
+    const struct alb_sim_host *sender = &b->cluster->hosts[1 + alb_prng_below(prng, 15)].host;
+    const struct alb_csa *csa = sender->engine->csa->heard_last;
+    uint8_t bytes[ALB_CSA_OUTER_BYTES + ALB_CSA_FRAME_MAX] = {0};
+    if (!csa)
+        return;
+    const struct alb_csa_segment segment = {
+        .op = ALB_CSA_WRITE,
+        .dest_qpn = csa->qp->attr.dest_qpn,
+        .psn = alb_psn_add(csa->requests.una, (int32_t)alb_prng_below(prng, 80) - 8),
+    };
+    const struct alb_sent *sent = alb_stream_out_at(&csa->requests, segment.psn);
+    bool is_apt = alb_prng_below(prng, 2);
+    const struct alb_csa_header header = {
+        .sequence = is_apt ? sent->sequence : (uint32_t)alb_prng_u64(prng) & ALB_PSN_MASK,
+        .source_epoch = sender->engine->csa->epoch,
+        .destination_epoch = host->engine->csa->epoch,
+        .path = is_apt ? sent->path : (uint8_t)alb_prng_below(prng, 5),
+    };
+    alb_csa_encode(&header, bytes);
+    alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, bytes + ALB_CSA_OUTER_BYTES);
+    if (alb_prng_below(prng, 4) == 0)
+        bytes[alb_prng_below(prng, ALB_CSA_TRIMMED_BYTES)] ^= (uint8_t)(1 << alb_prng_below(prng, 8));
+    const struct alb_datagram datagram = {
+        .peer = {sender->addr, ALB_ROCE_PORT},
+        .local = {host->addr, ALB_ROCE_PORT},
+        .bytes = bytes,
+        .length = ALB_CSA_TRIMMED_BYTES,
+    };
+    alb_engine_rx_trimmed(host->engine, &datagram, alb_sim_host_now(host));
+    alb_sim_host_poke(host);
+}
+
+// What is sent again in vain is one packet for each at most, and nothing else comes of them.
+static void trim__forged_hints_do_no_harm(void **state)
+{
+    struct bench b;
+    struct alb_prng prng;
+    uint64_t again = 0;
+    bench_prepare(&b, "csa");
+    bench_create(&b);
+    alb_prng_init(&prng, 7);
+    bench_incast(&b, 15, 256 * KB);
+    while (b.done < 15 && alb_cluster_run(b.cluster, ALB_SIM_S(1), 20) == ALB_CLUSTER_EVENTS)
+        forge_hint(&b, &prng);
+    assert_int_equal(b.done, 15);
+    assert_int_equal(b.failed, 0);
+    const struct alb_device_stats *stats = alb_cluster_host_stats(b.cluster, 0);
+    uint64_t told = stats->sum.counter[ALB_STAT_trimmed_told], forged = stats->dropped[ALB_DROP_TRUNCATED];
+    for (uint32_t host = 1; host <= 15; host++)
+        again += alb_cluster_host_stats(b.cluster, host)->sum.counter[ALB_STAT_trimmed_pkts];
+    assert_true(forged > 100 && told > 0 && told <= forged);
+    assert_true(again > 0 && again <= told);
+    bench_destroy(&b);
+}
+
 // ---- nothing is lost ------------------------------------------------------------------------------------------------
 
 static void deaf_incast(struct bench *b, enum alb_flow_control flow_control, uint64_t buffer_bytes)
@@ -319,6 +431,9 @@ int main(void)
         cmocka_unit_test(buffer__two_busy_ports_share),
         cmocka_unit_test(marks__between_min_and_max_by_chance),
         cmocka_unit_test(trim__payload_goes_and_headers_arrive),
+        cmocka_unit_test(trim__what_is_cut_off_goes_again_by_that_alone),
+        cmocka_unit_test(trim__costs_about_a_round_trip),
+        cmocka_unit_test(trim__forged_hints_do_no_harm),
         cmocka_unit_test(without_flow_control__an_incast_is_dropped),
         cmocka_unit_test(pfc__drops_nothing),
         cmocka_unit_test(pfc__pauses_propagate),

@@ -139,8 +139,11 @@ static void csa_frames__small_ones_come_back(void **state)
 {
     static const uint8_t cookie[ALB_CSA_COOKIE_BYTES] = "0123456789abcde";
     struct alb_csa_probe probe = {.is_response = true, .dest_qpn = 0xa1b2c3, .next = 0xd4e5f6};
+    struct alb_csa_trimmed trimmed = {
+        .is_response = true, .dest_qpn = 0xc1b2a3, .psn = 0x123456, .path = 63, .sequence = 0xfedcba};
     struct packet *p = begin();
     p->length += alb_csa_encode_probe(&probe, place(p));
+    p->length += alb_csa_encode_trimmed(&trimmed, place(p));
     p->length += alb_csa_encode_ping(7, place(p)) + 7;
     p->length += alb_csa_encode_pong(65507, place(p));
     p->length += alb_csa_encode_reset(ALB_CSA_RESET_UNKNOWN, 0x01020304, place(p));
@@ -158,6 +161,13 @@ static void csa_frames__small_ones_come_back(void **state)
     assert_true(frame.probe.is_response);
     assert_int_equal(frame.probe.dest_qpn, 0xa1b2c3);
     assert_int_equal(frame.probe.next, 0xd4e5f6);
+    frame = next(&cursor);
+    assert_int_equal(frame.type, ALB_CSA_TRIMMED);
+    assert_true(frame.trimmed.is_response);
+    assert_int_equal(frame.trimmed.dest_qpn, 0xc1b2a3);
+    assert_int_equal(frame.trimmed.psn, 0x123456);
+    assert_int_equal(frame.trimmed.path, 63);
+    assert_int_equal(frame.trimmed.sequence, 0xfedcba);
     frame = next(&cursor);
     assert_int_equal(frame.type, ALB_CSA_PING);
     assert_int_equal(frame.ping_padding, 7);

@@ -342,7 +342,7 @@ static void csa_names__are_there_for_what_is_known(void **state)
         types += alb_csa_type_name((uint8_t)i) != NULL;
         ops += alb_csa_op_name((uint8_t)i) != NULL;
     }
-    assert_int_equal(types, 15);
+    assert_int_equal(types, 16);
     assert_int_equal(ops, 15);
     assert_string_equal(alb_csa_type_name(ALB_CSA_REPORT), "REPORT");
     assert_string_equal(alb_csa_type_name(ALB_CSA_CNP), "CNP");
