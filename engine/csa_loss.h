@@ -31,6 +31,7 @@ struct alb_loss_segment {
 struct alb_loss_sending {
     alb_time rtt_ns, margin_ns; // of the association
     alb_time rtt_newest_ns;     // of what came last, 0: not known
+    alb_time tail_rtt_ns;       // nothing new is to be sent, and over most paths it would be back by then; 0: else
     uint32_t flying;            // segments that are not acknowledged
     bool is_nak;                // the report says that a segment came before its turn and was dropped
     bool answers_probe;         // the report came after a probe

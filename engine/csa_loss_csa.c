@@ -14,11 +14,22 @@ static bool is_overtaken(const struct alb_loss_segment *segment, const struct al
     return sending->has_many_paths && segment->overtaken_ns > queued_ns + rtt_ns / 4 + sending->margin_ns;
 }
 
+// The rest of what there is to send waits on a path that is late: a copy by another one is there sooner (hedged
+// requests, Dean and Barroso, "The tail at scale", 2013). One copy, so that little is sent twice, and no size is
+// suspected.
+static bool is_left_behind(const struct alb_loss_segment *segment, const struct alb_loss_sending *sending)
+{
+    return sending->tail_rtt_ns > 0 && !segment->was_resent &&
+           segment->age_ns > sending->tail_rtt_ns + sending->tail_rtt_ns / 2;
+}
+
 static bool is_lost(const struct alb_csa_loss *loss, const struct alb_loss_segment *segment,
                     const struct alb_loss_sending *sending)
 {
-    if (segment->is_settled || !sending->is_overdue)
-        return segment->is_settled || is_overtaken(segment, sending);
+    if (segment->is_settled || is_left_behind(segment, sending))
+        return true;
+    if (!sending->is_overdue)
+        return is_overtaken(segment, sending);
     alb_time rtt_ns = ALB_MAX(segment->path_rtt_ns, sending->rtt_ns);
     if (segment->age_ns > rtt_ns + sending->margin_ns)
         return true;

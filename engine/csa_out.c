@@ -306,6 +306,25 @@ static bool has_many_paths(const struct alb_stream_out *out)
     return live->paths->good * few_bytes > live->congestion.window_bytes;
 }
 
+// All that there is to send has left.
+static bool is_at_end(const struct alb_stream_out *out)
+{
+    const struct alb_csa *csa = out->csa;
+    if (out->is_response)
+        return out->next == csa->answer_psn;
+    return out->next == csa->started_psn &&
+           csa->started == atomic_load_explicit(&csa->qp->sq.tail, memory_order_acquire);
+}
+
+// If the peer was just slow, what it has told of last has taken long, too.
+static alb_time tail_rtt_ns(const struct alb_stream_out *out)
+{
+    const struct alb_assoc_live *live = out->csa->assoc->live;
+    if (!live || live->paths->typical_ns == 0 || !is_at_end(out))
+        return 0;
+    return ALB_MAX(live->paths->typical_ns, live->rtt_sample_ns);
+}
+
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;
@@ -315,6 +334,7 @@ struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
         .rtt_newest_ns = csa->assoc->live ? csa->assoc->live->rtt_newest_ns : 0,
         .flying = alb_stream_out_count(out),
         .has_many_paths = has_many_paths(out),
+        .tail_rtt_ns = tail_rtt_ns(out),
         .answers_probe = out->probes > 0,
     };
 }

@@ -60,8 +60,11 @@ struct alb_path_load {
 };
 
 // And besides, where there are many: a message has few packets for each, and is over before anything smoothed follows.
+#define ALB_PATH_RECENT_NS_MAX ((1u << 30) - 1)
+
 struct alb_path_pace {
-    uint32_t recent_ns : 31; // round-trip time by its last few samples; 0: not measured
+    uint32_t recent_ns : 30; // round-trip time by its last few samples; 0: not measured
+    uint32_t is_late : 1;    // that was much longer than the typical one of its time
     uint32_t is_waiting : 1; // as the path
     alb_path_tick since;     // the same
 };
@@ -77,7 +80,8 @@ struct alb_paths_out {
     alb_path_tick round_at;     // when the policy last weighed all of them
     uint32_t best_ns;           // smallest sample of a round-trip time since then, of a good path; 0: none
     uint32_t least_ns;          // no smoothed one that was measured since then is less; 0: none is known
-    uint32_t typical_ns;        // mean of recent_ns of good paths at the last choice; 0: none is known
+    uint32_t typical_ns;        // mean of recent_ns of good paths at the last choice, of late ones as much as makes
+                                // them late; 0: none is known
     struct alb_path_out path[]; // then a struct alb_path_load of each, and a struct alb_path_pace where they are many
 };
 

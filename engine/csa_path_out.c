@@ -107,8 +107,10 @@ static void measure(struct alb_path_out *out, uint32_t sample_ns, uint32_t sampl
 
 static void note_recent(struct alb_path_pace *pace, uint32_t sample_ns)
 {
-    if (pace)
-        pace->recent_ns = pace->recent_ns ? pace->recent_ns / 2 + sample_ns / 2 : sample_ns;
+    if (!pace)
+        return;
+    sample_ns = ALB_MIN(sample_ns, ALB_PATH_RECENT_NS_MAX);
+    pace->recent_ns = (pace->recent_ns ? pace->recent_ns / 2 + sample_ns / 2 : sample_ns) & ALB_PATH_RECENT_NS_MAX;
 }
 
 static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uint32_t marked)

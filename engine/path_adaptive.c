@@ -5,9 +5,10 @@
 // and so gets little by itself, before anything is known of it (join the shortest queue, weighted). Where there are
 // many paths they are multiplied by the delay that is expected: that of the last few packets, or for how long the one
 // that is under way has not been heard of. A path much later than the typical one waits until the others are full, as
-// paths with marked packets do in REPS (recycled entropies, Bonato et al., 2024): most messages are over before
-// anything smoother has followed. Weights follow from losses and marks, and round-trip times over a longer time (the
-// flowlet weights of CONGA and Presto have the same end, from switches). Paths of unequal delay are weighed, not left.
+// paths with marked packets do in REPS (recycled entropies, Bonato et al., 2024), and until it is measured again: most
+// messages are over before anything smoother has followed. Weights follow from losses and marks, and round-trip times
+// over a longer time (the flowlet weights of CONGA and Presto have the same end, from switches). Paths of unequal delay
+// are weighed, not left. Answers have no bytes in flight: they take paths in turn (choose_for_answer).
 //
 // Leaving. Whether a path loses more than others is a sequential test (Page, "Continuous inspection schemes",
 // Biometrika 1954): each loss adds to its suspicion, each packet takes away twice what the best of the others loses,
@@ -28,11 +29,12 @@ enum {
     TRIAL_PACKETS = 4,   // that must come; twice as many each time that it is left again,
     TRIAL_MAX = 32,      // up to this: one that loses 10 % then passes once in thirty times
     GRAIN_BYTES = 2048,  // what a burst counts for where it is chosen
-    TRY_TURNS = 4,       // choices without data in flight: one of them may try a path
+    TRY_TURNS = 4,       // choices for answers: one of them may try a path, lest they go to dead ones in a row
     EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately,
     EXPLORE_RTTS = 8,    // for so long
-    LATE_PERCENT = 150,  // of the typical round-trip time: a path that takes longer
-    LATE_TIMES = 8,      // counts as so many times longer still
+    LATE_PERCENT = 150,  // of the typical round-trip time: a path that takes longer is late,
+    LATE_TIMES = 8,      // and for data counts as so many times longer still
+    FITNESS_LATE = 1,    // of a path for an answer; else its weight, which is more
     SHARES_PACKETS = 32, // of which losses and marks say something of a path's share of them
     SILENT_PACKETS = 3,  // lost together by silence: the path is dead, and not just its last packet lost
     SLOW_TIMES = 3,      // the best path's round-trip time, and
@@ -84,6 +86,39 @@ static bool is_good(const struct alb_paths_out *paths, uint32_t path)
     return alb_path_load(paths, path)->state == ALB_PATH_GOOD;
 }
 
+// Longer than this is late. UINT64_MAX: nothing is known.
+static uint64_t late_ns(const struct alb_paths_out *paths)
+{
+    return paths->typical_ns ? (uint64_t)paths->typical_ns * LATE_PERCENT / 100 : UINT64_MAX;
+}
+
+// A late path stays so until it is measured again: when others have become as slow, its queue is longer still.
+static void note_lateness(const struct alb_paths_out *paths, uint32_t path)
+{
+    struct alb_path_pace *pace = alb_path_pace(paths, path);
+    if (pace)
+        pace->is_late = pace->recent_ns > late_ns(paths);
+}
+
+// Nothing has come back for so long: if it does, it has taken no less. It need not be forgotten for as long, though.
+static void note_unheard(const struct alb_paths_out *paths, uint32_t path, alb_time now)
+{
+    struct alb_path_pace *pace = alb_path_pace(paths, path);
+    uint64_t waited_ns = (uint64_t)(alb_path_tick_of(now) - paths->path[path].since) << 10;
+    uint64_t half_ns = ALB_MIN(late_ns(paths), (uint64_t)DELAY_MAX_NS / 2);
+    waited_ns = ALB_MIN(waited_ns, 2 * half_ns);
+    if (pace && pace->recent_ns < waited_ns)
+        pace->recent_ns = waited_ns & ALB_PATH_RECENT_NS_MAX;
+    note_lateness(paths, path);
+}
+
+static void forget_pace(const struct alb_paths_out *paths, uint32_t path)
+{
+    struct alb_path_pace *pace = alb_path_pace(paths, path);
+    if (pace)
+        pace->recent_ns = pace->is_late = 0;
+}
+
 // ---- states -----------------------------------------------------------------------------------------------
 
 static void begin_record(const struct alb_paths_out *paths, struct alb_path_out *out)
@@ -98,6 +133,7 @@ static void take_back(struct alb_paths_out *paths, struct alb_path_out *out, alb
 {
     alb_path_set_state(paths, number_of(paths, out), ALB_PATH_GOOD);
     load_of(paths, out)->weight = WEIGHT_RETURN;
+    forget_pace(paths, number_of(paths, out));
     out->try_at = moment_of(now + away_ns(out));
     begin_record(paths, out);
     for (uint32_t i = 0; i < paths->count; i++) {
@@ -333,6 +369,8 @@ static void on_news(struct alb_paths_out *paths, uint16_t path, const struct alb
     else if (state == ALB_PATH_GOOD && judge(paths, out, news))
         leave(paths, out, now);
     if (news->rtt_sample_ns > 0)
+        note_lateness(paths, path);
+    if (news->rtt_sample_ns > 0)
         paths->least_ns = paths->least_ns ? ALB_MIN(paths->least_ns, out->rtt_ns) : out->rtt_ns;
     alb_path_tick passed = alb_path_tick_of(now) - paths->round_at;
     if (passed <= paths->least_ns >> 9) // surely not: the best path's is not less
@@ -351,6 +389,7 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
     uint32_t back_off = out->back_off;
     bool is_dead = lost >= SILENT_PACKETS || out->is_silent || is_suspect(paths, out, lost, lost);
     enum alb_path_state state = alb_path_load(paths, path)->state;
+    note_unheard(paths, path, now);
     if (state != ALB_PATH_TRYING && (state != ALB_PATH_GOOD || !is_dead))
         return;
     leave(paths, out, now);
@@ -359,13 +398,6 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 }
 
 // ---- choice -----------------------------------------------------------------------------------------------
-
-// Who sends data hears of what it loses, and sends that again. Who only answers is asked some eight times before its
-// peer gives up: its answers must not go to dead paths in a row.
-static bool may_try(const struct alb_paths_out *paths, bool has_data)
-{
-    return has_data || paths->turn % TRY_TURNS == 0;
-}
 
 // True if the path is to be tried, and nothing that left by it before is still to come; or if the trial wants more,
 // which is as much again as has come.
@@ -390,29 +422,31 @@ static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path, alb_t
 
 // What a choice among many paths goes by.
 struct outlook {
-    uint32_t typical_ns;
-    uint64_t late_ns; // a path that takes longer is late
+    uint64_t unknown_ns; // of a path that is not measured
+    uint64_t late_ns;    // a path that takes longer is late
     alb_path_tick tick;
 };
 
 static struct outlook outlook_of(const struct alb_paths_out *paths, alb_time now)
 {
-    uint64_t late_ns = (uint64_t)paths->typical_ns * LATE_PERCENT / 100;
-    return (struct outlook){paths->typical_ns, late_ns ? late_ns : UINT64_MAX, alb_path_tick_of(now)};
+    return (struct outlook){(uint64_t)paths->typical_ns * LATE_PERCENT / 100, late_ns(paths), alb_path_tick_of(now)};
 }
 
-// How long what leaves now will be under way, in parts of 64 ns: as long as the last few packets were, and no less than
-// what left before it has been already without news of it. Of a path that is not known nothing unusual is expected. One
-// that is later than most is in the way of others, and of the end of a message: only if all are full it gets more.
-// Reports count nowhere as bytes in flight, and little is heard of their paths: those without delay take them in turn,
-// for all would be lost by the best one when it dies.
-static inline uint64_t expected_delay(const struct alb_path_pace *pace, const struct outlook *outlook, bool is_data)
+// How long what leaves now will be under way: as long as the last few packets were, and no less than what left before
+// it has been already without news of it. A path that is not known may be just not late.
+static inline uint64_t known_delay(const struct alb_path_pace *pace, const struct outlook *outlook)
 {
-    uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->typical_ns;
+    uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->unknown_ns;
     uint64_t waited_ns = (uint64_t)(outlook->tick - pace->since) << 10 & -(uint64_t)pace->is_waiting;
-    ns = ALB_MIN(ALB_MAX(ns, waited_ns), (uint64_t)DELAY_MAX_NS);
-    uint64_t times = ns > outlook->late_ns ? LATE_TIMES : 1;
-    return is_data ? (ns * times >> 6) + 1 : times;
+    return ALB_MIN(ALB_MAX(ns, waited_ns), (uint64_t)DELAY_MAX_NS);
+}
+
+// In parts of 64 ns. One that is later than most is in the way of others, and of the end of a message: only if all are
+// full it gets more.
+static inline uint64_t expected_delay(const struct alb_path_pace *pace, const struct outlook *outlook)
+{
+    uint64_t ns = known_delay(pace, outlook);
+    return ((ns > outlook->late_ns || pace->is_late ? LATE_TIMES : 1) * ns >> 6) + 1;
 }
 
 static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count)
@@ -424,17 +458,23 @@ static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count
 }
 
 // What it is at least, without a comparison: nearly all paths are out of question by this already.
-static inline uint64_t least_delay(uint32_t recent_ns, bool is_data)
+static inline uint64_t least_delay(uint32_t recent_ns)
 {
-    return is_data ? (recent_ns & (DELAY_MAX_NS - 1)) / 64 + 1 : 1;
+    return (recent_ns & (DELAY_MAX_NS - 1)) / 64 + 1;
+}
+
+static void begin_trial(struct alb_paths_out *paths, uint32_t path)
+{
+    if (alb_path_load(paths, path)->state == ALB_PATH_LEFT)
+        begin_record(paths, &paths->path[path]);
+    alb_path_set_state(paths, path, ALB_PATH_TRYING);
 }
 
 // The good path that costs least, after the current one in turn; or one that is to be tried, which is marked so. paces:
 // NULL if there are not many. Each packet looks at all paths: this is the engine's longest loop, compiled for its
 // cases.
-static inline __attribute__((always_inline)) uint16_t choose(struct alb_paths_out *paths,
-                                                             const struct alb_path_pace *paces, bool is_data,
-                                                             bool tries, uint32_t bytes, alb_time now)
+static inline __attribute__((always_inline)) uint16_t
+choose(struct alb_paths_out *paths, const struct alb_path_pace *paces, uint32_t bytes, alb_time now)
 {
     const struct alb_path_load *loads = alb_path_load(paths, 0);
     struct outlook outlook = outlook_of(paths, now);
@@ -448,26 +488,81 @@ static inline __attribute__((always_inline)) uint16_t choose(struct alb_paths_ou
                 uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
                 if (paces) {
                     uint32_t recent_ns = paces[path].recent_ns;
-                    sum_ns += recent_ns;
+                    sum_ns += ALB_MIN((uint64_t)recent_ns, outlook.late_ns);
                     known += recent_ns > 0;
-                    if (alb_likely(cost * least_delay(recent_ns, is_data) * best_weight >= best_cost * load->weight))
+                    if (alb_likely(cost * least_delay(recent_ns) * best_weight >= best_cost * load->weight))
                         continue;
-                    cost *= expected_delay(&paces[path], &outlook, is_data);
+                    cost *= expected_delay(&paces[path], &outlook);
                 }
                 if (cost * best_weight < best_cost * load->weight) {
                     best_cost = cost;
                     best_weight = load->weight;
                     best_path = path;
                 }
-            } else if (tries && is_due(&paths->path[path], load->state, now)) {
-                if (load->state == ALB_PATH_LEFT)
-                    begin_record(paths, &paths->path[path]);
-                alb_path_set_state(paths, path, ALB_PATH_TRYING);
+            } else if (is_due(&paths->path[path], load->state, now)) {
+                begin_trial(paths, path);
                 return (uint16_t)path;
             }
         }
     alb_assert(best_path < count);
     paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
+    return (uint16_t)best_path;
+}
+
+// Where there are few paths only what is under way tells of lateness.
+static bool is_late(const struct alb_paths_out *paths, uint32_t path, const struct outlook *outlook)
+{
+    const struct alb_path_pace *pace = alb_path_pace(paths, path);
+    if (pace)
+        return known_delay(pace, outlook) > outlook->late_ns;
+    const struct alb_path_out *out = &paths->path[path];
+    uint64_t waited_ns = (uint64_t)(outlook->tick - out->since) << 10;
+    return alb_path_is_waiting(out) && waited_ns > (uint64_t)out->rtt_ns * LATE_PERCENT / 100;
+}
+
+static void note_typical(struct alb_paths_out *paths, const struct outlook *outlook)
+{
+    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
+    uint64_t sum_ns = 0;
+    uint32_t known = 0;
+    for (uint32_t path = 0; paces && path < paths->count; path++)
+        if (is_good(paths, path)) {
+            sum_ns += ALB_MIN((uint64_t)paces[path].recent_ns, outlook->late_ns);
+            known += paces[path].recent_ns > 0;
+        }
+    paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
+}
+
+// Answers count nowhere as bytes in flight, and who only answers is told little of his paths, and nothing while the
+// peer hears nothing. Were it the best path that takes them, then when that one dies all answers would be lost, one
+// after the other, until the peer gives up. So all that are equally fit take them in turn, and when none is heard of
+// any more, all. Not in the order of their numbers: paths with source ports side by side may share a route.
+static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
+{
+    const struct outlook outlook = outlook_of(paths, now);
+    uint32_t count = paths->count, path = paths->current, best_path = count;
+    uint32_t ring = 1u << (32 - __builtin_clz(count - 1)), stride = ring * 5 / 8 | 1; // odd: it comes by all
+    uint32_t best = 0;
+    bool tries = paths->turn % TRY_TURNS == 0;
+    for (uint32_t i = 0; i < ring; i++) {
+        path = (path + stride) & (ring - 1);
+        if (path >= count)
+            continue;
+        enum alb_path_state state = alb_path_load(paths, path)->state;
+        if (state != ALB_PATH_GOOD && tries && is_due(&paths->path[path], state, now)) {
+            begin_trial(paths, path);
+            return (uint16_t)path;
+        }
+        if (state != ALB_PATH_GOOD || best == ALB_PATH_WEIGHT_MAX)
+            continue;
+        uint32_t fitness = is_late(paths, path, &outlook) ? FITNESS_LATE : alb_path_load(paths, path)->weight;
+        if (fitness > best) {
+            best = fitness;
+            best_path = path;
+        }
+    }
+    alb_assert(best_path < count);
+    note_typical(paths, &outlook);
     return (uint16_t)best_path;
 }
 
@@ -477,13 +572,12 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
     bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
     const struct alb_path_pace *paces = alb_path_pace(paths, 0);
     bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
-    bool has_data = has_data_in_flight(alb_path_load(paths, 0), paths->count), tries = may_try(paths, has_data);
-    if (!paces)
-        path = choose(paths, NULL, true, tries, bytes, now);
-    else if (has_data)
-        path = choose(paths, paces, true, tries, bytes, now);
+    if (!has_data_in_flight(alb_path_load(paths, 0), paths->count))
+        path = choose_for_answer(paths, now);
+    else if (paces)
+        path = choose(paths, paces, bytes, now);
     else
-        path = choose(paths, paces, false, tries, bytes, now);
+        path = choose(paths, NULL, bytes, now);
     return explores && is_good(paths, path) ? explored : path;
 }
 

@@ -117,6 +117,19 @@ static void csa__overtaken_by_those_of_other_paths(void **state)
         is_lost("csa", SEGMENT(.overtaken_ns = 45 * US, .path_rtt_min_ns = MS), many)); // it has become shorter
 }
 
+// What is left of all there is to send has a copy of it sent, once, when it is half as late again as most; whatever its
+// own path takes.
+static void csa__the_end_does_not_wait_for_a_late_path(void **state)
+{
+    const struct alb_loss_sending end = {.tail_rtt_ns = 20 * US};
+    const struct alb_loss_sending asked = {.tail_rtt_ns = 20 * US, .is_overdue = true};
+    assert_true(is_lost("csa", SEGMENT(.age_ns = 31 * US, .path_rtt_ns = MS), end));
+    assert_true(is_lost("csa", SEGMENT(.age_ns = 31 * US, .path_rtt_ns = MS), asked));
+    assert_false(is_lost("csa", SEGMENT(.age_ns = 30 * US, .path_rtt_ns = MS), end));
+    assert_false(is_lost("csa", SEGMENT(.age_ns = 300 * US, .path_rtt_ns = MS, .was_resent = true), end));
+    assert_false(is_lost("csa", SEGMENT(.age_ns = 300 * US, .path_rtt_ns = MS), ANY));
+}
+
 static void go_back_n__by_a_nak_once_a_round_trip(void **state)
 {
     assert_false(is_lost("go-back-n", SEGMENT(.age_ns = 10 * MS, .is_settled = true, .behind = 9), ANY));
@@ -178,6 +191,7 @@ int main(void)
         cmocka_unit_test(parse__refuses),
         cmocka_unit_test(csa__settled_or_overdue),
         cmocka_unit_test(csa__overtaken_by_those_of_other_paths),
+        cmocka_unit_test(csa__the_end_does_not_wait_for_a_late_path),
         cmocka_unit_test(go_back_n__by_a_nak_once_a_round_trip),
         cmocka_unit_test(irn__overtaken_once),
         cmocka_unit_test(fixed__by_age_alone),

@@ -159,6 +159,102 @@ static void pick__reports_take_paths_in_turn(void **state)
     free(paths);
 }
 
+// Whatever they weigh: were all to go by the best path when nothing is heard of any, the peer would hear nothing if
+// just that one has died. And not by neighbours in a row, which may share a route.
+static void pick__reports_take_all_when_none_is_heard(void **state)
+{
+    static const uint32_t counts[] = {2, 3, 5, 8, 11, ALB_PATHS_MANY};
+    for (size_t c = 0; c < ALB_COUNT(counts); c++) {
+        uint32_t count = counts[c], times[ALB_PATHS_MANY];
+        struct alb_paths_out *paths = paths_new(count);
+        for (uint8_t p = 0; p < count; p++) {
+            tell(paths, p, 8, 0, 10 * MS);
+            alb_path_load(paths, p)->weight = 20 + p;
+            if (count >= ALB_PATHS_MANY)
+                alb_path_pace(paths, p)->recent_ns = 100 * US;
+            alb_path_sent(paths, p, 0, 10 * MS);
+        }
+        report(paths, count, times, 10 * MS); // the best of them, and what is typical becomes known
+        report(paths, 3 * count, times, 50 * MS);
+        for (uint32_t p = 0; p < count; p++)
+            assert_int_equal(times[p], 3);
+        for (uint32_t i = 0, last = paths->current; count == 8 && i < 8; i++, last = paths->current) {
+            int apart = abs((int)alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, 50 * MS) - (int)last);
+            assert_in_range(apart, 2, 6);
+        }
+        free(paths);
+    }
+}
+
+static void pace(struct alb_paths_out *paths, uint32_t first, uint32_t past, uint32_t rtt_ns)
+{
+    for (uint32_t p = first; p < past; p++)
+        alb_path_pace(paths, p)->recent_ns = rtt_ns;
+}
+
+// The longest that timestamps can tell is longer than what is kept of it.
+static void news__the_longest_round_trip(void **state)
+{
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    alb_path_sent(paths, 0, 0, MS);
+    alb_time now = MS + 1900 * MS;
+    const struct alb_csa_path_entry entry = {.settled = 1, .received = 1, .echo = (uint32_t)MS};
+    assert_int_equal(alb_path_heard(paths, &alb_path_adaptive, &entry, now).rtt_sample_ns, 1900 * MS);
+    assert_int_equal(alb_path_pace(paths, 0)->recent_ns, ALB_PATH_RECENT_NS_MAX);
+    free(paths);
+}
+
+// It was the slowest queue of all then, and the others are slow now because something is in them.
+static void pick__late_until_measured_again(void **state)
+{
+    const struct alb_path_news news = {.is_new = true, .rtt_sample_ns = 60 * US};
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        alb_path_load(paths, p)->inflight_bytes = p == 3 ? 0 : 4096;
+    pace(paths, 0, ALB_PATHS_MANY, 20 * US);
+    pace(paths, 3, 4, 60 * US);
+    paths->typical_ns = 20 * US;
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_not_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
+    assert_in_range(paths->typical_ns, 20 * US, 21 * US); // one that is late says little of most
+    alb_path_adaptive.on_news(paths, 3, &news, MS);
+    pace(paths, 0, ALB_PATHS_MANY, 60 * US);
+    paths->typical_ns = 60 * US;
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_not_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
+    alb_path_adaptive.on_news(paths, 3, &news, MS);
+    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
+    free(paths);
+}
+
+// Its first packet may have been fast; what has not come for so long says more.
+static void silent__it_is_late_at_least(void **state)
+{
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    pace(paths, 0, ALB_PATHS_MANY, 20 * US);
+    alb_path_sent(paths, 3, 4096, MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 3, 2 * MS));
+    assert_in_range(alb_path_pace(paths, 3)->recent_ns, MS - 2 * US, MS + 2 * US);
+    assert_int_equal(alb_path_load(paths, 3)->state, ALB_PATH_GOOD);
+    alb_path_load(paths, 0)->inflight_bytes = 4096;
+    // Others are known: it is late, but looked at again in time.
+    paths->typical_ns = 20 * US;
+    alb_path_sent(paths, 5, 4096, 2 * MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 5, 3 * MS));
+    assert_int_equal(alb_path_pace(paths, 5)->recent_ns, 60 * US);
+    assert_true(alb_path_pace(paths, 5)->is_late);
+    // When it is taken back it has no past.
+    alb_path_sent(paths, 5, 4096, 3 * MS);
+    assert_true(alb_path_silent(paths, &alb_path_adaptive, 5, 4 * MS));
+    assert_int_equal(alb_path_load(paths, 5)->state, ALB_PATH_LEFT);
+    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, 60 * MS), 5);
+    tell(paths, 5, 4, 0, 60 * MS);
+    assert_int_equal(alb_path_load(paths, 5)->state, ALB_PATH_GOOD);
+    assert_int_equal(alb_path_pace(paths, 5)->recent_ns, 0);
+    assert_false(alb_path_pace(paths, 5)->is_late);
+    free(paths);
+}
+
 // Were they all to try what was left, a peer that asks eight times and gives up would hear nothing: four paths of a
 // dead route take 16 packets to try.
 static void pick__reports_try_one_in_four(void **state)
@@ -346,6 +442,10 @@ int main(void)
         cmocka_unit_test(leave__not_for_a_lighter_one),
         cmocka_unit_test(leave__not_what_bears_all),
         cmocka_unit_test(pick__reports_take_paths_in_turn),
+        cmocka_unit_test(pick__reports_take_all_when_none_is_heard),
+        cmocka_unit_test(news__the_longest_round_trip),
+        cmocka_unit_test(pick__late_until_measured_again),
+        cmocka_unit_test(silent__it_is_late_at_least),
         cmocka_unit_test(pick__reports_try_one_in_four),
         cmocka_unit_test(silent__three_at_once_or_twice),
         cmocka_unit_test(back__all_are_suspected_anew),
