@@ -52,7 +52,7 @@ struct state {
     alb_time memory_until;
     alb_time traffic_at;
     alb_time bulk_at;
-    alb_time front_try_at;
+    alb_time front_tried_at;
 };
 
 static bool is_polled(const struct alb_device *device, alb_time now)
@@ -96,18 +96,25 @@ static alb_time drive(struct state *state)
     return now;
 }
 
+static alb_time front_try_at(const struct state *state)
+{
+    if (!state->can_be_orphaned)
+        return ALB_TIME_NEVER;
+    bool often = atomic_load_explicit(&state->device->has_foreign_peers, memory_order_relaxed);
+    return state->front_tried_at + (often ? FRONT_TRY_NS : FRONT_TRY_SELDOM_NS);
+}
+
 static void try_front(struct state *state, alb_time now)
 {
     struct alb_device *device = state->device;
-    if (!state->can_be_orphaned || now < state->front_try_at)
+    if (now < front_try_at(state))
         return;
     alb_token_lock(&device->token);
     if (alb_port_take_front(&device->port))
         alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_relay_takeovers, 1);
     state->can_be_orphaned = !alb_port_is_front(&device->port);
     alb_token_release(&device->token);
-    bool often = atomic_load_explicit(&device->has_foreign_peers, memory_order_relaxed);
-    state->front_try_at = now + (often ? FRONT_TRY_NS : FRONT_TRY_SELDOM_NS);
+    state->front_tried_at = now;
 }
 
 static void flush_files(struct alb_device *device)
@@ -125,7 +132,7 @@ static alb_time next_look(const struct state *state, alb_time now)
 {
     const struct alb_device *device = state->device;
     alb_time active_at = atomic_load_explicit(&device->active_at, memory_order_relaxed);
-    alb_time until = state->can_be_orphaned ? state->front_try_at : ALB_TIME_NEVER;
+    alb_time until = front_try_at(state);
     if (active_at != 0 && now - ALB_MIN(active_at, now) < ACTIVE_NS)
         until = ALB_MIN(until, now + LAZY_NS);
     return until;
@@ -149,6 +156,7 @@ static void rest(struct state *state)
 static void turn(struct state *state)
 {
     alb_time now = alb_clock_now();
+    try_front(state, now); // a program that polls is reached by that port, too
     if (is_polled(state->device, now) && now >= state->memory_until) {
         state->was_watching = true;
         nap(state, now);
@@ -156,7 +164,6 @@ static void turn(struct state *state)
     }
     state->naps = 0;
     now = drive(state);
-    try_front(state, now);
     bool has_traffic = state->traffic_at != 0 && now - state->traffic_at < SPIN_NS;
     if (state->bulk_at != 0 && now - ALB_MIN(state->bulk_at, now) < BULK_SPIN_NS)
         return;

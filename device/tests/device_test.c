@@ -9,6 +9,9 @@
 #include "device/tests/pair.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -261,6 +264,40 @@ static void alb_device_open__without_descriptors(void **state)
     free(options);
 }
 
+// An address of this host that others can reach; false: it has none. Nothing is sent to it.
+static bool find_reachable(char *text)
+{
+    struct ifaddrs *all = NULL;
+    bool found = false;
+    assert_int_equal(getifaddrs(&all), 0);
+    for (const struct ifaddrs *one = all; one && !found; one = one->ifa_next)
+        found = one->ifa_addr && one->ifa_addr->sa_family == AF_INET && !(one->ifa_flags & IFF_LOOPBACK) &&
+                getnameinfo(one->ifa_addr, sizeof(struct sockaddr_in), text, NI_MAXHOST, NULL, 0, NI_NUMERICHOST) == 0;
+    freeifaddrs(all);
+    return found;
+}
+
+// What foreign peers send arrives at port 4791, also for those who do nothing but poll.
+static void alb_device__takes_the_front_while_polled(void **state)
+{
+    char address[NI_MAXHOST];
+    struct pair pair;
+    if (!find_reachable(address))
+        skip();
+    pair_open(&pair, address, address, NULL);
+    struct side *owner = &pair.side[0], *other = &pair.side[1];
+    const struct alb_edge_stats *edge = &other->device->board.header->edge_stats;
+    assert_int_equal(alb_device_slot(other->device), 1);
+    atomic_store(&other->device->poller_drives, true); // for as long as this test lasts
+    side_close(owner);
+    alb_time until = alb_clock_now() + 30 * ALB_NS_PER_S; // it is tried each second at least
+    while (alb_edge_counted(edge, ALB_EDGE_relay_takeovers) == 0 && alb_clock_now() < until)
+        usleep(1000);
+    assert_int_equal(alb_edge_counted(edge, ALB_EDGE_relay_takeovers), 1);
+    atomic_store(&other->device->poller_drives, false);
+    side_close(other);
+}
+
 static void alb_device_resolve__same_host(void **state)
 {
     struct alb_device_options *options = pair_options("127.92.0.11");
@@ -308,11 +345,17 @@ static void alb_device_resolve__albedo0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_device__writes_while_polled),      cmocka_unit_test(alb_device__writes_while_nobody_polls),
-        cmocka_unit_test(alb_device__writes_over_ipv6),         cmocka_unit_test(alb_device__sends_both_ways),
-        cmocka_unit_test(alb_device__faults_lose_nothing),      cmocka_unit_test(alb_device__death_of_the_peer_is_told),
-        cmocka_unit_test(alb_device_open__shares_by_name),      cmocka_unit_test(alb_device_open__address_not_local),
-        cmocka_unit_test(alb_device_open__without_descriptors), cmocka_unit_test(alb_device_resolve__same_host),
+        cmocka_unit_test(alb_device__writes_while_polled),
+        cmocka_unit_test(alb_device__writes_while_nobody_polls),
+        cmocka_unit_test(alb_device__takes_the_front_while_polled),
+        cmocka_unit_test(alb_device__writes_over_ipv6),
+        cmocka_unit_test(alb_device__sends_both_ways),
+        cmocka_unit_test(alb_device__faults_lose_nothing),
+        cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device_open__shares_by_name),
+        cmocka_unit_test(alb_device_open__address_not_local),
+        cmocka_unit_test(alb_device_open__without_descriptors),
+        cmocka_unit_test(alb_device_resolve__same_host),
     };
     const struct CMUnitTest albedo_tests[] = {
         cmocka_unit_test(alb_device__writes_while_polled),
