@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tests", "e2e"))
 from harness import TOP, Claims, Count, Process, describe  # noqa: E402
 
 CASE_S = 150  # for what hangs: an emulated guest on a busy machine takes a minute for what it does in ten seconds else
+TRIED_S = 40  # the same for an attempt that is not the last one
 FAILED_S = 20  # for who is left when the other one has failed
 RELAY_SLOT = 3
 # Linux 6.1's requester gives up now and then when packets are lost, against its own kind too (--reference shows it).
@@ -37,9 +38,9 @@ def peer(*arguments, seconds=30):
     return done.stdout.decode(errors="replace")
 
 
-def wait_both(client, server):
+def wait_both(client, server, seconds=CASE_S):
     """Their statuses. Where one has failed the other may wait for ever, and gets FAILED_S more."""
-    deadline = time.monotonic() + CASE_S + 5
+    deadline = time.monotonic() + seconds + 5
     while time.monotonic() < deadline:
         ended = client.poll(), server.poll()
         if None not in ended:
@@ -269,7 +270,7 @@ class Table:
             peer("mtu", "1500" if mtu <= 1024 else "4200")
             self.mtu = mtu
 
-    def run_pair(self, case, server_side, client_side):
+    def run_pair(self, case, server_side, client_side, seconds):
         """(ok, what it measured, report of a failure)"""
         self.port += 1
         faults = ["--faults", "loss=1%", "--seed", str(self.port)] if case.loss == LOSS_FAULTS else []
@@ -279,7 +280,7 @@ class Table:
             if not server_side.wait_listening(server, self.port, 40):
                 return False, "the server did not listen", describe(server)
             client = client_side.start(case.argv(client_side, server_side, self.port, True), faults)
-            ended = wait_both(client, server)
+            ended = wait_both(client, server, seconds)
             ok = ended == (0, 0)
             what = figure(case, client.output()) if ok else "ended with %s and %s" % ended
             return ok, what, describe(server, client)
@@ -288,7 +289,7 @@ class Table:
             if client:
                 client.end()
 
-    def run_cm_pair(self, case, server_side, client_side):
+    def run_cm_pair(self, case, server_side, client_side, seconds):
         """The same for a program that is found through rdma_cm."""
         self.port += 1
         port = case.port or self.port
@@ -299,7 +300,7 @@ class Table:
             if not server_side.wait_claimed(claims, case, server, port, 40):
                 return False, "the server did not listen", describe(server)
             client = client_side.start(case.argv(client_side, server_side, port, True), environment=claims.environment)
-            ended = wait_both(client, server)
+            ended = wait_both(client, server, seconds)
             ok = ended == (0, 0) and case.said in client.output()
             return ok, case.said if ok else "ended with %s and %s" % ended, describe(server, client)
         finally:
@@ -308,9 +309,9 @@ class Table:
                 client.end()
             claims.end()
 
-    def run_lossy(self, case, server, client):
+    def run_lossy(self, case, server, client, seconds):
         with Lossy(self.kernel) as lossy:
-            ok, what, report = self.run_pair(case, server, client)
+            ok, what, report = self.run_pair(case, server, client, seconds)
             dropped = lossy.dropped()
         self.dropped += dropped
         return ok, "%s, %d dropped" % (what, dropped), report
@@ -321,8 +322,9 @@ class Table:
         run_once = self.run_cm_pair if is_cm else self.run_lossy if case.loss == LOSS_NETWORK else self.run_pair
         for server, client in ((self.kernel, self.other), (self.other, self.kernel)):
             is_kernel_asking = isinstance(client, Kernel) or case.is_pingpong()
-            for attempt in range(1, 1 + (KERNEL_TRIES if case.loss and is_kernel_asking else 1)):
-                ok, what, report = run_once(case, server, client)
+            tries = KERNEL_TRIES if case.loss and is_kernel_asking else 1
+            for attempt in range(1, 1 + tries):
+                ok, what, report = run_once(case, server, client, TRIED_S if attempt < tries else CASE_S)
                 if ok:
                     break
             self.count.result("%s -> %s: %s" % (client.name, server.name, case.title()), ok,
