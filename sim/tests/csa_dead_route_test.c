@@ -5,8 +5,6 @@
 // then, as processes do that wait for a processor, so that round-trip times say little.
 #include "world.h"
 
-#include "flow.h"
-
 #include "base/prng.h"
 
 enum {
@@ -62,19 +60,7 @@ static void bench_init(struct bench *bench, uint32_t paths, uint64_t seed)
 
 static void begin(struct bench *bench)
 {
-    struct world *w = bench->w;
-    bench->flow = (struct flow){
-        .host = w->a.host,
-        .qp = w->a.qp,
-        .cq = w->a.cq,
-        .from = (uintptr_t)w->a.memory,
-        .to = (uintptr_t)w->b.memory + 128 * KB,
-        .lkey = alb_region_key(w->a.mr),
-        .rkey = alb_region_key(w->b.mr),
-        .message_bytes = 64 * KB,
-        .depth = 16,
-        .end_bytes = UINT64_MAX,
-    };
+    bench->flow = world_flow(bench->w, 64 * KB, 16, UINT64_MAX);
     flow_start(&bench->flow);
 }
 

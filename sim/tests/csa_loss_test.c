@@ -3,8 +3,6 @@
 // packets that are lost, since nothing waits for a timeout and a lost packet is no sign of congestion.
 #include "world.h"
 
-#include "flow.h"
-
 enum {
     KB = 1024,
     LANES = 4,
@@ -32,18 +30,7 @@ static uint64_t goodput(uint32_t loss, uint64_t *again, uint64_t *lost)
         for (uint32_t i = 0; i < LANES; i++)
             alb_sim_link_set_faults(&w->pair.fabric[side].lanes[i], &(struct alb_faults_spec){.loss = loss},
                                     LANES * side + i);
-    struct flow flow = {
-        .host = w->a.host,
-        .qp = w->a.qp,
-        .cq = w->a.cq,
-        .from = (uintptr_t)w->a.memory,
-        .to = (uintptr_t)w->b.memory + 128 * KB,
-        .lkey = alb_region_key(w->a.mr),
-        .rkey = alb_region_key(w->b.mr),
-        .message_bytes = 64 * KB,
-        .depth = 16,
-        .end_bytes = UINT64_MAX,
-    };
+    struct flow flow = world_flow(w, 64 * KB, 16, UINT64_MAX);
     flow_start(&flow);
     run_for(w, ALB_SIM_MS(20)); // it has found its rate
     uint64_t before = flow.done_bytes;

@@ -3,8 +3,6 @@
 // left within ten round trips, the others carry what they can, and it is taken back after it has healed.
 #include "world.h"
 
-#include "flow.h"
-
 enum {
     KB = 1024,
     LANES = 4,
@@ -40,18 +38,7 @@ static struct bench new_bench(uint32_t paths)
 static void begin(struct bench *bench)
 {
     struct world *w = bench->w;
-    bench->flow = (struct flow){
-        .host = w->a.host,
-        .qp = w->a.qp,
-        .cq = w->a.cq,
-        .from = (uintptr_t)w->a.memory,
-        .to = (uintptr_t)w->b.memory + 128 * KB,
-        .lkey = alb_region_key(w->a.mr),
-        .rkey = alb_region_key(w->b.mr),
-        .message_bytes = 32 * KB,
-        .depth = 48,
-        .end_bytes = UINT64_MAX,
-    };
+    bench->flow = world_flow(w, 32 * KB, 48, UINT64_MAX);
     flow_start(&bench->flow);
     run_for(w, ALB_SIM_MS(100)); // it has found its rate
 }

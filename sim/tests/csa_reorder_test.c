@@ -3,8 +3,6 @@
 // sent twice.
 #include "world.h"
 
-#include "flow.h"
-
 enum {
     KB = 1024,
     LANES = 4,
@@ -34,29 +32,13 @@ static struct world *world_of(const struct options *options)
     return w;
 }
 
-static struct flow flow_of(struct world *w, uint32_t message_bytes, uint32_t depth)
-{
-    return (struct flow){
-        .host = w->a.host,
-        .qp = w->a.qp,
-        .cq = w->a.cq,
-        .from = (uintptr_t)w->a.memory,
-        .to = (uintptr_t)w->b.memory + 128 * KB,
-        .lkey = alb_region_key(w->a.mr),
-        .rkey = alb_region_key(w->b.mr),
-        .message_bytes = message_bytes,
-        .depth = depth,
-        .end_bytes = FLOW_BYTES,
-    };
-}
-
 static void run_flow(const char *path, const char *loss, const alb_sim_time delays[LANES], uint32_t message_bytes,
                      uint32_t depth)
 {
     struct options options;
     options_of(path, loss, delays, &options);
     struct world *w = world_of(&options);
-    struct flow flow = flow_of(w, message_bytes, depth);
+    struct flow flow = world_flow(w, message_bytes, depth, FLOW_BYTES);
     flow_start(&flow);
     run_idle(w);
     assert_true(flow_is_done(&flow));
@@ -94,7 +76,7 @@ static void spray__with_little_room(void **state)
     options_of("spray", "csa", far_apart, &options);
     options.pair.host[B].engine.csa_early_bytes_max = 64 * KB;
     struct world *w = world_of(&options);
-    struct flow flow = flow_of(w, 4 * KB, 64);
+    struct flow flow = world_flow(w, 4 * KB, 64, FLOW_BYTES);
     flow_start(&flow);
     run_for(w, ALB_SIM_MS(60));
     assert_true(flow_is_done(&flow));

@@ -193,6 +193,23 @@ struct world *world_default(void)
     return world_new(&options);
 }
 
+struct flow world_flow(struct world *world, uint32_t message_bytes, uint32_t depth, uint64_t end_bytes)
+{
+    struct end *from = &world->a, *to = &world->b;
+    return (struct flow){
+        .host = from->host,
+        .qp = from->qp,
+        .cq = from->cq,
+        .from = (uintptr_t)from->memory,
+        .to = (uintptr_t)to->memory + MEMORY / 2,
+        .lkey = alb_region_key(from->mr),
+        .rkey = alb_region_key(to->mr),
+        .message_bytes = message_bytes,
+        .depth = depth,
+        .end_bytes = end_bytes,
+    };
+}
+
 void world_free(struct world *world)
 {
     end_fini(&world->a);

@@ -3,6 +3,8 @@
 // does, what completes when.
 #pragma once
 
+#include "flow.h"
+
 #include "base/tests/test.h"
 
 #include "sim/pair.h"
@@ -103,6 +105,8 @@ void options_default(struct options *options);
 struct world *world_new(const struct options *options);
 // Also checks that nothing leaked and nothing was allocated on the data path.
 void world_free(struct world *world);
+// WRITEs from a's memory to the second half of b's; see struct flow.
+struct flow world_flow(struct world *world, uint32_t message_bytes, uint32_t depth, uint64_t end_bytes);
 // That side's program ends and begins anew: objects as before, in place of the old ones, unconnected. Memory stays.
 void world_restart(struct world *world, struct end *end);
 // A world of the default options, filled memory.
