@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the grid of CSA's claim (docs/SCENARIOS.md) and writes it as tables.
+"""Runs the grid of CSA's claim (docs/CLAIM.md) and writes it as tables.
 
 usage: scripts/claim.py [--build DIR] [--runs FILE] [--table FILE] [--budget SECONDS] [--flows N] [--seeds N]
                         [--workloads LIST] [--loads LIST] [--losses LIST] [--schemes LIST] [--jobs N]
