@@ -24,6 +24,7 @@ struct rdmacm_channel *rdmacm_channel_create(void)
     }
     pthread_mutex_init(&channel->lock, NULL);
     alb_list_init(&channel->events);
+    alb_list_init(&channel->ids);
     return channel;
 }
 
@@ -35,19 +36,89 @@ struct rdma_event_channel *rdma_create_event_channel(void)
     return channel ? &channel->channel : NULL;
 }
 
-// Programs (rping) end while a thread of theirs still waits for an event: that thread keeps what it looks at.
+void rdmacm_channel_join(struct rdmacm_channel *channel, struct rdmacm_id *id)
+{
+    pthread_mutex_lock(&channel->lock);
+    id->id.channel = &channel->channel;
+    alb_list_push_back(&channel->ids, &id->link);
+    pthread_mutex_unlock(&channel->lock);
+}
+
+static void free_channel(struct rdmacm_channel *channel)
+{
+    pthread_mutex_destroy(&channel->lock);
+    free(channel);
+}
+
+// With the lock held. Programs (rping) end while a thread of theirs still waits for an event: that thread keeps what it
+// looks at.
+static bool is_over(const struct rdmacm_channel *channel)
+{
+    return channel->is_destroyed && channel->waiting == 0 && alb_list_is_empty(&channel->ids);
+}
+
+void rdmacm_channel_leave(struct rdmacm_id *id)
+{
+    struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
+    pthread_mutex_lock(&channel->lock);
+    alb_list_remove(&id->link);
+    bool was_last = is_over(channel);
+    pthread_mutex_unlock(&channel->lock);
+    if (was_last)
+        free_channel(channel);
+}
+
+int rdmacm_channel_error(struct rdmacm_id *id)
+{
+    struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
+    pthread_mutex_lock(&channel->lock);
+    int error = channel->is_destroyed ? EBADF : 0;
+    pthread_mutex_unlock(&channel->lock);
+    return error;
+}
+
+static void forget(struct alb_list *events)
+{
+    struct alb_list *node;
+    while ((node = alb_list_pop(events))) {
+        struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
+        if (event->fresh)
+            rdma_destroy_id(&event->fresh->id);
+        free(event);
+    }
+}
+
+// With the token and the lock held: the ids neither listen nor are connected any more.
+static void end_ids(struct rdmacm_channel *channel)
+{
+    ALB_LIST_FOR_EACH (&channel->ids, node) {
+        struct rdmacm_id *id = ALB_LIST_ENTRY(node, struct rdmacm_id, link);
+        if (id->cm)
+            alb_cm_id_destroy(id->cm, alb_device_now());
+        id->cm = NULL;
+    }
+}
+
+// Programs (qperf) destroy a channel whose ids they have left alone. A kernel ends such ids with the descriptor, and
+// what the program holds of them stays valid until it destroys them.
 void rdma_destroy_event_channel(struct rdma_event_channel *outer)
 {
     struct rdmacm_channel *channel = rdmacm_channel(outer);
+    struct alb_list forgotten;
+    alb_list_init(&forgotten);
+    rdmacm_lock();
     pthread_mutex_lock(&channel->lock);
+    end_ids(channel);
+    for (struct alb_list *node; (node = alb_list_pop(&channel->events));)
+        alb_list_push_back(&forgotten, node);
     close(outer->fd);
     channel->is_destroyed = true;
-    bool is_waited_for = channel->waiting > 0;
+    bool is_unused = is_over(channel);
     pthread_mutex_unlock(&channel->lock);
-    if (is_waited_for)
-        return;
-    pthread_mutex_destroy(&channel->lock);
-    free(channel);
+    rdmacm_unlock();
+    if (is_unused)
+        free_channel(channel);
+    forget(&forgotten); // the last of their ids may take the channel along
 }
 
 // With the lock held: the descriptor says whether the queue is empty.
@@ -65,17 +136,23 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
     struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
     event->id = id;
     pthread_mutex_lock(&channel->lock);
-    bool was_empty = alb_list_is_empty(&channel->events);
-    alb_list_push_back(&channel->events, &event->link);
-    show(channel, was_empty);
+    bool is_heard = !channel->is_destroyed;
+    if (is_heard) {
+        bool was_empty = alb_list_is_empty(&channel->events);
+        alb_list_push_back(&channel->events, &event->link);
+        show(channel, was_empty);
+    }
     pthread_mutex_unlock(&channel->lock);
+    if (!is_heard)
+        free(event);
 }
 
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
 {
-    struct rdmacm_event *event = calloc(1, sizeof(*event));
+    int error = rdmacm_channel_error(id);
+    struct rdmacm_event *event = error ? NULL : calloc(1, sizeof(*event));
     if (!event)
-        return ENOMEM;
+        return error ? error : ENOMEM;
     event->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
     rdmacm_post(id, event);
     return 0;
@@ -99,15 +176,10 @@ void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *mul
 
 void rdmacm_forget_events(struct rdmacm_id *id)
 {
-    struct alb_list forgotten, *node;
+    struct alb_list forgotten;
     alb_list_init(&forgotten);
     rdmacm_take_events(id, NULL, &forgotten);
-    while ((node = alb_list_pop(&forgotten))) {
-        struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
-        if (event->fresh)
-            rdma_destroy_id(&event->fresh->id);
-        free(event);
-    }
+    forget(&forgotten);
 }
 
 // With the lock held.

@@ -194,7 +194,9 @@ int rdma_connect(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (id->cm || !outer->verbs || outer->route.addr.dst_addr.sa_family == AF_UNSPEC)
         return rdmacm_fail(EINVAL);
-    int error = connect_now(id, param);
+    int error = rdmacm_channel_error(id);
+    if (!error)
+        error = connect_now(id, param);
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
 

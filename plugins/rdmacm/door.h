@@ -33,12 +33,14 @@ struct rdmacm_channel {
     struct rdma_event_channel channel;
     pthread_mutex_t lock;
     struct alb_list events; // struct rdmacm_event; the descriptor is readable while there is one
+    struct alb_list ids;    // struct rdmacm_id, whose events come here
     uint32_t waiting;       // calls of rdma_get_cm_event
-    bool is_destroyed;
+    bool is_destroyed;      // and kept for the ids that the program has not destroyed
 };
 
 struct rdmacm_id {
     struct rdma_cm_id id;
+    struct alb_list link; // at its channel
     struct alb_cm_id *cm; // while it listens, connects or is connected
     struct alb_cm_claim claim;
     bool is_bound; // to a port
@@ -125,9 +127,14 @@ struct ibv_pd *rdmacm_default_pd(void);
 
 // NULL with errno.
 struct rdmacm_channel *rdmacm_channel_create(void);
-// Queues an event for the id's channel; the event is the channel's.
+// From here on the id's events come to the channel; until it leaves, the channel is kept.
+void rdmacm_channel_join(struct rdmacm_channel *channel, struct rdmacm_id *id);
+void rdmacm_channel_leave(struct rdmacm_id *id);
+// EBADF when the program has destroyed the id's channel: nothing can begin then whose events nobody would hear.
+int rdmacm_channel_error(struct rdmacm_id *id);
+// Queues an event for the id's channel; the event is the channel's, and dropped when the channel is destroyed.
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
-// An event that says only its type and status; ENOMEM.
+// An event that says only its type and status; ENOMEM, EBADF.
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
 // Moves the events of an id that nobody has taken into a list; those of one multicast join, or all (NULL).
 void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *multicast, struct alb_list *taken);

@@ -156,7 +156,8 @@ struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, e
         errno = error;
         return NULL;
     }
-    id->id.channel = &channel->channel;
+    alb_list_init(&id->link);
+    rdmacm_channel_join(channel, id);
     id->id.context = context;
     id->id.ps = ps;
     id->id.qp_type = type;
@@ -192,6 +193,7 @@ void rdmacm_id_free(struct rdmacm_id *id)
     alb_cm_claim_end(&id->claim);
     if (id->is_sync)
         rdma_destroy_event_channel(id->id.channel);
+    rdmacm_channel_leave(id);
     pthread_cond_destroy(&id->acknowledged);
     pthread_mutex_destroy(&id->lock);
     free(id->ep_attr);
@@ -314,7 +316,9 @@ int rdma_listen(struct rdma_cm_id *outer, int backlog)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (id->cm)
         return rdmacm_fail(EINVAL);
-    int error = id->is_bound ? 0 : bind_to(id, &any_ipv4, 0);
+    int error = rdmacm_channel_error(id);
+    if (!error && !id->is_bound)
+        error = bind_to(id, &any_ipv4, 0);
     if (!error && id->is_reusable)
         error = claim_bound(id);
     return rdmacm_result(error ? error : listen_now(id, backlog));
@@ -506,7 +510,8 @@ int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
     rdmacm_lock(); // nothing is posted meanwhile
     rdmacm_take_events(id, NULL, &moved);
     bool was_sync = id->is_sync;
-    outer->channel = &target->channel;
+    rdmacm_channel_leave(id);
+    rdmacm_channel_join(target, id);
     id->is_sync = !to;
     struct alb_list *node;
     while ((node = alb_list_pop(&moved)))

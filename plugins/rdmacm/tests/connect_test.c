@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include <poll.h>
 #include <string.h>
 
 struct ends {
@@ -129,6 +130,34 @@ static void connect__data_flows_and_both_part(void **state)
     ibv_dereg_mr(source);
     ibv_dereg_mr(target);
     close_ends(&ends);
+}
+
+// As the kernel does it: a channel's ids end with it, whether the program destroys them or not.
+static void channel__ends_its_ids(void **state)
+{
+    struct ends ends;
+    struct rdma_event_channel *another = rdma_create_event_channel();
+    struct pollfd poller = {.events = POLLIN};
+    open_ends(&ends, RDMA_PS_TCP);
+    call(&ends);
+    take_call(&ends);
+    accept_call(&ends);
+    struct rdma_cm_id *second = fixture_resolved(another, RDMA_PS_TCP, ends.port);
+    fixture_create_qp(second);
+    assert_int_equal(rdma_connect(second, NULL), 0);
+    poller.fd = ends.channels[0]->fd;
+    assert_int_equal(poll(&poller, 1, -1), 1); // its request, which nobody takes
+    rdma_destroy_event_channel(ends.channels[0]);
+    pass_event(another, RDMA_CM_EVENT_REJECTED);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_DISCONNECTED);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    expect_errno(rdma_listen(ends.listener, 1), EBADF);
+    close_id(second);
+    close_id(ends.client);
+    close_id(ends.server);
+    close_id(ends.listener);
+    rdma_destroy_event_channel(ends.channels[1]);
+    rdma_destroy_event_channel(another);
 }
 
 // At the address itself, and at any.
@@ -321,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connect__data_flows_and_both_part),
+        cmocka_unit_test(channel__ends_its_ids),
         cmocka_unit_test(connect__over_ipv6),
         cmocka_unit_test(connect__ipv4_to_a_listener_of_ipv6),
         cmocka_unit_test(connect__port_space_ib),
