@@ -120,6 +120,18 @@ static struct {
     struct alb_addr addresses[LOCAL_MAX];
 } local_list = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+// A thread that a forked child has not may have been reading.
+static void after_fork_in_child(void)
+{
+    local_list.read_at = 0;
+    pthread_mutex_init(&local_list.mutex, NULL);
+}
+
+__attribute__((constructor)) static void install_hook(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
 // Who is cancelled while it reads would take the mutex along.
 static bool list_addresses(struct ifaddrs **list)
 {

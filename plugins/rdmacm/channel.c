@@ -22,6 +22,7 @@ struct rdmacm_channel *rdmacm_channel_create(void)
         errno = error;
         return NULL;
     }
+    channel->device = rdmacm_device();
     pthread_mutex_init(&channel->lock, NULL);
     alb_list_init(&channel->events);
     alb_list_init(&channel->ids);
@@ -105,6 +106,8 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
 {
     struct rdmacm_channel *channel = rdmacm_channel(outer);
     struct alb_list forgotten;
+    if (rdmacm_channel_is_forked(channel))
+        return;
     alb_list_init(&forgotten);
     rdmacm_lock();
     pthread_mutex_lock(&channel->lock);
@@ -259,6 +262,8 @@ int rdma_get_cm_event(struct rdma_event_channel *outer, struct rdma_cm_event **o
 {
     if (!outer || !out)
         return rdmacm_fail(EINVAL);
+    if (rdmacm_channel_is_forked(rdmacm_channel(outer)))
+        return rdmacm_fail(ENODEV);
     struct rdmacm_event *event = next(rdmacm_channel(outer));
     if (!event)
         return -1;
@@ -273,6 +278,8 @@ int rdma_ack_cm_event(struct rdma_cm_event *outer)
         return rdmacm_fail(EINVAL);
     struct rdmacm_event *event = ALB_CONTAINER_OF(outer, struct rdmacm_event, event);
     struct rdmacm_id *id = event->id;
+    if (rdmacm_is_forked(id))
+        return 0;
     pthread_mutex_lock(&id->lock);
     id->completed++;
     pthread_cond_broadcast(&id->acknowledged);

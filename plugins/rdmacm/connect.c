@@ -192,6 +192,8 @@ static int connect_now(struct rdmacm_id *id, const struct rdma_conn_param *param
 int rdma_connect(struct rdma_cm_id *outer, struct rdma_conn_param *param)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (id->cm || !outer->verbs || outer->route.addr.dst_addr.sa_family == AF_UNSPEC)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
@@ -217,6 +219,8 @@ int rdmacm_on_response(struct rdmacm_id *id)
 int rdma_establish(struct rdma_cm_id *outer)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (outer->qp) // those are established by taking the event
         return rdmacm_fail(EINVAL);
     rdmacm_lock();
@@ -273,6 +277,8 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
     struct alb_cm_private data = {param ? param->private_data : NULL, param ? param->private_data_len : 0};
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (!id->cm || id->is_listening)
         return rdmacm_fail(EINVAL);
     int error = is_datagram(id) ? accept_datagrams(id, param, &data) : accept_connection(id, param, &data);
@@ -287,6 +293,8 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
 int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length)
 {
     struct alb_cm_private data = {private_data, length};
+    if (rdmacm_is_forked(id))
+        return ENODEV;
     rdmacm_lock();
     int error = !id->cm           ? EINVAL
                 : is_datagram(id) ? alb_cm_answer(id->cm, ALB_CM_SIDR_REJECTED, 0, 0, &data, alb_device_now())
@@ -305,6 +313,8 @@ int rdma_reject(struct rdma_cm_id *outer, const void *private_data, uint8_t leng
 int rdma_notify(struct rdma_cm_id *outer, enum ibv_event_type event)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (event != IBV_EVENT_COMM_EST)
         return rdmacm_fail(EINVAL);
     rdmacm_lock();
@@ -317,6 +327,8 @@ int rdma_notify(struct rdma_cm_id *outer, enum ibv_event_type event)
 int rdma_disconnect(struct rdma_cm_id *outer)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (!id->cm || id->is_listening)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_qp_error(id);

@@ -31,6 +31,7 @@
 
 struct rdmacm_channel {
     struct rdma_event_channel channel;
+    struct alb_device *device;
     pthread_mutex_t lock;
     struct alb_list events; // struct rdmacm_event; the descriptor is readable while there is one
     struct alb_list ids;    // struct rdmacm_id, whose events come here
@@ -40,8 +41,9 @@ struct rdmacm_channel {
 
 struct rdmacm_id {
     struct rdma_cm_id id;
-    struct alb_list link; // at its channel
-    struct alb_cm_id *cm; // while it listens, connects or is connected
+    struct alb_list link;      // at its channel
+    struct alb_device *device; // the process's when it was created
+    struct alb_cm_id *cm;      // while it listens, connects or is connected
     struct alb_cm_claim claim;
     bool is_bound; // to a port
     bool is_any;   // to any address
@@ -99,6 +101,18 @@ static inline struct rdmacm_channel *rdmacm_channel(struct rdma_event_channel *c
     return ALB_CONTAINER_OF(channel, struct rdmacm_channel, channel);
 }
 
+// In a child of the process that made it: everything is refused with ENODEV, no lock is waited for (a thread that is
+// not here may hold it), and destroying it does nothing: its memory ends with the child.
+static inline bool rdmacm_is_forked(const struct rdmacm_id *id)
+{
+    return alb_device_is_forked(id->device);
+}
+
+static inline bool rdmacm_channel_is_forked(const struct rdmacm_channel *channel)
+{
+    return alb_device_is_forked(channel->device);
+}
+
 // errno is set, -1 returned.
 static inline int rdmacm_fail(int error)
 {
@@ -114,7 +128,7 @@ static inline int rdmacm_result(int error)
 
 // ---- home.c: the process's device
 
-// Opens the device once; NULL with errno.
+// Opens the device once, a forked child its own; NULL with errno.
 struct ibv_context *rdmacm_context(void);
 struct alb_device *rdmacm_device(void);
 struct alb_engine *rdmacm_engine(void);
@@ -168,6 +182,7 @@ int rdmacm_qp_error(struct rdmacm_id *id);
 
 // The domain of the process, for who brings none; NULL with errno.
 struct ibv_xrcd *rdmacm_default_xrcd(void);
+void rdmacm_xrcd_after_fork(void);
 // A completion queue for the id's XRC shared receive queue; an errno.
 int rdmacm_srq_cq_create(struct rdmacm_id *id, uint32_t entries);
 void rdmacm_srq_cq_destroy(struct rdmacm_id *id);

@@ -174,6 +174,8 @@ int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 {
     struct rdmacm_id *id = rdmacm_id(listener);
     struct rdma_cm_event *event;
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (!id->is_sync || !id->is_listening)
         return rdmacm_fail(EINVAL);
     rdmacm_drop_kept(id);
@@ -240,6 +242,8 @@ static int complete_xrc(struct rdmacm_id *id, struct ibv_srq_init_attr_ex *attr)
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
+    if (rdmacm_is_forked(rdmacm_id(id)))
+        return rdmacm_fail(ENODEV);
     if (!id->verbs || id->srq)
         return rdmacm_fail(EINVAL);
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {

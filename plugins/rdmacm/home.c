@@ -2,6 +2,7 @@
 // What a process has once: the device, and the handler by which its connection manager speaks.
 #include "device/cancel.h"
 #include "plugins/rdmacm/door.h"
+#include "plugins/rdmacm/rsocket.h"
 #include "plugins/verbs/bridge.h"
 
 #include <stdatomic.h>
@@ -12,6 +13,25 @@ static struct {
     struct alb_device *device;
     struct ibv_pd *pd;
 } home = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+// A child begins anew: what it has inherited knows its device, and is refused (rdmacm_is_forked). Its mutexes may have
+// been held by threads that it has not, so they begin anew, too.
+static void after_fork_in_child(void)
+{
+    home.context = NULL;
+    home.device = NULL;
+    home.pd = NULL;
+    pthread_mutex_init(&home.mutex, NULL);
+    rdmacm_xrcd_after_fork();
+    rsocket_service_after_fork();
+    rsocket_table_after_fork();
+}
+
+// Before anybody can hold one of them. Its only error is ENOMEM, and then a child is as it would be without.
+__attribute__((constructor)) static void install_hook(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
 
 // In whichever thread drives: one of the program's may be cancelled.
 static void on_cm(void *user)

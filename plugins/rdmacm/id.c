@@ -156,6 +156,7 @@ struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, e
         errno = error;
         return NULL;
     }
+    id->device = rdmacm_device();
     alb_list_init(&id->link);
     rdmacm_channel_join(channel, id);
     id->id.context = context;
@@ -180,6 +181,8 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
         return -1;
     if (!is_known_space(ps))
         return rdmacm_fail(EINVAL);
+    if (channel && rdmacm_channel_is_forked(rdmacm_channel(channel)))
+        return rdmacm_fail(ENODEV);
     struct rdmacm_id *id = rdmacm_id_new(channel ? rdmacm_channel(channel) : NULL, context, ps,
                                          ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC);
     if (!id)
@@ -205,6 +208,8 @@ int rdma_destroy_id(struct rdma_cm_id *outer)
     if (!outer)
         return rdmacm_fail(EINVAL);
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return 0;
     rdmacm_lock();
     if (id->cm)
         alb_cm_id_destroy(id->cm, alb_device_now());
@@ -274,6 +279,8 @@ int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
     struct rdmacm_id *id = rdmacm_id(outer);
     struct alb_addr addr;
     uint16_t port;
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (id->is_bound || id->cm || !sockaddr)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(sockaddr, &addr, &port))
@@ -314,6 +321,8 @@ static int listen_now(struct rdmacm_id *id, int backlog)
 int rdma_listen(struct rdma_cm_id *outer, int backlog)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (id->cm)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
@@ -382,6 +391,8 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     struct rdmacm_id *id = rdmacm_id(outer);
     struct alb_addr peer;
     uint16_t port;
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (id->cm || !destination)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(destination, &peer, &port))
@@ -397,6 +408,8 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
 int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (id->cm || !outer->verbs || outer->route.addr.dst_addr.sa_family == AF_UNSPEC)
         return rdmacm_fail(EINVAL);
     id->path = (struct ibv_sa_path_rec){
@@ -497,6 +510,8 @@ int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
     struct rdmacm_channel *from = rdmacm_channel(outer->channel);
+    if (rdmacm_is_forked(id) || (to && rdmacm_channel_is_forked(rdmacm_channel(to))))
+        return rdmacm_fail(ENODEV);
     struct rdmacm_channel *target = to ? rdmacm_channel(to) : rdmacm_channel_create();
     struct alb_list moved;
     if (!target)

@@ -50,6 +50,8 @@ static struct rdma_ud_param ud_param(const struct rdmacm_id *id, const struct al
 static int join(struct rdmacm_id *id, const struct alb_addr *group, bool sends_only, void *context)
 {
     struct alb_av av;
+    if (rdmacm_is_forked(id))
+        return ENODEV;
     if (!id->id.verbs || id->cm || id->id.qp_type != IBV_QPT_UD)
         return EINVAL;
     int error = alb_device_resolve(rdmacm_device(), id->gid_index, group, &av);
@@ -181,6 +183,8 @@ static void take_back(struct rdmacm_multicast *multicast)
 int rdma_leave_multicast(struct rdma_cm_id *outer, struct sockaddr *addr)
 {
     struct alb_addr group;
+    if (rdmacm_is_forked(rdmacm_id(outer)))
+        return rdmacm_fail(ENODEV);
     if (!group_of(addr, &group))
         return rdmacm_fail(EINVAL);
     struct rdmacm_multicast *multicast = find(rdmacm_id(outer), &group);

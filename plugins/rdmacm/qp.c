@@ -152,6 +152,8 @@ static int find_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
+    if (rdmacm_is_forked(id))
+        return ENODEV;
     if (!id->id.verbs || id->id.qp)
         return EINVAL;
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
@@ -204,6 +206,8 @@ int rdma_create_qp(struct rdma_cm_id *outer, struct ibv_pd *pd, struct ibv_qp_in
 
 void rdma_destroy_qp(struct rdma_cm_id *outer)
 {
+    if (rdmacm_is_forked(rdmacm_id(outer)))
+        return;
     rdmacm_multicast_detach(rdmacm_id(outer));
     if (outer->qp)
         ibv_destroy_qp(outer->qp);

@@ -101,6 +101,8 @@ int rsocket_table_renumber(struct rsocket *rs);
 struct rsocket *rsocket_table_take(int fd);
 // The lowest number at or above one, with a reference, or NULL.
 struct rsocket *rsocket_table_next(int fd);
+// A forked child has none of its parent's rsockets.
+void rsocket_table_after_fork(void);
 
 // ---- rsocket_wait.c
 
@@ -125,6 +127,8 @@ bool rsocket_is_blocking(const struct rsocket *rs, int flags);
 int rsocket_service_watch(struct rsocket *rs);
 // Again, after serve has returned false.
 void rsocket_service_again(struct rsocket *rs);
+// A forked child has no such thread, and may start its own.
+void rsocket_service_after_fork(void);
 
 // ---- rsocket_settings.c
 

@@ -32,14 +32,10 @@ int rclose(int socket)
     return rdmacm_result(rsocket_close(socket, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS));
 }
 
-static pid_t owner;
-
 static void close_all(void)
 {
     alb_time until = alb_device_now() + EXIT_MS * ALB_NS_PER_MS;
     struct rsocket *rs;
-    if (getpid() != owner)
-        return; // a forked child has no part in its parent's connections
     for (int fd = 0; (rs = rsocket_table_next(fd)); fd++) {
         fd = rs->fd;
         rsocket_close(fd, until);
@@ -49,7 +45,6 @@ static void close_all(void)
 
 static void register_at_exit(void)
 {
-    owner = getpid();
     atexit(close_all);
 }
 

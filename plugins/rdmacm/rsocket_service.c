@@ -100,3 +100,11 @@ void rsocket_service_again(struct rsocket *rs)
     if (rs->service_fd >= 0)
         watch(rs, EPOLL_CTL_MOD);
 }
+
+void rsocket_service_after_fork(void)
+{
+    if (service.is_running)
+        close(service.epoll_fd);
+    service.is_running = false;
+    pthread_mutex_init(&service.lock, NULL);
+}

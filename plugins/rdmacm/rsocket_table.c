@@ -119,3 +119,10 @@ struct rsocket *rsocket_table_next(int fd)
     pthread_mutex_unlock(&table.lock);
     return rs;
 }
+
+void rsocket_table_after_fork(void)
+{
+    table.entries = NULL;
+    table.count = 0;
+    pthread_mutex_init(&table.lock, NULL);
+}

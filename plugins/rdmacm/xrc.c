@@ -22,6 +22,12 @@ struct ibv_xrcd *rdmacm_default_xrcd(void)
     return found;
 }
 
+void rdmacm_xrcd_after_fork(void)
+{
+    domain = NULL;
+    pthread_mutex_init(&domain_lock, NULL);
+}
+
 int rdmacm_srq_cq_create(struct rdmacm_id *id, uint32_t entries)
 {
     id->srq_channel = ibv_create_comp_channel(id->id.verbs);

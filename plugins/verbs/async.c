@@ -118,6 +118,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
         errno = EINVAL;
         return -1;
     }
+    if (alb_door_is_forked(alb_door_context(context))) { // the descriptor is the parent's, too
+        errno = ENODEV;
+        return -1;
+    }
     struct alb_notice *notice = alb_notices_take(&alb_door_context(context)->async);
     if (!notice)
         return -1;
@@ -137,8 +141,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     return 0;
 }
 
-static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+static void acknowledge(struct ibv_context *context, pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
 {
+    if (alb_door_is_forked(alb_door_context(context)))
+        return;
     pthread_mutex_lock(mutex);
     ++*completed;
     pthread_cond_broadcast(cond);
@@ -152,7 +158,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     switch (event->event_type) {
     case IBV_EVENT_CQ_ERR: {
         struct ibv_cq *cq = event->element.cq;
-        acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
+        acknowledge(cq->context, &cq->mutex, &cq->cond, &cq->async_events_completed);
         break;
     }
     case IBV_EVENT_QP_FATAL:
@@ -164,13 +170,13 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED: {
         struct ibv_qp *qp = event->element.qp;
-        acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+        acknowledge(qp->context, &qp->mutex, &qp->cond, &qp->events_completed);
         break;
     }
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED: {
         struct ibv_srq *srq = event->element.srq;
-        acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+        acknowledge(srq->context, &srq->mutex, &srq->cond, &srq->events_completed);
         break;
     }
     default: // events of a port or of the device need none

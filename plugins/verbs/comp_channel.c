@@ -8,6 +8,8 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     if (!context)
         return alb_door_fail(EINVAL);
+    if (alb_door_is_forked(alb_door_context(context)))
+        return alb_door_fail(ENODEV);
     struct alb_door_channel *channel = calloc(1, sizeof(*channel));
     if (!channel)
         return alb_door_fail(ENOMEM);
@@ -49,6 +51,10 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
         errno = EINVAL;
         return -1;
     }
+    if (alb_door_is_forked(alb_door_context(channel->context))) { // the descriptor is the parent's, too
+        errno = ENODEV;
+        return -1;
+    }
     struct alb_notice *notice = alb_notices_take(&alb_door_channel(channel)->notices);
     if (!notice)
         return -1;
@@ -60,7 +66,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    if (!cq)
+    if (!cq || alb_door_is_forked(alb_door_context(cq->context)))
         return;
     pthread_mutex_lock(&cq->mutex);
     cq->comp_events_completed += nevents;

@@ -169,6 +169,7 @@ void alb_door_on_proposal(struct alb_device *device);
 // and not answered.
 void alb_door_validators_stop(struct alb_door_context *context);
 void alb_door_proposals_end(struct alb_door_context *context);
+void alb_door_proposals_after_fork(void);
 
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
 void alb_door_srq_notices_init(struct alb_door_srq *srq);
@@ -351,6 +352,7 @@ static inline struct alb_door_xrcd *alb_door_xrcd(struct ibv_xrcd *xrcd)
 }
 
 struct alb_xrcd *alb_door_engine_xrcd(struct ibv_xrcd *xrcd);
+void alb_door_domains_after_fork(void);
 
 // ---- queue pairs ------------------------------------------------------------------------------------------
 

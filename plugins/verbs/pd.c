@@ -68,6 +68,8 @@ static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_a
 {
     if (!attr || attr->comp_mask)
         return alb_door_fail(EINVAL);
+    if (alb_door_is_forked(alb_door_context(context)))
+        return alb_door_fail(ENODEV);
     struct alb_door_td *td = calloc(1, sizeof(*td));
     if (!td)
         return alb_door_fail(ENOMEM);
@@ -98,6 +100,8 @@ static int check_parent_domain(const struct ibv_context *context, const struct i
         return EINVAL;
     if (attr->td && attr->td->context != context)
         return EINVAL;
+    if (alb_door_is_forked(alb_door_context(attr->pd->context)))
+        return ENODEV;
     if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
         return EOPNOTSUPP;
     return 0;

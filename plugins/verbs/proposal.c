@@ -17,6 +17,14 @@ static struct {
     .proposals = {&all.proposals, &all.proposals},
 };
 
+void alb_door_proposals_after_fork(void)
+{
+    alb_list_init(&all.checkers);
+    alb_list_init(&all.proposals);
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_cond_init(&all.rested, NULL);
+}
+
 // ---- checkers ------------------------------------------------------------------------------------------------------
 
 static void put_checker(struct alb_door_checker *checker)
@@ -176,6 +184,8 @@ int alb_door_proposal_answer(struct alb_door_proposal *proposal, bool accept)
 {
     struct alb_door_context *context = proposal->context;
     struct alb_txn_id id = id_of(proposal);
+    if (alb_door_is_forked(context))
+        return ENODEV;
     if (accept && ask_next(proposal))
         return 0;
     accept = accept && proposal->asked + 1 == proposal->checker_count;
@@ -368,6 +378,8 @@ int alb_door_set_proposal_channel(struct ibv_mr *outer, struct albdv_proposal_ch
 
 struct albdv_proposal *alb_door_get_proposal(struct albdv_proposal_channel *channel)
 {
+    if (alb_door_is_forked(alb_door_context(channel->context))) // the descriptor is the parent's, too
+        return alb_door_fail(ENODEV);
     struct alb_notice *notice = alb_notices_take(&door_channel(channel)->notices);
     return notice ? &((struct alb_door_proposal *)notice->owner)->proposal : NULL;
 }

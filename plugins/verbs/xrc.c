@@ -26,6 +26,12 @@ struct alb_door_domain {
 static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct alb_list domains = {&domains, &domains};
 
+void alb_door_domains_after_fork(void)
+{
+    alb_list_init(&domains);
+    pthread_mutex_init(&domains_lock, NULL);
+}
+
 static struct alb_door_domain *find_domain(const struct alb_engine *engine, const struct stat *file)
 {
     ALB_LIST_FOR_EACH (&domains, node) {
@@ -101,6 +107,8 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *outer, struct ibv_xrcd_ini
     if (init->comp_mask & ~needed || init->oflags & ~(O_CREAT | O_EXCL))
         return alb_door_fail(EOPNOTSUPP);
     struct alb_door_context *context = alb_door_context(outer);
+    if (alb_door_is_forked(context))
+        return alb_door_fail(ENODEV);
     struct alb_door_xrcd *xrcd = calloc(1, sizeof(*xrcd));
     if (!xrcd)
         return alb_door_fail(ENOMEM);

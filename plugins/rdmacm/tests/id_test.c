@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void channel__says_whether_it_holds_something(void **state)
 {
@@ -184,6 +186,100 @@ static void event_str__has_one_for_every_type(void **state)
     assert_string_equal(rdma_event_str((enum rdma_cm_event_type)99), "UNKNOWN EVENT");
 }
 
+// What the parent made is refused in a child and left alone, whatever threads the parent has.
+static bool is_refused(struct rdma_event_channel *channel, struct rdma_cm_id *listener, struct rdma_cm_id *id)
+{
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9), group = fixture_sockaddr("224.0.0.9", 9);
+    struct sockaddr *address = (struct sockaddr *)&there;
+    struct rdma_conn_param param = {0};
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC};
+    struct rdma_cm_event *event;
+    struct rdma_cm_id *fresh;
+    const struct {
+        int result, error;
+    } calls[] = {
+        {rdma_get_cm_event(channel, &event), errno},
+        {rdma_create_id(channel, &fresh, NULL, RDMA_PS_TCP), errno},
+        {rdma_bind_addr(id, address), errno},
+        {rdma_listen(id, 1), errno},
+        {rdma_resolve_addr(id, NULL, address, 100), errno},
+        {rdma_resolve_route(id, 100), errno},
+        {rdma_create_qp(id, NULL, &attr), errno},
+        {rdma_connect(id, &param), errno},
+        {rdma_accept(id, &param), errno},
+        {rdma_reject(id, NULL, 0), errno},
+        {rdma_disconnect(id), errno},
+        {rdma_establish(id), errno},
+        {rdma_notify(id, IBV_EVENT_COMM_EST), errno},
+        {rdma_join_multicast(id, (struct sockaddr *)&group, NULL), errno},
+        {rdma_leave_multicast(id, address), errno},
+        {rdma_migrate_id(id, NULL), errno},
+        {rdma_get_request(listener, &fresh), errno},
+    };
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (calls[i].result != -1 || calls[i].error != ENODEV) {
+            print_error("call %zu: %d, errno %d\n", i, calls[i].result, calls[i].error);
+            return false;
+        }
+    return rdma_destroy_id(listener) == 0 && rdma_destroy_id(id) == 0;
+}
+
+// It has a device of its own, by which it can talk to its parent.
+static bool connects(uint16_t port)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, port);
+    struct rdma_conn_param param = {.retry_count = 7};
+    struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+                                    .qp_type = IBV_QPT_RC};
+    struct rdma_cm_id *id;
+    if (!channel || rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
+        return false;
+    bool is_done = rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 1000) == 0 &&
+                   rdma_resolve_route(id, 1000) == 0 && rdma_create_qp(id, NULL, &attr) == 0 &&
+                   rdma_connect(id, &param) == 0 && rdma_disconnect(id) == 0;
+    rdma_destroy_qp(id);
+    rdma_destroy_id(id);
+    rdma_destroy_event_channel(channel);
+    return is_done;
+}
+
+static void fork__child_has_its_own_device(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); // it cannot follow such a child
+#endif
+    enum { HUNG_S = 30 };
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    uint16_t port;
+    struct rdma_cm_id *listener = fixture_listener(channel, RDMA_PS_TCP, &port);
+    struct rdma_cm_id *id = fixture_resolved(channel, RDMA_PS_TCP, port);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(HUNG_S);
+        bool is_right = is_refused(channel, listener, id);
+        rdma_destroy_event_channel(channel);
+        _exit(is_right && connects(port) ? 0 : 1);
+    }
+    struct rdma_conn_param param = {.retry_count = 7};
+    struct rdma_cm_event *event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(server);
+    assert_int_equal(rdma_accept(server, &param), 0);
+    pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+    pass_event(channel, RDMA_CM_EVENT_DISCONNECTED);
+    rdma_destroy_qp(server);
+    assert_int_equal(rdma_destroy_id(server), 0);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    assert_int_equal(rdma_destroy_id(listener), 0);
+    rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +294,7 @@ int main(void)
         cmocka_unit_test(getaddrinfo__both_sides),
         cmocka_unit_test(get_devices__shows_the_one),
         cmocka_unit_test(event_str__has_one_for_every_type),
+        cmocka_unit_test(fork__child_has_its_own_device),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 20000 };
@@ -339,6 +340,46 @@ static void options__buffers_are_bounded(void **state)
     assert_int_equal(rclose(fd), 0);
 }
 
+// A child has none of these rsockets, and may have its own.
+static bool child_speaks(const struct ends *ends, const struct sockaddr_storage *here)
+{
+    char byte = 7;
+    if (rwrite(ends->client, &byte, 1) != -1 || errno != EBADF || rclose(ends->listener) != -1 || errno != EBADF)
+        return false;
+    int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    return fd >= 0 && rconnect(fd, (const struct sockaddr *)here, sizeof(struct sockaddr_in)) == 0 &&
+           rwrite(fd, &byte, 1) == 1 && rread(fd, &byte, 1) == 1 && byte == 8 && rclose(fd) == 0;
+}
+
+static void fork__child_has_its_own(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); // it cannot follow such a child
+#endif
+    enum { HUNG_S = 30 };
+    struct sockaddr_storage here;
+    socklen_t length = sizeof(here);
+    struct ends ends = open_ends(0);
+    assert_int_equal(rgetsockname(ends.listener, (struct sockaddr *)&here, &length), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(HUNG_S);
+        _exit(child_speaks(&ends, &here) ? 0 : 1);
+    }
+    char byte;
+    int fd = raccept(ends.listener, NULL, NULL), status;
+    assert_int_equal(rread(fd, &byte, 1), 1);
+    byte = 8;
+    assert_int_equal(rwrite(fd, &byte, 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(rclose(fd), 0);
+    assert_int_equal(rwrite(ends.client, &byte, 1), 1); // the parent's go on
+    assert_int_equal(rread(ends.server, &byte, 1), 1);
+    close_ends(&ends);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +396,7 @@ int main(void)
         cmocka_unit_test(numbers__above_what_was_taken_before),
         cmocka_unit_test(options__kept_and_refused),
         cmocka_unit_test(iomap__written_by_offset),
+        cmocka_unit_test(fork__child_has_its_own),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }

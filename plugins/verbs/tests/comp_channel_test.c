@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 // A connected pair whose completions notify a channel; the fixture's own queue stays aside.
 struct pair {
@@ -185,6 +187,41 @@ static void destroy_cq__acknowledged_too_often(void **state)
     end_pair(&pair);
 }
 
+// The event is the parent's, and so is the descriptor that tells of it.
+static void get_cq_event__in_a_forked_child(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); // it cannot follow such a child
+#endif
+    enum { HUNG_S = 10 };
+    struct pair pair = make_pair(*state);
+    int status;
+    assert_int_equal(ibv_req_notify_cq(pair.f->cq, 0), 0);
+    send_one(&pair, 1);
+    assert_true(is_readable(pair.channel->fd, 10000));
+    pid_t child = fork();
+    if (child == 0) {
+        struct ibv_cq *cq;
+        struct ibv_async_event event;
+        void *context;
+        struct ibv_wc wc;
+        alarm(HUNG_S);
+        bool is_refused = ibv_get_cq_event(pair.channel, &cq, &context) == -1 && errno == ENODEV;
+        is_refused &= ibv_get_async_event(pair.f->context, &event) == -1 && errno == ENODEV;
+        is_refused &= !ibv_create_comp_channel(pair.f->context) && errno == ENODEV;
+        ibv_ack_cq_events(pair.f->cq, 1);
+        ibv_poll_cq(pair.f->cq, 1, &wc);
+        _exit(is_refused ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_true(is_readable(pair.channel->fd, 0));
+    take_event(&pair);
+    ibv_ack_cq_events(pair.f->cq, 1);
+    end_pair(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +232,7 @@ int main(void)
         FIXTURE_TEST(destroy_cq__waits_for_what_was_handed_out),
         FIXTURE_TEST(destroy_cq__ignores_what_nobody_took),
         FIXTURE_TEST(destroy_cq__acknowledged_too_often),
+        FIXTURE_TEST(get_cq_event__in_a_forked_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,10 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct xrc {
@@ -434,6 +437,48 @@ static void open_qp__every_handle_hears_of_errors(void **state)
     disconnect(&x);
 }
 
+struct opener {
+    struct ibv_context *context;
+    _Atomic bool stops;
+};
+
+static void *open_and_close(void *argument)
+{
+    struct opener *opener = argument;
+    while (!opener->stops)
+        ibv_close_xrcd(open_domain(opener->context, -1, O_CREAT));
+    return NULL;
+}
+
+// Whatever a thread does that the child has not.
+static void fork__child_opens_domains_of_its_own(void **state)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    skip(); // the one cannot follow such a child, the other's allocator is not guarded at a fork
+#endif
+    enum { CHILDREN = 10, HUNG_S = 10 };
+    struct fixture *f = *state;
+    struct opener opener = {.context = f->context};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, open_and_close, &opener), 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(HUNG_S);
+            bool is_refused = !open_domain(f->context, -1, O_CREAT) && errno == ENODEV;
+            struct ibv_context *own = ibv_open_device(f->context->device);
+            struct ibv_xrcd *xrcd = own ? open_domain(own, -1, O_CREAT) : NULL;
+            _exit(is_refused && xrcd && ibv_close_xrcd(xrcd) == 0 ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    opener.stops = true;
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +496,7 @@ int main(void)
         FIXTURE_TEST(open_qp__refusals),
         FIXTURE_TEST(open_qp__outlives_who_created_it),
         FIXTURE_TEST(open_qp__every_handle_hears_of_errors),
+        FIXTURE_TEST(fork__child_opens_domains_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
