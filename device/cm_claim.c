@@ -13,12 +13,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
-    NAME_MAX_BYTES = 96,
+    NAME_MAX_BYTES = ALB_DIRECTORY_NAME_MAX - 1,
     ATTEMPTS = 16,
 };
 
@@ -95,7 +96,8 @@ static bool read_name(const char *text, struct alb_addr *addr)
 static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX], bool makes)
 {
     uint32_t uid = (uint32_t)geteuid();
-    alb_directory_folder(uid, path);
+    if (!alb_directory_folder(uid, path))
+        return -1;
     if (makes && mkdir(path, 0700) != 0 && errno != EEXIST)
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -234,9 +236,13 @@ static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *pla
     if (folder < 0)
         return errno;
     write_name(name, place->gsi_index, place->service_id, &place->addr);
-    claim->fd = create_locked(folder, name);
-    int error = claim->fd < 0 ? errno : 0;
-    snprintf(claim->path, sizeof(claim->path), "%s/%s", folder_path, name);
+    int error = asprintf(&claim->path, "%s/%s", folder_path, name) < 0 ? ENOMEM : 0;
+    if (!error) {
+        claim->fd = create_locked(folder, name);
+        error = claim->fd < 0 ? errno : 0;
+    } else {
+        claim->path = NULL;
+    }
     // Locked first and looked around then: of two that claim at once what overlaps, at the most one is left.
     if (!error)
         error = write_content(claim->fd, place);
@@ -249,12 +255,14 @@ static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *pla
 // With the mutex held.
 static void give_up(struct alb_cm_claim *claim)
 {
-    if (claim->fd < 0)
-        return;
-    alb_list_remove(&claim->link);
-    unlink(claim->path);
-    close(claim->fd);
-    claim->fd = -1;
+    if (claim->fd >= 0) {
+        alb_list_remove(&claim->link);
+        unlink(claim->path);
+        close(claim->fd);
+        claim->fd = -1;
+    }
+    free(claim->path);
+    claim->path = NULL;
 }
 
 int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
@@ -287,8 +295,11 @@ int alb_cm_claim_listen(struct alb_cm_claim *claim)
     return error;
 }
 
+// Who has none waits for nobody: ids without one end under all sorts of locks.
 void alb_cm_claim_end(struct alb_cm_claim *claim)
 {
+    if (claim->fd < 0)
+        return;
     int cancel = alb_cancel_off();
     pthread_mutex_lock(&held.mutex);
     give_up(claim);

@@ -12,7 +12,7 @@
 // Stays where it is while it is held. A child of the process does not hold it.
 struct alb_cm_claim {
     int fd; // locked; -1: nothing is claimed
-    char path[300];
+    char *path;
     struct alb_list link; // of those that the process holds
 };
 

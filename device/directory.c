@@ -17,8 +17,11 @@
 char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX])
 {
     const char *base = getenv("ALBEDO_DIRECTORY"); // for tests, and for containers without /dev/shm
-    snprintf(path, ALB_DIRECTORY_FOLDER_MAX, "%.180s/albedo-%u", base && *base ? base : "/dev/shm", uid);
-    return path;
+    int length = snprintf(path, ALB_DIRECTORY_FOLDER_MAX, "%s/albedo-%u", base && *base ? base : "/dev/shm", uid);
+    if (length < ALB_DIRECTORY_FOLDER_MAX)
+        return path;
+    errno = ENAMETOOLONG;
+    return NULL;
 }
 
 int alb_directory_check_folder(int fd, uint32_t uid)
@@ -33,7 +36,8 @@ int alb_directory_check_folder(int fd, uint32_t uid)
 static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX])
 {
     uint32_t uid = (uint32_t)geteuid();
-    alb_directory_folder(uid, path);
+    if (!alb_directory_folder(uid, path))
+        return -1;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -82,7 +86,7 @@ static int write_file(int fd, const struct alb_board *board)
 
 static int enter(struct alb_directory_entry *entry, const struct alb_board *board)
 {
-    char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[64];
+    char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[ALB_DIRECTORY_NAME_MAX - 1];
     int folder = open_folder(folder_path);
     if (folder < 0)
         return errno;
@@ -107,11 +111,12 @@ void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_boa
         return; // said already
     char folder[ALB_DIRECTORY_FOLDER_MAX];
     int error = enter(entry, board);
-    if (error)
-        alb_log(
-            ALB_LOG_WARNING,
+    if (!error)
+        return;
+    alb_directory_folder((uint32_t)geteuid(), folder);
+    alb_log(ALB_LOG_WARNING,
             "host directory %s: %s: \"albedo stat\" will not show this process; ALBEDO_DIRECTORY names another place",
-            alb_directory_folder((uint32_t)geteuid(), folder), strerror(error));
+            folder, strerror(error));
 }
 
 void alb_directory_leave(struct alb_directory_entry *entry)

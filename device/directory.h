@@ -9,11 +9,16 @@
 
 #include "device/board.h"
 
+#include <limits.h>
+
+#define ALB_DIRECTORY_NAME_MAX   100 // of a file, with the slash before it
+#define ALB_DIRECTORY_FOLDER_MAX (PATH_MAX - ALB_DIRECTORY_NAME_MAX)
+
 // ---- for the process that is listed ---------------------------------------------------------------------------------
 
 struct alb_directory_entry {
     int fd; // locked; -1: not listed
-    char path[300];
+    char path[PATH_MAX];
 };
 
 // Lists a board. Without /dev/shm, or when it is full, warns and leaves the process unlisted.

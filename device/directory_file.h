@@ -5,8 +5,7 @@
 
 #include "device/directory.h"
 
-#define ALB_DIRECTORY_MAGIC      0x416c6265646f4469ull // "AlbedoDi"
-#define ALB_DIRECTORY_FOLDER_MAX 200
+#define ALB_DIRECTORY_MAGIC 0x416c6265646f4469ull // "AlbedoDi"
 
 struct alb_directory_file {
     uint64_t magic;
@@ -16,6 +15,8 @@ struct alb_directory_file {
     uint64_t board_inode;
 };
 
+// The path of a user's folder. NULL with ENAMETOOLONG: there is no room for its files' names; path is its beginning
+// then.
 char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX]);
 
 // 0 if the folder is that user's and only he can write to it, else EPERM or what fstat(2) says.

@@ -16,7 +16,9 @@ int alb_directory_open(struct alb_directory *directory, uint32_t uid)
 {
     char path[ALB_DIRECTORY_FOLDER_MAX];
     *directory = (struct alb_directory){.dir_fd = -1};
-    int fd = open(alb_directory_folder(uid, path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!alb_directory_folder(uid, path))
+        return errno;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
     int error = alb_directory_check_folder(fd, uid);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,11 +229,48 @@ static void alb_cm_claim__in_a_cancelled_thread(void **state)
     assert_int_equal(find(0x1061c06, "127.0.0.1"), -1);
 }
 
+// The whole of the path counts, or nothing of it.
+static void claim__in_a_folder_with_a_long_name(void **state)
+{
+    enum { DEPTH = 3 };
+    char deep[sizeof(base) + DEPTH * 130], longer[PATH_MAX], folder[ALB_DIRECTORY_FOLDER_MAX];
+    struct alb_cm_claim claim;
+    struct alb_cm_place here = place("10.0.0.1", false, 3);
+    int length = snprintf(deep, sizeof(deep), "%s", base);
+    for (int i = 0; i < DEPTH; i++) {
+        length += snprintf(deep + length, sizeof(deep) - (size_t)length, "/%0120d", i);
+        assert_int_equal(mkdir(deep, 0700), 0);
+    }
+    setenv("ALBEDO_DIRECTORY", deep, 1);
+    assert_int_equal(claim_and_listen(&claim, &here), 0);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), 3);
+    deep[length - 1] = '7';
+    setenv("ALBEDO_DIRECTORY", deep, 1);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+    deep[length - 1] = '2';
+    alb_cm_claim_end(&claim);
+
+    memset(longer, '/', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = 0;
+    setenv("ALBEDO_DIRECTORY", longer, 1);
+    assert_int_equal(alb_cm_claim(&claim, &here), ENAMETOOLONG);
+    assert_int_equal(find(0x1061c06, "10.0.0.1"), -1);
+
+    setenv("ALBEDO_DIRECTORY", deep, 1);
+    assert_int_equal(rmdir(alb_directory_folder(geteuid(), folder)), 0); // nothing is left in it
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(rmdir(deep), 0);
+        *strrchr(deep, '/') = 0;
+    }
+    setenv("ALBEDO_DIRECTORY", base, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_cm_claim__in_a_cancelled_thread),
         cmocka_unit_test_setup_teardown(find__nobody_and_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(claim__in_a_folder_with_a_long_name, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__is_found_until_it_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, setup, teardown),

@@ -298,10 +298,30 @@ static void alb_directory_enter__without_a_place(void **state)
     setenv("ALBEDO_DIRECTORY", base, 1);
 }
 
+// One that does not fit is no other one.
+static void alb_directory_enter__too_long_a_path(void **state)
+{
+    struct alb_board board;
+    struct alb_directory_entry entry;
+    struct alb_directory directory;
+    char path[PATH_MAX];
+    memset(path, '/', sizeof(path) - 1);
+    path[sizeof(path) - 1] = 0;
+    alb_log_set_level(ALB_LOG_ERROR);
+    setenv("ALBEDO_DIRECTORY", path, 1);
+    create_board(&board, 1);
+    alb_directory_enter(&entry, &board);
+    assert_int_equal(entry.fd, -1);
+    assert_int_equal(alb_directory_open(&directory, geteuid()), ENAMETOOLONG);
+    alb_board_destroy(&board);
+    setenv("ALBEDO_DIRECTORY", base, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_directory__empty),
+        cmocka_unit_test(alb_directory_enter__too_long_a_path),
         cmocka_unit_test(alb_directory__shows_another_process),
         cmocka_unit_test(alb_directory__forgets_the_killed),
         cmocka_unit_test(alb_directory_leave__removes),
