@@ -80,8 +80,9 @@ static void give_address(const struct sockaddr_storage *from, struct sockaddr *a
     *length = from->ss_family == AF_UNSPEC ? 0 : whole;
 }
 
+// is_short may be NULL: nobody asks.
 static ssize_t receive(int socket, const struct iovec *iov, size_t count, int flags, struct sockaddr *address,
-                       socklen_t *length)
+                       socklen_t *length, bool *is_short)
 {
     struct rsocket *rs = take(socket);
     struct rsocket_cursor to;
@@ -94,13 +95,15 @@ static ssize_t receive(int socket, const struct iovec *iov, size_t count, int fl
     if (done < 0)
         return rdmacm_fail((int)-done);
     give_address(&from, address, length);
+    if (is_short)
+        *is_short = to.is_short;
     return done;
 }
 
 ssize_t rrecvfrom(int socket, void *buffer, size_t size, int flags, struct sockaddr *address, socklen_t *length)
 {
     struct iovec iov = {buffer, size};
-    return receive(socket, &iov, 1, flags, address, length);
+    return receive(socket, &iov, 1, flags, address, length, NULL);
 }
 
 ssize_t rrecv(int socket, void *buffer, size_t size, int flags)
@@ -115,18 +118,19 @@ ssize_t rread(int socket, void *buffer, size_t size)
 
 ssize_t rreadv(int socket, const struct iovec *iov, int count)
 {
-    return count < 0 ? rdmacm_fail(EINVAL) : receive(socket, iov, (size_t)count, 0, NULL, NULL);
+    return count < 0 ? rdmacm_fail(EINVAL) : receive(socket, iov, (size_t)count, 0, NULL, NULL, NULL);
 }
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
     socklen_t length = msg->msg_name ? msg->msg_namelen : 0;
-    ssize_t done = receive(socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name, &length);
+    bool is_short;
+    ssize_t done = receive(socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name, &length, &is_short);
     if (done < 0)
         return -1;
     msg->msg_namelen = length;
     msg->msg_controllen = 0;
-    msg->msg_flags = 0;
+    msg->msg_flags = is_short ? MSG_TRUNC : 0;
     return done;
 }
 

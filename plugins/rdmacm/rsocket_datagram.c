@@ -140,6 +140,7 @@ static ssize_t receive(struct rsocket *rs, struct rsocket_cursor *to, int flags,
     struct rsocket_arrival *arrival = ALB_LIST_ENTRY(datagram->arrivals.next, struct rsocket_arrival, link);
     size_t length = ALB_MIN(to->left, (size_t)arrival->length);
     ssize_t result = (ssize_t)(flags & MSG_TRUNC ? arrival->length : length);
+    to->is_short = length < arrival->length;
     rsocket_cursor_scatter(to, arrival->bytes, length);
     const struct rsocket_peer_key source = {arrival->from.source, arrival->from.port};
     rsocket_peer_name(rs, &source, from);

@@ -14,6 +14,7 @@
 struct rsocket_cursor {
     const struct iovec *iov;
     size_t count, offset, left; // vectors; into the first of them; bytes in all
+    bool is_short;              // of a datagram that was longer
 };
 
 // EINVAL: more vectors or bytes than a call may have.

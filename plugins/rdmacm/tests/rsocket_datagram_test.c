@@ -49,6 +49,35 @@ static void datagrams__there_and_back(void **state)
     assert_int_equal(rclose(server), 0);
 }
 
+// rrecvmsg says whether the datagram was longer than the room for it.
+static void datagrams__cut(void **state)
+{
+    struct sockaddr_storage name;
+    int fd = open_bound(&name);
+    char bytes[8];
+    struct iovec vectors[2] = {{bytes, 2}, {bytes + 2, 1}};
+    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = 2};
+    static const struct {
+        int flags;
+        size_t second; // bytes of the second vector
+        ssize_t got;
+        int says;
+    } cases[] = {
+        {0, 4, 6, 0}, {0, 5, 6, 0}, {0, 3, 5, MSG_TRUNC}, {MSG_PEEK, 3, 5, MSG_TRUNC}, {MSG_TRUNC, 3, 6, MSG_TRUNC}};
+    assert_int_equal(rconnect(fd, (struct sockaddr *)&name, sizeof(struct sockaddr_in)), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        vectors[1].iov_len = cases[i].second;
+        message.msg_flags = -1;
+        assert_int_equal(rsend(fd, "answer", 6, 0), 6);
+        wait_for_input(fd);
+        assert_int_equal(rrecvmsg(fd, &message, cases[i].flags), cases[i].got);
+        assert_int_equal(message.msg_flags, cases[i].says);
+        if (cases[i].flags & MSG_PEEK)
+            assert_int_equal(rrecv(fd, bytes, sizeof(bytes), 0), 6);
+    }
+    assert_int_equal(rclose(fd), 0);
+}
+
 static void datagrams__refused(void **state)
 {
     static char large[4096];
@@ -91,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(datagrams__there_and_back),
+        cmocka_unit_test(datagrams__cut),
         cmocka_unit_test(datagrams__refused),
         cmocka_unit_test(datagrams__from_strangers),
     };
