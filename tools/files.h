@@ -10,6 +10,7 @@ struct files_serve_options {
     const char *address; // NULL: any
     const char *port;
     bool makes_safe;
+    uint32_t session_limit;   // at a time
     const char *memories[16]; // NAME=BYTES
     uint32_t memory_count;
 };
@@ -28,12 +29,12 @@ int files_cp(const struct files_cp_options *options);
 
 // Of both; each has a part of them.
 #define FILES_CP_LETTERS    "p:c:r:sn:f:h"
-#define FILES_SERVE_LETTERS "p:a:m:sn:f:h"
-#define FILES_OPTIONS                                                                           \
-    {                                                                                           \
-        {"port", required_argument, NULL, 'p'}, {"chunk", required_argument, NULL, 'c'},        \
-            {"retry", required_argument, NULL, 'r'}, {"address", required_argument, NULL, 'a'}, \
-            {"sync", no_argument, NULL, 's'}, {"net", required_argument, NULL, 'n'},            \
-            {"faults", required_argument, NULL, 'f'}, {"memory", required_argument, NULL, 'm'}, \
-            {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},                               \
+#define FILES_SERVE_LETTERS "p:a:m:l:sn:f:h"
+#define FILES_OPTIONS                                                                                      \
+    {                                                                                                      \
+        {"port", required_argument, NULL, 'p'}, {"chunk", required_argument, NULL, 'c'},                   \
+            {"retry", required_argument, NULL, 'r'}, {"address", required_argument, NULL, 'a'},            \
+            {"sync", no_argument, NULL, 's'}, {"net", required_argument, NULL, 'n'},                       \
+            {"faults", required_argument, NULL, 'f'}, {"memory", required_argument, NULL, 'm'},            \
+            {"limit", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}, \
     }

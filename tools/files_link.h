@@ -10,8 +10,9 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#define FILES_IN_FLIGHT 8
-#define FILES_WHY_MAX   512
+#define FILES_IN_FLIGHT   8
+#define FILES_WHY_MAX     512
+#define FILES_REFUSAL_MAX 148 // what fits a REJ
 
 // wr_id of a transaction: below FILES_IN_FLIGHT.
 enum { FILES_WR_READ = FILES_IN_FLIGHT, FILES_WR_SAY, FILES_WR_HEAR };
@@ -52,6 +53,8 @@ enum files_result files_link_connect(struct files_link *link, const struct socka
                                      char why[FILES_WHY_MAX]);
 // Takes over a connection request.
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX]);
+// Does not, and tells the peer why.
+void files_link_refuse(struct rdma_cm_id *id, const char why[FILES_REFUSAL_MAX]);
 void files_link_close(struct files_link *link);
 
 // False: the connection is lost.

@@ -14,6 +14,8 @@
 #define CHUNK_DEFAULT (1u << 20)
 #define RETRY_DEFAULT 30
 #define RETRY_MAX     86400
+#define LIMIT_DEFAULT 64
+#define LIMIT_MAX     4096
 
 static void print_cp_usage(FILE *to)
 {
@@ -44,6 +46,7 @@ static void print_serve_usage(FILE *to)
           "  -n, --net LIST         addresses or interfaces to use, as for albedo run\n"
           "  -f, --faults SPEC      as for albedo run\n"
           "  -m, --memory NAME=BYTES  memory of that name, too, up to 16 times; K, M and G may follow\n"
+          "  -l, --limit NUMBER     connections at a time, 1 to 4096 (default: 64)\n"
           "  -s, --sync             makes each transaction safe on disk (fdatasync)\n"
           "  -h, --help             show this help\n",
           to);
@@ -87,7 +90,7 @@ static int run_cp(int argc, char **argv)
             print_cp_usage(stdout);
             return 0;
         }
-        if (option == '?' || option == 'a' || option == 'm')
+        if (option == '?' || option == 'a' || option == 'm' || option == 'l')
             return misuse("cp", "no such option, or no value for it");
         if (option == 'c' && !parse_bytes(optarg, &options.chunk_bytes))
             return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
@@ -108,7 +111,7 @@ static int run_cp(int argc, char **argv)
 
 static int run_serve(int argc, char **argv)
 {
-    struct files_serve_options options = {.port = FILES_PORT};
+    struct files_serve_options options = {.port = FILES_PORT, .session_limit = LIMIT_DEFAULT};
     int option;
     uint64_t number;
     while ((option = getopt_long(argc, argv, FILES_SERVE_LETTERS, long_options, NULL)) != -1) {
@@ -120,6 +123,9 @@ static int run_serve(int argc, char **argv)
             return misuse("serve", "no such option, or no value for it");
         if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
             return misuse("serve", "--port wants a number from 1 to 65535");
+        if (option == 'l' && !is_number(optarg, 1, LIMIT_MAX, &number))
+            return misuse("serve", "--limit wants a number from 1 to 4096");
+        options.session_limit = option == 'l' ? (uint32_t)number : options.session_limit;
         options.port = option == 'p' ? optarg : options.port;
         options.address = option == 'a' ? optarg : options.address;
         if (option == 'm' && options.memory_count == ALB_COUNT(options.memories))

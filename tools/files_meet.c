@@ -56,12 +56,18 @@ static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted
     if (rdma_get_cm_event(link->channel, &event) != 0)
         return say_why(why, "no answer", errno);
     bool is_it = event->event == wanted;
-    if (!is_it)
+    const struct rdma_conn_param *param = &event->param.conn;
+    const char *words = param->private_data;
+    if (event->event == RDMA_CM_EVENT_REJECTED && words && param->private_data_len > 0 && words[0]) {
+        snprintf(why, FILES_WHY_MAX, "%.*s", (int)param->private_data_len, words);
+        files_text_disarm(why);
+    } else if (!is_it) {
         snprintf(why, FILES_WHY_MAX, "%s (%s)",
                  event->event == RDMA_CM_EVENT_REJECTED      ? "nobody listens there: is `albedo serve` running?"
                  : event->event == RDMA_CM_EVENT_UNREACHABLE ? "no answer: is it the right address, and is the host up?"
                                                              : "cannot connect",
                  rdma_event_str(event->event));
+    }
     rdma_ack_cm_event(event);
     return is_it;
 }
@@ -135,6 +141,12 @@ bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[
     if (!is_good)
         files_link_close(link);
     return is_good;
+}
+
+void files_link_refuse(struct rdma_cm_id *id, const char why[FILES_REFUSAL_MAX])
+{
+    rdma_reject(id, why, (uint8_t)ALB_MIN(strlen(why), (size_t)FILES_REFUSAL_MAX));
+    rdma_destroy_id(id);
 }
 
 void files_link_close(struct files_link *link)

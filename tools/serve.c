@@ -23,9 +23,11 @@ struct server {
     bool makes_safe;
     struct files_memory memories[FILES_MEMORIES_MAX];
     uint32_t memory_count;
+    uint32_t session_limit;
     pthread_mutex_t mutex; // guards what follows
     pthread_cond_t left;
     struct alb_list sessions;
+    uint32_t session_count;
 };
 
 struct session {
@@ -179,6 +181,31 @@ static void give_file(struct session *session, const struct files_message *wish)
     report("gave", wish->text, &digest, is_good ? NULL : why);
 }
 
+// False: there are as many as there may be.
+static bool enter(struct session *session)
+{
+    struct server *server = session->server;
+    pthread_mutex_lock(&server->mutex);
+    bool has_room = server->session_count < server->session_limit;
+    if (has_room) {
+        alb_list_push_back(&server->sessions, &session->link);
+        server->session_count++;
+    }
+    pthread_mutex_unlock(&server->mutex);
+    return has_room;
+}
+
+static void leave(struct session *session)
+{
+    struct server *server = session->server;
+    pthread_mutex_lock(&server->mutex);
+    alb_list_remove(&session->link);
+    server->session_count--;
+    pthread_cond_broadcast(&server->left);
+    pthread_mutex_unlock(&server->mutex);
+    free(session);
+}
+
 static void *serve_session(void *argument)
 {
     struct session *session = argument;
@@ -201,37 +228,41 @@ static void *serve_session(void *argument)
         }
         files_link_close(&session->link_to);
     }
-    pthread_mutex_lock(&server->mutex);
-    alb_list_remove(&session->link);
-    pthread_cond_broadcast(&server->left);
-    pthread_mutex_unlock(&server->mutex);
-    free(session);
+    leave(session);
     return NULL;
 }
 
-static void begin_session(struct server *server, struct rdma_cm_id *id)
+// 0, or why not.
+static int begin_session(struct server *server, struct rdma_cm_id *id)
 {
     pthread_t thread;
     struct session *session = calloc(1, sizeof(*session));
-    if (session) {
-        session->server = server;
-        session->id = id;
-        pthread_mutex_lock(&server->mutex);
-        alb_list_push_back(&server->sessions, &session->link);
-        pthread_mutex_unlock(&server->mutex);
-    }
-    if (session && pthread_create(&thread, NULL, serve_session, session) == 0) {
-        pthread_detach(thread);
-        return;
-    }
-    if (session) {
-        pthread_mutex_lock(&server->mutex);
-        alb_list_remove(&session->link);
-        pthread_mutex_unlock(&server->mutex);
+    if (!session)
+        return ENOMEM;
+    session->server = server;
+    session->id = id;
+    if (!enter(session)) {
         free(session);
+        return EUSERS;
     }
-    rdma_reject(id, NULL, 0);
-    rdma_destroy_id(id);
+    int error = pthread_create(&thread, NULL, serve_session, session);
+    if (error)
+        leave(session);
+    else
+        pthread_detach(thread);
+    return error;
+}
+
+static void refuse_session(const struct server *server, struct rdma_cm_id *id, int error)
+{
+    char why[FILES_REFUSAL_MAX];
+    if (error == EUSERS)
+        snprintf(why, sizeof(why), "the server is full: it takes %u connections at a time (--limit)",
+                 server->session_limit);
+    else
+        snprintf(why, sizeof(why), "the server cannot take the connection: %s", strerror(error));
+    fprintf(stderr, "albedo serve: a connection is refused: %s\n", why);
+    files_link_refuse(id, why);
 }
 
 // 0, or why not. Any address of IPv6 is just that, so that another listener can have the same port of IPv4.
@@ -283,8 +314,10 @@ static int listen_at_all(const char *name, const char *port, struct rdma_event_c
 
 int files_serve(const struct files_serve_options *options)
 {
-    struct server server = {
-        .makes_safe = options->makes_safe, .mutex = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+    struct server server = {.makes_safe = options->makes_safe,
+                            .session_limit = options->session_limit,
+                            .mutex = PTHREAD_MUTEX_INITIALIZER,
+                            .left = PTHREAD_COND_INITIALIZER};
     struct rdma_cm_event *event;
     alb_list_init(&server.sessions);
     for (uint32_t i = 0; i < options->memory_count; i++) {
@@ -319,8 +352,9 @@ int files_serve(const struct files_serve_options *options)
         struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
         // Acknowledged first: an id cannot move to another channel while an event of it is out.
         rdma_ack_cm_event(event);
-        if (id)
-            begin_session(&server, id);
+        int error = id ? begin_session(&server, id) : 0;
+        if (error)
+            refuse_session(&server, id, error);
     }
     fprintf(stderr, "albedo serve: %s\n", strerror(errno));
     return 1;

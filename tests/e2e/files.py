@@ -219,8 +219,25 @@ def check_change(world):
                  again.output().strip(), again)
 
 
+def check_limit(world):
+    world.stop_server()
+    world.start_server("--limit", "1")
+    source = world.source("limit", 24 << 20)
+    first = world.copy(source, world.remote("first"), "--faults", "delay=2ms..3ms", "-c", "64K")
+    wait_for_part(world, "first", 1)
+    second = world.copy(source, world.remote("second"), "-r", "0")
+    ok = world.finish(second) == 1 and "the server is full: it takes 1 connections at a time" in second.output()
+    world.result("one too many is told so", ok, second.output().strip(), second)
+    third = world.copy(source, world.remote("third"), "-r", str(SECONDS))
+    ok = world.finish(third) == 0 and same(source, world.there("third"))
+    world.result("who waits for his turn gets it", ok, third.output().strip(), third)
+    world.result("and the first one was not disturbed", world.finish(first) == 0 and same(source, world.there("first")),
+                 first.output().strip(), first)
+
+
 def check_misuse(world):
-    for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"], ["serve", "-m", "x=1Q", "/"]):
+    for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"], ["serve", "-m", "x=1Q", "/"],
+                      ["serve", "-l", "0", "/"]):
         process = Process([world.program, *arguments])
         world.result("albedo %s" % " ".join(arguments), world.finish(process) == 2, process.output().strip()[:100], process)
     world.stop_server()
@@ -244,6 +261,7 @@ def main():
     check_faults(world)
     check_kills(world, arguments.rounds)
     check_change(world)
+    check_limit(world)
     check_misuse(world)
     world.stop_server()
     world.folder.cleanup()
