@@ -14,7 +14,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import TOP, Albedo, Claims, Count, Place, describe, free_port  # noqa: E402
+from harness import TOP, Albedo, Claims, Count, Place, describe, free_port, own_loopback  # noqa: E402
 
 RUNS = [
     ("RC send", ["ibv_rc_pingpong", "-g", "0", "-n", "50"]),
@@ -34,6 +34,10 @@ RDMA_PS_TCP = 0x0106
 CSA_QKEY = 0x00435341
 ANSWERS = range(13, 19)  # RC's opcodes from READ response first to atomic acknowledge
 PCAP_HEADER = struct.Struct("=IHHiIII")
+
+
+def is_ipv4(argv):
+    return argv[1:3] != ["-g", "1"]
 
 
 def packets(path):
@@ -74,9 +78,23 @@ def icrc_is_right(packet, device="roce0"):
     return struct.pack("<I", crc & 0xFFFFFFFF) == packet[-4:]
 
 
+def keep_common(paths):
+    """Leaves in two captures what is in both. There is one ::1 for all: a process that ended may have left late words to a port that ours has
+    now, and of these the other side knows nothing."""
+    def words(packet):
+        return packet[40:44] + packet[48:]  # the ports, and what is behind the UDP header
+    seen = [{words(packet) for _, packet in packets(path)} for path in paths]
+    for path in paths:
+        kept = [(seconds, packet) for seconds, packet in packets(path) if words(packet) in seen[0] & seen[1]]
+        with open(path, "wb") as file:
+            file.write(PCAP_HEADER.pack(0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+            for seconds, packet in kept:
+                file.write(struct.pack("=IIII", seconds, 0, len(packet), len(packet)) + packet)
+
+
 def run_pair(albedo, argv, folder):
     """Both sides with a capture each; (ok, description)."""
-    place = Place("loopback")
+    place = own_loopback() if is_ipv4(argv) else Place("loopback")
     port = free_port()
     argv = argv + ["-d", albedo.device, "-p", str(port)]
     deadline = time.monotonic() + 60
@@ -147,7 +165,7 @@ def check_beginnings(count, name, path):
 
 def check_rdma_cm(count, albedo):
     name = "rdma_cm"
-    place, claims, port = Place("loopback"), Claims(), free_port()
+    place, claims, port = own_loopback(), Claims(), free_port()
     argv = ["rping", "-a", place.ipv4, "-p", str(port), "-C", "3"]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "client.pcap")
@@ -185,6 +203,8 @@ def main():
             count.result(name + ": runs with a capture", ok, "", text)
             if not ok:
                 continue
+            if not is_ipv4(argv):
+                keep_common([os.path.join(folder, side + ".pcap") for side in ("server", "client")])
             for side in ("server", "client"):
                 try:
                     check_capture(count, "%s, %s" % (name, side), os.path.join(folder, side + ".pcap"), albedo.device)

@@ -27,6 +27,13 @@ class Place:
         self.name, self.enter, self.ipv4, self.ipv6, self.net = name, list(enter), ipv4, ipv6, net
 
 
+def own_loopback():
+    """The loopback under an address of its own, drawn at random: what processes of other tests send, perhaps late, does not come here."""
+    draw = random.SystemRandom()
+    address = "127.%d.%d.%d" % (draw.randrange(200, 255), draw.randrange(256), draw.randrange(1, 255))
+    return Place("loopback", ipv4=address, net=address)
+
+
 class Process:
     """A program running in a place, its output in a file, itself in a process group of its own."""
 
