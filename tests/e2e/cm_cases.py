@@ -29,6 +29,10 @@ class CmCase(Case):
         self.port = FIXED_PORTS.get(program)
         self.port_space = 0x0111 if program == "udaddy" else 0x013F if options == "-c x" else 0x0106
 
+    def name(self):
+        name = super().name()
+        return name.replace(self.program, self.program + " -R", 1) if self.program.startswith("ib_") else name
+
     def kind(self):
         return "cm"
 

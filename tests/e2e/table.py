@@ -205,9 +205,18 @@ def arguments_of(argv):
     return parser.parse_args(argv)
 
 
+def whole_table():
+    cases = table() + cm_table() + rsocket_table()
+    names = [case.name() for case in cases]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        sys.exit("cases of one name cannot be told apart: %s" % ", ".join(sorted(twice)))
+    return cases
+
+
 def select(arguments, place):
     """The cases for a place; a quick run takes every second one of the quick cases in namespaces."""
-    cases = [case for case in table() + cm_table() + rsocket_table() if not arguments.only or re.search(arguments.only, case.name())]
+    cases = [case for case in whole_table() if not arguments.only or re.search(arguments.only, case.name())]
     if arguments.quick:
         cases = [case for case in cases if case.quick]
         if place == "veth":
