@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static bool is_known(const struct alb_device_options *options, const struct alb_addr *addr)
 {
@@ -133,6 +134,12 @@ static int parse_paths(struct alb_device_options *options, char *error, size_t e
     uint64_t count = 0;
     if (paths && *paths && !alb_text_parse_u64(paths, 1, ALB_PATH_NUMBERS, &count, why, sizeof(why))) {
         snprintf(error, error_size, "ALBEDO_PATHS: %s", why);
+        return EINVAL;
+    }
+    struct rlimit descriptors;
+    if (count > 0 && getrlimit(RLIMIT_NOFILE, &descriptors) == 0 && count >= descriptors.rlim_cur) {
+        snprintf(error, error_size, "ALBEDO_PATHS: each path takes a descriptor, and there may be %llu (ulimit -n)",
+                 (unsigned long long)descriptors.rlim_cur);
         return EINVAL;
     }
     options->path_max = (uint32_t)count;

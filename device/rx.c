@@ -77,7 +77,7 @@ static uint32_t csa_control_bytes(const uint8_t *frame)
     case ALB_CSA_REPORT:
         return alb_csa_report_bytes(frame[2]);
     case ALB_CSA_PATHS:
-        return alb_csa_paths_bytes(frame[1]);
+        return alb_csa_paths_bytes(alb_csa_paths_count(frame[1]));
     default:
         return 0;
     }

@@ -123,8 +123,10 @@ field("uint24", "report.cumulative", "Cumulative PSN", base.DEC)
 field("uint64", "report.bitmap", "Bitmap", base.HEX)
 field("string", "report.held", "Held beyond it")
 
-field("uint8", "paths.entries", "Entries", base.DEC)
+field("bool", "paths.more", "More paths are told of elsewhere", 8, nil, 0x80)
+field("uint8", "paths.entries", "Entries", base.DEC, nil, 0x7f)
 field("uint8", "paths.share", "Share (in 1/32 of an even one)", base.DEC, {[0] = "not known"})
+field("uint8", "paths.first", "Tells of paths from", base.DEC)
 field("uint32", "paths.credit", "Credit (bytes)", base.DEC, {[0xffffffff] = "no limit"})
 field("uint8", "paths.path", "Path", base.DEC)
 field("uint24", "paths.settled", "Settled before sequence", base.DEC)
@@ -366,13 +368,24 @@ local function report(tree, tvb, at, left)
     return 12 + 8 * words, line
 end
 
+-- A frame that does not tell of all paths says of which.
+local function scope_text(tvb, at, entries, has_more)
+    local first = tvb(at + 3, 1):uint()
+    if has_more then
+        return string.format(" of %d-%d", first, tvb(at + 8 + ENTRY_BYTES * (entries - 1), 1):uint())
+    end
+    return first > 0 and string.format(" from %d", first) or ""
+end
+
 local function paths(tree, tvb, at, left)
-    local entries = tvb(at + 1, 1):uint()
-    if entries > ENTRIES or left < 8 + ENTRY_BYTES * entries then
+    local entries, has_more = tvb(at + 1, 1):bitfield(1, 7), tvb(at + 1, 1):bitfield(0, 1) == 1
+    if entries > ENTRIES or has_more and entries == 0 or left < 8 + ENTRY_BYTES * entries then
         return nil
     end
+    tree:add(names["paths.more"], tvb(at + 1, 1))
     tree:add(names["paths.entries"], tvb(at + 1, 1))
     tree:add(names["paths.share"], tvb(at + 2, 1))
+    tree:add(names["paths.first"], tvb(at + 3, 1))
     tree:add(names["paths.credit"], tvb(at + 4, 4))
     for i = 0, entries - 1 do
         local entry = at + 8 + ENTRY_BYTES * i
@@ -386,7 +399,7 @@ local function paths(tree, tvb, at, left)
         node:add(names["paths.received"], tvb(entry + 12, 4))
         node:add(names["paths.marked"], tvb(entry + 16, 4))
     end
-    return 8 + ENTRY_BYTES * entries, string.format("PATHS %d", entries)
+    return 8 + ENTRY_BYTES * entries, string.format("PATHS %d%s", entries, scope_text(tvb, at, entries, has_more))
 end
 
 -- ---- the short ones -------------------------------------------------------------------------------------------------

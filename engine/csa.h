@@ -92,9 +92,9 @@ struct alb_assoc_live {
     uint32_t rtt_sample_ns, news_received, news_marked, news_lost; // since the window's policy last heard
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;
-    uint32_t paths_in_count; // a power of two
-    uint64_t paths_in_gaps;  // bit i: incoming path i has a gap (alb_assoc_note_path_in)
-    uint64_t paths_in_news;  // bit i: the peer is to be told of it
+    uint32_t paths_in_count;           // a power of two
+    struct alb_path_set paths_in_gaps; // incoming paths that have a gap (alb_assoc_note_path_in)
+    struct alb_path_set paths_in_news; // that the peer is to be told of
     uint32_t rtt_ns, rtt_var_ns, rtt_min_ns;
     uint32_t rtt_newest_ns; // the largest that the newest paths frame with one told
     alb_time rtt_newest_at;
@@ -168,8 +168,9 @@ void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint3
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path);
 // Something has happened to that incoming path.
 void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
-// The peer has told all of its news: what left by a path that they say nothing of may be lost, and then goes again.
-void alb_assoc_judge_paths(struct alb_assoc_live *live, alb_time now);
+// The peer has told all of its news of the paths in scope: what left by one that they say nothing of may be lost, and
+// then goes again.
+void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now);
 // A round-trip time was measured.
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns);
 // The round-trip time to reckon with, in ns, before any was measured too.

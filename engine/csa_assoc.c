@@ -307,17 +307,14 @@ void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint3
     live->peer_rtt_ns = 0;
     for (uint32_t i = 0; i < live->paths_in_count; i++)
         live->paths_in[i] = (struct alb_path_in){0};
-    live->paths_in_gaps = live->paths_in_news = 0;
+    live->paths_in_gaps = live->paths_in_news = (struct alb_path_set){0};
 }
-
-_Static_assert(ALB_PATHS_MAX <= 64, "a bit for each path");
 
 void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path)
 {
     const struct alb_path_in *in = &live->paths_in[path];
-    uint64_t bit = 1ull << path;
-    live->paths_in_gaps = in->ahead > 0 ? live->paths_in_gaps | bit : live->paths_in_gaps & ~bit;
-    live->paths_in_news = alb_path_in_has_news(in) ? live->paths_in_news | bit : live->paths_in_news & ~bit;
+    alb_path_set_put(&live->paths_in_gaps, path, in->ahead > 0);
+    alb_path_set_put(&live->paths_in_news, path, alb_path_in_has_news(in));
 }
 
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path)
@@ -360,13 +357,13 @@ static void lose_path(struct alb_assoc_live *live, uint16_t path, alb_psn from, 
     }
 }
 
-void alb_assoc_judge_paths(struct alb_assoc_live *live, alb_time now)
+void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now)
 {
     struct alb_paths_out *paths = live->paths;
     alb_psn settled[ALB_PATHS_MAX];
     for (uint32_t i = 0; i < paths->count; i++)
         settled[i] = paths->path[i].settled;
-    bool is_settled = alb_paths_judge(paths, live->engine->path, now);
+    bool is_settled = alb_paths_judge(paths, live->engine->path, scope, now);
     if (alb_likely(!is_settled) || !live->engine->csa->loss.ops->reports_settled)
         return;
     for (uint16_t i = 0; i < paths->count; i++)

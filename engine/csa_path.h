@@ -7,10 +7,11 @@
 // carried. A path that has died has no entry in them: then the other paths' entries judge it (alb_paths_judge).
 #pragma once
 
+#include "base/bitmap.h"
 #include "engine/policy.h"
 #include "wire/csa.h"
 
-#define ALB_PATHS_MAX       64
+#define ALB_PATHS_MAX       128
 #define ALB_PATHS_MANY      16 // from so many on, a choice goes by the last packets of each path
 #define ALB_PATH_WEIGHT_MAX 64
 #define ALB_PATH_AHEAD_MAX  63   // packets that came behind the first gap of a path's window
@@ -70,9 +71,9 @@ struct alb_path_pace {
 };
 
 struct alb_paths_out {
-    uint8_t count : 7;          // of path[]
+    uint8_t count;              // of path[]
     uint8_t is_heard : 1;       // newest holds something
-    uint8_t best_path;          // whose best_ns is
+    uint8_t best_path : 7;      // whose best_ns is
     uint8_t current;            // the one chosen last
     uint8_t good;               // paths of that state
     uint32_t turn;              // choices so far
@@ -112,6 +113,13 @@ struct alb_path_news {
     uint32_t settled, lost;    // packets settled by it, and how many of them are lost
 };
 
+// Of which paths a frame has all news, and how new they are: a frame by itself, whatever others were lost or overtaken.
+struct alb_path_scope {
+    uint16_t first, past;
+    bool is_heard;        // newest holds something
+    alb_path_tick newest; // when the newest packet left that it told of
+};
+
 // next: the sequence number that every path begins with. count: 1 to ALB_PATHS_MAX.
 void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn next);
 // The path of the next burst; segments of it are sent with consecutive sequence numbers. It should carry no more than
@@ -138,9 +146,13 @@ bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops
 // alb_paths_judge follows.
 struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct alb_path_ops *ops,
                                     const struct alb_csa_path_entry *entry, alb_time now);
-// Judges the paths that the frame said nothing of: what left by one long before something that came by another is
-// settled, for a peer tells all of its news in each frame. True: something has been settled, look for lost segments.
-bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, alb_time now);
+// That was news, and the scope of the frame knows it.
+void alb_path_scope_heard(struct alb_path_scope *scope, const struct alb_csa_path_entry *entry, alb_time now);
+// Judges the paths in scope that the frame said nothing of: what left by one long before something that it says came by
+// another is settled, for all news of paths in scope are in it. True: something has been settled, look for lost
+// segments.
+bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, const struct alb_path_scope *scope,
+                     alb_time now);
 // Of that packet only the headers have come, as it was cut down in a queue: the path is alive and does not lose.
 void alb_path_trimmed(struct alb_paths_out *paths, uint16_t path, alb_psn sequence, alb_time now);
 // True if this packet has either come or is lost.
@@ -161,6 +173,38 @@ static inline size_t alb_paths_out_bytes(uint32_t count)
     if (count >= ALB_PATHS_MANY)
         each_bytes += sizeof(struct alb_path_pace);
     return sizeof(struct alb_paths_out) + count * each_bytes;
+}
+
+// ---- sets -------------------------------------------------------------------------------------------------
+
+struct alb_path_set {
+    uint64_t words[ALB_BITMAP_WORDS(ALB_PATHS_MAX)];
+};
+
+static inline void alb_path_set_put(struct alb_path_set *set, uint32_t path, bool is_in)
+{
+    uint64_t *word = &set->words[path / 64], bit = 1ull << path % 64;
+    *word = is_in ? *word | bit : *word & ~bit;
+}
+
+// The first one in it from that path on; ALB_PATHS_MAX: there is none.
+static inline uint32_t alb_path_set_next(const struct alb_path_set *set, uint32_t path)
+{
+    for (; path < ALB_PATHS_MAX; path = (path / 64 + 1) * 64) {
+        uint64_t left = set->words[path / 64] >> path % 64;
+        if (left)
+            return path + (uint32_t)__builtin_ctzll(left);
+    }
+    return ALB_PATHS_MAX;
+}
+
+static inline uint32_t alb_path_set_count(const struct alb_path_set *set)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ALB_COUNT(set->words); i++)
+        for (uint64_t left = set->words[i]; left; left &= left - 1)
+            count++;
+    return count;
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
 // losses, marks, and silence. What follows from it for the choice of a path is the policy's.
 //
 // Silence. A path's last packets show no gap when they are lost, and a dead path shows nothing at all. But the peer
-// tells all of its news in each paths frame, and says which packet of a path was the last to come: if that one left two
-// round trips (and what they vary by) after something on another path of which nothing is heard, then the latter is
-// lost. That is the rule of RACK (RFC 8985, section 6.2) between paths, with the patience that paths of unequal delay
-// need.
+// tells all of its news of a range of paths (mostly of all) in each paths frame, and says which packet of a path was
+// the last to come: if that one left two round trips (and what they vary by) after something on another path of the
+// range of which nothing is heard, then the latter is lost. That is the rule of RACK (RFC 8985, section 6.2) between
+// paths, with the patience that paths of unequal delay need.
 #include "engine/csa_path.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ void alb_paths_out_init(struct alb_paths_out *paths, uint32_t count, alb_psn nex
 {
     alb_assert(count > 0 && count <= ALB_PATHS_MAX);
     memset(paths, 0, alb_paths_out_bytes(count));
-    paths->count = count & 0x7f;
+    paths->count = (uint8_t)count;
     paths->good = (uint8_t)count;
     for (uint32_t i = 0; i < count; i++) {
         paths->path[i].next = next;
@@ -171,9 +171,22 @@ static uint32_t count_lost(struct alb_path_out *out, struct alb_path_news *news)
 }
 
 // When the newest packet that the peer has of it left.
+static alb_path_tick left_at(const struct alb_csa_path_entry *entry, alb_time now)
+{
+    return alb_path_tick_of(now - ALB_MIN(now, (alb_time)((uint32_t)now - entry->echo)));
+}
+
+void alb_path_scope_heard(struct alb_path_scope *scope, const struct alb_csa_path_entry *entry, alb_time now)
+{
+    alb_path_tick left = left_at(entry, now);
+    if (!scope->is_heard || (int32_t)(left - scope->newest) > 0)
+        scope->newest = left;
+    scope->is_heard = true;
+}
+
 static void note_newest(struct alb_paths_out *paths, const struct alb_csa_path_entry *entry, alb_time now)
 {
-    alb_path_tick left = alb_path_tick_of(now - ALB_MIN(now, (alb_time)((uint32_t)now - entry->echo)));
+    alb_path_tick left = left_at(entry, now);
     if (!paths->is_heard || (int32_t)(left - paths->newest) > 0)
         paths->newest = left;
     paths->is_heard = true;
@@ -259,16 +272,17 @@ static alb_time patience_ns(const struct alb_paths_out *paths, const struct alb_
     return UNKNOWN_RTTS * (rtt_ns ? rtt_ns : RTT_UNKNOWN_NS) + SILENCE_SLACK_NS;
 }
 
-bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, alb_time now)
+bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, const struct alb_path_scope *scope,
+                     alb_time now)
 {
     bool is_settled = false;
-    if (paths->count == 1 || !paths->is_heard)
+    if (paths->count == 1 || !scope->is_heard)
         return false;
-    for (uint16_t i = 0; i < paths->count; i++) {
+    for (uint16_t i = scope->first, past = ALB_MIN(scope->past, paths->count); i < past; i++) {
         const struct alb_path_out *out = &paths->path[i];
         if (!alb_path_is_waiting(out))
             continue;
-        if ((int32_t)(paths->newest - out->since) <= (int64_t)(patience_ns(paths, out) >> 10))
+        if ((int32_t)(scope->newest - out->since) <= (int64_t)(patience_ns(paths, out) >> 10))
             continue;
         settle_all(paths, ops, i, now);
         is_settled = true;

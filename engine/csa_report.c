@@ -85,8 +85,9 @@ void alb_assoc_report_losses(struct alb_assoc_live *live)
 void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now)
 {
     alb_time at = ALB_TIME_NEVER;
-    for (uint64_t gaps = live->paths_in_gaps; gaps; gaps &= gaps - 1)
-        at = ALB_MIN(at, alb_path_in_deadline(&live->paths_in[__builtin_ctzll(gaps)]));
+    const struct alb_path_set *gaps = &live->paths_in_gaps;
+    for (uint32_t i = alb_path_set_next(gaps, 0); i < ALB_PATHS_MAX; i = alb_path_set_next(gaps, i + 1))
+        at = ALB_MIN(at, alb_path_in_deadline(&live->paths_in[i]));
     if (at != live->settle_timer.timer.at || !alb_timer_is_armed(&live->settle_timer.timer))
         alb_wheel_arm(&live->engine->wheel, &live->settle_timer.timer, at);
 }
@@ -95,10 +96,10 @@ void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_assoc_live *live = ALB_CONTAINER_OF(deadline, struct alb_assoc_live, settle_timer);
     uint32_t lost = 0;
-    for (uint64_t gaps = live->paths_in_gaps; gaps; gaps &= gaps - 1) {
-        uint32_t path = (uint32_t)__builtin_ctzll(gaps);
-        lost += alb_path_in_settle(&live->paths_in[path], now);
-        alb_assoc_note_path_in(live, path);
+    const struct alb_path_set *gaps = &live->paths_in_gaps;
+    for (uint32_t i = alb_path_set_next(gaps, 0); i < ALB_PATHS_MAX; i = alb_path_set_next(gaps, i + 1)) {
+        lost += alb_path_in_settle(&live->paths_in[i], now);
+        alb_assoc_note_path_in(live, i);
     }
     if (lost > 0 && live->engine->csa->loss.ops->reports_settled)
         alb_assoc_report_losses(live);

@@ -168,8 +168,13 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
         return ALB_DROP_NOT_PROVEN;
     live->credit_bytes = paths->credit_bytes;
     live->share = paths->share;
+    struct alb_path_scope scope = {.first = paths->first, .past = ALB_PATHS_MAX};
+    if (paths->has_more)
+        scope.past = paths->entries[paths->count - 1].path + 1u;
     for (uint32_t i = 0; i < paths->count; i++) {
         struct alb_path_news news = alb_path_heard(live->paths, arrival->engine->path, &paths->entries[i], now);
+        if (news.is_new)
+            alb_path_scope_heard(&scope, &paths->entries[i], now);
         if (news.rtt_sample_ns) {
             alb_assoc_on_rtt(live, news.rtt_sample_ns);
             live->rtt_sample_ns =
@@ -179,7 +184,7 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
         live->news_marked += news.marked;
         live->news_lost += news.lost;
     }
-    alb_assoc_judge_paths(live, now);
+    alb_assoc_judge_paths(live, &scope, now);
     alb_assoc_release(live, 0); // the credit may have grown
     return ALB_DROP_NONE;
 }

@@ -114,24 +114,36 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
     return true;
 }
 
+// So many entries fit into a packet of their own.
+static uint32_t entries_max(const struct alb_assoc *assoc)
+{
+    uint32_t room_bytes = assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - alb_csa_paths_bytes(0);
+    return ALB_MIN(room_bytes / (alb_csa_paths_bytes(1) - alb_csa_paths_bytes(0)), (uint32_t)ALB_CSA_PATHS_ENTRIES);
+}
+
+// All news of paths, in as many frames as they need.
 static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
     struct alb_csa_paths paths; // long, and only the beginning of it is used
+    const struct alb_path_set *news = &live->paths_in_news;
+    uint32_t left = alb_path_set_count(news), most = entries_max(live->assoc), path = 0;
     paths.credit_bytes = alb_assoc_credit(live, now);
     paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in);
-    paths.count = 0;
-    uint32_t count = 0;
-    for (uint64_t news = live->paths_in_news; news; news &= news - 1)
-        count++;
-    uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(count));
-    if (!frame)
-        return false;
-    for (uint64_t news = live->paths_in_news; news; news &= news - 1) {
-        uint32_t path = (uint32_t)__builtin_ctzll(news);
-        alb_path_in_tell(&live->paths_in[path], (uint8_t)path, now, &paths.entries[paths.count++]);
-        alb_assoc_note_path_in(live, path);
-    }
-    alb_csa_encode_paths(&paths, frame);
+    do {
+        uint32_t count = ALB_MIN(left, most);
+        uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(count));
+        if (!frame)
+            return false;
+        left -= count;
+        paths.first = (uint8_t)path;
+        paths.has_more = left > 0;
+        for (paths.count = 0; paths.count < count; path++) {
+            path = alb_path_set_next(news, path);
+            alb_path_in_tell(&live->paths_in[path], (uint8_t)path, now, &paths.entries[paths.count++]);
+            alb_assoc_note_path_in(live, path);
+        }
+        alb_csa_encode_paths(&paths, frame);
+    } while (left > 0);
     live->paths_are_due = false;
     return true;
 }
@@ -209,8 +221,7 @@ void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
 // data. One that is late would hold back the end of a message.
 static bool tells_of_paths(struct alb_assoc_live *live, alb_time now)
 {
-    if (alb_bitmap_count(&live->paths_in_news, 0, ALB_PATHS_MAX) < TOLD_PATHS_MIN ||
-        now < live->paths_told_at + live->rtt_ns)
+    if (alb_path_set_count(&live->paths_in_news) < TOLD_PATHS_MIN || now < live->paths_told_at + live->rtt_ns)
         return false;
     live->paths_told_at = now;
     return true;

@@ -47,7 +47,6 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
         frame[1] &= 7;
         break;
     case ALB_CSA_PATHS:
-        frame[3] = 0;
         break;
     case ALB_CSA_PROBE:
         frame[1] &= 1;

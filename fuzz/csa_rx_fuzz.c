@@ -217,6 +217,8 @@ static uint32_t forge_paths(struct world *w, const struct alb_csa *csa, uint8_t 
     uint8_t how = world_draw(w);
     struct alb_csa_paths paths = {
         .credit_bytes = how & 1 ? world_draw_below(w, 65536) : ALB_CSA_CREDIT_NONE,
+        .first = how & 4 ? 0 : how >> 5,
+        .has_more = how & 16,
         .count = 1 + world_draw_below(w, 5),
     };
     for (uint32_t i = 0; i < paths.count; i++) {

@@ -67,7 +67,7 @@ static void print_policies(FILE *to)
         {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them"},
     };
     fputs("\nOptions of albedo0:\n"
-          "      --paths NUMBER       source ports to a peer, 1 to 64 (default: 4)\n"
+          "      --paths NUMBER       source ports to a peer, 1 to 128 (default: 4)\n"
           "      --completions LEVEL  what a completion of RC says: delivered, visible, reflected\n",
           to);
     for (size_t i = 0; i < ALB_COUNT(lines); i++) {

@@ -13,9 +13,10 @@
 #define ALB_CSA_VERSION       1
 #define ALB_CSA_HEADER_BYTES  20
 #define ALB_CSA_OUTER_BYTES   (ALB_BTH_BYTES + 8 + ALB_CSA_HEADER_BYTES) // with BTH and DETH
-#define ALB_CSA_FRAME_MAX     84 // longest frame of fixed length (WRITE_IMM, XRC, REFLECT)
-#define ALB_CSA_BITMAP_WORDS  32 // of a report, at most
-#define ALB_CSA_PATHS_ENTRIES 64 // of a paths frame, at most
+#define ALB_CSA_FRAME_MAX     84   // longest frame of fixed length (WRITE_IMM, XRC, REFLECT)
+#define ALB_CSA_BITMAP_WORDS  32   // of a report, at most
+#define ALB_CSA_PATHS_ENTRIES 64   // of a paths frame, at most
+#define ALB_CSA_PATHS_MORE    0x80 // where it says how many: and further paths are told of elsewhere
 #define ALB_CSA_COOKIE_BYTES  16
 #define ALB_CSA_CREDIT_NONE   UINT32_MAX // no limit
 #define ALB_CSA_SHARE_EVEN    32         // of a paths frame: as much as others
@@ -214,6 +215,8 @@ struct alb_csa_path_entry {
 struct alb_csa_paths {
     uint32_t credit_bytes;
     uint8_t share; // of the receiver's, in parts of ALB_CSA_SHARE_EVEN; 0: not told
+    uint8_t first; // path that it tells of: all from this one on,
+    bool has_more; // but none behind that of its last entry, of which there is one
     uint32_t count;
     struct alb_csa_path_entry entries[ALB_CSA_PATHS_ENTRIES];
 };
@@ -334,6 +337,11 @@ static inline uint32_t alb_csa_holds_bytes(uint32_t word_count)
 static inline uint32_t alb_csa_paths_bytes(uint32_t count)
 {
     return 8 + 20 * count;
+}
+// From that frame's second byte.
+static inline uint32_t alb_csa_paths_count(uint8_t entries)
+{
+    return entries & ~(uint32_t)ALB_CSA_PATHS_MORE;
 }
 
 // A time in 16 bits: 11 bits of mantissa, above them 5 of exponent (mantissa << exponent ns). 0 and 1 ns to 2^42 ns,

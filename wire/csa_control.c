@@ -92,14 +92,17 @@ uint32_t alb_csa_encode_holds(const struct alb_csa_holds *holds, uint8_t *out)
 
 enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb_csa_paths *out, uint32_t *taken)
 {
-    uint32_t count = p[1];
-    if (alb_unlikely(count > ALB_CSA_PATHS_ENTRIES))
+    uint32_t count = alb_csa_paths_count(p[1]);
+    bool has_more = p[1] & ALB_CSA_PATHS_MORE;
+    if (alb_unlikely(count > ALB_CSA_PATHS_ENTRIES || (has_more && count == 0)))
         return ALB_DROP_BAD_LENGTH;
     *taken = alb_csa_paths_bytes(count);
     if (alb_unlikely(length < *taken))
         return ALB_DROP_TRUNCATED;
     out->count = count;
     out->share = p[2];
+    out->first = p[3];
+    out->has_more = has_more;
     out->credit_bytes = alb_get_be32(p + 4);
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *entry = p + PATHS_BYTES + ENTRY_BYTES * i;
@@ -117,8 +120,9 @@ enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb
 
 uint32_t alb_csa_encode_paths(const struct alb_csa_paths *paths, uint8_t *out)
 {
-    alb_assert(paths->count <= ALB_CSA_PATHS_ENTRIES);
-    alb_put_be32(out, (uint32_t)ALB_CSA_PATHS << 24 | paths->count << 16 | (uint32_t)paths->share << 8);
+    alb_assert(paths->count <= ALB_CSA_PATHS_ENTRIES && (paths->count > 0 || !paths->has_more));
+    uint32_t entries = paths->count | (paths->has_more ? ALB_CSA_PATHS_MORE : 0);
+    alb_put_be32(out, (uint32_t)ALB_CSA_PATHS << 24 | entries << 16 | (uint32_t)paths->share << 8 | paths->first);
     alb_put_be32(out + 4, paths->credit_bytes);
     for (uint32_t i = 0; i < paths->count; i++) {
         const struct alb_csa_path_entry *entry = &paths->entries[i];

@@ -7,7 +7,7 @@
 
 #include <sys/uio.h>
 
-#define ALB_PATH_NUMBERS 64 // of bursts: below this
+#define ALB_PATH_NUMBERS 128 // of bursts: below this
 
 #define ALB_ROCE_PORT 4791 // UDP destination port of RoCEv2 (IANA), and the port of process slot 0
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static const char *const variables[] = {"ALBEDO_NET",        "ALBEDO_FAULTS", "ALBEDO_SEED",  "ALBEDO_PCAP",
                                         "ALBEDO_TRACE",      "ALBEDO_STATS",  "ALBEDO_PATHS", "ALBEDO_LOSS",
@@ -115,13 +116,25 @@ static void options__path_max(void **state)
 {
     assert_int_equal(parse(NULL, NULL), 0);
     assert_int_equal(options.path_max, 0);
-    assert_int_equal(parse("ALBEDO_PATHS", "64"), 0);
-    assert_int_equal(options.path_max, 64);
-    static const char *const wrong[] = {"0", "65", "-1", "many", "4 "};
+    assert_int_equal(parse("ALBEDO_PATHS", "128"), 0);
+    assert_int_equal(options.path_max, 128);
+    static const char *const wrong[] = {"0", "129", "-1", "many", "4 "};
     for (size_t i = 0; i < ALB_COUNT(wrong); i++) {
         assert_int_equal(parse("ALBEDO_PATHS", wrong[i]), EINVAL);
         assert_non_null(strstr(error, "ALBEDO_PATHS"));
     }
+}
+
+// Each path is a socket.
+static void options__path_max_beyond_descriptors(void **state)
+{
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){.rlim_cur = 100, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(parse("ALBEDO_PATHS", "99"), 0);
+    refuses("ALBEDO_PATHS", "100", "(ulimit -n)");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static void options__policies(void **state)
@@ -196,6 +209,7 @@ int main(void)
         cmocka_unit_test(options__faults_and_seed),
         cmocka_unit_test(options__paths),
         cmocka_unit_test(options__path_max),
+        cmocka_unit_test(options__path_max_beyond_descriptors),
         cmocka_unit_test(options__policies),
         cmocka_unit_test(options__policies_that_are_none),
     };

@@ -288,10 +288,13 @@ static void add_held(void)
     printf("%u albedo_csa.report.held 16777153-16777155, 16777215-0, 6\n", capture.number);
 }
 
-static void add_paths(uint32_t count, uint32_t credit_bytes)
+static void add_paths(uint32_t count, uint32_t credit_bytes, bool has_more)
 {
-    struct alb_csa_paths paths = {.credit_bytes = credit_bytes, .count = count};
+    struct alb_csa_paths paths = {
+        .credit_bytes = credit_bytes, .first = (uint8_t)value(5), .has_more = has_more, .count = count};
     expect("type", ALB_CSA_PATHS);
+    expect("paths.more", has_more);
+    expect("paths.first", paths.first);
     expect("paths.entries", count);
     paths.share = (uint8_t)value(8);
     expect("paths.share", paths.share);
@@ -486,8 +489,8 @@ static void others(void)
     add_held();
     end();
     begin();
-    add_paths(0, ALB_CSA_CREDIT_NONE);
-    add_paths(3, 1 << 20);
+    add_paths(0, ALB_CSA_CREDIT_NONE, false);
+    add_paths(3, 1 << 20, true);
     end();
     begin();
     add_short();

@@ -292,8 +292,8 @@ static void path_in__grows_to_the_number_that_came(void **state)
     assert_int_equal(live->paths_in_count, 8);
     assert_int_equal(live->paths_in[0].received, received);
     assert_int_equal(live->paths_in[5].received, 0);
-    assert_non_null(alb_assoc_path_in(live, 63));
-    assert_null(alb_assoc_path_in(live, 64));
+    assert_non_null(alb_assoc_path_in(live, ALB_PATHS_MAX - 1));
+    assert_null(alb_assoc_path_in(live, ALB_PATHS_MAX));
     assert_null(alb_assoc_path_in(live, 255));
 }
 

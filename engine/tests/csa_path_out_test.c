@@ -36,10 +36,14 @@ static void on_silence(struct alb_paths_out *paths, uint16_t path, uint32_t lost
 
 static const struct alb_path_ops ops = {.name = "test", .pick = pick, .on_news = on_news, .on_silence = on_silence};
 
+// Of one frame that tells of all paths.
+static struct alb_path_scope scope;
+
 static struct alb_paths_out *paths_new(uint32_t count, alb_psn next)
 {
     struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
     assert_non_null(paths);
+    scope = (struct alb_path_scope){.past = ALB_PATHS_MAX};
     memset(&told, 0, sizeof(told));
     alb_paths_out_init(paths, count, next);
     return paths;
@@ -62,7 +66,15 @@ static struct alb_path_news hear(struct alb_paths_out *paths, uint8_t path, alb_
         .echo = (uint32_t)echo,
         .delay_ns = delay_ns,
     };
-    return alb_path_heard(paths, &ops, &entry, now);
+    struct alb_path_news news = alb_path_heard(paths, &ops, &entry, now);
+    if (news.is_new)
+        alb_path_scope_heard(&scope, &entry, now);
+    return news;
+}
+
+static bool judge(struct alb_paths_out *paths, alb_time now)
+{
+    return alb_paths_judge(paths, &ops, &scope, now);
 }
 
 static void sent__numbers_each_path(void **state)
@@ -329,7 +341,7 @@ static void judge__a_path_that_nothing_is_heard_of(void **state)
         bool is_dead = round > 20;
         for (uint8_t p = 0; p < 4 - is_dead; p++)
             hear(paths, p, round * 5, round * 5, now, 0, now + 99 * US);
-        bool is_settled = alb_paths_judge(paths, &ops, now + 99 * US);
+        bool is_settled = judge(paths, now + 99 * US);
         assert_int_equal(is_settled, told.silences > 0 && told.path == 3 && paths->path[3].is_silent &&
                                          !alb_path_is_waiting(&paths->path[3]));
         if (is_settled)
@@ -365,7 +377,7 @@ static void judge__the_last_packet_of_a_path(void **state)
         assert_true(i < 50);
         send(paths, 1, 1, now);
         hear(paths, 1, i, i, now, 0, now + 50 * US);
-        alb_paths_judge(paths, &ops, now + 50 * US);
+        judge(paths, now + 50 * US);
     }
     assert_int_equal(told.lost, 1);
     assert_true(alb_path_is_settled(paths, 0, 30));
@@ -383,12 +395,12 @@ static void judge__a_path_that_is_not_measured(void **state)
     hear(paths, 2, 1, 1, MS, 0, MS + 100 * US);
     send(paths, 1, 1, MS + 815 * US);
     hear(paths, 1, 2, 2, MS + 815 * US, 0, MS + 865 * US);
-    assert_false(alb_paths_judge(paths, &ops, MS + 865 * US));
+    assert_false(judge(paths, MS + 865 * US));
     send(paths, 1, 1, MS + 825 * US);
     send(paths, 2, 1, MS + 825 * US);
     hear(paths, 1, 3, 3, MS + 825 * US, 0, MS + 875 * US);
     hear(paths, 2, 2, 2, MS, 775 * US, MS + 875 * US); // of one that left long before: what is newest stays
-    assert_true(alb_paths_judge(paths, &ops, MS + 875 * US));
+    assert_true(judge(paths, MS + 875 * US));
     assert_int_equal(told.silences, 1);
     assert_int_equal(told.path, 0);
     free(paths);
@@ -409,12 +421,12 @@ static void judge__all_silent_is_nobodys_fault(void **state)
     struct alb_paths_out *paths = paths_new(4, 0);
     for (uint16_t p = 0; p < 4; p++)
         send(paths, p, 5, MS);
-    assert_false(alb_paths_judge(paths, &ops, MS + 100 * US));
+    assert_false(judge(paths, MS + 100 * US));
     for (uint8_t p = 0; p < 4; p++)
         hear(paths, p, 5, 5, MS, 0, MS + 100 * US);
     for (uint16_t p = 0; p < 4; p++)
         send(paths, p, 5, 2 * MS);
-    assert_false(alb_paths_judge(paths, &ops, 1000 * MS));
+    assert_false(judge(paths, 1000 * MS));
     free(paths);
 }
 
@@ -431,10 +443,67 @@ static void judge__paths_of_unequal_delay(void **state)
                 continue;
             came[p]++;
             hear(paths, p, came[p], came[p], now - rtt[p], 0, now);
-            assert_false(alb_paths_judge(paths, &ops, now));
+            assert_false(judge(paths, now));
         }
     }
     assert_int_equal(told.silences, 0);
+    free(paths);
+}
+
+// All paths of a set and nothing else: 100 and 127 say nothing more, and neither do 10 and 63.
+static struct alb_paths_out *paths_with_silent_ones(void)
+{
+    static const uint16_t silent[] = {10, 63, 100, 127};
+    struct alb_paths_out *paths = paths_new(128, 0);
+    for (uint8_t p = 0; p < 128; p++) {
+        send(paths, p, 1, MS);
+        hear(paths, p, 1, 1, MS, 0, MS + 50 * US);
+    }
+    for (uint32_t i = 0; i < ALB_COUNT(silent); i++)
+        send(paths, silent[i], 1, 2 * MS);
+    send(paths, 40, 1, 3 * MS);
+    send(paths, 120, 1, 3 * MS);
+    scope = (struct alb_path_scope){.past = ALB_PATHS_MAX};
+    return paths;
+}
+
+static bool is_silent(const struct alb_paths_out *paths, uint32_t path)
+{
+    return paths->path[path].is_silent;
+}
+
+static void judge__only_paths_in_scope(void **state)
+{
+    struct alb_paths_out *paths = paths_with_silent_ones();
+    scope.past = 64;
+    hear(paths, 40, 2, 2, 3 * MS, 0, 3 * MS + 50 * US);
+    assert_true(judge(paths, 3 * MS + 50 * US));
+    assert_true(is_silent(paths, 10) && is_silent(paths, 63));
+    assert_false(is_silent(paths, 100) || is_silent(paths, 127));
+    scope = (struct alb_path_scope){.first = 64, .past = 127};
+    hear(paths, 120, 2, 2, 3 * MS, 0, 3 * MS + 60 * US);
+    assert_true(judge(paths, 3 * MS + 60 * US));
+    assert_true(is_silent(paths, 100));
+    assert_false(is_silent(paths, 127));
+    free(paths);
+
+    paths = paths_with_silent_ones();
+    scope = (struct alb_path_scope){.first = 200, .past = 128};
+    hear(paths, 40, 2, 2, 3 * MS, 0, 3 * MS + 50 * US);
+    assert_false(judge(paths, 3 * MS + 50 * US));
+    free(paths);
+}
+
+// A frame that was written before does not know what another one tells: its silence says nothing of that time.
+static void judge__by_what_the_frame_itself_tells(void **state)
+{
+    struct alb_paths_out *paths = paths_with_silent_ones();
+    hear(paths, 40, 2, 2, 3 * MS, 0, 3 * MS + 50 * US);
+    scope = (struct alb_path_scope){.first = 64, .past = ALB_PATHS_MAX};
+    assert_false(judge(paths, 3 * MS + 60 * US));
+    hear(paths, 120, 1, 1, MS, 0, 3 * MS + 60 * US); // nothing new
+    assert_false(judge(paths, 3 * MS + 60 * US));
+    assert_false(is_silent(paths, 100));
     free(paths);
 }
 
@@ -478,7 +547,8 @@ static void heard__anything(void **state)
                 .delay_ns = (uint32_t)(alb_prng_u64(&prng) >> (wild ? 32 : 50)),
             };
             struct alb_path_news news = alb_path_heard(paths, &ops, &entry, now);
-            alb_paths_judge(paths, &ops, now);
+            alb_path_scope_heard(&scope, &entry, now);
+            judge(paths, now);
             assert_in_range((out->next - out->settled) & ALB_PSN_MASK, 0, 1200);
             assert_true(out->recent_sent <= 512 && out->recent_lost <= out->recent_sent &&
                         out->recent_marked <= out->recent_sent && out->ahead <= ALB_PATH_AHEAD_MAX);
@@ -519,6 +589,8 @@ int main(void)
         cmocka_unit_test(judge__what_came_behind_a_gap_is_not_lost),
         cmocka_unit_test(judge__all_silent_is_nobodys_fault),
         cmocka_unit_test(judge__paths_of_unequal_delay),
+        cmocka_unit_test(judge__only_paths_in_scope),
+        cmocka_unit_test(judge__by_what_the_frame_itself_tells),
         cmocka_unit_test(silent__settles_unless_it_is_the_only_path),
         cmocka_unit_test(path_out__is_small),
     };

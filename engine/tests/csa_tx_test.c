@@ -208,6 +208,77 @@ static void batch__full_for_a_report(void **state)
     end(c);
 }
 
+// ---- news of many paths ---------------------------------------------------------------------------------------------
+
+// Side 0 has sent something new by each of so many paths, and asks what has come.
+static void come_by(struct csa_pair *c, uint32_t paths, int32_t round)
+{
+    static const uint8_t ping[4] = {ALB_CSA_PING};
+    struct csa_made made;
+    for (uint32_t p = 0; p < paths; p++) {
+        csa_pair_make(c, 0, &made);
+        made.header.path = (uint8_t)p;
+        made.header.sequence = alb_psn_add(made.header.sequence, round);
+        csa_pair_add_bytes(&made, ping, sizeof(ping));
+        csa_pair_arrive(c, 0, &made);
+    }
+}
+
+// The frames on the wire of side 1, of which each tells of the paths from the end of the one before on; returns how
+// many they are.
+static uint32_t check_parts(const struct csa_pair *c, uint32_t paths)
+{
+    uint32_t frames = csa_pair_count(c, 1, ALB_CSA_PATHS, NULL), next = 0;
+    for (uint32_t i = 0; i < frames; i++) {
+        struct alb_csa_frame frame;
+        csa_pair_frame(c, 1, ALB_CSA_PATHS, i, &frame);
+        assert_int_equal(frame.paths.first, next);
+        assert_int_equal(frame.paths.has_more, i + 1 < frames);
+        for (uint32_t e = 0; e < frame.paths.count; e++)
+            assert_int_equal(frame.paths.entries[e].path, next++);
+    }
+    assert_int_equal(next, paths);
+    return frames;
+}
+
+static void paths__as_many_frames_as_news_need(void **state)
+{
+    struct csa_pair *c = *state;
+    uint32_t payload_max = c->csa[1]->assoc->payload_max;
+    uint32_t most = (payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - 8) / 20;
+    assert_in_range(most, 10, ALB_CSA_PATHS_ENTRIES - 1);
+    int32_t round = 0;
+    for (uint32_t paths = most - 1; paths <= ALB_PATHS_MAX; paths += paths <= most ? 1 : 27) {
+        come_by(c, paths, round++);
+        pair_send(c->pair, 1);
+        assert_int_equal(check_parts(c, paths), (paths + most - 1) / most);
+        for (uint32_t i = 0; i < pair_count(c->pair, 1); i++)
+            assert_true(pair_peek(c->pair, 1, i)->datagram.length + ALB_ICRC_BYTES <= payload_max);
+        lose_all(c, 1);
+    }
+}
+
+static void use_long_packets(struct alb_engine_config *config)
+{
+    config->csa_payload_bytes = 8192;
+}
+
+static void paths__no_frame_has_more_entries_than_there_are(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_long_packets, NULL);
+    csa_pair_greet(c);
+    c->csa[1]->assoc->payload_max = 8192;
+    come_by(c, ALB_CSA_PATHS_ENTRIES, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(check_parts(c, ALB_CSA_PATHS_ENTRIES), 1);
+    lose_all(c, 1);
+    come_by(c, ALB_CSA_PATHS_ENTRIES + 1, 1);
+    pair_send(c->pair, 1);
+    assert_int_equal(check_parts(c, ALB_CSA_PATHS_ENTRIES + 1), 2);
+    lose_all(c, 1);
+    end(c);
+}
+
 // ---- a window that many share ---------------------------------------------------------------------------------------
 
 static void use_a_small_window(struct alb_engine_config *config)
@@ -309,6 +380,8 @@ int main(void)
         cmocka_unit_test(batch__full_for_a_report),
         cmocka_unit_test(window__is_shared_fairly),
         GREETED_TEST(packets__go_round),
+        GREETED_TEST(paths__as_many_frames_as_news_need),
+        cmocka_unit_test(paths__no_frame_has_more_entries_than_there_are),
         cmocka_unit_test(burst__a_path_gets_a_whole_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

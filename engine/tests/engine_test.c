@@ -107,7 +107,7 @@ static void alb_engine_create__refuses_sizes(void **state)
     REFUSE(srq_wr_max = (1u << 31) + 1);
     REFUSE(gsi_index = 2);
     REFUSE(path_max = 0);
-    REFUSE(path_max = 65);
+    REFUSE(path_max = 129);
 }
 
 static void alb_engine_create__refuses_policies(void **state)

@@ -189,16 +189,19 @@ static void steer_window(struct network *network, bool has_sample, bool is_conge
 static void on_frame(struct network *network, const struct network_frame *frame)
 {
     bool has_sample = false, is_congested = true;
+    struct alb_path_scope scope = {.past = ALB_PATHS_MAX};
     network->heard_at = network->now;
     for (uint32_t i = 0; i < frame->count; i++) {
         const struct alb_csa_path_entry *entry = &frame->entries[i];
         struct alb_path_news news = alb_path_heard(network->paths, network->ops, entry, network->now);
+        if (news.is_new)
+            alb_path_scope_heard(&scope, entry, network->now);
         has_sample |= news.rtt_sample_ns > 0;
         is_congested &=
             news.rtt_sample_ns == 0 || news.rtt_sample_ns > 2 * network->paths->path[entry->path].rtt_min_ns;
     }
     steer_window(network, has_sample, is_congested);
-    alb_paths_judge(network->paths, network->ops, network->now);
+    alb_paths_judge(network->paths, network->ops, &scope, network->now);
     release(network, frame->sent_at);
 }
 

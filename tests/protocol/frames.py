@@ -23,6 +23,7 @@ SEGMENT = struct.Struct("!BBHIIII")
 REPORT_HEAD = struct.Struct("!BBBBII")
 PATHS_HEAD = struct.Struct("!BBBBI")
 PATHS_ENTRY = struct.Struct("!IIIII")
+PATHS_ENTRIES, PATHS_MORE = 64, 0x80
 PROBE_BODY = struct.Struct("!BBHII")
 SHORT = struct.Struct("!BBH")
 TXN_BODY = struct.Struct("!BBHIQQQQ")
@@ -112,24 +113,29 @@ class PathNews:
 
 @dataclass
 class Paths:
+    """It tells of all paths from `first` on; if there are `more`, of none behind that of its last entry."""
     entries: list = field(default_factory=list)
     credit: int = 0xFFFFFFFF
     share: int = 0
+    first: int = 0
+    more: bool = False
 
     def encode(self):
-        return PATHS_HEAD.pack(PATHS, len(self.entries), self.share, 0, self.credit) + b"".join(
+        count = len(self.entries) | (PATHS_MORE if self.more else 0)
+        return PATHS_HEAD.pack(PATHS, count, self.share, self.first, self.credit) + b"".join(
             PATHS_ENTRY.pack(one.path << 24 | one.settled, one.echo, one.delay, one.received, one.marked) for one in self.entries)
 
     @classmethod
     def decode(cls, data):
-        _, count, share, _, credit = PATHS_HEAD.unpack_from(data)
-        if count > 64:
+        _, count, share, first, credit = PATHS_HEAD.unpack_from(data)
+        more, count = bool(count & PATHS_MORE), count & ~PATHS_MORE
+        if count > PATHS_ENTRIES or more and not count:
             raise Unknown
         entries = []
         for i in range(count):
             which, *rest = PATHS_ENTRY.unpack_from(data, PATHS_HEAD.size + i * PATHS_ENTRY.size)
             entries.append(PathNews(which >> 24, which & 0xFFFFFF, *rest))
-        return cls(entries, credit, share), PATHS_HEAD.size + count * PATHS_ENTRY.size
+        return cls(entries, credit, share, first, more), PATHS_HEAD.size + count * PATHS_ENTRY.size
 
 
 @dataclass

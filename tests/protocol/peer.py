@@ -12,14 +12,14 @@ import struct
 import sys
 import time
 
-from frames import ABOUT_RESPONSES, COOKIE, HELLO, PING, PONG, Paths, Probe, Report, Reset, Segment, Short, Verdict
+from frames import ABOUT_RESPONSES, COOKIE, HELLO, PATHS_ENTRIES, PING, PONG, Paths, Probe, Report, Reset, Segment, Short, Verdict
 from packet import NO_PATH, PORT, Packet, Refused, decode, squeeze
 from pair import Pair
 from streams import ACK, MARGIN_NS
 from ways import TELLINGS, Arriving, Leaving
 
 ECT0, CE = 2, 3
-COUNTED_PATHS = 64
+COUNTED_PATHS = 128
 COOKIE_PACKET = 64  # bytes of UDP payload, ICRC included
 SEGMENT_COST = 96
 FIRST_CREDIT = 64 * 1024
@@ -261,8 +261,7 @@ class Peer:
         wants_paths = bool(reports) or None in self.answers
         frames += [frame for frame in self.answers if isinstance(frame, Short) and frame.kind == HELLO]
         if wants_paths:
-            untold = [path for path in self.arriving.values() if path.told < TELLINGS]
-            frames.append(Paths([path.news(now) for path in untold]))
+            frames += self._news_of_paths(now)
         frames += reports + [frame for frame in self.answers if frame and frame not in frames]
         self.answers = []
         if frames:
@@ -276,6 +275,13 @@ class Peer:
                     self.transmit([asked])
                 elif asked:
                     self.transmit([asked.segment], asked)
+
+    def _news_of_paths(self, now):
+        """Each frame tells of the paths from the end of the one before on, the last one of all that follow."""
+        untold = [self.arriving[number].news(now) for number in sorted(self.arriving) if self.arriving[number].told < TELLINGS]
+        parts = [untold[i:i + PATHS_ENTRIES] for i in range(0, len(untold), PATHS_ENTRIES)] or [[]]
+        firsts = [0] + [part[-1].path + 1 for part in parts[:-1]]
+        return [Paths(part, first=first, more=i + 1 < len(parts)) for i, (part, first) in enumerate(zip(parts, firsts))]
 
     def _may_send(self, segment):
         """Whoever has nothing in flight may always send one."""

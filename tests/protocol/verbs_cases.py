@@ -7,6 +7,7 @@ import sys
 
 from frames import (ACCESS_ERROR, ACK, COOKIE, HELLO, INVALID_REQUEST, NOT_READY, OUT_OF_ORDER, OVERDUE, PING, REQUEST, SEND, WRITE, Paths,
                     Probe, Report, Segment, Short)
+from packet import wrap24
 from pair import Region
 from peer import CE, ECT0
 from stage import carries_segment, check, packets_with, reports, serve, until
@@ -216,6 +217,24 @@ def probe_and_ping(stage):
         check(peer.pongs == [40 + 4 + 3000 + 4], "it says the payload's length, ICRC included: %s" % peer.pongs)
 
 
+def many_paths(stage):
+    """News of more paths than a frame has entries for come in frames that say which paths they tell of, each of them all."""
+    with stage.target(paths=100) as (program, peer, pair):
+        pair.write(b"known", program.address, program.key)
+        until(peer, is_done(pair), "the peers know each other")
+        pair.write(bytes(200 * 1024), program.address, program.key)
+        until(peer, is_done(pair), "all arrives")
+        del peer.heard[:]
+        for number in range(100):
+            peer.transmit([Short(PING, 0, b"")], number=number)
+        until(peer, lambda: all(path.has_settled(wrap24(path.sequence - 1)) for path in peer.leaving), "each path is told of")
+        told = [frame for packet in peer.heard for frame in packet.frames if isinstance(frame, Paths)]
+        check(all(len(frame.entries) <= 64 for frame in told), "no frame has too many entries")
+        for frame, behind in zip(told, told[1:]):
+            check(behind.first == (frame.entries[-1].path + 1 if frame.more else 0), "a frame begins where the one before ends")
+        check(all(frame.first <= news.path for frame in told for news in frame.entries), "and tells of what lies behind")
+
+
 def marks(stage):
     """Packets that come with the mark CE are counted on their path."""
     with stage.target(paths=1) as (program, peer, pair):
@@ -247,4 +266,5 @@ def restart(stage):
 
 
 CASES = [writes_and_reads, atomics, receiver_not_ready, immediate, refused, contradiction, wrong_receive_number, serves_the_program,
-         refuses_the_program, makes_the_program_wait, demands_a_cookie, second_message_first, probe_and_ping, marks, restart]
+         refuses_the_program, makes_the_program_wait, demands_a_cookie, second_message_first, probe_and_ping,
+         many_paths, marks, restart]

@@ -112,7 +112,7 @@ class Run(unittest.TestCase):
             (["--congestion", "aimd"], "window, dcqcn, fixed, none"),
             (["--path", "4"], "adaptive, spray, single"),
             (["--credit", "card"], "end-to-end, shortest, off"),
-            (["--paths", "65"], "65"),
+            (["--paths", "129"], "129"),
             (["--pcap", "/nonexistent/x.pcap"], "/nonexistent"),
             (["--trace", ""], "--trace"),
             (["--stats", "/tmp"], "Is a directory"),

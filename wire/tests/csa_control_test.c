@@ -96,6 +96,8 @@ static void csa_paths__comes_back_with_any_number_of_entries(void **state)
     for (uint32_t count = 0; count <= ALB_CSA_PATHS_ENTRIES; count++) {
         struct packet *p = begin();
         struct alb_csa_paths in = draw_paths(count);
+        in.first = (uint8_t)draw();
+        in.has_more = count > 0 && (draw() & 1);
         uint32_t bytes = alb_csa_encode_paths(&in, place(p));
         assert_int_equal(bytes, alb_csa_paths_bytes(count));
         p->length += bytes;
@@ -104,6 +106,8 @@ static void csa_paths__comes_back_with_any_number_of_entries(void **state)
         assert_int_equal(frame.type, ALB_CSA_PATHS);
         assert_int_equal(frame.paths.credit_bytes, in.credit_bytes);
         assert_int_equal(frame.paths.share, in.share);
+        assert_int_equal(frame.paths.first, in.first);
+        assert_int_equal(frame.paths.has_more, in.has_more);
         assert_int_equal(frame.paths.count, count);
         for (uint32_t i = 0; i < count; i++) {
             const struct alb_csa_path_entry *a = &in.entries[i], *b = &frame.paths.entries[i];
@@ -128,10 +132,10 @@ static void csa_paths__refuses_more_entries_than_there_are(void **state)
         struct alb_csa_cursor cursor = finish(p);
         struct alb_csa_frame frame;
         enum alb_drop drop;
-        assert_int_equal(alb_csa_next(&cursor, &frame, &drop), count <= 3);
-        assert_int_equal(drop, count <= 3                       ? ALB_DROP_NONE
-                               : count <= ALB_CSA_PATHS_ENTRIES ? ALB_DROP_TRUNCATED
-                                                                : ALB_DROP_BAD_LENGTH);
+        unsigned entries = count & ~(unsigned)ALB_CSA_PATHS_MORE;
+        bool is_bad = entries > ALB_CSA_PATHS_ENTRIES || count == ALB_CSA_PATHS_MORE; // more behind none
+        assert_int_equal(alb_csa_next(&cursor, &frame, &drop), entries <= 3 && !is_bad);
+        assert_int_equal(drop, is_bad ? ALB_DROP_BAD_LENGTH : entries <= 3 ? ALB_DROP_NONE : ALB_DROP_TRUNCATED);
     }
 }
 
