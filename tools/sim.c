@@ -76,6 +76,21 @@ struct outputs {
     struct sim_page *page;
 };
 
+static void print_run(FILE *to, const struct alb_result_of *result)
+{
+    const struct alb_scenario *scenario = result->run->scenario;
+    const struct alb_topology *topology = &result->run->topology;
+    char title[300];
+    sim_title(result, false, title, sizeof(title));
+    fprintf(to, "== %s, seed %" PRIu64 ": %s after %.1f s, %.2f million packet-hops/s\n", title, scenario->seed,
+            alb_result_end_name(result->run->end), result->wall_seconds,
+            result->summary->network.packet_hops / result->wall_seconds / 1e6);
+    fprintf(to, "hosts %" PRIu32 ", switches %" PRIu32 ", transport %s, loss %s, congestion %s, path %s, credit %s\n",
+            topology->host_count, topology->node_count - topology->host_count, scenario->host.transport ? "csa" : "rc",
+            scenario->engine.loss, scenario->engine.congestion, scenario->engine.path, scenario->engine.credit);
+    alb_summary_print(result->summary, to);
+}
+
 static int on_end(void *context, const struct alb_result_of *result)
 {
     const struct outputs *outputs = context;
@@ -83,14 +98,8 @@ static int on_end(void *context, const struct alb_result_of *result)
     int failed = outputs->json ? alb_result_write(outputs->json, result) : 0;
     if (failed)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(failed));
-    if (!options->is_quiet) {
-        char title[300];
-        sim_title(result, false, title, sizeof(title));
-        fprintf(outputs->text, "== %s, seed %" PRIu64 ": %s after %.1f s, %.2f million packet-hops/s\n", title,
-                result->run->scenario->seed, alb_result_end_name(result->run->end), result->wall_seconds,
-                result->summary->network.packet_hops / result->wall_seconds / 1e6);
-        alb_summary_print(result->summary, outputs->text);
-    }
+    if (!options->is_quiet)
+        print_run(outputs->text, result);
     int status = options->plot ? sim_plot(options->plot, result) : COMMAND_OK;
     if (status == COMMAND_OK && outputs->page)
         status = sim_page_add(outputs->page, result);
@@ -130,7 +139,10 @@ static int run_variants(const struct sim_file *file, const struct sim_options *o
                         struct sim_outcome *outcomes, uint32_t *count)
 {
     const struct sim_listener listener = {on_end, outputs};
+    const char *title = sim_file_says(file, "title");
     int status = COMMAND_OK;
+    if (title && !options->is_quiet)
+        fprintf(outputs->text, "%s\n", title);
     for (uint32_t i = 0; i < VARIANTS_MAX && status == COMMAND_OK; i++) {
         const char *variant = options->variant ? options->variant : alb_scenario_variant(&file->document, i);
         if (i > 0 && (!variant || options->variant))

@@ -43,6 +43,8 @@ struct sim_outcome {
 // COMMAND_OK, or a status after a line on stderr.
 int sim_file_open(struct sim_file *file, const struct sim_options *options);
 void sim_file_close(struct sim_file *file);
+// What a key of [scenario] says, or NULL.
+const char *sim_file_says(const struct sim_file *file, const char *key);
 
 // Whether a variant of it, NULL: the scenario as it stands, can be run at all.
 int sim_file_check(const struct sim_file *file, const char *variant);

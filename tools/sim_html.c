@@ -30,6 +30,8 @@ static const char style[] =
     "table{border-collapse:collapse;margin:.5em 0}td,th{padding:.15em .7em;text-align:right;border-bottom:1px solid "
     "#eee}\n"
     "td:first-child,th:first-child{text-align:left}canvas{width:100%;border:1px solid #ddd;background:#fff}\n"
+    "i{display:inline-block;width:12em;height:.7em;margin:0 .5em;background:linear-gradient(90deg,rgb(229,238,247),"
+    "rgb(107,174,214) 50%,rgb(253,141,60) 80%,rgb(165,15,21))}"
     "input[type=range]{width:100%}.ok{color:#1a7f37}.bad{color:#b00020;font-weight:bold}.note{color:#666}\n"
     "</style></head><body>\n";
 
@@ -85,12 +87,6 @@ static void text(FILE *to, const char *from)
     }
 }
 
-static const char *value_of(const struct sim_file *file, const char *key)
-{
-    const struct alb_document_entry *entry = alb_document_find(&file->document, "scenario", "", key);
-    return entry ? entry->value : NULL;
-}
-
 int sim_page_open(struct sim_page **page, const char *path, const struct sim_file *file)
 {
     static struct sim_page own;
@@ -101,14 +97,14 @@ int sim_page_open(struct sim_page **page, const char *path, const struct sim_fil
     text(own.file, file->name);
     fputs(style, own.file);
     fputs("<h1>", own.file);
-    text(own.file, value_of(file, "title") ? value_of(file, "title") : file->name);
+    text(own.file, sim_file_says(file, "title") ? sim_file_says(file, "title") : file->name);
     fputs("</h1>\n", own.file);
     static const char *const keys[] = {"source", "expected"};
     for (size_t i = 0; i < ALB_COUNT(keys); i++) {
-        if (!value_of(file, keys[i]))
+        if (!sim_file_says(file, keys[i]))
             continue;
         fprintf(own.file, "<p><b>%s:</b> ", keys[i]);
-        text(own.file, value_of(file, keys[i]));
+        text(own.file, sim_file_says(file, keys[i]));
         fputs("</p>\n", own.file);
     }
     fputs("<script>const runs=[]</script>\n", own.file);
@@ -289,6 +285,7 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
             alb_result_end_name(result->run->end));
     fprintf(page->file,
             "<h3>Topology, links by load <span class=\"note\" id=\"l%" PRIu32 "\"></span></h3>\n"
+            "<p class=\"note\">idle<i></i>full: the busier direction of each cable, as part of its rate</p>\n"
             "<canvas id=\"n%" PRIu32 "\" width=\"1100\" height=\"420\"></canvas>\n"
             "<input type=\"range\" id=\"t%" PRIu32 "\" min=\"0\" max=\"%" PRIu32 "\">\n"
             "<h3>All links over time <span class=\"note\">hosts' links at the bottom; click to choose a moment</span>"

@@ -87,7 +87,8 @@ static void plot_slowdown(FILE *to, const char *directory, const struct alb_resu
 {
     const struct alb_summary *summary = result->summary;
     begin_figure(to, directory, result, "slowdown", "slowdown by size, against an idle network");
-    fputs("set logscale x 2\nset logscale y\nset xlabel 'flows of up to so many bytes'\nset ylabel 'slowdown'\n"
+    fputs("set logscale x 2\nset logscale y\nset format x '%.0b %BB'\nset xlabel 'flows of up to'\nset ylabel "
+          "'slowdown'\n"
           "set key left top\n",
           to);
     if (summary->bin_count) {

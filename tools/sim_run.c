@@ -59,6 +59,12 @@ void sim_file_close(struct sim_file *file)
     free(file->text);
 }
 
+const char *sim_file_says(const struct sim_file *file, const char *key)
+{
+    const struct alb_document_entry *entry = alb_document_find(&file->document, "scenario", "", key);
+    return entry ? entry->value : NULL;
+}
+
 void sim_title(const struct alb_result_of *result, bool is_file, char *text, size_t size)
 {
     if (!result->variant)

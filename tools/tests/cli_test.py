@@ -359,11 +359,27 @@ class Sim(unittest.TestCase):
         self.assertEqual((status, err), (0, ""))
         self.assertIn("scenario (slow), seed 1: done", out)
         self.assertIn("scenario (fast), seed 1: done", out)
+        self.assertEqual(out.count("\nhosts 4, switches 1, transport csa, loss csa, "), 2)
         self.assertRegex(out, r"ok   slow/fast.fct_max = ")
         status, out, _ = albedo("sim", "--check", "--quiet", "--set", "workload.size=1000", self.file)
         self.assertEqual(status, 1)  # a small message hardly feels the rate
         self.assertIn("FAIL slow/fast.fct_max", out)
         self.assertEqual(albedo("sim", "--quiet", "--set", "workload.size=1000", self.file)[0], 0)
+
+    def test_says_what_it_shows(self):
+        shown = "[scenario]\ntitle = two rates\n" + SCENARIO
+        with open(self.path("titled"), "w", encoding="utf-8") as file:
+            file.write(shown)
+        self.assertTrue(albedo("sim", self.path("titled"))[1].startswith("two rates\n== titled (slow)"))
+        self.assertEqual(albedo("sim", "--quiet", self.path("titled"))[1], "")
+
+    def test_the_example_of_the_documentation(self):
+        with open("docs/SCENARIOS.md", encoding="utf-8") as page:
+            example = re.search(r"```\n(\[scenario\]\n.*?)```", page.read(), re.S).group(1)
+        with open(self.path("example"), "w", encoding="utf-8") as file:
+            file.write(example)
+        status, _, err = albedo("sim", "--quiet", "--check", self.path("example"))
+        self.assertEqual((status, err), (0, ""))
 
     def test_same_seed_same_trace(self):
         traces = [[line for line in albedo("sim", self.file)[1].splitlines() if line.startswith("trace")] for _ in range(2)]
