@@ -79,6 +79,24 @@ static int misuse(const char *command, const char *what)
     return 2;
 }
 
+// An option that only the other command has.
+static int misplaced(const char *command, int option, const char *other)
+{
+    const struct option *named = long_options;
+    while (named->val != option)
+        named++;
+    fprintf(stderr, "albedo %s: --%s is an option of `albedo %s`; try `albedo %s --help`\n", command, named->name,
+            other, command);
+    return COMMAND_USAGE;
+}
+
+// What is wrong getopt_long has said.
+static int try_help(const char *command)
+{
+    fprintf(stderr, "Try `albedo %s --help`.\n", command);
+    return COMMAND_USAGE;
+}
+
 static int run_cp(int argc, char **argv)
 {
     struct files_cp_options options = {
@@ -90,8 +108,10 @@ static int run_cp(int argc, char **argv)
             print_cp_usage(stdout);
             return 0;
         }
-        if (option == '?' || option == 'a' || option == 'm' || option == 'l')
-            return misuse("cp", "no such option, or no value for it");
+        if (option == '?')
+            return try_help("cp");
+        if (strchr("aml", option))
+            return misplaced("cp", option, "serve");
         if (option == 'c' && !parse_bytes(optarg, &options.chunk_bytes))
             return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
         if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
@@ -119,8 +139,10 @@ static int run_serve(int argc, char **argv)
             print_serve_usage(stdout);
             return 0;
         }
-        if (option == '?' || option == 'c' || option == 'r')
-            return misuse("serve", "no such option, or no value for it");
+        if (option == '?')
+            return try_help("serve");
+        if (strchr("cr", option))
+            return misplaced("serve", option, "cp");
         if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
             return misuse("serve", "--port wants a number from 1 to 65535");
         if (option == 'l' && !is_number(optarg, 1, LIMIT_MAX, &number))
@@ -143,9 +165,14 @@ static int run_serve(int argc, char **argv)
 int main(int argc, char **argv)
 {
     // argv[1] is the command; `albedo` has looked at --net and --faults.
-    if (argc >= 2 && strcmp(argv[1], "cp") == 0)
+    const char *command = argc >= 2 ? argv[1] : "";
+    char called[32];
+    snprintf(called, sizeof(called), "albedo %s", command); // as getopt_long says it
+    if (argc >= 2)
+        argv[1] = called;
+    if (strcmp(command, "cp") == 0)
         return command_end(run_cp(argc - 1, argv + 1));
-    if (argc >= 2 && strcmp(argv[1], "serve") == 0)
+    if (strcmp(command, "serve") == 0)
         return run_serve(argc - 1, argv + 1);
     fputs("This program is run by `albedo cp` and `albedo serve`.\n", stderr);
     return 2;
