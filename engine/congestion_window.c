@@ -9,12 +9,17 @@
 //
 // Round-trip times on a busy machine jump, since threads wait for a processor. So it is the smallest one of a round
 // that counts, in two rounds after each other.
+//
+// Where the path itself is longer than the target was chosen for, the target follows its shortest round trip, which is
+// looked for anew now and then, as BBR does.
 #include "engine/engine.h"
 #include "engine/policy.h"
 #include "wire/csa.h"
 
 #define NO_SAMPLE UINT32_MAX
 #define COUNT_MAX (1u << 30)
+#define LONG_NS   1000000    // no queue in a data centre lasts so long
+#define SPAN_NS   5000000000 // for which a shortest round trip is believed (BBRv2)
 
 enum {
     ONE = 1 << 16,     // shares and pressures are in parts of this
@@ -47,6 +52,18 @@ enum {
     LEVEL_MAX = 10,
     LEVEL_MIN = -3,
     LEVEL_ROUNDS = 4096, // until the target is tried that is one step nearer to what was asked for
+
+    LONG_TARGETS = 2,        // and LONG_NS: no queue of flows that have the target lasts so long
+    LONG_QUEUE_PART = 4,     // of a long path's round trip is what its queue may last for
+    LONG_START_PART = 8,     // of it ends slow start (RFC 9406: RttThresh),
+    LONG_START_PACKETS = 16, // of which one at least must have been faster
+    LONG_FULL_PART = 32,     // of it is a queue
+    LONG_LOST = ONE / 32,    // packets lost beside a queue: it overflows (BBRv2: 2 %)
+    LONG_CUT = ONE / 8,
+    LONG_SAME_PART = 64, // of it make no other path
+    LONG_OTHER_PART = 4, // of it do
+    DRAIN_ROUNDS = 2,
+    YOUNG_ROUNDS = 16, // with a full window, then the first drain
 };
 
 static void set_window(struct alb_congestion *congestion, uint64_t bytes)
@@ -61,7 +78,7 @@ static void begin_round(struct alb_delay_window *w, alb_time now)
     w->round_bytes = 0;
     w->packets = w->marked = w->lost = 0;
     w->pressure_before = w->pressure;
-    w->pressure = NO_SAMPLE;
+    w->pressure = w->least_ns = NO_SAMPLE;
     w->limited = false;
 }
 
@@ -71,6 +88,8 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
         .config = config,
         .window = {.threshold_bytes = config->window_max_bytes,
                    .pressure = NO_SAMPLE,
+                   .least_ns = NO_SAMPLE,
+                   .base_ns = NO_SAMPLE,
                    .level_floor = LEVEL_MIN,
                    .pressure_before = NO_SAMPLE,
                    .marked_part = NO_SAMPLE},
@@ -88,22 +107,41 @@ static uint32_t share_of(const struct alb_delay_window *w)
     return ALB_MAX(ALB_MIN((uint32_t)w->share, (uint32_t)SHARE_MAX), (uint32_t)ALB_CSA_SHARE_EVEN);
 }
 
-// Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same
-// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since who
-// comes late has seen no short one. It is less for who has more than others, by his share squared.
-static uint64_t target_ns(const struct alb_congestion *congestion)
+// The shortest round trip lately, if that is longer than any queue of flows with our target makes it; else 0.
+static uint64_t long_ns(const struct alb_congestion *congestion)
 {
-    uint64_t ns = congestion->config->rtt_target_ns;
+    uint32_t base_ns = congestion->window.base_ns;
+    uint64_t least_ns = ALB_MAX(LONG_TARGETS * congestion->config->rtt_target_ns, (uint64_t)LONG_NS);
+    return base_ns == NO_SAMPLE || base_ns <= least_ns ? 0 : base_ns;
+}
+
+// How long a queue may last, where the path is long; else how long all of a round trip may.
+static uint64_t room_ns(const struct alb_congestion *congestion)
+{
+    uint64_t ns = ALB_MAX(congestion->config->rtt_target_ns, long_ns(congestion) / LONG_QUEUE_PART);
     int level = congestion->window.level;
     ns = level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
     uint32_t share = share_of(&congestion->window);
     return ALB_MAX(ns * (ALB_CSA_SHARE_EVEN * ALB_CSA_SHARE_EVEN) / (share * share), 1ull);
 }
 
-static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
+// Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same
+// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since who
+// comes late has seen no short one. Only a path that is long by itself adds its length, as Swift's target grows with
+// the hops of a path. The target is less for who has more than others, by his share squared.
+static uint64_t target_ns(const struct alb_congestion *congestion)
+{
+    return long_ns(congestion) + room_ns(congestion);
+}
+
+static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
     w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : (uint32_t)(((uint64_t)w->rtt_ns * 7 + rtt_ns) / 8);
+    w->least_ns = ALB_MIN(w->least_ns, rtt_ns);
+    if (rtt_ns <= (uint64_t)w->base_ns + w->base_ns / LONG_SAME_PART)
+        w->base_at = now;
+    w->base_ns = ALB_MIN(w->base_ns, rtt_ns);
     uint64_t pressure = (uint64_t)rtt_ns * ONE / target_ns(congestion);
     w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
 }
@@ -113,7 +151,7 @@ static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns)
 static bool has_room(const struct alb_congestion *congestion)
 {
     uint32_t rtt_ns = congestion->window.rtt_ns;
-    return rtt_ns > 0 && rtt_ns < target_ns(congestion) / 4 * 3;
+    return rtt_ns > 0 && rtt_ns < long_ns(congestion) + room_ns(congestion) / 4 * 3;
 }
 
 // True if the target was chosen for such a path. Of one that is many times longer round trips tell nothing.
@@ -157,6 +195,74 @@ static void adapt_target(struct alb_congestion *congestion, bool is_slow, bool h
     }
 }
 
+// ---- how long the path is -----------------------------------------------------------------------------------------
+
+static void set_base(struct alb_congestion *congestion, uint32_t ns, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    uint64_t before_ns = long_ns(congestion);
+    w->base_ns = ns;
+    w->base_at = now;
+    if (long_ns(congestion) <= before_ns + before_ns / LONG_OTHER_PART)
+        return;
+    // If the target was doubled it was for this, and the window was cut for it.
+    set_level(w, 0);
+    w->threshold_bytes = ALB_MAX(w->threshold_bytes, w->unpressed_bytes);
+}
+
+// Who uses a long path all the time, or came when others did, does not see its shortest round trip: half a window, for
+// a moment, shows it. Whoever sees a shorter one meanwhile looks again as much later as we do, and so all come to look
+// at the same time (BBR: Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14 (2016)).
+static void begin_drain(struct alb_congestion *congestion)
+{
+    struct alb_delay_window *w = &congestion->window;
+    w->drain_rounds = DRAIN_ROUNDS;
+    w->drain_least_ns = NO_SAMPLE;
+    w->drain_base_ns = w->base_ns;
+    w->drain_window_bytes = congestion->window_bytes;
+    w->ample_rounds = 0;
+    set_window(congestion, congestion->window_bytes / 2);
+    w->threshold_bytes = ALB_MIN(w->threshold_bytes, congestion->window_bytes);
+}
+
+static void drain(struct alb_congestion *congestion, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    w->drain_least_ns = ALB_MIN(w->drain_least_ns, w->least_ns);
+    if (--w->drain_rounds > 0 || w->drain_least_ns == NO_SAMPLE)
+        return;
+    uint64_t bytes = w->drain_window_bytes;
+    if (w->drain_least_ns < w->drain_base_ns)
+        bytes = bytes * w->drain_least_ns / w->drain_base_ns;
+    set_base(congestion, w->drain_least_ns, now);
+    if (w->level > 0) // where it was too short for what all sent, it may not be now
+        set_level(w, w->level - 1);
+    set_window(congestion, ALB_MAX(congestion->window_bytes, bytes));
+}
+
+static bool should_drain(struct alb_congestion *congestion, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    if (!w->limited || congestion->window_bytes < w->threshold_bytes)
+        return false;
+    w->young_rounds += w->young_rounds <= YOUNG_ROUNDS;
+    return w->young_rounds == YOUNG_ROUNDS || w->ample_rounds >= AMPLE_ROUNDS || now >= w->base_at + SPAN_NS;
+}
+
+// At the end of a round.
+static void look_at_path(struct alb_congestion *congestion, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    bool is_old = now >= w->base_at + SPAN_NS && w->least_ns != NO_SAMPLE;
+    if (w->drain_rounds > 0) {
+        drain(congestion, now);
+    } else if (is_old && (long_ns(congestion) == 0 || !w->limited)) {
+        set_base(congestion, w->least_ns, now);
+    } else if (long_ns(congestion) > 0 && should_drain(congestion, now)) {
+        begin_drain(congestion);
+    }
+}
+
 // ---- once a round -------------------------------------------------------------------------------------------------
 
 // What the round asks to take from the window, in parts of it.
@@ -196,22 +302,44 @@ static uint32_t cut_for_losses(struct alb_delay_window *w)
 }
 
 // Most of the target, in a round that was measured.
-static bool is_long(const struct alb_delay_window *w)
+static bool is_near_target(const struct alb_delay_window *w)
 {
     return w->pressure != NO_SAMPLE && w->pressure > ONE / 4 * 3;
+}
+
+// The path is long, and full: if flows grew by parts of themselves there, no cut would make them equal.
+static bool has_long_queue(const struct alb_congestion *congestion)
+{
+    uint64_t path_ns = long_ns(congestion);
+    return path_ns > 0 && congestion->window.rtt_ns > path_ns + path_ns / LONG_FULL_PART;
+}
+
+// Its queue may be shorter than we would like it to be, and overflow each time. Losses without a queue are no sign.
+static uint32_t cut_for_overflow(const struct alb_congestion *congestion)
+{
+    const struct alb_delay_window *w = &congestion->window;
+    bool are_many = (uint64_t)w->lost * ONE > (uint64_t)(w->packets + w->lost) * LONG_LOST;
+    return are_many && has_long_queue(congestion) ? LONG_CUT : 0;
+}
+
+// On a long path rounds are few: it grows by as much in a second as on a shorter one.
+static uint64_t growth_bytes(const struct alb_congestion *congestion)
+{
+    return GROWTH_BYTES * ALB_MAX(long_ns(congestion) / LONG_NS, 1ull);
 }
 
 static void grow(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
-    bool hurries = w->calm_rounds > CALM_ROUNDS, is_free = has_room(congestion) && is_apt(congestion);
+    bool hurries = w->calm_rounds > CALM_ROUNDS;
+    bool is_free = has_room(congestion) && is_apt(congestion) && !has_long_queue(congestion);
     uint64_t times = hurries ? w->calm_rounds - CALM_ROUNDS : 1;
-    uint64_t share = congestion->window_bytes / GROWTH_SHARE_MAX, bytes = times * GROWTH_BYTES;
-    bytes = ALB_MIN(bytes, ALB_MAX(share, (uint64_t)GROWTH_BYTES));
+    uint64_t share = congestion->window_bytes / GROWTH_SHARE_MAX, step = growth_bytes(congestion);
+    uint64_t bytes = ALB_MIN(times * step, ALB_MAX(share, step));
     if (is_free)
         bytes = ALB_MAX(share, (uint64_t)GROWTH_FREE);
     if (w->share > SHARE_AMPLE)
-        bytes = GROWTH_BYTES;
+        bytes = step;
     set_window(congestion, congestion->window_bytes + bytes);
     w->calm_rounds++;
 }
@@ -225,6 +353,7 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
         w->unpressed_bytes = congestion->window_bytes;
     cut = ALB_MAX(cut, delay);
     cut = ALB_MAX(cut, losses);
+    cut = ALB_MAX(cut, cut_for_overflow(congestion));
     cut = ALB_MIN(cut, (uint32_t)CUT_MAX);
     if (cut > 0) {
         set_window(congestion, congestion->window_bytes - (uint64_t)congestion->window_bytes * cut / ONE);
@@ -232,10 +361,11 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
         w->calm_rounds = 0;
     } else if (is_hit) {
         w->calm_rounds = 0;
-    } else if (w->limited && congestion->window_bytes >= w->threshold_bytes) {
+    } else if (w->limited && congestion->window_bytes >= w->threshold_bytes && w->drain_rounds == 0) {
         grow(congestion);
     }
-    adapt_target(congestion, delay > 0, losses > 0 && is_long(w));
+    adapt_target(congestion, delay > 0, losses > 0 && is_near_target(w) && long_ns(congestion) == 0);
+    look_at_path(congestion, now);
     begin_round(w, now);
 }
 
@@ -251,6 +381,16 @@ static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
 
 // ---- what is heard ------------------------------------------------------------------------------------------------
 
+// What slow start sends in a round too many is as much as the path holds, and that of a long one is much: it ends when
+// no round trip is short any more (HyStart++, RFC 9406).
+static bool is_long_and_fills(const struct alb_congestion *congestion)
+{
+    const struct alb_delay_window *w = &congestion->window;
+    uint64_t path_ns = long_ns(congestion);
+    return path_ns > 0 && w->packets >= LONG_START_PACKETS && w->least_ns != NO_SAMPLE &&
+           w->least_ns > path_ns + path_ns / LONG_START_PART;
+}
+
 // Slow start ends as soon as a queue shows; it does not wait for the round, nor for all of the target. One late packet
 // is no queue: over many paths there is always one.
 static void start_slowly(struct alb_congestion *congestion, const struct alb_ack *ack)
@@ -258,7 +398,7 @@ static void start_slowly(struct alb_congestion *congestion, const struct alb_ack
     struct alb_delay_window *w = &congestion->window;
     if (congestion->window_bytes >= w->threshold_bytes)
         return;
-    if (ack->marked > 0 || (w->rtt_ns > 0 && !has_room(congestion)))
+    if (ack->marked > 0 || (w->rtt_ns > 0 && !has_room(congestion)) || is_long_and_fills(congestion))
         w->threshold_bytes = congestion->window_bytes;
     else if (ack->limited)
         set_window(congestion, ALB_MIN((uint64_t)congestion->window_bytes + ack->bytes, (uint64_t)w->threshold_bytes));
@@ -274,7 +414,7 @@ static void on_ack(struct alb_congestion *congestion, const struct alb_ack *ack,
     w->limited |= ack->limited;
     w->share = ack->share;
     if (ack->rtt_ns != 0)
-        take_sample(congestion, ack->rtt_ns);
+        take_sample(congestion, ack->rtt_ns, now);
     start_slowly(congestion, ack);
     end_round_if_over(congestion, now);
 }
@@ -300,6 +440,7 @@ static void on_loss(struct alb_congestion *congestion, uint32_t inflight_bytes, 
     // Begin again from the bottom, fast up to half of what it was.
     w->threshold_bytes = congestion->window_bytes / 2;
     w->calm_rounds = 0;
+    w->drain_rounds = 0;
     set_window(congestion, 0);
     begin_round(w, now);
 }

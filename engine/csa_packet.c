@@ -5,6 +5,7 @@
 
 enum {
     ECT0 = ALB_ECN_ECT0,
+    PATH_NONE = 0xff,
 };
 
 void alb_csa_packet_init(struct alb_csa_packet *packet, struct alb_assoc_live *live, struct alb_tx_builder *builder,
@@ -40,6 +41,12 @@ bool alb_csa_packet_open(struct alb_csa_packet *packet)
     return true;
 }
 
+// A PING to a peer that has never been heard proves nothing to it: it is dropped, and counted by nobody.
+static bool is_counted(const struct alb_csa_packet *packet)
+{
+    return !packet->is_whole || packet->live->assoc->peer_epoch != 0;
+}
+
 void alb_csa_packet_close(struct alb_csa_packet *packet)
 {
     struct alb_assoc_live *live = packet->live;
@@ -58,7 +65,7 @@ void alb_csa_packet_close(struct alb_csa_packet *packet)
         .source_epoch = engine->csa->epoch,
         .destination_epoch = live->assoc->peer_epoch,
         .timestamp = (uint32_t)packet->now,
-        .path = (uint8_t)packet->flow.path,
+        .path = is_counted(packet) ? (uint8_t)packet->flow.path : PATH_NONE,
         .rtt_code = alb_csa_time_encode(live->rtt_ns),
     };
     alb_csa_encode(&header, packet->header);
@@ -68,7 +75,8 @@ void alb_csa_packet_close(struct alb_csa_packet *packet)
     packet->flow.is_whole = packet->is_whole;
     packet->flow.fragment_bytes = is_cut ? live->assoc->payload_max : 0;
     uint32_t bytes = alb_tx_packet_end(packet->builder, &packet->flow);
-    alb_path_sent(live->paths, packet->flow.path, 0, packet->now); // its segments have been charged
+    if (is_counted(packet))
+        alb_path_sent(live->paths, packet->flow.path, 0, packet->now); // its segments have been charged
     alb_congestion_on_sent(engine->congestion, &live->congestion, bytes, packet->now);
 }
 

@@ -68,8 +68,16 @@ struct alb_delay_window {
     alb_time round_since;
     uint32_t round_bytes; // acknowledged
     uint32_t packets, marked, lost;
-    uint32_t pressure; // smallest round-trip time in parts of its target
+    uint32_t least_ns; // smallest round-trip time
+    uint32_t pressure; // and in parts of its target
     uint8_t share;     // told last (ALB_CSA_SHARE_EVEN)
+    // The shortest round trip lately, and when it was seen last. A drain looks for it with half a window.
+    uint32_t base_ns;
+    alb_time base_at;
+    uint8_t young_rounds; // with a full window, up to the first drain
+    uint8_t drain_rounds; // left; 0: there is no drain now
+    uint32_t drain_least_ns;
+    uint32_t drain_base_ns, drain_window_bytes; // as they were before
     // Of the rounds before:
     uint32_t pressure_before;
     uint32_t judged, judged_lost; // packets since losses were last found to be congestion

@@ -152,6 +152,79 @@ static void window__a_path_longer_than_the_target(void **state)
     }
 }
 
+// ---- long paths ---------------------------------------------------------------------------------------------------
+
+// 1 Gb/s, and the target of real devices.
+static struct bottleneck *new_long(alb_time rtt_ns, uint32_t queue_percent)
+{
+    struct bottleneck *b = bottleneck_new();
+    b->bytes_per_s = 125000000;
+    b->rtt_ns = rtt_ns;
+    b->queue_bytes_max = (uint32_t)(b->bytes_per_s * rtt_ns / ALB_NS_PER_S * queue_percent / 100);
+    b->engine.rtt_target_ns = ALB_NS_PER_MS;
+    return b;
+}
+
+static const alb_time long_ms[] = {5, 10, 50, 100};
+
+static void window__a_long_path_is_filled_at_once(void **state)
+{
+    for (size_t i = 0; i < ALB_COUNT(long_ms); i++)
+        for (uint32_t lost = 0; lost <= 1000000; lost += 1000000) {
+            alb_time rtt_ns = long_ms[i] * ALB_NS_PER_MS;
+            struct bottleneck *b = new_long(rtt_ns, 100);
+            b->lost_per_billion = lost;
+            bottleneck_add(b, window, 0);
+            bottleneck_run(b, 20 * rtt_ns);
+            assert_true(bottleneck_percent(b, 20 * rtt_ns) >= 50); // eight of them are slow start's
+            bottleneck_measure(b);
+            bottleneck_run(b, 100 * rtt_ns);
+            assert_true(bottleneck_percent(b, 100 * rtt_ns) >= 96);
+            assert_int_equal(lost_percent(b), 0);
+            free(b);
+        }
+}
+
+static void window__a_long_path_with_a_short_queue(void **state)
+{
+    for (size_t i = 0; i < ALB_COUNT(long_ms); i++)
+        for (uint32_t flows = 1; flows <= 8; flows *= 2) {
+            struct bottleneck *b = new_long(long_ms[i] * ALB_NS_PER_MS, 25);
+            assert_true(settle(b, flows, 20 * ALB_NS_PER_MS, 3 * ALB_NS_PER_S, 8 * ALB_NS_PER_S) >= 95);
+            assert_true(lost_percent(b) < 3);
+            free(b);
+        }
+}
+
+static void window__flows_share_a_long_path(void **state)
+{
+    for (uint32_t ms = 10; ms <= 20; ms *= 2)
+        for (uint32_t flows = 2; flows <= 4; flows *= 2) {
+            struct bottleneck *b = new_long(ms * ALB_NS_PER_MS, 200);
+            assert_true(settle(b, flows, 100 * ALB_NS_PER_MS, 12 * ALB_NS_PER_S, 8 * ALB_NS_PER_S) >= 97);
+            assert_true(bottleneck_fairness(b) >= 50);
+            assert_int_equal(lost_percent(b), 0);
+            free(b);
+        }
+}
+
+static void window__a_path_becomes_longer_and_shorter(void **state)
+{
+    static const alb_time rtt_us[] = {100, 20000, 60000, 10000, 100};
+    struct bottleneck *b = new_long(ALB_NS_PER_MS, 0);
+    b->queue_bytes_max = 2500000;
+    bottleneck_add(b, window, 0);
+    for (size_t i = 0; i < ALB_COUNT(rtt_us); i++) {
+        b->rtt_ns = rtt_us[i] * ALB_NS_PER_US;
+        bottleneck_run(b, 12 * ALB_NS_PER_S);
+        bottleneck_measure(b);
+        bottleneck_run(b, 3 * ALB_NS_PER_S);
+        assert_true(bottleneck_percent(b, 3 * ALB_NS_PER_S) >= 90);
+    }
+    assert_true(time_of(b, b->queued_bytes) <= b->engine.rtt_target_ns * 13 / 10);
+    free(b);
+}
+
 // What comes while the sender does not run is heard of late: round trips of milliseconds, now and then.
 static void window__hosts_that_stall(void **state)
 {
@@ -197,9 +270,11 @@ static void window__does_not_grow_unless_it_is_what_limits(void **state)
 static void window__shrinks_in_the_second_slow_round(void **state)
 {
     struct alb_congestion c = start();
-    struct alb_ack ack = {.bytes = 1000, .rtt_ns = 4000000, .packets = 1};
+    struct alb_ack ack = {.bytes = 1000, .rtt_ns = 100000, .packets = 1};
     alb_time now = 1;
-    window->on_ack(&c, &ack, now);
+    window->on_ack(&c, &ack, now); // the path is short
+    ack.rtt_ns = 4000000;
+    window->on_ack(&c, &ack, now += 4000000);
     window->on_ack(&c, &ack, now += 4000000);
     assert_int_equal(c.window_bytes, 64000);
     window->on_ack(&c, &ack, now += 4000000);
@@ -317,6 +392,10 @@ int main(void)
         cmocka_unit_test(window__lost_packets_do_not_slow_it),
         cmocka_unit_test(window__many_lost_packets_do),
         cmocka_unit_test(window__a_path_longer_than_the_target),
+        cmocka_unit_test(window__a_long_path_is_filled_at_once),
+        cmocka_unit_test(window__a_long_path_with_a_short_queue),
+        cmocka_unit_test(window__flows_share_a_long_path),
+        cmocka_unit_test(window__a_path_becomes_longer_and_shorter),
         cmocka_unit_test(window__hosts_that_stall),
         cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
         cmocka_unit_test(window__shrinks_in_the_second_slow_round),
