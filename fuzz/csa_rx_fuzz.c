@@ -26,14 +26,12 @@ static const char *choose(enum alb_policy policy, uint32_t n)
 static void configure(struct alb_engine_config *config)
 {
     int error = alb_engine_config_transport(config, "csa");
-    config->txn_staging_bytes = 256 << 10; // this and the records are zeroed for each input
-    config->txn_record_max = 256;
+    config->txn_staging_bytes = 16 << 10;
+    config->txn_record_max = 16;
     alb_assert(error == 0);
-    config->qp_max = 32;
-    config->region_max = 8;
-    config->trace_records = 16;
+    world_configure(config);
     config->csa_payload_bytes = WORLD_PACKET_MAX & ~3u;
-    config->csa_pool_bytes = 1 << 20;
+    config->csa_pool_bytes = 64 << 10;
     config->csa_early_bytes_max = EARLY_BYTES_MAX;
     config->csa_window_segments = 256;
     config->loss = choose(ALB_POLICY_LOSS, choice);

@@ -7,13 +7,6 @@
 #include "engine/rc.h"
 #include "fuzz/world.h"
 
-static void small(struct alb_engine_config *config)
-{
-    config->qp_max = 32;
-    config->region_max = 8;
-    config->trace_records = 16;
-}
-
 static void check_windows(const struct world *w)
 {
     for (int side = 0; side < 2; side++) {
@@ -76,7 +69,7 @@ static void forge(struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct world_kind kind = {.configure = small, .forge = forge, .check = check_windows};
+    static const struct world_kind kind = {.configure = world_configure, .forge = forge, .check = check_windows};
     world_run(&kind, data, size);
     return 0;
 }

@@ -403,6 +403,16 @@ static void finish(struct world *w)
     }
 }
 
+void world_configure(struct alb_engine_config *config)
+{
+    config->qp_max = 32;
+    config->region_max = 8;
+    config->srq_max = 4;
+    config->group_max = 2;
+    config->group_qp_max = 4;
+    config->trace_records = 16;
+}
+
 void world_run(const struct world_kind *kind, const uint8_t *data, size_t size)
 {
     static struct world w;

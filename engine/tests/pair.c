@@ -116,13 +116,17 @@ static void free_host(struct pair_host *host)
     free(host->memory - PAIR_GUARD_BYTES);
 }
 
+static void check_guard(const uint8_t *guard)
+{
+    alb_assert(guard[0] == PAIR_GUARD && memcmp(guard, guard + 1, PAIR_GUARD_BYTES - 1) == 0);
+}
+
 void pair_check_guards(const struct pair *pair)
 {
-    for (int side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < PAIR_GUARD_BYTES; i++) {
-            alb_assert(pair->hosts[side].memory[i - (int64_t)PAIR_GUARD_BYTES] == PAIR_GUARD);
-            alb_assert(pair->hosts[side].memory[PAIR_MEMORY_BYTES + i] == PAIR_GUARD);
-        }
+    for (int side = 0; side < 2; side++) {
+        check_guard(pair->hosts[side].memory - PAIR_GUARD_BYTES);
+        check_guard(pair->hosts[side].memory + PAIR_MEMORY_BYTES);
+    }
 }
 
 void pair_free(struct pair *pair)

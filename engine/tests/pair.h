@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <string.h>
 
+#ifndef PAIR_MEMORY_BYTES // who makes many pairs one after the other wants small ones
 #define PAIR_MEMORY_BYTES (256u << 10)
-#define PAIR_GUARD_BYTES  4096u // on either side of a host's memory, never to be written
-#define PAIR_GUARD        0xa5
+#endif
+#define PAIR_GUARD_BYTES 4096u // on either side of a host's memory, never to be written
+#define PAIR_GUARD       0xa5
 
 #define PAIR_ACCESS_ALL                                                                                     \
     (ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC | \
