@@ -4,17 +4,19 @@
 import struct
 from dataclasses import dataclass, field
 
-REQUEST, RESPONSE = 0x01, 0x02
-REPORT, PATHS, PROBE, PING, PONG, RESET, HELLO, COOKIE, CNP = range(0x10, 0x19)
+REQUEST, RESPONSE, DATAGRAM = 0x01, 0x02, 0x03
+REPORT, PATHS, PROBE, PING, PONG, RESET, HELLO, COOKIE, CNP, HOLDS, TRIMMED = range(0x10, 0x1B)
 TXN, VERDICT = 0x20, 0x21
 
 SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE, TXN_WRITE, TXN_END = range(1, 12)
+PARTIAL_WRITE, PARTIAL_WRITE_IMM = 12, 13
 READ_DATA, RESULT = 16, 17
 ANSWERED = (READ, CMP_SWAP, FETCH_ADD, ATOMIC_WRITE)
 TAKES_RECEIVE = (SEND, SEND_IMM, SEND_INV, WRITE_IMM)
 
-REPORT_NOW, PROBING, XRC, LAST, REFLECT = 2, 4, 8, 16, 32
-ABOUT_RESPONSES, OVERDUE, FULL = 1, 2, 4  # flags of REPORT; the first one of PROBE, too
+SOLICITED, REPORT_NOW, PROBING, XRC, LAST, REFLECT = 1, 2, 4, 8, 16, 32
+ABOUT_RESPONSES, OVERDUE, FULL = 1, 2, 4  # flags of REPORT; the first one of PROBE and TRIMMED, too
+QUESTION, COMPLETE = 1, 2  # flags of HOLDS
 
 ACK, NOT_READY, OUT_OF_ORDER = 0x1F, 0x20, 0x60
 INVALID_REQUEST, ACCESS_ERROR = 0x61, 0x62
@@ -26,10 +28,14 @@ PATHS_ENTRY = struct.Struct("!IIIII")
 PATHS_ENTRIES, PATHS_MORE = 64, 0x80
 PROBE_BODY = struct.Struct("!BBHII")
 SHORT = struct.Struct("!BBH")
+DATAGRAM_HEAD = struct.Struct("!BBHIII")
+HOLDS_HEAD = struct.Struct("!BBBBIII")
+TRIMMED_BODY = struct.Struct("!BBBBIII")
 TXN_BODY = struct.Struct("!BBHIQQQQ")
 VERDICT_BODY = struct.Struct("!BBBBIQQQQQQQQQ")
 FIELDS = {SEND: "!I", SEND_IMM: "!II", SEND_INV: "!II", WRITE: "!QI", WRITE_IMM: "!QIII", READ: "!QII", CMP_SWAP: "!QIIQQ",
-          FETCH_ADD: "!QIIQQ", ATOMIC_WRITE: "!QII", TXN_WRITE: "!QIQI", TXN_END: "", READ_DATA: "!I", RESULT: "!IQ"}
+          FETCH_ADD: "!QIIQQ", ATOMIC_WRITE: "!QII", TXN_WRITE: "!QIQI", TXN_END: "", PARTIAL_WRITE: "!QII",
+          PARTIAL_WRITE_IMM: "!QIII", READ_DATA: "!I", RESULT: "!IQ"}
 
 
 class Unknown(Exception):
@@ -48,6 +54,7 @@ class Segment:
     total: int
     fields: tuple
     payload: bytes = b""
+    srq: int = None  # XRC: the number of the shared receive queue
 
     @property
     def is_last(self):
@@ -58,20 +65,54 @@ class Segment:
         return self.psn - self.index & 0xFFFFFF
 
     def encode(self):
-        return (SEGMENT.pack(self.kind, self.operation, len(self.payload), self.qpn << 8 | self.flags, self.psn << 8, self.index << 8,
-                             self.total) + struct.pack(FIELDS[self.operation], *self.fields) + self.payload)
+        flags, queue = (self.flags, b"") if self.srq is None else (self.flags | XRC, struct.pack("!I", self.srq))
+        return (SEGMENT.pack(self.kind, self.operation, len(self.payload), self.qpn << 8 | flags, self.psn << 8, self.index << 8,
+                             self.total) + queue + struct.pack(FIELDS[self.operation], *self.fields) + self.payload)
 
     @classmethod
     def decode(cls, data):
         kind, operation, size, to, psn, index, total = SEGMENT.unpack_from(data)
         flags, layout = to & 0xFF, FIELDS.get(operation)
-        if layout is None or (kind == RESPONSE) != (operation in (READ_DATA, RESULT)) or flags & (XRC | REFLECT):
+        if layout is None or (kind == RESPONSE) != (operation in (READ_DATA, RESULT)) or flags & REFLECT:
             raise Unknown
-        fields = struct.unpack_from(layout, data, SEGMENT.size)
-        begin = SEGMENT.size + struct.calcsize(layout)
+        begin, srq = SEGMENT.size, None
+        if flags & XRC and kind == REQUEST:
+            srq, begin = struct.unpack_from("!I", data, begin)[0] & 0xFFFFFF, begin + 4
+        fields = struct.unpack_from(layout, data, begin)
+        begin += struct.calcsize(layout)
         if begin + size > len(data):
             raise Unknown
-        return cls(kind, operation, to >> 8, flags, psn >> 8, index >> 8, total, fields, data[begin:begin + size]), begin + size
+        return (cls(kind, operation, to >> 8, flags & ~XRC, psn >> 8, index >> 8, total, fields, data[begin:begin + size], srq),
+                begin + size)
+
+
+@dataclass
+class Datagram:
+    """DATAGRAM, of UD."""
+    operation: int
+    qpn: int
+    flags: int
+    key: int
+    source_qpn: int
+    payload: bytes
+    immediate: int = None
+
+    def encode(self):
+        immediate = b"" if self.immediate is None else struct.pack("!I", self.immediate)
+        return DATAGRAM_HEAD.pack(DATAGRAM, self.operation, len(self.payload), self.qpn << 8 | self.flags, self.key,
+                                  self.source_qpn << 8) + immediate + self.payload
+
+    @classmethod
+    def decode(cls, data):
+        _, operation, size, to, key, source = DATAGRAM_HEAD.unpack_from(data)
+        if operation not in (SEND, SEND_IMM):
+            raise Unknown
+        begin, immediate = DATAGRAM_HEAD.size, None
+        if operation == SEND_IMM:
+            immediate, begin = struct.unpack_from("!I", data, begin)[0], begin + 4
+        if begin + size > len(data):
+            raise Unknown
+        return cls(operation, to >> 8, to & 0xFF, key, source >> 8, data[begin:begin + size], immediate), begin + size
 
 
 @dataclass
@@ -154,6 +195,49 @@ class Probe:
 
 
 @dataclass
+class Holds:
+    """Of a message of partial completion: what is held of it, or the question."""
+    qpn: int
+    message: int
+    flags: int = 0
+    first: int = 0
+    words: tuple = ()
+
+    @property
+    def segments(self):
+        return {self.first + 64 * i + bit for i, word in enumerate(self.words) for bit in range(64) if word >> bit & 1}
+
+    def encode(self):
+        return (HOLDS_HEAD.pack(HOLDS, self.flags, len(self.words), 0, self.qpn << 8, self.message, self.first)
+                + struct.pack("!%dQ" % len(self.words), *self.words))
+
+    @classmethod
+    def decode(cls, data):
+        _, flags, words, _, qpn, message, first = HOLDS_HEAD.unpack_from(data)
+        if words > 32 or (words and flags & (QUESTION | COMPLETE)) or first % 64:
+            raise Unknown
+        return cls(qpn >> 8, message, flags, first, struct.unpack_from("!%dQ" % words, data, HOLDS_HEAD.size)), HOLDS_HEAD.size + 8 * words
+
+
+@dataclass
+class Trimmed:
+    """A packet of which only the headers have come: its path and sequence, and the segment that stood first in it."""
+    qpn: int
+    psn: int
+    path: int
+    sequence: int
+    flags: int = 0
+
+    def encode(self):
+        return TRIMMED_BODY.pack(TRIMMED, self.flags, self.path, 0, self.qpn << 8, self.psn << 8, self.sequence << 8)
+
+    @classmethod
+    def decode(cls, data):
+        _, flags, path, _, qpn, psn, sequence = TRIMMED_BODY.unpack_from(data)
+        return cls(qpn >> 8, psn >> 8, path, sequence >> 8, flags), TRIMMED_BODY.size
+
+
+@dataclass
 class Short:
     """PING, PONG, HELLO, COOKIE and CNP: a number of 16 bits, and what it counts."""
     kind: int
@@ -227,8 +311,8 @@ class Verdict:
         return cls(state, reason, qpn >> 8, initiator, number, keeper, (low, high), tuple(when)), VERDICT_BODY.size
 
 
-KINDS = {REQUEST: Segment, RESPONSE: Segment, REPORT: Report, PATHS: Paths, PROBE: Probe, PING: Short, PONG: Short, HELLO: Short,
-         COOKIE: Short, CNP: Short, RESET: Reset, TXN: Txn, VERDICT: Verdict}
+KINDS = {REQUEST: Segment, RESPONSE: Segment, DATAGRAM: Datagram, REPORT: Report, PATHS: Paths, PROBE: Probe, PING: Short, PONG: Short,
+         HELLO: Short, COOKIE: Short, CNP: Short, RESET: Reset, HOLDS: Holds, TRIMMED: Trimmed, TXN: Txn, VERDICT: Verdict}
 
 
 def decode_frames(data):

@@ -28,13 +28,13 @@ def address_of(gid):
 class Partner:
     """A program that listens at a TCP port for the exchange of queue pairs, and its counters when it has ended."""
 
-    def __init__(self, albedo, address, argv):
+    def __init__(self, albedo, address, argv, options=()):
         self.folder = tempfile.TemporaryDirectory(prefix="albedo-protocol-")
         self.stats_file = os.path.join(self.folder.name, "stats")
         self.port = free_port()
         self.deadline = time.monotonic() + PATIENCE_S
         place = Place("loopback", net=address)
-        self.process = albedo.start(place, argv(self.port), ["--stats", self.stats_file])
+        self.process = albedo.start(place, argv(self.port), ["--stats", self.stats_file, *options])
 
     def reach(self):
         if not self.process.wait_listening(self.port, self.deadline):
@@ -74,17 +74,25 @@ class Pingpong(Partner):
 class Target(Partner):
     """target.py: told() answers what its functions return."""
 
-    def __init__(self, albedo, address):
+    def __init__(self, albedo, address, options=()):
         script = os.path.join(TOP, "tests", "protocol", "target.py")
-        super().__init__(albedo, address, lambda port: ["/usr/bin/python3", script, "albedo0", str(port)])
+        super().__init__(albedo, address, lambda port: ["/usr/bin/python3", script, "albedo0", str(port)], options)
 
-    def greet(self, pair):
+    def meet(self):
         self.stream = self.reach()
         self.lines = self.stream.makefile("rw")
-        said = self.told("connect", qpn=pair.qpn, psn=pair.psn, gid=gid_of(pair.peer.address))
+
+    def greet(self, pair):
+        self.meet()
+        self.join(pair)
+
+    def join(self, pair, how="connect", **words):
+        """Connects our queue pair to a new one of the program's; what it says of that."""
+        said = self.told(how, qpn=pair.qpn, psn=pair.psn, gid=gid_of(pair.peer.address), **words)
         pair.peer.meet(address_of(said["gid"]), said["qpn"])
         pair.connect(said["qpn"], said["psn"])
         self.address, self.key = said["address"], said["key"]
+        return said
 
     def told(self, what, **words):
         self.begin(what, **words)

@@ -12,17 +12,20 @@ import struct
 import sys
 import time
 
-from frames import ABOUT_RESPONSES, COOKIE, HELLO, PATHS_ENTRIES, PING, PONG, Paths, Probe, Report, Reset, Segment, Short, Verdict
+from frames import (ABOUT_RESPONSES, CNP, COOKIE, HELLO, PATHS_ENTRIES, PING, PONG, Datagram, Holds, Paths, Probe, Report, Reset, Segment,
+                    Short, Trimmed, Verdict)
 from packet import NO_PATH, PORT, Packet, Refused, decode, squeeze
 from pair import Pair
 from streams import ACK, MARGIN_NS
+from unreliable import Unreliable
 from ways import TELLINGS, Arriving, Leaving
 
 ECT0, CE = 2, 3
 COUNTED_PATHS = 128
-COOKIE_PACKET = 64  # bytes of UDP payload, ICRC included
+COOKIE_PACKET, RESET_PACKET = 64, 52  # bytes of UDP payload, ICRC included
 SEGMENT_COST = 96
 FIRST_CREDIT = 64 * 1024
+NO_LIMIT = 0xFFFFFFFF  # of credit
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
 
 
@@ -56,12 +59,13 @@ class Peer:
         self.leaving = [Leaving(i, one, (1 << 24) - 20 * (i + 1)) for i, one in enumerate(sockets)]
         self.socket = first
         self.remote_epoch = self.former_epoch = 0
-        self.arriving, self.pairs = {}, {}
+        self.arriving, self.pairs, self.pairs_made = {}, {}, 0
+        self.granted = NO_LIMIT  # what we let the peer have in flight
         self.credit, self.turn = FIRST_CREDIT, 0
         self.believes_pairs = True
         self.cookie_key, self.cookies_seen, self.cookies_sent = os.urandom(16), [], 0
         self.answers = []  # frames about the association that wait to leave
-        self.resets, self.pongs, self.dropped = [], [], {}
+        self.resets, self.pongs, self.notices, self.dropped = [], [], 0, {}
         self.limit = 1472
         self.tamper, self.deaf = lambda packet: [packet], lambda packet: False
         self.sent, self.heard = [], []
@@ -79,10 +83,11 @@ class Peer:
     def now():
         return time.monotonic_ns()
 
-    def pair(self):
-        """A new queue pair, whose PSNs will wrap soon."""
-        qpn = self.slot << 16 | 0x10 + len(self.pairs)
-        self.pairs[qpn] = Pair(self, qpn, 0xFFFFFF - secrets.randbelow(16))
+    def pair(self, kind=Pair):
+        """A new queue pair, whose PSNs will wrap soon, and whose number none had before."""
+        qpn = self.slot << 16 | 0x10 + self.pairs_made
+        self.pairs_made += 1
+        self.pairs[qpn] = kind(self, qpn, 0xFFFFFF - secrets.randbelow(16))
         return self.pairs[qpn]
 
     def meet(self, address, qpn):
@@ -94,7 +99,7 @@ class Peer:
         self.epoch = self.epoch % 0xFFFFFFFF + 1
         self.remote_epoch = self.former_epoch = 0
         self.arriving, self.pairs = {}, {}
-        self.heard, self.sent = [], []
+        self.heard, self.sent, self.resets = [], [], []
 
     def close(self):
         for path in self.leaving:
@@ -145,16 +150,20 @@ class Peer:
         if self.deaf(packet):
             return
         self.heard.append(packet)
+        is_known = (source[0], packet.from_slot) == (self.remote, self.remote_slot)
+        if not packet.frames or self._is_of_nobody(packet, is_known):
+            return
         if packet.destination_epoch not in (0, self.epoch):
             self.drop("epoch")
+            self._refuse(packet, is_known)
             return
-        if (source[0], packet.from_slot) != (self.remote, self.remote_slot) or packet.source_epoch == self.former_epoch != 0:
+        self._take_datagrams(packet)
+        if not is_known or packet.source_epoch == self.former_epoch != 0:
             self.drop("stranger")
-            return
-        if not packet.frames or self._is_of_nobody(packet):
             return
         if not self._is_proven(packet):
             self.drop("not proven")
+            self._take_unproven(packet)
             if packet.length >= COOKIE_PACKET:
                 self.cookies_sent += 1
                 self._put(Packet(frames=[Short(COOKIE, 16, self._cookie(packet.source_epoch))], source_epoch=packet.source_epoch,
@@ -164,19 +173,48 @@ class Peer:
         for frame in packet.frames:
             self._on_frame(frame, packet)
 
-    def _is_of_nobody(self, packet):
+    def _is_of_nobody(self, packet, is_known):
         """COOKIE and RESET: their header does not say who sends them, and proves nothing."""
-        frame = packet.frames[0]
+        frame, is_ours = packet.frames[0], is_known and packet.destination_epoch == self.epoch
         if isinstance(frame, Reset):
-            if packet.destination_epoch == self.epoch and frame.epoch == self.remote_epoch:
+            if is_ours and frame.epoch == self.remote_epoch:
                 self.resets.append(frame)
+                self._on_reset(frame)
             return True
         if isinstance(frame, Short) and frame.kind == COOKIE:
-            if packet.destination_epoch == self.epoch:
+            if is_ours:
                 self.cookies_seen.append(frame.body)
                 self.answers.insert(0, Short(HELLO, 16, frame.body))
             return True
         return False
+
+    def _on_reset(self, reset):
+        """Reason 1: that life of the peer is over, and so are the queue pairs that are bound to it."""
+        if reset.reason != 1:
+            return
+        for pair in self.pairs.values():
+            pair.failed = "reset" if pair.epoch == self.remote_epoch else pair.failed
+        self.former_epoch, self.remote_epoch, self.arriving = self.remote_epoch, 0, {}
+
+    def _refuse(self, packet, is_known):
+        """That was for another life of ours: a RESET, by the epochs of the packet, that does not tell our own."""
+        if is_known and packet.length >= RESET_PACKET:
+            self._put(Packet(frames=[Reset(1, packet.destination_epoch)], source_epoch=packet.destination_epoch,
+                             destination_epoch=packet.source_epoch))
+
+    def _take_datagrams(self, packet):
+        """They need neither an association nor proof."""
+        for frame in packet.frames:
+            pair = self.pairs.get(frame.qpn) if isinstance(frame, Datagram) else None
+            if pair:
+                pair.on_datagram(frame, packet)
+
+    def _take_unproven(self, packet):
+        """Who sends UC does not wait to know us, and its first message may be lost: what is behind it is taken, and binds nothing."""
+        for frame in packet.frames:
+            pair = self.pairs.get(frame.qpn) if isinstance(frame, Segment) else None
+            if isinstance(pair, Unreliable) and pair.epoch in (0, packet.source_epoch):
+                pair.on_segment(frame)
 
     def _cookie(self, epoch):
         who = struct.pack("!BI", self.remote_slot, epoch) + self.remote.encode()
@@ -227,7 +265,9 @@ class Peer:
                 self.answers += [None, Short(PONG, packet.length)]
             elif frame.kind == PONG:
                 self.pongs.append(frame.number)
-        elif isinstance(frame, (Segment, Report, Probe, Verdict)):
+            elif frame.kind == CNP:
+                self.notices += 1
+        elif isinstance(frame, (Segment, Report, Probe, Verdict, Holds, Trimmed)):
             pair = self.pairs.get(frame.qpn)
             if not pair or pair.epoch not in (0, packet.source_epoch):
                 self.drop("no queue pair")
@@ -245,6 +285,10 @@ class Peer:
             stream.due = stream.is_overdue = True
         elif isinstance(frame, Verdict):
             pair.verdicts.append(frame)
+        elif isinstance(frame, Holds):
+            pair.on_holds(frame)
+        elif isinstance(frame, Trimmed):
+            pair.streams_out[frame.flags & ABOUT_RESPONSES].on_trimmed(frame)
         else:
             pair.streams_out[frame.flags & ABOUT_RESPONSES].on_report(frame, lambda sent, overdue: self._is_lost(sent, overdue, now), now)
 
@@ -281,7 +325,7 @@ class Peer:
         untold = [self.arriving[number].news(now) for number in sorted(self.arriving) if self.arriving[number].told < TELLINGS]
         parts = [untold[i:i + PATHS_ENTRIES] for i in range(0, len(untold), PATHS_ENTRIES)] or [[]]
         firsts = [0] + [part[-1].path + 1 for part in parts[:-1]]
-        return [Paths(part, first=first, more=i + 1 < len(parts)) for i, (part, first) in enumerate(zip(parts, firsts))]
+        return [Paths(part, self.granted, first=first, more=i + 1 < len(parts)) for i, (part, first) in enumerate(zip(parts, firsts))]
 
     def _may_send(self, segment):
         """Whoever has nothing in flight may always send one."""
@@ -289,14 +333,21 @@ class Peer:
         return not in_flight or in_flight + len(segment.payload) + SEGMENT_COST <= self.credit
 
     def transmit(self, frames, sent=None, number=None):
-        """Gives a packet the next path's next sequence, and lets tamper() see it."""
-        path = self.leaving[self.turn % len(self.leaving) if number is None else number]
-        self.turn += 1
-        packet = self.packet(frames, path)
+        """Gives a packet the next path's next sequence, and lets tamper() see it. number: of the path, or NO_PATH."""
+        if number == NO_PATH:
+            packet = self._pathless(frames)
+        else:
+            path = self.leaving[self.turn % len(self.leaving) if number is None else number]
+            self.turn += 1
+            packet = self.packet(frames, path)
         if sent:
             sent.on_sent(path.number, packet.sequence, packet.left_at)
         for one in self.tamper(packet):
             self._put(one)
+
+    def _pathless(self, frames):
+        now = self.now()
+        return Packet(source_epoch=self.epoch, destination_epoch=self.remote_epoch, timestamp=now, frames=list(frames), left_at=now)
 
     def packet(self, frames, path):
         now = self.now()

@@ -16,11 +16,13 @@ import echo_cases  # noqa: E402
 import hostile_cases  # noqa: E402
 import text_cases  # noqa: E402
 import txn_cases  # noqa: E402
+import unreliable_cases  # noqa: E402
 import verbs_cases  # noqa: E402
 from harness import Albedo, Count  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
 
-GROUPS = {"text": text_cases, "echo": echo_cases, "verbs": verbs_cases, "transaction": txn_cases, "hostile": hostile_cases}
+GROUPS = {"text": text_cases, "echo": echo_cases, "verbs": verbs_cases, "unreliable": unreliable_cases,
+          "transaction": txn_cases, "hostile": hostile_cases}
 
 
 def run(count, name, case, stage):

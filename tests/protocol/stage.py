@@ -29,9 +29,20 @@ class Stage:
         """For `with`: (program, peer, connected pair) with ibv_rc_pingpong."""
         return beside(Pingpong(self.albedo, addresses[0], size, rounds), addresses[1], paths)
 
-    def target(self, paths=2, psn=None):
-        """The same with target.py; the pair begins with that PSN if it matters."""
-        return beside(Target(self.albedo, PROGRAM), OURS, paths, psn)
+    def target(self, paths=2, psn=None, options=()):
+        """The same with target.py; the pair begins with that PSN if it matters. options: of albedo run."""
+        return beside(Target(self.albedo, PROGRAM, options), OURS, paths, psn)
+
+    @contextlib.contextmanager
+    def unconnected(self, paths=2):
+        """target.py and our peer, without a queue pair."""
+        program, peer = Target(self.albedo, PROGRAM), Peer(OURS, paths)
+        try:
+            program.meet()
+            yield program, peer
+        finally:
+            peer.close()
+            program.end()
 
 
 @contextlib.contextmanager

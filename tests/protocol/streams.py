@@ -77,6 +77,12 @@ class Outgoing:
         if report.syndrome > OUT_OF_ORDER:
             self.refused = report.syndrome
 
+    def on_trimmed(self, trimmed):
+        """What left last in that packet is lost."""
+        sent = self.unacknowledged.get(trimmed.psn)
+        if sent and (sent.path, sent.sequence) == (trimmed.path, trimmed.sequence) and not sent.is_held:
+            sent.is_lost = True
+
     def leaving(self, may, now):
         """Segments that are to leave now, those that are lost first, as long as may(segment) says that there is credit."""
         if self.asleep_until > now or self.must_probe or self.refused:
