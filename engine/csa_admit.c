@@ -22,7 +22,7 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
             continue;
         alb_stream_in_forget_report(&csa->in_requests);
         alb_stream_in_forget_report(&csa->in_responses);
-        if (state == ALB_QPS_RTS || state == ALB_QPS_SQD)
+        if (state == ALB_QPS_RTR || state == ALB_QPS_RTS || state == ALB_QPS_SQD)
             alb_csa_fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "the peer's device was restarted", now);
     }
 }

@@ -83,6 +83,32 @@ static void peer_restarts_in_the_middle__requests_fail(void **state)
     }
 }
 
+// Only the program of B could move it on, and nobody is there whom it was connected to.
+static void peer_restarts__who_only_receives_fails_too(void **state)
+{
+    struct options options;
+    world_transport = "csa";
+    options_default(&options);
+    options.qps = 2;
+    options.is_b_in_rtr = true;
+    struct world *w = world_new(&options);
+    work_once(w, &w->a);
+    expect_state(&w->b, ALB_QPS_RTR);
+    receive(&w->b, 10, 64 * KB, 8 * KB);
+    world_restart(w, &w->a);
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    assert_int_equal(alb_qp_modify(w->b.qps[1], &attr, ALB_QP_STATE, alb_sim_host_now(w->b.host)), 0);
+    connect_qps(w, w->a.qps[1], w->b.qps[1]);
+    receive_on(&w->b, w->b.qps[1], 11, 128 * KB, 8 * KB);
+    assert_int_equal(post_on(w, &w->a, w->a.qps[1], (struct work){ALB_WR_SEND, 1, 0, 8 * KB}), 0);
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    expect_wc(w->b.recv_cq, 10, ALB_WC_WR_FLUSH_ERR);
+    expect_wc(w->b.recv_cq, 11, ALB_WC_SUCCESS);
+    expect_state(&w->b, ALB_QPS_ERR);
+    world_free(w);
+}
+
 static void connected_again__works(void **state)
 {
     struct world *w = new_world();
@@ -158,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_peer_restarts__the_next_request_fails),
         cmocka_unit_test(peer_restarts_in_the_middle__requests_fail),
+        cmocka_unit_test(peer_restarts__who_only_receives_fails_too),
         cmocka_unit_test(connected_again__works),
         cmocka_unit_test(both_restart__connected_again),
         cmocka_unit_test(old_packets_come_late__have_no_effect),
