@@ -221,6 +221,8 @@ static void work(struct alb_qp *qp, alb_time now)
     struct alb_csa *csa = alb_csa_of(qp);
     if (csa->in_requests.waits_rnr)
         retry(&csa->in_requests, now);
+    if (csa->reflect_in && csa->reflect_in->notice_count > 0)
+        alb_reflect_in_notify(csa, now);
     if (has_something_to_send(csa))
         alb_stream_out_wake(&csa->requests);
 }

@@ -417,6 +417,8 @@ void alb_stream_in_stop(struct alb_stream_in *in);
 enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now);
 // Tries again what waited for a receive, or for a transaction to end.
 void alb_stream_in_retry(struct alb_stream_in *in, alb_time now);
+// Something waits for a receive: whoever posts it rings.
+void alb_csa_want_receive(struct alb_qp *qp);
 // The peer says that it has sent everything before next.
 void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now);
 static inline bool alb_stream_in_misses(const struct alb_stream_in *in)

@@ -119,7 +119,7 @@ static enum taken refuse(struct alb_stream_in *in, enum alb_outcome outcome, alb
 }
 
 // Whoever comes second, the post of a receive or this, sees the other.
-static void want_receive(struct alb_qp *qp)
+void alb_csa_want_receive(struct alb_qp *qp)
 {
     if (atomic_exchange_explicit(&qp->wants_receive, true, memory_order_seq_cst))
         return;
@@ -132,7 +132,7 @@ static enum taken wait_for_receive(struct alb_stream_in *in)
 {
     struct alb_qp *qp = in->csa->qp;
     if (!in->is_response)
-        want_receive(qp);
+        alb_csa_want_receive(qp);
     if (in->waits_rnr)
         return NOT_YET;
     alb_qp_count(qp, ALB_STAT_send_rnr_err, 1);

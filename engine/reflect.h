@@ -240,6 +240,7 @@ struct alb_reflect_in {
     uint32_t notice_first, notice_count;
     uint32_t notices_promised; // with those of transactions that are not decided
     struct alb_deadline notice_timer;
+    alb_time notice_wait_ns; // between the last two looks
     uint8_t proposal[ALB_CSA_PROPOSAL_BYTES_MAX];
 };
 

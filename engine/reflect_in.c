@@ -5,7 +5,10 @@
 #include "engine/impl.h"
 #include "engine/inbound.h"
 
-#define NOTICE_RETRY_NS ALB_NS_PER_MS // a receive may be posted at any time
+// A receive of the queue pair's own rings when it is posted, one of a shared queue does not: that is looked for each
+// time after twice as long.
+#define NOTICE_WAIT_NS_MIN ALB_NS_PER_MS
+#define NOTICE_WAIT_NS_MAX (128 * ALB_NS_PER_MS)
 
 // ---- verdicts -------------------------------------------------------------------------------------------------------
 
@@ -269,10 +272,27 @@ static bool take_receive(struct alb_csa *csa)
            alb_qp_take_receive(qp);
 }
 
+static void wait_for_receive(struct alb_reflect_in *in, alb_time now)
+{
+    struct alb_qp *qp = in->csa->qp;
+    alb_csa_want_receive(qp);
+    if (alb_timer_is_armed(&in->notice_timer.timer))
+        return;
+    in->notice_wait_ns = ALB_MIN(ALB_MAX(2 * in->notice_wait_ns, NOTICE_WAIT_NS_MIN), NOTICE_WAIT_NS_MAX);
+    alb_wheel_arm(&qp->engine->wheel, &in->notice_timer.timer, now + in->notice_wait_ns);
+}
+
+static void stop_waiting(struct alb_reflect_in *in)
+{
+    if (!in->csa->in_requests.waits_rnr)
+        atomic_store_explicit(&in->csa->qp->wants_receive, false, memory_order_relaxed);
+}
+
 void alb_reflect_in_notify(struct alb_csa *csa, alb_time now)
 {
     struct alb_reflect_in *in = csa->reflect_in;
     struct alb_qp *qp = csa->qp;
+    bool has_waited = in->notice_count > 0;
     while (in->notice_count > 0 && take_receive(csa)) {
         const struct alb_reflect_notice *notice = &in->notices[in->notice_first];
         struct alb_wc wc = {
@@ -288,12 +308,16 @@ void alb_reflect_in_notify(struct alb_csa *csa, alb_time now)
         in->notice_first = (in->notice_first + 1) % ALB_REFLECT_NOTICES;
         in->notice_count--;
         in->notices_promised--;
+        in->notice_wait_ns = 0;
+        alb_wheel_disarm(&qp->engine->wheel, &in->notice_timer.timer);
         alb_qp_complete_receive(qp, &wc, is_solicited, now);
         if (alb_qp_current_state(qp) == ALB_QPS_ERR)
             return; // the completion queue overran, and with the queue pair went what we have of it
     }
     if (in->notice_count > 0)
-        alb_wheel_arm(&qp->engine->wheel, &in->notice_timer.timer, now + NOTICE_RETRY_NS);
+        wait_for_receive(in, now);
+    else if (has_waited)
+        stop_waiting(in);
 }
 
 void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now)

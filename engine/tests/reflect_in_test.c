@@ -216,6 +216,26 @@ static void notify__does_not_take_the_receive_of_a_message_placed_early(void **s
     assert_int_equal(wc.opcode, ALB_WC_RECV_RDMA_WITH_IMM);
 }
 
+static void notify__looks_less_and_less_often_and_hears_of_a_receive(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_wc wc;
+    reflect_pair_make(c, &made, 1, 0, 8);
+    made.wr.notify = true;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    uint32_t looks = 0;
+    for (alb_time end = c->pair->now + ALB_NS_PER_S; c->pair->now < end; looks++)
+        pair_pass(c->pair, alb_engine_deadline(c->engines[1]) - c->pair->now);
+    assert_in_range(looks, 8, 50);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 0), 0);
+    pair_settle(c->pair); // at this very moment
+    assert_true(pair_poll(c->pair, 1, &wc));
+    assert_int_equal(wc.opcode, ALB_WC_RECV_RDMA_WITH_IMM);
+}
+
 static void notify__more_than_there_is_room_for(void **state)
 {
     struct csa_pair *c = *state;
@@ -443,6 +463,7 @@ int main(void)
         REFLECT_PAIR_TEST(notify__completes_a_receive_when_it_is_exposed),
         REFLECT_PAIR_TEST(notify__waits_for_a_receive),
         REFLECT_PAIR_TEST(notify__does_not_take_the_receive_of_a_message_that_comes),
+        REFLECT_PAIR_TEST(notify__looks_less_and_less_often_and_hears_of_a_receive),
         REFLECT_PAIR_TEST(notify__more_than_there_is_room_for),
         REFLECT_PAIR_TEST(reconcile__bound_one_is_decided_by_another_queue_pair),
         REFLECT_PAIR_TEST(reconcile__what_was_committed_stays_so),
