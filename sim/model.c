@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The model's order of events: what may complete when, and with what.
+// The model's order of events: what is posted, which requests may complete when and with what, and what begins anew.
 #include "sim/model.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    GRH = ALB_GRH_BYTES,
-};
 
 void alb_model_fail(struct alb_model *model, const char *format, ...)
 {
@@ -23,19 +19,13 @@ void alb_model_fail(struct alb_model *model, const char *format, ...)
 
 // ---- life -----------------------------------------------------------------------------------------------------------
 
-static void *get(size_t bytes)
-{
-    void *memory = calloc(1, bytes ? bytes : 1);
-    alb_assert(memory);
-    return memory;
-}
-
 void alb_model_init(struct alb_model *model, uint8_t *const arena[ALB_MODEL_SIDES], uint32_t arena_bytes)
 {
     *model = (struct alb_model){0};
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         struct alb_model_memory *memory = &model->memory[side];
-        *memory = (struct alb_model_memory){arena[side], get(arena_bytes), get(arena_bytes), arena_bytes, 0};
+        *memory = (struct alb_model_memory){arena[side], alb_model_get(arena_bytes), alb_model_get(arena_bytes),
+                                            arena_bytes, 0};
         memcpy(memory->expected, memory->actual, arena_bytes);
         model->shared[side].length_min = UINT32_MAX;
         for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
@@ -83,17 +73,12 @@ void alb_model_add_qp(struct alb_model *model, uint32_t side, uint32_t index, en
     qp->used = is_shared ? &model->shared[side] : &qp->recvs;
     if (alb_model_is_xrc(type))
         qp->used = &model->named[side][index % ALB_MODEL_NAMED];
-    qp->base = get(slice.length);
-    qp->view = get(slice.length);
+    qp->base = alb_model_get(slice.length);
+    qp->view = alb_model_get(slice.length);
     memcpy(qp->base, model->memory[1 - side].expected + slice.at, slice.length);
     memcpy(qp->view, qp->base, slice.length);
     if (index >= model->qp_count)
         model->qp_count = index + 1;
-}
-
-static struct alb_model_qp *peer_of(struct alb_model *model, const struct alb_model_qp *qp)
-{
-    return &model->qps[1 - qp->side][qp->index];
 }
 
 // ---- posting --------------------------------------------------------------------------------------------------------
@@ -101,7 +86,7 @@ static struct alb_model_qp *peer_of(struct alb_model *model, const struct alb_mo
 // What the request carries, or must bring: taken now, since the program may not change it before it completes.
 static uint8_t *content_of(struct alb_model *model, const struct alb_model_qp *qp, const struct alb_model_op *op)
 {
-    uint8_t *content = get(op->length);
+    uint8_t *content = alb_model_get(op->length);
     if (alb_model_is_atomic(op->opcode))
         return content;
     if (op->opcode != ALB_WR_RDMA_READ) {
@@ -226,7 +211,7 @@ static bool may_be_older(const struct alb_model *model, const struct alb_model_q
 static void check_read(struct alb_model *model, struct alb_model_qp *qp, uint32_t number)
 {
     const struct alb_model_op *op = &qp->ops[number];
-    uint8_t *got = get(op->length);
+    uint8_t *got = alb_model_get(op->length);
     alb_model_gather(model->memory[qp->side].actual, op->local, op->local_count, got, op->length);
     for (uint32_t i = 0; i < op->length; i++)
         if (got[i] != op->content[i] && !may_be_younger(qp, number, op->remote_at + i, got[i]) &&
@@ -341,165 +326,8 @@ void alb_model_on_send(struct alb_model *model, struct alb_model_qp *qp, uint32_
         alb_model_fail(model, "request %u of queue pair %u/%u (opcode %u) ended with %u, fate %u", number, qp->side,
                        qp->index, op->opcode, wc->status, op->fate);
     qp->has_failed = true;
-    peer_of(model, qp)->may_fail = true;
+    alb_model_peer(model, qp)->may_fail = true;
     finish(model, qp, number, ALB_MODEL_FAILED);
-}
-
-// ---- receives complete ----------------------------------------------------------------------------------------------
-
-static bool fits_message(const struct alb_model_op *op, const struct alb_wc *wc, const uint8_t *got, uint32_t got_bytes)
-{
-    bool has_imm = op->opcode == ALB_WR_SEND_WITH_IMM || op->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
-    bool is_write = op->opcode == ALB_WR_RDMA_WRITE_WITH_IMM;
-    if (op->fate != ALB_WC_SUCCESS || op->is_undeliverable)
-        return false;
-    if (wc->opcode != (uint32_t)(is_write ? ALB_WC_RECV_RDMA_WITH_IMM : ALB_WC_RECV))
-        return false;
-    bool has_inv = op->opcode == ALB_WR_SEND_WITH_INV;
-    if (has_imm != !!(wc->flags & ALB_WC_WITH_IMM) || (has_imm && wc->imm_data != op->imm))
-        return false;
-    if (has_inv != !!(wc->flags & ALB_WC_WITH_INV) || (has_inv && wc->invalidated_rkey != op->invalidate))
-        return false;
-    return op->length == got_bytes && (is_write || memcmp(op->content, got, got_bytes) == 0);
-}
-
-// RC: the next message in order, and no other.
-static struct alb_model_op *next_message(struct alb_model_qp *from)
-{
-    for (; from->next_delivery < from->count; from->next_delivery++)
-        if (alb_model_takes_receive(from->ops[from->next_delivery].opcode))
-            return &from->ops[from->next_delivery++];
-    return NULL;
-}
-
-static void mark_executed(struct alb_model_qp *from, const struct alb_model_op *until)
-{
-    for (struct alb_model_op *op = from->ops; op <= until; op++)
-        op->is_executed |= op->life == until->life;
-}
-
-static struct alb_model_op *find_unreliable(struct alb_model *model, struct alb_model_qp *from,
-                                            const struct alb_model_qp *to, const struct alb_wc *wc, const uint8_t *got,
-                                            uint32_t got_bytes)
-{
-    bool keeps_order = from->type == ALB_QPT_UC && !model->may_duplicate;
-    for (uint32_t i = keeps_order ? from->next_delivery : 0; i < from->count; i++) {
-        struct alb_model_op *op = &from->ops[i];
-        bool is_target = from->type != ALB_QPT_UD || op->target == to->index || model->has_restarted;
-        if (!alb_model_takes_receive(op->opcode) || !is_target || (op->deliveries > 0 && !model->may_duplicate) ||
-            !fits_message(op, wc, got, got_bytes))
-            continue;
-        if (keeps_order)
-            from->next_delivery = i + 1;
-        return op;
-    }
-    return NULL;
-}
-
-// What an unreliable queue pair sent before its side began anew may still arrive.
-static bool has_number(const struct alb_model_qp *qp, alb_qpn number)
-{
-    for (uint32_t i = 0; i < ALB_MIN(qp->former_count, (uint32_t)ALB_MODEL_FORMER); i++)
-        if (qp->former_numbers[i] == number)
-            return true;
-    return qp->number == number;
-}
-
-static void note_number(struct alb_model_qp *qp)
-{
-    qp->former_numbers[qp->former_count++ % ALB_MODEL_FORMER] = qp->number;
-}
-
-// Of two queue pairs that have had the sender's number either may be it.
-static struct alb_model_op *find_datagram(struct alb_model *model, const struct alb_model_qp *to,
-                                          const struct alb_wc *wc, const uint8_t *got, uint32_t got_bytes)
-{
-    struct alb_model_op *op = NULL;
-    for (uint32_t i = 0; i < model->qp_count && !op; i++) {
-        struct alb_model_qp *from = &model->qps[1 - to->side][i];
-        if (from->type == ALB_QPT_UD && has_number(from, wc->src_qpn))
-            op = find_unreliable(model, from, to, wc, got, got_bytes);
-    }
-    return op;
-}
-
-static void deliver(struct alb_model *model, struct alb_model_qp *qp, const struct alb_model_recv *recv,
-                    uint32_t number, const struct alb_wc *wc)
-{
-    struct alb_model_qp *from = peer_of(model, qp);
-    bool is_write = wc->opcode == ALB_WC_RECV_RDMA_WITH_IMM;
-    uint32_t header = qp->type == ALB_QPT_UD ? GRH : 0;
-    uint8_t *got = get(recv->length);
-    if (!is_write && (wc->byte_len > recv->length || wc->byte_len < header)) {
-        alb_model_fail(model, "receive %u of queue pair %u/%u: %u bytes in %u", number, qp->side, qp->index,
-                       wc->byte_len, recv->length);
-        free(got);
-        return;
-    }
-    alb_model_gather(model->memory[qp->side].actual, recv->local, recv->local_count, got, recv->length);
-    struct alb_model_op *op = NULL;
-    if (alb_model_is_reliable(qp->type)) {
-        op = next_message(from);
-        if (op && !fits_message(op, wc, got, wc->byte_len))
-            op = NULL;
-        if (op)
-            mark_executed(from, op);
-    } else if (qp->type == ALB_QPT_UD) {
-        op = find_datagram(model, qp, wc, got + header, wc->byte_len - header);
-    } else {
-        op = find_unreliable(model, from, qp, wc, got, wc->byte_len);
-    }
-    free(got);
-    if (op)
-        op->deliveries++;
-    else
-        alb_model_fail(model, "receive %u of queue pair %u/%u: %u bytes that nobody sent, or not now", number, qp->side,
-                       qp->index, wc->byte_len);
-}
-
-void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,
-                       bool is_error)
-{
-    struct alb_model_recvs *recvs = qp->used;
-    if (number >= recvs->count || recvs->all[number].state != ALB_MODEL_OPEN) {
-        alb_model_fail(model, "receive %u of queue pair %u/%u completed twice, or was never posted", number, qp->side,
-                       qp->index);
-        return;
-    }
-    struct alb_model_recv *recv = &recvs->all[number];
-    for (uint32_t i = 0; recvs == &qp->recvs && i < number; i++)
-        if (recvs->all[i].state == ALB_MODEL_OPEN)
-            alb_model_fail(model, "receive %u of queue pair %u/%u completed before receive %u", number, qp->side,
-                           qp->index, i);
-    struct alb_model_op *next = NULL;
-    switch (wc->status) {
-    case ALB_WC_SUCCESS:
-        deliver(model, qp, recv, number, wc);
-        break;
-    case ALB_WC_WR_FLUSH_ERR:
-        if (!is_error)
-            alb_model_fail(model, "receive %u of queue pair %u/%u flushed though not in error", number, qp->side,
-                           qp->index);
-        break;
-    case ALB_WC_LOC_LEN_ERR:
-        next = alb_model_is_reliable(qp->type) ? next_message(peer_of(model, qp)) : NULL;
-        if (!next || next->length <= recv->length)
-            alb_model_fail(model, "receive %u of queue pair %u/%u: too short for nothing", number, qp->side, qp->index);
-        break;
-    case ALB_WC_LOC_ACCESS_ERR: // a WRITE with immediate took it and was refused
-        next = alb_model_is_reliable(qp->type) ? next_message(peer_of(model, qp)) : NULL;
-        if (!next || (next->fate != ALB_WC_REM_ACCESS_ERR && next->may_end != ALB_WC_REM_ACCESS_ERR))
-            alb_model_fail(model, "receive %u of queue pair %u/%u: refused for nothing", number, qp->side, qp->index);
-        break;
-    default:
-        alb_model_fail(model, "receive %u of queue pair %u/%u: status %u", number, qp->side, qp->index, wc->status);
-    }
-    if (wc->status != ALB_WC_SUCCESS)
-        peer_of(model, qp)->may_fail = true;
-    recv->state = wc->status == ALB_WC_SUCCESS ? ALB_MODEL_DONE : ALB_MODEL_FAILED;
-    recvs->open--;
-    alb_model_loosen(&model->memory[qp->side], recv->local, recv->local_count, -1);
-    alb_model_adopt(&model->memory[qp->side], recv->local, recv->local_count);
 }
 
 // ---- reset, and the end of a phase ----------------------------------------------------------------------------------
@@ -522,8 +350,13 @@ void alb_model_on_reset(struct alb_model *model, struct alb_model_qp *qp)
     for (; qp->first_open < qp->count; qp->first_open++)
         finish(model, qp, qp->first_open, ALB_MODEL_ABANDONED);
     abandon_recvs(model, &qp->recvs, qp->side);
-    peer_of(model, qp)->may_fail = true;
+    alb_model_peer(model, qp)->may_fail = true;
     qp->may_fail = true;
+}
+
+static void note_number(struct alb_model_qp *qp)
+{
+    qp->former_numbers[qp->former_count++ % ALB_MODEL_FORMER] = qp->number;
 }
 
 void alb_model_on_restart(struct alb_model *model, uint32_t side)
@@ -564,14 +397,10 @@ static void end_ops(struct alb_model *model, struct alb_model_qp *qp)
                            qp->index, qp->ops[i].deliveries);
 }
 
-// Receives still open go to the front and get new numbers: the caller knows them by their place among the open ones.
+// The caller knows what is still posted by its number.
 static void end_recvs(struct alb_model_recvs *recvs)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < recvs->count; i++)
-        if (recvs->all[i].state == ALB_MODEL_OPEN)
-            kept = i + 1;
-    if (kept == 0)
+    if (recvs->open == 0)
         recvs->count = 0;
 }
 

@@ -161,6 +161,8 @@ void alb_model_end_phase(struct alb_model *model);
 void alb_model_fail(struct alb_model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Of model_memory.c.
+// Zeroed; there is some. free gives it back.
+void *alb_model_get(size_t bytes);
 void alb_model_loosen(struct alb_model_memory *memory, const struct alb_model_span *spans, uint32_t count, int by);
 // What the spans hold is what they must hold from now on.
 void alb_model_adopt(struct alb_model_memory *memory, const struct alb_model_span *spans, uint32_t count);
@@ -170,6 +172,10 @@ void alb_model_gather(const uint8_t *arena, const struct alb_model_span *spans, 
 void alb_model_check_slice(struct alb_model *model, struct alb_model_qp *qp);
 void alb_model_check_words(struct alb_model *model, uint32_t side);
 void alb_model_check_arena(struct alb_model *model, uint32_t side);
+static inline struct alb_model_qp *alb_model_peer(struct alb_model *model, const struct alb_model_qp *qp)
+{
+    return &model->qps[1 - qp->side][qp->index];
+}
 static inline bool alb_model_is_xrc(enum alb_qp_type type)
 {
     return type == ALB_QPT_XRC_SEND || type == ALB_QPT_XRC_RECV;

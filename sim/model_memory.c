@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+void *alb_model_get(size_t bytes)
+{
+    void *memory = calloc(1, bytes ? bytes : 1);
+    alb_assert(memory);
+    return memory;
+}
+
 void alb_model_loosen(struct alb_model_memory *memory, const struct alb_model_span *spans, uint32_t count, int by)
 {
     const uint64_t each = 0x0101010101010101ull * (uint64_t)by; // counts stay below 256: no byte carries into the next

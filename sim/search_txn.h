@@ -77,6 +77,11 @@ struct alb_search_txn {
     struct alb_corruption_spec corruption;
 };
 
+static inline struct alb_qp *alb_search_txn_qp(const struct alb_search_txn *search, uint32_t side, uint32_t index)
+{
+    return search->base.sides[side].qps[index].qp;
+}
+
 static inline bool alb_search_txn_has_failed(const struct alb_search_txn *search)
 {
     return search->model.failure[0] != 0;
@@ -93,6 +98,12 @@ bool alb_search_txn_write_agreed(struct alb_search_txn *search, uint32_t side, u
 bool alb_search_txn_ask(struct alb_search_txn *search, uint32_t side, uint32_t index, bool only_doubts);
 // Decides one on hold.
 void alb_search_txn_decide(struct alb_search_txn *search, bool all);
+// The target's program answers proposals.
+void alb_search_txn_answer(struct alb_search_txn *search, uint32_t side, bool all);
+// Receives for notifications.
+void alb_search_txn_receive(struct alb_search_txn *search, uint32_t side, uint32_t index);
+
+// search_txn_report.c
 // Looks at all completions of a side; returns how many.
 uint32_t alb_search_txn_poll(struct alb_search_txn *search, uint32_t side);
 // The queue pair's program notes what it can still learn of its transactions, before it is reset.
@@ -100,7 +111,3 @@ uint32_t alb_search_txn_poll(struct alb_search_txn *search, uint32_t side);
 void alb_search_txn_follow(struct alb_search_txn *search, uint32_t side, uint32_t index, bool is_over);
 // A side's program ends: of what it has posted only tokens are left.
 void alb_search_txn_lose(struct alb_search_txn *search, uint32_t side);
-// The target's program answers proposals.
-void alb_search_txn_answer(struct alb_search_txn *search, uint32_t side, bool all);
-// Receives for notifications.
-void alb_search_txn_receive(struct alb_search_txn *search, uint32_t side, uint32_t index);
