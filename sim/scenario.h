@@ -14,7 +14,7 @@ enum {
     ALB_SCENARIO_WORKLOADS_MAX = 32,
     ALB_SCENARIO_FAULTS_MAX = 256,
     ALB_SCENARIO_HOSTS_MAX = 1 << 20,
-    ALB_SCENARIO_POOL_MIN = 4 << 10, // of a host with one peer; with less nothing can be sent at all
+    ALB_SCENARIO_POOL_MIN = 4 << 10, // of a host with one peer and one path
 };
 
 enum alb_workload_kind {

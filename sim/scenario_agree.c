@@ -4,6 +4,8 @@
 #include "sim/scenario.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 static bool is_power_of_two(uint32_t value)
 {
@@ -22,6 +24,27 @@ static bool complain(const struct alb_scenario *scenario, const char *section, c
                         "%s: expected %s", key, expected);
 }
 
+// What one peer needs at a time: with less nothing would ever leave, nor fail.
+static uint32_t pool_needed_bytes(const struct alb_engine_config *engine)
+{
+    struct alb_engine_state_sizes sizes;
+    if (strcmp(engine->transport, "csa") != 0 || alb_engine_state_sizes(engine, &sizes) != 0)
+        return 0;
+    return sizes.association_active_bytes - sizes.association_idle_bytes;
+}
+
+static bool pool_agrees(const struct alb_scenario *scenario, const char *name, const struct alb_engine_config *engine,
+                        struct alb_complaint *complaint)
+{
+    char expected[96];
+    uint32_t needed_bytes = pool_needed_bytes(engine);
+    if (!is_power_of_two(engine->csa_pool_bytes) || engine->csa_pool_bytes < ALB_SCENARIO_POOL_MIN)
+        return complain(scenario, "host", name, "pool", "a power of two from 4K", complaint);
+    snprintf(expected, sizeof(expected), "%" PRIu32 " bytes or more: what one peer takes over %" PRIu32 " paths",
+             needed_bytes, engine->path_max);
+    return engine->csa_pool_bytes >= needed_bytes || complain(scenario, "host", name, "pool", expected, complaint);
+}
+
 bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
                                 const struct alb_engine_config *engine, struct alb_complaint *complaint)
 {
@@ -33,9 +56,7 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
         return complain(scenario, section, name, "window_start", "a size from window_min to window_max", complaint);
     if (!is_power_of_two(segments) || segments < 4 || segments > 1u << 22)
         return complain(scenario, section, name, "window_segments", "a power of two from 4 to 4194304", complaint);
-    if (!is_power_of_two(engine->csa_pool_bytes) || engine->csa_pool_bytes < ALB_SCENARIO_POOL_MIN)
-        return complain(scenario, section, name, "pool", "a power of two from 4K", complaint);
-    return true;
+    return pool_agrees(scenario, name, engine, complaint);
 }
 
 bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint)

@@ -133,6 +133,7 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[host]\npool = 3M\n", "f:2: pool: expected a power of two from 4K"},
         {"[host]\npool = 1\n", "f:2: pool: expected a power of two from 4K"},
         {"[host 0]\npool = 1\n", "f:2: pool: expected a power of two from 4K"},
+        {"[host]\npool = 4K\n", "f:2: pool: expected "},
         {"[host]\nwindow_segments = 0\n", "f:2: window_segments: expected a power of two from 4 to 4194304"},
         {"[host]\nwindow_min = 1M\nwindow_max = 1K\n", "f:2: window_min: expected no more than window_max"},
         {"[host]\nwindow_start = 0\n", "f:2: window_start: expected a size from window_min to window_max"},
