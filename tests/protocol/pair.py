@@ -51,6 +51,7 @@ class Pair:
         self.taken = 0
         self.questions, self.answers = deque(), deque()
         self.segment_bytes = 1024
+        self.srq = None  # XRC: the peer's shared receive queue that requests go to
 
     def connect(self, remote_qpn, remote_psn):
         self.remote_qpn = remote_qpn
@@ -87,7 +88,10 @@ class Pair:
 
     def _request(self, operation, data, fields, total=None):
         psn = self.requests.end
-        self.requests.add(cut(REQUEST, operation, self.remote_qpn, psn, data, self.segment_bytes, fields, total), self.peer.now())
+        segments = cut(REQUEST, operation, self.remote_qpn, psn, data, self.segment_bytes, fields, total)
+        for segment in segments:
+            segment.srq = self.srq
+        self.requests.add(segments, self.peer.now())
         return psn
 
     def _question(self, operation, fields, total, data=b""):
