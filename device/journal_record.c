@@ -2,7 +2,8 @@
 // The bytes of a journal.
 #include "device/journal_record.h"
 
-#include <endian.h>
+#include "wire/bytes.h"
+
 #include <string.h>
 
 #define VERSION         1
@@ -42,48 +43,22 @@ enum { FLAG_NOTIFIES = 1, FLAG_SOLICITED = 2 };
 
 static const uint8_t magic[8] = {'a', 'l', 'b', 'e', 'd', 'o', 'j', 'n'};
 
-static void put64(uint8_t *bytes, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(bytes, &value, sizeof(value));
-}
-
-static void put32(uint8_t *bytes, uint32_t value)
-{
-    value = htole32(value);
-    memcpy(bytes, &value, sizeof(value));
-}
-
-static uint64_t get64(const uint8_t *bytes)
-{
-    uint64_t value;
-    memcpy(&value, bytes, sizeof(value));
-    return le64toh(value);
-}
-
-static uint32_t get32(const uint8_t *bytes)
-{
-    uint32_t value;
-    memcpy(&value, bytes, sizeof(value));
-    return le32toh(value);
-}
-
 static void put_digest(uint8_t *bytes, const struct alb_digest *digest)
 {
-    put64(bytes, digest->low);
-    put64(bytes + 8, digest->high);
+    alb_put_le64(bytes, digest->low);
+    alb_put_le64(bytes + 8, digest->high);
 }
 
 static struct alb_digest get_digest(const uint8_t *bytes)
 {
-    return (struct alb_digest){.low = get64(bytes), .high = get64(bytes + 8)};
+    return (struct alb_digest){.low = alb_get_le64(bytes), .high = alb_get_le64(bytes + 8)};
 }
 
 // The keeper is part of it, so that no record of another journal passes for one of this.
 static uint64_t check_of(const uint8_t *bytes, size_t length, uint64_t keeper)
 {
     uint8_t room[8 + RECORD_CHECK];
-    put64(room, keeper);
+    alb_put_le64(room, keeper);
     memcpy(room + 8, bytes, length);
     return alb_digest_of(room, 8 + length).low;
 }
@@ -92,69 +67,70 @@ void alb_journal_header_encode(const struct alb_journal_header *header, uint8_t 
 {
     memset(bytes, 0, ALB_JOURNAL_HEADER_BYTES);
     memcpy(bytes + HEADER_MAGIC, magic, sizeof(magic));
-    put32(bytes + HEADER_VERSION, VERSION);
-    put32(bytes + HEADER_FLAGS, header->page_cache ? FLAG_PAGE_CACHE : 0);
-    put64(bytes + HEADER_KEEPER, header->keeper);
-    put64(bytes + HEADER_REGION, header->region_bytes);
+    alb_put_le32(bytes + HEADER_VERSION, VERSION);
+    alb_put_le32(bytes + HEADER_FLAGS, header->page_cache ? FLAG_PAGE_CACHE : 0);
+    alb_put_le64(bytes + HEADER_KEEPER, header->keeper);
+    alb_put_le64(bytes + HEADER_REGION, header->region_bytes);
     memcpy(bytes + HEADER_BOOT, header->boot, sizeof(header->boot));
-    put64(bytes + HEADER_CHECK, check_of(bytes, HEADER_CHECK, header->keeper));
+    alb_put_le64(bytes + HEADER_CHECK, check_of(bytes, HEADER_CHECK, header->keeper));
 }
 
 const char *alb_journal_header_decode(const uint8_t bytes[ALB_JOURNAL_HEADER_BYTES], struct alb_journal_header *header)
 {
     if (memcmp(bytes + HEADER_MAGIC, magic, sizeof(magic)) != 0)
         return "it is no journal of Albedo";
-    header->keeper = get64(bytes + HEADER_KEEPER);
-    header->region_bytes = get64(bytes + HEADER_REGION);
-    header->page_cache = get32(bytes + HEADER_FLAGS) & FLAG_PAGE_CACHE;
+    header->keeper = alb_get_le64(bytes + HEADER_KEEPER);
+    header->region_bytes = alb_get_le64(bytes + HEADER_REGION);
+    header->page_cache = alb_get_le32(bytes + HEADER_FLAGS) & FLAG_PAGE_CACHE;
     memcpy(header->boot, bytes + HEADER_BOOT, sizeof(header->boot));
-    if (get64(bytes + HEADER_CHECK) != check_of(bytes, HEADER_CHECK, header->keeper))
+    if (alb_get_le64(bytes + HEADER_CHECK) != check_of(bytes, HEADER_CHECK, header->keeper))
         return "the header's checksum is wrong";
-    if (get32(bytes + HEADER_VERSION) != VERSION || get32(bytes + HEADER_FLAGS) & ~(uint32_t)FLAG_PAGE_CACHE)
+    if (alb_get_le32(bytes + HEADER_VERSION) != VERSION ||
+        alb_get_le32(bytes + HEADER_FLAGS) & ~(uint32_t)FLAG_PAGE_CACHE)
         return "it is of another version of Albedo";
     return NULL;
 }
 
 void alb_record_encode(const struct alb_record *record, uint64_t keeper, uint8_t bytes[ALB_JOURNAL_RECORD_BYTES])
 {
-    put64(bytes + RECORD_LENGTH, record->length);
-    put64(bytes + RECORD_SEQUENCE, record->sequence);
-    put64(bytes + RECORD_SYNCED, record->synced);
-    put32(bytes + RECORD_KIND, record->kind);
-    put32(bytes + RECORD_PARTS, record->part_count);
-    put64(bytes + RECORD_INITIATOR, record->id.initiator);
-    put64(bytes + RECORD_NUMBER, record->id.number);
-    put64(bytes + RECORD_LOW_WATER, record->low_water);
-    put64(bytes + RECORD_LEASE, record->lease_ns);
+    alb_put_le64(bytes + RECORD_LENGTH, record->length);
+    alb_put_le64(bytes + RECORD_SEQUENCE, record->sequence);
+    alb_put_le64(bytes + RECORD_SYNCED, record->synced);
+    alb_put_le32(bytes + RECORD_KIND, record->kind);
+    alb_put_le32(bytes + RECORD_PARTS, record->part_count);
+    alb_put_le64(bytes + RECORD_INITIATOR, record->id.initiator);
+    alb_put_le64(bytes + RECORD_NUMBER, record->id.number);
+    alb_put_le64(bytes + RECORD_LOW_WATER, record->low_water);
+    alb_put_le64(bytes + RECORD_LEASE, record->lease_ns);
     put_digest(bytes + RECORD_DIGEST, &record->digest);
     put_digest(bytes + RECORD_BODY, &record->body);
-    put32(bytes + RECORD_CONDITIONS, record->condition_count); // the flags are its upper half
+    alb_put_le32(bytes + RECORD_CONDITIONS, record->condition_count); // the flags are its upper half
     bytes[RECORD_FLAGS] =
         (uint8_t)((record->notifies ? FLAG_NOTIFIES : 0) | (record->is_solicited ? FLAG_SOLICITED : 0));
-    put32(bytes + RECORD_IMM, record->imm_be);
-    put64(bytes + RECORD_CHECK, check_of(bytes, RECORD_CHECK, keeper));
+    alb_put_le32(bytes + RECORD_IMM, record->imm_be);
+    alb_put_le64(bytes + RECORD_CHECK, check_of(bytes, RECORD_CHECK, keeper));
 }
 
 const char *alb_record_decode(const uint8_t bytes[ALB_JOURNAL_RECORD_BYTES], uint64_t keeper, struct alb_record *record)
 {
-    uint32_t kind = get32(bytes + RECORD_KIND);
-    if (get64(bytes + RECORD_CHECK) != check_of(bytes, RECORD_CHECK, keeper))
+    uint32_t kind = alb_get_le32(bytes + RECORD_KIND);
+    if (alb_get_le64(bytes + RECORD_CHECK) != check_of(bytes, RECORD_CHECK, keeper))
         return "a record's checksum is wrong";
     *record = (struct alb_record){
-        .length = get64(bytes + RECORD_LENGTH),
-        .sequence = get64(bytes + RECORD_SEQUENCE),
-        .synced = get64(bytes + RECORD_SYNCED),
+        .length = alb_get_le64(bytes + RECORD_LENGTH),
+        .sequence = alb_get_le64(bytes + RECORD_SEQUENCE),
+        .synced = alb_get_le64(bytes + RECORD_SYNCED),
         .kind = (enum alb_record_kind)kind,
-        .part_count = get32(bytes + RECORD_PARTS),
-        .id = {.initiator = get64(bytes + RECORD_INITIATOR), .number = get64(bytes + RECORD_NUMBER)},
-        .low_water = get64(bytes + RECORD_LOW_WATER),
-        .lease_ns = get64(bytes + RECORD_LEASE),
+        .part_count = alb_get_le32(bytes + RECORD_PARTS),
+        .id = {.initiator = alb_get_le64(bytes + RECORD_INITIATOR), .number = alb_get_le64(bytes + RECORD_NUMBER)},
+        .low_water = alb_get_le64(bytes + RECORD_LOW_WATER),
+        .lease_ns = alb_get_le64(bytes + RECORD_LEASE),
         .digest = get_digest(bytes + RECORD_DIGEST),
         .body = get_digest(bytes + RECORD_BODY),
-        .condition_count = get32(bytes + RECORD_CONDITIONS) & 0xffff,
+        .condition_count = alb_get_le32(bytes + RECORD_CONDITIONS) & 0xffff,
         .notifies = bytes[RECORD_FLAGS] & FLAG_NOTIFIES,
         .is_solicited = bytes[RECORD_FLAGS] & FLAG_SOLICITED,
-        .imm_be = get32(bytes + RECORD_IMM),
+        .imm_be = alb_get_le32(bytes + RECORD_IMM),
     };
     if (kind < ALB_RECORD_PREPARE || kind > ALB_RECORD_MARK)
         return "a record is of an unknown kind";
@@ -182,38 +158,38 @@ uint64_t alb_record_bytes(uint32_t part_count, uint32_t condition_count, uint64_
 
 void alb_record_condition_encode(const struct alb_txn_condition *condition, uint8_t bytes[ALB_JOURNAL_CONDITION_BYTES])
 {
-    put64(bytes, condition->offset);
-    put64(bytes + 8, condition->va);
-    put64(bytes + 16, condition->expected);
-    put64(bytes + 24, condition->mask);
-    put32(bytes + 32, condition->rkey);
-    put32(bytes + 36, 0);
+    alb_put_le64(bytes, condition->offset);
+    alb_put_le64(bytes + 8, condition->va);
+    alb_put_le64(bytes + 16, condition->expected);
+    alb_put_le64(bytes + 24, condition->mask);
+    alb_put_le32(bytes + 32, condition->rkey);
+    alb_put_le32(bytes + 36, 0);
 }
 
 void alb_record_condition_decode(const uint8_t bytes[ALB_JOURNAL_CONDITION_BYTES], struct alb_txn_condition *condition)
 {
-    condition->offset = get64(bytes);
-    condition->va = get64(bytes + 8);
-    condition->expected = get64(bytes + 16);
-    condition->mask = get64(bytes + 24);
-    condition->rkey = get32(bytes + 32);
+    condition->offset = alb_get_le64(bytes);
+    condition->va = alb_get_le64(bytes + 8);
+    condition->expected = alb_get_le64(bytes + 16);
+    condition->mask = alb_get_le64(bytes + 24);
+    condition->rkey = alb_get_le32(bytes + 32);
 }
 
 void alb_record_part_encode(const struct alb_record_part *part, uint8_t bytes[ALB_JOURNAL_PART_BYTES])
 {
-    put64(bytes, part->offset);
-    put64(bytes + 8, part->length);
-    put64(bytes + 16, part->va);
-    put32(bytes + 24, part->rkey);
-    put32(bytes + 28, 0);
+    alb_put_le64(bytes, part->offset);
+    alb_put_le64(bytes + 8, part->length);
+    alb_put_le64(bytes + 16, part->va);
+    alb_put_le32(bytes + 24, part->rkey);
+    alb_put_le32(bytes + 28, 0);
 }
 
 void alb_record_part_decode(const uint8_t bytes[ALB_JOURNAL_PART_BYTES], struct alb_record_part *part)
 {
-    part->offset = get64(bytes);
-    part->length = get64(bytes + 8);
-    part->va = get64(bytes + 16);
-    part->rkey = get32(bytes + 24);
+    part->offset = alb_get_le64(bytes);
+    part->length = alb_get_le64(bytes + 8);
+    part->va = alb_get_le64(bytes + 16);
+    part->rkey = alb_get_le32(bytes + 24);
 }
 
 const char *alb_record_check_body(const struct alb_record *record, const uint8_t *body, uint64_t region_bytes)

@@ -2,7 +2,8 @@
 // Messages of `albedo cp` and `albedo serve`.
 #include "tools/files_message.h"
 
-#include <endian.h>
+#include "wire/bytes.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -11,64 +12,38 @@
 // As it travels: magic 4, kind 4, mode 4, chunk 4, size 8, address 8, table 8, keys 4 4, digest 16, reserved 64, text.
 enum { AT_SIZE = 16, AT_PLACE = 24, AT_KEYS = 40, AT_DIGEST = 48, AT_TEXT = FILES_MESSAGE_BYTES - FILES_TEXT_MAX };
 
-static void put32(uint8_t *bytes, uint32_t value)
-{
-    value = htole32(value);
-    memcpy(bytes, &value, sizeof(value));
-}
-
-static void put64(uint8_t *bytes, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(bytes, &value, sizeof(value));
-}
-
-static uint32_t get32(const uint8_t *bytes)
-{
-    uint32_t value;
-    memcpy(&value, bytes, sizeof(value));
-    return le32toh(value);
-}
-
-static uint64_t get64(const uint8_t *bytes)
-{
-    uint64_t value;
-    memcpy(&value, bytes, sizeof(value));
-    return le64toh(value);
-}
-
 void files_message_encode(const struct files_message *message, uint8_t bytes[FILES_MESSAGE_BYTES])
 {
     memset(bytes, 0, FILES_MESSAGE_BYTES);
-    put32(bytes, MAGIC);
-    put32(bytes + 4, message->kind);
-    put32(bytes + 8, message->mode);
-    put32(bytes + 12, message->chunk_bytes);
-    put64(bytes + AT_SIZE, message->size);
-    put64(bytes + AT_PLACE, message->place.address);
-    put64(bytes + AT_PLACE + 8, message->place.table);
-    put32(bytes + AT_KEYS, message->place.rkey);
-    put32(bytes + AT_KEYS + 4, message->place.table_rkey);
-    put64(bytes + AT_DIGEST, message->digest.low);
-    put64(bytes + AT_DIGEST + 8, message->digest.high);
+    alb_put_le32(bytes, MAGIC);
+    alb_put_le32(bytes + 4, message->kind);
+    alb_put_le32(bytes + 8, message->mode);
+    alb_put_le32(bytes + 12, message->chunk_bytes);
+    alb_put_le64(bytes + AT_SIZE, message->size);
+    alb_put_le64(bytes + AT_PLACE, message->place.address);
+    alb_put_le64(bytes + AT_PLACE + 8, message->place.table);
+    alb_put_le32(bytes + AT_KEYS, message->place.rkey);
+    alb_put_le32(bytes + AT_KEYS + 4, message->place.table_rkey);
+    alb_put_le64(bytes + AT_DIGEST, message->digest.low);
+    alb_put_le64(bytes + AT_DIGEST + 8, message->digest.high);
     snprintf((char *)bytes + AT_TEXT, FILES_TEXT_MAX, "%s", message->text);
 }
 
 bool files_message_decode(const uint8_t *bytes, uint32_t length, struct files_message *message)
 {
-    if (length != FILES_MESSAGE_BYTES || get32(bytes) != MAGIC)
+    if (length != FILES_MESSAGE_BYTES || alb_get_le32(bytes) != MAGIC)
         return false;
-    uint32_t kind = get32(bytes + 4);
+    uint32_t kind = alb_get_le32(bytes + 4);
     *message = (struct files_message){
         .kind = (enum files_kind)kind,
-        .mode = get32(bytes + 8),
-        .chunk_bytes = get32(bytes + 12),
-        .size = get64(bytes + AT_SIZE),
-        .place = {.address = get64(bytes + AT_PLACE),
-                  .table = get64(bytes + AT_PLACE + 8),
-                  .rkey = get32(bytes + AT_KEYS),
-                  .table_rkey = get32(bytes + AT_KEYS + 4)},
-        .digest = {.low = get64(bytes + AT_DIGEST), .high = get64(bytes + AT_DIGEST + 8)},
+        .mode = alb_get_le32(bytes + 8),
+        .chunk_bytes = alb_get_le32(bytes + 12),
+        .size = alb_get_le64(bytes + AT_SIZE),
+        .place = {.address = alb_get_le64(bytes + AT_PLACE),
+                  .table = alb_get_le64(bytes + AT_PLACE + 8),
+                  .rkey = alb_get_le32(bytes + AT_KEYS),
+                  .table_rkey = alb_get_le32(bytes + AT_KEYS + 4)},
+        .digest = {.low = alb_get_le64(bytes + AT_DIGEST), .high = alb_get_le64(bytes + AT_DIGEST + 8)},
     };
     memcpy(message->text, bytes + AT_TEXT, FILES_TEXT_MAX);
     bool names_chunks = kind == FILES_PUT || kind == FILES_HAVE || kind == FILES_PLACE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Numbers in network byte order at any address.
+// Numbers at any address: in network byte order, and little-endian, as in the layouts of our own files and messages.
 #pragma once
 
 #include <endian.h>
@@ -55,5 +55,31 @@ static inline void alb_put_be32(uint8_t *p, uint32_t value)
 static inline void alb_put_be64(uint8_t *p, uint64_t value)
 {
     value = htobe64(value);
+    memcpy(p, &value, sizeof(value));
+}
+
+static inline uint32_t alb_get_le32(const uint8_t *p)
+{
+    uint32_t value;
+    memcpy(&value, p, sizeof(value));
+    return le32toh(value);
+}
+
+static inline uint64_t alb_get_le64(const uint8_t *p)
+{
+    uint64_t value;
+    memcpy(&value, p, sizeof(value));
+    return le64toh(value);
+}
+
+static inline void alb_put_le32(uint8_t *p, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(p, &value, sizeof(value));
+}
+
+static inline void alb_put_le64(uint8_t *p, uint64_t value)
+{
+    value = htole64(value);
     memcpy(p, &value, sizeof(value));
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "plugins/rdmacm/rsocket_wire.h"
 
+#include "wire/bytes.h"
+
 #include <byteswap.h>
-#include <endian.h>
 #include <string.h>
 
 enum {
@@ -20,50 +21,18 @@ enum {
 
 #define UDP_TAG 0x55555555u
 
-static uint8_t *put16(uint8_t *at, uint16_t value)
-{
-    uint16_t big = htobe16(value);
-    memcpy(at, &big, sizeof(big));
-    return at + sizeof(big);
-}
-
-static uint8_t *put32(uint8_t *at, uint32_t value)
-{
-    uint32_t big = htobe32(value);
-    memcpy(at, &big, sizeof(big));
-    return at + sizeof(big);
-}
-
-static uint16_t get16(const uint8_t *at)
-{
-    uint16_t big;
-    memcpy(&big, at, sizeof(big));
-    return be16toh(big);
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-    uint32_t big;
-    memcpy(&big, at, sizeof(big));
-    return be32toh(big);
-}
-
-static uint64_t get64(const uint8_t *at)
-{
-    return (uint64_t)get32(at) << 32 | get32(at + 4);
-}
-
 static uint8_t *put_place(uint8_t *at, const struct rsocket_place *place)
 {
-    at = put32(at, (uint32_t)(place->addr >> 32));
-    at = put32(at, (uint32_t)place->addr);
-    at = put32(at, place->key);
-    return put32(at, place->length);
+    alb_put_be64(at, place->addr);
+    alb_put_be32(at + 8, place->key);
+    alb_put_be32(at + 12, place->length);
+    return at + 16;
 }
 
 static struct rsocket_place get_place(const uint8_t *at)
 {
-    return (struct rsocket_place){.addr = get64(at), .key = get32(at + 8), .length = get32(at + 12)};
+    return (struct rsocket_place){
+        .addr = alb_get_be64(at), .key = alb_get_be32(at + 8), .length = alb_get_be32(at + 12)};
 }
 
 // ---- set-up
@@ -89,7 +58,7 @@ void rsocket_hello_encode(const struct rsocket_hello *hello, uint8_t bytes[RSOCK
     memset(bytes, 0, RSOCKET_HELLO_BYTES);
     bytes[0] = HELLO_VERSION;
     bytes[1] = (uint8_t)((hello->is_big_endian ? HELLO_BIG_ENDIAN : 0) | (hello->has_iomap ? HELLO_IOMAP : 0));
-    put16(bytes + 2, hello->credits);
+    alb_put_be16(bytes + 2, hello->credits);
     bytes[7] = scale_of(hello->iomap_count);
     put_place(put_place(bytes + 8, &hello->targets), &hello->buffer);
 }
@@ -101,7 +70,7 @@ bool rsocket_hello_decode(const uint8_t *bytes, size_t length, struct rsocket_he
     *hello = (struct rsocket_hello){
         .is_big_endian = bytes[1] & HELLO_BIG_ENDIAN,
         .has_iomap = bytes[1] & HELLO_IOMAP,
-        .credits = get16(bytes + 2),
+        .credits = alb_get_be16(bytes + 2),
         .targets = get_place(bytes + 8),
         .buffer = get_place(bytes + 24),
     };
@@ -144,7 +113,7 @@ size_t rsocket_datagram_header_encode(const struct rsocket_datagram_header *head
     memset(bytes, 0, length);
     bytes[0] = is_ipv4 ? 4 : 6;
     bytes[1] = (uint8_t)length;
-    put16(bytes + 2, header->port);
+    alb_put_be16(bytes + 2, header->port);
     if (is_ipv4)
         memcpy(bytes + 4, header->source.bytes + 12, 4);
     else
@@ -156,7 +125,7 @@ size_t rsocket_datagram_header_decode(const uint8_t *bytes, size_t length, struc
 {
     if (length < DATAGRAM_IPV4_BYTES || bytes[1] > length)
         return 0;
-    header->port = get16(bytes + 2);
+    header->port = alb_get_be16(bytes + 2);
     if (bytes[0] == 4 && bytes[1] == DATAGRAM_IPV4_BYTES)
         header->source = alb_addr_from_ipv4(bytes + 4);
     else if (bytes[0] == 6 && bytes[1] == DATAGRAM_IPV6_BYTES)
@@ -171,23 +140,23 @@ size_t rsocket_udp_header_encode(const struct rsocket_udp_header *header, uint8_
     bool is_ipv4 = alb_addr_is_ipv4(&header->source);
     size_t length = is_ipv4 ? UDP_IPV4_BYTES : UDP_IPV6_BYTES;
     memset(bytes, 0, length);
-    put32(bytes, UDP_TAG);
+    alb_put_be32(bytes, UDP_TAG);
     bytes[4] = is_ipv4 ? 4 : 6;
     bytes[5] = (uint8_t)header->op;
     bytes[6] = (uint8_t)length;
-    put32(bytes + 8, header->qpn & QPN_MASK);
+    alb_put_be32(bytes + 8, header->qpn & QPN_MASK);
     memcpy(bytes + 12, header->source.bytes + (is_ipv4 ? 12 : 0), is_ipv4 ? 4 : 16);
     return length;
 }
 
 size_t rsocket_udp_header_decode(const uint8_t *bytes, size_t length, struct rsocket_udp_header *header)
 {
-    if (length < UDP_IPV4_BYTES || get32(bytes) != UDP_TAG || bytes[6] > length)
+    if (length < UDP_IPV4_BYTES || alb_get_be32(bytes) != UDP_TAG || bytes[6] > length)
         return 0;
     if (bytes[5] != RSOCKET_UDP_DATA && bytes[5] != RSOCKET_UDP_CONTROL)
         return 0;
     header->op = (enum rsocket_udp_op)bytes[5];
-    header->qpn = get32(bytes + 8) & QPN_MASK;
+    header->qpn = alb_get_be32(bytes + 8) & QPN_MASK;
     if (bytes[4] == 4 && bytes[6] == UDP_IPV4_BYTES)
         header->source = alb_addr_from_ipv4(bytes + 12);
     else if (bytes[4] == 6 && bytes[6] == UDP_IPV6_BYTES)
