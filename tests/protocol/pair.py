@@ -51,6 +51,7 @@ class Pair:
         self.taken = 0
         self.questions, self.answers = deque(), deque()
         self.segment_bytes = 1024
+        self.streams_in = self.streams_out = ()
         self.srq = None  # XRC: the peer's shared receive queue that requests go to
 
     def connect(self, remote_qpn, remote_psn):
@@ -60,6 +61,7 @@ class Pair:
         self.requests_in = Incoming(remote_psn, False, remote_qpn)
         self.answers_out = Outgoing(remote_psn, True, remote_qpn)
         self.agreed_psn = remote_psn
+        self.streams_in, self.streams_out = (self.requests_in, self.answers_in), (self.requests, self.answers_out)
 
     # What is asked of it.
 
@@ -206,14 +208,6 @@ class Pair:
 
     def is_first_message(self, segment):
         return segment.kind == REQUEST and wrap24(segment.psn - segment.index) == self.agreed_psn
-
-    @property
-    def streams_out(self):
-        return self.requests, self.answers_out
-
-    @property
-    def streams_in(self):
-        return self.requests_in, self.answers_in
 
     @property
     def is_idle(self):

@@ -60,6 +60,7 @@ class Peer:
         self.socket = first
         self.remote_epoch = self.former_epoch = 0
         self.arriving, self.pairs, self.pairs_made = {}, {}, 0
+        self.manager = None  # who gets the connection manager's datagrams
         self.granted = NO_LIMIT  # what we let the peer have in flight
         self.credit, self.turn = FIRST_CREDIT, 0
         self.believes_pairs = True
@@ -142,6 +143,8 @@ class Peer:
     # What comes.
 
     def on_datagram(self, data, source, is_marked):
+        if self.manager and self.manager.on_datagram(data, source):
+            return
         try:
             packet = decode(data, source, (self.address, PORT + self.slot))
         except Refused as reason:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A connection made by the connection manager: we call ucmatose, which serves as it is, talk with it, and are left by it."""
+
+import os
+
+from management import DREP, DREQ, REP, Caller
+from packet import wrap24
+from partners import Partner
+from peer import Peer
+from stage import OURS, PROGRAM, check, until
+
+SIZE, MESSAGES = 5000, 3
+
+
+def connects(stage):
+    """REQ goes to slot 0, as long as nobody has told another; REP, RTU, messages both ways, DREQ and DREP."""
+    program = Partner(stage.albedo, PROGRAM, lambda port: ["ucmatose", "-b", PROGRAM, "-p", str(port), "-c", "1", "-C", str(MESSAGES), "-S",
+                                                           str(SIZE)])
+    peer = Peer(OURS)
+    try:
+        caller, pair, theirs = Caller(peer, PROGRAM), peer.pair(), 0xFFFFFE
+        asked = [0]
+
+        def is_answered():
+            """Repeated, as any MAD: the service may not be there yet."""
+            if peer.now() - asked[0] > 200_000_000:
+                asked[0] = peer.now()
+                caller.ask(program.port, pair.qpn, theirs, 40000)
+            return caller.newest(REP)
+
+        until(peer, is_answered, "a REP comes: %s" % caller.heard)
+        qpn, pair.psn = caller.answered()
+        peer.meet(PROGRAM, qpn)
+        pair.connect(qpn, theirs)
+        caller.confirm()
+        data = [os.urandom(SIZE) for _ in range(MESSAGES)]
+        for one in data:
+            pair.send(one)
+        until(peer, lambda: pair.is_idle and len(pair.received) == MESSAGES, "messages go both ways")
+        check(pair.agreed_psn == theirs and wrap24(pair.requests_in.begin - theirs) > 0, "by the numbers that were agreed")
+        until(peer, lambda: caller.newest(DREQ), "the program leaves")
+        caller.confirm(DREP)
+        until(peer, lambda: program.process.poll() is not None, "the program ends")
+        check(program.process.poll() == 0, "well: " + program.process.output())
+    finally:
+        peer.close()
+        program.end()
+
+
+CASES = [connects]
