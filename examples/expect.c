@@ -49,7 +49,7 @@ static void check_error(int error, const char *what)
 static void open_device(struct work *w)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
-    check(list && list[0], "no device");
+    check(list && list[0], "no device: start this by `albedo run --device albedo0 --`");
     w->context = ibv_open_device(list[0]);
     check(w->context != NULL, "ibv_open_device");
     ibv_free_device_list(list);

@@ -175,7 +175,7 @@ static bool run(struct cache *cache)
     struct ibv_mr *parts[] = {cache->keys, cache->values, cache->entry};
     for (int i = 0; i < 3 && cache->is_transaction; i++) {
         cache->regions[i] = albdv_create_region(parts[i], NULL);
-        check(cache->regions[i] != NULL, "albdv_create_region");
+        check(cache->regions[i] != NULL, "albdv_create_region, which only albedo0 has");
     }
     loop_connect(&cache->loop, &cache->pair);
     atomic_store(&cache->is_done, false);

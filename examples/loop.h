@@ -43,7 +43,7 @@ static inline void check_error(int error, const char *what)
 static inline void loop_open(struct loop *loop)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
-    check(list && list[0], "no device");
+    check(list && list[0], "no device: start this by `albedo run --device albedo0 --`");
     loop->context = ibv_open_device(list[0]);
     check(loop->context != NULL, "ibv_open_device");
     ibv_free_device_list(list);
