@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define RD_ATOMIC_MAX 128
+#define RETRIES_MAX   7 // three bits in a message
 
 static uint32_t random_psn(void)
 {
@@ -20,6 +21,12 @@ static uint32_t random_psn(void)
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         random = (uint32_t)alb_device_now();
     return random & ALB_PSN_MASK;
+}
+
+// As the kernel does it, what is more than a message can say is the most that it can.
+static uint8_t retries(uint8_t wanted)
+{
+    return ALB_MIN(wanted, (uint8_t)RETRIES_MAX);
 }
 
 static bool is_datagram(const struct rdmacm_id *id)
@@ -66,8 +73,8 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
 {
     id->dest_rd_atomic = param ? ALB_MIN(param->responder_resources, (uint8_t)RD_ATOMIC_MAX) : 1;
     id->rd_atomic = param ? ALB_MIN(param->initiator_depth, (uint8_t)RD_ATOMIC_MAX) : 1;
-    id->retry_count = param ? param->retry_count & 7 : 7;
-    id->rnr_retry_count = param ? param->rnr_retry_count & 7 : 7;
+    id->retry_count = param ? retries(param->retry_count) : RETRIES_MAX;
+    id->rnr_retry_count = param ? retries(param->rnr_retry_count) : RETRIES_MAX;
     id->timeout_code = ack_code(id);
     id->mtu_code = local_mtu_code();
     id->rq_psn = random_psn();
@@ -250,7 +257,7 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
         .initiator_depth = id->rd_atomic,
         .target_ack_delay = 15,
         .flow_control = param && param->flow_control,
-        .rnr_retry_count = param ? param->rnr_retry_count & 7 : 7,
+        .rnr_retry_count = param ? retries(param->rnr_retry_count) : RETRIES_MAX,
         .has_srq = is_xrc || (id->id.qp ? id->id.qp->srq != NULL : param && param->srq),
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
     };

@@ -132,6 +132,30 @@ static void connect__data_flows_and_both_part(void **state)
     close_ends(&ends);
 }
 
+// Programs (fio, libfabric) ask for 10 or 15 retries, and the kernel takes that for the most there are.
+static void connect__takes_too_many_retries_for_the_most(void **state)
+{
+    struct ends ends;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    struct rdma_conn_param param = {
+        .responder_resources = 1, .initiator_depth = 1, .retry_count = 10, .rnr_retry_count = 9};
+    open_ends(&ends, RDMA_PS_TCP);
+    assert_int_equal(rdma_connect(ends.client, &param), 0);
+    struct rdma_cm_event *event = expect_event(ends.channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_int_equal(event->param.conn.retry_count, 7);
+    assert_int_equal(event->param.conn.rnr_retry_count, 7);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(ends.server);
+    assert_int_equal(rdma_accept(ends.server, &param), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY, &init), 0);
+    assert_int_equal(attr.retry_cnt, 7);
+    assert_int_equal(attr.rnr_retry, 7);
+    close_ends(&ends);
+}
+
 // As the kernel does it: a channel's ids end with it, whether the program destroys them or not.
 static void channel__ends_its_ids(void **state)
 {
@@ -350,6 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connect__data_flows_and_both_part),
+        cmocka_unit_test(connect__takes_too_many_retries_for_the_most),
         cmocka_unit_test(channel__ends_its_ids),
         cmocka_unit_test(connect__over_ipv6),
         cmocka_unit_test(connect__ipv4_to_a_listener_of_ipv6),
