@@ -42,6 +42,13 @@ class Stacks:
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def subfolder(self, name):
+        """An empty one."""
+        path = os.path.join(self.folder, name)
+        shutil.rmtree(path, ignore_errors=True)
+        os.mkdir(path)
+        return path
+
     def compile(self, driver, source, name):
         """A program built by an MPI's compiler driver; None if that is missing."""
         program = os.path.join(self.folder, name)

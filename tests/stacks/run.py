@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs what stands on verbs, unmodified, over a device: UCX, libfabric, Open MPI, MPICH, mpi4py. Prints a table.
+"""Runs what stands on verbs, unmodified, over a device: UCX, libfabric, Open MPI, MPICH, mpi4py, qperf, fio, QEMU. Prints a table.
 
 A case passes only if its programs say that all is well and the devices' own counters show that the data went through them. Cases whose
 programs are not installed are skipped (scripts/setup.sh stacks). The last line is "N passed, N failed"; the exit status is 0 only if
@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from jobs import Stacks  # noqa: E402
 from programs import table  # noqa: E402
+from services import services  # noqa: E402
 from harness import TOP, Count, Place, devices_of, namespaces  # noqa: E402
 
 
@@ -73,7 +74,7 @@ def arguments_of(argv):
     parser.add_argument("--device", default="roce0", help="roce0, albedo0 or all (default: roce0)")
     parser.add_argument("--quick", action="store_true", help="a selection that takes about a minute")
     parser.add_argument("--only", metavar="REGEX", help="only cases whose name matches")
-    parser.add_argument("--section", action="append", choices=["ucx", "fabric", "mpi", "mpi4py"], help="only these (may be repeated)")
+    parser.add_argument("--section", action="append", choices=["ucx", "fabric", "mpi", "mpi4py", "apps"], help="only these (may be repeated)")
     parser.add_argument("--faults", metavar="SPEC", help="faults in every process, as albedo run --faults takes them")
     parser.add_argument("--seed", default="1", help="seed of the faults (default: 1)")
     parser.add_argument("--patience", type=int, default=4, help="with faults, time limits are this much longer (default: 4)")
@@ -84,7 +85,7 @@ def arguments_of(argv):
 
 
 def select(arguments):
-    for case in table():
+    for case in [*table(), *services()]:
         if arguments.only and not re.search(arguments.only, case.name):
             continue
         if arguments.section and case.section not in arguments.section:
