@@ -241,6 +241,29 @@ def check_man(build):
     return found
 
 
+def anchors_of(name):
+    """What a heading of a page is called in a link."""
+    headings = re.findall(r"^#+ (.*)$", text_of(name), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def check_links(build):
+    """What a page of the documentation points at is there."""
+    found = []
+    for name in tracked("*.md"):
+        for number, line in enumerate(text_of(name).splitlines(), 1):
+            for link in re.findall(r"\]\(([^)\s]+)\)", line):
+                if link.startswith(("http:", "https:")):
+                    continue
+                page, _, anchor = link.partition("#")
+                target = os.path.normpath(os.path.join(os.path.dirname(name), page)) if page else name
+                if not os.path.exists(os.path.join(TOP, target)):
+                    found.append("%s:%d: %s is not there" % (name, number, link))
+                elif anchor and anchor not in anchors_of(target):
+                    found.append("%s:%d: %s has no such heading" % (name, number, link))
+    return found
+
+
 def check_scripts(build):
     """Shell scripts pass shellcheck, Python programs compile."""
     found = []
