@@ -134,14 +134,26 @@ static uint64_t target_ns(const struct alb_congestion *congestion)
     return long_ns(congestion) + room_ns(congestion);
 }
 
+// A host whose thread was away between its look at the clock and that at its socket takes what has come meanwhile for
+// earlier than it was. So no round trip is believed to be a short one that the one heard before does not bear out.
+static void note_base(struct alb_delay_window *w, uint32_t rtt_ns, alb_time now)
+{
+    if (now != w->sample_at)
+        w->before_ns = w->newest_ns;
+    w->newest_ns = rtt_ns;
+    w->sample_at = now;
+    uint32_t ns = ALB_MAX(rtt_ns, w->before_ns);
+    if (ns <= (uint64_t)w->base_ns + w->base_ns / LONG_SAME_PART)
+        w->base_at = now;
+    w->base_ns = ALB_MIN(w->base_ns, ns);
+    w->least_ns = ALB_MIN(w->least_ns, ns);
+}
+
 static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
     w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : (uint32_t)(((uint64_t)w->rtt_ns * 7 + rtt_ns) / 8);
-    w->least_ns = ALB_MIN(w->least_ns, rtt_ns);
-    if (rtt_ns <= (uint64_t)w->base_ns + w->base_ns / LONG_SAME_PART)
-        w->base_at = now;
-    w->base_ns = ALB_MIN(w->base_ns, rtt_ns);
+    note_base(w, rtt_ns, now);
     uint64_t pressure = (uint64_t)rtt_ns * ONE / target_ns(congestion);
     w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
 }

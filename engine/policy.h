@@ -68,12 +68,14 @@ struct alb_delay_window {
     alb_time round_since;
     uint32_t round_bytes; // acknowledged
     uint32_t packets, marked, lost;
-    uint32_t least_ns; // smallest round-trip time
-    uint32_t pressure; // and in parts of its target
+    uint32_t least_ns; // smallest round-trip time that another one bears out
+    uint32_t pressure; // smallest of all in parts of its target
     uint8_t share;     // told last (ALB_CSA_SHARE_EVEN)
     // The shortest round trip lately, and when it was seen last. A drain looks for it with half a window.
     uint32_t base_ns;
     alb_time base_at;
+    uint32_t newest_ns, before_ns; // sample, and of those that were heard at another time the newest
+    alb_time sample_at;
     uint8_t young_rounds; // with a full window, up to the first drain
     uint8_t drain_rounds; // left; 0: there is no drain now
     uint32_t drain_least_ns;

@@ -225,6 +225,20 @@ static void window__a_path_becomes_longer_and_shorter(void **state)
     free(b);
 }
 
+// A report that was read late counts as one that came early.
+static void window__one_round_trip_that_is_too_short_is_none(void **state)
+{
+    struct bottleneck *b = new_long(20 * ALB_NS_PER_MS, 100);
+    bottleneck_add(b, window, 0);
+    for (uint32_t i = 0; i < 50; i++) {
+        bottleneck_run(b, 40 * ALB_NS_PER_MS);
+        const struct alb_ack early = {.bytes = 4096, .rtt_ns = 12000000, .packets = 1};
+        window->on_ack(&b->flows[0].congestion, &early, b->now);
+    }
+    assert_true(bottleneck_percent(b, 2 * ALB_NS_PER_S) >= 85);
+    free(b);
+}
+
 // What comes while the sender does not run is heard of late: round trips of milliseconds, now and then.
 static void window__hosts_that_stall(void **state)
 {
@@ -396,6 +410,7 @@ int main(void)
         cmocka_unit_test(window__a_long_path_with_a_short_queue),
         cmocka_unit_test(window__flows_share_a_long_path),
         cmocka_unit_test(window__a_path_becomes_longer_and_shorter),
+        cmocka_unit_test(window__one_round_trip_that_is_too_short_is_none),
         cmocka_unit_test(window__hosts_that_stall),
         cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
         cmocka_unit_test(window__shrinks_in_the_second_slow_round),
