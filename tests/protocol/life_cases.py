@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Credit, marks and notices, trimmed packets, XRC, and lives that end while there is much to say."""
+"""Credit, marks and notices, trimmed packets, XRC, a way that becomes narrow, and lives that end while there is much to say."""
 
 import os
 import socket
 
-from frames import CNP, PROBING, Reset, Segment, Short, Trimmed
+from frames import CNP, PING, PROBING, Reset, Segment, Short, Trimmed
 from hostile_cases import drops, known, settle
 from pair import Region
 from peer import CE, ECT0
 from stage import check, packets_with, serve, until
 from verbs_cases import ADDRESS, IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS, KEY, RECEIVE_BYTES, SIZE, is_answered, is_done, is_every
+
+NARROW = 1400  # bytes of UDP payload
 
 
 def sends_one_at_a_time(stage):
@@ -46,17 +48,17 @@ def trimmed(stage):
         peer.deaf = lambda packet: bool(packets_with([packet], Segment)) and not lost.append(packet)
 
         def hint(packet, by=0):
-            peer.transmit([Trimmed(pair.remote_qpn, packet.frames[-1].psn, packet.path, packet.sequence ^ by)])
+            return Trimmed(pair.remote_qpn, packet.frames[-1].psn, packet.path, packet.sequence ^ by)
 
         def has_left_again():
-            """Each packet is told of as it comes, until the segment has left without being asked for by silence."""
-            if len(lost) > 1 and not lost[-1].frames[-1].flags & PROBING:
+            """Each packet is told of as it comes, until the segment has left and was no probe. The REPORT is for a program that has asked
+            in vain before, if we were slow: nothing but probes would leave."""
+            if any(not packet.frames[-1].flags & PROBING for packet in lost[1:]):
                 return True
             for packet in lost[-1:]:
                 if (packet.path, packet.sequence) not in hinted:
                     hinted.add((packet.path, packet.sequence))
-                    hint(packet, 1)
-                    hint(packet)
+                    peer.transmit([hint(packet, 1), hint(packet), pair.requests_in.report()])
             return False
 
         program.told("post", operation="write", offset=0, size=SIZE // 5, address=ADDRESS, key=KEY)
@@ -65,7 +67,7 @@ def trimmed(stage):
         peer.deaf = lambda packet: False
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS], "the WRITE completes: %s" % done)
-        hint(lost[0])
+        peer.transmit([hint(lost[0])])
         settle(program, peer, pair)
         check(drops(program)["stale_response"] > len(hinted), "hints about other packets, and late ones, are void")
         check(0 < program.stats()["counters"]["trimmed_pkts"] <= len(hinted), "the others are counted")
@@ -141,4 +143,49 @@ def we_restart(stage):
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and len(again.received) == 1, "the new one works: %s" % done)
 
 
-CASES = [sends_one_at_a_time, trimmed, notices, shared_receives, we_restart]
+def narrow_way(stage):
+    """Long packets vanish without a word: PINGs find it out, what was cut before comes as it was cut, and what follows is short."""
+    with stage.target() as (program, peer, pair):
+        known(program, peer, pair)
+        pair.regions[KEY] = region = Region(ADDRESS, SIZE)
+        data = os.urandom(SIZE)
+        program.told("poke", offset=0, data=data.hex())
+        asked = []  # long PINGs: how long
+
+        def is_lost(packet):
+            """As a way that carries NARROW; whether a packet may be cut up shows at no socket, so that segments pass in the end."""
+            is_ping = any(isinstance(frame, Short) and frame.kind == PING for frame in packet.frames)
+            asked.extend([packet.length] if is_ping and packet.length > NARROW else [])
+            return packet.length > NARROW and (is_ping or len(set(asked)) < 2)
+
+        peer.deaf = is_lost
+        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        until(peer, lambda: len(set(asked)) > 1, "it has given up one size, and tries others")
+        check(asked.count(asked[0]) >= 3, "after some tries of the first one: %s" % asked)
+        done = serve(peer, program, "poll", count=1, seconds=30)
+        check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and region.bytes == data, "the WRITE completes: %s" % done)
+        del peer.heard[:]
+        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        done = serve(peer, program, "poll", count=1, seconds=30)
+        check([status for _, status, _ in done] == [IBV_WC_SUCCESS], "so does the next: %s" % done)
+        check(all(packet.length <= NARROW for packet in packets_with(peer.heard, Segment)), "in packets that fit")
+
+
+def program_restarts(stage):
+    """It is killed and begun again on its slot: what was for the former life is refused, and the new one proves itself."""
+    with stage.target() as (former, peer, pair):
+        known(former, peer, pair)
+        former.end()
+        over = peer.remote_epoch
+        pair.write(bytes(1000), former.address, former.key)
+        with stage.beside(peer) as (program, again):
+            until(peer, lambda: peer.resets, "what was for the former life is refused")
+            check(peer.resets[0].epoch == over and peer.resets[0].reason == 1 and pair.failed, "the queue pair has failed with it")
+            known(program, peer, again)
+            check(peer.remote_epoch not in (0, over), "the new life has told its epoch")
+            program.told("post", operation="send", offset=0, size=5000)
+            done = serve(peer, program, "poll", count=1, seconds=30)
+            check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and len(again.received) == 1, "and all is well: %s" % done)
+
+
+CASES = [sends_one_at_a_time, trimmed, notices, shared_receives, we_restart, narrow_way, program_restarts]

@@ -34,6 +34,17 @@ class Stage:
         return beside(Target(self.albedo, PROGRAM, options), OURS, paths, psn)
 
     @contextlib.contextmanager
+    def beside(self, peer):
+        """One more target.py, for a peer that is there already."""
+        program = Target(self.albedo, PROGRAM)
+        try:
+            pair = peer.pair()
+            program.greet(pair)
+            yield program, pair
+        finally:
+            program.end()
+
+    @contextlib.contextmanager
     def unconnected(self, paths=2):
         """target.py and our peer, without a queue pair."""
         program, peer = Target(self.albedo, PROGRAM), Peer(OURS, paths)
