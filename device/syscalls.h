@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +53,15 @@ static inline ssize_t alb_sys_eventfd_take(int fd)
 {
     uint64_t count;
     return (ssize_t)syscall(SYS_read, fd, &count, sizeof(count));
+}
+
+// Takes one from an eventfd that is a semaphore, if one is there; does not wait, even where the program lets the
+// descriptor block. Kernels before 5.9 refuse it.
+static inline void alb_sys_eventfd_drop(int fd)
+{
+    uint64_t count;
+    struct iovec iov = {.iov_base = &count, .iov_len = sizeof(count)};
+    syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
 }
 
 static inline int alb_sys_poll(struct pollfd *file, int timeout_ms)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Event channels: a queue, and a descriptor that is readable while the queue holds something. The program may make the
-// descriptor non-blocking and poll it.
+// descriptor non-blocking and poll it. The descriptor's count and the readers between read and lock are together never
+// fewer than the events: a reader that has read a count finds an event, or finds that it was taken back and reads
+// again.
 #include "device/syscalls.h"
 #include "plugins/rdmacm/door.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ struct rdmacm_channel *rdmacm_channel_create(void)
     struct rdmacm_channel *channel = calloc(1, sizeof(*channel));
     if (!channel)
         return NULL;
-    channel->channel.fd = eventfd(0, EFD_CLOEXEC);
+    channel->channel.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     if (channel->channel.fd < 0) {
         int error = errno;
         free(channel);
@@ -124,16 +124,6 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
     forget(&forgotten); // the last of their ids may take the channel along
 }
 
-// With the lock held: the descriptor says whether the queue is empty.
-static void show(struct rdmacm_channel *channel, bool was_empty)
-{
-    bool is_empty = alb_list_is_empty(&channel->events);
-    if (was_empty == is_empty)
-        return;
-    ssize_t done = is_empty ? alb_sys_eventfd_take(channel->channel.fd) : alb_sys_eventfd_add(channel->channel.fd);
-    alb_assert(done == sizeof(uint64_t));
-}
-
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
 {
     struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
@@ -141,9 +131,9 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
     pthread_mutex_lock(&channel->lock);
     bool is_heard = !channel->is_destroyed;
     if (is_heard) {
-        bool was_empty = alb_list_is_empty(&channel->events);
         alb_list_push_back(&channel->events, &event->link);
-        show(channel, was_empty);
+        ssize_t done = alb_sys_eventfd_add(channel->channel.fd);
+        alb_assert(done == sizeof(uint64_t));
     }
     pthread_mutex_unlock(&channel->lock);
     if (!is_heard)
@@ -165,15 +155,14 @@ void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *mul
 {
     struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
     pthread_mutex_lock(&channel->lock);
-    bool was_empty = alb_list_is_empty(&channel->events);
     ALB_LIST_FOR_EACH (&channel->events, node) {
         const struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
         if (event->id != id || (multicast && event->multicast != multicast))
             continue;
         alb_list_remove(node);
         alb_list_push_back(taken, node);
+        alb_sys_eventfd_drop(channel->channel.fd);
     }
-    show(channel, was_empty);
     pthread_mutex_unlock(&channel->lock);
 }
 
@@ -188,10 +177,8 @@ void rdmacm_forget_events(struct rdmacm_id *id)
 // With the lock held.
 static struct rdmacm_event *pop(struct rdmacm_channel *channel)
 {
-    bool was_empty = alb_list_is_empty(&channel->events);
     struct alb_list *node = alb_list_pop(&channel->events);
     struct rdmacm_event *event = node ? ALB_LIST_ENTRY(node, struct rdmacm_event, link) : NULL;
-    show(channel, was_empty);
     if (event) {
         pthread_mutex_lock(&event->id->lock);
         event->id->taken++;
@@ -200,15 +187,11 @@ static struct rdmacm_event *pop(struct rdmacm_channel *channel)
     return event;
 }
 
+// Unlike poll(2), read(2) goes on after a signal whose handler says so (SA_RESTART), as with a kernel's channel.
 static int wait_for_one(int fd)
 {
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0)
-        return errno;
-    if (flags & O_NONBLOCK)
-        return EAGAIN;
-    return poll(&poller, 1, -1) < 0 ? errno : 0;
+    uint64_t count;
+    return read(fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno;
 }
 
 // As with a kernel's channel, whose reader is not woken when its descriptor is closed. Whoever began to wait before
@@ -222,11 +205,11 @@ static void wait_for_the_end(void)
 // The next event, waited for unless the descriptor is non-blocking: NULL with an errno.
 static struct rdmacm_event *next(struct rdmacm_channel *channel)
 {
-    struct rdmacm_event *event;
+    struct rdmacm_event *event = NULL;
     int error = 0;
     pthread_mutex_lock(&channel->lock);
     channel->waiting++;
-    while (!(event = pop(channel)) && !error) {
+    while (!event && !error) {
         int fd = channel->channel.fd;
         pthread_mutex_unlock(&channel->lock);
         error = wait_for_one(fd);
@@ -235,6 +218,8 @@ static struct rdmacm_event *next(struct rdmacm_channel *channel)
             pthread_mutex_unlock(&channel->lock);
             wait_for_the_end();
         }
+        if (!error)
+            event = pop(channel);
     }
     channel->waiting--;
     pthread_mutex_unlock(&channel->lock);

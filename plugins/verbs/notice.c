@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 // The eventfd's count and the readers between read and lock are together never fewer than the notices queued: a reader
@@ -90,22 +89,13 @@ struct alb_notice *alb_notices_take(struct alb_notices *notices)
     return notice;
 }
 
-// Takes one from the count without waiting, even where the program lets the descriptor block. A count that is gone is
-// with a reader, who will find nothing and read again; one that cannot be taken (kernels before 5.9) makes a reader do
-// the same.
-static void count_drop(int fd)
-{
-    uint64_t count;
-    struct iovec iov = {.iov_base = &count, .iov_len = sizeof(count)};
-    ssize_t taken = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
-    (void)taken;
-}
-
+// A count that is gone is with a reader, who will find nothing and read again; one that cannot be taken makes a reader
+// do the same.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
 {
     pthread_mutex_lock(&notices->lock);
     alb_list_remove(&notice->link);
     for (; notice->pending > 0; notice->pending--)
-        count_drop(notices->fd);
+        alb_sys_eventfd_drop(notices->fd);
     pthread_mutex_unlock(&notices->lock);
 }

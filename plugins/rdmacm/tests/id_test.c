@@ -4,8 +4,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void channel__says_whether_it_holds_something(void **state)
@@ -44,6 +48,43 @@ static void channel__is_empty_when_its_ids_are_gone(void **state)
     assert_int_equal(poll(&poller, 1, 0), 1);
     assert_int_equal(rdma_destroy_id(id), 0);
     assert_int_equal(poll(&poller, 1, 0), 0);
+    rdma_destroy_event_channel(channel);
+}
+
+static void ignore(int number)
+{
+}
+
+static void *resolve_late(void *argument)
+{
+    static const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9);
+    nanosleep(&pause, NULL);
+    rdma_resolve_addr(argument, NULL, (struct sockaddr *)&there, 100);
+    return NULL;
+}
+
+// A signal whose handler lets calls go on ends no wait, as with a kernel; any other does.
+static void get_cm_event__and_signals(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    const struct itimerval often = {.it_interval = {.tv_usec = 5000}, .it_value = {.tv_usec = 5000}}, never = {0};
+    struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART}, before;
+    struct rdma_cm_event *event;
+    struct rdma_cm_id *id;
+    pthread_t thread;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(pthread_create(&thread, NULL, resolve_late, id), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    action.sa_flags = 0;
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    expect_errno(rdma_get_cm_event(channel, &event), EINTR);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
     rdma_destroy_event_channel(channel);
 }
 
@@ -285,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channel__says_whether_it_holds_something),
         cmocka_unit_test(channel__is_empty_when_its_ids_are_gone),
+        cmocka_unit_test(get_cm_event__and_signals),
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
         cmocka_unit_test(bind__shares_ports_that_are_reusable),
         cmocka_unit_test(resolve__says_what_is_wrong),
