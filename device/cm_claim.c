@@ -255,6 +255,8 @@ static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *pla
 // With the mutex held.
 static void give_up(struct alb_cm_claim *claim)
 {
+    if (!claim->path)
+        return;
     if (claim->fd >= 0) {
         alb_list_remove(&claim->link);
         unlink(claim->path);

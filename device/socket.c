@@ -127,7 +127,7 @@ static void refuse_all(int fd)
 int alb_socket_open_sender(struct alb_socket *sock, const struct alb_addr *local)
 {
     const struct alb_endpoint any_port = {.addr = *local};
-    union alb_sockaddr name;
+    union alb_sockaddr name = {.any.sa_family = AF_UNSPEC};
     socklen_t length = sizeof(name.storage);
     int error = alb_socket_open(sock, &any_port);
     if (error)
