@@ -102,4 +102,5 @@ ALB_SYMVER_DEFAULT(alb_private_quiet, verbs_register_driver_34, "IBVERBS_PRIVATE
 ALB_SYMVER(alb_private_quiet, verbs_register_driver_57, "IBVERBS_PRIVATE_57");
 ALB_SYMVER(alb_private_quiet, verbs_register_driver_59, "IBVERBS_PRIVATE_59");
 ALB_SYMVER(alb_private_quiet, verbs_register_driver_64, "IBVERBS_PRIVATE_64");
+ALB_SYMVER(alb_private_quiet, verbs_register_driver_65, "IBVERBS_PRIVATE_65");
 ALB_SYMVER(alb_private_quiet, ibv_register_driver, "IBVERBS_1.1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Names that rdma-core's own libraries share with each other (versions 34 to 64 of their private interface). Provider
+// Names that rdma-core's own libraries share with each other (versions 34 to 65 of their private interface). Provider
 // libraries are linked with immediate binding and are pulled in by perftest, UCX and libfabric: a missing name kills
 // the program at start. They talk to the kernel's uverbs, which is not there, so that each refuses.
 #pragma once
@@ -16,6 +16,7 @@
     X(ibv_cmd_attach_mcast)           \
     X(ibv_cmd_close_xrcd)             \
     X(ibv_cmd_create_ah)              \
+    X(ibv_cmd_create_comp_cntr)       \
     X(ibv_cmd_create_counters)        \
     X(ibv_cmd_create_cq)              \
     X(ibv_cmd_create_cq_ex)           \
@@ -33,6 +34,7 @@
     X(ibv_cmd_dealloc_pd)             \
     X(ibv_cmd_dereg_mr)               \
     X(ibv_cmd_destroy_ah)             \
+    X(ibv_cmd_destroy_comp_cntr)      \
     X(ibv_cmd_destroy_counters)       \
     X(ibv_cmd_destroy_cq)             \
     X(ibv_cmd_destroy_flow)           \
@@ -46,6 +48,8 @@
     X(ibv_cmd_free_dm)                \
     X(ibv_cmd_free_dmah)              \
     X(ibv_cmd_get_context)            \
+    X(ibv_cmd_inc_comp_cntr)          \
+    X(ibv_cmd_inc_err_comp_cntr)      \
     X(ibv_cmd_modify_cq)              \
     X(ibv_cmd_modify_flow_action_esp) \
     X(ibv_cmd_modify_qp)              \
@@ -58,6 +62,8 @@
     X(ibv_cmd_post_recv)              \
     X(ibv_cmd_post_send)              \
     X(ibv_cmd_post_srq_recv)          \
+    X(ibv_cmd_qp_attach_comp_cntr)    \
+    X(ibv_cmd_query_comp_cntr_caps)   \
     X(ibv_cmd_query_context)          \
     X(ibv_cmd_query_device_any)       \
     X(ibv_cmd_query_mr)               \
@@ -65,7 +71,11 @@
     X(ibv_cmd_query_port_speed)       \
     X(ibv_cmd_query_qp)               \
     X(ibv_cmd_query_srq)              \
+    X(ibv_cmd_read_comp_cntr)         \
     X(ibv_cmd_read_counters)          \
+    X(ibv_cmd_read_err_comp_cntr)     \
+    X(ibv_cmd_set_comp_cntr)          \
+    X(ibv_cmd_set_err_comp_cntr)      \
     X(ibv_cmd_reg_dm_mr)              \
     X(ibv_cmd_reg_dmabuf_mr)          \
     X(ibv_cmd_reg_mr)                 \

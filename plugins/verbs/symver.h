@@ -12,4 +12,5 @@
     ALB_SYMVER_DEFAULT(function, name, "IBVERBS_PRIVATE_34"); \
     ALB_SYMVER(function, name, "IBVERBS_PRIVATE_57");         \
     ALB_SYMVER(function, name, "IBVERBS_PRIVATE_59");         \
-    ALB_SYMVER(function, name, "IBVERBS_PRIVATE_64")
+    ALB_SYMVER(function, name, "IBVERBS_PRIVATE_64");         \
+    ALB_SYMVER(function, name, "IBVERBS_PRIVATE_65")

@@ -60,7 +60,7 @@ static void refused__numbers(void **state)
 static void private_names__by_node(void **state)
 {
     static const char *const nodes[] = {"IBVERBS_PRIVATE_34", "IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59",
-                                        "IBVERBS_PRIVATE_64"};
+                                        "IBVERBS_PRIVATE_64", "IBVERBS_PRIVATE_65"};
     for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         int (*create)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_cmd_create_qp_ex2", nodes[i]);
         assert_non_null(create);
@@ -83,13 +83,18 @@ static void later_names__refuse(void **state)
     int (*query_port_speed)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_query_port_speed", "IBVERBS_1.16");
     int (*export_fd)(void) = (int (*)(void))dlvsym(RTLD_DEFAULT, "ibv_dm_export_dmabuf_fd", "IBVERBS_1.16");
     void *(*alloc_buf)(void) = (void *(*)(void))dlvsym(RTLD_DEFAULT, "ibv_alloc_buf", "IBVERBS_1.17");
-    assert_true(reg_mr_ex && query_port_speed && export_fd && alloc_buf);
+    void *(*create_comp_cntr)(void) = (void *(*)(void))dlvsym(RTLD_DEFAULT, "ibv_create_comp_cntr", "IBVERBS_1.18");
+    int (*query_comp_cntr_caps)(void) =
+        (int (*)(void))dlvsym(RTLD_DEFAULT, "_ibv_query_comp_cntr_caps", "IBVERBS_1.18");
+    assert_true(reg_mr_ex && query_port_speed && export_fd && alloc_buf && create_comp_cntr && query_comp_cntr_caps);
     errno = 0;
     assert_null(reg_mr_ex());
     assert_int_equal(errno, EOPNOTSUPP);
     assert_int_equal(query_port_speed(), EOPNOTSUPP);
     assert_int_equal(export_fd(), -1);
     assert_null(alloc_buf());
+    assert_null(create_comp_cntr());
+    assert_int_equal(query_comp_cntr_caps(), EOPNOTSUPP);
 }
 
 static void query_gid_type__as_devinfo_asks(void **state)

@@ -25,7 +25,7 @@ if test -s "$work/missing"; then
     exit 1
 fi
 
-for node in 57 59 64; do
+for node in 57 59 64 65; do
     awk '$2 == "IBVERBS_PRIVATE_34" { print $3 }' "$work/ours" | sed "s/_34\$/_$node/" | sort >"$work/wanted"
     awk -v node="(IBVERBS_PRIVATE_$node)" '$2 == node { print $3 }' "$work/ours" | sort >"$work/have"
     # The registration call exists in its own node only, and there as its only name.
