@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Public names of rdma-core releases later than the <infiniband/verbs.h> that this may be built with: a program that
 // was linked against one starts, and is refused what it asks for. (DMA handles and registration through them, the
-// port's speed, buffers of the library's, completion counters.)
+// port's speed, completion counters.)
 #include "plugins/verbs/symver.h"
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 int alb_later_refuse(void);
 int alb_later_refuse_descriptor(void);
 void *alb_later_refuse_pointer(void);
-void alb_later_quiet(void);
 
 int alb_later_refuse(void)
 {
@@ -30,22 +29,14 @@ void *alb_later_refuse_pointer(void)
     return NULL;
 }
 
-void alb_later_quiet(void)
-{
-}
-
 ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_alloc_dmah, "IBVERBS_1.15");
 ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_dealloc_dmah, "IBVERBS_1.15");
 ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_reg_mr_ex, "IBVERBS_1.15");
 ALB_SYMVER_DEFAULT(alb_later_refuse_descriptor, ibv_dm_export_dmabuf_fd, "IBVERBS_1.16");
 ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_query_port_speed, "IBVERBS_1.16");
-ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_alloc_buf, "IBVERBS_1.17");
-ALB_SYMVER_DEFAULT(alb_later_quiet, ibv_free_buf, "IBVERBS_1.17");
-ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_reg_buf_mr, "IBVERBS_1.17");
 ALB_SYMVER_DEFAULT(alb_later_refuse, _ibv_query_comp_cntr_caps, "IBVERBS_1.18");
 ALB_SYMVER_DEFAULT(alb_later_refuse_pointer, ibv_create_comp_cntr, "IBVERBS_1.18");
 ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_destroy_comp_cntr, "IBVERBS_1.18");
-ALB_SYMVER_DEFAULT(alb_later_refuse_descriptor, ibv_export_buf_dmabuf_fd, "IBVERBS_1.18");
 ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_inc_comp_cntr, "IBVERBS_1.18");
 ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_inc_err_comp_cntr, "IBVERBS_1.18");
 ALB_SYMVER_DEFAULT(alb_later_refuse, ibv_qp_attach_comp_cntr, "IBVERBS_1.18");
