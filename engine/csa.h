@@ -468,6 +468,8 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
 // True if the segment of the request that leaves now asks for a report; that is remembered, so it has to leave.
 bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,
                              uint32_t cost_bytes);
+// Likewise of an answer.
+bool alb_csa_answer_asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_bytes);
 // The request that a segment belongs to that has left before, of those that have not completed, of which there is one.
 struct alb_send_wqe *alb_csa_find_request(const struct alb_csa *csa, alb_psn psn);
 // Adds a segment's frame, without its payload.

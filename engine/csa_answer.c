@@ -3,6 +3,7 @@
 // until the requester is known to hold it, so that nothing is executed twice to answer twice.
 #include "engine/csa_message.h"
 #include "engine/csa_packet.h"
+#include "engine/csa_run.h"
 #include "engine/csa_snapshot.h"
 #include "engine/impl.h"
 #include "engine/inbound.h"
@@ -119,6 +120,23 @@ static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answ
     return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);
 }
 
+bool alb_csa_answer_rest(const struct alb_csa *csa, alb_psn psn, struct alb_csa_rest_out *rest)
+{
+    const struct alb_csa_answer *answer = find(csa, psn);
+    if (!answer || answer->op != ALB_CSA_READ)
+        return false;
+    uint32_t k = (uint32_t)alb_psn_diff(psn, answer->first), offset = k * answer->segment_bytes;
+    if (k < 1 || k + 1 >= answer->packets)
+        return false;
+    *rest = (struct alb_csa_rest_out){
+        .k = k,
+        .packets = answer->packets,
+        .segment_bytes = answer->segment_bytes,
+        .bytes_count = answer->length - offset,
+    };
+    return read_memory(csa->qp, answer, offset, answer->length - offset, &rest->bytes) == ALB_OUTCOME_OK;
+}
+
 // The segment's memory is gone. That is said when those before it have been answered, since the peer takes the oldest
 // one without an answer for what is refused. It may hold the segment and only not be heard: then it is asked.
 static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_psn psn, bool is_probe,
@@ -144,7 +162,7 @@ static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer
     return ALB_CSA_FILL_NONE;
 }
 
-static bool asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_bytes)
+bool alb_csa_answer_asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_bytes)
 {
     struct alb_stream_out *out = &csa->responses;
     const struct alb_assoc_live *live = csa->assoc->live;
@@ -180,7 +198,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
         segment.flags |= ALB_CSA_LAST;
     if (is_probe)
         segment.flags |= ALB_CSA_PROBING | ALB_CSA_REPORT_NOW;
-    if (asks_for_report(csa, is_last, segment.payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))
+    if (alb_csa_answer_asks_for_report(csa, is_last, segment.payload_bytes + ALB_CSA_SEGMENT_OVERHEAD))
         segment.flags |= ALB_CSA_REPORT_NOW;
     enum alb_csa_fill fill = alb_csa_add_segment(csa, packet, ALB_CSA_RESPONSE, &segment, 1, is_probe);
     if (fill != ALB_CSA_FILL_DONE) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Runs: consecutive segments of one long message, each alone in its packet. Their packets differ in a few numbers, so
-// all but the first of a burst are made from the one before, and taken by what the one before was.
+// Runs: consecutive segments of one long message or answer, each alone in its packet. Their packets differ in a few
+// numbers, so all but the first of a burst are made from the one before, and taken by what the one before was.
 #pragma once
 
 #include "engine/csa_packet.h"
@@ -14,10 +14,22 @@ enum {
     ALB_RUN_TOTAL = 16, // and the rest of the frame's header, which do not
 };
 
+// What is left of a message that leaves, from segment k on.
+struct alb_csa_rest_out {
+    uint32_t k, packets;
+    uint32_t segment_bytes; // of all but the last
+    const uint8_t *bytes;   // of segment k, and of those behind it
+    uint64_t bytes_count;   // as far as they lie in one piece
+};
+
 // Packets that continue the one just filled, in the same burst: at most packets_max of them, as long as the burst is
 // shorter than burst_bytes; *data_bytes is what it has, and grows. Returns how many there are. The packet is closed.
 uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, uint32_t burst_bytes,
                          uint32_t *data_bytes);
+
+// csa_answer.c: what is left of the answer to a READ. False: the segment with that PSN begins or ends it, or belongs to
+// none, or its memory is gone.
+bool alb_csa_answer_rest(const struct alb_csa *csa, alb_psn psn, struct alb_csa_rest_out *rest);
 
 // Takes those behind the first of the datagrams, which has been taken already, that continue it in order. Returns how
 // many they are; whatever is out of the ordinary is left for others to look at.

@@ -18,6 +18,7 @@
 struct run {
     const struct alb_datagram *first;
     struct alb_csa *csa;
+    struct alb_stream_in *in;
     struct alb_path_in *path;
     struct alb_csa_header header;
     struct alb_csa_segment segment; // the one that came last, then the one that comes next
@@ -31,7 +32,14 @@ static bool is_same_way(const struct alb_datagram *a, const struct alb_datagram 
            alb_endpoint_equals(&a->local, &b->local);
 }
 
-// A whole segment of a message's middle, alone.
+static bool is_message(const struct alb_csa_frame *frame)
+{
+    uint8_t op = frame->segment.op;
+    return frame->type == ALB_CSA_REQUEST ? op >= ALB_CSA_SEND && op <= ALB_CSA_WRITE_IMM
+                                          : frame->type == ALB_CSA_RESPONSE && op == ALB_CSA_READ_DATA;
+}
+
+// A whole segment of a message's or an answer's middle, alone.
 static bool read_first(struct run *run)
 {
     struct alb_csa_cursor cursor;
@@ -39,12 +47,12 @@ static bool read_first(struct run *run)
     enum alb_drop drop;
     const struct alb_datagram *first = run->first;
     if (alb_csa_decode(first->bytes, first->length, &run->header, &cursor) != ALB_DROP_NONE ||
-        !alb_csa_next(&cursor, &frame, &drop) || cursor.at != cursor.end || frame.type != ALB_CSA_REQUEST)
+        !alb_csa_next(&cursor, &frame, &drop) || cursor.at != cursor.end || !is_message(&frame))
         return false;
     run->segment = frame.segment;
     run->header_bytes = (uint32_t)(frame.segment.payload - first->bytes);
-    return (frame.segment.flags & ~ALB_CSA_REPORT_NOW) == 0 && frame.segment.op >= ALB_CSA_SEND &&
-           frame.segment.op <= ALB_CSA_WRITE_IMM;
+    run->in = frame.type == ALB_CSA_RESPONSE ? &run->csa->in_responses : &run->csa->in_requests;
+    return (frame.segment.flags & ~ALB_CSA_REPORT_NOW) == 0;
 }
 
 // Its sender is who the queue pair is bound to, and nothing has to be proved.
@@ -62,7 +70,7 @@ static bool is_proven(struct alb_engine *engine, struct run *run)
 static bool is_in_order(const struct run *run)
 {
     const struct alb_csa_segment *segment = &run->segment;
-    const struct alb_stream_in *in = &run->csa->in_requests;
+    const struct alb_stream_in *in = run->in;
     return in->is_open && !in->waits_rnr && in->op == segment->op && in->segment_bytes == segment->payload_bytes &&
            in->total_bytes == segment->total_bytes && in->cumulative == alb_psn_next(segment->psn) &&
            in->highest == in->cumulative && alb_list_is_empty(&in->early) &&
@@ -98,7 +106,7 @@ static bool continues(const struct run *run, const uint8_t *bytes)
 static bool take(struct run *run, const struct alb_datagram *datagram, alb_time now)
 {
     struct alb_csa_segment *segment = &run->segment;
-    struct alb_stream_in *in = &run->csa->in_requests;
+    struct alb_stream_in *in = run->in;
     uint32_t timestamp = alb_get_be32(datagram->bytes + TIMESTAMP), offset = segment->index * segment->payload_bytes;
     if ((uint64_t)offset + segment->payload_bytes >= segment->total_bytes ||
         !alb_path_in_is_next(run->path, run->sequence))

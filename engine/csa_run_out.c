@@ -3,13 +3,14 @@
 #include "engine/csa_run.h"
 
 #include "engine/impl.h"
+#include "engine/outbound.h"
 #include "wire/bytes.h"
 
 struct run {
-    struct alb_csa *csa;
-    struct alb_send_wqe *wqe;
-    uint32_t k;           // of the next segment in its message
-    const uint8_t *bytes; // its payload, and that of those behind it up to the last one
+    struct alb_stream_out *out;
+    const struct alb_send_wqe *wqe; // NULL: an answer
+    uint8_t opcode;                 // of the request, for the trace
+    struct alb_csa_rest_out rest;
 };
 
 // NULL: others want their turn, or there is none.
@@ -24,48 +25,69 @@ static struct alb_stream_out *only_sender(const struct alb_assoc_live *live)
 static bool is_steady(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;
-    return !out->is_response && out->lost_count == 0 && out->probes == 0 && !out->probe_is_due && !out->has_probe_psn &&
-           csa->qp->type == ALB_QPT_RC && alb_qp_current_state(csa->qp) == ALB_QPS_RTS && !csa->is_waiting_rnr;
+    enum alb_qp_state state = alb_qp_current_state(csa->qp);
+    bool may_send = out->is_response ? state != ALB_QPS_ERR : state == ALB_QPS_RTS && !csa->is_waiting_rnr;
+    return may_send && csa->qp->type == ALB_QPT_RC && out->lost_count == 0 && out->probes == 0 && !out->probe_is_due &&
+           !out->has_probe_psn;
 }
 
 static bool is_plain(const struct alb_send_wqe *wqe)
 {
     bool is_message = wqe->opcode == ALB_WR_RDMA_WRITE || wqe->opcode == ALB_WR_RDMA_WRITE_WITH_IMM ||
                       wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM;
-    return is_message && !wqe->is_done && wqe->sge_count == 1 && !(wqe->flags & ALB_SEND_INLINE) &&
-           wqe->txn_number == 0;
+    return is_message && !wqe->is_done && !(wqe->flags & ALB_SEND_INLINE) && wqe->txn_number == 0;
+}
+
+// What is left of the request that the next segment belongs to; false: it begins with it, or is not of the plain kind.
+static bool find_request(struct run *run)
+{
+    struct alb_csa *csa = run->out->csa;
+    if (csa->cursor == csa->started)
+        return false;
+    const struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->cursor);
+    int32_t k = alb_psn_diff(run->out->next, wqe->first_psn);
+    if (!is_plain(wqe) || k < 1 || (uint32_t)k + 1 >= wqe->packets)
+        return false;
+    run->wqe = wqe;
+    run->opcode = wqe->opcode;
+    run->rest =
+        (struct alb_csa_rest_out){.k = (uint32_t)k, .packets = wqe->packets, .segment_bytes = wqe->segment_bytes};
+    run->rest.bytes_count =
+        alb_outbound_stretch(csa->qp, wqe, (uint64_t)run->rest.k * wqe->segment_bytes, &run->rest.bytes);
+    return true;
+}
+
+static bool find_answer(struct run *run)
+{
+    run->wqe = NULL;
+    run->opcode = ALB_WR_RDMA_READ;
+    return alb_csa_answer_rest(run->out->csa, run->out->next, &run->rest);
 }
 
 // The packet holds the segment before that one, and nothing else.
 static bool is_before(const struct alb_csa_packet *packet, const struct run *run)
 {
     const uint8_t *frame = packet->header + ALB_CSA_OUTER_BYTES;
-    return packet->frames == 1 && packet->charged_bytes == run->wqe->segment_bytes + ALB_CSA_SEGMENT_OVERHEAD &&
-           packet->flow.fragment_bytes == 0 && frame[0] == ALB_CSA_REQUEST &&
-           alb_get_be24(frame + ALB_RUN_PSN) == alb_psn_add(run->csa->requests.next, -1) &&
+    return packet->frames == 1 && packet->charged_bytes == run->rest.segment_bytes + ALB_CSA_SEGMENT_OVERHEAD &&
+           packet->flow.fragment_bytes == 0 &&
+           frame[0] == (run->out->is_response ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST) &&
+           alb_get_be24(frame + ALB_RUN_PSN) == alb_psn_add(run->out->next, -1) &&
            (frame[ALB_RUN_FLAGS] & ~ALB_CSA_REPORT_NOW) == 0;
 }
 
 // False: the next segment, if there is one, goes the ordinary way.
 static bool begin(const struct alb_csa_packet *packet, struct alb_stream_out *out, struct run *run)
 {
-    struct alb_csa *csa = out->csa;
-    struct alb_engine *engine = csa->qp->engine;
-    if (!is_steady(out) || csa->cursor == csa->started || engine->config.corruption)
-        return false;
-    struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->cursor);
-    int32_t k = alb_psn_diff(out->next, wqe->first_psn);
-    if (!is_plain(wqe) || k < 1 || (uint32_t)k + 1 >= wqe->packets)
-        return false;
-    *run = (struct run){.csa = csa, .wqe = wqe, .k = (uint32_t)k};
-    uint64_t offset = (uint64_t)run->k * wqe->segment_bytes, rest = wqe->length - offset;
-    uint8_t *host;
-    if (!is_before(packet, run) || !alb_tx_can_repeat(packet->builder, wqe->segment_bytes) ||
-        alb_region_local(engine, csa->qp->pd, wqe->sge[0].lkey, wqe->sge[0].addr + offset, rest, 0, &host) !=
-            ALB_ACCESS_OK)
-        return false;
-    run->bytes = host;
-    return true;
+    run->out = out;
+    return is_steady(out) && !out->csa->qp->engine->config.corruption &&
+           (out->is_response ? find_answer(run) : find_request(run)) && is_before(packet, run) &&
+           alb_tx_can_repeat(packet->builder, run->rest.segment_bytes);
+}
+
+// The next segment is one of the message's middle, and its bytes lie in one piece.
+static bool goes_on(const struct alb_csa_rest_out *rest)
+{
+    return rest->k + 1 < rest->packets && rest->bytes_count >= rest->segment_bytes;
 }
 
 static void write_numbers(struct alb_csa_packet *packet, const struct run *run, uint8_t *header, uint8_t flags)
@@ -73,14 +95,14 @@ static void write_numbers(struct alb_csa_packet *packet, const struct run *run, 
     uint8_t *frame = header + ALB_CSA_OUTER_BYTES;
     alb_put_be24(header + ALB_RUN_BTH_PSN, packet->sequence);
     frame[ALB_RUN_FLAGS] = flags;
-    alb_put_be24(frame + ALB_RUN_PSN, run->csa->requests.next);
-    alb_put_be24(frame + ALB_RUN_INDEX, run->k);
+    alb_put_be24(frame + ALB_RUN_PSN, run->out->next);
+    alb_put_be24(frame + ALB_RUN_INDEX, run->rest.k);
 }
 
 // As alb_csa_packet_charge does.
 static void charge(struct alb_csa_packet *packet, struct run *run, uint32_t cost_bytes)
 {
-    struct alb_stream_out *out = &run->csa->requests;
+    struct alb_stream_out *out = run->out;
     *alb_stream_out_at(out, out->next) = (struct alb_sent){
         .at_64ns = (uint32_t)(packet->now >> 6),
         .sequence = packet->sequence,
@@ -95,24 +117,33 @@ static void charge(struct alb_csa_packet *packet, struct run *run, uint32_t cost
     alb_path_sent(packet->live->paths, packet->flow.path, cost_bytes, packet->now);
 }
 
+static bool asks_for_report(const struct run *run, uint32_t cost_bytes)
+{
+    struct alb_csa *csa = run->out->csa;
+    return run->wqe ? alb_csa_asks_for_report(csa, run->wqe, false, false, cost_bytes)
+                    : alb_csa_answer_asks_for_report(csa, false, cost_bytes);
+}
+
 static bool add(struct alb_csa_packet *packet, struct run *run, uint32_t cost_bytes)
 {
     struct alb_engine *engine = packet->live->engine;
-    if (!alb_assoc_permits(packet->live, cost_bytes) || !alb_stream_out_has_room(&run->csa->requests))
+    struct alb_csa_rest_out *rest = &run->rest;
+    if (!alb_assoc_permits(packet->live, cost_bytes) || !alb_stream_out_has_room(run->out))
         return false;
-    uint8_t *header = alb_tx_repeat(packet->builder, run->bytes);
+    uint8_t *header = alb_tx_repeat(packet->builder, rest->bytes);
     if (!header)
         return false;
-    bool asks = alb_csa_asks_for_report(run->csa, run->wqe, false, false, cost_bytes);
+    bool asks = asks_for_report(run, cost_bytes);
     packet->sequence = alb_psn_next(packet->sequence);
     write_numbers(packet, run, header, asks ? ALB_CSA_REPORT_NOW : 0);
-    alb_trace_add(engine, ALB_TRACE_send, run->csa->qp->number, run->csa->requests.next, run->wqe->opcode,
-                  run->wqe->segment_bytes, packet->now);
+    alb_trace_add(engine, ALB_TRACE_send, run->out->csa->qp->number, run->out->next, run->opcode, rest->segment_bytes,
+                  packet->now);
     charge(packet, run, cost_bytes);
     alb_congestion_on_sent(engine->congestion, &packet->live->congestion, packet->builder->burst->segment_bytes,
                            packet->now);
-    run->bytes += run->wqe->segment_bytes;
-    run->k++;
+    rest->bytes += rest->segment_bytes;
+    rest->bytes_count -= rest->segment_bytes;
+    rest->k++;
     return true;
 }
 
@@ -125,15 +156,14 @@ uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, ui
     alb_csa_packet_close(packet);
     if (!out || !begin(packet, out, &run))
         return 0;
-    uint32_t cost_bytes = run.wqe->segment_bytes + ALB_CSA_SEGMENT_OVERHEAD;
-    while (count < packets_max && *data_bytes < burst_bytes && run.k + 1 < run.wqe->packets &&
-           add(packet, &run, cost_bytes)) {
+    uint32_t cost_bytes = run.rest.segment_bytes + ALB_CSA_SEGMENT_OVERHEAD;
+    while (count < packets_max && *data_bytes < burst_bytes && goes_on(&run.rest) && add(packet, &run, cost_bytes)) {
         *data_bytes += cost_bytes;
         count++;
     }
     if (count == 0)
         return 0;
-    alb_csa_count_frames(run.csa->qp, count);
+    alb_csa_count_frames(out->csa->qp, count);
     out->sent_at = packet->now;
     alb_stream_out_watch(out, packet->now);
     return count;

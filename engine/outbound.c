@@ -82,6 +82,16 @@ bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, stru
     return true;
 }
 
+uint32_t alb_outbound_stretch(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset, const uint8_t **bytes)
+{
+    struct walk walk = walk_from(wqe, offset);
+    uint8_t *host;
+    uint32_t length = walk_next(qp, &walk, UINT32_MAX, 0, &host);
+    if (length > 0)
+        *bytes = host;
+    return length;
+}
+
 void alb_outbound_add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
                       uint32_t length)
 {

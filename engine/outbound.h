@@ -19,6 +19,10 @@ static inline uint32_t alb_outbound_refs(const struct alb_send_wqe *wqe)
 bool alb_outbound_gather(struct alb_qp *qp, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
                          uint64_t offset, uint32_t length);
 
+// How much of the message lies in one piece from offset on, and where; 0: nothing, or a key is no longer valid.
+uint32_t alb_outbound_stretch(struct alb_qp *qp, const struct alb_send_wqe *wqe, uint64_t offset,
+                              const uint8_t **bytes);
+
 // Adds a piece of payload, as it is read.
 void alb_outbound_add(const struct alb_engine *engine, struct alb_tx_builder *builder, const uint8_t *bytes,
                       uint32_t length);

@@ -66,6 +66,26 @@ void csa_pair_ask(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id,
     assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, flags, 0, length), 0);
 }
 
+void csa_pair_ask_in_entries(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags,
+                             const uint32_t *lengths, uint32_t count)
+{
+    struct alb_sge sge[4];
+    assert_in_range(count, 1, ALB_COUNT(sge));
+    for (uint32_t i = 0; i < count; i++)
+        sge[i] = pair_sge(c->pair, 0, i * CSA_PAIR_ENTRY_BYTES_MAX, lengths[i]);
+    const struct alb_send_wr wr = {
+        .wr_id = wr_id,
+        .opcode = opcode,
+        .flags = flags,
+        .sge = sge,
+        .sge_count = count,
+        .imm_data = 0x1234,
+        .remote_addr = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(c->pair->hosts[1].mr),
+    };
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+}
+
 void csa_pair_expect(struct csa_pair *c, int side, uint64_t wr_id, enum alb_wc_status status)
 {
     struct alb_wc wc;
@@ -111,6 +131,30 @@ void csa_pair_look(const struct csa_pair *c, int side, uint32_t index, struct cs
     while (seen->count < CSA_PAIR_FRAMES && alb_csa_next(&cursor, &seen->frames[seen->count], &drop))
         seen->count++;
     assert_true(seen->count > 0);
+}
+
+void csa_pair_assert_same_packet(const struct csa_pair *a, const struct csa_pair *b, int side, uint32_t index)
+{
+    static struct csa_seen seen[2];
+    const struct csa_pair *pairs[] = {a, b};
+    memset(seen, 0, sizeof(seen));
+    for (int i = 0; i < 2; i++)
+        csa_pair_look(pairs[i], side, index, &seen[i]);
+    assert_int_equal(pair_peek(a->pair, side, index)->datagram.length,
+                     pair_peek(b->pair, side, index)->datagram.length);
+    for (uint32_t i = 0; i < seen[0].count; i++) {
+        struct alb_csa_segment *segment[] = {&seen[0].frames[i].segment, &seen[1].frames[i].segment};
+        bool is_segment = seen[0].frames[i].type == ALB_CSA_REQUEST || seen[0].frames[i].type == ALB_CSA_RESPONSE;
+        if (!is_segment)
+            continue;
+        if (segment[0]->payload_bytes > 0)
+            assert_memory_equal(segment[0]->payload, segment[1]->payload, segment[0]->payload_bytes);
+        for (int k = 0; k < 2; k++) {
+            segment[k]->va = 0;
+            segment[k]->payload = NULL;
+        }
+    }
+    assert_memory_equal(&seen[0], &seen[1], sizeof(seen[0]));
 }
 
 uint32_t csa_pair_count(const struct csa_pair *c, int side, enum alb_csa_type type, struct alb_csa_frame *last)

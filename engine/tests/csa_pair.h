@@ -34,6 +34,10 @@ void csa_pair_greet(struct csa_pair *c);
 
 // Posts a request of side 0 over memory at offset 0.
 void csa_pair_ask(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length);
+// Likewise, with entries of these lengths, each at an offset of its own.
+enum { CSA_PAIR_ENTRY_BYTES_MAX = 64 << 10 };
+void csa_pair_ask_in_entries(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags,
+                             const uint32_t *lengths, uint32_t count);
 // The oldest completion of a side.
 void csa_pair_expect(struct csa_pair *c, int side, uint64_t wr_id, enum alb_wc_status status);
 void csa_pair_expect_none(struct csa_pair *c, int side);
@@ -50,6 +54,8 @@ struct csa_seen {
 
 // The packet at index that side has on the wire.
 void csa_pair_look(const struct csa_pair *c, int side, uint32_t index, struct csa_seen *seen);
+// Both pairs have the same packet there, but for addresses: their memories lie in different places, and hold the same.
+void csa_pair_assert_same_packet(const struct csa_pair *a, const struct csa_pair *b, int side, uint32_t index);
 // How many frames of that type side has on the wire; the last one is copied unless last is NULL.
 uint32_t csa_pair_count(const struct csa_pair *c, int side, enum alb_csa_type type, struct alb_csa_frame *last);
 // The frame of that type with number index among all on the wire; it must be there.

@@ -13,6 +13,7 @@ enum {
 
 struct both {
     struct csa_pair *c[2];
+    int from; // whose packets they are
 };
 
 // Copies of what a side has sent, in some order, some of them changed.
@@ -24,6 +25,7 @@ struct batch {
 
 static void begin(struct both *both)
 {
+    both->from = 0;
     for (int i = 0; i < 2; i++) {
         both->c[i] = csa_pair_new(NULL, NULL);
         csa_pair_greet(both->c[i]);
@@ -46,13 +48,13 @@ static void put(struct batch *batch, const struct pair_packet *packet)
     batch->datagrams[i].bytes = memcpy(batch->bytes[i], packet->bytes, packet->datagram.length);
 }
 
-static void collect(struct csa_pair *c, struct batch *batch)
+static void collect(struct csa_pair *c, int from, struct batch *batch)
 {
     const struct pair_packet *packet;
     batch->count = 0;
-    while (batch->count < BATCH_MAX && (packet = pair_peek(c->pair, 0, 0))) {
+    while (batch->count < BATCH_MAX && (packet = pair_peek(c->pair, from, 0))) {
         put(batch, packet);
-        pair_lose(c->pair, 0);
+        pair_lose(c->pair, from);
     }
 }
 
@@ -101,43 +103,46 @@ static void spoil(struct batch *batch, struct alb_prng prng)
 
 static void arrive(const struct both *both, struct batch *batches)
 {
-    alb_engine_rx(both->c[0]->engines[1], batches[0].datagrams, batches[0].count, both->c[0]->pair->now);
+    int to = !both->from;
+    alb_engine_rx(both->c[0]->engines[to], batches[0].datagrams, batches[0].count, both->c[0]->pair->now);
     for (uint32_t i = 0; i < batches[1].count; i++)
-        alb_engine_rx(both->c[1]->engines[1], &batches[1].datagrams[i], 1, both->c[1]->pair->now);
+        alb_engine_rx(both->c[1]->engines[to], &batches[1].datagrams[i], 1, both->c[1]->pair->now);
+}
+
+static void assert_same_stream(const struct alb_stream_in *a, const struct alb_stream_in *b)
+{
+    assert_int_equal(a->cumulative, b->cumulative);
+    assert_int_equal(a->highest, b->highest);
+    assert_int_equal(a->end, b->end);
+    assert_int_equal(a->placed, b->placed);
+    assert_memory_equal(a->own, b->own, sizeof(a->own));
 }
 
 static void assert_same(const struct both *both)
 {
-    const struct pair_host *a = &both->c[0]->pair->hosts[1], *b = &both->c[1]->pair->hosts[1];
+    int to = !both->from;
+    const struct pair_host *a = &both->c[0]->pair->hosts[to], *b = &both->c[1]->pair->hosts[to];
     assert_memory_equal(&a->stats, &b->stats, sizeof(a->stats));
     assert_memory_equal(a->memory, b->memory, PAIR_MEMORY_BYTES);
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct alb_assoc_live *live = csa_pair_live(both->c[i], 1);
-        assert_non_null(live);
-    }
-    const struct alb_assoc_live *live_a = csa_pair_live(both->c[0], 1), *live_b = csa_pair_live(both->c[1], 1);
+    const struct alb_assoc_live *live_a = csa_pair_live(both->c[0], to), *live_b = csa_pair_live(both->c[1], to);
+    assert_non_null(live_a);
+    assert_non_null(live_b);
     assert_int_equal(live_a->paths_in_count, live_b->paths_in_count);
     assert_memory_equal(live_a->paths_in, live_b->paths_in, live_a->paths_in_count * sizeof(*live_a->paths_in));
-    const struct alb_stream_in *in_a = &both->c[0]->csa[1]->in_requests, *in_b = &both->c[1]->csa[1]->in_requests;
-    assert_int_equal(in_a->cumulative, in_b->cumulative);
-    assert_int_equal(in_a->highest, in_b->highest);
-    assert_int_equal(in_a->end, in_b->end);
-    assert_int_equal(in_a->placed, in_b->placed);
-    assert_memory_equal(in_a->own, in_b->own, sizeof(in_a->own));
+    assert_same_stream(&both->c[0]->csa[to]->in_requests, &both->c[1]->csa[to]->in_requests);
+    assert_same_stream(&both->c[0]->csa[to]->in_responses, &both->c[1]->csa[to]->in_responses);
 }
 
-// What side 1 answers is the same, byte by byte; side 0 hears it.
+// What the receiver answers is the same; the other side hears it.
 static void answer(const struct both *both)
 {
-    uint32_t count = pair_send(both->c[0]->pair, 1);
-    assert_int_equal(pair_send(both->c[1]->pair, 1), count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct pair_packet *a = pair_peek(both->c[0]->pair, 1, i), *b = pair_peek(both->c[1]->pair, 1, i);
-        assert_int_equal(a->datagram.length, b->datagram.length);
-        assert_memory_equal(a->bytes, b->bytes, a->datagram.length);
-    }
+    int to = !both->from;
+    uint32_t count = pair_send(both->c[0]->pair, to);
+    assert_int_equal(pair_send(both->c[1]->pair, to), count);
+    for (uint32_t i = 0; i < count; i++)
+        csa_pair_assert_same_packet(both->c[0], both->c[1], to, i);
     for (int i = 0; i < 2; i++)
-        pair_deliver_all(both->c[i]->pair, 1);
+        pair_deliver_all(both->c[i]->pair, to);
 }
 
 static void csa_run_in__a_message(void **state)
@@ -148,7 +153,7 @@ static void csa_run_in__a_message(void **state)
     for (int i = 0; i < 2; i++) {
         csa_pair_ask(both.c[i], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT + 4);
         pair_send(both.c[i]->pair, 0);
-        collect(both.c[i], &batches[i]);
+        collect(both.c[i], both.from, &batches[i]);
     }
     assert_int_equal(batches[0].count, 41);
     arrive(&both, batches);
@@ -160,6 +165,47 @@ static void csa_run_in__a_message(void **state)
     end(&both);
 }
 
+static void csa_run_in__an_answer(void **state)
+{
+    static const uint32_t lengths[] = {9 * CSA_PAIR_ANSWER_SEGMENT + 5, 30 * CSA_PAIR_ANSWER_SEGMENT};
+    struct both both;
+    struct batch *batches = calloc(2, sizeof(*batches));
+    begin(&both);
+    both.from = 1;
+    for (int i = 0; i < 2; i++) {
+        csa_pair_ask_in_entries(both.c[i], ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, lengths, ALB_COUNT(lengths));
+        pair_send(both.c[i]->pair, 0);
+        pair_deliver_all(both.c[i]->pair, 0);
+        pair_send(both.c[i]->pair, 1);
+        collect(both.c[i], both.from, &batches[i]);
+    }
+    assert_int_equal(batches[0].count, 40);
+    arrive(&both, batches);
+    assert_same(&both);
+    answer(&both);
+    for (int i = 0; i < 2; i++)
+        csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+    free(batches);
+    end(&both);
+}
+
+// A request whose packets, or the answer's, are collected.
+static void ask(const struct both *both, enum alb_wr_opcode opcode, uint32_t length, uint32_t entries)
+{
+    uint32_t lengths[4];
+    for (uint32_t i = 0; i < entries; i++)
+        lengths[i] = length * (i + 1) / entries - length * i / entries;
+    for (int i = 0; i < 2; i++) {
+        struct csa_pair *c = both->c[i];
+        if (alb_qp_current_state(c->qps[0]) != ALB_QPS_ERR)
+            csa_pair_ask_in_entries(c, opcode, 1, ALB_SEND_SIGNALED, lengths, entries);
+        if (opcode == ALB_WR_RDMA_READ) {
+            pair_send(c->pair, 0);
+            pair_deliver_all(c->pair, 0);
+        }
+    }
+}
+
 // A few things happen to each batch; whatever they are, both engines end alike, and so does a queue pair that fails.
 static void try_spoilt(uint64_t seed, struct batch *batches)
 {
@@ -169,10 +215,11 @@ static void try_spoilt(uint64_t seed, struct batch *batches)
     begin(&both);
     for (uint32_t round = 0; round < 4; round++) {
         uint32_t length = 1 + alb_prng_below(&prng, 30 * CSA_PAIR_SEGMENT), troubles = alb_prng_below(&prng, 3);
+        both.from = (int)alb_prng_below(&prng, 2);
+        ask(&both, both.from ? ALB_WR_RDMA_READ : ALB_WR_RDMA_WRITE, length, 1 + alb_prng_below(&prng, 3));
         for (int i = 0; i < 2; i++) {
-            pair_ask(both.c[i]->pair, both.c[i]->qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, length);
-            pair_send(both.c[i]->pair, 0);
-            collect(both.c[i], &batches[i]);
+            pair_send(both.c[i]->pair, both.from);
+            collect(both.c[i], both.from, &batches[i]);
         }
         if (batches[0].count == 0) // the queue pair has failed
             break;
@@ -202,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csa_run_in__a_message),
+        cmocka_unit_test(csa_run_in__an_answer),
         cmocka_unit_test(csa_run_in__whatever_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What leaves in runs is what leaves packet by packet: two pairs do the same, one in bursts of many packets, one in
-// bursts of one, which have no runs.
+// What leaves in runs is what leaves packet by packet: two pairs do the same, one of them with corruption on demand,
+// of which none is demanded, and which has no runs.
+#include "base/corruption.h"
 #include "engine/tests/csa_pair.h"
 
 struct both {
     struct csa_pair *c[2];
 };
 
+static void take_packet_by_packet(struct alb_engine_config *config)
+{
+    static const struct alb_corruption_spec spec;
+    static struct alb_corruption none;
+    static uint64_t counts[ALB_CORRUPT_PLACES];
+    alb_corruption_init(&none, &spec, 1, counts);
+    config->corruption = &none;
+}
+
 static void begin(struct both *both)
 {
     for (int i = 0; i < 2; i++) {
-        both->c[i] = csa_pair_new(NULL, NULL);
+        both->c[i] = csa_pair_new(i == 1 ? take_packet_by_packet : NULL, NULL);
         csa_pair_greet(both->c[i]);
     }
-    both->c[1]->pair->hosts[0].tx.burst_segments_max = 1;
 }
 
 static void end(struct both *both)
@@ -24,37 +33,16 @@ static void end(struct both *both)
     }
 }
 
-// But for addresses: the two pairs' memory lies in different places.
-static void look(const struct csa_pair *c, uint32_t index, struct csa_seen *seen)
+// Both send what they have on that side; returns how many packets that are.
+static uint32_t send(const struct both *both, int side)
 {
-    memset(seen, 0, sizeof(*seen));
-    csa_pair_look(c, 0, index, seen);
-    for (uint32_t i = 0; i < seen->count; i++) {
-        seen->frames[i].segment.va = 0;
-        seen->frames[i].segment.payload = NULL;
-    }
-}
-
-static void assert_same_packet(const struct both *both, uint32_t index)
-{
-    const struct pair_packet *a = pair_peek(both->c[0]->pair, 0, index), *b = pair_peek(both->c[1]->pair, 0, index);
-    static struct csa_seen seen[2];
-    assert_int_equal(a->datagram.length, b->datagram.length);
-    for (int i = 0; i < 2; i++)
-        look(both->c[i], index, &seen[i]);
-    assert_memory_equal(&seen[0], &seen[1], sizeof(seen[0]));
-}
-
-// Both send what they have; returns how many packets that are.
-static uint32_t send(const struct both *both)
-{
-    uint32_t count = pair_send(both->c[0]->pair, 0);
-    assert_int_equal(pair_send(both->c[1]->pair, 0), count);
+    uint32_t count = pair_send(both->c[0]->pair, side);
+    assert_int_equal(pair_send(both->c[1]->pair, side), count);
     for (uint32_t i = 0; i < count; i++)
-        assert_same_packet(both, i);
-    assert_memory_equal(&both->c[0]->pair->hosts[0].stats.sum, &both->c[1]->pair->hosts[0].stats.sum,
-                        sizeof(both->c[0]->pair->hosts[0].stats.sum));
-    assert_int_equal(csa_pair_live(both->c[0], 0)->inflight_bytes, csa_pair_live(both->c[1], 0)->inflight_bytes);
+        csa_pair_assert_same_packet(both->c[0], both->c[1], side, i);
+    assert_memory_equal(&both->c[0]->pair->hosts[side].stats.sum, &both->c[1]->pair->hosts[side].stats.sum,
+                        sizeof(both->c[0]->pair->hosts[side].stats.sum));
+    assert_int_equal(csa_pair_live(both->c[0], side)->inflight_bytes, csa_pair_live(both->c[1], side)->inflight_bytes);
     return count;
 }
 
@@ -69,7 +57,7 @@ static void csa_run_out__a_message(void **state)
     struct both both;
     begin(&both);
     ask(&both, ALB_WR_RDMA_WRITE, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT + 4);
-    assert_int_equal(send(&both), 41);
+    assert_int_equal(send(&both, 0), 41);
     for (int i = 0; i < 2; i++) {
         pair_settle(both.c[i]->pair);
         csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
@@ -77,35 +65,100 @@ static void csa_run_out__a_message(void **state)
     end(&both);
 }
 
-// Several of any length, with losses and repetitions, until all are complete.
-static void csa_run_out__many_messages_with_losses(void **state)
+static void csa_run_out__an_answer(void **state)
+{
+    struct both both;
+    begin(&both);
+    ask(&both, ALB_WR_RDMA_READ, ALB_SEND_SIGNALED, 40 * CSA_PAIR_ANSWER_SEGMENT + 4);
+    assert_int_equal(send(&both, 0), 1);
+    for (int i = 0; i < 2; i++)
+        pair_deliver_all(both.c[i]->pair, 0);
+    assert_int_equal(send(&both, 1), 41);
+    for (int i = 0; i < 2; i++) {
+        pair_settle(both.c[i]->pair);
+        csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+    }
+    end(&both);
+}
+
+// A run ends where an entry does.
+static void csa_run_out__a_message_of_several_entries(void **state)
+{
+    static const uint32_t lengths[] = {7 * CSA_PAIR_SEGMENT, 12 * CSA_PAIR_SEGMENT + 100, 300, 8 * CSA_PAIR_SEGMENT};
+    struct both both;
+    begin(&both);
+    for (int i = 0; i < 2; i++)
+        csa_pair_ask_in_entries(both.c[i], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, lengths, ALB_COUNT(lengths));
+    assert_int_equal(send(&both, 0), 28);
+    for (int i = 0; i < 2; i++) {
+        pair_settle(both.c[i]->pair);
+        csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+    }
+    assert_memory_equal(both.c[0]->pair->hosts[1].memory, both.c[1]->pair->hosts[1].memory, PAIR_MEMORY_BYTES);
+    end(&both);
+}
+
+static void ask_for_something(const struct both *both, struct alb_prng *prng)
+{
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_READ, ALB_WR_SEND};
+    enum alb_wr_opcode opcode = opcodes[alb_prng_below(prng, ALB_COUNT(opcodes))];
+    uint32_t lengths[4], count = 1 + alb_prng_below(prng, ALB_COUNT(lengths));
+    for (uint32_t i = 0; i < count; i++)
+        lengths[i] = alb_prng_below(prng, 30 * CSA_PAIR_SEGMENT / count);
+    for (int i = 0; i < 2; i++) {
+        if (opcode == ALB_WR_SEND)
+            assert_int_equal(pair_receive(both->c[i]->pair, both->c[i]->qps[1], 2, 0, 30 * CSA_PAIR_SEGMENT), 0);
+        csa_pair_ask_in_entries(both->c[i], opcode, 1, ALB_SEND_SIGNALED, lengths, count);
+    }
+}
+
+static void arrive_or_not(const struct both *both, int side, uint32_t count, uint32_t losses, struct alb_prng *prng)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_lost = losses > 0 && alb_prng_below(prng, 20) < losses;
+        for (int k = 0; k < 2; k++)
+            (is_lost ? pair_lose : pair_deliver)(both->c[k]->pair, side);
+    }
+}
+
+static void forget_receives(struct csa_pair *c)
+{
+    struct alb_wc wc;
+    while (pair_poll(c->pair, 1, &wc))
+        assert_int_equal(wc.status, ALB_WC_SUCCESS);
+}
+
+// Several of any length and kind, with losses and repetitions, until all are complete.
+static void try_many(uint64_t seed)
 {
     struct alb_prng prng;
     struct both both;
-    alb_prng_init(&prng, 5);
+    alb_prng_init(&prng, seed);
     begin(&both);
-    for (uint32_t round = 0; round < 60; round++) {
-        uint32_t requests = 1 + alb_prng_below(&prng, 4), losses = alb_prng_below(&prng, 3);
-        for (uint32_t i = 0; i < requests; i++)
-            ask(&both, ALB_WR_RDMA_WRITE, ALB_SEND_SIGNALED, alb_prng_below(&prng, 30 * CSA_PAIR_SEGMENT));
-        for (uint32_t steps = 0; steps < 100; steps++) {
-            uint32_t count = send(&both);
-            for (uint32_t i = 0; i < count; i++) {
-                bool is_lost = losses > 0 && alb_prng_below(&prng, 20) < losses;
-                for (int k = 0; k < 2; k++)
-                    (is_lost ? pair_lose : pair_deliver)(both.c[k]->pair, 0);
-            }
-            for (int k = 0; k < 2; k++) {
-                pair_send(both.c[k]->pair, 1);
-                pair_deliver_all(both.c[k]->pair, 1);
-                pair_pass(both.c[k]->pair, 200 * ALB_NS_PER_US);
-            }
-        }
-        for (uint32_t i = 0; i < requests; i++)
-            for (int k = 0; k < 2; k++)
-                csa_pair_expect(both.c[k], 0, 1, ALB_WC_SUCCESS);
+    uint32_t requests = 1 + alb_prng_below(&prng, 4), losses = alb_prng_below(&prng, 3);
+    for (uint32_t i = 0; i < requests; i++)
+        ask_for_something(&both, &prng);
+    for (uint32_t steps = 0; steps < 100; steps++) {
+        for (int side = 0; side < 2; side++)
+            arrive_or_not(&both, side, send(&both, side), losses, &prng);
+        for (int k = 0; k < 2; k++)
+            pair_pass(both.c[k]->pair, 200 * ALB_NS_PER_US);
     }
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < requests; i++)
+            csa_pair_expect(both.c[k], 0, 1, ALB_WC_SUCCESS);
+        forget_receives(both.c[k]);
+    }
+    for (int side = 0; side < 2; side++)
+        assert_memory_equal(both.c[0]->pair->hosts[side].memory, both.c[1]->pair->hosts[side].memory,
+                            PAIR_MEMORY_BYTES);
     end(&both);
+}
+
+static void csa_run_out__many_messages_with_losses(void **state)
+{
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        try_many(seed);
 }
 
 // A key that covers the message's first half only, as when the region was changed since: the run does not begin, and
@@ -120,7 +173,7 @@ static void csa_run_out__a_key_that_ends(void **state)
         struct alb_assoc_live *live = csa_pair_live(both.c[i], 0);
         live->congestion.window_bytes = 2 * CSA_PAIR_CHARGE;
     }
-    assert_int_equal(send(&both), 2);
+    assert_int_equal(send(&both, 0), 2);
     for (int i = 0; i < 2; i++) {
         both.c[i]->pair->hosts[0].mr->length = 4 * CSA_PAIR_SEGMENT;
         csa_pair_live(both.c[i], 0)->congestion.window_bytes = 64 * CSA_PAIR_CHARGE;
@@ -128,10 +181,38 @@ static void csa_run_out__a_key_that_ends(void **state)
         pair_send(both.c[i]->pair, 1);
         pair_deliver_all(both.c[i]->pair, 1);
     }
-    assert_int_equal(send(&both), 2);
+    assert_int_equal(send(&both, 0), 2);
     for (int i = 0; i < 2; i++) {
         csa_pair_expect(both.c[i], 0, 1, ALB_WC_LOC_PROT_ERR);
         both.c[i]->pair->hosts[0].mr->length = PAIR_MEMORY_BYTES;
+    }
+    end(&both);
+}
+
+// Likewise of an answer: the peer is told in the same place.
+static void csa_run_out__an_answer_whose_memory_goes(void **state)
+{
+    struct both both;
+    begin(&both);
+    ask(&both, ALB_WR_RDMA_READ, ALB_SEND_SIGNALED, 8 * CSA_PAIR_ANSWER_SEGMENT);
+    assert_int_equal(send(&both, 0), 1);
+    for (int i = 0; i < 2; i++) {
+        csa_pair_live(both.c[i], 1)->congestion.window_bytes = 2 * CSA_PAIR_CHARGE;
+        pair_deliver_all(both.c[i]->pair, 0);
+    }
+    assert_in_range(send(&both, 1), 1, 2);
+    for (int i = 0; i < 2; i++) {
+        both.c[i]->pair->hosts[1].mr->length = 4 * CSA_PAIR_ANSWER_SEGMENT;
+        csa_pair_live(both.c[i], 1)->congestion.window_bytes = 64 * CSA_PAIR_CHARGE;
+        pair_deliver_all(both.c[i]->pair, 1);
+        pair_send(both.c[i]->pair, 0);
+        pair_deliver_all(both.c[i]->pair, 0);
+    }
+    assert_int_not_equal(send(&both, 1), 0);
+    for (int i = 0; i < 2; i++) {
+        both.c[i]->pair->hosts[1].mr->length = PAIR_MEMORY_BYTES;
+        pair_settle(both.c[i]->pair);
+        csa_pair_expect(both.c[i], 0, 1, ALB_WC_REM_ACCESS_ERR);
     }
     end(&both);
 }
@@ -140,8 +221,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csa_run_out__a_message),
+        cmocka_unit_test(csa_run_out__an_answer),
+        cmocka_unit_test(csa_run_out__a_message_of_several_entries),
         cmocka_unit_test(csa_run_out__many_messages_with_losses),
         cmocka_unit_test(csa_run_out__a_key_that_ends),
+        cmocka_unit_test(csa_run_out__an_answer_whose_memory_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
