@@ -70,22 +70,22 @@ enum alb_outcome alb_assembly_add(struct alb_qp *qp, struct alb_assembly *assemb
     bool ends_receive = flags & ALB_OPCODE_ENDS_RECEIVE;
     if (ends_receive && !alb_qp_take_receive(qp))
         return ALB_OUTCOME_RNR;
-    struct alb_assembly next = *assembly;
+    // Nothing of what is noted counts before is_open.
     if (flags & ALB_OPCODE_FIRST) {
-        next.is_send = flags & ALB_OPCODE_SEND;
-        next.offset = 0;
-        enum alb_outcome outcome = begin(qp, packet, &next.target);
+        assembly->is_send = flags & ALB_OPCODE_SEND;
+        assembly->offset = 0;
+        enum alb_outcome outcome = begin(qp, packet, &assembly->target);
         if (outcome != ALB_OUTCOME_OK)
             return outcome;
     }
-    if (!next.is_send && !fits_write(&next, packet))
+    if (!assembly->is_send && !fits_write(assembly, packet))
         return ALB_OUTCOME_INVALID_REQUEST;
-    enum alb_outcome outcome = alb_place(qp, &next.target, next.offset, packet->payload, packet->payload_bytes);
+    enum alb_outcome outcome =
+        alb_place(qp, &assembly->target, assembly->offset, packet->payload, packet->payload_bytes);
     if (outcome != ALB_OUTCOME_OK)
         return outcome;
-    next.offset += packet->payload_bytes;
-    next.is_open = !(flags & ALB_OPCODE_LAST);
-    *assembly = next;
+    assembly->offset += packet->payload_bytes;
+    assembly->is_open = !(flags & ALB_OPCODE_LAST);
     return ends_receive ? complete(qp, assembly, packet, now) : ALB_OUTCOME_OK;
 }
 
