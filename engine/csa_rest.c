@@ -9,8 +9,8 @@ enum {
     PAGE_BYTES_MAX = 16384,
     PAGES_MIN = 16, // of the pool: records must not crowd out what is in flight
     AGE_MAX = 2,
-    UNIT = 8, // of a record's place in the pool
-    POLICY_BYTES = sizeof(struct alb_congestion) - offsetof(struct alb_congestion, window_bytes),
+    UNIT = 8,                                                    // of a record's place in the pool
+    POLICY_BYTES = offsetof(struct alb_delay_window, before_ns), // the largest of the policies
 };
 
 // An incoming path without a gap. The count of marked packets begins anew, for which senders are prepared.
@@ -29,11 +29,13 @@ struct alb_rest {
     uint8_t age, paths_in_count;
     uint32_t credit_bytes;
     uint32_t rtt_ns, rtt_var_ns, rtt_min_ns, peer_rtt_ns;
-    uint64_t policy[POLICY_BYTES / sizeof(uint64_t)];
+    uint32_t window_bytes;
+    uint32_t policy[POLICY_BYTES / sizeof(uint32_t)];
     uint32_t paths[]; // the table of outgoing paths, then the incoming ones
 };
 
-_Static_assert(POLICY_BYTES % sizeof(uint64_t) == 0, "kept in whole words");
+_Static_assert(POLICY_BYTES % sizeof(uint32_t) == 0, "kept in whole words");
+_Static_assert(POLICY_BYTES >= sizeof(struct alb_dcqcn) && POLICY_BYTES >= sizeof(struct alb_aimd), "kept whole");
 _Static_assert(sizeof(struct alb_path_out) % sizeof(uint32_t) == 0, "the incoming paths stand behind");
 
 // ---- records --------------------------------------------------------------------------------------------------------
@@ -170,8 +172,9 @@ void alb_rest_begin(struct alb_assoc_live *live, alb_time now)
         .rtt_var_ns = live->rtt_var_ns,
         .rtt_min_ns = live->rtt_min_ns,
         .peer_rtt_ns = live->peer_rtt_ns,
+        .window_bytes = live->congestion.window_bytes,
     };
-    memcpy(rest->policy, &live->congestion.window_bytes, POLICY_BYTES);
+    memcpy(rest->policy, &live->congestion.window, POLICY_BYTES);
     memcpy(rest->paths, live->paths, alb_paths_out_bytes(live->paths->count));
     keep_paths_in(rest, live);
     live->assoc->rest = (uint32_t)((size_t)((char *)rest - csa->pool.arena) / UNIT) + 1;
@@ -188,7 +191,8 @@ void alb_rest_end(struct alb_assoc_live *live, alb_time now)
     live->rtt_var_ns = rest->rtt_var_ns;
     live->rtt_min_ns = rest->rtt_min_ns;
     live->peer_rtt_ns = rest->peer_rtt_ns;
-    memcpy(&live->congestion.window_bytes, rest->policy, POLICY_BYTES);
+    live->congestion.window_bytes = rest->window_bytes;
+    memcpy(&live->congestion.window, rest->policy, POLICY_BYTES);
     memcpy(live->paths, rest->paths, alb_paths_out_bytes(live->paths->count));
     give_paths_in(rest, live, now);
     alb_rest_forget(csa, live->assoc);

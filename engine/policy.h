@@ -58,40 +58,43 @@ struct alb_aimd {
     uint32_t hold_bytes;      // bytes that must be acknowledged before it may shrink again: once per round
 };
 
-// "window"
+// "window". Its bytes are counted: it is kept while an association rests, but for the end (engine/csa_rest.c).
 struct alb_delay_window {
     uint32_t threshold_bytes; // below: slow start
     uint32_t rtt_ns;          // smoothed: how long a round lasts; 0: not measured
     uint32_t marked_part;     // smoothed
     // Of this round:
-    bool limited;
-    alb_time round_since;
     uint32_t round_bytes; // acknowledged
+    alb_time round_since;
     uint32_t packets, marked, lost;
     uint32_t least_ns; // smallest round-trip time that another one bears out
     uint32_t pressure; // smallest of all in parts of its target
-    uint8_t share;     // told last (ALB_CSA_SHARE_EVEN)
     // The shortest round trip lately, and when it was seen last. A drain looks for it with half a window.
     uint32_t base_ns;
     alb_time base_at;
-    uint32_t newest_ns, before_ns; // sample, and of those that were heard at another time the newest
-    alb_time sample_at;
-    uint8_t young_rounds; // with a full window, up to the first drain
-    uint8_t drain_rounds; // left; 0: there is no drain now
+    uint32_t newest_ns; // sample
     uint32_t drain_least_ns;
     uint32_t drain_base_ns, drain_window_bytes; // as they were before
     // Of the rounds before:
     uint32_t pressure_before;
     uint32_t judged, judged_lost; // packets since losses were last found to be congestion
     uint32_t calm_rounds;         // in a row that ended without a sign of congestion
+    uint32_t unpressed_bytes;     // how far slow start would go, or the window, before rounds that took too long
     uint16_t pressed_rounds;      // in a row that took too long
-    uint32_t unpressed_bytes;     // how far slow start would go, or the window, before them
     uint16_t ample_rounds;        // in a row in which it had more than others
     uint16_t level_rounds;        // since the target was doubled or halved
     uint16_t overflow_rounds;     // since losses counted as an overflow
     uint8_t overflows;
     int8_t level_floor; // the least that it may be
     int8_t level;       // how often it is doubled
+
+    bool limited;         // this round
+    uint8_t share;        // told last (ALB_CSA_SHARE_EVEN)
+    uint8_t young_rounds; // with a full window, up to the first drain
+    uint8_t drain_rounds; // left; 0: there is no drain now
+    // Means nothing after a rest:
+    uint32_t before_ns; // of samples that were heard at another time than the newest, the newest
+    alb_time sample_at;
 };
 
 // "dcqcn"
