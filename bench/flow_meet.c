@@ -56,12 +56,15 @@ int alb_flow_listen(const struct alb_flow_options *options, uint16_t port)
 
 uint16_t alb_flow_port_of(int fd)
 {
-    struct sockaddr_storage address;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } address = {.in6 = {.sin6_family = AF_UNSPEC}};
     socklen_t length = sizeof(address);
-    if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+    if (getsockname(fd, &address.any, &length) != 0)
         alb_flow_die("getsockname");
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port : address.in.sin_port);
 }
 
 static void be_prompt(int fd)

@@ -108,8 +108,8 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
         return post(sending, (uint32_t)wc->wr_id);
     }
     snprintf(sending->why, FILES_WHY_MAX, "the receiver did not commit bytes %llu to %llu: %s",
-             (unsigned long long)(slot->chunk * sending->chunk_bytes),
-             (unsigned long long)(slot->chunk * sending->chunk_bytes + slot->length), albdv_reason_str(reason));
+             (unsigned long long)slot->chunk * sending->chunk_bytes,
+             (unsigned long long)slot->chunk * sending->chunk_bytes + slot->length, albdv_reason_str(reason));
     return reason == ALBDV_PEER_GONE || reason == ALBDV_LOST || reason == ALBDV_REGION_GONE ? FILES_LOST : FILES_FAILED;
 }
 

@@ -23,10 +23,11 @@ static int copy_address(struct sockaddr **to, socklen_t *to_length, const struct
 {
     if (length > sizeof(struct sockaddr_storage))
         return EAI_FAMILY;
-    *to = calloc(1, sizeof(struct sockaddr_storage));
-    if (!*to)
+    struct sockaddr_storage *room = calloc(1, sizeof(*room));
+    if (!room)
         return EAI_MEMORY;
-    memcpy(*to, from, length);
+    memcpy(room, from, length);
+    *to = (struct sockaddr *)room;
     *to_length = length;
     return 0;
 }

@@ -27,9 +27,11 @@ static short look_at(struct rsocket *rs, short asked)
 {
     rsocket_lock(rs);
     rsocket_progress(rs);
-    short events = rs->is_closed ? POLLNVAL : rs->ops->events(rs);
+    short events = POLLNVAL;
+    if (!rs->is_closed)
+        events = rs->ops->events(rs);
     rsocket_unlock(rs);
-    return events & (asked | ALWAYS_TOLD);
+    return (short)(events & (asked | ALWAYS_TOLD));
 }
 
 static int look_at_rsockets(struct set *set)
@@ -50,9 +52,12 @@ static int ask_kernel(struct set *set, bool asks_all, const struct timespec *tim
     int ready = 0;
     for (nfds_t i = 0; i < set->count; i++) {
         bool is_ordinary = !set->rsockets[i];
+        short asked = POLLIN;
+        if (is_ordinary)
+            asked = set->fds[i].events;
         set->kernel[i] = (struct pollfd){
             .fd = is_ordinary || asks_all ? set->fds[i].fd : -1,
-            .events = is_ordinary ? set->fds[i].events : POLLIN,
+            .events = asked,
         };
     }
     if (ppoll(set->kernel, set->count, timeout, NULL) < 0)

@@ -71,9 +71,11 @@ static short events(struct rsocket *rs)
     const short readable = POLLIN | POLLRDNORM, writable = POLLOUT | POLLWRNORM;
     switch (stream->state) {
     case RSOCKET_NEW:
-        return writable | POLLHUP;
+        return (short)(writable | POLLHUP);
     case RSOCKET_LISTENING:
-        return alb_list_is_empty(&stream->accepted) ? 0 : readable;
+        if (alb_list_is_empty(&stream->accepted))
+            return 0;
+        return readable;
     case RSOCKET_OPEN:
         return (short)((stream->inbox.unread > 0 || stream->has_ended_in ? readable : 0) |
                        (stream->has_ended_in ? POLLRDHUP : 0) |
