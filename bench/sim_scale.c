@@ -13,7 +13,7 @@
 struct options {
     uint32_t k, paths, window_bytes;
     uint64_t bytes;
-    const char *transport, *path, *congestion, *spread;
+    const char *transport, *path, *congestion, *spread, *order;
     uint64_t queue_events, poll_ns;
     uint32_t ahead_bytes;
     bool lists_hosts;
@@ -89,7 +89,7 @@ static void on_complete(void *context, const struct alb_cluster_completion *comp
     struct run *run = context;
     run->done++;
     run->failed += completion->status != ALB_WC_SUCCESS;
-    run->last_at = now;
+    run->last_at = ALB_MAX(run->last_at, now);
     if (run->lists_hosts)
         printf("%u %llu\n", alb_channel_connection(completion->channel)->host[0], (unsigned long long)now / 1000);
 }
@@ -111,6 +111,9 @@ static void configure(struct alb_cluster_config *config, const struct options *o
     if (options->ahead_bytes)
         config->ahead_bytes = options->ahead_bytes;
     config->seed = 1;
+    config->order = strcmp(options->order, "host") == 0     ? ALB_CLUSTER_BY_HOST
+                    : strcmp(options->order, "window") == 0 ? ALB_CLUSTER_WINDOWS_BY_TIME
+                                                            : ALB_CLUSTER_BY_TIME;
     config->on_complete = on_complete;
 }
 
@@ -191,13 +194,15 @@ static void measure_permutation(const struct options *options)
 static void usage(void)
 {
     fprintf(stderr, "usage: alb_sim_scale [--k N] [--bytes N] [--paths N] [--window N] [--transport T] [--path P] "
-                    "[--congestion C] [--spread ecmp|spray] [--poll-ns N] [--ahead BYTES] [--queue EVENTS] [--list]\n");
+                    "[--congestion C] [--spread ecmp|spray] [--poll-ns N] [--ahead BYTES] [--order host|window|time] "
+                    "[--queue EVENTS] [--list]\n");
     exit(2);
 }
 
 int main(int argc, char **argv)
 {
-    struct options options = {.k = 16, .paths = 64, .bytes = 2000000, .transport = "csa", .spread = "ecmp"};
+    struct options options = {
+        .k = 16, .paths = 64, .bytes = 2000000, .transport = "csa", .spread = "ecmp", .order = "host"};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--list") == 0) {
@@ -222,6 +227,8 @@ int main(int argc, char **argv)
             options.congestion = value;
         else if (strcmp(argv[i], "--spread") == 0)
             options.spread = value;
+        else if (strcmp(argv[i], "--order") == 0)
+            options.order = value;
         else if (strcmp(argv[i], "--poll-ns") == 0)
             options.poll_ns = strtoull(value, NULL, 0);
         else if (strcmp(argv[i], "--ahead") == 0)

@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define WINDOW_MAX ALB_SIM_US(4)   // what happens in a longer one is more than a cache holds
+#define WINDOW_MIN ALB_SIM_NS(100) // in a shorter one too little happens at a host
+
 // ---- configuration --------------------------------------------------------------------------------------------------
 
 int alb_cluster_config_default(struct alb_cluster_config *config, const char *transport)
@@ -79,6 +82,8 @@ static void make_link(struct alb_cluster *cluster, uint32_t number)
     }
     alb_sim_network_link(&cluster->network, link, node_at(cluster, to), &config);
     link->number = number;
+    link->from_node = from + 1;
+    link->to_node = to + 1;
     link->from_host = is_host(cluster, from);
     link->to_host = is_host(cluster, to);
 }
@@ -135,6 +140,7 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
         return error;
     host->cluster = cluster;
     host->number = number;
+    host->host.sim_node = number + 1;
     if (config->rnic.cache_entries && !host->host.is_csa)
         host->host.rnic =
             alb_rnic_new(config->rnic.cache_entries, config->rnic.miss_penalty, host_config.engine.qp_max);
@@ -154,6 +160,21 @@ static int make_hosts(struct alb_cluster *cluster)
         }
     }
     return 0;
+}
+
+// ---- order ----------------------------------------------------------------------------------------------------------
+
+// What a link does when it is dead gives credit back at once, to its other end.
+static void set_windows(struct alb_cluster *cluster)
+{
+    const struct alb_cluster_config *config = &cluster->config;
+    alb_sim_time length = WINDOW_MAX;
+    for (uint32_t i = 0; i < cluster->link_count; i++)
+        length = ALB_MIN(length, cluster->links[i].delay);
+    if (config->order != ALB_CLUSTER_BY_TIME && length >= WINDOW_MIN &&
+        config->switches.flow_control != ALB_FLOW_CONTROL_CREDITS)
+        alb_sim_queue_set_windows(&cluster->network.queue, length, cluster->topology.node_count + 1,
+                                  config->order == ALB_CLUSTER_BY_HOST);
 }
 
 // ---- life -----------------------------------------------------------------------------------------------------------
@@ -224,6 +245,7 @@ int alb_cluster_create(const struct alb_cluster_config *config, const struct alb
         alb_cluster_destroy(cluster);
         return error;
     }
+    set_windows(cluster);
     *out = cluster;
     return 0;
 }
@@ -279,6 +301,11 @@ alb_sim_time alb_cluster_now(const struct alb_cluster *cluster)
 struct alb_sim_queue *alb_cluster_queue(struct alb_cluster *cluster)
 {
     return &cluster->network.queue;
+}
+
+void alb_cluster_schedule(struct alb_cluster *cluster, uint32_t host, struct alb_sim_event *event, alb_sim_time at)
+{
+    alb_sim_queue_schedule_for(&cluster->network.queue, event, at, cluster->hosts[host].host.sim_node);
 }
 
 const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluster)

@@ -12,8 +12,8 @@
 //     alb_cluster_destroy(cluster);
 //
 // Nothing depends on anything but the arguments: the same calls with the same seed give the same trace hash, whatever
-// the compiler. Events of the caller's own (arrivals of flows) go into alb_cluster_queue. Callbacks may call everything
-// here but alb_cluster_run and alb_cluster_destroy.
+// the compiler. Events of the caller's own (arrivals of flows) go into alb_cluster_queue, or to a host
+// (alb_cluster_schedule). Callbacks may call everything here but alb_cluster_run and alb_cluster_destroy.
 #pragma once
 
 #include "engine/engine.h"
@@ -45,8 +45,18 @@ struct alb_cluster_completion {
     uint64_t offset; // received by SEND, with real bytes: where it lies in the host's memory until on_complete returns
 };
 
+// What happens within the shortest delay of a link, which nobody else can hear of sooner, need not happen in the order
+// of time: a large cluster runs faster host by host, with the same result. Then a callback on behalf of a host may look
+// at and change only what is that host's own, and alb_cluster_run ends with such a window.
+enum alb_cluster_order {
+    ALB_CLUSTER_BY_TIME,         // event by event
+    ALB_CLUSTER_BY_HOST,         // where all links have a delay (100 ns) and none has credit
+    ALB_CLUSTER_WINDOWS_BY_TIME, // by time, with the result of ALB_CLUSTER_BY_HOST
+};
+
 struct alb_cluster_config {
     uint64_t seed;
+    enum alb_cluster_order order;
     // Of every host: alb_engine_config_transport and then whatever is to be otherwise (loss, congestion, path, credit,
     // their parameters, limits). memory, seed and stats are the cluster's to fill in.
     struct alb_engine_config engine;
@@ -86,17 +96,20 @@ void alb_cluster_destroy(struct alb_cluster *cluster);
 enum alb_cluster_end {
     ALB_CLUSTER_IDLE,    // nothing is left to happen
     ALB_CLUSTER_UNTIL,   // that time has come, and all that is due then has happened
-    ALB_CLUSTER_EVENTS,  // so many events have happened
+    ALB_CLUSTER_EVENTS,  // so many events have happened, or some more to the end of their window
     ALB_CLUSTER_STOPPED, // alb_cluster_stop was called
 };
 
 // Lets time pass until then (ALB_SIM_NEVER: no limit), or for so many events (UINT64_MAX: no limit).
 enum alb_cluster_end alb_cluster_run(struct alb_cluster *cluster, alb_sim_time until, uint64_t events_max);
-// From a callback: the run ends after this event.
+// From a callback: the run ends after this event, or its window.
 void alb_cluster_stop(struct alb_cluster *cluster);
 
 alb_sim_time alb_cluster_now(const struct alb_cluster *cluster);
+// Of the caller's own events, which are nobody's: with windows they are not scheduled by what a host does.
 struct alb_sim_queue *alb_cluster_queue(struct alb_cluster *cluster);
+// An event on behalf of a host.
+void alb_cluster_schedule(struct alb_cluster *cluster, uint32_t host, struct alb_sim_event *event, alb_sim_time at);
 const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluster);
 // The smallest time that so many bytes of payload need from host to host, in packets of so much payload and overhead
 // (of the wire: with UDP, IP and frame), stored and forwarded at every switch, on a shortest way of the idle network as
@@ -185,7 +198,8 @@ struct alb_cluster_fault {
 };
 
 // Happens at that time, or at once if that has passed. What waits for the link when this is called, where nothing but a
-// fault could hold it up (sim/link.h), leaves as if there were none. EINVAL: no such cable, or a value out of range.
+// fault could hold it up (sim/link.h), leaves as if there were none. With windows not from what a host does. EINVAL: no
+// such cable, or a value out of range; with windows a delay that is shorter than one is.
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault);
 // "loss", "corrupt", "rate", "delay", "death", "repair", "pause", "resume".
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);

@@ -141,7 +141,8 @@ static bool is_valid(const struct alb_cluster *cluster, const struct alb_cluster
     bool is_chance = fault->kind == ALB_FAULT_LOSS || fault->kind == ALB_FAULT_CORRUPT;
     return fault->cable < cluster->topology.cable_count && (uint32_t)fault->kind < ALB_FAULT_KINDS &&
            (!is_chance || fault->value <= 1000000000) &&
-           ((fault->kind != ALB_FAULT_DELAY && fault->kind != ALB_FAULT_DEATH) || fault->value <= ALB_SIM_S(3600));
+           ((fault->kind != ALB_FAULT_DELAY && fault->kind != ALB_FAULT_DEATH) || fault->value <= ALB_SIM_S(3600)) &&
+           (fault->kind != ALB_FAULT_DELAY || fault->value >= cluster->network.queue.windows.length);
 }
 
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault)

@@ -21,7 +21,7 @@ void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, 
         .pauses = link->stats.pauses,
         .paused = link->stats.held_up + (link->is_held_up ? now - link->held_since : 0),
         .queued_bytes = alb_sim_link_queued_bytes(link, now),
-        .queued_bytes_peak = link->stats.queue_bytes_peak,
+        .queued_bytes_peak = link->queue_bytes_peak,
     };
 }
 
@@ -55,7 +55,7 @@ const struct alb_device_stats *alb_cluster_host_stats(const struct alb_cluster *
 
 uint64_t alb_cluster_trace_hash(const struct alb_cluster *cluster)
 {
-    return cluster->network.trace_hash;
+    return alb_sim_network_trace_hash(&cluster->network);
 }
 
 void alb_cluster_watch(struct alb_cluster *cluster, uint32_t host, struct alb_sim_capture *capture, FILE *trace)

@@ -28,6 +28,6 @@ bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, 
     packet->delay = bytes;
     packet->stored_bytes = packet->length = 0;
     packet->event.fire = on_control;
-    alb_sim_queue_schedule(link->queue, &packet->event, at + back->delay);
+    alb_sim_queue_schedule_for(link->queue, &packet->event, at + back->delay, link->from_node);
     return true;
 }

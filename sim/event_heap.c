@@ -30,7 +30,7 @@ static void sift_up(struct alb_sim_heap *heap, uint32_t place, struct alb_sim_sl
 {
     while (place > 0) {
         uint32_t parent = (place - 1) / ARITY;
-        if (!alb_sim_slot_is_before(&slot, &heap->slots[parent]))
+        if (!alb_sim_slot_is_before(&slot, &heap->slots[parent], heap->by_node))
             break;
         put(heap, place, &heap->slots[parent]);
         place = parent;
@@ -44,7 +44,7 @@ static uint32_t first_child(const struct alb_sim_heap *heap, uint32_t place)
     uint32_t end = ALB_MIN(begin + ARITY, heap->count);
     uint32_t first = begin;
     for (uint32_t i = begin + 1; i < end; i++)
-        if (alb_sim_slot_is_before(&heap->slots[i], &heap->slots[first]))
+        if (alb_sim_slot_is_before(&heap->slots[i], &heap->slots[first], heap->by_node))
             first = i;
     return first;
 }
@@ -53,7 +53,7 @@ static void sift_down(struct alb_sim_heap *heap, uint32_t place, struct alb_sim_
 {
     for (;;) {
         uint32_t child = first_child(heap, place);
-        if (child >= heap->count || !alb_sim_slot_is_before(&heap->slots[child], &slot))
+        if (child >= heap->count || !alb_sim_slot_is_before(&heap->slots[child], &slot, heap->by_node))
             break;
         put(heap, place, &heap->slots[child]);
         place = child;
@@ -83,7 +83,7 @@ void alb_sim_heap_remove(struct alb_sim_heap *heap, uint32_t place)
     struct alb_sim_slot last = heap->slots[--heap->count];
     if (place == heap->count)
         return;
-    if (place > 0 && alb_sim_slot_is_before(&last, &heap->slots[(place - 1) / ARITY]))
+    if (place > 0 && alb_sim_slot_is_before(&last, &heap->slots[(place - 1) / ARITY], heap->by_node))
         sift_up(heap, place, last);
     else
         sift_down(heap, place, last);

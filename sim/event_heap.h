@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A 4-ary heap of events whose keys lie side by side, ordered by (time, sequence): a part of the event queue.
+// A 4-ary heap of events whose keys lie side by side, ordered by (time, tie) or by (node, time, tie): a part of the
+// event queue.
 #pragma once
 
 #include "sim/time.h"
@@ -19,14 +20,16 @@ struct alb_sim_event {
 
 struct alb_sim_slot {
     alb_sim_time at;
-    uint64_t sequence;
+    uint64_t tie; // the order of events of one moment
     struct alb_sim_event *event;
+    uint32_t node; // that the event belongs to
 };
 
 struct alb_sim_heap {
     struct alb_sim_slot *slots; // the first is the root
     uint32_t count, capacity;
     uint32_t keeper; // of its events
+    bool by_node;
 };
 
 static inline void alb_sim_event_init(struct alb_sim_event *event, void (*fire)(struct alb_sim_event *, alb_sim_time))
@@ -36,10 +39,12 @@ static inline void alb_sim_event_init(struct alb_sim_event *event, void (*fire)(
     event->soon = NULL;
 }
 
-// The order in which events fire.
-static inline bool alb_sim_slot_is_before(const struct alb_sim_slot *a, const struct alb_sim_slot *b)
+// The order in which events fire: by time, or those of one node after those of another.
+static inline bool alb_sim_slot_is_before(const struct alb_sim_slot *a, const struct alb_sim_slot *b, bool by_node)
 {
-    return a->at != b->at ? a->at < b->at : a->sequence < b->sequence;
+    if (by_node && a->node != b->node)
+        return a->node < b->node;
+    return a->at != b->at ? a->at < b->at : a->tie < b->tie;
 }
 
 static inline bool alb_sim_event_is_scheduled(const struct alb_sim_event *event)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/event_queue.h"
 
+#include "sim/event_sort.h"
 #include "sim/memory.h"
 
 #include <stdlib.h>
@@ -11,6 +12,7 @@ enum {
     RUN = DAYS, // keepers behind those of the pages
     LATE,
     FAR,
+    OF_NOBODY,
     CHUNK_SLOTS = ALB_SIM_CHUNK_SLOTS,
     CHUNK_SHIFT = 4, // a place in a page is its chunk's number, shifted, and the slot's
     CHUNK_NONE = UINT32_MAX,
@@ -20,6 +22,7 @@ enum {
     DAY_SHIFT_MIN = 2,
     DAY_SHIFT_MAX = 24, // 17 us: the calendar reaches 137 ms
     DAYS_AHEAD = 2,     // a day is opened at most so long before it begins
+    FETCH_EVENTS = 20,  // before it fires an event is fetched, if that was not done when its day was opened
     STAGE_EVENTS = 5,   // between the stages of what an event will need
     // When so many days have been opened, or so many events were scheduled beyond the calendar, the length of a day is
     // thought over. It should have about so many events; fewer are better than a crowd beyond the calendar.
@@ -27,7 +30,8 @@ enum {
     WATCH_FAR = 65536,
     DAY_EVENTS_MAX = 24,
     DAY_EVENTS_MIN = 6,
-    SORT_EVENTS_MAX = 64, // more are left to qsort
+    SPARSE_NODES = 4, // a window with fewer events than one for so many nodes is sorted as a whole
+    TIE_SHIFT = 44,   // of the node in a tie
 };
 
 void alb_sim_queue_init(struct alb_sim_queue *queue)
@@ -37,12 +41,16 @@ void alb_sim_queue_init(struct alb_sim_queue *queue)
         queue->pages[i].chunk = CHUNK_NONE;
     alb_sim_heap_init(&queue->late, LATE);
     alb_sim_heap_init(&queue->far, FAR);
+    alb_sim_heap_init(&queue->windows.of_nobody, OF_NOBODY);
 }
 
 void alb_sim_queue_fini(struct alb_sim_queue *queue)
 {
     alb_sim_heap_fini(&queue->late);
     alb_sim_heap_fini(&queue->far);
+    alb_sim_heap_fini(&queue->windows.of_nobody);
+    free(queue->windows.ties);
+    free(queue->windows.firsts);
     free(queue->run.slots);
     free(queue->chunks);
     free(queue->sorted);
@@ -193,10 +201,16 @@ static void run_remove(struct alb_sim_run *run, uint32_t place)
     run->count--;
 }
 
-// What later events will need is asked for: the closer they are, the more is known of it.
-static void look_ahead(const struct alb_sim_run *run)
+static void fetch(const struct alb_sim_run *run, uint32_t index)
 {
-    for (uint32_t stage = 1; stage < ALB_SIM_STAGES; stage++) {
+    if ((int32_t)(run->end - index) > 0)
+        __builtin_prefetch(run->slots[index & run->mask].event, 1);
+}
+
+// What later events will need is asked for: the closer they are, the more is known of it.
+static void look_ahead(const struct alb_sim_run *run, uint32_t first_stage)
+{
+    for (uint32_t stage = first_stage; stage < ALB_SIM_STAGES; stage++) {
         uint32_t index = run->first + (ALB_SIM_STAGES - stage) * STAGE_EVENTS;
         if ((int32_t)(run->end - index) <= 0)
             continue;
@@ -208,13 +222,29 @@ static void look_ahead(const struct alb_sim_run *run)
 
 // ---- where an event belongs -----------------------------------------------------------------------------------------
 
+static uint64_t day_of(const struct alb_sim_queue *queue, alb_sim_time at)
+{
+    return queue->windows.length ? at / queue->windows.length : at >> queue->day_shift;
+}
+
+static alb_sim_time begin_of(const struct alb_sim_queue *queue, uint64_t day)
+{
+    return queue->windows.length ? day * queue->windows.length : day << queue->day_shift;
+}
+
+// Too late for the page of its day.
+static bool is_late(const struct alb_sim_queue *queue, alb_sim_time at, uint64_t day)
+{
+    return queue->windows.length ? at < queue->windows.end : day <= queue->day;
+}
+
 static void file(struct alb_sim_queue *queue, const struct alb_sim_slot *slot)
 {
-    uint64_t day = slot->at >> queue->day_shift;
-    if (day - queue->day - 1 < DAYS - 1) {
-        page_put(queue, (uint32_t)day % DAYS, slot);
-    } else if (day <= queue->day) {
+    uint64_t day = day_of(queue, slot->at);
+    if (alb_unlikely(is_late(queue, slot->at, day))) {
         alb_sim_heap_push(&queue->late, *slot);
+    } else if (day - queue->day < DAYS) {
+        page_put(queue, (uint32_t)(day % DAYS), slot);
     } else {
         queue->watch.far++;
         alb_sim_heap_push(&queue->far, *slot);
@@ -264,36 +294,15 @@ static void think_over(struct alb_sim_queue *queue)
 // Those of the far ones that the calendar reaches now.
 static void take_from_far(struct alb_sim_queue *queue)
 {
-    while (queue->far.count > 0 && (queue->far.slots[0].at >> queue->day_shift) < queue->day + DAYS) {
+    while (queue->far.count > 0 && day_of(queue, queue->far.slots[0].at) < queue->day + DAYS) {
         struct alb_sim_slot slot = alb_sim_heap_pop(&queue->far);
         file(queue, &slot);
     }
 }
 
-static int compare(const void *a, const void *b)
+// A page's events, where a day is sorted.
+static void take_to_sort(struct alb_sim_queue *queue, uint32_t number)
 {
-    return alb_sim_slot_is_before(a, b) ? -1 : 1;
-}
-
-static void sort(struct alb_sim_slot *slots, uint32_t count)
-{
-    if (count > SORT_EVENTS_MAX) {
-        qsort(slots, count, sizeof(*slots), compare);
-        return;
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        struct alb_sim_slot slot = slots[i];
-        uint32_t at = i;
-        for (; at > 0 && alb_sim_slot_is_before(&slot, &slots[at - 1]); at--)
-            slots[at] = slots[at - 1];
-        slots[at] = slot;
-    }
-}
-
-// A page's events, sorted, at the end of the run.
-static void append_day(struct alb_sim_queue *queue, uint32_t number)
-{
-    struct alb_sim_run *run = &queue->run;
     uint32_t count = queue->pages[number].count;
     if (count > queue->sorted_capacity) {
         queue->sorted_capacity = ALB_MAX(count, 2 * queue->sorted_capacity);
@@ -302,7 +311,15 @@ static void append_day(struct alb_sim_queue *queue, uint32_t number)
         alb_assert(queue->sorted);
     }
     page_take(queue, number, queue->sorted);
-    sort(queue->sorted, count);
+}
+
+// A page's events, sorted, at the end of the run.
+static void append_day(struct alb_sim_queue *queue, uint32_t number)
+{
+    struct alb_sim_run *run = &queue->run;
+    uint32_t count = queue->pages[number].count;
+    take_to_sort(queue, number);
+    alb_sim_sort(queue->sorted, count, false);
     reserve_run(run, count);
     run->last_day = run->end;
     for (uint32_t i = 0; i < count; i++) {
@@ -376,9 +393,23 @@ static alb_sim_time earliest_of(const struct alb_sim_queue *queue, const struct 
     return at;
 }
 
+// With windows, where only late ones are open between two of them.
+static alb_sim_time next_in_windows(const struct alb_sim_queue *queue)
+{
+    const struct alb_sim_heap *of_nobody = &queue->windows.of_nobody;
+    alb_sim_time at = of_nobody->count > 0 ? of_nobody->slots[0].at : ALB_SIM_NEVER;
+    for (uint32_t i = 0; i < queue->late.count; i++)
+        at = ALB_MIN(at, queue->late.slots[i].at);
+    if (queue->paged > 0)
+        return ALB_MIN(at, earliest_of(queue, &queue->pages[next_paged_day(queue) % DAYS]));
+    return queue->far.count > 0 ? ALB_MIN(at, queue->far.slots[0].at) : at;
+}
+
 alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue)
 {
     const struct alb_sim_run *run = &queue->run;
+    if (queue->windows.length)
+        return next_in_windows(queue);
     alb_sim_time at = queue->late.count > 0 ? queue->late.slots[0].at : ALB_SIM_NEVER;
     for (uint32_t i = run->first; run->count > 0 && i != run->end; i++)
         if (run->slots[i & run->mask].event)
@@ -390,19 +421,150 @@ alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue)
     return queue->far.count > 0 ? queue->far.slots[0].at : ALB_SIM_NEVER;
 }
 
+// ---- windows --------------------------------------------------------------------------------------------------------
+
+void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node)
+{
+    struct alb_sim_windows *windows = &queue->windows;
+    alb_assert(alb_sim_queue_count(queue) == 0 && length > 0 && windows->length == 0);
+    windows->length = length;
+    windows->node_count = node_count;
+    windows->by_node = queue->late.by_node = by_node;
+    windows->latest = windows->end = queue->now;
+    windows->ties = calloc(node_count, sizeof(*windows->ties));
+    windows->firsts = calloc(node_count + 1u, sizeof(*windows->firsts));
+    alb_assert(windows->ties && windows->firsts);
+    queue->day = day_of(queue, windows->end);
+}
+
+// Node by node, each node's events by time: as many as there are, sorted by counting.
+static void deal_out(struct alb_sim_queue *queue, const struct alb_sim_slot *slots, uint32_t count)
+{
+    uint32_t *firsts = queue->windows.firsts, node_count = queue->windows.node_count;
+    struct alb_sim_slot *to = queue->run.slots;
+    for (uint32_t i = 0; i < count; i++)
+        firsts[slots[i].node + 1]++;
+    for (uint32_t node = 1; node < node_count; node++)
+        firsts[node + 1] += firsts[node];
+    for (uint32_t i = 0; i < count; i++)
+        to[firsts[slots[i].node]++] = slots[i];
+    for (uint32_t node = 1; node < node_count; node++)
+        alb_sim_sort(&to[firsts[node - 1]], firsts[node] - firsts[node - 1], false);
+    memset(firsts, 0, (node_count + 1u) * sizeof(*firsts));
+}
+
+// The run, which is empty, gets those events of a page that are due before the window's end. Their places are told when
+// they are asked for (find_in_run): most are not.
+static void take_window(struct alb_sim_queue *queue, uint32_t number)
+{
+    struct alb_sim_run *run = &queue->run;
+    uint32_t of_page = queue->pages[number].count, count = 0;
+    take_to_sort(queue, number);
+    for (uint32_t i = 0; i < of_page; i++) {
+        if (alb_likely(queue->sorted[i].at < queue->windows.end))
+            queue->sorted[count++] = queue->sorted[i];
+        else
+            page_put(queue, number, &queue->sorted[i]);
+    }
+    run->first = run->end = 0;
+    reserve_run(run, count);
+    if (queue->windows.by_node && count >= queue->windows.node_count / SPARSE_NODES) {
+        deal_out(queue, queue->sorted, count);
+    } else {
+        alb_sim_sort(queue->sorted, count, queue->windows.by_node);
+        memcpy(run->slots, queue->sorted, count * sizeof(*run->slots));
+    }
+    run->end = run->count = count;
+}
+
+// An event's slot in the run, if it is there and not in its page. A node asks for its own events alone.
+static struct alb_sim_slot *find_in_run(struct alb_sim_queue *queue, const struct alb_sim_event *event)
+{
+    const struct alb_sim_run *run = &queue->run;
+    if (run->count == 0 || event->keeper != queue->day % DAYS)
+        return NULL;
+    for (uint32_t i = run->first; i != run->end; i++) {
+        struct alb_sim_slot *slot = &run->slots[i];
+        if (slot->event == event)
+            return slot;
+        if (queue->windows.by_node && queue->node != ALB_SIM_NOBODY && slot->node != queue->node)
+            return NULL;
+    }
+    return NULL;
+}
+
+static void fire_of_nobody(struct alb_sim_queue *queue)
+{
+    struct alb_sim_slot slot = alb_sim_heap_pop(&queue->windows.of_nobody);
+    queue->windows.end = ALB_MAX(queue->windows.end, slot.at);
+    queue->windows.latest = ALB_MAX(queue->windows.latest, slot.at);
+    queue->now = slot.at;
+    queue->fired++;
+    slot.event->fire(slot.event, slot.at);
+}
+
+// Opens the next window, or fires what comes before it. False: nothing is due until then.
+static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
+{
+    struct alb_sim_windows *windows = &queue->windows;
+    alb_sim_time begin = ALB_SIM_NEVER, next = ALB_SIM_NEVER;
+    uint64_t day = 0;
+    if (queue->paged > 0 || queue->far.count > 0) {
+        day = queue->paged > 0 ? next_paged_day(queue) : day_of(queue, queue->far.slots[0].at);
+        begin = ALB_MAX(begin_of(queue, day), windows->end);
+    }
+    if (windows->of_nobody.count > 0)
+        next = windows->of_nobody.slots[0].at;
+    if (ALB_MIN(begin, next) > until)
+        return false;
+    if (next <= begin) {
+        fire_of_nobody(queue);
+        return true;
+    }
+    queue->day = day;
+    next = ALB_MIN(next, until + 1);
+    windows->end = ALB_MIN(next, begin_of(queue, day + 1));
+    take_from_far(queue);
+    if (queue->pages[day % DAYS].count)
+        take_window(queue, (uint32_t)(day % DAYS));
+    return true;
+}
+
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-void alb_sim_queue_schedule(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at)
+static void file_for(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at, uint32_t node)
+{
+    struct alb_sim_windows *windows = &queue->windows;
+    uint64_t tie = (uint64_t)queue->node << TIE_SHIFT | windows->ties[queue->node]++;
+    const struct alb_sim_slot slot = {at, tie, event, node};
+    alb_assert(node == queue->node || queue->node == ALB_SIM_NOBODY || at >= windows->end);
+    if (node == ALB_SIM_NOBODY)
+        alb_sim_heap_push(&windows->of_nobody, slot);
+    else
+        file(queue, &slot);
+}
+
+void alb_sim_queue_schedule_for(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at,
+                                uint32_t node)
 {
     alb_sim_queue_cancel(queue, event);
     if (at == ALB_SIM_NEVER)
         return;
     alb_assert(at >= queue->now);
-    file(queue, &(struct alb_sim_slot){at, queue->sequence++, event});
+    if (queue->windows.length)
+        file_for(queue, event, at, node);
+    else
+        file(queue, &(struct alb_sim_slot){at, queue->sequence++, event, ALB_SIM_NOBODY});
+}
+
+void alb_sim_queue_schedule(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at)
+{
+    alb_sim_queue_schedule_for(queue, event, at, queue->node);
 }
 
 void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *event)
 {
+    struct alb_sim_slot *slot;
     if (!alb_sim_event_is_scheduled(event))
         return;
     if (event->keeper == RUN)
@@ -411,6 +573,10 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
         alb_sim_heap_remove(&queue->late, event->place);
     else if (event->keeper == FAR)
         alb_sim_heap_remove(&queue->far, event->place);
+    else if (event->keeper == OF_NOBODY)
+        alb_sim_heap_remove(&queue->windows.of_nobody, event->place);
+    else if (queue->windows.length && (slot = find_in_run(queue, event)))
+        run_remove(&queue->run, (uint32_t)(slot - queue->run.slots));
     else
         page_remove(queue, event->keeper, event->place);
 }
@@ -419,35 +585,77 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
 static void shift_run(struct alb_sim_queue *queue)
 {
     struct alb_sim_run *run = &queue->run;
-    look_ahead(run);
+    if (queue->windows.length) {
+        fetch(run, run->first + FETCH_EVENTS);
+        look_ahead(run, 0);
+    } else {
+        look_ahead(run, 1);
+    }
     run_remove(run, run->first & run->mask);
-    if ((int32_t)(run->first++ - run->last_day) >= 0)
+    if ((int32_t)(run->first++ - run->last_day) >= 0 && !queue->windows.length)
         open_ahead(queue);
 }
 
-// Takes the next event out, if it is due until then; NULL: none is.
-static struct alb_sim_event *next_event(struct alb_sim_queue *queue, alb_sim_time until)
+// Takes the next open event out, if it is due until then; NULL: none is.
+static struct alb_sim_event *next_open(struct alb_sim_queue *queue, alb_sim_time until)
 {
-    const struct alb_sim_slot *first;
-    while (!(first = run_first(&queue->run)) && queue->late.count == 0)
-        if (!open_day(queue, until))
-            return NULL;
-    bool is_late = queue->late.count > 0 && (!first || alb_sim_slot_is_before(&queue->late.slots[0], first));
-    if (alb_unlikely(is_late))
+    const struct alb_sim_slot *first = run_first(&queue->run);
+    bool by_node = queue->windows.by_node;
+    if (!first && queue->late.count == 0)
+        return NULL;
+    bool takes_late =
+        queue->late.count > 0 && (!first || alb_sim_slot_is_before(&queue->late.slots[0], first, by_node));
+    if (takes_late)
         first = &queue->late.slots[0];
     struct alb_sim_event *event = first->event;
     if (first->at > until)
         return NULL;
     queue->now = first->at;
-    if (alb_unlikely(is_late))
+    queue->node = first->node;
+    if (takes_late)
         alb_sim_heap_remove(&queue->late, 0);
     else
         shift_run(queue);
     return event;
 }
 
+static struct alb_sim_event *next_event(struct alb_sim_queue *queue, alb_sim_time until)
+{
+    while (!run_first(&queue->run) && queue->late.count == 0)
+        if (!open_day(queue, until))
+            return NULL;
+    return next_open(queue, until);
+}
+
+static void fire_window(struct alb_sim_queue *queue)
+{
+    for (struct alb_sim_event *event; (event = next_open(queue, ALB_SIM_NEVER));) {
+        queue->fired++;
+        queue->windows.latest = ALB_MAX(queue->windows.latest, queue->now);
+        event->fire(event, queue->now);
+    }
+    queue->node = ALB_SIM_NOBODY;
+    queue->now = queue->windows.latest;
+}
+
+static bool run_windows(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
+{
+    uint64_t before = queue->fired;
+    queue->is_stopped = false;
+    while (!queue->is_stopped) {
+        if (queue->fired - before >= events_max)
+            return alb_sim_queue_next_at(queue) <= until;
+        if (queue->late.count == 0 && !open_window(queue, until))
+            return false;
+        fire_window(queue);
+    }
+    return true;
+}
+
 bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
 {
+    if (queue->windows.length)
+        return run_windows(queue, until, events_max);
     queue->is_stopped = false;
     for (uint64_t count = 0; !queue->is_stopped; count++) {
         if (alb_unlikely(count == events_max))
@@ -471,5 +679,5 @@ bool alb_sim_queue_step(struct alb_sim_queue *queue)
 void alb_sim_queue_advance(struct alb_sim_queue *queue, alb_sim_time to)
 {
     alb_assert(to >= queue->now && alb_sim_queue_next_at(queue) >= to);
-    queue->now = to;
+    queue->now = queue->windows.latest = to;
 }

@@ -17,7 +17,8 @@
 
 enum {
     ALB_SIM_DAYS = 8192,      // of the calendar
-    ALB_SIM_CHUNK_SLOTS = 10, // four cache lines
+    ALB_SIM_CHUNK_SLOTS = 15, // eight cache lines
+    ALB_SIM_NOBODY = 0,       // not a node: whoever is outside, and events that are nobody's own
 };
 
 // Events of one day, in no order: all chunks but the first are full.
@@ -39,6 +40,17 @@ struct alb_sim_run {
     uint32_t count;    // of events
 };
 
+struct alb_sim_windows {
+    alb_sim_time length; // 0: none
+    alb_sim_time end;    // what is due before has been taken into the run
+    alb_sim_time latest; // of what has fired
+    bool by_node;
+    uint32_t node_count;           // and one for nobody
+    uint64_t *ties;                // of each: how much it has scheduled
+    uint32_t *firsts;              // of each: where its events go in the run
+    struct alb_sim_heap of_nobody; // what fires between windows
+};
+
 struct alb_sim_queue {
     struct alb_sim_run run;
     struct alb_sim_heap late; // scheduled for a day when it was open
@@ -50,10 +62,12 @@ struct alb_sim_queue {
     struct alb_sim_slot *sorted; // where a day is sorted
     uint32_t sorted_capacity;
     struct alb_sim_heap far; // beyond the calendar
-    uint64_t sequence;       // of the next event scheduled
+    uint64_t sequence;       // of the next event scheduled, without windows
     uint64_t fired;          // events so far
     alb_sim_time now;        // of the last event fired, or later (alb_sim_queue_advance)
-    bool is_stopped;         // set by an event: alb_sim_queue_run returns behind it
+    uint32_t node;           // whose event fires
+    bool is_stopped;         // set by an event: alb_sim_queue_run returns behind it, or its window
+    struct alb_sim_windows windows;
     struct {
         uint32_t days, events, far; // since the length of a day was last thought over: days opened, their events, and
                                     // those scheduled beyond the calendar
@@ -65,16 +79,23 @@ struct alb_sim_queue {
 void alb_sim_queue_init(struct alb_sim_queue *queue);
 void alb_sim_queue_fini(struct alb_sim_queue *queue);
 
+// From now on windows of that length, for nodes 1 to node_count - 1. by_node: false to fire by time, with the same
+// result. Nothing is scheduled but for nobody.
+void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node);
+
 // Schedules the event; one that is scheduled moves, and then counts as scheduled last. Not before now. ALB_SIM_NEVER
-// cancels.
+// cancels. With windows it belongs to the node whose event fires, which alone may then move or cancel it.
 void alb_sim_queue_schedule(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at);
+// The same for another node's event: not before the window's end.
+void alb_sim_queue_schedule_for(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at,
+                                uint32_t node);
 // Harmless for an event that is not scheduled.
 void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *event);
 
 // Events scheduled.
 static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
 {
-    return queue->run.count + queue->late.count + queue->paged + queue->far.count;
+    return queue->run.count + queue->late.count + queue->paged + queue->far.count + queue->windows.of_nobody.count;
 }
 
 // When the next event is due, or ALB_SIM_NEVER. Takes a search; who only wants to go on to a moment uses
@@ -84,7 +105,7 @@ alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue);
 // Fires the next event; false if there is none.
 bool alb_sim_queue_step(struct alb_sim_queue *queue);
 // Fires what is due until then, at most so many events, or until is_stopped (cleared at first). False: none is left
-// that is due until then.
+// that is due until then. With windows it fires whole ones.
 bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max);
 // Nothing happens until then: now moves on. No event is due before.
 void alb_sim_queue_advance(struct alb_sim_queue *queue, alb_sim_time to);

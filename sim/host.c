@@ -220,7 +220,7 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     packet->to = number_of(&burst->peer.addr);
     packet->wire_bytes =
         packet->length + FRAME_BYTES + (alb_addr_is_ipv4(&source->addr) ? IPV4_UDP_BYTES : IPV6_UDP_BYTES);
-    alb_sim_network_note(network, now, host->number, packet->bytes, packet->stored_bytes);
+    alb_sim_note(&host->trace_hash, now, host->number, packet->bytes, packet->stored_bytes);
     if (host->capture)
         alb_sim_capture_add(host->capture, packet, now);
     host->sent++;
@@ -303,7 +303,7 @@ static void drain_trace(struct alb_sim_host *host)
     char line[ALB_TRACE_LINE_MAX];
     while (alb_engine_trace(host->engine, &record)) {
         if (host->has_trace_hashed)
-            alb_sim_network_note(host->network, record.at, record.kind ^ record.qpn, &record.psn, sizeof(record.psn));
+            alb_sim_note(&host->trace_hash, record.at, record.kind ^ record.qpn, &record.psn, sizeof(record.psn));
         if (host->trace)
             fwrite(line, 1, alb_trace_format(&record, line), host->trace);
     }
@@ -330,7 +330,7 @@ static void wake_at(struct alb_sim_host *host, alb_sim_time at)
         alb_sim_queue_cancel(&host->network->queue, &host->wake);
     } else if (!is_scheduled || at < host->wake_due) {
         host->wake_due = at;
-        alb_sim_queue_schedule(&host->network->queue, &host->wake, at);
+        alb_sim_queue_schedule_for(&host->network->queue, &host->wake, at, host->sim_node);
     }
 }
 
@@ -494,7 +494,7 @@ static void on_fetched_to_receive(struct alb_sim_event *event, alb_sim_time now)
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)
 {
     struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
-    alb_sim_network_note(host->network, now, RECEIVED | host->number, NULL, 0);
+    alb_sim_note(&host->trace_hash, now, RECEIVED | host->number, NULL, 0);
     host->received++;
     if (host->capture)
         alb_sim_capture_add(host->capture, packet, now);

@@ -38,7 +38,7 @@ struct alb_sim_host {
     struct alb_engine *engine;
     struct alb_sim_link *out; // where its packets leave (alb_sim_host_set_out)
     struct alb_rnic *rnic;    // NULL: its pipeline never waits
-    uint64_t rnic_bytes;      // that wait there to leave
+    uint64_t trace_hash;      // of what it sent and received, and of the engine's trace
 
     struct alb_sim_event wake;
     alb_sim_time wake_at;  // when the engine has to run; the event may come before, and then waits on
@@ -48,7 +48,9 @@ struct alb_sim_host {
     void (*after)(struct alb_sim_host *host, alb_sim_time now); // each time that the engine has run
 
     uint64_t sent, received; // packets
+    uint64_t rnic_bytes;     // that wait in the RNIC to leave
     uint32_t number;         // in the network, from 0
+    uint32_t sim_node;       // of the event queue
     uint32_t burst_segments_max;
     struct alb_sim_capture *capture; // may be NULL
     FILE *trace;                     // may be NULL: trace lines, as the device writes them

@@ -120,7 +120,7 @@ static void put_on_wire(struct alb_sim_link *link, struct alb_sim_packet *packet
     link->busy_until = at + alb_sim_link_time_of(link, packet->wire_bytes);
     packet->event.fire = on_arrival;
     packet->event.soon = arrival_soon;
-    alb_sim_queue_schedule(link->queue, &packet->event, link->busy_until + link->delay);
+    alb_sim_queue_schedule_for(link->queue, &packet->event, link->busy_until + link->delay, link->to_node);
 }
 
 static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
@@ -149,7 +149,7 @@ static void serve(struct alb_sim_link *link, alb_sim_time now)
             line = &link->urgent;
         if (link->busy_until > now) {
             if (!alb_sim_event_is_scheduled(&link->turn))
-                alb_sim_queue_schedule(link->queue, &link->turn, link->busy_until);
+                alb_sim_queue_schedule_for(link->queue, &link->turn, link->busy_until, link->from_node);
             return;
         }
         if (!may_leave(link, line->first)) {
@@ -219,7 +219,8 @@ static void join(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_s
         alb_sim_packet_put(link->pool, packet);
         return;
     }
-    link->stats.queue_bytes_peak = ALB_MAX(link->stats.queue_bytes_peak, queued + packet->wire_bytes);
+    uint64_t bytes = ALB_MIN(queued + packet->wire_bytes, (uint64_t)UINT32_MAX);
+    link->queue_bytes_peak = ALB_MAX(link->queue_bytes_peak, (uint32_t)bytes);
     if (link->goes_ahead) {
         put_on_wire(link, packet, ALB_MAX(now, link->busy_until));
         return;
@@ -248,7 +249,7 @@ void alb_sim_link_enqueue(struct alb_sim_link *link, struct alb_sim_packet *pack
 static bool is_nothing_new(const struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now)
 {
     alb_sim_time left = ALB_MAX(now, link->busy_until) - now;
-    uint64_t bytes = ALB_MIN((uint64_t)link->calm_kib << 10, link->stats.queue_bytes_peak);
+    uint64_t bytes = ALB_MIN((uint64_t)link->calm_kib << 10, link->queue_bytes_peak);
     return left + (uint64_t)packet->wire_bytes * link->ps_per_byte < bytes * link->ps_per_byte;
 }
 
@@ -280,7 +281,7 @@ void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_s
     if (link->busy_until <= now || !link->on_wire)
         return;
     link->busy_until = stretch(link->busy_until, now, before, bits_per_s);
-    alb_sim_queue_schedule(link->queue, &link->on_wire->event, link->busy_until + link->delay);
+    alb_sim_queue_schedule_for(link->queue, &link->on_wire->event, link->busy_until + link->delay, link->to_node);
     alb_sim_queue_cancel(link->queue, &link->turn);
     serve(link, now);
 }

@@ -42,8 +42,7 @@ struct alb_sim_link_config {
 };
 
 struct alb_sim_link_stats {
-    uint64_t packets, bytes; // that went on to the wire or, where it goes ahead, will
-    uint64_t queue_bytes_peak;
+    uint64_t packets, bytes;   // that went on to the wire or, where it goes ahead, will
     uint64_t lost, overflowed; // by fault, script or death; by the queue's limit
     uint64_t too_long;
     uint64_t marked, duplicated, corrupted;
@@ -123,10 +122,13 @@ struct alb_sim_link {
     bool has_urgent : 1;             // some have been trimmed
     bool to_host : 1, from_host : 1; // of a cluster
     bool goes_ahead : 1;
+    uint32_t to_node;                // of the event queue: who gets its packets,
+    uint32_t queue_bytes_peak;       // at most UINT32_MAX
     struct alb_sim_link_stats stats; // the first of them go with the above
 
     struct alb_sim_line urgent;
-    uint16_t to_port; // of the switch at its end
+    uint32_t from_node; // and whose everything else here is
+    uint16_t to_port;   // of the switch at its end
     uint64_t urgent_bytes;
     int64_t credit_bytes;
     alb_sim_time held_since; // while it is held up

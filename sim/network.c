@@ -87,11 +87,18 @@ static void mix(uint64_t *hash, uint64_t word)
     *hash ^= *hash >> 29;
 }
 
-void alb_sim_network_note(struct alb_sim_network *network, uint64_t at, uint64_t what, const void *bytes,
-                          uint32_t length)
+uint64_t alb_sim_network_trace_hash(const struct alb_sim_network *network)
+{
+    uint64_t hash = 0;
+    ALB_LIST_FOR_EACH (&network->hosts, node)
+        mix(&hash, ALB_LIST_ENTRY(node, struct alb_sim_host, link)->trace_hash);
+    return hash;
+}
+
+void alb_sim_note(uint64_t *trace_hash, uint64_t at, uint64_t what, const void *bytes, uint32_t length)
 {
     const uint8_t *from = bytes;
-    uint64_t hash = network->trace_hash;
+    uint64_t hash = *trace_hash;
     mix(&hash, at);
     mix(&hash, what << 32 | length);
     for (; length >= 8; length -= 8, from += 8) {
@@ -104,5 +111,5 @@ void alb_sim_network_note(struct alb_sim_network *network, uint64_t at, uint64_t
         memcpy(&word, from, length);
         mix(&hash, word);
     }
-    network->trace_hash = hash;
+    *trace_hash = hash;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The virtual network: nodes, links between them, one queue of events, one seed. The same seed and the same calls give
-// the same trace, which trace_hash sums up.
+// the same trace, which alb_sim_network_trace_hash sums up.
 #pragma once
 
 #include "base/prng.h"
@@ -16,8 +16,7 @@ struct alb_sim_network {
     // False: headers only. Received payload is zeros then, or is not written at all if the engine knows of it
     // (has_no_payload).
     bool carries_payload;
-    uint64_t trace_hash; // of every packet sent or received and every trace record
-    struct alb_tx tx;    // what the engine that runs fills
+    struct alb_tx tx; // what the engine that runs fills
     uint8_t *tx_memory;
     uint8_t *scratch; // a received packet whose payload is not carried
 };
@@ -44,6 +43,7 @@ void alb_sim_network_run_for(struct alb_sim_network *network, alb_sim_time span)
 // last event.
 bool alb_sim_network_run_idle(struct alb_sim_network *network, alb_sim_time limit);
 
-// Adds to the trace hash.
-void alb_sim_network_note(struct alb_sim_network *network, uint64_t at, uint64_t what, const void *bytes,
-                          uint32_t length);
+// Of every packet that the hosts there are sent or received and every trace record, host by host.
+uint64_t alb_sim_network_trace_hash(const struct alb_sim_network *network);
+// Adds to a trace hash.
+void alb_sim_note(uint64_t *trace_hash, uint64_t at, uint64_t what, const void *bytes, uint32_t length);

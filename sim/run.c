@@ -212,6 +212,18 @@ static bool check_host_lists(const struct alb_run *run, struct alb_complaint *co
     return true;
 }
 
+// By time where the shortest delay changes, and where both ends are looked at at once: what is sent unreliably, bytes.
+static enum alb_cluster_order order_of(const struct alb_run *run)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    bool is_by_time = scenario->host.has_real_bytes;
+    for (uint32_t i = 0; i < run->schedule.work_count; i++)
+        is_by_time |= run->schedule.works[i].is_unreliable;
+    for (uint32_t i = 0; i < scenario->fault_count; i++)
+        is_by_time |= scenario->faults[i].kind == ALB_FAULT_DELAY;
+    return is_by_time ? ALB_CLUSTER_BY_TIME : (enum alb_cluster_order)scenario->order;
+}
+
 static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
@@ -225,6 +237,7 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
                             "a host has %" PRIu32 " queue pairs; expected %d at most", most, QPS_MAX);
     int error = alb_cluster_config_default(&config, scenario->host.transport ? "csa" : "rc");
     config.seed = scenario->seed;
+    config.order = order_of(run);
     config.engine = scenario->engine;
     config.host_config = change_host;
     config.switches = scenario->switches;

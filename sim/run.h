@@ -42,6 +42,13 @@ struct alb_run_needs {
     uint32_t qps, peers, last_peer;
 };
 
+// What a rank has still to begin at its time: some of the run's starts.
+struct alb_run_start {
+    struct alb_sim_event event; // of the next
+    struct alb_run *run;
+    uint32_t rank, first, end;
+};
+
 // Bytes that left by each link in each interval.
 struct alb_heat {
     struct alb_sim_event event;
@@ -82,14 +89,13 @@ struct alb_run {
     uint32_t *ready;              // tasks to begin, in order
     uint32_t ready_first, ready_count, ready_capacity;
     bool is_draining;
-    uint32_t *starts; // tasks that wait for nothing but their time, in that order
-    uint32_t start_first, start_count;
-    struct alb_sim_event start_event;
-    alb_sim_time *processors;     // by rank and processor: busy until then
-    uint32_t processor_count;     // of each rank
-    uint32_t *wild;               // by rank: receipts from any rank that wait, oldest first
-    uint32_t *unclaimed;          // by rank: messages that came before anybody wanted them
-    struct alb_list calculations; // under way, or waiting for their processor
+    uint32_t *starts;                  // tasks that wait for nothing but their time: by rank, and in that order
+    struct alb_run_start *rank_starts; // by rank
+    alb_sim_time *processors;          // by rank and processor: busy until then
+    uint32_t processor_count;          // of each rank
+    uint32_t *wild;                    // by rank: receipts from any rank that wait, oldest first
+    uint32_t *unclaimed;               // by rank: messages that came before anybody wanted them
+    struct alb_list calculations;      // under way, or waiting for their processor
     struct alb_heat heat;
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;
     uint64_t expectations_refused;

@@ -64,7 +64,7 @@ static void close_task(struct alb_run *run, uint32_t task, enum task_state state
 {
     run->state[task] = (uint8_t)state;
     run->times[task].done = now;
-    run->ended_at = now;
+    run->ended_at = ALB_MAX(run->ended_at, now);
     run->tasks_done++;
     run->tasks_failed += state == FAILED;
     if (state == DONE)
@@ -214,7 +214,7 @@ static void arrive_unheard(struct alb_run *run, uint32_t send, alb_sim_time now)
     if (run->state[send] != SENT)
         return;
     run->state[send] = DONE;
-    run->ended_at = now;
+    run->ended_at = ALB_MAX(run->ended_at, now);
     run->tasks_done++;
     run->bytes_done += task_of(run, send)->bytes;
 }
@@ -267,7 +267,7 @@ static void on_calculated(struct alb_sim_event *event, alb_sim_time now)
     uint32_t index = calculation->task;
     if (run->state[index] == WAITING) {
         begin(run, index, now);
-        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), event, now + task_of(run, index)->at);
+        alb_cluster_schedule(run->cluster, task_of(run, index)->rank, event, now + task_of(run, index)->at);
     } else {
         alb_list_remove(&calculation->link);
         free(calculation);
@@ -291,7 +291,7 @@ static void begin_calc(struct alb_run *run, uint32_t index, alb_sim_time now)
         begin(run, index, now);
         at += task->at;
     }
-    alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &calculation->event, at);
+    alb_cluster_schedule(run->cluster, task->rank, &calculation->event, at);
 }
 
 // ---- the list of those that can begin -------------------------------------------------------------------------------
@@ -379,43 +379,69 @@ static alb_sim_time start_of(const struct alb_run *run, uint32_t task)
     return run->schedule.tasks[task].kind == ALB_TASK_SEND ? run->schedule.tasks[task].at : 0;
 }
 
+static void await_start(struct alb_run_start *start)
+{
+    struct alb_run *run = start->run;
+    if (start->first < start->end)
+        alb_cluster_schedule(run->cluster, start->rank, &start->event, start_of(run, run->starts[start->first]));
+}
+
 static void on_start(struct alb_sim_event *event, alb_sim_time now)
 {
-    struct alb_run *run = ALB_CONTAINER_OF(event, struct alb_run, start_event);
-    while (run->start_first < run->start_count && start_of(run, run->starts[run->start_first]) <= now)
-        push_ready(run, run->starts[run->start_first++]);
-    if (run->start_first < run->start_count)
-        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), event, start_of(run, run->starts[run->start_first]));
+    struct alb_run_start *start = ALB_CONTAINER_OF(event, struct alb_run_start, event);
+    struct alb_run *run = start->run;
+    while (start->first < start->end && start_of(run, run->starts[start->first]) <= now)
+        push_ready(run, run->starts[start->first++]);
+    await_start(start);
     drain(run, now);
 }
 
 struct start {
     alb_sim_time at;
-    uint32_t task;
+    uint32_t rank, task;
 };
 
 static int compare_starts(const void *left, const void *right)
 {
     const struct start *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
     if (a->at != b->at)
         return a->at < b->at ? -1 : 1;
     return a->task < b->task ? -1 : 1;
 }
 
+// Each rank begins what is its own.
+static void divide_starts(struct alb_run *run, const struct start *starts, uint32_t count)
+{
+    for (uint32_t rank = 0; rank < run->schedule.rank_count; rank++) {
+        run->rank_starts[rank] = (struct alb_run_start){.run = run, .rank = rank};
+        alb_sim_event_init(&run->rank_starts[rank].event, on_start);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_run_start *start = &run->rank_starts[starts[i].rank];
+        run->starts[i] = starts[i].task;
+        if (start->end == 0)
+            start->first = i;
+        start->end = i + 1;
+    }
+}
+
 static bool sort_starts(struct alb_run *run)
 {
-    struct start *starts = malloc((run->schedule.task_count + 1u) * sizeof(*starts));
-    run->starts = malloc((run->schedule.task_count + 1u) * sizeof(*run->starts));
-    if (!starts || !run->starts) {
+    uint32_t n = run->schedule.task_count, count = 0;
+    struct start *starts = malloc((n + 1u) * sizeof(*starts));
+    run->starts = malloc((n + 1u) * sizeof(*run->starts));
+    run->rank_starts = malloc(run->schedule.rank_count * sizeof(*run->rank_starts));
+    if (!starts || !run->starts || !run->rank_starts) {
         free(starts);
         return false;
     }
-    for (uint32_t i = 0; i < run->schedule.task_count; i++)
+    for (uint32_t i = 0; i < n; i++)
         if (run->schedule.tasks[i].waits == 0)
-            starts[run->start_count++] = (struct start){start_of(run, i), i};
-    qsort(starts, run->start_count, sizeof(*starts), compare_starts);
-    for (uint32_t i = 0; i < run->start_count; i++)
-        run->starts[i] = starts[i].task;
+            starts[count++] = (struct start){start_of(run, i), run->schedule.tasks[i].rank, i};
+    qsort(starts, count, sizeof(*starts), compare_starts);
+    divide_starts(run, starts, count);
     free(starts);
     return true;
 }
@@ -441,15 +467,14 @@ bool alb_run_tasks_init(struct alb_run *run)
     memset(run->times, 0xff, (n + 1u) * sizeof(*run->times));
     memset(run->wild, 0xff, ranks * sizeof(*run->wild));
     memset(run->unclaimed, 0xff, ranks * sizeof(*run->unclaimed));
-    alb_sim_event_init(&run->start_event, on_start);
     alb_list_init(&run->calculations);
     return alb_run_partial_init(run) && sort_starts(run);
 }
 
 void alb_run_tasks_start(struct alb_run *run)
 {
-    if (run->start_count)
-        alb_sim_queue_schedule(alb_cluster_queue(run->cluster), &run->start_event, start_of(run, run->starts[0]));
+    for (uint32_t rank = 0; rank < run->schedule.rank_count; rank++)
+        await_start(&run->rank_starts[rank]);
 }
 
 void alb_run_tasks_fini(struct alb_run *run)
@@ -465,5 +490,6 @@ void alb_run_tasks_fini(struct alb_run *run)
     free(run->wild);
     free(run->unclaimed);
     free(run->starts);
+    free(run->rank_starts);
     free(run->ready);
 }

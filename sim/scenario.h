@@ -72,6 +72,7 @@ struct alb_scenario {
     const char *title, *source, *expected;
     uint32_t stage; // 0: ci, 1: nightly
     uint64_t seed;
+    uint32_t order;        // enum alb_cluster_order
     alb_sim_time end;      // the run ends then at the latest; ALB_SIM_NEVER
     alb_sim_time interval; // of the heat map; 0: a hundredth of the run
     struct alb_topology_spec network;

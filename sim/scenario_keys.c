@@ -6,6 +6,7 @@
 
 static const char *const shapes[] = {"star", "leaf-spine", "fat-tree", "two-sites", "file", NULL};
 static const char *const stages[] = {"ci", "nightly", NULL};
+static const char *const orders[] = {"time", "host", "window", NULL};
 static const char *const controls[] = {"none", "pfc", "credits", NULL};
 static const char *const spreads[] = {"ecmp", "spray", NULL};
 static const char *const transports[] = {"rc", "csa", NULL};
@@ -29,6 +30,9 @@ static const struct alb_field scenario_fields[] = {
      .text = "simulated time at which the run ends, done or not (none)"},
     {"interval", ALB_FIELD_TIME, AT(alb_scenario, interval), 1,
      .text = "between two columns of the heat map (100 of them)"},
+    {"order", ALB_FIELD_CHOICE, AT(alb_scenario, order), .choices = orders,
+     .text =
+         "of events: time; host, within what the shortest delay allows; window, for the same result by time (host)"},
 };
 
 static const struct alb_field network_fields[] = {

@@ -248,7 +248,7 @@ static void run_phase(struct alb_search *search)
 
 static void sum_up(const struct alb_search *search, struct alb_search_result *result)
 {
-    result->trace_hash = search->pair.network.trace_hash;
+    result->trace_hash = alb_sim_network_trace_hash(&search->pair.network);
     result->virtual_ns = alb_sim_to_ns(alb_sim_network_now(&search->pair.network));
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         const struct alb_sim_link_stats *link = &search->pair.out[side].stats;

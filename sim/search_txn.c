@@ -439,7 +439,7 @@ static void run_phase(struct alb_search_txn *search)
 static void sum_up(const struct alb_search_txn *search, struct alb_search_txn_result *result)
 {
     const struct alb_search *base = &search->base;
-    result->trace_hash = base->pair.network.trace_hash;
+    result->trace_hash = alb_sim_network_trace_hash(&base->pair.network);
     result->virtual_ns = alb_sim_to_ns(alb_sim_network_now(&base->pair.network));
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         result->packets += base->pair.out[side].stats.packets;

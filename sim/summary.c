@@ -209,7 +209,7 @@ static void summarize_network(struct alb_summary *summary, const struct alb_run 
     struct alb_cluster_totals totals;
     alb_cluster_totals(run->cluster, &totals);
     *network = (struct alb_summary_network){
-        .time = (double)alb_cluster_now(run->cluster) / PS_PER_NS,
+        .time = (double)(run->end == ALB_RUN_DONE ? run->ended_at : alb_cluster_now(run->cluster)) / PS_PER_NS,
         .packets = (double)totals.packets_sent,
         .packet_hops = (double)totals.packet_hops,
         .dropped = (double)totals.dropped,

@@ -98,7 +98,7 @@ static void send__queue_limit_and_marks(void **state)
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(b.arrivals[i].traffic_class, i > 2 ? ALB_ECN_CE : ALB_ECN_ECT0);
     assert_int_equal(b.link.stats.marked, 2);
-    assert_int_equal(b.link.stats.queue_bytes_peak, 5000);
+    assert_int_equal(b.link.queue_bytes_peak, 5000);
     bench_fini(&b);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs of scenarios: everything that was to be done is done, in an order that the edges allow, and again the same.
 #include "base/tests/test.h"
+#include "sim/draw.h"
+#include "sim/network.h"
 #include "small_run.h"
 
 #include <string.h>
@@ -63,6 +65,77 @@ static void alb_run_go__is_the_same_twice(void **state)
         small_run_end(&small);
     }
     assert_int_equal(hashes[0], hashes[1]);
+}
+
+// Runs it in that order.
+static void go_in_order(const char *text, enum alb_cluster_order order)
+{
+    const struct alb_run_options options = {.until = ALB_SIM_NEVER, .events_max = 50000000};
+    struct alb_complaint complaint = {0};
+    assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
+    bool is_good = alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint);
+    small.scenario.order = order;
+    if (!is_good || !alb_run_init(&small.run, &small.scenario, &complaint))
+        fail_msg("%s", complaint.text);
+    alb_run_go(&small.run, &options);
+}
+
+// All that a run tells of: when tasks began and ended, what was sent when, what each link and host has counted.
+static uint64_t hash_of_all(void)
+{
+    const struct alb_run *run = &small.run;
+    uint64_t hash = alb_cluster_trace_hash(run->cluster);
+    struct alb_cluster_totals totals;
+    alb_cluster_totals(run->cluster, &totals);
+    totals.bytes = 0; // how many packets there have been at once depends on who goes first
+    alb_sim_note(&hash, alb_cluster_now(run->cluster), run->ended_at, &totals, sizeof(totals));
+    alb_sim_note(&hash, run->end, 0, run->times, run->schedule.task_count * (uint32_t)sizeof(*run->times));
+    for (uint32_t i = 0; i < 2 * run->topology.cable_count; i++) {
+        struct alb_cluster_link_stats stats;
+        alb_cluster_link_stats(run->cluster, i, &stats);
+        alb_sim_note(&hash, i, 0, &stats, sizeof(stats));
+    }
+    for (uint32_t i = 0; i < run->topology.host_count; i++)
+        alb_sim_note(&hash, i, 0, alb_cluster_host_stats(run->cluster, i), sizeof(struct alb_device_stats));
+    return hash;
+}
+
+static void assert_same_in_both_orders(const char *text)
+{
+    uint64_t hashes[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        go_in_order(text, i ? ALB_CLUSTER_WINDOWS_BY_TIME : ALB_CLUSTER_BY_HOST);
+        hashes[i] = hash_of_all();
+        small_run_end(&small);
+    }
+    if (hashes[0] != hashes[1])
+        fail_msg("not the same host by host:\n%s", text);
+}
+
+static void alb_run_go__is_the_same_host_by_host(void **state)
+{
+    static const char *const texts[] = {
+        "[network]\ntopology = fat-tree\n[switch]\nspread = spray\nflow_control = pfc\nbuffer = 1M\n"
+        "[workload]\nkind = incast\nto = 3\nsize = 100000\n",
+        "[network]\ntopology = fat-tree\n[switch]\nmark_min = 20000\nmark_max = 100000\nmark_chance = 30%\n[host]\n"
+        "congestion = dcqcn\n[workload]\nkind = permutation\nsize = 300000\n",
+        "[network]\nhosts = 8\n[workload]\nkind = all-reduce-ring\nsize = 80000\nrounds = 2\nthink = 3us\n"
+        "[workload t]\nkind = goal\nfile = traces/broadcast.goal\n",
+        "[scenario]\nend = 77us\n[network]\ntopology = leaf-spine\n[workload]\nkind = poisson\nload = 60%\n"
+        "size = 50000\nflows = 500\n[fault]\nkind = death\ncables = tier:1:1\nat = 20us\nuntil = 50us\nvalue = 5us\n",
+    };
+    for (size_t i = 0; i < ALB_COUNT(texts); i++)
+        assert_same_in_both_orders(texts[i]);
+}
+
+static void alb_run_go__is_the_same_host_by_host_whatever_is_drawn(void **state)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        char text[ALB_DRAW_TEXT_MAX];
+        alb_draw_scenario(seed, text);
+        memcpy(strstr(text, "real_bytes = yes"), "real_bytes = no ", 16);
+        assert_same_in_both_orders(text);
+    }
 }
 
 static void alb_run_go__counts_what_uc_loses(void **state)
@@ -212,6 +285,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_run_go__does_every_workload),
         cmocka_unit_test(alb_run_go__is_the_same_twice),
+        cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
+        cmocka_unit_test(alb_run_go__is_the_same_host_by_host_whatever_is_drawn),
         cmocka_unit_test(alb_run_go__counts_what_uc_loses),
         cmocka_unit_test(alb_run_go__sends_again_what_partial_completion_misses),
         cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),

@@ -187,7 +187,7 @@ static uint64_t hash_of(uint64_t seed)
     post(w, &w->a, (struct work){ALB_WR_SEND, 1, 0, 60 * KB});
     run_idle(w);
     expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
-    uint64_t hash = w->pair.network.trace_hash;
+    uint64_t hash = alb_sim_network_trace_hash(&w->pair.network);
     assert_int_equal(alb_engine_trace_lost(w->a.host->engine), 0);
     world_free(w);
     return hash;
