@@ -301,7 +301,7 @@ bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document 
                        const char *directory, struct alb_complaint *complaint)
 {
     *scenario =
-        (struct alb_scenario){.directory = directory, .seed = 1, .order = ALB_CLUSTER_BY_HOST, .end = ALB_SIM_NEVER};
+        (struct alb_scenario){.directory = directory, .seed = 1, .end = ALB_SIM_NEVER};
     alb_document_copy(&scenario->document, document);
     alb_topology_spec_default(&scenario->network);
     alb_switch_config_default(&scenario->switches);

@@ -32,7 +32,7 @@ static const struct alb_field scenario_fields[] = {
      .text = "between two columns of the heat map (100 of them)"},
     {"order", ALB_FIELD_CHOICE, AT(alb_scenario, order), .choices = orders,
      .text =
-         "of events: time; host, within what the shortest delay allows; window, for the same result by time (host)"},
+         "of events: time; host, within what the shortest delay allows; window, for the same result by time (time)"},
 };
 
 static const struct alb_field network_fields[] = {
