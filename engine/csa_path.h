@@ -76,7 +76,8 @@ struct alb_paths_out {
     uint8_t best_path : 7;      // whose best_ns is
     uint8_t current;            // the one chosen last
     uint8_t good;               // paths of that state
-    uint32_t turn;              // choices so far
+    uint32_t turn : 31;         // choices so far
+    uint32_t is_awaited : 1;    // the next choice is for a report that ends what the peer waits for
     alb_path_tick newest;       // when the newest packet left that the peer was heard to have, of whatever path
     alb_path_tick round_at;     // when the policy last weighed all of them
     uint32_t best_ns;           // smallest sample of a round-trip time since then, of a good path; 0: none

@@ -227,11 +227,22 @@ static bool tells_of_paths(struct alb_assoc_live *live, alb_time now)
     return true;
 }
 
+// True if what leaves now is a report of a whole message. Not an answer to a probe: the one before may have been lost
+// where this one would go.
+static bool is_awaited(const struct alb_assoc_live *live)
+{
+    if (alb_list_is_empty(&live->reports) || !alb_list_is_empty(&live->ready))
+        return false;
+    const struct alb_stream_in *in = ALB_LIST_ENTRY(live->reports.next, struct alb_stream_in, report_link);
+    return !in->is_open && in->cumulative == in->end && !in->is_overdue;
+}
+
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
 {
     struct alb_assoc_live *live = ALB_CONTAINER_OF(source, struct alb_assoc_live, source);
     struct alb_csa_packet packet;
     enum alb_csa_fill fill = ALB_CSA_FILL_NONE;
+    live->paths->is_awaited = is_awaited(live);
     alb_csa_packet_init(&packet, live, builder, now);
     live->is_used = true;
     bool sends_data = may_send_data(live, now);

@@ -23,18 +23,20 @@
 
 enum {
     WEIGHT_MIN = 4,
-    WEIGHT_FAR = 48,     // least for the round-trip time alone: more would send all to a path that happens to be empty
-    WEIGHT_RETURN = 8,   // of a path that is taken back
-    GROWTH_PACKETS = 4,  // that it must then carry for each unit more
-    TRIAL_PACKETS = 4,   // that must come; twice as many each time that it is left again,
-    TRIAL_MAX = 32,      // up to this: one that loses 10 % then passes once in thirty times
-    GRAIN_BYTES = 2048,  // what a burst counts for where it is chosen
-    TRY_TURNS = 4,       // choices for answers: one of them may try a path, lest they go to dead ones in a row
-    EXPLORE_TURNS = 32,  // choices: one of them goes where nothing was measured lately,
-    EXPLORE_RTTS = 8,    // for so long
-    LATE_PERCENT = 150,  // of the typical round-trip time: a path that takes longer is late,
-    LATE_TIMES = 8,      // and for data counts as so many times longer still
-    FITNESS_LATE = 1,    // of a path for an answer; else its weight, which is more
+    WEIGHT_FAR = 48,    // least for the round-trip time alone: more would send all to a path that happens to be empty
+    WEIGHT_RETURN = 8,  // of a path that is taken back
+    GROWTH_PACKETS = 4, // that it must then carry for each unit more
+    TRIAL_PACKETS = 4,  // that must come; twice as many each time that it is left again,
+    TRIAL_MAX = 32,     // up to this: one that loses 10 % then passes once in thirty times
+    GRAIN_BYTES = 2048, // what a burst counts for where it is chosen
+    TRY_TURNS = 4,      // choices for answers: one of them may try a path, lest they go to dead ones in a row
+    EXPLORE_TURNS = 32, // choices: one of them goes where nothing was measured lately,
+    EXPLORE_RTTS = 8,   // for so long
+    LATE_PERCENT = 150, // of the typical round-trip time: a path that takes longer is late,
+    LATE_TIMES = 8,     // and for data counts as so many times longer still
+    FITNESS_LATE = 1,   // of a path for an answer; else its weight, which is more,
+    FITNESS_KNOWN = 2,  // and so many times that if it has been measured and the answer is awaited
+    FITNESS_MAX = FITNESS_KNOWN * ALB_PATH_WEIGHT_MAX,
     SHARES_PACKETS = 32, // of which losses and marks say something of a path's share of them
     SILENT_PACKETS = 3,  // lost together by silence: the path is dead, and not just its last packet lost
     SLOW_TIMES = 3,      // the best path's round-trip time, and
@@ -533,16 +535,27 @@ static void note_typical(struct alb_paths_out *paths, const struct outlook *outl
     paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
 }
 
+static uint32_t fitness_of(const struct alb_paths_out *paths, uint32_t path, const struct outlook *outlook)
+{
+    const struct alb_path_pace *pace = alb_path_pace(paths, path);
+    if (is_late(paths, path, outlook))
+        return FITNESS_LATE;
+    bool is_known = paths->is_awaited && pace && pace->recent_ns > 0;
+    return alb_path_load(paths, path)->weight * (is_known ? FITNESS_KNOWN : 1u);
+}
+
 // Answers count nowhere as bytes in flight, and who only answers is told little of his paths, and nothing while the
 // peer hears nothing. Were it the best path that takes them, then when that one dies all answers would be lost, one
 // after the other, until the peer gives up. So all that are equally fit take them in turn, and when none is heard of
-// any more, all. Not in the order of their numbers: paths with source ports side by side may share a route.
+// any more, all. Not in the order of their numbers: paths with source ports side by side may share a route. The report
+// that ends a message is one of its kind, and no other makes up for it if its path turns out to be slow: it takes one
+// that is known.
 static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
 {
     const struct outlook outlook = outlook_of(paths, now);
     uint32_t count = paths->count, path = paths->current, best_path = count;
     uint32_t ring = 1u << (32 - __builtin_clz(count - 1)), stride = ring * 5 / 8 | 1; // odd: it comes by all
-    uint32_t best = 0;
+    uint32_t best = 0, best_possible = paths->is_awaited ? (uint32_t)FITNESS_MAX : ALB_PATH_WEIGHT_MAX;
     bool tries = paths->turn % TRY_TURNS == 0;
     for (uint32_t i = 0; i < ring; i++) {
         path = (path + stride) & (ring - 1);
@@ -553,9 +566,9 @@ static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
             begin_trial(paths, path);
             return (uint16_t)path;
         }
-        if (state != ALB_PATH_GOOD || best == ALB_PATH_WEIGHT_MAX)
+        if (state != ALB_PATH_GOOD || best >= best_possible)
             continue;
-        uint32_t fitness = is_late(paths, path, &outlook) ? FITNESS_LATE : alb_path_load(paths, path)->weight;
+        uint32_t fitness = fitness_of(paths, path, &outlook);
         if (fitness > best) {
             best = fitness;
             best_path = path;

@@ -258,6 +258,32 @@ static void paths__as_many_frames_as_news_need(void **state)
     }
 }
 
+// A report of a whole message; but not if it answers a probe, for then the one before may have been lost on its way.
+static void paths__one_is_chosen_for_what_is_awaited(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_paths_out *paths = csa_pair_live(c, 1)->paths;
+    for (int32_t half = 0; half < 2; half++) {
+        struct alb_csa_segment segment =
+            csa_pair_write(c, 0, 1 + half, (uint32_t)half, 2 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT,
+                           half ? ALB_CSA_LAST | ALB_CSA_REPORT_NOW : ALB_CSA_REPORT_NOW);
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+        pair_send(c->pair, 1);
+        assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, NULL), 1);
+        assert_int_equal(paths->is_awaited, half);
+        lose_all(c, 1);
+    }
+    struct csa_made made;
+    const struct alb_csa_probe probe = {.dest_qpn = alb_qp_number(c->qps[1]), .next = alb_psn_add(csa_pair_psn(0), 3)};
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_probe(&made, &probe);
+    csa_pair_arrive(c, 0, &made);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, NULL), 1);
+    assert_false(paths->is_awaited);
+    lose_all(c, 1);
+}
+
 static void use_long_packets(struct alb_engine_config *config)
 {
     config->csa_payload_bytes = 8192;
@@ -381,6 +407,7 @@ int main(void)
         cmocka_unit_test(window__is_shared_fairly),
         GREETED_TEST(packets__go_round),
         GREETED_TEST(paths__as_many_frames_as_news_need),
+        GREETED_TEST(paths__one_is_chosen_for_what_is_awaited),
         cmocka_unit_test(paths__no_frame_has_more_entries_than_there_are),
         cmocka_unit_test(burst__a_path_gets_a_whole_one),
     };

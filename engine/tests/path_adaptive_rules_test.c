@@ -192,6 +192,32 @@ static void pace(struct alb_paths_out *paths, uint32_t first, uint32_t past, uin
         alb_path_pace(paths, p)->recent_ns = rtt_ns;
 }
 
+// What ends a message has no other behind it: it tries no path of which nothing is known.
+static void pick__an_awaited_report_takes_known_paths_in_turn(void **state)
+{
+    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    uint32_t times[ALB_PATHS_MANY];
+    pace(paths, 4, 10, 20 * US);
+    pace(paths, 9, 10, 60 * US); // late
+    paths->is_awaited = true;
+    report(paths, 1, times, 10 * MS); // what is typical becomes known
+    report(paths, 10, times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], p >= 4 && p < 9 ? 2 : 0);
+    paths->is_awaited = false;
+    report(paths, 2 * (ALB_PATHS_MANY - 1), times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], p == 9 ? 0 : 2);
+    free(paths);
+
+    paths = paths_new(ALB_PATHS_MANY); // nothing is known of any
+    paths->is_awaited = true;
+    report(paths, 2 * ALB_PATHS_MANY, times, 10 * MS);
+    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
+        assert_int_equal(times[p], 2);
+    free(paths);
+}
+
 // The longest that timestamps can tell is longer than what is kept of it.
 static void news__the_longest_round_trip(void **state)
 {
@@ -443,6 +469,7 @@ int main(void)
         cmocka_unit_test(leave__not_what_bears_all),
         cmocka_unit_test(pick__reports_take_paths_in_turn),
         cmocka_unit_test(pick__reports_take_all_when_none_is_heard),
+        cmocka_unit_test(pick__an_awaited_report_takes_known_paths_in_turn),
         cmocka_unit_test(news__the_longest_round_trip),
         cmocka_unit_test(pick__late_until_measured_again),
         cmocka_unit_test(silent__it_is_late_at_least),
