@@ -8,7 +8,6 @@
 
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CHUNK_DEFAULT (1u << 20)
@@ -52,17 +51,15 @@ static void print_serve_usage(FILE *to)
           to);
 }
 
-static bool parse_bytes(const char *text, uint32_t *bytes)
+static bool parse_chunk(const char *text, uint32_t *bytes)
 {
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
-    end += shift > 0;
-    if (end == text || *end || value > FILES_CHUNK_MAX)
+    char error[ALB_TEXT_ERROR_MAX];
+    uint64_t value;
+    if (!alb_text_parse_bytes(text, &value, error, sizeof(error)) || value < FILES_CHUNK_MIN ||
+        value > FILES_CHUNK_MAX || value % FILES_CHUNK_MIN != 0)
         return false;
-    value <<= shift;
     *bytes = (uint32_t)value;
-    return value >= FILES_CHUNK_MIN && value <= FILES_CHUNK_MAX && value % FILES_CHUNK_MIN == 0;
+    return true;
 }
 
 static bool is_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
@@ -112,7 +109,7 @@ static int run_cp(int argc, char **argv)
             return try_help("cp");
         if (strchr("aml", option))
             return misplaced("cp", option, "serve");
-        if (option == 'c' && !parse_bytes(optarg, &options.chunk_bytes))
+        if (option == 'c' && !parse_chunk(optarg, &options.chunk_bytes))
             return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
         if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
             return misuse("cp", "--port wants a number from 1 to 65535");

@@ -2,6 +2,8 @@
 // Copies to memory.
 #include "tools/files_memory.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,18 +15,16 @@
 
 bool files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX])
 {
-    static const char units[] = "KMG";
     const char *equals = strchr(text, '=');
     size_t name_bytes = equals ? (size_t)(equals - text) : 0;
-    char *end = NULL;
-    unsigned long long bytes = equals ? strtoull(equals + 1, &end, 10) : 0;
-    const char *unit = end && *end ? strchr(units, *end) : NULL;
-    if (name_bytes == 0 || name_bytes >= sizeof(memory->name) || bytes == 0 || bytes > 1ull << 34 ||
-        (*end && (!unit || end[1]))) {
+    char error[ALB_TEXT_ERROR_MAX];
+    uint64_t bytes;
+    if (name_bytes == 0 || name_bytes >= sizeof(memory->name) ||
+        !alb_text_parse_bytes(equals + 1, &bytes, error, sizeof(error)) || bytes == 0) {
         snprintf(why, FILES_WHY_MAX, "--memory wants NAME=BYTES, such as weights=512M");
         return false;
     }
-    *memory = (struct files_memory){.bytes = bytes << (unit ? 10 * (unit - units + 1) : 0)};
+    *memory = (struct files_memory){.bytes = bytes};
     snprintf(memory->name, sizeof(memory->name), "%.*s", (int)name_bytes, text);
     memory->fd = memfd_create(memory->name, MFD_CLOEXEC);
     void *address = MAP_FAILED;

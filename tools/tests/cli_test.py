@@ -79,6 +79,7 @@ class Copy(unittest.TestCase):
             (["cp", "--retry", "60", "README.md", "300.300.300.300:b"], 1, "300.300.300.300: "),
             (["serve", "--port", "0", "."], 2, "65535"),
             (["serve", "-m", "a=1M", "-m", "a=2M", "."], 2, "a is there already"),
+            (["serve", "-m", "a=17179869184G", "."], 2, "NAME=BYTES"),
             (["serve", "no-such-folder"], 1, "No such file"),
             (["cp", "--frob", "a", "b"], 2, "unrecognized option '--frob'\nTry `albedo cp --help`"),
             (["serve", "--port"], 2, "requires an argument\nTry `albedo serve --help`"),
