@@ -105,7 +105,7 @@ alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue);
 // Fires the next event; false if there is none.
 bool alb_sim_queue_step(struct alb_sim_queue *queue);
 // Fires what is due until then, at most so many events, or until is_stopped (cleared at first). False: none is left
-// that is due until then. With windows it fires whole ones.
+// that is due until then. With windows it fires whole ones, and until is before ALB_SIM_NEVER.
 bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max);
 // Nothing happens until then: now moves on. No event is due before.
 void alb_sim_queue_advance(struct alb_sim_queue *queue, alb_sim_time to);
