@@ -4,9 +4,6 @@ target_sources(alb_sim PRIVATE
     scenario_agree.c scenario_field.c scenario_keys.c schedule.c sizes.c summary.c workload.c)
 target_link_libraries(alb_sim PUBLIC m)
 
-foreach(test collective document expect goal scenario schedule sizes workload)
+foreach(test collective document draw expect goal run scenario schedule sizes summary workload)
     alb_test(sim ${test})
-endforeach()
-foreach(test draw run summary)
-    alb_test(sim ${test} SOURCES tests/small_run.c)
 endforeach()
