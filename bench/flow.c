@@ -18,6 +18,7 @@ static const char usage[] =
     "  -x, --exchange N        one message, one answer, so often at most, instead of a stream\n"
     "  -W, --warm SECONDS      not measured (default 0.2)\n"
     "  -t, --seconds SECONDS   measured (default 1)\n"
+    "  -a, --ack-timeout CODE  verbs: of the queue pairs (default 14, which is 67 ms)\n"
     "  -i, --interval MS       the receiver tells what came in each interval\n"
     "  -e, --event             sleep for completions instead of polling\n"
     "  -v, --verify            exchange over verbs or fabric: every byte is checked\n"
@@ -78,6 +79,7 @@ static const struct option long_options[] = {
     {"exchange", required_argument, NULL, 'x'},
     {"warm", required_argument, NULL, 'W'},
     {"seconds", required_argument, NULL, 't'},
+    {"ack-timeout", required_argument, NULL, 'a'},
     {"interval", required_argument, NULL, 'i'},
     {"event", no_argument, NULL, 'e'},
     {"verify", no_argument, NULL, 'v'},
@@ -122,6 +124,9 @@ static void take_option(int option, struct alb_flow_options *o)
     case 't':
         o->measure_s = parse_seconds("--seconds", optarg);
         break;
+    case 'a':
+        o->ack_timeout = (uint8_t)parse_number("--ack-timeout", optarg, 1, 31);
+        break;
     case 'i':
         o->interval_ms = parse_number("--interval", optarg, 1, 10000);
         break;
@@ -142,8 +147,9 @@ static void take_option(int option, struct alb_flow_options *o)
 
 int main(int argc, char **argv)
 {
-    static struct alb_flow_options o = {.bytes = 1u << 20, .window = 4, .senders = 1, .warm_s = 0.2, .measure_s = 1};
-    for (int option; (option = getopt_long(argc, argv, "d:s:w:c:x:W:t:i:evh", long_options, NULL)) != -1;)
+    static struct alb_flow_options o = {
+        .bytes = 1u << 20, .window = 4, .senders = 1, .ack_timeout = 14, .warm_s = 0.2, .measure_s = 1};
+    for (int option; (option = getopt_long(argc, argv, "d:s:w:c:x:W:t:a:i:evh", long_options, NULL)) != -1;)
         take_option(option, &o);
     if (!o.ops || !o.local || !o.port || optind != argc)
         refuse("arguments", "one is missing or too many");

@@ -28,6 +28,7 @@ struct alb_flow_options {
     uint32_t senders;     // that the receiver waits for before all start
     uint32_t messages;    // exchange: how often
     uint32_t interval_ms; // of the receiver's counts; 0: none
+    uint8_t ack_timeout;  // verbs: the queue pairs' code
     double warm_s, measure_s;
     bool is_exchange; // one message, one answer, the next message; else a stream
     bool is_event;    // sleep for completions; else poll

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACK_TIMEOUT  14 // 67 ms
 #define INLINE_BYTES 64
 
 // What the other side must know.
@@ -161,7 +160,7 @@ static void verbs_connect(struct alb_flow_link *link, const struct alb_flow_blob
     if (errno)
         alb_flow_die("ready to receive");
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = ACK_TIMEOUT,
+                                .timeout = options->ack_timeout,
                                 .retry_cnt = 7,
                                 .rnr_retry = 7,
                                 .sq_psn = l->mine.psn,
