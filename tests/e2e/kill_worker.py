@@ -4,7 +4,7 @@
 
 ROLE is listen or connect (one connection, until killed), or listen-always or connect-always: one connection after the other on one
 open device. Both sides keep posting OPERATION (send, write or read) and post receives. On the first completion error an "always" side
-prints its status, checks that everything outstanding is flushed, and goes on to the next round.
+prints its status, checks that everything outstanding is flushed, and goes on to the next connection.
 """
 
 import socket
@@ -159,13 +159,19 @@ def main():
         listener.listen()
     number = 0
     while True:
-        number += 1
         stream = listener.accept()[0] if listener else connect(int(port), address)
         side.open_pair()
-        side.greet(stream)
-        status = side.keep_moving(lambda: print("round %d moving" % number, flush=True))
+        try:
+            side.greet(stream)
+        except ConnectionError:
+            if not always:
+                raise
+            side.close_pair()  # the peer of the connection before, on its way out
+            continue
+        number += 1
+        status = side.keep_moving(lambda: print("connection %d moving" % number, flush=True))
         flushed = side.drain()
-        print("round %d ended %s %s" % (number, status_name(status), "flushed" if flushed else "NOT FLUSHED"), flush=True)
+        print("connection %d ended %s %s" % (number, status_name(status), "flushed" if flushed else "NOT FLUSHED"), flush=True)
         side.close_pair()
         stream.close()
         if not always:
