@@ -14,7 +14,8 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import TOP, Albedo, Claims, Count, Place, describe, free_port, own_loopback  # noqa: E402
+from harness import (TOP, Albedo, Claims, Count, Place, describe, free_port, own_loopback, patiently, reason,  # noqa: E402
+                     wait_pair)
 
 RUNS = [
     ("RC send", ["ibv_rc_pingpong", "-g", "0", "-n", "50"]),
@@ -93,7 +94,7 @@ def keep_common(paths):
 
 
 def run_pair(albedo, argv, folder):
-    """Both sides with a capture each; (ok, description)."""
+    """Both sides with a capture each; (ok, why not, description)."""
     place = own_loopback() if is_ipv4(argv) else Place("loopback")
     port = free_port()
     argv = argv + ["-d", albedo.device, "-p", str(port)]
@@ -102,10 +103,11 @@ def run_pair(albedo, argv, folder):
     client = None
     try:
         if not server.wait_listening(port, deadline):
-            return False, describe(server)
+            return False, "the server does not listen", describe(server)
         client = albedo.start(place, argv + [place.ipv4], ["--pcap", os.path.join(folder, "client.pcap")])
-        ok = client.wait(deadline) == 0 and server.wait(deadline) == 0
-        return ok, describe(server, client)
+        ended = wait_pair(client, server, deadline)
+        ok = ended == (0, 0)
+        return ok, "" if ok else reason("exit %s and %s" % ended, client, server), describe(server, client)
     finally:
         server.end()
         if client:
@@ -199,8 +201,8 @@ def main():
     count, albedo = Count(), Albedo(arguments.build, device=arguments.device)
     for name, argv in RUNS:
         with tempfile.TemporaryDirectory() as folder:
-            ok, text = run_pair(albedo, argv, folder)
-            count.result(name + ": runs with a capture", ok, "", text)
+            ok, why, text = patiently(lambda: run_pair(albedo, argv, folder))
+            count.result(name + ": runs with a capture", ok, why, text)
             if not ok:
                 continue
             if not is_ipv4(argv):

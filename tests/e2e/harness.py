@@ -9,6 +9,7 @@ import atexit
 import glob
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -263,6 +264,43 @@ class Count:
             print("%d skipped" % self.skipped)
         print("%d passed, %d failed" % (self.passed, self.failed), flush=True)
         sys.exit(1 if self.failed or not self.passed else 0)
+
+
+SILENCE = "a peer was silent for longer than the program has patience"
+TRIES = 3
+
+
+def gave_up(*processes):
+    """Whether a queue pair has failed since its peer was not heard of through all retries."""
+    return any(re.search(r"queue pair \w+ failed: .*: (no acknowledgement|no sign of life);", process.output()) for process in processes)
+
+
+def reason(detail, *processes):
+    """Why processes have not done what they were to do; SILENCE where it is that."""
+    return "%s (%s)" % (SILENCE, detail) if gave_up(*processes) else detail
+
+
+def wait_pair(client, server, deadline):
+    """Their statuses, None: not in time. When one has ended, or has given the other up, the other one has 30 s more, or 10."""
+    ended = (None, None)
+    while None in ended and time.monotonic() < deadline:
+        if any(status is not None for status in ended):
+            deadline = min(deadline, time.monotonic() + 30)
+        elif gave_up(client, server):
+            deadline = min(deadline, time.monotonic() + 10)
+        time.sleep(0.01)
+        ended = client.poll(), server.poll()
+    return ended
+
+
+def patiently(run):
+    """The outcome (ok, detail, text) of run(). Most programs have half a second of patience in all, which is over when their peer gets no
+    processor for so long: what fails for SILENCE is tried again, and is said to have been."""
+    for tries in range(1, TRIES + 1):
+        ok, detail, text = run()
+        if ok or SILENCE not in detail:
+            break
+    return ok, detail + (" (try %d)" % tries if tries > 1 else ""), text
 
 
 def describe(*processes):

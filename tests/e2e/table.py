@@ -16,7 +16,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import table  # noqa: E402
 from cm_cases import cm_table  # noqa: E402
-from harness import Albedo, Claims, Count, Place, Process, describe, devices_of, free_port, namespaces  # noqa: E402
+from harness import (Albedo, Claims, Count, Place, Process, describe, devices_of, free_port, namespaces, patiently,  # noqa: E402
+                     reason, wait_pair)
 from rsocket_cases import rsocket_table  # noqa: E402
 
 
@@ -41,6 +42,8 @@ def sides(case, device, here, there, port, arguments):
         options += ["-g", index]
     else:
         options += ["-F", "-x", index]
+        if not arguments.faults:  # nothing waits for a timeout there, and a peer that gets no processor for seconds is not dead
+            options += ["-u", "17"]
     options += iterations(case, arguments)
     return [case.program, *options], [case.program, *options, here.ipv4]
 
@@ -127,17 +130,16 @@ def run_pair(case, albedo, here, there, arguments):
         if not server.wait_listening(port, deadline):
             return False, "the server does not listen", describe(server)
         client = albedo.start(there, client_argv)
-        status = client.wait(deadline)
-        server_status = server.wait(min(deadline, time.monotonic() + 30) if status is not None else deadline)
+        status, server_status = wait_pair(client, server, deadline)
         output = client.output()
         if status is None or (status == 0 and server_status is None):
             counters = Process([albedo.program, "stat"])
             counters.wait(time.monotonic() + 5)
             text = describe(server, client) + "\n" + describe(counters)
             counters.end()
-            return False, "not finished in time", text
+            return False, reason("not finished in time", client, server), text
         if status != 0 or server_status != 0:
-            return False, "exit %s and %s" % (server_status, status), describe(server, client)
+            return False, reason("exit %s and %s" % (server_status, status), client, server), describe(server, client)
         lost = missing_rows(case, output)
         if lost:
             return False, "no result for size %s" % lost, describe(server, client)
@@ -163,14 +165,16 @@ def run_cm(case, albedo, here, there, arguments):
         if not case.wait_ready(claims, server, port, deadline):
             return False, "the server does not listen", describe(server)
         client = albedo.start(there, client_argv, environment=claims.environment)
-        status = client.wait(deadline)
         if case.stays:
+            status = client.wait(deadline)
             server.signal(signal.SIGTERM)
-        server_status = server.wait(min(deadline, time.monotonic() + 30) if status is not None else deadline)
+            server_status = server.wait(time.monotonic() + 30)
+        else:
+            status, server_status = wait_pair(client, server, deadline)
         if status is None or server_status is None:
-            return False, "not finished in time", describe(server, client)
+            return False, reason("not finished in time", client, server), describe(server, client)
         if status != 0 or server_status != (-signal.SIGTERM if case.stays else 0):
-            return False, "exit %s and %s" % (server_status, status), describe(server, client)
+            return False, reason("exit %s and %s" % (server_status, status), client, server), describe(server, client)
         said = case.spoke(client.output())
         return bool(said), " ".join(said.split())[:40], describe(server, client)
     finally:
@@ -182,12 +186,12 @@ def run_cm(case, albedo, here, there, arguments):
 
 def run(case, albedo, here, there, arguments):
     if case.kind() == "cm":
-        return run_cm(case, albedo, here, there, arguments)
+        return patiently(lambda: run_cm(case, albedo, here, there, arguments))
     if case.kind() == "single":
         return run_single(case, albedo, here)
     if case.refused:
         return run_refused(case, albedo, here, there, arguments)
-    return run_pair(case, albedo, here, there, arguments)
+    return patiently(lambda: run_pair(case, albedo, here, there, arguments))
 
 
 def arguments_of(argv):
