@@ -31,6 +31,7 @@ struct alb_region {
     struct alb_list of_qp;        // link in that queue pair's windows
     _Atomic uint64_t *versions;   // region: version words of a transactional one (engine/region_version.h), or NULL
     uint64_t version_stride;      // bytes that one of them stands for
+    uint32_t held_count;          // region: ranges whose readers are held out, or would be if it were transactional
     struct alb_list claims;       // made through this region or window (engine/region_claim.h)
     bool is_checked;              // region: transactions are proposed to the program (engine/transaction.h)
     void *checker;                // region: user of those proposals

@@ -50,7 +50,7 @@ int alb_mr_set_versions(struct alb_region *mr, _Atomic uint64_t *words, uint64_t
     }
     if (mr->length == 0 || !stride_is_valid(stride, mr->length))
         return EINVAL;
-    if (mr->versions)
+    if (mr->versions || mr->held_count)
         return EBUSY;
     begin_words(words, word_count(mr->length, stride));
     mr->versions = words;
@@ -78,6 +78,7 @@ static struct span span_of(struct alb_region *region, uint64_t va, uint64_t leng
 void alb_region_hold_readers(struct alb_region *region, uint64_t va, uint64_t length)
 {
     struct span span = span_of(region, va, length);
+    alb_region_root(region)->held_count += length > 0;
     for (uint64_t i = 0; i < span.count; i++) {
         uint64_t word = atomic_load_explicit(&span.words[i], memory_order_relaxed);
         atomic_store_explicit(&span.words[i], word + (word & 1 ? 2 : 1), memory_order_relaxed);
@@ -88,6 +89,7 @@ void alb_region_hold_readers(struct alb_region *region, uint64_t va, uint64_t le
 void alb_region_let_readers(struct alb_region *region, uint64_t va, uint64_t length)
 {
     struct span span = span_of(region, va, length);
+    alb_region_root(region)->held_count -= length > 0;
     for (uint64_t i = 0; i < span.count; i++) {
         uint64_t word = atomic_load_explicit(&span.words[i], memory_order_relaxed);
         bool is_last = (word & HOLDERS_MASK) == 1;

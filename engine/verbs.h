@@ -72,7 +72,7 @@ int alb_mr_destroy(struct alb_region *mr);
 // whether what was read belongs together (engine/region_version.h); a READ by a peer is answered from one version.
 // stride: a power of two from 64, or the region's whole length. The words are the caller's and stay there as long as
 // the region does; what they hold is where versions begin. words NULL: not transactional any more.
-// EINVAL: a window, no length, stride; EBUSY: readers are held out at this moment, or words are set already;
+// EINVAL: a window, no length, stride; EBUSY: a transaction stands there in place, or words are set already;
 // EOPNOTSUPP: not a device with reflection.
 int alb_mr_set_versions(struct alb_region *mr, _Atomic uint64_t *words, uint64_t stride);
 

@@ -72,6 +72,17 @@ static void set_versions__once(void **state)
     assert_int_equal(alb_mr_set_versions(mr, NULL, 0), 0);
 }
 
+// Its readers would be let in without having been held out.
+static void set_versions__not_while_a_transaction_stands_in_place(void **state)
+{
+    struct alb_region *mr = fixture_region(*state, memory, sizeof(memory));
+    alb_region_hold_readers(mr, at(0), 1);
+    assert_int_equal(alb_mr_set_versions(mr, words, STRIDE), EBUSY);
+    alb_region_let_readers(mr, at(0), 1);
+    assert_int_equal(alb_mr_set_versions(mr, words, STRIDE), 0);
+    assert_int_equal(words[0], 0);
+}
+
 static void set_versions__not_of_a_window_or_another_transport(void **state)
 {
     struct fixture *f = *state, *rc = fixture_new();
@@ -305,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_TEST(set_versions__strides),
         CSA_TEST(set_versions__once),
+        CSA_TEST(set_versions__not_while_a_transaction_stands_in_place),
         CSA_TEST(set_versions__not_of_a_window_or_another_transport),
         CSA_TEST(set_versions__words_of_a_life_before),
         CSA_TEST(mr_change__not_the_memory_of_a_transactional_one),

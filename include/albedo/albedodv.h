@@ -304,7 +304,8 @@ struct albdv_region_attr {
 
 /*
  * Makes a region transactional; it ends with albdv_destroy_region or with ibv_dereg_mr. attr NULL: one word for all of
- * it. EOPNOTSUPP: not Albedo, or roce0; EINVAL: comp_mask, stride; EBUSY: it is transactional; ENOMEM.
+ * it. EOPNOTSUPP: not Albedo, or roce0; EINVAL: comp_mask, stride; EBUSY: it is transactional, or a transaction in
+ * place is writing there; ENOMEM.
  */
 struct albdv_region *albdv_create_region(struct ibv_mr *mr, const struct albdv_region_attr *attr);
 /* EBUSY: a transaction is changing it. Nobody may read it any more. */
