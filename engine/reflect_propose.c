@@ -171,6 +171,8 @@ static enum alb_txn_reason bind_parts(struct alb_qp *qp, struct alb_txn_in *txn,
 
 static bool contradict(const struct alb_txn_range *a, const struct alb_txn_range *b)
 {
+    if (a->length == 0 || b->length == 0)
+        return false; // what is empty is nowhere
     const uint8_t *first = ALB_MAX(a->host, b->host), *past = ALB_MIN(a->host + a->length, b->host + b->length);
     return first < past && memcmp(a->bytes + (first - a->host), b->bytes + (first - b->host), (size_t)(past - first));
 }

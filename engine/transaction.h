@@ -166,7 +166,7 @@ struct alb_txn_part {
     const uint8_t *bytes; // proposed
 };
 
-// Valid until it is answered, or its transaction ends (on_gone of the driver's making: alb_engine_proposal_is_open).
+// Valid until it is answered, also if its transaction ends before.
 struct alb_proposal {
     struct alb_txn_id id;
     void *user; // of the region that has it checked

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 enum {
+    OPERATIONS = 19, // those of all kinds
     OPERATIONS_MAX = 600,
     WIRE_MAX = 256,
 };
@@ -78,6 +79,8 @@ static void make_side(struct world *w, int side)
     }
     error = alb_qp_attach(s->qps[WORLD_UD], &group);
     alb_assert(error == 0);
+    if (w->kind->open_side)
+        w->kind->open_side(w, side);
 }
 
 static void connect(struct world *w, int i)
@@ -292,6 +295,8 @@ static void close_and_open(struct world *w)
         pair_send(w->pair, side);
     }
     open_regions(w, side);
+    if (w->kind->open_memory)
+        w->kind->open_memory(w, side);
 }
 
 // A queue pair goes through ERR, where all that is posted completes, and is connected anew, with packets of before
@@ -314,7 +319,8 @@ static void revive(struct world *w)
 static void operate(struct world *w)
 {
     int side;
-    switch (world_draw(w) % 19) {
+    uint32_t which = world_draw(w) % (OPERATIONS + w->kind->operations);
+    switch (which) {
     case 0:
     case 1:
     case 2:
@@ -366,6 +372,9 @@ static void operate(struct world *w)
     case 18:
         move(w);
         break;
+    default:
+        w->kind->operate(w, which - OPERATIONS);
+        break;
     }
 }
 
@@ -401,6 +410,8 @@ static void finish(struct world *w)
         error = alb_cq_destroy(s->cq);
         alb_assert(error == 0);
     }
+    if (w->kind->finish)
+        w->kind->finish(w);
 }
 
 void world_configure(struct alb_engine_config *config)

@@ -26,7 +26,7 @@ enum {
 
 struct world;
 
-// What differs between transports.
+// What differs between transports, and between what is looked at. Behind check all may be left out.
 struct world_kind {
     // Chooses an engine's configuration by the input's first byte; no packet may be longer than WORLD_PACKET_MAX.
     void (*configure)(struct alb_engine_config *config);
@@ -34,6 +34,14 @@ struct world_kind {
     void (*forge)(struct world *w);
     // Asserts what must hold between operations.
     void (*check)(const struct world *w);
+    // A side has its queue pairs, not connected yet; the regions of a side have come back.
+    void (*open_side)(struct world *w, int side);
+    void (*open_memory)(struct world *w, int side);
+    // More operations than those of all, by number.
+    uint32_t operations;
+    void (*operate)(struct world *w, uint32_t which);
+    // All queue pairs are gone.
+    void (*finish)(struct world *w);
 };
 
 struct world_posted {
