@@ -188,7 +188,7 @@ struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine)
 bool alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
 {
     struct alb_engine *engine = txn->engine;
-    if (number < initiator->next)
+    if (number < initiator->next || number == UINT64_MAX) // behind the last one there is no next
         return false;
     txn->id = (struct alb_txn_id){.initiator = initiator->id, .number = number};
     enum alb_map_insert inserted;
