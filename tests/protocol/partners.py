@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs on albedo0 that the peer talks to: ibv_rc_pingpong as it is, and target.py, which does what it is told."""
+"""Programs on albedo0 that the peer talks to: ibv_rc_pingpong as it is, and two that do what they are told: target.py, and
+extended_target, which knows albedodv."""
 
 import json
 import os
@@ -116,3 +117,25 @@ class Target(Partner):
         self.lines.close()
         self.stream.close()
         return self.wait()
+
+
+class Extended(Target):
+    """extended_target: a command's words follow each other."""
+
+    def __init__(self, albedo, address):
+        program = os.path.join(albedo.build, "test", "extended_target")
+        Partner.__init__(self, albedo, address, lambda port: [program, str(port)])
+
+    def join(self, pair, kind):
+        said = self.told("connect", kind, pair.qpn, pair.psn, gid_of(pair.peer.address))
+        pair.peer.meet(address_of(said["gid"]), said["qpn"])
+        pair.connect(said["qpn"], said["psn"])
+        self.address, self.key = said["address"], said["key"]
+
+    def told(self, *words):
+        self.begin(*words)
+        return self.answer()
+
+    def begin(self, *words):
+        self.lines.write(" ".join(str(word) for word in words) + "\n")
+        self.lines.flush()

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(sys.path[0], "..", "e2e"))
 import cm_cases  # noqa: E402
 import echo_cases  # noqa: E402
+import extended_cases  # noqa: E402
 import hostile_cases  # noqa: E402
 import life_cases  # noqa: E402
 import text_cases  # noqa: E402
@@ -24,7 +25,8 @@ from harness import Albedo, Count  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
 
 GROUPS = {"text": text_cases, "echo": echo_cases, "verbs": verbs_cases, "unreliable": unreliable_cases,
-          "life": life_cases, "cm": cm_cases, "transaction": txn_cases, "hostile": hostile_cases}
+          "life": life_cases, "cm": cm_cases, "transaction": txn_cases,
+          "extended": extended_cases, "hostile": hostile_cases}
 
 
 def run(count, name, case, stage):

@@ -5,7 +5,7 @@ import contextlib
 import os
 
 from frames import Report, Segment
-from partners import Pingpong, Target
+from partners import Extended, Pingpong, Target
 from peer import Peer
 
 PROGRAM, OURS = "127.61.0.1", "127.61.0.2"  # addresses that no other test has
@@ -51,6 +51,19 @@ class Stage:
         try:
             program.meet()
             yield program, peer
+        finally:
+            peer.close()
+            program.end()
+
+    @contextlib.contextmanager
+    def extended(self, kind, make):
+        """(program, peer, pair) with extended_target; make is our half of that kind of queue pair."""
+        program, peer = Extended(self.albedo, PROGRAM), Peer(OURS, 2)
+        try:
+            program.meet()
+            pair = peer.pair(make)
+            program.join(pair, kind)
+            yield program, peer, pair
         finally:
             peer.close()
             program.end()

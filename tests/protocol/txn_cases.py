@@ -2,9 +2,9 @@
 """Transactions that our peer proposes to a verbs program which knows nothing of them: both outcomes, and what is said when frames are lost,
 doubled, late or forged."""
 
-from frames import Verdict
+from frames import NOT_READY, OUT_OF_ORDER, Verdict
 from packet import wrap24
-from stage import check, packets_with, until
+from stage import check, packets_with, reports, until
 from transactions import (ABORT, ABORTED, ASK, BY_ACCESS, BY_DIGEST, BY_LEASE, BY_PRECONDITION, BY_WITHDRAWAL, COMMIT, COMMITTED, IN_PLACE,
                           REFLECTED, UNKNOWN, Compare, Initiator, Transaction)
 from verbs_cases import is_every, word
@@ -90,6 +90,18 @@ def refused(stage):
         until(peer, lambda: good.is_told(COMMIT, (COMMITTED,)), "the next one is committed")
 
 
+def others_wait(stage):
+    """A plain WRITE to what is bound, and what is behind it, is told "not ready" until the transaction has ended."""
+    with stage.target() as (program, peer, pair):
+        transaction = Initiator(pair).propose([(program.address, program.key, NEW)])
+        reflected(peer, transaction)
+        pair.write(b"later", program.address, program.key)
+        until(peer, lambda: any(NOT_READY <= one.syndrome < OUT_OF_ORDER for one in reports(peer)), "the WRITE has to wait")
+        transaction.say(COMMIT)
+        until(peer, lambda: pair.requests.is_done, "it is executed")
+        check(transaction.verdicts()[-1].state == COMMITTED and memory(program) == b"later" + NEW[5:], "after the transaction")
+
+
 def lease(stage):
     """The lease ends before COMMIT comes."""
     with stage.target() as (program, peer, pair):
@@ -142,4 +154,4 @@ def forged(stage):
         check(memory(program) == NEW, "and there")
 
 
-CASES = [digest, committed, in_place, two_parts_and_a_precondition, refused, lease, lost_and_doubled, forged]
+CASES = [digest, committed, in_place, two_parts_and_a_precondition, refused, others_wait, lease, lost_and_doubled, forged]
