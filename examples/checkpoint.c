@@ -8,6 +8,8 @@
 //
 //     cc checkpoint.c $(pkg-config --cflags --libs albedodv) -o checkpoint
 //     albedo run --device albedo0 -- ./checkpoint [KILLS [FILE]]
+//
+// FILE is where it is kept meanwhile (in /tmp unless it is named), and must not be there yet.
 #include "loop.h"
 
 #include <fcntl.h>
@@ -154,20 +156,35 @@ static bool run(const char *path, bool is_transaction, int kills)
     return !is_transaction || (mixed == 0 && lost == 0);
 }
 
+// Files that are there already are somebody's: it works on files that it has made, and takes them away in the end.
+static void make_file(const char *path, const char *journal)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    check(fd >= 0, path);
+    close(fd);
+    if (access(journal, F_OK) != 0)
+        return;
+    unlink(path);
+    check_error(EEXIST, journal);
+}
+
 int main(int argc, char **argv)
 {
     int kills = argc > 1 ? atoi(argv[1]) : 10;
-    char path[256], journal[sizeof(path) + 16];
-    snprintf(path, sizeof(path), "%s", argc > 2 ? argv[2] : "/tmp/checkpoint.XXXXXX");
-    int fd = argc > 2 ? -1 : mkstemp(path);
-    check(argc > 2 || fd >= 0, path);
-    if (fd >= 0)
-        close(fd);
+    char folder[] = "/tmp/checkpoint.XXXXXX";
+    char path[4096], journal[sizeof(path) + 16];
+    check(argc > 2 || mkdtemp(folder), folder);
+    int length =
+        argc > 2 ? snprintf(path, sizeof(path), "%s", argv[2]) : snprintf(path, sizeof(path), "%s/checkpoint", folder);
+    check_error(length < (int)sizeof(path) ? 0 : ENAMETOOLONG, argv[0]);
+    snprintf(journal, sizeof(journal), "%s.journal", path);
+    make_file(path, journal);
     bool is_good = run(path, false, kills);
     unlink(path);
     is_good &= run(path, true, kills);
     unlink(path);
-    snprintf(journal, sizeof(journal), "%s.journal", path);
     unlink(journal);
+    if (argc <= 2)
+        rmdir(folder);
     return is_good ? 0 : 1;
 }
