@@ -600,28 +600,35 @@ static void check(const struct world *w)
     }
 }
 
+// The driver does all that it is asked for, until there is nothing more.
+static void serve(struct world *w, int side, bool is_good)
+{
+    struct driver *d = &drivers[side];
+    do {
+        while (d->count)
+            answer(w, side, 0, is_good);
+        take(w, side, true);
+        take(w, side, false);
+    } while (d->count);
+}
+
 // The queue pairs are gone: what was bound waits for its lease, and then nobody has anything of it.
 static void finish(struct world *w)
 {
     for (int side = 0; side < 2; side++) {
         struct alb_engine *engine = engine_of(w, side);
-        struct driver *d = &drivers[side];
-        for (uint32_t round = 0; round < 3 * RECORDS_MAX + 1; round++) {
-            take(w, side, true);
-            take(w, side, false);
-            while (d->count)
-                answer(w, side, 0, round & 1);
-            if (round == 0)
-                pair_pass(w->pair, engine->config.txn_lease_ns_max);
-        }
         const void *key;
+        for (uint32_t round = 0; round < 3; round++) { // accepted, bound, given up
+            serve(w, side, round == 0);
+            pair_pass(w->pair, engine->config.txn_lease_ns_max);
+        }
         for (uint32_t i = alb_map_count(engine->reflect->records); i-- > 0;) {
             const struct alb_txn_in *txn = (const void *)(uintptr_t)alb_map_at(engine->reflect->records, i, &key);
             alb_assert(alb_txn_state_is_end(txn->state) && !txn->is_taken);
         }
         bool is_held = false;
-        for (uint32_t i = 0; i < ALB_COUNT(d->words); i++)
-            is_held |= d->words[i] & 1;
+        for (uint32_t i = 0; i < ALB_COUNT(drivers[side].words); i++)
+            is_held |= drivers[side].words[i] & 1;
         alb_assert(!is_held || alb_region_is_poisoned(w->sides[side].target));
         alb_assert(alb_buddy_used(&engine->reflect->staging) == bytes_of_records(engine));
     }
