@@ -200,7 +200,7 @@ static void at_exit__drains(void **state)
         if (write(to_parent[1], &theirs, sizeof(theirs)) != sizeof(theirs) ||
             read(to_child[0], &mine, sizeof(mine)) != sizeof(mine))
             _exit(1);
-        side_connect_to(&there, mine.qpn, alb_device_gid(there.device, 0), 14, 7);
+        side_connect_to(&there, mine.qpn, alb_device_gid(there.device, 0), 18, 7);
         memset(there.memory, 0x5a, PAIR_BYTES);
         side_write_to(&there, mine.address, mine.rkey, 0, PAIR_BYTES);
         exit(0);
@@ -212,7 +212,7 @@ static void at_exit__drains(void **state)
     mine.address = (uint64_t)(uintptr_t)here.memory;
     mine.rkey = alb_region_key(here.mr);
     assert_int_equal(read(to_parent[0], &theirs, sizeof(theirs)), sizeof(theirs));
-    side_connect_to(&here, theirs.qpn, alb_device_gid(here.device, 0), 14, 7);
+    side_connect_to(&here, theirs.qpn, alb_device_gid(here.device, 0), 18, 7);
     assert_int_equal(write(to_child[1], &mine, sizeof(mine)), sizeof(mine));
     reap(child);
     alb_device_lock(here.device);
