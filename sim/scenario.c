@@ -300,8 +300,7 @@ static void add_missing_sections(struct alb_document *document)
 bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document *document, const char *variant,
                        const char *directory, struct alb_complaint *complaint)
 {
-    *scenario =
-        (struct alb_scenario){.directory = directory, .seed = 1, .end = ALB_SIM_NEVER};
+    *scenario = (struct alb_scenario){.directory = directory, .seed = 1, .end = ALB_SIM_NEVER};
     alb_document_copy(&scenario->document, document);
     alb_topology_spec_default(&scenario->network);
     alb_switch_config_default(&scenario->switches);
