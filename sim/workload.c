@@ -38,6 +38,15 @@ static bool complain(struct builder *builder, const char *what)
     return alb_complain(builder->complaint, where->file, where->line, "%s", what);
 }
 
+// Where the workload says that key.
+static const struct alb_document_entry *place_of(const struct builder *builder, const char *key)
+{
+    const struct alb_document_entry *where = builder->workload->where;
+    const struct alb_document_entry *entry =
+        alb_document_find(&builder->scenario->document, "workload", where->name, key);
+    return entry ? entry : where;
+}
+
 // ---- flows ----------------------------------------------------------------------------------------------------------
 
 static uint64_t draw_bytes(struct builder *builder)
@@ -176,7 +185,8 @@ static bool add_goal(struct builder *builder)
     const struct alb_scenario_workload *workload = builder->workload;
     struct alb_schedule trace;
     size_t length;
-    char *text = alb_scenario_file(builder->scenario, workload->file, workload->where, &length, builder->complaint);
+    char *text =
+        alb_scenario_file(builder->scenario, workload->file, place_of(builder, "file"), &length, builder->complaint);
     if (!text)
         return false;
     bool is_good = alb_goal_parse(&trace, workload->name, workload->file, text, length, builder->complaint);
@@ -200,7 +210,8 @@ static bool read_sizes(struct builder *builder)
     builder->sizes.count = 0;
     if (!workload->sizes)
         return true;
-    char *text = alb_scenario_file(builder->scenario, workload->sizes, workload->where, &length, builder->complaint);
+    char *text =
+        alb_scenario_file(builder->scenario, workload->sizes, place_of(builder, "sizes"), &length, builder->complaint);
     bool is_good = text && alb_sizes_parse(&builder->sizes, workload->sizes, text, length, builder->complaint);
     free(text);
     return is_good;
@@ -209,13 +220,13 @@ static bool read_sizes(struct builder *builder)
 static bool read_lists(struct builder *builder)
 {
     const struct alb_scenario_workload *workload = builder->workload;
-    builder->hosts.count = alb_scenario_hosts(workload->hosts, builder->host_count, workload->where,
+    builder->hosts.count = alb_scenario_hosts(workload->hosts, builder->host_count, place_of(builder, "hosts"),
                                               &builder->hosts.hosts, builder->complaint);
     if (builder->hosts.count == 0)
         return false;
     if (workload->to) {
-        builder->to.count = alb_scenario_hosts(workload->to, builder->host_count, workload->where, &builder->to.hosts,
-                                               builder->complaint);
+        builder->to.count = alb_scenario_hosts(workload->to, builder->host_count, place_of(builder, "to"),
+                                               &builder->to.hosts, builder->complaint);
         if (builder->to.count == 0)
             return false;
     }
