@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 // What was found in a file may be anything, and is shown on a terminal.
 static void disarm(char *text)
@@ -19,6 +20,7 @@ bool alb_complain(struct alb_complaint *complaint, const char *file, uint32_t li
         return false;
     int length = line ? snprintf(complaint->text, ALB_COMPLAINT_MAX, "%s:%" PRIu32 ": ", file, line)
                       : snprintf(complaint->text, ALB_COMPLAINT_MAX, "%s: ", file);
+    complaint->is_of_option = strncmp(file, "--", 2) == 0;
     if (length >= ALB_COMPLAINT_MAX)
         return false;
     va_list arguments;

@@ -282,7 +282,7 @@ static bool vary(struct alb_document *document, const struct alb_document *from,
         if (entry->key[0] && !alb_document_put(document, entry->key, entry->value, entry->file, entry->line, complaint))
             return false;
     }
-    return is_there || alb_complain(complaint, from->file, 0, "there is no [variant %s]", variant);
+    return is_there || alb_complain(complaint, "--variant", 0, "there is no [variant %s] in %s", variant, from->file);
 }
 
 // A section that --set or a variant begins has no line of its own.

@@ -141,7 +141,7 @@ static int open_cell(const struct grid *grid, uint32_t point, uint32_t policy, u
     if (is_good)
         return COMMAND_OK;
     sim_file_close(file);
-    return COMMAND_FAILED;
+    return COMMAND_USAGE; // put has said which option
 }
 
 // In a process of its own.

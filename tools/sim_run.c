@@ -32,6 +32,12 @@ static char *read_all(const char *path, size_t *length)
     return NULL;
 }
 
+// Says it; the exit status.
+static int refuse(const struct alb_complaint *complaint)
+{
+    return command_error(complaint->is_of_option ? COMMAND_USAGE : COMMAND_FAILED, "sim", "%s", complaint->text);
+}
+
 int sim_file_open(struct sim_file *file, const struct sim_options *options)
 {
     struct alb_complaint complaint = {0};
@@ -50,7 +56,7 @@ int sim_file_open(struct sim_file *file, const struct sim_options *options)
     if (is_good)
         return COMMAND_OK;
     sim_file_close(file);
-    return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+    return refuse(&complaint);
 }
 
 void sim_file_close(struct sim_file *file)
@@ -139,7 +145,7 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     scenario->has_trace = options->trace != NULL;
     scenario->traced_host = options->host;
     if (!alb_run_init(&run, scenario, &complaint))
-        return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+        return refuse(&complaint);
     int status = sim_watch_open(&watched, options, &run);
     if (status != COMMAND_OK) {
         alb_run_fini(&run);
@@ -180,7 +186,7 @@ static int read_scenario(struct alb_scenario *scenario, const struct sim_file *f
     struct alb_complaint complaint = {0};
     if (alb_scenario_read(scenario, &file->document, variant, file->directory, &complaint))
         return COMMAND_OK;
-    return command_error(COMMAND_FAILED, "sim", "%s", complaint.text);
+    return refuse(&complaint);
 }
 
 int sim_file_check(const struct sim_file *file, const char *variant)

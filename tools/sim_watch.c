@@ -28,7 +28,7 @@ int sim_watch_open(struct sim_watch *watch, const struct sim_options *options, s
     if (!options->pcap && !options->trace)
         return COMMAND_OK;
     if (options->host >= run->topology.host_count)
-        return command_error(COMMAND_FAILED, "sim", "--host: %" PRIu32 " is none of the hosts 0 to %" PRIu32,
+        return command_error(COMMAND_USAGE, "sim", "--host: %" PRIu32 " is none of the hosts 0 to %" PRIu32,
                              options->host, run->topology.host_count - 1);
     int status = open_files(watch, options);
     if (status == COMMAND_OK)
