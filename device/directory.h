@@ -9,6 +9,7 @@
 
 #include "device/board.h"
 
+#include <dirent.h>
 #include <limits.h>
 
 #define ALB_DIRECTORY_NAME_MAX   100 // of a file, with the slash before it
@@ -38,8 +39,9 @@ struct alb_directory_board {
 };
 
 struct alb_directory {
-    void *dir; // DIR of the folder, NULL: there is none, and so nobody is listed
-    int dir_fd;
+    int dir_fd;            // -1: there is no folder, and so nobody is listed
+    struct dirent **names; // of the folder's files, sorted
+    int count, next;
 };
 
 // Opens the directory of a user (usually geteuid()). Errors: EACCES for another user's; a missing one is empty. EPERM:
@@ -47,8 +49,8 @@ struct alb_directory {
 int alb_directory_open(struct alb_directory *directory, uint32_t uid);
 void alb_directory_close(struct alb_directory *directory);
 
-// The next living process's board, false at the end. What is stale is removed, what is broken or not accessible passed
-// over. The board is to be given back by alb_directory_unmap.
+// The next living process's board, by process ids, false at the end. What is stale is removed, what is broken or not
+// accessible passed over. The board is to be given back by alb_directory_unmap.
 bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board);
 void alb_directory_unmap(struct alb_directory_board *board);
 

@@ -2,15 +2,20 @@
 // Reading the host directory, and other processes' boards.
 #include "device/directory_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static int is_listed(const struct dirent *file)
+{
+    return file->d_name[0] != '.';
+}
 
 int alb_directory_open(struct alb_directory *directory, uint32_t uid)
 {
@@ -22,7 +27,9 @@ int alb_directory_open(struct alb_directory *directory, uint32_t uid)
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
     int error = alb_directory_check_folder(fd, uid);
-    if (!error && !(directory->dir = fdopendir(fd)))
+    if (!error) // names begin with a process id, which is compared as a number
+        directory->count = scandirat(fd, ".", &directory->names, is_listed, versionsort);
+    if (directory->count < 0)
         error = errno;
     if (error) {
         close(fd);
@@ -34,8 +41,11 @@ int alb_directory_open(struct alb_directory *directory, uint32_t uid)
 
 void alb_directory_close(struct alb_directory *directory)
 {
-    if (directory->dir)
-        closedir(directory->dir);
+    for (int i = 0; i < directory->count; i++)
+        free(directory->names[i]);
+    free(directory->names);
+    if (directory->dir_fd >= 0)
+        close(directory->dir_fd);
     *directory = (struct alb_directory){.dir_fd = -1};
 }
 
@@ -157,11 +167,11 @@ static bool read_entry(const struct alb_directory *directory, const char *name, 
 
 bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board)
 {
-    struct dirent *listed;
     *board = (struct alb_directory_board){0};
-    while (directory->dir && (listed = readdir(directory->dir))) {
+    while (directory->next < directory->count) {
+        const char *name = directory->names[directory->next++]->d_name;
         struct alb_directory_file file;
-        if (listed->d_name[0] != '.' && read_entry(directory, listed->d_name, &file) &&
+        if (read_entry(directory, name, &file) &&
             alb_directory_map(file.pid, file.board_fd, file.board_device, file.board_inode, board))
             return true;
     }

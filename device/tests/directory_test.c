@@ -147,6 +147,30 @@ static void alb_directory__forgets_the_killed(void **state)
     assert_int_equal(count_files(), 0);
 }
 
+// However the file system lists them.
+static void alb_directory_next__by_process(void **state)
+{
+    enum { CHILDREN = 8 };
+    pid_t children[CHILDREN];
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    for (uint8_t i = 0; i < CHILDREN; i++)
+        children[i] = start_listed(i);
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    for (int before = 0, i = 0; i < CHILDREN; i++) {
+        assert_true(alb_directory_next(&directory, &board));
+        assert_true(board.header.pid > before);
+        before = board.header.pid;
+        alb_directory_unmap(&board);
+    }
+    assert_false(alb_directory_next(&directory, &board));
+    alb_directory_close(&directory);
+    for (int i = 0; i < CHILDREN; i++)
+        end(children[i]);
+    uint8_t slot;
+    assert_int_equal(count_boards(&slot), 0);
+}
+
 static void alb_directory_leave__removes(void **state)
 {
     struct alb_board board;
@@ -324,6 +348,7 @@ int main(void)
         cmocka_unit_test(alb_directory_enter__too_long_a_path),
         cmocka_unit_test(alb_directory__shows_another_process),
         cmocka_unit_test(alb_directory__forgets_the_killed),
+        cmocka_unit_test(alb_directory_next__by_process),
         cmocka_unit_test(alb_directory_leave__removes),
         cmocka_unit_test(alb_directory__reading_allocates_nothing),
         cmocka_unit_test(alb_directory__garbage_files),
