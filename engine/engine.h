@@ -29,6 +29,9 @@ struct alb_memory {
     void *context;
 };
 
+// Indexes 0 to 15 of each slot: 0 and 1 as in the specification, 2 the CSA engine, 3 its connection manager.
+#define ALB_QPN_RESERVED 16
+
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
 struct alb_engine_config {
     struct alb_memory memory;
@@ -37,7 +40,7 @@ struct alb_engine_config {
     uint8_t gsi_index; // of the queue pair that the connection manager is spoken to at: ALB_GSI_QPN, ALB_GSI_ALBEDO_QPN
     // Payload is counted, checked and acknowledged, but what comes is not stored: for simulations that carry none.
     bool has_no_payload;
-    uint32_t qp_max;
+    uint32_t qp_max;                   // indexes, the reserved ones included
     uint32_t csa_window_segments;      // a power of two: segments of a stream that may be unacknowledged
     struct alb_corruption *corruption; // of the driver; NULL: none is asked for (base/corruption.h)
 

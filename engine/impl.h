@@ -16,8 +16,6 @@
 #include "engine/scheduler.h"
 #include "engine/trace.h"
 
-#define ALB_QPN_RESERVED 16 // indexes 0 to 15 of each slot: 0 and 1 as in the specification, 2 the CSA engine
-
 struct alb_cm;
 
 struct alb_pd {

@@ -27,7 +27,7 @@ static void fill_limits(struct ibv_context *context, struct ibv_device_attr *att
     const struct alb_engine_config *limits = alb_door_context(context)->limits;
     attr->max_mr_size = UINT64_MAX;
     attr->page_size_cap = 0xfffff000; // memory is used where it is, in any pages
-    attr->max_qp = bounded(limits->qp_max);
+    attr->max_qp = bounded(limits->qp_max - ALB_QPN_RESERVED);
     attr->max_qp_wr = bounded(ALB_MIN(limits->send_wr_max, limits->recv_wr_max));
     attr->max_sge = bounded(limits->sge_max);
     attr->max_sge_rd = bounded(limits->sge_max);
