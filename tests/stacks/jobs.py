@@ -64,15 +64,19 @@ class Stacks:
         return program
 
     def counters(self):
-        """Of the job that has just ended; they are forgotten."""
-        found = []
+        """Of the job that has just ended, and the files that hold none: of processes that were killed while they wrote. All are
+        forgotten."""
+        found, broken = [], []
         for name in sorted(os.listdir(self.folder)):
             if name.startswith("stats."):
                 path = os.path.join(self.folder, name)
                 with open(path) as file:
-                    found.append(json.load(file))
+                    try:
+                        found.append(json.load(file))
+                    except ValueError:
+                        broken.append(name)
                 os.remove(path)
-        return found
+        return found, broken
 
     def start(self, place, argv, environment):
         """environment: added to our own; a variable whose value is None is left out."""
@@ -84,11 +88,13 @@ class Stacks:
         output, text = processes[-1].output(), describe(*processes)
         for process in processes:
             process.end()
-        counters = self.counters()
+        counters, broken = self.counters()
         if None in statuses:
             return Outcome(False, "not finished in time", output, text, counters)
         if any(statuses):
             return Outcome(False, "exit %s" % " and ".join(map(str, statuses)), output, text, counters)
+        if broken:
+            return Outcome(False, "no counters in %s" % " and ".join(broken), output, text, counters)
         return Outcome(True, "", output, text, counters)
 
     def single(self, place, argv, environment, seconds):
