@@ -6,6 +6,7 @@
 #include "plugins/rdmacm/rsocket.h"
 
 #include <fcntl.h>
+#include <signal.h>
 
 void rsocket_wake(struct rsocket *rs)
 {
@@ -82,6 +83,20 @@ static int sleep_until(struct rsocket *rs, alb_time until)
     return error;
 }
 
+// True unless a handler of the process ends calls (without SA_RESTART). ppoll(2) ends with any, and does not say with
+// which: where handlers of both kinds are installed, either ends a call.
+static bool goes_on_after_signals(void)
+{
+    struct sigaction action;
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        if (sigaction(number, NULL, &action) != 0 || action.sa_flags & SA_RESTART)
+            continue;
+        if (action.sa_flags & SA_SIGINFO || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN))
+            return false;
+    }
+    return true;
+}
+
 int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until)
 {
     bool has_spun = false;
@@ -99,6 +114,8 @@ int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags
                 continue;
         }
         int error = sleep_until(rs, until);
+        if (error == EINTR && goes_on_after_signals())
+            continue;
         if (error) {
             rsocket_progress(rs);
             return is_met(rs) ? 0 : error;

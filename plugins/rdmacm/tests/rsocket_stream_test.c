@@ -7,11 +7,14 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 20000 };
@@ -124,6 +127,41 @@ static void stream__nothing_there(void **state)
     expect_errno(raccept(ends.listener, NULL, NULL), EAGAIN);
     expect_errno(rrecv(ends.client, &byte, 1, MSG_OOB), EOPNOTSUPP);
     expect_errno(rsend(ends.client, &byte, 1, MSG_OOB), EOPNOTSUPP);
+    close_ends(&ends);
+}
+
+static void ignore(int number)
+{
+}
+
+static void *send_late(void *argument)
+{
+    static const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    nanosleep(&pause, NULL);
+    rsend(*(int *)argument, "x", 1, 0);
+    return NULL;
+}
+
+// As with a socket: a signal whose handler lets calls go on ends no call but rpoll(3), any other ends all.
+static void stream__and_signals(void **state)
+{
+    const struct itimerval often = {.it_interval = {.tv_usec = 5000}, .it_value = {.tv_usec = 5000}}, never = {0};
+    struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART}, before;
+    char byte;
+    pthread_t thread;
+    struct ends ends = open_ends(0);
+    struct pollfd poller = {.fd = ends.client, .events = POLLIN};
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(pthread_create(&thread, NULL, send_late, &ends.server), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    assert_int_equal(rrecv(ends.client, &byte, 1, 0), 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    expect_errno(rpoll(&poller, 1, -1), EINTR);
+    action.sa_flags = 0;
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    expect_errno(rrecv(ends.client, &byte, 1, 0), EINTR);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
     close_ends(&ends);
 }
 
@@ -387,6 +425,7 @@ int main(void)
         cmocka_unit_test(stream__both_ways),
         cmocka_unit_test(stream__names),
         cmocka_unit_test(stream__nothing_there),
+        cmocka_unit_test(stream__and_signals),
         cmocka_unit_test(stream__full_and_flowing_on),
         cmocka_unit_test(stream__closed_with_data_on_its_way),
         cmocka_unit_test(stream__half_closed),
