@@ -201,7 +201,7 @@ int rdma_connect(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || !outer->verbs || outer->route.addr.dst_addr.sa_family == AF_UNSPEC)
+    if (id->cm || !id->has_route)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
     if (!error)

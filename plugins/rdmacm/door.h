@@ -49,6 +49,8 @@ struct rdmacm_id {
     bool is_any;   // to any address
     bool is_sync;  // has a channel of its own, and calls wait
     bool is_listening;
+    bool is_resolved; // rdma_resolve_addr has succeeded
+    bool has_route;   // and so has rdma_resolve_route
     bool is_one_family;
     bool is_reusable; // may share its port with others that say so, until one of them listens
     bool has_ack_timeout;

@@ -281,7 +281,7 @@ int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
     uint16_t port;
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->is_bound || id->cm || !sockaddr)
+    if (id->is_bound || id->is_resolved || id->cm || !sockaddr)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(sockaddr, &addr, &port))
         return rdmacm_fail(EAFNOSUPPORT);
@@ -323,7 +323,7 @@ int rdma_listen(struct rdma_cm_id *outer, int backlog)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm)
+    if (id->cm || id->is_resolved)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
     if (!error && !id->is_bound)
@@ -382,10 +382,12 @@ static int resolve(struct rdmacm_id *id, const struct alb_addr *peer, uint16_t p
         return error;
     give_port(id);
     rdmacm_set_sockaddr(&id->id.route.addr.dst_storage, peer, port);
+    id->is_resolved = true;
     return 0;
 }
 
-// What the arguments are wrong about is said at once, what the network is wrong about by an event.
+// What the arguments are wrong about is said at once, what the network is wrong about by an event. After that one it
+// may be tried again; once resolved, an id stays so.
 int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct sockaddr *destination, int timeout_ms)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
@@ -393,7 +395,7 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     uint16_t port;
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || !destination)
+    if (id->cm || id->is_resolved || !destination)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(destination, &peer, &port))
         return rdmacm_fail(EAFNOSUPPORT);
@@ -410,7 +412,7 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || !outer->verbs || outer->route.addr.dst_addr.sa_family == AF_UNSPEC)
+    if (id->cm || !id->is_resolved || id->has_route)
         return rdmacm_fail(EINVAL);
     id->path = (struct ibv_sa_path_rec){
         .hop_limit = RDMACM_HOP_LIMIT,
@@ -428,6 +430,7 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
     outer->route.path_rec = &id->path;
     outer->route.num_paths = 1;
     int error = rdmacm_post_plain(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+    id->has_route = !error;
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
 

@@ -151,6 +151,44 @@ static void resolve__says_what_is_wrong(void **state)
     rdma_destroy_event_channel(channel);
 }
 
+// As with a kernel's rdma_cm: address, route and connection come once and in this order.
+static void resolve__once_and_in_order(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9), here = fixture_sockaddr(fixture_address, 0);
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), 0);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    expect_errno(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), EINVAL);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&here), EINVAL);
+    expect_errno(rdma_listen(id, 1), EINVAL);
+    expect_errno(rdma_connect(id, NULL), EINVAL);
+    assert_int_equal(rdma_resolve_route(id, 100), 0);
+    pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    expect_errno(rdma_resolve_route(id, 100), EINVAL);
+    expect_errno(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), EINVAL);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+}
+
+// What could not be resolved may be tried again.
+static void resolve__again_after_an_error(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage far = fixture_sockaddr("192.0.2.1", 9), there = fixture_sockaddr(fixture_address, 9);
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&far, 100), 0);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
+    expect_errno(rdma_resolve_route(id, 100), EINVAL);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), 0);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_int_equal(rdma_resolve_route(id, 100), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+}
+
 static void create_id__refuses_an_unknown_port_space(void **state)
 {
     struct rdma_cm_id *id;
@@ -330,6 +368,8 @@ int main(void)
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
         cmocka_unit_test(bind__shares_ports_that_are_reusable),
         cmocka_unit_test(resolve__says_what_is_wrong),
+        cmocka_unit_test(resolve__once_and_in_order),
+        cmocka_unit_test(resolve__again_after_an_error),
         cmocka_unit_test(create_id__refuses_an_unknown_port_space),
         cmocka_unit_test(set_option__checks_what_it_is_given),
         cmocka_unit_test(migrate__takes_events_along),
