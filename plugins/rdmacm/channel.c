@@ -124,6 +124,37 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
     forget(&forgotten); // the last of their ids may take the channel along
 }
 
+void rdmacm_event_unreserve(struct rdmacm_id *id)
+{
+    for (struct alb_list *kept; (kept = alb_list_pop(&id->reserve));)
+        free(ALB_LIST_ENTRY(kept, struct rdmacm_event, link));
+}
+
+int rdmacm_event_reserve(struct rdmacm_id *id)
+{
+    enum { EVENTS = 3 };
+    if (!alb_list_is_empty(&id->reserve)) // of an attempt that came to nothing
+        return 0;
+    for (int i = 0; i < EVENTS; i++) {
+        struct rdmacm_event *event = calloc(1, sizeof(*event));
+        if (!event) {
+            rdmacm_event_unreserve(id);
+            return ENOMEM;
+        }
+        alb_list_push_back(&id->reserve, &event->link);
+    }
+    return 0;
+}
+
+struct rdmacm_event *rdmacm_event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
+{
+    struct alb_list *kept = alb_list_pop(&id->reserve);
+    struct rdmacm_event *event = kept ? ALB_LIST_ENTRY(kept, struct rdmacm_event, link) : calloc(1, sizeof(*event));
+    if (event)
+        event->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
+    return event;
+}
+
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
 {
     struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
@@ -143,10 +174,9 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
 {
     int error = rdmacm_channel_error(id);
-    struct rdmacm_event *event = error ? NULL : calloc(1, sizeof(*event));
+    struct rdmacm_event *event = error ? NULL : rdmacm_event_new(id, type, status);
     if (!event)
         return error ? error : ENOMEM;
-    event->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
     rdmacm_post(id, event);
     return 0;
 }

@@ -205,6 +205,8 @@ int rdma_connect(struct rdma_cm_id *outer, struct rdma_conn_param *param)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
     if (!error)
+        error = rdmacm_event_reserve(id);
+    if (!error)
         error = connect_now(id, param);
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
@@ -350,14 +352,6 @@ int rdma_disconnect(struct rdma_cm_id *outer)
 
 // ---- what the manager says ------------------------------------------------------------------------------------------
 
-static struct rdmacm_event *event_of(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
-{
-    struct rdmacm_event *event = calloc(1, sizeof(*event));
-    if (event)
-        event->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
-    return event;
-}
-
 // Where the private data of the program begins in a message, and how long it is.
 static uint32_t private_data(struct rdmacm_event *event, const struct alb_cm_message *message)
 {
@@ -437,8 +431,9 @@ static void on_request(const struct alb_cm_event *from)
 {
     struct rdmacm_id *listener = from->listener_user;
     struct rdmacm_id *id = id_of_request(listener, from);
-    struct rdmacm_event *event = id ? event_of(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
-    if (!event) {
+    struct rdmacm_event *event = id ? rdmacm_event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
+    if (!event || rdmacm_event_reserve(id)) {
+        free(event);
         if (id)
             rdmacm_id_free(id);
         alb_cm_id_destroy(from->id, alb_device_now());
@@ -462,7 +457,7 @@ static void on_request(const struct alb_cm_event *from)
 
 static void on_response(struct rdmacm_id *id, const struct alb_cm_message *message)
 {
-    struct rdmacm_event *event = event_of(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+    struct rdmacm_event *event = rdmacm_event_new(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
     if (!event)
         return; // the peer asks again
     id->remote_qpn = alb_cm_rep_qpn(&message->rep);
@@ -478,8 +473,8 @@ static void on_sidr_response(struct rdmacm_id *id, const struct alb_cm_message *
 {
     const struct alb_cm_sidr_rep *rep = &message->sidr_rep;
     bool is_valid = rep->status == ALB_CM_SIDR_VALID;
-    struct rdmacm_event *event =
-        event_of(id, is_valid ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE, is_valid ? 0 : rep->status);
+    struct rdmacm_event *event = rdmacm_event_new(id, is_valid ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE,
+                                                  is_valid ? 0 : rep->status);
     if (!event)
         return;
     id->remote_ece = message->ece;
@@ -501,7 +496,7 @@ static void on_sidr_response(struct rdmacm_id *id, const struct alb_cm_message *
 
 static void on_rejected(struct rdmacm_id *id, const struct alb_cm_message *message)
 {
-    struct rdmacm_event *event = event_of(id, RDMA_CM_EVENT_REJECTED, message->rej.reason);
+    struct rdmacm_event *event = rdmacm_event_new(id, RDMA_CM_EVENT_REJECTED, message->rej.reason);
     if (!event)
         return;
     fill_conn(event, message);

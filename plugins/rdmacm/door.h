@@ -62,6 +62,7 @@ struct rdmacm_id {
     pthread_mutex_t lock;
     pthread_cond_t acknowledged;
     uint32_t taken, completed;  // events
+    struct alb_list reserve;    // struct rdmacm_event, for what becomes of a connection
     struct alb_list multicasts; // groups it has joined, struct rdmacm_multicast
 
     // Of the connection to be, or that is.
@@ -148,6 +149,12 @@ void rdmacm_channel_join(struct rdmacm_channel *channel, struct rdmacm_id *id);
 void rdmacm_channel_leave(struct rdmacm_id *id);
 // EBADF when the program has destroyed the id's channel: nothing can begin then whose events nobody would hear.
 int rdmacm_channel_error(struct rdmacm_id *id);
+// Keeps memory for the events of a connection, which nobody is left to be told about if there is none: how it was
+// answered, that it ended, that its numbers are free. ENOMEM.
+int rdmacm_event_reserve(struct rdmacm_id *id);
+void rdmacm_event_unreserve(struct rdmacm_id *id);
+// A new event, out of that memory first; NULL: there is none.
+struct rdmacm_event *rdmacm_event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
 // Queues an event for the id's channel; the event is the channel's, and dropped when the channel is destroyed.
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
 // An event that says only its type and status; ENOMEM, EBADF.

@@ -167,6 +167,7 @@ struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, e
     pthread_mutex_init(&id->lock, NULL);
     pthread_cond_init(&id->acknowledged, NULL);
     alb_list_init(&id->multicasts);
+    alb_list_init(&id->reserve);
     return id;
 }
 
@@ -199,6 +200,7 @@ void rdmacm_id_free(struct rdmacm_id *id)
     rdmacm_channel_leave(id);
     pthread_cond_destroy(&id->acknowledged);
     pthread_mutex_destroy(&id->lock);
+    rdmacm_event_unreserve(id);
     free(id->ep_attr);
     free(id);
 }

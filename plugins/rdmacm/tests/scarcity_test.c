@@ -38,6 +38,7 @@ int main(void)
 static _Atomic unsigned left;       // calls until one is refused, in whichever thread; 0: none is
 static const char *_Atomic refused; // its name
 static _Atomic long blocks;         // of memory in use
+static _Atomic bool is_spent;       // there is no memory at all
 
 static bool refuses(const char *name)
 {
@@ -66,12 +67,12 @@ static void *counted(void *block)
 
 void *malloc(size_t bytes)
 {
-    return counted(refuses("malloc") ? NULL : __libc_malloc(bytes));
+    return counted(is_spent || refuses("malloc") ? NULL : __libc_malloc(bytes));
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    return counted(refuses("calloc") ? NULL : __libc_calloc(count, bytes));
+    return counted(is_spent || refuses("calloc") ? NULL : __libc_calloc(count, bytes));
 }
 
 void *realloc(void *block, size_t bytes)
@@ -528,6 +529,44 @@ static void rdma_cm__each_call_refused(void **state)
     refuse_each(looks_up_and_joins);
 }
 
+// An event of this type, or none for a while.
+static bool hears(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+    struct pollfd poller = {.fd = channel->fd, .events = POLLIN};
+    struct rdma_cm_event *event;
+    if (poll(&poller, 1, 5000) != 1 || rdma_get_cm_event(channel, &event))
+        return false;
+    bool is_it = event->event == type;
+    rdma_ack_cm_event(event);
+    return is_it;
+}
+
+// What becomes of a connection is heard of without memory: it is kept for these events.
+static void rdma_cm__events_without_memory(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_conn_param param = {.retry_count = 7};
+    struct rdma_cm_id *server;
+    uint16_t port;
+    struct rdma_cm_id *listener = fixture_listener(channel, RDMA_PS_TCP, &port);
+    struct rdma_cm_id *id = fixture_resolved(channel, RDMA_PS_TCP, port);
+    assert_true(queue_pair_for(id));
+    assert_int_equal(rdma_connect(id, &param), 0);
+    assert_true(takes(channel, RDMA_CM_EVENT_CONNECT_REQUEST, &server));
+    assert_true(queue_pair_for(server));
+    assert_int_equal(rdma_accept(server, &param), 0);
+    is_spent = true;
+    bool is_heard = hears(channel, RDMA_CM_EVENT_ESTABLISHED) && hears(channel, RDMA_CM_EVENT_ESTABLISHED) &&
+                    rdma_disconnect(id) == 0 && hears(channel, RDMA_CM_EVENT_DISCONNECTED) &&
+                    hears(channel, RDMA_CM_EVENT_DISCONNECTED);
+    is_spent = false;
+    assert_true(is_heard);
+    rdma_destroy_ep(server);
+    rdma_destroy_ep(id);
+    assert_int_equal(rdma_destroy_id(listener), 0);
+    rdma_destroy_event_channel(channel);
+}
+
 static void rsocket__each_call_refused(void **state)
 {
     refuse_each(makes_rsockets);
@@ -539,6 +578,7 @@ int main(void)
         cmocka_unit_test(open_device__each_call_refused), // first: nothing keeps the device open
         cmocka_unit_test_setup_teardown(objects__each_call_refused, keep_open, close_kept),
         cmocka_unit_test(rdma_cm__each_call_refused),
+        cmocka_unit_test(rdma_cm__events_without_memory),
         cmocka_unit_test(rsocket__each_call_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
