@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-// How many seeds a test tries, of n: what holds of all of them the ordinary build has to show. A sanitizer, under which
-// each takes four times as long, looks at what is done on the way, of which a quarter has as much.
+// How much of n a test does, seeds or seconds: what holds of all the ordinary build has to show. A sanitizer, under
+// which it takes four times as long, looks at what is done on the way, of which a quarter has as much.
 #ifdef __SANITIZE_ADDRESS__
-#define TEST_SEEDS(n) ((n) / 4)
+#define TEST_SOME(n) ((n) / 4)
 #else
-#define TEST_SEEDS(n) (n)
+#define TEST_SOME(n) (n)
 #endif

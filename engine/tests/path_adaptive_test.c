@@ -11,7 +11,7 @@
 
 enum {
     PERCENT = 10000000, // of a billion
-    SEEDS = TEST_SEEDS(8),
+    SEEDS = TEST_SOME(8),
 };
 
 static struct network *four_paths(uint64_t seed)

@@ -142,7 +142,7 @@ static void dies(uint32_t paths, alb_sim_time halt_max, uint64_t seed)
 
 static void few_paths__nobody_halts(void **state)
 {
-    for (uint64_t seed = 1; seed <= TEST_SEEDS(40); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SOME(40); seed++) {
         dies(4, 0, seed);
         dies(8, 0, seed);
     }
@@ -150,19 +150,19 @@ static void few_paths__nobody_halts(void **state)
 
 static void few_paths__halts(void **state)
 {
-    for (uint64_t seed = 1; seed <= TEST_SEEDS(60); seed++)
+    for (uint64_t seed = 1; seed <= TEST_SOME(60); seed++)
         dies(8, ALB_SIM_MS(8), seed);
 }
 
 static void many_paths__halts(void **state)
 {
-    for (uint64_t seed = 1; seed <= TEST_SEEDS(100); seed++)
+    for (uint64_t seed = 1; seed <= TEST_SOME(100); seed++)
         dies(16, ALB_SIM_MS(8), seed);
 }
 
 static void most_paths__long_halts(void **state)
 {
-    for (uint64_t seed = 1; seed <= TEST_SEEDS(40); seed++)
+    for (uint64_t seed = 1; seed <= TEST_SOME(40); seed++)
         dies(64, ALB_SIM_MS(15), seed);
 }
 

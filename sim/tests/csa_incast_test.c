@@ -126,22 +126,22 @@ static void incast(uint64_t mark_above_bytes, uint32_t mark_one_in, alb_sim_time
 
 static void incast__with_marks(void **state)
 {
-    incast(32 * KB, 0, 0, ALB_SIM_S(10));
+    incast(32 * KB, 0, 0, ALB_SIM_S(TEST_SOME(10)));
 }
 
 static void incast__marked_at_random(void **state)
 {
-    incast(0, 100, 0, ALB_SIM_S(10));
+    incast(0, 100, 0, ALB_SIM_S(TEST_SOME(10)));
 }
 
 static void incast__from_far_and_near(void **state)
 {
-    incast(0, 0, ALB_SIM_US(10), ALB_SIM_S(10));
+    incast(0, 0, ALB_SIM_US(10), ALB_SIM_S(TEST_SOME(10)));
 }
 
 static void incast__without_marks(void **state)
 {
-    incast(0, 0, 0, ALB_SIM_S(10));
+    incast(0, 0, 0, ALB_SIM_S(TEST_SOME(10)));
 }
 
 int main(void)

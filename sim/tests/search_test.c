@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 enum {
-    SEEDS = TEST_SEEDS(3000),
-    SEEDS_SHORT = TEST_SEEDS(3000),
+    SEEDS = TEST_SOME(3000),
+    SEEDS_SHORT = TEST_SOME(3000),
     SEEDS_TWICE = 50,
 };
 

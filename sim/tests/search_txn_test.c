@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 enum {
-    SEEDS = TEST_SEEDS(1500),
+    SEEDS = TEST_SOME(1500),
     SEEDS_DURABLE = 40,
     SEEDS_TWICE = 50,
 };

@@ -14,8 +14,7 @@ enum {
     SECOND = 24576,  //
     COUNTER = 32768, // a word to be compared
     BYTES = 4096,
-    WHILE_NS =
-        1000 * 1000 * 1000, // leases and deadlines that end, but not before a busy machine comes to what is meant
+    WHILE_NS = 1000 * 1000 * 1000, // leases and deadlines that end, but not before what is meant on a busy machine
 };
 
 struct ends {
