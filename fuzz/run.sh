@@ -27,11 +27,12 @@ mkdir -p "$build/crash"
 ASAN_OPTIONS=quarantine_size_mb=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export ASAN_OPTIONS
 
+# An input that takes a minute is one that hangs; the clock goes on while a busy machine has no processor for it.
 # As many at a time as there are processors; what each says goes to a file of its own and is told at its end.
 one='
     mkdir -p "$build/found/$1"
     status=0
-    "$build/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -entropic=0 -print_final_stats=1 \
+    "$build/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -entropic=0 -print_final_stats=1 \
         -artifact_prefix="$build/crash/$1-" "$build/found/$1" "$top/fuzz/corpus/$1" \
         >"$build/found/$1.log" 2>&1 || status=1
     grep -E "stat::(number_of_executed_units|average_exec_per_sec)|ERROR|SUMMARY" "$build/found/$1.log" |

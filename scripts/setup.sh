@@ -45,8 +45,9 @@ if [ "$(id -u)" != 0 ]; then
     as_root="sudo"
 fi
 
+# Another installation may be under way, of which a machine that has just started often has one.
 install() {
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing </dev/null >&2
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 $missing </dev/null >&2
 }
 
 # The package lists are fetched only where those at hand do not do.
