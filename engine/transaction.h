@@ -128,7 +128,7 @@ int alb_qp_txn_reconcile_stage(struct alb_qp *qp, uint64_t wr_id, uint32_t flags
                                enum alb_txn_decision decision);
 
 // Decides one on hold, or withdraws one whose COMMIT has not been sent. ENOENT: ended long ago, or never was; EALREADY:
-// it is decided.
+// it is decided, or has ended.
 int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commit, alb_time now);
 
 // The stages of one operation in the engine's time; ALB_TIME_NEVER: not reached, or not known.

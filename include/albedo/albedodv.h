@@ -203,10 +203,11 @@ static inline uint64_t albdv_wr_txn_end(struct albdv_qp_ex *qp)
 }
 
 /*
- * Asks what became of a transaction, perhaps of another queue pair or of a process that is no more, and with COMMIT or
- * ABORT decides it if it is still bound. Completes with success if it is committed, and else as that transaction
- * would. COMMIT is for a program that had written down this decision before it first made it: the target obeys whoever
- * has the token, and who merely has it may expose what the transaction's own program was told is aborted.
+ * Asks what became of a transaction of another queue pair, perhaps of a process that is no more (EINVAL: of this one;
+ * albdv_query_txn knows), and with COMMIT or ABORT decides it if it is still bound. Completes with success if it is
+ * committed, and else as that transaction would. COMMIT is for a program that had written down this decision before it
+ * first made it: the target obeys whoever has the token, and who merely has it may expose what the transaction's own
+ * program was told is aborted.
  */
 static inline void albdv_wr_reconcile(struct albdv_qp_ex *qp, const struct albdv_token *token,
                                       enum albdv_decision decision)
@@ -221,8 +222,8 @@ static inline void albdv_wr_set_level(struct albdv_qp_ex *qp, enum albdv_level l
 }
 
 /*
- * COMMIT or ABORT for one with ALBDV_TXN_HOLD; ABORT for any whose commit has not been asked for. ENOENT: it has ended,
- * or there is none; EALREADY: decided; EINVAL: another decision; ENODEV: in a forked child.
+ * COMMIT or ABORT for one with ALBDV_TXN_HOLD; ABORT for any whose commit has not been asked for. ENOENT: there is
+ * none, or it is forgotten; EALREADY: it is decided, or has ended; EINVAL: another decision; ENODEV: in a forked child.
  */
 int albdv_decide_txn(struct albdv_qp_ex *qp, uint64_t number, enum albdv_decision decision);
 
@@ -394,7 +395,8 @@ typedef int albdv_validate(const struct albdv_proposal *proposal);
 /*
  * Every transaction that touches the region is shown to validate before it is bound, in a thread of the library that
  * holds no lock; one at a time. NULL: not any more, and none is running when this returns (EDEADLK: called from
- * validate). EOPNOTSUPP: not Albedo, or roce0; EBUSY: the region has a channel; EINVAL; ENOMEM, EAGAIN: no thread.
+ * validate). EOPNOTSUPP: not Albedo, or roce0; EBUSY: the region has another one, or a channel; EINVAL; ENOMEM, EAGAIN:
+ * no thread.
  */
 int albdv_set_validator(struct ibv_mr *mr, albdv_validate *validate, void *context);
 
