@@ -142,10 +142,15 @@ static int open_source(struct session *session, const char *path, struct stat *s
         return -1;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int error = errno == ELOOP ? EACCES : errno;
-    if (fd >= 0 && (fstat(fd, status) != 0 || !S_ISREG(status->st_mode))) {
-        close(fd);
-        fd = -1;
-        error = EACCES;
+    if (fd >= 0) {
+        error = fstat(fd, status) != 0     ? errno
+                : S_ISREG(status->st_mode) ? 0
+                : S_ISDIR(status->st_mode) ? EISDIR
+                                           : EACCES;
+        if (error) {
+            close(fd);
+            fd = -1;
+        }
     }
     close(folder);
     errno = error;

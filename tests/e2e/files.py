@@ -142,6 +142,9 @@ def check_paths(world):
     world.result("what a client says does not reach the server's terminal as it is", ok, get.output().strip(), get)
     get = world.copy(world.remote("not/there"), os.path.join(world.here, "got"))
     world.result("get of what is not there", world.finish(get) == 1 and "No such file" in get.output(), get.output().strip(), get)
+    os.mkdir(world.there("folder"))
+    get = world.copy(world.remote("folder"), os.path.join(world.here, "got"))
+    world.result("get of a folder", world.finish(get) == 1 and "Is a directory" in get.output(), get.output().strip(), get)
 
 
 def check_memory(world):
