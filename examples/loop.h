@@ -26,12 +26,16 @@ struct pair {
     struct ibv_qp *near, *far;
 };
 
-static inline void check(int ok, const char *what)
+static inline _Noreturn void give_up(const char *what)
 {
-    if (ok)
-        return;
     perror(what);
     exit(1);
+}
+
+static inline void check(int ok, const char *what)
+{
+    if (!ok)
+        give_up(what);
 }
 
 static inline void check_error(int error, const char *what)
@@ -43,7 +47,8 @@ static inline void check_error(int error, const char *what)
 static inline void loop_open(struct loop *loop)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
-    check(list && list[0], "no device: start this by `albedo run --device albedo0 --`");
+    if (!list || !list[0])
+        give_up("no device: start this by `albedo run --device albedo0 --`");
     loop->context = ibv_open_device(list[0]);
     check(loop->context != NULL, "ibv_open_device");
     ibv_free_device_list(list);
