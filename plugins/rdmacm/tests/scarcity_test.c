@@ -546,7 +546,7 @@ static void rdma_cm__events_without_memory(void **state)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();
     struct rdma_conn_param param = {.retry_count = 7};
-    struct rdma_cm_id *server;
+    struct rdma_cm_id *server = NULL;
     uint16_t port;
     struct rdma_cm_id *listener = fixture_listener(channel, RDMA_PS_TCP, &port);
     struct rdma_cm_id *id = fixture_resolved(channel, RDMA_PS_TCP, port);
