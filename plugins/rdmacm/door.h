@@ -176,9 +176,19 @@ int rdmacm_complete(struct rdmacm_id *id);
 struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, enum rdma_port_space ps,
                                 enum ibv_qp_type type);
 void rdmacm_id_free(struct rdmacm_id *id);
+
+// ---- address.c
+
+extern const struct alb_addr rdmacm_any, rdmacm_any_ipv4;
+bool rdmacm_is_any(const struct alb_addr *addr);
 void rdmacm_set_sockaddr(struct sockaddr_storage *out, const struct alb_addr *addr, uint16_t port);
 bool rdmacm_get_sockaddr(const struct sockaddr *sockaddr, struct alb_addr *addr, uint16_t *port);
 uint16_t rdmacm_port(const struct sockaddr_storage *storage);
+// EADDRNOTAVAIL: it is not an address of this host; ENODEV: it is, but not of the device.
+int rdmacm_find_gid(const struct alb_addr *addr, uint32_t *index);
+// Binds to the device: the id's address is one of its. Errors of rdmacm_find_gid.
+int rdmacm_attach(struct rdmacm_id *id, const struct alb_addr *local, uint16_t port);
+// The same, and how the peer is reached.
 int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const struct alb_addr *peer);
 
 // ---- qp.c

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How ids get their places: binding, listening, resolution.
+#include "plugins/rdmacm/door.h"
+
+#include "device/address.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    PORT_FIRST = 32768, // of those given to who asks for any
+    PORT_COUNT = 28232,
+    PORT_ATTEMPTS = 1000,
+    BACKLOG_MAX = 1024,
+};
+
+// ---- binding and listening ------------------------------------------------------------------------------------------
+
+// Where the device has no loopback address of that family, a loopback address stands for any address: so does the
+// kernel's rdma_cm, and libfabric binds to "localhost" to learn what there is.
+static bool stands_for_any(const struct alb_addr *addr)
+{
+    const struct alb_addr *gid;
+    if (rdmacm_is_any(addr) || !alb_address_is_loopback(addr))
+        return rdmacm_is_any(addr);
+    for (uint32_t i = 0; (gid = alb_device_gid(rdmacm_device(), i)); i++)
+        if (alb_address_is_loopback(gid) && alb_addr_is_ipv4(gid) == alb_addr_is_ipv4(addr))
+            return false;
+    return true;
+}
+
+static int claim(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t port)
+{
+    struct alb_cm_place place = {
+        .gsi_index = alb_engine_configuration(rdmacm_engine())->gsi_index,
+        .service_id = alb_cm_service_id((enum alb_cm_port_space)id->id.ps, port),
+        .addr = *addr,
+        .is_one_family = id->is_one_family,
+        .slot = alb_device_slot(rdmacm_device()),
+    };
+    return alb_cm_claim(&id->claim, &place);
+}
+
+static int claim_any(struct rdmacm_id *id, const struct alb_addr *addr, uint16_t *port)
+{
+    int error = EADDRINUSE;
+    for (int i = 0; i < PORT_ATTEMPTS && error == EADDRINUSE; i++) {
+        uint32_t random;
+        if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+            return EIO;
+        *port = (uint16_t)(PORT_FIRST + random % PORT_COUNT);
+        error = claim(id, addr, *port);
+    }
+    return error;
+}
+
+static int bind_to(struct rdmacm_id *id, const struct alb_addr *wanted, uint16_t port)
+{
+    uint32_t index;
+    const struct alb_addr *addr = wanted;
+    if (!rdmacm_is_any(wanted) && stands_for_any(wanted))
+        addr = alb_addr_is_ipv4(wanted) ? &rdmacm_any_ipv4 : &rdmacm_any;
+    int error = rdmacm_is_any(addr) ? 0 : rdmacm_find_gid(addr, &index);
+    if (!error)
+        error = port ? claim(id, addr, port) : claim_any(id, addr, &port);
+    if (error)
+        return error;
+    if (id->is_reusable)
+        alb_cm_claim_end(&id->claim);
+    id->is_bound = true;
+    id->is_any = rdmacm_is_any(addr);
+    if (!id->is_any)
+        return rdmacm_attach(id, addr, port);
+    rdmacm_set_sockaddr(&id->id.route.addr.src_storage, addr, port);
+    return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
+{
+    struct rdmacm_id *id = rdmacm_id(outer);
+    struct alb_addr addr;
+    uint16_t port;
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
+    if (id->is_bound || id->is_resolved || id->cm || !sockaddr)
+        return rdmacm_fail(EINVAL);
+    if (!rdmacm_get_sockaddr(sockaddr, &addr, &port))
+        return rdmacm_fail(EAFNOSUPPORT);
+    return rdmacm_result(bind_to(id, &addr, port));
+}
+
+static int claim_bound(struct rdmacm_id *id)
+{
+    struct alb_addr addr = {0};
+    uint16_t port = 0;
+    rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &addr, &port);
+    return claim(id, &addr, port);
+}
+
+static int listen_now(struct rdmacm_id *id, int backlog)
+{
+    struct alb_addr addr = {0};
+    uint16_t port = 0;
+    rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &addr, &port);
+    struct alb_cm_listen listen = {
+        .service_id = alb_cm_service_id((enum alb_cm_port_space)id->id.ps, port),
+        .addr = addr,
+        .is_one_family = id->is_one_family,
+        .backlog = backlog > 0 && backlog < BACKLOG_MAX ? (uint32_t)backlog : BACKLOG_MAX,
+    };
+    rdmacm_lock();
+    int error = alb_cm_id_create(rdmacm_engine(), id, &id->cm);
+    if (!error && (error = alb_cm_listen(id->cm, &listen))) {
+        alb_cm_id_destroy(id->cm, alb_device_now());
+        id->cm = NULL;
+    }
+    rdmacm_unlock();
+    id->is_listening = !error;
+    return error ? error : alb_cm_claim_listen(&id->claim);
+}
+
+int rdma_listen(struct rdma_cm_id *outer, int backlog)
+{
+    struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
+    if (id->cm || id->is_resolved)
+        return rdmacm_fail(EINVAL);
+    int error = rdmacm_channel_error(id);
+    if (!error && !id->is_bound)
+        error = bind_to(id, &rdmacm_any_ipv4, 0);
+    if (!error && id->is_reusable)
+        error = claim_bound(id);
+    return rdmacm_result(error ? error : listen_now(id, backlog));
+}
+
+// ---- resolution -----------------------------------------------------------------------------------------------------
+
+// The address that the host would send from; what a socket connected there says.
+static int route_to(const struct alb_addr *peer, struct alb_addr *local)
+{
+    struct sockaddr_storage storage;
+    socklen_t length = sizeof(storage);
+    uint16_t port;
+    rdmacm_set_sockaddr(&storage, peer, 1);
+    int fd = socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    socklen_t peer_length = storage.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    int error =
+        connect(fd, (struct sockaddr *)&storage, peer_length) || getsockname(fd, (struct sockaddr *)&storage, &length)
+            ? errno
+            : 0;
+    close(fd);
+    return error ? error : rdmacm_get_sockaddr((struct sockaddr *)&storage, local, &port) ? 0 : EAFNOSUPPORT;
+}
+
+// Binds to the source that is asked for, unless it leaves everything open.
+static int bind_source(struct rdmacm_id *id, const struct sockaddr *source)
+{
+    struct alb_addr addr;
+    uint16_t port;
+    if (id->is_bound || !source)
+        return 0;
+    if (!rdmacm_get_sockaddr(source, &addr, &port))
+        return EAFNOSUPPORT;
+    return port || !rdmacm_is_any(&addr) ? bind_to(id, &addr, port) : 0;
+}
+
+static int choose_local(const struct rdmacm_id *id, const struct alb_addr *peer, struct alb_addr *local)
+{
+    uint16_t port;
+    uint32_t index;
+    if (id->is_bound && !id->is_any)
+        return rdmacm_get_sockaddr(&id->id.route.addr.src_addr, local, &port) ? 0 : EINVAL;
+    if (rdmacm_find_gid(peer, &index) == 0) { // ourselves
+        *local = *peer;
+        return 0;
+    }
+    return route_to(peer, local);
+}
+
+// A port for who did not ask for one; nobody listens there, so nothing has to be claimed.
+static void give_port(struct rdmacm_id *id)
+{
+    uint32_t random = 0;
+    struct alb_addr local = {0};
+    uint16_t port = 0;
+    rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &local, &port);
+    if (port || getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return;
+    rdmacm_set_sockaddr(&id->id.route.addr.src_storage, &local, (uint16_t)(PORT_FIRST + random % PORT_COUNT));
+}
+
+static int resolve(struct rdmacm_id *id, const struct alb_addr *peer, uint16_t port)
+{
+    struct alb_addr local;
+    int error = choose_local(id, peer, &local);
+    if (!error)
+        error = rdmacm_learn_av(id, &local, peer);
+    if (error)
+        return error;
+    give_port(id);
+    rdmacm_set_sockaddr(&id->id.route.addr.dst_storage, peer, port);
+    id->is_resolved = true;
+    return 0;
+}
+
+// What the arguments are wrong about is said at once, what the network is wrong about by an event. After that one it
+// may be tried again; once resolved, an id stays so.
+int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct sockaddr *destination, int timeout_ms)
+{
+    struct rdmacm_id *id = rdmacm_id(outer);
+    struct alb_addr peer;
+    uint16_t port;
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
+    if (id->cm || id->is_resolved || !destination)
+        return rdmacm_fail(EINVAL);
+    if (!rdmacm_get_sockaddr(destination, &peer, &port))
+        return rdmacm_fail(EAFNOSUPPORT);
+    int error = bind_source(id, source);
+    if (error)
+        return rdmacm_fail(error);
+    error = resolve(id, &peer, port);
+    error = rdmacm_post_plain(id, error ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -error);
+    return rdmacm_result(error ? error : rdmacm_complete(id));
+}
+
+int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
+{
+    struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
+    if (id->cm || !id->is_resolved || id->has_route)
+        return rdmacm_fail(EINVAL);
+    id->path = (struct ibv_sa_path_rec){
+        .hop_limit = RDMACM_HOP_LIMIT,
+        .traffic_class = id->tos,
+        .reversible = 1,
+        .numb_path = 1,
+        .pkey = htons(ALB_PKEY_DEFAULT),
+        .mtu_selector = 2, // exactly
+        .mtu = (uint8_t)(__builtin_ctz(alb_device_mtu_bytes(rdmacm_device())) - 7),
+        .packet_life_time_selector = 2,
+        .packet_life_time = RDMACM_ACK_CODE - 1,
+    };
+    memcpy(id->path.sgid.raw, outer->route.addr.addr.ibaddr.sgid.raw, 16);
+    memcpy(id->path.dgid.raw, outer->route.addr.addr.ibaddr.dgid.raw, 16);
+    outer->route.path_rec = &id->path;
+    outer->route.num_paths = 1;
+    int error = rdmacm_post_plain(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+    id->has_route = !error;
+    return rdmacm_result(error ? error : rdmacm_complete(id));
+}
