@@ -244,7 +244,7 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
         .numb_path = 1,
         .pkey = htons(ALB_PKEY_DEFAULT),
         .mtu_selector = 2, // exactly
-        .mtu = (uint8_t)(__builtin_ctz(alb_device_mtu_bytes(rdmacm_device())) - 7),
+        .mtu = rdmacm_mtu_code(),
         .packet_life_time_selector = 2,
         .packet_life_time = RDMACM_ACK_CODE - 1,
     };

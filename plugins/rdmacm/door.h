@@ -25,6 +25,8 @@
 #define RDMACM_ACK_CODE      14
 #define RDMACM_CM_RETRIES    15
 
+#define RDMACM_RD_ATOMIC_MAX 128
+
 // Programs (perftest) listen, talk, end the listener, and listen at the same port again while their peer already calls:
 // through a kernel, connecting takes long enough for that.
 #define RDMACM_REFUSALS 5
@@ -137,6 +139,8 @@ struct alb_device *rdmacm_device(void);
 struct alb_engine *rdmacm_engine(void);
 void rdmacm_lock(void);
 void rdmacm_unlock(void);
+// The IBV_MTU_ code of the device's MTU.
+uint8_t rdmacm_mtu_code(void);
 // A default protection domain of the process.
 struct ibv_pd *rdmacm_default_pd(void);
 
@@ -206,10 +210,21 @@ void rdmacm_xrcd_after_fork(void);
 int rdmacm_srq_cq_create(struct rdmacm_id *id, uint32_t entries);
 void rdmacm_srq_cq_destroy(struct rdmacm_id *id);
 
-// ---- connect.c
+// ---- target.c
+
+// On this host the listener's slot is known, so that the request depends on nobody else: whoever holds port 4791 may be
+// another user's process, which does not see our claims, or nobody. What we know nothing of, another user may have; if
+// nobody holds the port that could answer, our own slot refuses it at once.
+struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id, uint64_t service_id);
+
+// ---- manager.c
 
 // What an event of the engine is for the program. Called with the token held.
 void rdmacm_on_engine_event(const struct alb_cm_event *event);
+
+// ---- connect.c
+
+uint32_t rdmacm_random_psn(void);
 // What a response that has come in asks for: the queue pair to RTS, and the RTU. An errno.
 int rdmacm_on_response(struct rdmacm_id *id);
 // Rejects the request or the response that waits. EINVAL: none does, or the data are too long.

@@ -114,3 +114,8 @@ void rdmacm_unlock(void)
 {
     alb_device_unlock(home.device);
 }
+
+uint8_t rdmacm_mtu_code(void)
+{
+    return (uint8_t)(__builtin_ctz(alb_device_mtu_bytes(rdmacm_device())) - 7);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where a request goes: to the slot of its listener, or to whoever holds port 4791.
+#include "plugins/rdmacm/door.h"
+
+#include "device/directory.h"
+#include "device/slot.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+// True if some process receives what is sent to port 4791 of an address of this host.
+static bool has_front(const struct alb_addr *addr)
+{
+    struct alb_socket probe;
+    if (alb_slot_bind(addr, 1, ALB_ROCE_PORT, &probe) != 0)
+        return true;
+    alb_socket_close(&probe);
+    return false;
+}
+
+static uint8_t gsi_index(void)
+{
+    return alb_engine_configuration(rdmacm_engine())->gsi_index;
+}
+
+// True if who receives what is sent to port 4791 is known, and is a device of another kind: it refuses nothing that is
+// sent to ours.
+static bool has_other_front(void)
+{
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    bool is_other = false;
+    if (alb_directory_open(&directory, geteuid()) != 0)
+        return false;
+    while (!is_other && alb_directory_next(&directory, &board)) {
+        is_other = board.header.slot == 0 && board.header.net_namespace == alb_board_net_namespace() &&
+                   strcmp(board.header.device, ibv_get_device_name(rdmacm_context()->device)) != 0;
+        alb_directory_unmap(&board);
+    }
+    alb_directory_close(&directory);
+    return is_other;
+}
+
+// The slot of a listener on this host, also if it listens in a moment (RDMACM_REFUSALS says why).
+static bool find_soon(uint64_t service_id, const struct alb_addr *addr, uint8_t *slot)
+{
+    static const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    for (int tries = 50; tries > 0; tries--) {
+        if (alb_cm_claim_find(gsi_index(), service_id, addr, slot))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id, uint64_t service_id)
+{
+    struct alb_cm_target target = {.av = id->av, .gsi_qpn = gsi_index(), .refusals = RDMACM_REFUSALS};
+    uint8_t slot;
+    if (!id->av.same_host)
+        return target;
+    if (find_soon(service_id, &id->av.peer, &slot))
+        target.gsi_qpn |= (alb_qpn)slot << 16;
+    else if (!has_front(&id->av.peer) || has_other_front())
+        target.gsi_qpn |= (alb_qpn)alb_device_slot(rdmacm_device()) << 16;
+    return target;
+}
