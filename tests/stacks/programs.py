@@ -172,6 +172,29 @@ class MpiCheck(Mpi):
         return judged(outcome, self.ranks, 2 * self.largest, bench.faults)
 
 
+class ShmemCheck(Mpi):
+    """Open MPI's OpenSHMEM. Its hooks of the memory calls outlive the component that they call (a thread that ends after shmem_finalize is
+    a segmentation fault, over UCX's plain TCP too), so they are left out."""
+
+    def __init__(self, transport, ranks, **keywords):
+        super().__init__("openmpi", transport, ranks, "shmem_check", **keywords)
+
+    def needs(self):
+        return "oshrun"
+
+    def command(self, program):
+        return ["oshrun", *super().command(["--mca", "spml", "ucx", "--mca", "memory", "^patcher", *program])[1:]]
+
+    def run(self, bench):
+        program = bench.stacks.compile("oshcc", os.path.join(HERE, "shmem_check.c"), "shmem_check")
+        if not program:
+            return "oshcc is missing", "", ""
+        outcome = bench.stacks.single(bench.here, self.command([program]), self.environment(bench.device), self.seconds * bench.patience)
+        if outcome.ok and "shmem_check: done" not in outcome.output:
+            outcome.ok, outcome.reason = False, "it did not come to its end"
+        return judged(outcome, self.ranks, MIB, bench.faults)
+
+
 class Mpi4py(Mpi):
     """mpi4py's own test suite. Left out is what Open MPI 4.1.4 with UCX cannot do over UCX's plain TCP either: spawn and dynproc did not end
     within a minute, and windows of osc/ucx end with a segmentation fault (testAttachDetach), so one-sided calls go by messages."""
@@ -201,6 +224,9 @@ def mpi_cases():
     for mpi in ("openmpi", "mpich"):
         for ranks in (2, 8):
             yield MpiCheck(mpi, "ud", ranks, largest=4 * MIB, lossy=ranks == 2, seconds=120)
+    yield ShmemCheck("rc", 2, quick=True, lossy=True)
+    yield ShmemCheck("rc", 4)
+    yield ShmemCheck("ud", 2, lossy=True)
     for ranks in (2, 4):
         yield Mpi4py(ranks, lossy=ranks == 2, seconds=300)
 
