@@ -360,15 +360,18 @@ static void lose_path(struct alb_assoc_live *live, uint16_t path, alb_psn from, 
 void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now)
 {
     struct alb_paths_out *paths = live->paths;
+    struct alb_path_set silent;
     alb_psn settled[ALB_PATHS_MAX];
-    for (uint32_t i = 0; i < paths->count; i++)
-        settled[i] = paths->path[i].settled;
-    bool is_settled = alb_paths_judge(paths, live->engine->path, scope, now);
-    if (alb_likely(!is_settled) || !live->engine->csa->loss.ops->reports_settled)
+    if (alb_likely(!alb_paths_find_silent(paths, scope, &silent)))
         return;
-    for (uint16_t i = 0; i < paths->count; i++)
-        if (paths->path[i].settled != settled[i])
-            lose_path(live, i, settled[i], now);
+    for (uint32_t i = alb_path_set_next(&silent, 0); i < ALB_PATHS_MAX; i = alb_path_set_next(&silent, i + 1)) {
+        settled[i] = paths->path[i].settled;
+        alb_path_silent(paths, live->engine->path, (uint16_t)i, now);
+    }
+    if (!live->engine->csa->loss.ops->reports_settled)
+        return;
+    for (uint32_t i = alb_path_set_next(&silent, 0); i < ALB_PATHS_MAX; i = alb_path_set_next(&silent, i + 1))
+        lose_path(live, (uint16_t)i, settled[i], now);
 }
 
 // ---- round-trip time ------------------------------------------------------------------------------------------------

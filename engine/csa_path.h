@@ -4,7 +4,7 @@
 // path have come, and which gaps are settled (lost for good).
 //
 // What is known of an outgoing path comes from the peer's paths frames alone, so it covers every packet, whatever it
-// carried. A path that has died has no entry in them: then the other paths' entries judge it (alb_paths_judge).
+// carried. A path that has died has no entry in them: then the other paths' entries judge it (alb_paths_find_silent).
 #pragma once
 
 #include "base/bitmap.h"
@@ -16,6 +16,38 @@
 #define ALB_PATH_WEIGHT_MAX 64
 #define ALB_PATH_AHEAD_MAX  63   // packets that came behind the first gap of a path's window
 #define ALB_PATH_TRY_BYTES  8192 // what a path that was left carries to see how it does now
+
+// ---- sets -------------------------------------------------------------------------------------------------
+
+struct alb_path_set {
+    uint64_t words[ALB_BITMAP_WORDS(ALB_PATHS_MAX)];
+};
+
+static inline void alb_path_set_put(struct alb_path_set *set, uint32_t path, bool is_in)
+{
+    uint64_t *word = &set->words[path / 64], bit = 1ull << path % 64;
+    *word = is_in ? *word | bit : *word & ~bit;
+}
+
+// The first one in it from that path on; ALB_PATHS_MAX: there is none.
+static inline uint32_t alb_path_set_next(const struct alb_path_set *set, uint32_t path)
+{
+    for (; path < ALB_PATHS_MAX; path = (path / 64 + 1) * 64) {
+        uint64_t left = set->words[path / 64] >> path % 64;
+        if (left)
+            return path + (uint32_t)__builtin_ctzll(left);
+    }
+    return ALB_PATHS_MAX;
+}
+
+static inline uint32_t alb_path_set_count(const struct alb_path_set *set)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ALB_COUNT(set->words); i++)
+        for (uint64_t left = set->words[i]; left; left &= left - 1)
+            count++;
+    return count;
+}
 
 // ---- out --------------------------------------------------------------------------------------------------
 
@@ -140,20 +172,20 @@ static inline void alb_path_charge(struct alb_paths_out *paths, uint16_t path, u
 }
 // bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
-// Nothing has been heard that was sent by it for too long (a probe went unanswered). Unless it is the only path, what
-// left by it is settled: true, look for lost segments.
+// Nothing has been heard that was sent by it for too long (a probe went unanswered, or other paths were heard of).
+// Unless it is the only path, what left by it is settled: true, look for lost segments.
 bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
 // Takes the peer's word; timestamps are ns of our clock modulo 2^32. Once a frame's entries have all been heard,
-// alb_paths_judge follows.
+// alb_paths_find_silent follows.
 struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct alb_path_ops *ops,
                                     const struct alb_csa_path_entry *entry, alb_time now);
 // That was news, and the scope of the frame knows it.
 void alb_path_scope_heard(struct alb_path_scope *scope, const struct alb_csa_path_entry *entry, alb_time now);
-// Judges the paths in scope that the frame said nothing of: what left by one long before something that it says came by
-// another is settled, for all news of paths in scope are in it. True: something has been settled, look for lost
-// segments.
-bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, const struct alb_path_scope *scope,
-                     alb_time now);
+// The paths in scope that the frame said nothing of, and that must have lost what waits: it left long before something
+// that the frame says came by another, and all news of paths in scope are in it. alb_path_silent is for them then.
+// False: there are none.
+bool alb_paths_find_silent(const struct alb_paths_out *paths, const struct alb_path_scope *scope,
+                           struct alb_path_set *silent);
 // Of that packet only the headers have come, as it was cut down in a queue: the path is alive and does not lose.
 void alb_path_trimmed(struct alb_paths_out *paths, uint16_t path, alb_psn sequence, alb_time now);
 // True if this packet has either come or is lost.
@@ -174,38 +206,6 @@ static inline size_t alb_paths_out_bytes(uint32_t count)
     if (count >= ALB_PATHS_MANY)
         each_bytes += sizeof(struct alb_path_pace);
     return sizeof(struct alb_paths_out) + count * each_bytes;
-}
-
-// ---- sets -------------------------------------------------------------------------------------------------
-
-struct alb_path_set {
-    uint64_t words[ALB_BITMAP_WORDS(ALB_PATHS_MAX)];
-};
-
-static inline void alb_path_set_put(struct alb_path_set *set, uint32_t path, bool is_in)
-{
-    uint64_t *word = &set->words[path / 64], bit = 1ull << path % 64;
-    *word = is_in ? *word | bit : *word & ~bit;
-}
-
-// The first one in it from that path on; ALB_PATHS_MAX: there is none.
-static inline uint32_t alb_path_set_next(const struct alb_path_set *set, uint32_t path)
-{
-    for (; path < ALB_PATHS_MAX; path = (path / 64 + 1) * 64) {
-        uint64_t left = set->words[path / 64] >> path % 64;
-        if (left)
-            return path + (uint32_t)__builtin_ctzll(left);
-    }
-    return ALB_PATHS_MAX;
-}
-
-static inline uint32_t alb_path_set_count(const struct alb_path_set *set)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < ALB_COUNT(set->words); i++)
-        for (uint64_t left = set->words[i]; left; left &= left - 1)
-            count++;
-    return count;
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------

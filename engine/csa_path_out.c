@@ -272,22 +272,31 @@ static alb_time patience_ns(const struct alb_paths_out *paths, const struct alb_
     return UNKNOWN_RTTS * (rtt_ns ? rtt_ns : RTT_UNKNOWN_NS) + SILENCE_SLACK_NS;
 }
 
-bool alb_paths_judge(struct alb_paths_out *paths, const struct alb_path_ops *ops, const struct alb_path_scope *scope,
-                     alb_time now)
+// Where there are many, nearly all are out of question by what a choice looks at: a few lines instead of all.
+static bool may_be_silent(const struct alb_paths_out *paths, uint32_t path, alb_path_tick newest)
 {
-    bool is_settled = false;
+    const struct alb_path_pace *pace = alb_path_pace(paths, path);
+    return !pace || (pace->is_waiting && (int32_t)(newest - pace->since) > SILENCE_SLACK_NS >> 10);
+}
+
+bool alb_paths_find_silent(const struct alb_paths_out *paths, const struct alb_path_scope *scope,
+                           struct alb_path_set *silent)
+{
+    bool is_found = false;
     if (paths->count == 1 || !scope->is_heard)
         return false;
-    for (uint16_t i = scope->first, past = ALB_MIN(scope->past, paths->count); i < past; i++) {
+    for (uint32_t i = scope->first, past = ALB_MIN(scope->past, paths->count); i < past; i++) {
         const struct alb_path_out *out = &paths->path[i];
-        if (!alb_path_is_waiting(out))
+        if (alb_likely(!may_be_silent(paths, i, scope->newest)) || !alb_path_is_waiting(out))
             continue;
         if ((int32_t)(scope->newest - out->since) <= (int64_t)(patience_ns(paths, out) >> 10))
             continue;
-        settle_all(paths, ops, i, now);
-        is_settled = true;
+        if (!is_found)
+            *silent = (struct alb_path_set){0};
+        alb_path_set_put(silent, i, true);
+        is_found = true;
     }
-    return is_settled;
+    return is_found;
 }
 
 alb_psn alb_paths_out_last(const struct alb_paths_out *paths)

@@ -14,8 +14,8 @@
 // Biometrika 1954): each loss adds to its suspicion, each packet takes away twice what the best of the others loses,
 // and some. So all paths may lose 5 % and none is left for long, while one that loses 10 % where others lose none is
 // left after some fifty packets. A path slows if its round-trip time is several times that of the best one and of its
-// own best, sample after sample. Silence is judged by alb_paths_judge. The last good path is not left, unless it is
-// silent: then the path that would be tried next stands in for it.
+// own best, sample after sample. Silence is judged by alb_paths_find_silent. The last good path is not left, unless it
+// is silent: then the path that would be tried next stands in for it.
 //
 // Returning. After a wait that doubles from 32 ms to a second, a few packets try it. If they come, and in time, it is
 // taken back, with little weight at first. One doubling is forgotten for each such time that it stays.
@@ -279,15 +279,17 @@ static uint32_t best_rtt_ns(const struct alb_paths_out *paths, bool measured)
 static bool has_become_slow(const struct alb_paths_out *paths, const struct alb_path_out *out)
 {
     uint32_t best_ns = UINT32_MAX, weight = load_of(paths, out)->weight;
+    uint64_t varies_ns = ALB_MIN(2ull * out->rtt_var_ns, (uint64_t)out->rtt_ns);
+    uint32_t rtt_ns = out->rtt_ns - (uint32_t)varies_ns;
+    if (!out->is_measured || !is_slow(rtt_ns, out->rtt_min_ns, 0)) // nothing to look further for
+        return false;
     for (uint32_t i = 0; i < paths->count; i++) {
         const struct alb_path_out *other = &paths->path[i];
         const struct alb_path_load *load = alb_path_load(paths, i);
         if (other != out && load->state == ALB_PATH_GOOD && other->is_measured && load->weight >= weight)
             best_ns = ALB_MIN(best_ns, other->rtt_ns);
     }
-    uint64_t varies_ns = ALB_MIN(2ull * out->rtt_var_ns, (uint64_t)out->rtt_ns);
-    return out->is_measured && is_slow(out->rtt_ns - (uint32_t)varies_ns, out->rtt_min_ns, best_ns) &&
-           is_replaceable(paths, out);
+    return is_slow(rtt_ns, out->rtt_min_ns, best_ns) && is_replaceable(paths, out);
 }
 
 static void weigh(const struct alb_path_out *out, struct alb_path_load *load, uint32_t best_ns)

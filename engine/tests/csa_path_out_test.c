@@ -74,7 +74,12 @@ static struct alb_path_news hear(struct alb_paths_out *paths, uint8_t path, alb_
 
 static bool judge(struct alb_paths_out *paths, alb_time now)
 {
-    return alb_paths_judge(paths, &ops, &scope, now);
+    struct alb_path_set silent;
+    bool is_found = alb_paths_find_silent(paths, &scope, &silent);
+    for (uint32_t i = is_found ? alb_path_set_next(&silent, 0) : ALB_PATHS_MAX; i < ALB_PATHS_MAX;
+         i = alb_path_set_next(&silent, i + 1))
+        assert_true(alb_path_silent(paths, &ops, (uint16_t)i, now));
+    return is_found;
 }
 
 static void sent__numbers_each_path(void **state)
@@ -330,7 +335,7 @@ static void heard__times_that_cannot_be(void **state)
 }
 
 // Four paths in use, one round trip of 100 us each, and the last one dies.
-static void judge__a_path_that_nothing_is_heard_of(void **state)
+static void find_silent__a_path_that_nothing_is_heard_of(void **state)
 {
     struct alb_paths_out *paths = paths_new(4, 0);
     alb_time now = MS;
@@ -362,7 +367,7 @@ static void judge__a_path_that_nothing_is_heard_of(void **state)
     free(paths);
 }
 
-static void judge__the_last_packet_of_a_path(void **state)
+static void find_silent__the_last_packet_of_a_path(void **state)
 {
     // A single packet, the last one of its path: what left on another path three round trips later brings it to light.
     struct alb_paths_out *paths = paths_new(2, 0);
@@ -384,7 +389,7 @@ static void judge__the_last_packet_of_a_path(void **state)
     free(paths);
 }
 
-static void judge__a_path_that_is_not_measured(void **state)
+static void find_silent__a_path_that_is_not_measured(void **state)
 {
     // Eight round trips of the slowest other path, and a little.
     struct alb_paths_out *paths = paths_new(3, 0);
@@ -406,7 +411,7 @@ static void judge__a_path_that_is_not_measured(void **state)
     free(paths);
 }
 
-static void judge__what_came_behind_a_gap_is_not_lost(void **state)
+static void find_silent__what_came_behind_a_gap_is_not_lost(void **state)
 {
     struct alb_paths_out *paths = paths_new(2, 0);
     send(paths, 0, 10, MS);
@@ -416,7 +421,7 @@ static void judge__what_came_behind_a_gap_is_not_lost(void **state)
     free(paths);
 }
 
-static void judge__all_silent_is_nobodys_fault(void **state)
+static void find_silent__all_silent_is_nobodys_fault(void **state)
 {
     struct alb_paths_out *paths = paths_new(4, 0);
     for (uint16_t p = 0; p < 4; p++)
@@ -430,7 +435,7 @@ static void judge__all_silent_is_nobodys_fault(void **state)
     free(paths);
 }
 
-static void judge__paths_of_unequal_delay(void **state)
+static void find_silent__paths_of_unequal_delay(void **state)
 {
     // Seven times as long, but never silent.
     struct alb_paths_out *paths = paths_new(2, 0);
@@ -472,7 +477,7 @@ static bool is_silent(const struct alb_paths_out *paths, uint32_t path)
     return paths->path[path].is_silent;
 }
 
-static void judge__only_paths_in_scope(void **state)
+static void find_silent__only_paths_in_scope(void **state)
 {
     struct alb_paths_out *paths = paths_with_silent_ones();
     scope.past = 64;
@@ -495,7 +500,7 @@ static void judge__only_paths_in_scope(void **state)
 }
 
 // A frame that was written before does not know what another one tells: its silence says nothing of that time.
-static void judge__by_what_the_frame_itself_tells(void **state)
+static void find_silent__by_what_the_frame_itself_tells(void **state)
 {
     struct alb_paths_out *paths = paths_with_silent_ones();
     hear(paths, 40, 2, 2, 3 * MS, 0, 3 * MS + 50 * US);
@@ -583,14 +588,14 @@ int main(void)
         cmocka_unit_test(heard__the_smallest_round_trip_ages),
         cmocka_unit_test(heard__times_that_cannot_be),
         cmocka_unit_test(heard__anything),
-        cmocka_unit_test(judge__a_path_that_nothing_is_heard_of),
-        cmocka_unit_test(judge__the_last_packet_of_a_path),
-        cmocka_unit_test(judge__a_path_that_is_not_measured),
-        cmocka_unit_test(judge__what_came_behind_a_gap_is_not_lost),
-        cmocka_unit_test(judge__all_silent_is_nobodys_fault),
-        cmocka_unit_test(judge__paths_of_unequal_delay),
-        cmocka_unit_test(judge__only_paths_in_scope),
-        cmocka_unit_test(judge__by_what_the_frame_itself_tells),
+        cmocka_unit_test(find_silent__a_path_that_nothing_is_heard_of),
+        cmocka_unit_test(find_silent__the_last_packet_of_a_path),
+        cmocka_unit_test(find_silent__a_path_that_is_not_measured),
+        cmocka_unit_test(find_silent__what_came_behind_a_gap_is_not_lost),
+        cmocka_unit_test(find_silent__all_silent_is_nobodys_fault),
+        cmocka_unit_test(find_silent__paths_of_unequal_delay),
+        cmocka_unit_test(find_silent__only_paths_in_scope),
+        cmocka_unit_test(find_silent__by_what_the_frame_itself_tells),
         cmocka_unit_test(silent__settles_unless_it_is_the_only_path),
         cmocka_unit_test(path_out__is_small),
     };

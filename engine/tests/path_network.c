@@ -201,7 +201,11 @@ static void on_frame(struct network *network, const struct network_frame *frame)
             news.rtt_sample_ns == 0 || news.rtt_sample_ns > 2 * network->paths->path[entry->path].rtt_min_ns;
     }
     steer_window(network, has_sample, is_congested);
-    alb_paths_judge(network->paths, network->ops, &scope, network->now);
+    struct alb_path_set silent;
+    bool is_found = alb_paths_find_silent(network->paths, &scope, &silent);
+    for (uint32_t i = is_found ? alb_path_set_next(&silent, 0) : ALB_PATHS_MAX; i < ALB_PATHS_MAX;
+         i = alb_path_set_next(&silent, i + 1))
+        alb_path_silent(network->paths, network->ops, (uint16_t)i, network->now);
     release(network, frame->sent_at);
 }
 
