@@ -19,7 +19,7 @@
 //
 // Returning. After a wait that doubles from 32 ms to a second, a few packets try it. If they come, and in time, it is
 // taken back, with little weight at first. One doubling is forgotten for each such time that it stays.
-#include "engine/csa_path.h"
+#include "engine/path_choice.h"
 
 enum {
     WEIGHT_MIN = 4,
@@ -32,8 +32,7 @@ enum {
     TRY_TURNS = 4,      // choices for answers: one of them may try a path, lest they go to dead ones in a row
     EXPLORE_TURNS = 32, // choices: one of them goes where nothing was measured lately,
     EXPLORE_RTTS = 8,   // for so long
-    LATE_PERCENT = 150, // of the typical round-trip time: a path that takes longer is late,
-    LATE_TIMES = 8,     // and for data counts as so many times longer still
+    LATE_PERCENT = 150, // of the typical round-trip time: a path that takes longer is late
     FITNESS_LATE = 1,   // of a path for an answer; else its weight, which is more,
     FITNESS_KNOWN = 2,  // and so many times that if it has been measured and the answer is awaited
     FITNESS_MAX = FITNESS_KNOWN * ALB_PATH_WEIGHT_MAX,
@@ -53,8 +52,7 @@ enum {
     PRIOR_PACKETS = 64, // so many: what is believed of a path's losses before it has carried any
 };
 
-#define AWAY_NS      (32 * ALB_NS_PER_MS)
-#define DELAY_MAX_NS (1u << 28) // longer ones make no difference
+#define AWAY_NS (32 * ALB_NS_PER_MS)
 
 // ---- times of 2^20 ns in 24 bits --------------------------------------------------------------------------
 
@@ -107,7 +105,7 @@ static void note_unheard(const struct alb_paths_out *paths, uint32_t path, alb_t
 {
     struct alb_path_pace *pace = alb_path_pace(paths, path);
     uint64_t waited_ns = (uint64_t)(alb_path_tick_of(now) - paths->path[path].since) << 10;
-    uint64_t half_ns = ALB_MIN(late_ns(paths), (uint64_t)DELAY_MAX_NS / 2);
+    uint64_t half_ns = ALB_MIN(late_ns(paths), (uint64_t)ALB_PATH_DELAY_MAX_NS / 2);
     waited_ns = ALB_MIN(waited_ns, 2 * half_ns);
     if (pace && pace->recent_ns < waited_ns)
         pace->recent_ns = waited_ns & ALB_PATH_RECENT_NS_MAX;
@@ -424,47 +422,21 @@ static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path, alb_t
            (!pace || passed_ns >= (uint64_t)EXPLORE_RTTS * pace->recent_ns);
 }
 
-// What a choice among many paths goes by.
-struct outlook {
-    uint64_t unknown_ns; // of a path that is not measured
-    uint64_t late_ns;    // a path that takes longer is late
-    alb_path_tick tick;
-};
-
-static struct outlook outlook_of(const struct alb_paths_out *paths, alb_time now)
+static struct alb_path_outlook outlook_of(const struct alb_paths_out *paths, alb_time now)
 {
-    return (struct outlook){(uint64_t)paths->typical_ns * LATE_PERCENT / 100, late_ns(paths), alb_path_tick_of(now)};
+    return (struct alb_path_outlook){(uint64_t)paths->typical_ns * LATE_PERCENT / 100, late_ns(paths),
+                                     alb_path_tick_of(now)};
 }
 
-// How long what leaves now will be under way: as long as the last few packets were, and no less than what left before
-// it has been already without news of it. A path that is not known may be just not late.
-static inline uint64_t known_delay(const struct alb_path_pace *pace, const struct outlook *outlook)
+static bool has_data_in_flight(const struct alb_paths_out *paths)
 {
-    uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->unknown_ns;
-    uint64_t waited_ns = (uint64_t)(outlook->tick - pace->since) << 10 & -(uint64_t)pace->is_waiting;
-    return ALB_MIN(ALB_MAX(ns, waited_ns), (uint64_t)DELAY_MAX_NS);
-}
-
-// In parts of 64 ns. One that is later than most is in the way of others, and of the end of a message: only if all are
-// full it gets more.
-static inline uint64_t expected_delay(const struct alb_path_pace *pace, const struct outlook *outlook)
-{
-    uint64_t ns = known_delay(pace, outlook);
-    return ((ns > outlook->late_ns || pace->is_late ? LATE_TIMES : 1) * ns >> 6) + 1;
-}
-
-static bool has_data_in_flight(const struct alb_path_load *loads, uint32_t count)
-{
+    if (alb_path_pace(paths, 0))
+        return alb_path_chooser_best()->has_data(paths);
+    const struct alb_path_load *loads = alb_path_load(paths, 0);
     uint32_t i = 0;
-    while (i < count && loads[i].inflight_bytes == 0)
+    while (i < paths->count && loads[i].inflight_bytes == 0)
         i++;
-    return i < count;
-}
-
-// What it is at least, without a comparison: nearly all paths are out of question by this already.
-static inline uint64_t least_delay(uint32_t recent_ns)
-{
-    return (recent_ns & (DELAY_MAX_NS - 1)) / 64 + 1;
+    return i < paths->count;
 }
 
 static void begin_trial(struct alb_paths_out *paths, uint32_t path)
@@ -474,70 +446,70 @@ static void begin_trial(struct alb_paths_out *paths, uint32_t path)
     alb_path_set_state(paths, path, ALB_PATH_TRYING);
 }
 
-// The good path that costs least, after the current one in turn; or one that is to be tried, which is marked so. paces:
-// NULL if there are not many. Each packet looks at all paths: this is the engine's longest loop, compiled for its
-// cases.
-static inline __attribute__((always_inline)) uint16_t
-choose(struct alb_paths_out *paths, const struct alb_path_pace *paces, uint32_t bytes, alb_time now)
+// The first one behind the current one, in turn, that is to be tried; count: none is.
+static uint32_t find_due(const struct alb_paths_out *paths, alb_time now)
+{
+    uint32_t count = paths->count, path = paths->current;
+    if (alb_likely(paths->good == count))
+        return count;
+    for (uint32_t i = 0; i < count; i++) {
+        path = path + 1 < count ? path + 1 : 0;
+        enum alb_path_state state = alb_path_load(paths, path)->state;
+        if (state != ALB_PATH_GOOD && is_due(&paths->path[path], state, now))
+            return path;
+    }
+    return count;
+}
+
+// Of few paths: the good one whose bytes in flight, by its weight, would be fewest, after the current one in turn.
+static uint16_t choose_of_few(const struct alb_paths_out *paths, uint32_t bytes)
 {
     const struct alb_path_load *loads = alb_path_load(paths, 0);
-    struct outlook outlook = outlook_of(paths, now);
-    uint64_t best_cost = UINT64_MAX / ALB_PATH_WEIGHT_MAX, sum_ns = 0; // more than any
-    uint32_t best_weight = 1, known = 0, count = paths->count, best_path = count;
-    uint32_t first = paths->current + 1u; // those behind the current one, then the others
-    for (uint32_t path = first, end = count, turn = 0; turn < 2; path = 0, end = first, turn++)
-        for (; path < end; path++) {
-            const struct alb_path_load *load = &loads[path];
-            if (alb_likely(load->state == ALB_PATH_GOOD)) {
-                uint64_t cost = (uint64_t)load->inflight_bytes + bytes;
-                if (paces) {
-                    uint32_t recent_ns = paces[path].recent_ns;
-                    sum_ns += ALB_MIN((uint64_t)recent_ns, outlook.late_ns);
-                    known += recent_ns > 0;
-                    if (alb_likely(cost * least_delay(recent_ns) * best_weight >= best_cost * load->weight))
-                        continue;
-                    cost *= expected_delay(&paces[path], &outlook);
-                }
-                if (cost * best_weight < best_cost * load->weight) {
-                    best_cost = cost;
-                    best_weight = load->weight;
-                    best_path = path;
-                }
-            } else if (is_due(&paths->path[path], load->state, now)) {
-                begin_trial(paths, path);
-                return (uint16_t)path;
-            }
+    struct alb_path_offer best = alb_path_offer_none();
+    uint32_t count = paths->count, path = paths->current, best_path = count;
+    for (uint32_t i = 0; i < count; i++) {
+        path = path + 1 < count ? path + 1 : 0;
+        const struct alb_path_load *load = &loads[path];
+        const struct alb_path_offer offer = {(uint64_t)load->inflight_bytes + bytes, load->weight, i};
+        if (load->state == ALB_PATH_GOOD && alb_path_offer_is_better(&offer, &best)) {
+            best = offer;
+            best_path = path;
         }
+    }
     alb_assert(best_path < count);
-    paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
     return (uint16_t)best_path;
 }
 
+static uint16_t choose_of_many(struct alb_paths_out *paths, uint32_t bytes, alb_time now)
+{
+    const struct alb_path_outlook outlook = outlook_of(paths, now);
+    return alb_path_chooser_best()->cheapest(paths, &outlook, bytes, &paths->typical_ns);
+}
+
+// The path that costs least, or one that is to be tried, which is marked so.
+static uint16_t choose_for_data(struct alb_paths_out *paths, uint32_t bytes, alb_time now)
+{
+    uint32_t due = find_due(paths, now);
+    if (alb_unlikely(due < paths->count)) {
+        begin_trial(paths, due);
+        return (uint16_t)due;
+    }
+    bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
+    return alb_path_pace(paths, 0) ? choose_of_many(paths, bytes, now) : choose_of_few(paths, bytes);
+}
+
 // Where there are few paths only what is under way tells of lateness.
-static bool is_late(const struct alb_paths_out *paths, uint32_t path, const struct outlook *outlook)
+static bool is_late(const struct alb_paths_out *paths, uint32_t path, const struct alb_path_outlook *outlook)
 {
     const struct alb_path_pace *pace = alb_path_pace(paths, path);
     if (pace)
-        return known_delay(pace, outlook) > outlook->late_ns;
+        return alb_path_delay_ns(pace, outlook) > outlook->late_ns;
     const struct alb_path_out *out = &paths->path[path];
     uint64_t waited_ns = (uint64_t)(outlook->tick - out->since) << 10;
     return alb_path_is_waiting(out) && waited_ns > (uint64_t)out->rtt_ns * LATE_PERCENT / 100;
 }
 
-static void note_typical(struct alb_paths_out *paths, const struct outlook *outlook)
-{
-    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
-    uint64_t sum_ns = 0;
-    uint32_t known = 0;
-    for (uint32_t path = 0; paces && path < paths->count; path++)
-        if (is_good(paths, path)) {
-            sum_ns += ALB_MIN((uint64_t)paces[path].recent_ns, outlook->late_ns);
-            known += paces[path].recent_ns > 0;
-        }
-    paths->typical_ns = known ? (uint32_t)(sum_ns / known) : 0;
-}
-
-static uint32_t fitness_of(const struct alb_paths_out *paths, uint32_t path, const struct outlook *outlook)
+static uint32_t fitness_of(const struct alb_paths_out *paths, uint32_t path, const struct alb_path_outlook *outlook)
 {
     const struct alb_path_pace *pace = alb_path_pace(paths, path);
     if (is_late(paths, path, outlook))
@@ -554,7 +526,7 @@ static uint32_t fitness_of(const struct alb_paths_out *paths, uint32_t path, con
 // that is known.
 static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
 {
-    const struct outlook outlook = outlook_of(paths, now);
+    const struct alb_path_outlook outlook = outlook_of(paths, now);
     uint32_t count = paths->count, path = paths->current, best_path = count;
     uint32_t ring = 1u << (32 - __builtin_clz(count - 1)), stride = ring * 5 / 8 | 1; // odd: it comes by all
     uint32_t best = 0, best_possible = paths->is_awaited ? (uint32_t)FITNESS_MAX : ALB_PATH_WEIGHT_MAX;
@@ -568,6 +540,8 @@ static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
             begin_trial(paths, path);
             return (uint16_t)path;
         }
+        if (best >= best_possible && (!tries || paths->good == count))
+            break;
         if (state != ALB_PATH_GOOD || best >= best_possible)
             continue;
         uint32_t fitness = fitness_of(paths, path, &outlook);
@@ -577,7 +551,7 @@ static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
         }
     }
     alb_assert(best_path < count);
-    note_typical(paths, &outlook);
+    paths->typical_ns = alb_path_pace(paths, 0) ? alb_path_chooser_best()->typical(paths, outlook.late_ns) : 0;
     return (uint16_t)best_path;
 }
 
@@ -585,14 +559,10 @@ static uint16_t pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t b
 {
     uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count), path;
     bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
-    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
-    bytes = ALB_MIN(bytes, (uint32_t)GRAIN_BYTES);
-    if (!has_data_in_flight(alb_path_load(paths, 0), paths->count))
-        path = choose_for_answer(paths, now);
-    else if (paces)
-        path = choose(paths, paces, bytes, now);
+    if (has_data_in_flight(paths))
+        path = choose_for_data(paths, bytes, now);
     else
-        path = choose(paths, NULL, bytes, now);
+        path = choose_for_answer(paths, now);
     return explores && is_good(paths, path) ? explored : path;
 }
 
