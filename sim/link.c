@@ -70,9 +70,9 @@ void alb_sim_link_fini(struct alb_sim_link *link)
 
 alb_sim_time alb_sim_link_time_of(const struct alb_sim_link *link, uint64_t bytes)
 {
-    uint64_t rate = link->config.bits_per_s;
-    if (alb_likely(link->ps_per_byte))
+    if (alb_likely(link->ps_per_byte)) // what else there is lies in a line that no hop looks at
         return bytes * link->ps_per_byte;
+    uint64_t rate = link->config.bits_per_s;
     return rate ? (alb_sim_time)((unsigned __int128)bytes * 8 * PS_PER_S / rate) : 0;
 }
 
