@@ -2,6 +2,7 @@
 #include "sim/event_queue.h"
 
 #include "sim/event_sort.h"
+#include "sim/fetch.h"
 #include "sim/memory.h"
 
 #include <stdlib.h>
@@ -204,7 +205,7 @@ static void run_remove(struct alb_sim_run *run, uint32_t place)
 static void fetch(const struct alb_sim_run *run, uint32_t index)
 {
     if ((int32_t)(run->end - index) > 0)
-        __builtin_prefetch(run->slots[index & run->mask].event, 1);
+        alb_sim_fetch(run->slots[index & run->mask].event, 1);
 }
 
 // What later events will need is asked for: the closer they are, the more is known of it.
@@ -344,7 +345,7 @@ static void fetch_next_day(const struct alb_sim_queue *queue)
     for (uint32_t number = page->chunk; number != CHUNK_NONE; used = CHUNK_SLOTS) {
         const struct alb_sim_chunk *chunk = &queue->chunks[number];
         for (uint32_t i = 0; i < used; i++)
-            __builtin_prefetch(chunk->slots[i].event, 1);
+            alb_sim_fetch(chunk->slots[i].event, 1);
         number = chunk->next;
     }
 }

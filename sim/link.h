@@ -9,6 +9,7 @@
 
 #include "base/faults.h"
 #include "sim/event_queue.h"
+#include "sim/fetch.h"
 #include "sim/packet.h"
 #include "sim/script.h"
 
@@ -58,13 +59,6 @@ enum {
     ALB_SIM_REPORT_BYTES = 512, // on the wire: what is longer brings data
 };
 
-// Asks the caches for lines that will be written to. from: may be NULL.
-static inline void alb_sim_fetch(const void *from, uint32_t lines)
-{
-    for (uint32_t i = 0; i < lines; i++)
-        __builtin_prefetch((const char *)from + 64 * i, 1);
-}
-
 static inline uint32_t alb_sim_packet_is_report(const struct alb_sim_packet *packet)
 {
     return packet->wire_bytes <= ALB_SIM_REPORT_BYTES;
@@ -74,7 +68,8 @@ static inline uint32_t alb_sim_packet_is_report(const struct alb_sim_packet *pac
 static inline void alb_sim_fetch_host(const struct alb_sim_node *host, bool is_report)
 {
     alb_sim_fetch(host, ALB_SIM_HOST_LINES);
-    alb_sim_fetch((const char *)host + 64 * (ALB_SIM_HOST_LINES + is_report * ALB_SIM_HOT_LINES), ALB_SIM_HOT_LINES);
+    alb_sim_fetch((const char *)host + ALB_SIM_LINE_BYTES * (ALB_SIM_HOST_LINES + is_report * ALB_SIM_HOT_LINES),
+                  ALB_SIM_HOT_LINES);
 }
 
 // In the order they leave.
