@@ -3,7 +3,6 @@
 
 #include "sim/event_sort.h"
 #include "sim/fetch.h"
-#include "sim/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,6 @@ enum {
     LATE,
     FAR,
     OF_NOBODY,
-    CHUNK_SLOTS = ALB_SIM_CHUNK_SLOTS,
-    CHUNK_SHIFT = 4, // a place in a page is its chunk's number, shifted, and the slot's
-    CHUNK_NONE = UINT32_MAX,
-    CHUNKS_MIN = 64,
     RUN_MIN = 256,
     DAY_SHIFT_START = 10, // a nanosecond
     DAY_SHIFT_MIN = 2,
@@ -37,9 +32,8 @@ enum {
 
 void alb_sim_queue_init(struct alb_sim_queue *queue)
 {
-    *queue = (struct alb_sim_queue){.day_shift = DAY_SHIFT_START, .chunk_free = CHUNK_NONE};
-    for (uint32_t i = 0; i < DAYS; i++)
-        queue->pages[i].chunk = CHUNK_NONE;
+    *queue = (struct alb_sim_queue){.day_shift = DAY_SHIFT_START};
+    alb_sim_pages_init(&queue->pages);
     alb_sim_heap_init(&queue->late, LATE);
     alb_sim_heap_init(&queue->far, FAR);
     alb_sim_heap_init(&queue->windows.of_nobody, OF_NOBODY);
@@ -53,116 +47,16 @@ void alb_sim_queue_fini(struct alb_sim_queue *queue)
     free(queue->windows.ties);
     free(queue->windows.firsts);
     free(queue->run.slots);
-    free(queue->chunks);
+    alb_sim_pages_fini(&queue->pages);
     free(queue->sorted);
     *queue = (struct alb_sim_queue){0};
-}
-
-// ---- pages ----------------------------------------------------------------------------------------------------------
-
-static uint32_t get_chunk(struct alb_sim_queue *queue)
-{
-    uint32_t number = queue->chunk_free;
-    if (number != CHUNK_NONE) {
-        queue->chunk_free = queue->chunks[number].next;
-        return number;
-    }
-    if (queue->chunk_count == queue->chunk_capacity) {
-        uint32_t capacity = ALB_MAX(2 * queue->chunk_capacity, (uint32_t)CHUNKS_MIN);
-        struct alb_sim_chunk *chunks = alb_sim_big(capacity * sizeof(*chunks));
-        alb_assert(capacity <= 1u << (32 - CHUNK_SHIFT - 1));
-        if (queue->chunk_count)
-            memcpy(chunks, queue->chunks, queue->chunk_count * sizeof(*chunks));
-        free(queue->chunks);
-        queue->chunks = chunks;
-        queue->chunk_capacity = capacity;
-    }
-    return queue->chunk_count++;
-}
-
-static void put_chunk(struct alb_sim_queue *queue, uint32_t number)
-{
-    queue->chunks[number].next = queue->chunk_free;
-    queue->chunk_free = number;
-}
-
-// Slots of the page's first chunk that are used; the page is not empty.
-static uint32_t first_used(const struct alb_sim_page *page)
-{
-    return (page->count - 1) % CHUNK_SLOTS + 1;
-}
-
-static void page_put(struct alb_sim_queue *queue, uint32_t number, const struct alb_sim_slot *slot)
-{
-    struct alb_sim_page *page = &queue->pages[number];
-    uint32_t used = page->count ? first_used(page) : CHUNK_SLOTS;
-    if (used == CHUNK_SLOTS) {
-        uint32_t chunk = get_chunk(queue);
-        queue->chunks[chunk].next = page->chunk;
-        page->chunk = chunk;
-        used = 0;
-    }
-    if (page->count++ == 0)
-        queue->used[number / 64] |= 1ull << number % 64;
-    slot->event->keeper = number;
-    slot->event->place = page->chunk << CHUNK_SHIFT | used;
-    queue->chunks[page->chunk].slots[used] = *slot;
-    queue->paged++;
-}
-
-// The last one of the first chunk takes the place that becomes free.
-static void page_remove(struct alb_sim_queue *queue, uint32_t number, uint32_t place)
-{
-    struct alb_sim_page *page = &queue->pages[number];
-    struct alb_sim_chunk *first = &queue->chunks[page->chunk];
-    uint32_t last = first_used(page) - 1;
-    struct alb_sim_slot *slot = &queue->chunks[place >> CHUNK_SHIFT].slots[place % (1u << CHUNK_SHIFT)];
-    slot->event->place = ALB_SIM_UNSCHEDULED;
-    if (slot != &first->slots[last]) {
-        *slot = first->slots[last];
-        slot->event->place = place;
-    }
-    page->count--;
-    queue->paged--;
-    if (last == 0) {
-        uint32_t chunk = page->chunk;
-        page->chunk = first->next;
-        put_chunk(queue, chunk);
-    }
-    if (page->count == 0)
-        queue->used[number / 64] &= ~(1ull << number % 64);
-}
-
-// Empties the page into slots, which have room.
-static void page_take(struct alb_sim_queue *queue, uint32_t number, struct alb_sim_slot *slots)
-{
-    struct alb_sim_page *page = &queue->pages[number];
-    uint32_t used = first_used(page);
-    while (page->chunk != CHUNK_NONE) {
-        uint32_t chunk = page->chunk;
-        memcpy(slots, queue->chunks[chunk].slots, used * sizeof(*slots));
-        slots += used;
-        used = CHUNK_SLOTS;
-        page->chunk = queue->chunks[chunk].next;
-        put_chunk(queue, chunk);
-    }
-    queue->paged -= page->count;
-    page->count = 0;
-    queue->used[number / 64] &= ~(1ull << number % 64);
 }
 
 // The next day that has a page with events; there is one.
 static uint64_t next_paged_day(const struct alb_sim_queue *queue)
 {
-    uint32_t today = (uint32_t)queue->day % DAYS;
-    uint32_t word = today / 64;
-    uint64_t bits = queue->used[word] & ~0ull << today % 64;
-    while (bits == 0) {
-        word = (word + 1) % (DAYS / 64);
-        bits = queue->used[word];
-    }
-    uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(bits);
-    return queue->day + (number - today) % DAYS;
+    uint32_t today = (uint32_t)(queue->day % DAYS);
+    return queue->day + (alb_sim_pages_next(&queue->pages, today) - today) % DAYS;
 }
 
 // ---- the run --------------------------------------------------------------------------------------------------------
@@ -245,7 +139,7 @@ static void file(struct alb_sim_queue *queue, const struct alb_sim_slot *slot)
     if (alb_unlikely(is_late(queue, slot->at, day))) {
         alb_sim_heap_push(&queue->late, *slot);
     } else if (day - queue->day < DAYS) {
-        page_put(queue, (uint32_t)(day % DAYS), slot);
+        alb_sim_page_put(&queue->pages, (uint32_t)(day % DAYS), slot);
     } else {
         queue->watch.far++;
         alb_sim_heap_push(&queue->far, *slot);
@@ -257,12 +151,12 @@ static void file(struct alb_sim_queue *queue, const struct alb_sim_slot *slot)
 static void set_day_shift(struct alb_sim_queue *queue, uint32_t day_shift)
 {
     uint64_t count = 0;
-    struct alb_sim_slot *slots = malloc((queue->paged + queue->far.count + 1) * sizeof(*slots));
+    struct alb_sim_slot *slots = malloc((queue->pages.count + queue->far.count + 1) * sizeof(*slots));
     alb_assert(slots);
     for (uint32_t i = 0; i < DAYS; i++) {
-        uint32_t of_page = queue->pages[i].count;
+        uint32_t of_page = queue->pages.page[i].count;
         if (of_page)
-            page_take(queue, i, &slots[count]);
+            alb_sim_page_take(&queue->pages, i, &slots[count]);
         count += of_page;
     }
     if (queue->far.count)
@@ -304,21 +198,21 @@ static void take_from_far(struct alb_sim_queue *queue)
 // A page's events, where a day is sorted.
 static void take_to_sort(struct alb_sim_queue *queue, uint32_t number)
 {
-    uint32_t count = queue->pages[number].count;
+    uint32_t count = queue->pages.page[number].count;
     if (count > queue->sorted_capacity) {
         queue->sorted_capacity = ALB_MAX(count, 2 * queue->sorted_capacity);
         free(queue->sorted);
         queue->sorted = malloc(queue->sorted_capacity * sizeof(*queue->sorted));
         alb_assert(queue->sorted);
     }
-    page_take(queue, number, queue->sorted);
+    alb_sim_page_take(&queue->pages, number, queue->sorted);
 }
 
 // A page's events, sorted, at the end of the run.
 static void append_day(struct alb_sim_queue *queue, uint32_t number)
 {
     struct alb_sim_run *run = &queue->run;
-    uint32_t count = queue->pages[number].count;
+    uint32_t count = queue->pages.page[number].count;
     take_to_sort(queue, number);
     alb_sim_sort(queue->sorted, count, false);
     reserve_run(run, count);
@@ -338,23 +232,15 @@ static void append_day(struct alb_sim_queue *queue, uint32_t number)
 // Events of the next day with a page, which is not open yet: asked for together.
 static void fetch_next_day(const struct alb_sim_queue *queue)
 {
-    if (queue->paged == 0)
-        return;
-    const struct alb_sim_page *page = &queue->pages[next_paged_day(queue) % DAYS];
-    uint32_t used = first_used(page);
-    for (uint32_t number = page->chunk; number != CHUNK_NONE; used = CHUNK_SLOTS) {
-        const struct alb_sim_chunk *chunk = &queue->chunks[number];
-        for (uint32_t i = 0; i < used; i++)
-            alb_sim_fetch(chunk->slots[i].event, 1);
-        number = chunk->next;
-    }
+    if (queue->pages.count > 0)
+        alb_sim_page_fetch(&queue->pages, (uint32_t)(next_paged_day(queue) % DAYS));
 }
 
 // Opens the next day that has events, if it begins until then. False: none does.
 static bool open_day(struct alb_sim_queue *queue, alb_sim_time until)
 {
     uint64_t day;
-    if (queue->paged > 0)
+    if (queue->pages.count > 0)
         day = next_paged_day(queue);
     else if (queue->far.count > 0)
         day = queue->far.slots[0].at >> queue->day_shift;
@@ -363,8 +249,8 @@ static bool open_day(struct alb_sim_queue *queue, alb_sim_time until)
     if (day << queue->day_shift > until)
         return false;
     queue->day = day;
-    if (queue->pages[day % DAYS].count) {
-        queue->watch.events += queue->pages[day % DAYS].count;
+    if (queue->pages.page[day % DAYS].count) {
+        queue->watch.events += queue->pages.page[day % DAYS].count;
         append_day(queue, (uint32_t)day % DAYS);
     }
     take_from_far(queue);
@@ -378,20 +264,8 @@ static bool open_day(struct alb_sim_queue *queue, alb_sim_time until)
 static void open_ahead(struct alb_sim_queue *queue)
 {
     uint64_t today = queue->now >> queue->day_shift;
-    if (queue->paged > 0)
+    if (queue->pages.count > 0)
         open_day(queue, (today + DAYS_AHEAD) << queue->day_shift);
-}
-
-static alb_sim_time earliest_of(const struct alb_sim_queue *queue, const struct alb_sim_page *page)
-{
-    alb_sim_time at = ALB_SIM_NEVER;
-    uint32_t used = first_used(page);
-    for (uint32_t number = page->chunk; number != CHUNK_NONE; number = queue->chunks[number].next) {
-        for (uint32_t i = 0; i < used; i++)
-            at = ALB_MIN(at, queue->chunks[number].slots[i].at);
-        used = CHUNK_SLOTS;
-    }
-    return at;
 }
 
 // With windows, where only late ones are open between two of them.
@@ -401,8 +275,8 @@ static alb_sim_time next_in_windows(const struct alb_sim_queue *queue)
     alb_sim_time at = of_nobody->count > 0 ? of_nobody->slots[0].at : ALB_SIM_NEVER;
     for (uint32_t i = 0; i < queue->late.count; i++)
         at = ALB_MIN(at, queue->late.slots[i].at);
-    if (queue->paged > 0)
-        return ALB_MIN(at, earliest_of(queue, &queue->pages[next_paged_day(queue) % DAYS]));
+    if (queue->pages.count > 0)
+        return ALB_MIN(at, alb_sim_page_earliest(&queue->pages, (uint32_t)(next_paged_day(queue) % DAYS)));
     return queue->far.count > 0 ? ALB_MIN(at, queue->far.slots[0].at) : at;
 }
 
@@ -417,8 +291,8 @@ alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue)
             return ALB_MIN(at, run->slots[i & run->mask].at);
     if (at != ALB_SIM_NEVER)
         return at;
-    if (queue->paged > 0)
-        return earliest_of(queue, &queue->pages[next_paged_day(queue) % DAYS]);
+    if (queue->pages.count > 0)
+        return alb_sim_page_earliest(&queue->pages, (uint32_t)(next_paged_day(queue) % DAYS));
     return queue->far.count > 0 ? queue->far.slots[0].at : ALB_SIM_NEVER;
 }
 
@@ -459,13 +333,13 @@ static void deal_out(struct alb_sim_queue *queue, const struct alb_sim_slot *slo
 static void take_window(struct alb_sim_queue *queue, uint32_t number)
 {
     struct alb_sim_run *run = &queue->run;
-    uint32_t of_page = queue->pages[number].count, count = 0;
+    uint32_t of_page = queue->pages.page[number].count, count = 0;
     take_to_sort(queue, number);
     for (uint32_t i = 0; i < of_page; i++) {
         if (alb_likely(queue->sorted[i].at < queue->windows.end))
             queue->sorted[count++] = queue->sorted[i];
         else
-            page_put(queue, number, &queue->sorted[i]);
+            alb_sim_page_put(&queue->pages, number, &queue->sorted[i]);
     }
     run->first = run->end = 0;
     reserve_run(run, count);
@@ -510,8 +384,8 @@ static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
     struct alb_sim_windows *windows = &queue->windows;
     alb_sim_time begin = ALB_SIM_NEVER, next = ALB_SIM_NEVER;
     uint64_t day = 0;
-    if (queue->paged > 0 || queue->far.count > 0) {
-        day = queue->paged > 0 ? next_paged_day(queue) : day_of(queue, queue->far.slots[0].at);
+    if (queue->pages.count > 0 || queue->far.count > 0) {
+        day = queue->pages.count > 0 ? next_paged_day(queue) : day_of(queue, queue->far.slots[0].at);
         begin = ALB_MAX(begin_of(queue, day), windows->end);
     }
     if (windows->of_nobody.count > 0)
@@ -526,7 +400,7 @@ static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
     next = ALB_MIN(next, until + 1);
     windows->end = ALB_MIN(next, begin_of(queue, day + 1));
     take_from_far(queue);
-    if (queue->pages[day % DAYS].count)
+    if (queue->pages.page[day % DAYS].count)
         take_window(queue, (uint32_t)(day % DAYS));
     return true;
 }
@@ -579,7 +453,7 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
     else if (queue->windows.length && (slot = find_in_run(queue, event)))
         run_remove(&queue->run, (uint32_t)(slot - queue->run.slots));
     else
-        page_remove(queue, event->keeper, event->place);
+        alb_sim_page_remove(&queue->pages, event->keeper, event->place);
 }
 
 // Takes the next event out of the run, whose first one it is.

@@ -8,28 +8,15 @@
 // empty. A day's length follows from how many events it has, so that the cost of an event hardly depends on how many
 // there are.
 //
-// Pages consist of chunks, and the chunk that was freed last is used first: the pages of a whole calendar would not
-// stay in a cache, the chunks that are in use do. And since the run shows what fires next, its events and what they
-// will look at are asked for in time: nearly all of it is in no cache.
+// Since the run shows what fires next, its events and what they will look at are asked for in time: nearly all of it is
+// in no cache.
 #pragma once
 
-#include "sim/event_heap.h"
+#include "sim/event_pages.h"
 
 enum {
-    ALB_SIM_DAYS = 8192,      // of the calendar
-    ALB_SIM_CHUNK_SLOTS = 15, // eight cache lines
-    ALB_SIM_NOBODY = 0,       // not a node: whoever is outside, and events that are nobody's own
+    ALB_SIM_NOBODY = 0, // not a node: whoever is outside, and events that are nobody's own
 };
-
-// Events of one day, in no order: all chunks but the first are full.
-struct alb_sim_page {
-    uint32_t chunk, count;
-};
-
-struct alb_sim_chunk {
-    struct alb_sim_slot slots[ALB_SIM_CHUNK_SLOTS];
-    uint32_t next; // of its page, or free
-} __attribute__((aligned(64)));
 
 // A ring. Slots whose event has been cancelled have none.
 struct alb_sim_run {
@@ -53,12 +40,9 @@ struct alb_sim_windows {
 
 struct alb_sim_queue {
     struct alb_sim_run run;
-    struct alb_sim_heap late; // scheduled for a day when it was open
-    uint64_t day;             // the last open one: its number since the beginning of time
-    uint32_t day_shift;       // a day is 2^shift ps long
-    uint64_t paged;           // events in pages
-    struct alb_sim_chunk *chunks;
-    uint32_t chunk_count, chunk_capacity, chunk_free;
+    struct alb_sim_heap late;    // scheduled for a day when it was open
+    uint64_t day;                // the last open one: its number since the beginning of time
+    uint32_t day_shift;          // a day is 2^shift ps long
     struct alb_sim_slot *sorted; // where a day is sorted
     uint32_t sorted_capacity;
     struct alb_sim_heap far; // beyond the calendar
@@ -72,8 +56,7 @@ struct alb_sim_queue {
         uint32_t days, events, far; // since the length of a day was last thought over: days opened, their events, and
                                     // those scheduled beyond the calendar
     } watch;
-    struct alb_sim_page pages[ALB_SIM_DAYS];
-    uint64_t used[ALB_SIM_DAYS / 64]; // pages that are not empty
+    struct alb_sim_pages pages;
 };
 
 void alb_sim_queue_init(struct alb_sim_queue *queue);
@@ -95,7 +78,8 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
 // Events scheduled.
 static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
 {
-    return queue->run.count + queue->late.count + queue->paged + queue->far.count + queue->windows.of_nobody.count;
+    return queue->run.count + queue->late.count + queue->pages.count + queue->far.count +
+           queue->windows.of_nobody.count;
 }
 
 // When the next event is due, or ALB_SIM_NEVER. Takes a search; who only wants to go on to a moment uses
