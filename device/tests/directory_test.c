@@ -154,8 +154,8 @@ static void alb_directory_next__by_process(void **state)
     pid_t children[CHILDREN];
     struct alb_directory directory;
     struct alb_directory_board board;
-    for (uint8_t i = 0; i < CHILDREN; i++)
-        children[i] = start_listed(i);
+    for (int i = 0; i < CHILDREN; i++)
+        children[i] = start_listed((uint8_t)i);
     assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
     for (int before = 0, i = 0; i < CHILDREN; i++) {
         assert_true(alb_directory_next(&directory, &board));
