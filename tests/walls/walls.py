@@ -6,6 +6,7 @@ walls.py CHECK [--build DIR] runs one check, prints every violation as "file:lin
 """
 
 import argparse
+import fnmatch
 import os
 import re
 import shutil
@@ -261,6 +262,27 @@ def check_links(build):
                     found.append("%s:%d: %s is not there" % (name, number, link))
                 elif anchor and anchor not in anchors_of(target):
                     found.append("%s:%d: %s has no such heading" % (name, number, link))
+    return found
+
+
+def check_map(build):
+    """docs/ARCHITECTURE.md names every source file of the house, headers where they stand alone, and none that is not there."""
+    page = "docs/ARCHITECTURE.md"
+    files = tracked("*.c", "*.h")
+    sources = {n for n in files if folder_of(n) and "/tests/" not in n}
+    lines = list(enumerate(text_of(page).splitlines(), 1))
+    named = [(number, n) for number, line in lines for n in re.findall(r"`([\w/*]+\.[ch])`", line)]
+    ours = [(number, n) for number, n in named if "/" not in n or n.startswith(tuple(f + "/" for f in MAY_INCLUDE))]
+
+    def is_meant(path, name):
+        return fnmatch.fnmatch(path if "/" in name else os.path.basename(path), name)
+
+    found = ["%s:%d: %s is not there" % (page, number, n) for number, n in ours
+             if not any(is_meant(path, n) for path in files)]
+    for path in sorted(sources):
+        same = {path, path[:-2] + ".c"} & sources
+        if not any(is_meant(other, n) for other in same for _, n in named):
+            found.append("%s: not in %s" % (path, page))
     return found
 
 
