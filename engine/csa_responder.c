@@ -61,16 +61,20 @@ static bool is_miscounted(const struct alb_csa *csa, const struct alb_csa_segmen
     return alb_csa_uses_receive(segment->op) && segment->recv_number != csa->received;
 }
 
+// What a segment names beside memory: its receive and, of XRC, its shared receive queue.
+static enum alb_outcome admit(struct alb_csa *csa, const struct alb_csa_segment *segment, bool is_in_progress)
+{
+    if (is_miscounted(csa, segment))
+        return ALB_OUTCOME_INVALID_REQUEST;
+    return alb_unlikely(csa->qp->xrcd) ? alb_xrc_name(csa->qp, segment->xrc_srqn, is_in_progress) : ALB_OUTCOME_OK;
+}
+
 static enum alb_outcome begin(struct alb_csa *csa, const struct alb_csa_segment *segment, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
-    if (is_miscounted(csa, segment))
-        return ALB_OUTCOME_INVALID_REQUEST;
-    if (alb_unlikely(qp->xrcd)) {
-        enum alb_outcome outcome = alb_xrc_name(qp, segment->xrc_srqn, false);
-        if (outcome != ALB_OUTCOME_OK)
-            return outcome;
-    }
+    enum alb_outcome outcome = admit(csa, segment, false);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
     switch (segment->op) {
     case ALB_CSA_SEND:
     case ALB_CSA_SEND_IMM:
@@ -101,13 +105,9 @@ enum alb_outcome alb_csa_message_place(struct alb_qp *qp, const struct alb_csa_s
 static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
-    if (is_miscounted(csa, segment))
-        return ALB_OUTCOME_INVALID_REQUEST;
-    if (alb_unlikely(qp->xrcd)) {
-        enum alb_outcome outcome = alb_xrc_name(qp, segment->xrc_srqn, true);
-        if (outcome != ALB_OUTCOME_OK)
-            return outcome;
-    }
+    enum alb_outcome outcome = admit(csa, segment, true);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
     switch (segment->op) {
     case ALB_CSA_SEND:
     case ALB_CSA_SEND_IMM:

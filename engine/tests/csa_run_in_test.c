@@ -145,6 +145,15 @@ static void answer(const struct both *both)
         pair_deliver_all(both->c[i]->pair, to);
 }
 
+static void complete(const struct both *both, struct batch *batches)
+{
+    arrive(both, batches);
+    assert_same(both);
+    answer(both);
+    for (int i = 0; i < 2; i++)
+        csa_pair_expect(both->c[i], 0, 1, ALB_WC_SUCCESS);
+}
+
 static void csa_run_in__a_message(void **state)
 {
     struct both both;
@@ -156,11 +165,7 @@ static void csa_run_in__a_message(void **state)
         collect(both.c[i], both.from, &batches[i]);
     }
     assert_int_equal(batches[0].count, 41);
-    arrive(&both, batches);
-    assert_same(&both);
-    answer(&both);
-    for (int i = 0; i < 2; i++)
-        csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+    complete(&both, batches);
     free(batches);
     end(&both);
 }
@@ -180,11 +185,7 @@ static void csa_run_in__an_answer(void **state)
         collect(both.c[i], both.from, &batches[i]);
     }
     assert_int_equal(batches[0].count, 40);
-    arrive(&both, batches);
-    assert_same(&both);
-    answer(&both);
-    for (int i = 0; i < 2; i++)
-        csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+    complete(&both, batches);
     free(batches);
     end(&both);
 }
