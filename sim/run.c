@@ -24,20 +24,10 @@ enum {
 
 // ---- network --------------------------------------------------------------------------------------------------------
 
-static const struct alb_document_entry *place_of(const struct alb_scenario *scenario, const char *section,
-                                                 const char *key)
-{
-    static const struct alb_document_entry nowhere = {.file = "scenario"};
-    const struct alb_document_entry *entry = alb_document_find(&scenario->document, section, "", key);
-    if (!entry)
-        entry = alb_document_find(&scenario->document, section, "", "");
-    return entry ? entry : &nowhere;
-}
-
 static bool build_topology(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
-    const struct alb_document_entry *place = place_of(scenario, "network", "topology");
+    const struct alb_document_entry *place = alb_scenario_place(scenario, "network", "", "topology");
     char error[ALB_TOPOLOGY_ERROR_MAX];
     if (scenario->network.shape != ALB_TOPOLOGY_FILE)
         return alb_topology_build(&run->topology, &scenario->network, error) ||
@@ -45,6 +35,7 @@ static bool build_topology(struct alb_run *run, struct alb_complaint *complaint)
     if (!scenario->network_file)
         return alb_complain(complaint, place->file, place->line, "topology = file; expected file = NAME too");
     size_t length;
+    place = alb_scenario_place(scenario, "network", "", "file");
     char *text = alb_scenario_file(scenario, scenario->network_file, place, &length, complaint);
     FILE *file = text ? fmemopen(text, length ? length : 1, "r") : NULL;
     bool is_good = file && alb_topology_read(&run->topology, file, scenario->network_file, error);
@@ -227,7 +218,7 @@ static enum alb_cluster_order order_of(const struct alb_run *run)
 static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
-    const struct alb_document_entry *place = place_of(scenario, "host", "");
+    const struct alb_document_entry *place = alb_scenario_place(scenario, "host", "", "");
     struct alb_cluster_config config;
     if (!check_host_lists(run, complaint))
         return false;
@@ -262,8 +253,10 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
 
 // ---- faults ---------------------------------------------------------------------------------------------------------
 
-static bool parse_value(const struct alb_scenario_fault *fault, uint64_t *value, struct alb_complaint *complaint)
+static bool parse_value(const struct alb_scenario *scenario, const struct alb_scenario_fault *fault, uint64_t *value,
+                        struct alb_complaint *complaint)
 {
+    const struct alb_document_entry *place = alb_scenario_place(scenario, "fault", fault->where->name, "value");
     char error[ALB_TEXT_ERROR_MAX] = "";
     uint32_t per_billion = 0;
     uint64_t number = 0;
@@ -290,9 +283,9 @@ static bool parse_value(const struct alb_scenario_fault *fault, uint64_t *value,
     default:
         *value = 0;
     }
-    return is_good || alb_complain(complaint, fault->where->file, fault->where->line,
-                                   "value: %s; expected one for a fault of kind %s", text ? error : "none",
-                                   alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
+    return is_good ||
+           alb_complain(complaint, place->file, place->line, "value: %s; expected one for a fault of kind %s",
+                        text ? error : "none", alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
 }
 
 static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value)
@@ -312,17 +305,29 @@ static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault 
     return alb_cluster_fault(run->cluster, &fault) == 0;
 }
 
+static bool no_cable(const struct alb_topology *topology, const char *pattern, const struct alb_document_entry *place,
+                     struct alb_complaint *complaint)
+{
+    char tiers[40] = "tier:0";
+    if (topology->tier_count > 1)
+        snprintf(tiers, sizeof(tiers), "tier:0 to tier:%" PRIu32, topology->tier_count - 1);
+    return alb_complain(
+        complaint, place->file, place->line,
+        "no cable matches \"%.60s\"; expected %s, with :N behind it for N of it, or NODE-NODE with * for "
+        "any text",
+        pattern, tiers);
+}
+
 static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, struct alb_complaint *complaint)
 {
     uint32_t *cables = malloc((run->topology.cable_count + 1u) * sizeof(*cables));
     uint64_t value = 0;
     alb_assert(cables);
     uint32_t count = alb_topology_select(&run->topology, fault->cables, cables, run->topology.cable_count);
-    bool is_good = parse_value(fault, &value, complaint);
+    const struct alb_document_entry *place = alb_scenario_place(run->scenario, "fault", fault->where->name, "cables");
+    bool is_good = parse_value(run->scenario, fault, &value, complaint);
     if (is_good && count == 0)
-        is_good = alb_complain(complaint, fault->where->file, fault->where->line,
-                               "no cable matches \"%.60s\"; expected tier:T, tier:T:N or NODE-NODE with * for any text",
-                               fault->cables);
+        is_good = no_cable(&run->topology, fault->cables, place, complaint);
     for (uint32_t i = 0; i < count && is_good; i++)
         if (!schedule_fault(run, fault, cables[i], value))
             is_good = alb_complain(complaint, fault->where->file, fault->where->line,

@@ -54,10 +54,8 @@ static bool read_section(const struct alb_scenario *scenario, uint32_t section, 
     return alb_fields_read(&scenario->document, keys->name, name, tables, more ? 2 : 1, complaint);
 }
 
-// ---- hosts ----------------------------------------------------------------------------------------------------------
-
-static const struct alb_document_entry *place_of(const struct alb_scenario *scenario, const char *section,
-                                                 const char *name, const char *key)
+const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *scenario, const char *section,
+                                                    const char *name, const char *key)
 {
     static const struct alb_document_entry nowhere = {.file = "scenario"};
     const struct alb_document_entry *entry = alb_document_find(&scenario->document, section, name, key);
@@ -66,13 +64,15 @@ static const struct alb_document_entry *place_of(const struct alb_scenario *scen
     return entry ? entry : &nowhere;
 }
 
+// ---- hosts ----------------------------------------------------------------------------------------------------------
+
 static bool check_policy(const struct alb_scenario *scenario, const char *name, enum alb_policy policy, const char *key,
                          const char *text, struct alb_complaint *complaint)
 {
     const char *transport = scenario->host.transport ? "csa" : "rc";
     if (alb_engine_policy_is_valid(transport, policy, text))
         return true;
-    const struct alb_document_entry *place = place_of(scenario, "host", name, key);
+    const struct alb_document_entry *place = alb_scenario_place(scenario, "host", name, key);
     char names[200] = "";
     size_t length = 0;
     for (uint32_t i = 0; alb_engine_policy_name(transport, policy, i) && length < sizeof(names); i++)

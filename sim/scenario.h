@@ -105,6 +105,11 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
                                 const struct alb_engine_config *engine, struct alb_complaint *complaint);
 bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint);
 
+// Where that key of the section stands; if it is not there, where the section begins. Its line is 0 if neither is
+// there.
+const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *scenario, const char *section,
+                                                    const char *name, const char *key);
+
 // The hosts of a list: "all", "3", "0..7", "0..62/2" (each second), with commas between. Each number is below
 // host_count. Returns how many, in order, and allocates *hosts; 0: complained.
 uint32_t alb_scenario_hosts(const char *list, uint32_t host_count, const struct alb_document_entry *where,

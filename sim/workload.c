@@ -32,19 +32,16 @@ struct builder {
     uint32_t senders;       // so far, for the gap between them
 };
 
-static bool complain(struct builder *builder, const char *what)
-{
-    const struct alb_document_entry *where = builder->workload->where;
-    return alb_complain(builder->complaint, where->file, where->line, "%s", what);
-}
-
 // Where the workload says that key.
 static const struct alb_document_entry *place_of(const struct builder *builder, const char *key)
 {
-    const struct alb_document_entry *where = builder->workload->where;
-    const struct alb_document_entry *entry =
-        alb_document_find(&builder->scenario->document, "workload", where->name, key);
-    return entry ? entry : where;
+    return alb_scenario_place(builder->scenario, "workload", builder->workload->where->name, key);
+}
+
+static bool complain(struct builder *builder, const char *key, const char *what)
+{
+    const struct alb_document_entry *where = place_of(builder, key);
+    return alb_complain(builder->complaint, where->file, where->line, "%s", what);
 }
 
 // ---- flows ----------------------------------------------------------------------------------------------------------
@@ -59,12 +56,13 @@ static bool add_pair(struct builder *builder, uint32_t from, uint32_t to, alb_si
 {
     const struct alb_scenario_workload *workload = builder->workload;
     if (workload->messages > TASKS_MAX - builder->schedule->task_count)
-        return complain(builder, "too many messages; expected 268,435,456 at most in all");
+        return complain(builder, "messages", "too many messages; expected 268,435,456 at most in all");
     uint32_t first = builder->schedule->task_count;
     for (uint32_t i = 0; i < workload->messages; i++) {
         uint64_t bytes = draw_bytes(builder);
         if (bytes > ALB_MAX_MESSAGE)
-            return complain(builder, "a message is larger than a queue pair carries; expected up to 2 GiB");
+            return complain(builder, builder->sizes.count ? "sizes" : "size",
+                            "a message is larger than a queue pair carries; expected up to 2 GiB");
         uint32_t task = alb_schedule_send(builder->schedule, from, to, bytes, ALB_TASK_UNHEARD, at);
         if (i >= workload->depth)
             alb_schedule_require(builder->schedule, task, first + i - workload->depth, false);
@@ -124,7 +122,7 @@ static bool add_pairs(struct builder *builder)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = builder->hosts.hosts[i % builder->hosts.count], to = builder->to.hosts[i % builder->to.count];
         if (from == to)
-            return complain(builder, "a host sends to itself; expected another one in to");
+            return complain(builder, "to", "a host sends to itself; expected another one in to");
         if (!add_pair(builder, from, to, next_start(builder)))
             return false;
     }
@@ -140,8 +138,9 @@ static bool add_poisson(struct builder *builder)
     unsigned __int128 span = (unsigned __int128)mean * 8 * PS_PER_S / ALB_MAX(bits_per_s, (unsigned __int128)1);
     alb_sim_time gap = (alb_sim_time)(span / builder->hosts.count), at = workload->start;
     if (gap == 0 || gap > ALB_SIM_S(1000))
-        return complain(builder, "flows would begin less often than every 1000 s, or more often than each picosecond; "
-                                 "expected another load or size");
+        return complain(builder, "load",
+                        "flows would begin less often than every 1000 s, or more often than each picosecond; "
+                        "expected another load or size");
     for (uint32_t i = 0; workload->flows == 0 || i < workload->flows; i++) {
         at += alb_sizes_gap(gap, &builder->prng);
         if (workload->end && at > workload->end)
@@ -172,10 +171,10 @@ static bool add_collective(struct builder *builder)
     };
     uint64_t parts = config.kind == ALB_COLLECTIVE_ALL_REDUCE_TREE ? workload->pieces : config.rank_count;
     if (workload->bytes / parts >= ALB_MAX_MESSAGE)
-        return complain(builder, "a part is larger than a queue pair carries; expected parts of up to 2 GiB");
+        return complain(builder, "size", "a part is larger than a queue pair carries; expected parts of up to 2 GiB");
     uint64_t steps = config.kind == ALB_COLLECTIVE_ALL_REDUCE_TREE ? 2 * workload->pieces : 2ull * config.rank_count;
     if (steps * config.rank_count * 3 > TASKS_MAX / workload->rounds)
-        return complain(builder, "too many messages; expected 268,435,456 operations at most in all");
+        return complain(builder, "rounds", "too many messages; expected 268,435,456 operations at most in all");
     alb_collective_add(builder->schedule, workload->name, &config);
     return true;
 }
@@ -194,7 +193,8 @@ static bool add_goal(struct builder *builder)
     if (!is_good)
         return false;
     if (trace.rank_count > builder->hosts.count)
-        is_good = complain(builder, "the trace has more ranks than there are hosts; expected one host for each");
+        is_good =
+            complain(builder, "file", "the trace has more ranks than there are hosts; expected one host for each");
     else
         alb_schedule_append(builder->schedule, &trace, builder->hosts.hosts);
     alb_schedule_fini(&trace);
@@ -232,7 +232,7 @@ static bool read_lists(struct builder *builder)
     }
     bool is_between = workload->kind != ALB_WORKLOAD_PAIRS && workload->kind != ALB_WORKLOAD_INCAST;
     return !is_between || workload->kind == ALB_WORKLOAD_GOAL || builder->hosts.count >= 2 ||
-           complain(builder, "one host alone; expected two at least");
+           complain(builder, "hosts", "one host alone; expected two at least");
 }
 
 static bool add_kind(struct builder *builder)
@@ -271,7 +271,6 @@ static void describe(struct builder *builder, uint32_t first)
 
 static bool add_workload(struct builder *builder)
 {
-    const struct alb_document_entry *where = builder->workload->where;
     uint32_t first = builder->schedule->work_count, first_task = builder->schedule->task_count;
     builder->hosts = builder->to = (struct list){0};
     builder->senders = 0;
@@ -282,8 +281,8 @@ static bool add_workload(struct builder *builder)
     }
     is_good = is_good && add_kind(builder);
     if (is_good && builder->schedule->task_count == first_task)
-        is_good = alb_complain(builder->complaint, where->file, where->line,
-                               "the workload sends nothing; expected at least one message from a host to another");
+        is_good =
+            complain(builder, "", "the workload sends nothing; expected at least one message from a host to another");
     describe(builder, first);
     if (builder->hosts.count)
         free(builder->hosts.hosts);

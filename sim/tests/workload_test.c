@@ -119,15 +119,15 @@ static void alb_workload_schedule__says_what_was_expected(void **state)
         {"[workload]\nkind = permutation\nsize = 1\nhosts = 9",
          "f:4: \"9\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
          "between, below 8, no more of them than there are hosts"},
-        {"[workload]\nkind = permutation\nsize = 1\nhosts = 3", "f:1: one host alone; expected two at least"},
+        {"[workload]\nkind = permutation\nsize = 1\nhosts = 3", "f:4: one host alone; expected two at least"},
         {"[workload]\nkind = pairs\nsize = 1\nhosts = 3\nto = 3",
-         "f:1: a host sends to itself; expected another one in to"},
+         "f:5: a host sends to itself; expected another one in to"},
         {"[workload]\nkind = permutation\nsize = 3G",
-         "f:1: a message is larger than a queue pair carries; expected up to 2 GiB"},
+         "f:3: a message is larger than a queue pair carries; expected up to 2 GiB"},
         {"[workload]\nkind = permutation\nsizes = none.txt",
          "f:3: scenarios/none.txt: No such file or directory; expected a file of up to 1 GiB"},
         {"[workload]\nkind = poisson\nload = 1e-9\nsize = 2G\nflows = 9",
-         "f:1: flows would begin less often than every 1000 s, or more often than each picosecond; expected another "
+         "f:3: flows would begin less often than every 1000 s, or more often than each picosecond; expected another "
          "load or size"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
