@@ -404,11 +404,15 @@ char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, c
     return text;
 }
 
-static void print_fields(FILE *to, const struct alb_field *fields, uint32_t count)
+// object: what the section's fields are without it; NULL: the text says so.
+static void print_fields(FILE *to, const struct alb_field *fields, uint32_t count, const void *object)
 {
     for (uint32_t i = 0; i < count; i++) {
         const char *const *choices = fields[i].choices;
-        fprintf(to, "  %-18s %s\n", fields[i].key, fields[i].text);
+        char value[ALB_FIELD_TEXT_MAX] = "";
+        if (object)
+            alb_field_format(&fields[i], object, value);
+        fprintf(to, value[0] ? "  %-18s %s (%s)\n" : "  %-18s %s\n", fields[i].key, fields[i].text, value);
         for (uint32_t c = 0; choices && choices[c]; c++)
             fprintf(to, "%s%s%s", c ? ", " : "                       one of ", choices[c], choices[c + 1] ? "" : "\n");
     }
@@ -416,10 +420,24 @@ static void print_fields(FILE *to, const struct alb_field *fields, uint32_t coun
 
 void alb_scenario_print_keys(FILE *to)
 {
+    static const char text[] = "[workload]\nkind = permutation\nsize = 1";
+    static struct alb_scenario least; // whose other keys are as they are by default
+    struct alb_document document;
+    struct alb_complaint complaint;
+    bool is_good = alb_document_parse(&document, "", text, strlen(text), &complaint) &&
+                   alb_scenario_read(&least, &document, NULL, "", &complaint);
+    alb_assert(is_good);
+    const void *const objects[ALB_SECTIONS] = {
+        [ALB_SECTION_NETWORK] = &least.network,
+        [ALB_SECTION_SWITCH] = &least.switches,
+        [ALB_SECTION_HOST] = &least.engine,
+    };
     for (uint32_t i = 0; i < ALB_SECTIONS; i++) {
         const struct alb_scenario_section *section = &alb_scenario_sections[i];
         fprintf(to, "%s[%s]  %s\n", i ? "\n" : "", section->name, section->text);
-        print_fields(to, section->more, section->more_count);
-        print_fields(to, section->fields, section->count);
+        print_fields(to, section->more, section->more_count, i == ALB_SECTION_HOST ? (void *)&least.host : &least);
+        print_fields(to, section->fields, section->count, objects[i]);
     }
+    alb_scenario_fini(&least);
+    alb_document_fini(&document);
 }

@@ -9,6 +9,8 @@
 
 #define PS_PER_NS 1000ull
 
+static const char *const answers[] = {"no", "yes", NULL};
+
 static bool complain_choice(const struct alb_field *field, const struct alb_document_entry *entry,
                             struct alb_complaint *complaint)
 {
@@ -134,7 +136,6 @@ static void store(const struct alb_field *field, uint64_t value, void *object)
 bool alb_field_parse(const struct alb_field *field, const struct alb_document_entry *entry, void *object,
                      struct alb_complaint *complaint)
 {
-    static const char *const answers[] = {"no", "yes", NULL};
     const struct alb_field yes_or_no = {.choices = answers};
     char error[ALB_TEXT_ERROR_MAX];
     uint64_t value;
@@ -167,6 +168,84 @@ bool alb_field_parse(const struct alb_field *field, const struct alb_document_en
     store(field, value, object);
     return true;
 }
+
+// ---- as text --------------------------------------------------------------------------------------------------------
+
+static uint64_t load(const struct alb_field *field, const void *object)
+{
+    const char *at = (const char *)object + field->offset;
+    uint64_t value;
+    uint32_t word;
+    switch (field->kind) {
+    case ALB_FIELD_TIME:
+    case ALB_FIELD_BIG_COUNT:
+    case ALB_FIELD_BYTES:
+    case ALB_FIELD_NS:
+    case ALB_FIELD_RATE:
+    case ALB_FIELD_BYTE_RATE:
+        memcpy(&value, at, sizeof(value));
+        return field->kind == ALB_FIELD_TIME ? value / PS_PER_NS : value;
+    case ALB_FIELD_OCTET:
+    case ALB_FIELD_FLAG:
+        return *(const uint8_t *)at;
+    default:
+        memcpy(&word, at, sizeof(word));
+        return word;
+    }
+}
+
+static char *format_scaled(uint64_t value, uint64_t step, const char *const units[], char text[ALB_FIELD_TEXT_MAX])
+{
+    uint32_t i = 0;
+    while (value && units[i + 1] && value % step == 0) {
+        value /= step;
+        i++;
+    }
+    snprintf(text, ALB_FIELD_TEXT_MAX, "%" PRIu64 "%s", value, units[i]);
+    return text;
+}
+
+char *alb_field_format(const struct alb_field *field, const void *object, char text[ALB_FIELD_TEXT_MAX])
+{
+    static const char *const sizes[] = {"", "K", "M", "G", NULL};
+    static const char *const rates[] = {"b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", NULL};
+    if (field->kind == ALB_FIELD_TEXT) {
+        const char *value = *(const char *const *)((const char *)object + field->offset);
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%s", value ? value : "");
+        return text;
+    }
+    uint64_t value = load(field, object);
+    switch (field->kind) {
+    case ALB_FIELD_BYTES:
+    case ALB_FIELD_BYTES_32:
+        return format_scaled(value, 1024, sizes, text);
+    case ALB_FIELD_TIME:
+    case ALB_FIELD_NS:
+    case ALB_FIELD_NS_32:
+        return alb_text_format_duration(value, text);
+    case ALB_FIELD_RATE:
+        return format_scaled(value, 1000, rates, text);
+    case ALB_FIELD_BYTE_RATE:
+        return format_scaled(value * 8, 1000, rates, text);
+    case ALB_FIELD_BILLIONTHS:
+        return alb_text_format_probability((uint32_t)value, text);
+    case ALB_FIELD_MILLIONTHS:
+        return alb_text_format_probability((uint32_t)value * 1000, text);
+    case ALB_FIELD_SIXTEENTHS:
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%.8g", (double)value / 16);
+        return text;
+    case ALB_FIELD_FLAG:
+    case ALB_FIELD_CHOICE:
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%s",
+                 field->kind == ALB_FIELD_FLAG ? answers[value] : field->choices[value]);
+        return text;
+    default:
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%" PRIu64, value);
+        return text;
+    }
+}
+
+// ---- sections -------------------------------------------------------------------------------------------------------
 
 static bool complain_key(const struct alb_document_entry *entry, const struct alb_field_table *tables,
                          uint32_t table_count, struct alb_complaint *complaint)

@@ -45,6 +45,10 @@ struct alb_field_table {
 // that none of them has, or a value out of place.
 bool alb_fields_read(const struct alb_document *document, const char *section, const char *name,
                      const struct alb_field_table *tables, uint32_t table_count, struct alb_complaint *complaint);
+#define ALB_FIELD_TEXT_MAX 40
+
+// The value that the object has, in the shortest form that alb_field_parse takes; at most that many bytes of a text.
+char *alb_field_format(const struct alb_field *field, const void *object, char text[ALB_FIELD_TEXT_MAX]);
 // One value.
 bool alb_field_parse(const struct alb_field *field, const struct alb_document_entry *entry, void *object,
                      struct alb_complaint *complaint);

@@ -3,6 +3,7 @@
 #include "base/tests/test.h"
 #include "sim/cluster.h"
 #include "sim/scenario.h"
+#include "sim/scenario_keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,9 +198,53 @@ static void alb_scenario_print_keys__names_every_section(void **state)
                                         "[variant]",
                                         "oversubscription",
                                         "dcqcn_cnp",
-                                        "one of star, leaf-spine, fat-tree, two-sites, file\n"};
+                                        "one of star, leaf-spine, fat-tree, two-sites, file\n",
+                                        "of hosts' links (100Gb/s)\n",
+                                        "of one port; 0: no such limit (750000)\n",
+                                        "policy (end-to-end)\n",
+                                        "above an idle one (28us)\n"};
     for (size_t i = 0; i < ALB_COUNT(words); i++)
         assert_non_null(strstr(text, words[i]));
+}
+
+static void assert_read_back(const struct alb_field *fields, uint32_t count, const void *object, void *copy)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_document_entry entry = {.file = "f"};
+        struct alb_complaint complaint;
+        char again[ALB_FIELD_TEXT_MAX];
+        alb_field_format(&fields[i], object, entry.value);
+        if (fields[i].kind == ALB_FIELD_TEXT && !entry.value[0])
+            continue;
+        assert_true(alb_field_parse(&fields[i], &entry, copy, &complaint));
+        assert_string_equal(alb_field_format(&fields[i], copy, again), entry.value);
+    }
+}
+
+static void alb_field_format__is_read_back(void **state)
+{
+    static struct alb_scenario all, copy;
+    const char text[] = "[switch]\nbuffer = 3G\nalpha = 2.0625\nmark_chance = 0.5%\ntrim = yes\nspread = spray\n"
+                        "latency = 1500ns\n[workload]\nkind = permutation\nsize = 1\n";
+    struct alb_document document;
+    struct alb_complaint complaint;
+    assert_true(alb_document_parse(&document, "f", text, strlen(text), &complaint));
+    assert_true(alb_scenario_read(&all, &document, NULL, "", &complaint));
+    const struct {
+        uint32_t section;
+        const void *object;
+        void *copy;
+    } parts[] = {
+        {ALB_SECTION_NETWORK, &all.network, &copy.network},
+        {ALB_SECTION_SWITCH, &all.switches, &copy.switches},
+        {ALB_SECTION_HOST, &all.engine, &copy.engine},
+    };
+    for (size_t i = 0; i < ALB_COUNT(parts); i++) {
+        const struct alb_scenario_section *section = &alb_scenario_sections[parts[i].section];
+        assert_read_back(section->fields, section->count, parts[i].object, parts[i].copy);
+    }
+    alb_scenario_fini(&all);
+    alb_document_fini(&document);
 }
 
 int main(void)
@@ -210,6 +255,7 @@ int main(void)
         cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
         cmocka_unit_test(alb_scenario_hosts__lists),
         cmocka_unit_test(alb_scenario_print_keys__names_every_section),
+        cmocka_unit_test(alb_field_format__is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
