@@ -77,6 +77,26 @@ static void probe__waits_twice_as_long_each_time(void **state)
     end(c);
 }
 
+static void probe__newest_and_oldest_take_turns(void **state)
+{
+    struct csa_pair *c = patient();
+    struct alb_csa_frame frame;
+    alb_mtu_told(c->engines[0], c->csa[0]->assoc, 512); // so little that the path MTU is not suspected
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 3 * 256);
+    lose_all(c, 0);
+    uint32_t newest = (uint32_t)alb_stream_out_count(&c->csa[0]->requests) - 1;
+    assert_true(newest > 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        pair_pass(c->pair, SILENCE_NS << i);
+        pair_send(c->pair, 0);
+        assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REQUEST, &frame), 1);
+        assert_int_equal(frame.segment.index, i % 2 ? 0 : newest);
+        while (pair_count(c->pair, 0) > 0)
+            pair_lose(c->pair, 0);
+    }
+    end(c);
+}
+
 static void probe__none_while_nothing_is_owed(void **state)
 {
     struct csa_pair *c = *state;
@@ -368,6 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(probe__sends_the_newest_segment_again),
         CSA_PAIR_TEST(probe__waits_twice_as_long_each_time),
+        CSA_PAIR_TEST(probe__newest_and_oldest_take_turns),
         CSA_PAIR_TEST(probe__none_while_nothing_is_owed),
         CSA_PAIR_TEST(probe__is_bare_when_only_an_answer_is_missing),
         CSA_PAIR_TEST(probe__the_oldest_segment_to_who_was_never_heard),

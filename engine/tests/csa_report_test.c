@@ -142,6 +142,21 @@ static void tail__is_asked_for(void **state)
     assert_true(reports(c, NULL) > 0);
 }
 
+// What has been asked for in vain does not make the receiver slow to ask once something comes.
+static void tail__patience_begins_anew(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 3 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, 0);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    pair_pass(c->pair, (250 + 1250 + 2500) * US);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_tail_asks), 3); // the next one 5 ms from now
+    segment = csa_pair_write(c, 0, 2, 1, 3 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, 0);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    reports(c, NULL);
+    pair_pass(c->pair, 3 * MS); // four gaps of an eighth of 4 ms, and a margin
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_tail_asks), 4);
+}
+
 static void tail__nothing_is_missing(void **state)
 {
     struct csa_pair *c = *state;
@@ -172,6 +187,7 @@ int main(void)
         GREETED_TEST(hole__is_reported_when_its_path_settles),
         GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
         GREETED_TEST(tail__is_asked_for),
+        GREETED_TEST(tail__patience_begins_anew),
         GREETED_TEST(tail__nothing_is_missing),
         GREETED_TEST(report__of_who_is_gone),
     };

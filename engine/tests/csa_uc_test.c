@@ -227,6 +227,17 @@ static void segments__in_any_order_but_the_last(void **state)
     assert_int_equal(dropped(1, ALB_DROP_DUPLICATE), 2);
 }
 
+// PSNs are compared within half of their numbers, and what is late within a quarter.
+static void late__up_to_2_to_the_22_before_the_end(void **state)
+{
+    arrive(77, 0, 0, ALB_CSA_LAST, 8, 8);
+    arrive(77, 1 - (1 << 22), 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(dropped(1, ALB_DROP_OUT_OF_SEQUENCE), 1);
+    assert_int_equal(pair->hosts[1].memory[0], 1);
+    arrive(77, -(1 << 22), 0, ALB_CSA_LAST, 8, 8);
+    assert_int_equal(dropped(1, ALB_DROP_OUT_OF_SEQUENCE), 1);
+}
+
 static void last_before_others__loses_the_message(void **state)
 {
     struct alb_csa_uc *uc = alb_csa_uc_of(qps[1]);
@@ -291,11 +302,17 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(first_packets__are_not_counted_and_ask), CASE(later_packets__are_counted_and_asked_for),
-        CASE(small_messages__share_a_packet),         CASE(first_message_lost__the_next_is_taken),
-        CASE(another_life__is_not_taken_once_bound),  CASE(before_the_first__nobody_is_believed),
-        CASE(segments__in_any_order_but_the_last),    CASE(last_before_others__loses_the_message),
-        CASE(contradictions__lose_the_message),       CASE(marked__the_rate_holds),
+        CASE(first_packets__are_not_counted_and_ask),
+        CASE(later_packets__are_counted_and_asked_for),
+        CASE(small_messages__share_a_packet),
+        CASE(first_message_lost__the_next_is_taken),
+        CASE(another_life__is_not_taken_once_bound),
+        CASE(before_the_first__nobody_is_believed),
+        CASE(segments__in_any_order_but_the_last),
+        CASE(last_before_others__loses_the_message),
+        CASE(late__up_to_2_to_the_22_before_the_end),
+        CASE(contradictions__lose_the_message),
+        CASE(marked__the_rate_holds),
         CASE(frames_of_other_services__are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
