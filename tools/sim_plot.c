@@ -78,25 +78,28 @@ static void plot_times(FILE *to, const char *directory, const struct alb_result_
     free(times);
 }
 
-static double bytes_of(const struct alb_summary_bin *bin)
+// Sizes stand side by side, by name: of the last one there is no figure.
+static void name_sizes(FILE *to, const struct alb_summary *summary)
 {
-    return bin->bytes_max == UINT64_MAX ? 67108864 : (double)bin->bytes_max;
+    char text[ALB_METRIC_TEXT_MAX];
+    for (uint32_t i = 0; i < summary->bin_count; i++) {
+        const struct alb_summary_bin *bin = &summary->bins[i];
+        bool is_last = bin->bytes_max == UINT64_MAX;
+        fprintf(to, "%s'%s' %" PRIu32, i ? ", " : "set xtics (",
+                is_last ? "above" : alb_metric_format(ALB_METRIC_BYTES, (double)bin->bytes_max, text), i);
+    }
+    fputs(summary->bin_count ? ")\n" : "", to);
 }
 
 static void plot_slowdown(FILE *to, const char *directory, const struct alb_result_of *result)
 {
     const struct alb_summary *summary = result->summary;
     begin_figure(to, directory, result, "slowdown", "slowdown by size, against an idle network");
-    fputs("set logscale x 2\nset logscale y\nset format x '%.0b %BB'\nset xlabel 'flows of up to'\nset ylabel "
-          "'slowdown'\n"
-          "set key left top\n",
-          to);
-    if (summary->bin_count) {
-        give_range(to, 'x', bytes_of(&summary->bins[0]), bytes_of(&summary->bins[summary->bin_count - 1]));
-    } else {
-        give_range(to, 'x', 1, 1);
+    fputs("set logscale y\nset xlabel 'flows of up to'\nset ylabel 'slowdown'\nset key left top\n", to);
+    name_sizes(to, summary);
+    fprintf(to, "set xrange [-0.5:%.1f]\n", ALB_MAX(summary->bin_count, 1u) - 0.5);
+    if (summary->bin_count == 0)
         give_range(to, 'y', 1, 1);
-    }
     if (summary->bin_count == 1)
         give_range(to, 'y', summary->bins[0].slowdown.p50, summary->bins[0].slowdown.p999);
     fputs("plot '-' using 1:2 with linespoints lw 2 title 'P50', '-' using 1:2 with linespoints lw 2 title 'P99', "
@@ -106,9 +109,9 @@ static void plot_slowdown(FILE *to, const char *directory, const struct alb_resu
         for (uint32_t i = 0; i < summary->bin_count; i++) {
             const struct alb_summary_bin *bin = &summary->bins[i];
             const double values[] = {bin->slowdown.p50, bin->slowdown.p99, bin->slowdown.p999};
-            fprintf(to, "%.0f %.6g\n", bytes_of(bin), values[curve]);
+            fprintf(to, "%" PRIu32 " %.6g\n", i, values[curve]);
         }
-        fputs(summary->bin_count ? "e\n" : "1 1\ne\n", to);
+        fputs(summary->bin_count ? "e\n" : "0 1\ne\n", to);
     }
 }
 
