@@ -256,6 +256,32 @@ static void proof__is_the_first_message(void **state)
 
 // The queue pairs of the former life would go on sending to the new one, which may have queue pairs of the same
 // numbers.
+static void probe_arrives(struct csa_pair *c, int32_t offset, enum alb_drop drop)
+{
+    struct csa_made made;
+    const struct alb_csa_probe probe = {.dest_qpn = alb_qp_number(c->qps[1]),
+                                        .next = alb_psn_add(csa_pair_psn(0), offset)};
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_probe(&made, &probe);
+    if (drop == ALB_DROP_NONE)
+        csa_pair_arrive(c, 0, &made);
+    else
+        expect_drop(c, &made, drop);
+}
+
+// The peer is proven, by another queue pair: it may still not know this one's numbers.
+static void proof__of_a_queue_pair_is_a_number_that_fits(void **state)
+{
+    struct csa_pair *c = *state;
+    int32_t window = (int32_t)c->engines[1]->config.csa_window_segments;
+    c->csa[1]->bound_epoch = 0;
+    probe_arrives(c, 0, ALB_DROP_NOT_PROVEN);
+    probe_arrives(c, 1 + window + 1, ALB_DROP_NOT_PROVEN);
+    assert_int_equal(c->csa[1]->bound_epoch, 0);
+    probe_arrives(c, 1 + window, ALB_DROP_NONE);
+    assert_int_equal(c->csa[1]->bound_epoch, c->engines[0]->csa->epoch);
+}
+
 static void proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one(void **state)
 {
     struct csa_pair *c = *state;
@@ -496,6 +522,7 @@ int main(void)
         GREETED_TEST(qp__must_be_connected_to_the_sender),
         GREETED_TEST(peer__another_address_or_slot_is_a_stranger),
         CSA_PAIR_TEST(proof__is_the_first_message),
+        GREETED_TEST(proof__of_a_queue_pair_is_a_number_that_fits),
         GREETED_TEST(proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one),
         CSA_PAIR_TEST(path__counts_what_came_before_the_peer_knew_us),
         GREETED_TEST(reset__for_who_means_another_life),
