@@ -92,6 +92,21 @@ static void reset__names_both_epochs_or_does_nothing(void **state)
 }
 
 // Who is told that he talks to a former life learns nothing that he could use elsewhere.
+// Who knows our epoch, but is not the life of the peer that we know, is not taken for it.
+static void another_life__is_not_proven_by_our_epoch(void **state)
+{
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    const struct alb_csa_header header = {
+        .dest_slot = pair->hosts[0].engine->config.slot,
+        .source_slot = pair->hosts[1].engine->config.slot,
+        .source_epoch = 12345,
+        .destination_epoch = epoch_of(0),
+    };
+    arrive(0, "", &header, frame, alb_csa_encode_ping(0, frame));
+    assert_int_equal(dropped(0, ALB_DROP_NOT_PROVEN), 1);
+    assert_int_equal(alb_csa_of(qps[0])->assoc->peer_epoch, epoch_of(1));
+}
+
 static void reset__does_not_tell_the_present_epoch(void **state)
 {
     uint8_t frame[ALB_CSA_FRAME_MAX];
@@ -123,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reset__names_both_epochs_or_does_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_life__is_not_proven_by_our_epoch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reset__does_not_tell_the_present_epoch, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
