@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Policy "adaptive", its rules one by one: what is told of paths, what becomes of them, and which is chosen then.
-#include "base/tests/test.h"
-#include "engine/csa_path.h"
+// Policy "adaptive", its rules one by one: what is told of paths, and what becomes of them.
+#include "engine/tests/path_told.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,49 +8,25 @@
 #define US ALB_NS_PER_US
 #define MS ALB_NS_PER_MS
 
-static struct alb_paths_out *paths_new(uint32_t count)
-{
-    struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
-    assert_non_null(paths);
-    alb_paths_out_init(paths, count, 0);
-    return paths;
-}
-
-// So many packets leave by the path, and some of them are lost; without a round-trip time.
-static void tell(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now)
-{
-    struct alb_path_out *out = &paths->path[path];
-    for (uint32_t i = 0; i < sent; i++)
-        alb_path_sent(paths, path, 0, now);
-    struct alb_csa_path_entry entry = {
-        .path = path,
-        .settled = out->next,
-        .received = out->received_seen + sent - lost,
-        .echo = (uint32_t)now,
-        .delay_ns = UINT32_MAX,
-    };
-    alb_path_heard(paths, &alb_path_adaptive, &entry, now);
-}
-
 static void leave__three_of_few(void **state)
 {
-    struct alb_paths_out *paths = paths_new(3);
+    struct alb_paths_out *paths = path_told_new(3);
     for (uint8_t p = 0; p < 3; p++)
-        tell(paths, p, 500, 0, MS);
-    tell(paths, 1, 10, 3, MS);
+        path_told(paths, p, 500, 0, MS);
+    path_told(paths, 1, 10, 3, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
-    tell(paths, 1, 10, 2, MS);
+    path_told(paths, 1, 10, 2, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[1].back_off, 1);
     // The others are what they were.
     assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
     assert_int_equal(paths->path[0].recent_sent, 500);
     // It does not come back because another one is left.
-    tell(paths, 2, 10, 8, MS);
+    path_told(paths, 2, 10, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     // The last one stays.
-    tell(paths, 0, 100, 80, MS);
+    path_told(paths, 0, 100, 80, MS);
     assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
     assert_int_equal(alb_path_load(paths, 0)->suspicion, 0);
     free(paths);
@@ -59,169 +34,79 @@ static void leave__three_of_few(void **state)
 
 static void leave__spread_losses_are_forgiven(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
-    tell(paths, 0, 500, 0, MS);
+    struct alb_paths_out *paths = path_told_new(2);
+    path_told(paths, 0, 500, 0, MS);
     for (int i = 0; i < 300; i++)
-        tell(paths, 1, 100, 1, MS);
+        path_told(paths, 1, 100, 1, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     free(paths);
 }
 
 static void leave__compared_with_good_paths_only(void **state)
 {
-    struct alb_paths_out *paths = paths_new(3);
-    tell(paths, 0, 500, 0, MS);
-    tell(paths, 1, 500, 50, MS);
+    struct alb_paths_out *paths = path_told_new(3);
+    path_told(paths, 0, 500, 0, MS);
+    path_told(paths, 1, 500, 50, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     paths->path[0].recent_lost = 100; // the other good one loses a fifth
-    tell(paths, 2, 50, 8, MS);
+    path_told(paths, 2, 50, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
     paths->path[1].recent_lost = 0; // what a left one does is of no account
-    tell(paths, 2, 50, 8, MS);
+    path_told(paths, 2, 50, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
     paths->path[0].recent_lost = 0;
-    tell(paths, 2, 50, 8, MS);
+    path_told(paths, 2, 50, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void leave__not_for_a_lighter_one(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
-    tell(paths, 0, 500, 0, MS);
+    struct alb_paths_out *paths = path_told_new(2);
+    path_told(paths, 0, 500, 0, MS);
     alb_path_load(paths, 0)->weight = 8; // just taken back
-    tell(paths, 1, 50, 25, MS);
+    path_told(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_load(paths, 0)->weight = ALB_PATH_WEIGHT_MAX;
-    tell(paths, 1, 50, 0, MS); // what was before does not count
+    path_told(paths, 1, 50, 0, MS); // what was before does not count
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
-    tell(paths, 1, 50, 25, MS);
+    path_told(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void leave__not_what_bears_all(void **state)
 {
-    struct alb_paths_out *paths = paths_new(4);
+    struct alb_paths_out *paths = path_told_new(4);
     for (uint8_t p = 0; p < 4; p++)
-        tell(paths, p, 500, 0, MS);
+        path_told(paths, p, 500, 0, MS);
     alb_path_set_state(paths, 2, ALB_PATH_LEFT);
     alb_path_set_state(paths, 3, ALB_PATH_LEFT);
     alb_path_load(paths, 0)->inflight_bytes = 20000;
     alb_path_load(paths, 1)->inflight_bytes = 80000;
-    tell(paths, 1, 50, 25, MS); // four fifths: it may lose for that
+    path_told(paths, 1, 50, 25, MS); // four fifths: it may lose for that
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_load(paths, 0)->inflight_bytes = 60000;
     alb_path_load(paths, 1)->inflight_bytes = 40000;
-    tell(paths, 1, 50, 25, MS);
+    path_told(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 
     // While half of the paths remain, that is no question.
-    paths = paths_new(4);
+    paths = path_told_new(4);
     for (uint8_t p = 0; p < 4; p++)
-        tell(paths, p, 500, 0, MS);
+        path_told(paths, p, 500, 0, MS);
     alb_path_set_state(paths, 3, ALB_PATH_LEFT);
     alb_path_load(paths, 1)->inflight_bytes = 80000;
-    tell(paths, 1, 50, 25, MS);
+    path_told(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
-    free(paths);
-}
-
-// How often each of many paths takes one of so many reports, which leave at once.
-static void report(struct alb_paths_out *paths, uint32_t count, uint32_t *times, alb_time now)
-{
-    memset(times, 0, ALB_PATHS_MANY * sizeof(*times));
-    for (uint32_t i = 0; i < count; i++) {
-        uint16_t path = alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, now);
-        alb_path_sent(paths, path, 0, now);
-        times[path]++;
-    }
-}
-
-// Not all by the one whose last round trip was least: were it to die, nothing would ever be heard of it.
-static void pick__reports_take_paths_in_turn(void **state)
-{
-    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
-    uint32_t times[ALB_PATHS_MANY];
-    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
-        tell(paths, p, 8, 0, 10 * MS);
-        alb_path_pace(paths, p)->recent_ns = 20 * US + p * 100;
-    }
-    report(paths, 4 * ALB_PATHS_MANY, times, 10 * MS);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        assert_int_equal(times[p], 4);
-    // One that something left by long ago is late.
-    alb_path_pace(paths, 3)->since = alb_path_tick_of(9 * MS);
-    report(paths, 2 * (ALB_PATHS_MANY - 1), times, 10 * MS);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        assert_int_equal(times[p], p == 3 ? 0 : 2);
-    free(paths);
-}
-
-// Whatever they weigh: were all to go by the best path when nothing is heard of any, the peer would hear nothing if
-// just that one has died. And not by neighbours in a row, which may share a route.
-static void pick__reports_take_all_when_none_is_heard(void **state)
-{
-    static const uint32_t counts[] = {2, 3, 5, 8, 11, ALB_PATHS_MANY};
-    for (size_t c = 0; c < ALB_COUNT(counts); c++) {
-        uint32_t count = counts[c], times[ALB_PATHS_MANY];
-        struct alb_paths_out *paths = paths_new(count);
-        for (uint8_t p = 0; p < count; p++) {
-            tell(paths, p, 8, 0, 10 * MS);
-            alb_path_load(paths, p)->weight = 20 + p;
-            if (count >= ALB_PATHS_MANY)
-                alb_path_pace(paths, p)->recent_ns = 100 * US;
-            alb_path_sent(paths, p, 0, 10 * MS);
-        }
-        report(paths, count, times, 10 * MS); // the best of them, and what is typical becomes known
-        report(paths, 3 * count, times, 50 * MS);
-        for (uint32_t p = 0; p < count; p++)
-            assert_int_equal(times[p], 3);
-        for (uint32_t i = 0, last = paths->current; count == 8 && i < 8; i++, last = paths->current) {
-            int apart = abs((int)alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, 50 * MS) - (int)last);
-            assert_in_range(apart, 2, 6);
-        }
-        free(paths);
-    }
-}
-
-static void pace(struct alb_paths_out *paths, uint32_t first, uint32_t past, uint32_t rtt_ns)
-{
-    for (uint32_t p = first; p < past; p++)
-        alb_path_pace(paths, p)->recent_ns = rtt_ns;
-}
-
-// What ends a message has no other behind it: it tries no path of which nothing is known.
-static void pick__an_awaited_report_takes_known_paths_in_turn(void **state)
-{
-    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
-    uint32_t times[ALB_PATHS_MANY];
-    pace(paths, 4, 10, 20 * US);
-    pace(paths, 9, 10, 60 * US); // late
-    paths->is_awaited = true;
-    report(paths, 1, times, 10 * MS); // what is typical becomes known
-    report(paths, 10, times, 10 * MS);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        assert_int_equal(times[p], p >= 4 && p < 9 ? 2 : 0);
-    paths->is_awaited = false;
-    report(paths, 2 * (ALB_PATHS_MANY - 1), times, 10 * MS);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        assert_int_equal(times[p], p == 9 ? 0 : 2);
-    free(paths);
-
-    paths = paths_new(ALB_PATHS_MANY); // nothing is known of any
-    paths->is_awaited = true;
-    report(paths, 2 * ALB_PATHS_MANY, times, 10 * MS);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        assert_int_equal(times[p], 2);
     free(paths);
 }
 
 // The longest that timestamps can tell is longer than what is kept of it.
 static void news__the_longest_round_trip(void **state)
 {
-    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
+    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
     alb_path_sent(paths, 0, 0, MS);
     alb_time now = MS + 1900 * MS;
     const struct alb_csa_path_entry entry = {.settled = 1, .received = 1, .echo = (uint32_t)MS};
@@ -230,34 +115,11 @@ static void news__the_longest_round_trip(void **state)
     free(paths);
 }
 
-// It was the slowest queue of all then, and the others are slow now because something is in them.
-static void pick__late_until_measured_again(void **state)
-{
-    const struct alb_path_news news = {.is_new = true, .rtt_sample_ns = 60 * US};
-    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        alb_path_load(paths, p)->inflight_bytes = p == 3 ? 0 : 4096;
-    pace(paths, 0, ALB_PATHS_MANY, 20 * US);
-    pace(paths, 3, 4, 60 * US);
-    paths->typical_ns = 20 * US;
-    for (uint32_t i = 0; i < 8; i++)
-        assert_int_not_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
-    assert_in_range(paths->typical_ns, 20 * US, 21 * US); // one that is late says little of most
-    alb_path_adaptive.on_news(paths, 3, &news, MS);
-    pace(paths, 0, ALB_PATHS_MANY, 60 * US);
-    paths->typical_ns = 60 * US;
-    for (uint32_t i = 0; i < 8; i++)
-        assert_int_not_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
-    alb_path_adaptive.on_news(paths, 3, &news, MS);
-    assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
-    free(paths);
-}
-
 // Its first packet may have been fast; what has not come for so long says more.
 static void silent__it_is_late_at_least(void **state)
 {
-    struct alb_paths_out *paths = paths_new(ALB_PATHS_MANY);
-    pace(paths, 0, ALB_PATHS_MANY, 20 * US);
+    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
+    path_told_pace(paths, 0, ALB_PATHS_MANY, 20 * US);
     alb_path_sent(paths, 3, 4096, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 3, 2 * MS));
     assert_in_range(alb_path_pace(paths, 3)->recent_ns, MS - 2 * US, MS + 2 * US);
@@ -274,33 +136,16 @@ static void silent__it_is_late_at_least(void **state)
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 5, 4 * MS));
     assert_int_equal(alb_path_load(paths, 5)->state, ALB_PATH_LEFT);
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, 60 * MS), 5);
-    tell(paths, 5, 4, 0, 60 * MS);
+    path_told(paths, 5, 4, 0, 60 * MS);
     assert_int_equal(alb_path_load(paths, 5)->state, ALB_PATH_GOOD);
     assert_int_equal(alb_path_pace(paths, 5)->recent_ns, 0);
     assert_false(alb_path_pace(paths, 5)->is_late);
     free(paths);
 }
 
-// Were they all to try what was left, a peer that asks eight times and gives up would hear nothing: four paths of a
-// dead route take 16 packets to try.
-static void pick__reports_try_one_in_four(void **state)
-{
-    for (uint32_t count = 5; count <= ALB_PATHS_MANY; count += ALB_PATHS_MANY - 5) {
-        struct alb_paths_out *paths = paths_new(count);
-        uint32_t times[ALB_PATHS_MANY], tried = 0;
-        for (uint8_t p = 0; p < 4; p++)
-            alb_path_set_state(paths, p, ALB_PATH_LEFT);
-        report(paths, 16, times, 40 * MS);
-        for (uint8_t p = 0; p < 4; p++)
-            tried += times[p];
-        assert_int_equal(tried, 4);
-        free(paths);
-    }
-}
-
 static void silent__three_at_once_or_twice(void **state)
 {
-    struct alb_paths_out *paths = paths_new(3);
+    struct alb_paths_out *paths = path_told_new(3);
     for (int i = 0; i < 3; i++)
         alb_path_sent(paths, 0, 0, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 0, 2 * MS));
@@ -310,7 +155,7 @@ static void silent__three_at_once_or_twice(void **state)
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 2 * MS));
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_sent(paths, 1, 0, 3 * MS);
-    tell(paths, 2, 10, 0, 4 * MS);
+    path_told(paths, 2, 10, 0, 4 * MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 5 * MS));
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[1].back_off, 1);
@@ -327,18 +172,18 @@ static void silent__three_at_once_or_twice(void **state)
 
 static void back__all_are_suspected_anew(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
+    struct alb_paths_out *paths = path_told_new(2);
     alb_time now = MS;
-    tell(paths, 0, 500, 0, now);
-    tell(paths, 1, 50, 25, now);
+    path_told(paths, 0, 500, 0, now);
+    path_told(paths, 1, 50, 25, now);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
-    tell(paths, 0, 100, 50, now);
+    path_told(paths, 0, 100, 50, now);
     alb_path_load(paths, 0)->suspicion = 700;
     now += 34 * MS;
     alb_path_load(paths, 0)->inflight_bytes = 1000;
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
-    tell(paths, 1, 4, 0, now);
+    path_told(paths, 1, 4, 0, now);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     assert_int_equal(alb_path_load(paths, 1)->weight, 8);
     assert_int_equal(paths->path[1].recent_sent, 0);
@@ -349,11 +194,11 @@ static void back__all_are_suspected_anew(void **state)
 
 static void back__the_past_is_forgotten_in_time(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
+    struct alb_paths_out *paths = path_told_new(2);
     alb_time now = 1000 * MS;
     alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].back_off = 2;
-    tell(paths, 1, 8, 0, now);
+    path_told(paths, 1, 8, 0, now);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     for (int i = 0; i < 300; i++, now += MS) {
         struct alb_path_out *out = &paths->path[0];
@@ -378,20 +223,20 @@ static void back__a_trial_is_longer_each_time(void **state)
 {
     static const uint32_t packets[] = {4, 4, 8, 16, 32, 32};
     for (uint32_t back_off = 0; back_off < ALB_COUNT(packets); back_off++) {
-        struct alb_paths_out *paths = paths_new(2);
-        tell(paths, 0, 500, 0, MS);
+        struct alb_paths_out *paths = path_told_new(2);
+        path_told(paths, 0, 500, 0, MS);
         alb_path_load(paths, 0)->inflight_bytes = 1000;
         alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].back_off = back_off & 7;
         for (uint32_t came = 0; came < packets[back_off]; came += 4) {
             assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
             assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, MS), 1); // it wants more
-            tell(paths, 1, 4, 0, MS);
+            path_told(paths, 1, 4, 0, MS);
         }
         assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
         alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
-        tell(paths, 1, 4, 1, MS);
+        path_told(paths, 1, 4, 1, MS);
         assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
         free(paths);
     }
@@ -400,25 +245,25 @@ static void back__a_trial_is_longer_each_time(void **state)
 // Where all lose as much a long trial would never be passed.
 static void back__a_trial_may_lose_what_others_do(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
-    tell(paths, 0, 500, 0, MS);
+    struct alb_paths_out *paths = path_told_new(2);
+    path_told(paths, 0, 500, 0, MS);
     paths->path[0].recent_lost = 25;
     alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].back_off = 5;
-    tell(paths, 1, 32, 3, MS);
+    path_told(paths, 1, 32, 3, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
     paths->path[0].recent_sent = 500;
     paths->path[0].recent_lost = 25;
-    tell(paths, 1, 32, 4, MS);
+    path_told(paths, 1, 32, 4, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void adaptive__a_trial_is_small(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
+    struct alb_paths_out *paths = path_told_new(2);
     alb_path_load(paths, 0)->inflight_bytes = 1000;
     alb_path_set_state(paths, 1, ALB_PATH_LEFT);
     paths->path[1].try_at = 100;
@@ -438,7 +283,7 @@ static void adaptive__a_trial_is_small(void **state)
 
 static void adaptive__marks_make_it_lighter(void **state)
 {
-    struct alb_paths_out *paths = paths_new(2);
+    struct alb_paths_out *paths = path_told_new(2);
     uint32_t chosen[2] = {0};
     for (uint32_t i = 1; i <= 200; i++)
         for (uint8_t p = 0; p < 2; p++) {
@@ -467,13 +312,8 @@ int main(void)
         cmocka_unit_test(leave__compared_with_good_paths_only),
         cmocka_unit_test(leave__not_for_a_lighter_one),
         cmocka_unit_test(leave__not_what_bears_all),
-        cmocka_unit_test(pick__reports_take_paths_in_turn),
-        cmocka_unit_test(pick__reports_take_all_when_none_is_heard),
-        cmocka_unit_test(pick__an_awaited_report_takes_known_paths_in_turn),
         cmocka_unit_test(news__the_longest_round_trip),
-        cmocka_unit_test(pick__late_until_measured_again),
         cmocka_unit_test(silent__it_is_late_at_least),
-        cmocka_unit_test(pick__reports_try_one_in_four),
         cmocka_unit_test(silent__three_at_once_or_twice),
         cmocka_unit_test(back__all_are_suspected_anew),
         cmocka_unit_test(back__the_past_is_forgotten_in_time),
