@@ -7,6 +7,7 @@ enum {
     GAPS_OF_PATIENCE = 4, // between arrivals, before what is missing is overdue
     GAPS_IF_PRESSING = 2, // where others wait for it
     ASKS_MAX = 8,         // for the same tail; then it is the sender's to probe
+    STALE_TIMES = 2,      // what is waited for now: a timer that is farther ahead is from slower times
 };
 
 void alb_stream_in_owe_report(struct alb_stream_in *in)
@@ -132,6 +133,16 @@ static alb_time patience_ns(const struct alb_stream_in *in)
     return answer_ns << (in->asks ? in->asks - 1 : 0);
 }
 
+// The timer is left where it is, and looks again when it fires; but one that was armed before the round-trip time was
+// known would let the first tail wait for very long.
+static void arm_tail(struct alb_stream_in *in, alb_time now)
+{
+    const struct alb_timer *timer = &in->tail_timer.timer;
+    alb_time wait_ns = patience_ns(in);
+    if (!alb_timer_is_armed(timer) || timer->at > now + STALE_TIMES * wait_ns)
+        alb_wheel_arm(&in->csa->qp->engine->wheel, &in->tail_timer.timer, now + wait_ns);
+}
+
 void alb_stream_in_watch(struct alb_stream_in *in, alb_time now)
 {
     struct alb_assoc_live *live = in->csa->assoc->live;
@@ -142,8 +153,8 @@ void alb_stream_in_watch(struct alb_stream_in *in, alb_time now)
     }
     if (!alb_list_is_linked(&in->open_link) && live && loss->reports_settled)
         alb_list_push_back(&live->open, &in->open_link);
-    if (!alb_timer_is_armed(&in->tail_timer.timer) && loss->watches_tail)
-        alb_wheel_arm(&in->csa->qp->engine->wheel, &in->tail_timer.timer, now + patience_ns(in));
+    if (loss->watches_tail)
+        arm_tail(in, now);
 }
 
 void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now)

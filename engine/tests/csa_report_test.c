@@ -157,6 +157,21 @@ static void tail__patience_begins_anew(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_tail_asks), 4);
 }
 
+// The first segment comes before anything is known of the way; the second one says how long it is.
+static void tail__is_asked_for_by_what_is_known_meanwhile(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 4 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, 0);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    c->csa[1]->assoc->live->peer_rtt_ns = 20 * US;
+    segment = csa_pair_write(c, 0, 2, 1, 4 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, 0);
+    csa_pair_arrive_segment(c, 0, &segment, 1);
+    pair_pass(c->pair, 5 * US - 1);
+    assert_int_equal(reports(c, NULL), 0);
+    pair_pass(c->pair, 1);
+    assert_int_equal(reports(c, NULL), 1);
+}
+
 static void tail__nothing_is_missing(void **state)
 {
     struct csa_pair *c = *state;
@@ -188,6 +203,7 @@ int main(void)
         GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
         GREETED_TEST(tail__is_asked_for),
         GREETED_TEST(tail__patience_begins_anew),
+        GREETED_TEST(tail__is_asked_for_by_what_is_known_meanwhile),
         GREETED_TEST(tail__nothing_is_missing),
         GREETED_TEST(report__of_who_is_gone),
     };
