@@ -30,6 +30,8 @@ enum {
     GROWTH_SHARE_MAX = 8, // but the window by no more than one part in so many
     APT_RTTS = 8,         // of them in a target at most, for windows to grow as round trips allow,
     GROWTH_FREE = 4096,   // or by this, while there is room
+    EMPTY_ROUNDS = 2,     // that it grew, without a queue: then as a new flow would
+    EMPTY_PART = 8,       // of the shortest round trip more is no queue yet
 
     SHARE_MAX = ALB_CSA_SHARE_EVEN * 2, // more than that counts as that
     SHARE_AMPLE = ALB_CSA_SHARE_EVEN * 5 / 4,
@@ -340,6 +342,22 @@ static uint64_t growth_bytes(const struct alb_congestion *congestion)
     return GROWTH_BYTES * ALB_MAX(long_ns(congestion) / LONG_NS, 1ull);
 }
 
+// Packets come without having waited, as when those who shared the path have ended.
+static bool is_empty(const struct alb_congestion *congestion)
+{
+    const struct alb_delay_window *w = &congestion->window;
+    return w->rtt_ns <= (uint64_t)w->base_ns + w->base_ns / EMPTY_PART && w->marked == 0 && w->lost == 0 &&
+           w->share <= SHARE_AMPLE && long_ns(congestion) == 0 && is_apt(congestion);
+}
+
+// Who finds the path as empty as a new flow would may have as much in flight as that, by slow start (after NSCC's fast
+// increase).
+static void begin_anew(struct alb_congestion *congestion)
+{
+    struct alb_delay_window *w = &congestion->window;
+    w->threshold_bytes = ALB_MAX(w->threshold_bytes, congestion->config->window_start_bytes);
+}
+
 static void grow(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
@@ -354,6 +372,8 @@ static void grow(struct alb_congestion *congestion)
         bytes = step;
     set_window(congestion, congestion->window_bytes + bytes);
     w->calm_rounds++;
+    if (w->calm_rounds >= EMPTY_ROUNDS && is_empty(congestion))
+        begin_anew(congestion);
 }
 
 static void end_round(struct alb_congestion *congestion, alb_time now)

@@ -358,6 +358,28 @@ static void window__grows_fast_while_there_is_room(void **state)
     assert_true(c.window_bytes >= 2 * before);
 }
 
+// The window after some rounds of that round trip, where an idle one takes 150 us.
+static uint32_t grown_to(uint32_t rtt_ns)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 4000, .limited = true, .rtt_ns = 150000, .packets = 1, .marked = 1};
+    window->on_ack(&c, &ack, 1); // no slow start from here
+    c.window_bytes = c.window.threshold_bytes = 8000;
+    alb_time now = 200000;
+    ack.marked = 0;
+    for (ack.rtt_ns = rtt_ns; now < 4000000; now += 450000) {
+        ack.bytes = c.window_bytes;
+        window->on_ack(&c, &ack, now);
+    }
+    return c.window_bytes;
+}
+
+static void window__begins_anew_where_the_others_have_ended(void **state)
+{
+    assert_true(grown_to(400000) < 48000);
+    assert_true(grown_to(150000) >= 64000); // as much as a new flow begins with
+}
+
 static void window__silence_begins_at_the_bottom(void **state)
 {
     struct alb_congestion c = start();
@@ -418,6 +440,7 @@ int main(void)
         cmocka_unit_test(window__marks_cost_more_who_has_more_than_others),
         cmocka_unit_test(window__the_first_mark_counts_as_its_part),
         cmocka_unit_test(window__grows_fast_while_there_is_room),
+        cmocka_unit_test(window__begins_anew_where_the_others_have_ended),
         cmocka_unit_test(window__silence_begins_at_the_bottom),
         cmocka_unit_test(window__stays_within_its_bounds_whatever_comes),
     };
