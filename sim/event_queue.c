@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "sim/event_queue.h"
-
+#include "sim/event_queue_impl.h"
 #include "sim/event_sort.h"
 #include "sim/fetch.h"
 
@@ -26,8 +25,7 @@ enum {
     WATCH_FAR = 65536,
     DAY_EVENTS_MAX = 24,
     DAY_EVENTS_MIN = 6,
-    SPARSE_NODES = 4, // a window with fewer events than one for so many nodes is sorted as a whole
-    TIE_SHIFT = 44,   // of the node in a tie
+    TIE_SHIFT = 44, // of the node in a tie
 };
 
 void alb_sim_queue_init(struct alb_sim_queue *queue)
@@ -52,16 +50,9 @@ void alb_sim_queue_fini(struct alb_sim_queue *queue)
     *queue = (struct alb_sim_queue){0};
 }
 
-// The next day that has a page with events; there is one.
-static uint64_t next_paged_day(const struct alb_sim_queue *queue)
-{
-    uint32_t today = (uint32_t)(queue->day % DAYS);
-    return queue->day + (alb_sim_pages_next(&queue->pages, today) - today) % DAYS;
-}
-
 // ---- the run --------------------------------------------------------------------------------------------------------
 
-static void reserve_run(struct alb_sim_run *run, uint32_t count)
+void alb_sim_run_reserve(struct alb_sim_run *run, uint32_t count)
 {
     uint32_t used = run->end - run->first, capacity = ALB_MAX(run->slots ? run->mask + 1 : 0, (uint32_t)RUN_MIN);
     while (capacity - used < count)
@@ -117,16 +108,6 @@ static void look_ahead(const struct alb_sim_run *run, uint32_t first_stage)
 
 // ---- where an event belongs -----------------------------------------------------------------------------------------
 
-static uint64_t day_of(const struct alb_sim_queue *queue, alb_sim_time at)
-{
-    return queue->windows.length ? at / queue->windows.length : at >> queue->day_shift;
-}
-
-static alb_sim_time begin_of(const struct alb_sim_queue *queue, uint64_t day)
-{
-    return queue->windows.length ? day * queue->windows.length : day << queue->day_shift;
-}
-
 // Too late for the page of its day.
 static bool is_late(const struct alb_sim_queue *queue, alb_sim_time at, uint64_t day)
 {
@@ -135,7 +116,7 @@ static bool is_late(const struct alb_sim_queue *queue, alb_sim_time at, uint64_t
 
 static void file(struct alb_sim_queue *queue, const struct alb_sim_slot *slot)
 {
-    uint64_t day = day_of(queue, slot->at);
+    uint64_t day = alb_sim_queue_day_of(queue, slot->at);
     if (alb_unlikely(is_late(queue, slot->at, day))) {
         alb_sim_heap_push(&queue->late, *slot);
     } else if (day - queue->day < DAYS) {
@@ -186,17 +167,15 @@ static void think_over(struct alb_sim_queue *queue)
 
 // ---- days -----------------------------------------------------------------------------------------------------------
 
-// Those of the far ones that the calendar reaches now.
-static void take_from_far(struct alb_sim_queue *queue)
+void alb_sim_queue_take_from_far(struct alb_sim_queue *queue)
 {
-    while (queue->far.count > 0 && day_of(queue, queue->far.slots[0].at) < queue->day + DAYS) {
+    while (queue->far.count > 0 && alb_sim_queue_day_of(queue, queue->far.slots[0].at) < queue->day + DAYS) {
         struct alb_sim_slot slot = alb_sim_heap_pop(&queue->far);
         file(queue, &slot);
     }
 }
 
-// A page's events, where a day is sorted.
-static void take_to_sort(struct alb_sim_queue *queue, uint32_t number)
+void alb_sim_queue_take_to_sort(struct alb_sim_queue *queue, uint32_t number)
 {
     uint32_t count = queue->pages.page[number].count;
     if (count > queue->sorted_capacity) {
@@ -213,9 +192,9 @@ static void append_day(struct alb_sim_queue *queue, uint32_t number)
 {
     struct alb_sim_run *run = &queue->run;
     uint32_t count = queue->pages.page[number].count;
-    take_to_sort(queue, number);
+    alb_sim_queue_take_to_sort(queue, number);
     alb_sim_sort(queue->sorted, count, false);
-    reserve_run(run, count);
+    alb_sim_run_reserve(run, count);
     run->last_day = run->end;
     for (uint32_t i = 0; i < count; i++) {
         struct alb_sim_event *event = queue->sorted[i].event;
@@ -233,7 +212,7 @@ static void append_day(struct alb_sim_queue *queue, uint32_t number)
 static void fetch_next_day(const struct alb_sim_queue *queue)
 {
     if (queue->pages.count > 0)
-        alb_sim_page_fetch(&queue->pages, (uint32_t)(next_paged_day(queue) % DAYS));
+        alb_sim_page_fetch(&queue->pages, (uint32_t)(alb_sim_queue_next_paged_day(queue) % DAYS));
 }
 
 // Opens the next day that has events, if it begins until then. False: none does.
@@ -241,7 +220,7 @@ static bool open_day(struct alb_sim_queue *queue, alb_sim_time until)
 {
     uint64_t day;
     if (queue->pages.count > 0)
-        day = next_paged_day(queue);
+        day = alb_sim_queue_next_paged_day(queue);
     else if (queue->far.count > 0)
         day = queue->far.slots[0].at >> queue->day_shift;
     else
@@ -253,7 +232,7 @@ static bool open_day(struct alb_sim_queue *queue, alb_sim_time until)
         queue->watch.events += queue->pages.page[day % DAYS].count;
         append_day(queue, (uint32_t)day % DAYS);
     }
-    take_from_far(queue);
+    alb_sim_queue_take_from_far(queue);
     fetch_next_day(queue);
     if (++queue->watch.days >= WATCH_DAYS || queue->watch.far >= WATCH_FAR)
         think_over(queue);
@@ -268,23 +247,11 @@ static void open_ahead(struct alb_sim_queue *queue)
         open_day(queue, (today + DAYS_AHEAD) << queue->day_shift);
 }
 
-// With windows, where only late ones are open between two of them.
-static alb_sim_time next_in_windows(const struct alb_sim_queue *queue)
-{
-    const struct alb_sim_heap *of_nobody = &queue->windows.of_nobody;
-    alb_sim_time at = of_nobody->count > 0 ? of_nobody->slots[0].at : ALB_SIM_NEVER;
-    for (uint32_t i = 0; i < queue->late.count; i++)
-        at = ALB_MIN(at, queue->late.slots[i].at);
-    if (queue->pages.count > 0)
-        return ALB_MIN(at, alb_sim_page_earliest(&queue->pages, (uint32_t)(next_paged_day(queue) % DAYS)));
-    return queue->far.count > 0 ? ALB_MIN(at, queue->far.slots[0].at) : at;
-}
-
 alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue)
 {
     const struct alb_sim_run *run = &queue->run;
     if (queue->windows.length)
-        return next_in_windows(queue);
+        return alb_sim_windows_next_at(queue);
     alb_sim_time at = queue->late.count > 0 ? queue->late.slots[0].at : ALB_SIM_NEVER;
     for (uint32_t i = run->first; run->count > 0 && i != run->end; i++)
         if (run->slots[i & run->mask].event)
@@ -292,117 +259,8 @@ alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue)
     if (at != ALB_SIM_NEVER)
         return at;
     if (queue->pages.count > 0)
-        return alb_sim_page_earliest(&queue->pages, (uint32_t)(next_paged_day(queue) % DAYS));
+        return alb_sim_page_earliest(&queue->pages, (uint32_t)(alb_sim_queue_next_paged_day(queue) % DAYS));
     return queue->far.count > 0 ? queue->far.slots[0].at : ALB_SIM_NEVER;
-}
-
-// ---- windows --------------------------------------------------------------------------------------------------------
-
-void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node)
-{
-    struct alb_sim_windows *windows = &queue->windows;
-    alb_assert(alb_sim_queue_count(queue) == 0 && length > 0 && windows->length == 0);
-    windows->length = length;
-    windows->node_count = node_count;
-    windows->by_node = queue->late.by_node = by_node;
-    windows->latest = windows->end = queue->now;
-    windows->ties = calloc(node_count, sizeof(*windows->ties));
-    windows->firsts = calloc(node_count + 1u, sizeof(*windows->firsts));
-    alb_assert(windows->ties && windows->firsts);
-    queue->day = day_of(queue, windows->end);
-}
-
-// Node by node, each node's events by time: as many as there are, sorted by counting.
-static void deal_out(struct alb_sim_queue *queue, const struct alb_sim_slot *slots, uint32_t count)
-{
-    uint32_t *firsts = queue->windows.firsts, node_count = queue->windows.node_count;
-    struct alb_sim_slot *to = queue->run.slots;
-    for (uint32_t i = 0; i < count; i++)
-        firsts[slots[i].node + 1]++;
-    for (uint32_t node = 1; node < node_count; node++)
-        firsts[node + 1] += firsts[node];
-    for (uint32_t i = 0; i < count; i++)
-        to[firsts[slots[i].node]++] = slots[i];
-    for (uint32_t node = 1; node < node_count; node++)
-        alb_sim_sort(&to[firsts[node - 1]], firsts[node] - firsts[node - 1], false);
-    memset(firsts, 0, (node_count + 1u) * sizeof(*firsts));
-}
-
-// The run, which is empty, gets those events of a page that are due before the window's end. Their places are told when
-// they are asked for (find_in_run): most are not.
-static void take_window(struct alb_sim_queue *queue, uint32_t number)
-{
-    struct alb_sim_run *run = &queue->run;
-    uint32_t of_page = queue->pages.page[number].count, count = 0;
-    take_to_sort(queue, number);
-    for (uint32_t i = 0; i < of_page; i++) {
-        if (alb_likely(queue->sorted[i].at < queue->windows.end))
-            queue->sorted[count++] = queue->sorted[i];
-        else
-            alb_sim_page_put(&queue->pages, number, &queue->sorted[i]);
-    }
-    run->first = run->end = 0;
-    reserve_run(run, count);
-    if (queue->windows.by_node && count >= queue->windows.node_count / SPARSE_NODES) {
-        deal_out(queue, queue->sorted, count);
-    } else {
-        alb_sim_sort(queue->sorted, count, queue->windows.by_node);
-        memcpy(run->slots, queue->sorted, count * sizeof(*run->slots));
-    }
-    run->end = run->count = count;
-}
-
-// An event's slot in the run, if it is there and not in its page. A node asks for its own events alone.
-static struct alb_sim_slot *find_in_run(struct alb_sim_queue *queue, const struct alb_sim_event *event)
-{
-    const struct alb_sim_run *run = &queue->run;
-    if (run->count == 0 || event->keeper != queue->day % DAYS)
-        return NULL;
-    for (uint32_t i = run->first; i != run->end; i++) {
-        struct alb_sim_slot *slot = &run->slots[i];
-        if (slot->event == event)
-            return slot;
-        if (queue->windows.by_node && queue->node != ALB_SIM_NOBODY && slot->node != queue->node)
-            return NULL;
-    }
-    return NULL;
-}
-
-static void fire_of_nobody(struct alb_sim_queue *queue)
-{
-    struct alb_sim_slot slot = alb_sim_heap_pop(&queue->windows.of_nobody);
-    queue->windows.end = ALB_MAX(queue->windows.end, slot.at);
-    queue->windows.latest = ALB_MAX(queue->windows.latest, slot.at);
-    queue->now = slot.at;
-    queue->fired++;
-    slot.event->fire(slot.event, slot.at);
-}
-
-// Opens the next window, or fires what comes before it. False: nothing is due until then.
-static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
-{
-    struct alb_sim_windows *windows = &queue->windows;
-    alb_sim_time begin = ALB_SIM_NEVER, next = ALB_SIM_NEVER;
-    uint64_t day = 0;
-    if (queue->pages.count > 0 || queue->far.count > 0) {
-        day = queue->pages.count > 0 ? next_paged_day(queue) : day_of(queue, queue->far.slots[0].at);
-        begin = ALB_MAX(begin_of(queue, day), windows->end);
-    }
-    if (windows->of_nobody.count > 0)
-        next = windows->of_nobody.slots[0].at;
-    if (ALB_MIN(begin, next) > until)
-        return false;
-    if (next <= begin) {
-        fire_of_nobody(queue);
-        return true;
-    }
-    queue->day = day;
-    next = ALB_MIN(next, until + 1);
-    windows->end = ALB_MIN(next, begin_of(queue, day + 1));
-    take_from_far(queue);
-    if (queue->pages.page[day % DAYS].count)
-        take_window(queue, (uint32_t)(day % DAYS));
-    return true;
 }
 
 // ---- events ---------------------------------------------------------------------------------------------------------
@@ -450,7 +308,7 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
         alb_sim_heap_remove(&queue->far, event->place);
     else if (event->keeper == OF_NOBODY)
         alb_sim_heap_remove(&queue->windows.of_nobody, event->place);
-    else if (queue->windows.length && (slot = find_in_run(queue, event)))
+    else if (queue->windows.length && (slot = alb_sim_windows_find(queue, event)))
         run_remove(&queue->run, (uint32_t)(slot - queue->run.slots));
     else
         alb_sim_page_remove(&queue->pages, event->keeper, event->place);
@@ -471,8 +329,7 @@ static void shift_run(struct alb_sim_queue *queue)
         open_ahead(queue);
 }
 
-// Takes the next open event out, if it is due until then; NULL: none is.
-static struct alb_sim_event *next_open(struct alb_sim_queue *queue, alb_sim_time until)
+struct alb_sim_event *alb_sim_queue_next_open(struct alb_sim_queue *queue, alb_sim_time until)
 {
     const struct alb_sim_slot *first = run_first(&queue->run);
     bool by_node = queue->windows.by_node;
@@ -499,38 +356,13 @@ static struct alb_sim_event *next_event(struct alb_sim_queue *queue, alb_sim_tim
     while (!run_first(&queue->run) && queue->late.count == 0)
         if (!open_day(queue, until))
             return NULL;
-    return next_open(queue, until);
-}
-
-static void fire_window(struct alb_sim_queue *queue)
-{
-    for (struct alb_sim_event *event; (event = next_open(queue, ALB_SIM_NEVER));) {
-        queue->fired++;
-        queue->windows.latest = ALB_MAX(queue->windows.latest, queue->now);
-        event->fire(event, queue->now);
-    }
-    queue->node = ALB_SIM_NOBODY;
-    queue->now = queue->windows.latest;
-}
-
-static bool run_windows(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
-{
-    uint64_t before = queue->fired;
-    queue->is_stopped = false;
-    while (!queue->is_stopped) {
-        if (queue->fired - before >= events_max)
-            return alb_sim_queue_next_at(queue) <= until;
-        if (queue->late.count == 0 && !open_window(queue, until))
-            return false;
-        fire_window(queue);
-    }
-    return true;
+    return alb_sim_queue_next_open(queue, until);
 }
 
 bool alb_sim_queue_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
 {
     if (queue->windows.length)
-        return run_windows(queue, until, events_max);
+        return alb_sim_windows_run(queue, until, events_max);
     queue->is_stopped = false;
     for (uint64_t count = 0; !queue->is_stopped; count++) {
         if (alb_unlikely(count == events_max))
