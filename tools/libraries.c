@@ -76,6 +76,17 @@ static int preload(const char *directory)
     return error;
 }
 
+// For programs that are built with a sanitizer. AddressSanitizer refuses to start behind preloaded libraries, and
+// ThreadSanitizer would report what the device places in a program's memory. What the user has set stands behind, and
+// so has the last word.
+static int prepare_sanitizers(void)
+{
+    if (*ALBEDO_SANITIZER_RUNTIME != '\0')
+        return 0;
+    int error = prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
+    return error ? error : prepend("TSAN_OPTIONS", "ignore_noninstrumented_modules=1");
+}
+
 int libraries_put_in_front(const char *command, const char *directory)
 {
     if (strchr(directory, ':') != NULL)
@@ -84,5 +95,7 @@ int libraries_put_in_front(const char *command, const char *directory)
     int error = prepend("LD_LIBRARY_PATH", directory);
     if (error == 0)
         error = preload(directory);
+    if (error == 0)
+        error = prepare_sanitizers();
     return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, command, "%s", strerror(error));
 }

@@ -15,5 +15,6 @@
 int libraries_find(const char *command, char directory[PATH_MAX]);
 
 // Puts the libraries of that directory in front for programs that are executed from here on: sets LD_LIBRARY_PATH and
-// LD_PRELOAD, keeping what they held. COMMAND_OK, or COMMAND_FAILED after a line.
+// LD_PRELOAD, and for programs built with a sanitizer ASAN_OPTIONS and TSAN_OPTIONS, keeping what they held.
+// COMMAND_OK, or COMMAND_FAILED after a line.
 int libraries_put_in_front(const char *command, const char *directory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3), ibv_resize_cq(3).
 #include "plugins/verbs/door.h"
+#include "plugins/verbs/race_detector.h"
 
 #include <stdlib.h>
 
@@ -145,6 +146,7 @@ int ibv_resize_cq(struct ibv_cq *outer, int entries)
 
 static void copy_wc(struct ibv_wc *to, const struct alb_wc *from)
 {
+    alb_race_detector_complete(from->wr_id);
     to->wr_id = from->wr_id;
     to->status = (enum ibv_wc_status)from->status;
     to->opcode = (enum ibv_wc_opcode)from->opcode;

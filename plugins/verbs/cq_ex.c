@@ -2,6 +2,7 @@
 // ibv_create_cq_ex(3): completions read field by field, with timestamps. Between ibv_start_poll and ibv_end_poll the
 // thread holds the queue's poll lock and reads the engine's entry in place.
 #include "plugins/verbs/door.h"
+#include "plugins/verbs/race_detector.h"
 
 #include <time.h>
 
@@ -18,6 +19,7 @@ static int show(struct alb_door_cq *cq)
     cq->current = alb_cq_peek(cq->engine_cq);
     if (!cq->current)
         return ENOENT;
+    alb_race_detector_complete(cq->current->wr_id);
     cq->ex.wr_id = cq->current->wr_id;
     cq->ex.status = (enum ibv_wc_status)cq->current->status;
     return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_alloc_mw(3), ibv_bind_mw(3). Windows of type 2 are bound by work requests (post.c, qp_ex.c).
 #include "plugins/verbs/door.h"
+#include "plugins/verbs/race_detector.h"
 
 #include <stdlib.h>
 
@@ -73,6 +74,7 @@ static int bind_mw(struct ibv_qp *outer, struct ibv_mw *mw, struct ibv_mw_bind *
     };
     if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED))
         return EINVAL;
+    alb_race_detector_post(wr.wr_id);
     alb_spinlock_take(&qp->send_lock);
     int error = alb_qp_send_stage(qp->engine_qp, &wr);
     if (!error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_post_send(3), ibv_post_recv(3): lists of work requests into the engine's rings.
 #include "plugins/verbs/door.h"
+#include "plugins/verbs/race_detector.h"
 
 static bool has_sane_list(int count, const struct ibv_sge *list)
 {
@@ -69,6 +70,7 @@ static int post_send(struct ibv_qp *outer, struct ibv_send_wr *wr, struct ibv_se
     int error = 0;
     alb_spinlock_take(&qp->send_lock);
     for (; wr; wr = wr->next) {
+        alb_race_detector_post(wr->wr_id);
         error = translate(qp, wr, &engine_wr);
         if (!error)
             error = alb_qp_send_stage(qp->engine_qp, &engine_wr);
@@ -94,6 +96,7 @@ static int post_recv(struct ibv_qp *outer, struct ibv_recv_wr *wr, struct ibv_re
     alb_spinlock_take(&qp->recv_lock);
     for (; wr; wr = wr->next) {
         bool bell = false;
+        alb_race_detector_post(wr->wr_id);
         if (has_sane_list(wr->num_sge, wr->sg_list))
             error = alb_qp_recv_post(qp->engine_qp, wr->wr_id, (const struct alb_sge *)wr->sg_list,
                                      (uint32_t)wr->num_sge, &bell);

@@ -3,6 +3,7 @@
 // holds the send lock. A request is staged when the next one begins or the batch ends, because its setters come in any
 // order. The first error is kept, and ibv_wr_complete then posts nothing and returns it.
 #include "plugins/verbs/builder.h"
+#include "plugins/verbs/race_detector.h"
 
 #include <stdlib.h>
 
@@ -28,8 +29,12 @@ void alb_door_builder_stage(struct alb_door_qp *qp)
     builder->building = ALB_DOOR_BUILDING_NONE;
     if (building == ALB_DOOR_BUILDING_NONE || builder->error)
         return;
-    builder->error =
-        building == ALB_DOOR_BUILDING_TXN ? alb_door_txn_stage(qp) : alb_qp_send_stage(qp->engine_qp, &builder->wr);
+    if (building == ALB_DOOR_BUILDING_TXN) {
+        builder->error = alb_door_txn_stage(qp);
+        return;
+    }
+    alb_race_detector_post(builder->wr.wr_id);
+    builder->error = alb_qp_send_stage(qp->engine_qp, &builder->wr);
 }
 
 uint32_t alb_door_builder_flags(struct alb_door_qp *qp)

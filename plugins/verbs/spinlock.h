@@ -4,6 +4,8 @@
 // core to the holder. All zero: free.
 #pragma once
 
+#include "plugins/verbs/race_detector.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,9 +18,11 @@ static inline void alb_spinlock_take(struct alb_spinlock *lock)
 {
     while (atomic_exchange_explicit(&lock->is_held, true, memory_order_acquire))
         sched_yield();
+    alb_race_detector_acquire(lock);
 }
 
 static inline void alb_spinlock_give(struct alb_spinlock *lock)
 {
+    alb_race_detector_release(lock);
     atomic_store_explicit(&lock->is_held, false, memory_order_release);
 }

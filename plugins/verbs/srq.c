@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_create_srq(3), ibv_create_srq_ex(3), ibv_get_srq_num(3), ibv_modify_srq(3), ibv_post_srq_recv(3).
 #include "plugins/verbs/door.h"
+#include "plugins/verbs/race_detector.h"
 
 #include <stdlib.h>
 
@@ -188,6 +189,7 @@ static int post_srq_recv(struct ibv_srq *outer, struct ibv_recv_wr *wr, struct i
     int error = 0;
     alb_spinlock_take(&srq->post_lock);
     for (; wr; wr = wr->next) {
+        alb_race_detector_post(wr->wr_id);
         if (wr->num_sge < 0 || (wr->num_sge > 0 && !wr->sg_list))
             error = EINVAL;
         else

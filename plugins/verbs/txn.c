@@ -3,6 +3,7 @@
 // piece by piece and staged as one, with its digest, when it ends.
 #include "plugins/verbs/builder.h"
 #include "plugins/verbs/dv.h"
+#include "plugins/verbs/race_detector.h"
 
 #include <stdlib.h>
 
@@ -158,6 +159,7 @@ int alb_door_txn_stage(struct alb_door_qp *qp)
 {
     struct alb_door_txn *txn = qp->txn;
     txn->wr.submitted = alb_device_now();
+    alb_race_detector_post(txn->wr.wr_id);
     return alb_qp_txn_stage(qp->engine_qp, &txn->wr, &txn->number);
 }
 
@@ -185,6 +187,7 @@ static void wr_reconcile(struct albdv_qp_ex *dv, const struct albdv_token *token
         .id = {.initiator = token->initiator, .number = token->number},
         .keeper = token->keeper,
     };
+    alb_race_detector_post(qp->ex.wr_id);
     qp->builder->error =
         alb_qp_txn_reconcile_stage(qp->engine_qp, qp->ex.wr_id, flags, &engine_token, (enum alb_txn_decision)decision);
 }
