@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
 
-.PHONY: all programs configure demo check check-all scenarios bench interop fuzz install format lint clean help
+.PHONY: all programs configure demo check check-all scenarios bench interop fuzz install package format lint clean help
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -59,6 +59,9 @@ fuzz:
 install: all
 	@cmake --install $(BUILD)
 
+package: all
+	@cd $(BUILD) && cpack
+
 format:
 	@git ls-files '*.c' '*.h' | xargs -r clang-format -i
 
@@ -84,6 +87,7 @@ help:
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
 	@echo 'make fuzz       fuzzers, for a bounded time'
 	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo all install'
+	@echo 'make package    a Debian package of the same, in build/'
 	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
 	@echo 'make clean      removes build/'
 	@echo 'Variables: BUILD (folder), TYPE (CMake build type), CMAKE_FLAGS, JOBS,'

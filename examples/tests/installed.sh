@@ -8,9 +8,7 @@ prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" > "$prefix/log"
 pc=$(find "$prefix" -name albedodv.pc)
-lib=$(dirname "$(dirname "$pc")")
-flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=libdir="$lib" \
-    --define-variable=includedir="$prefix/include" --cflags --libs albedodv)
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs albedodv)
 for example in expect entry kv_block checkpoint; do
     # shellcheck disable=SC2086 # flags are words
     cc -std=gnu11 -O2 "$source/examples/$example.c" $flags -lpthread -o "$prefix/$example"
