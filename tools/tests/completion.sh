@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# completion.sh ALBEDO: what bash would offer behind a line that has been begun.
+set -eu
+program=$1
+# shellcheck source=tools/albedo.bash
+. "$(dirname "$0")/../albedo.bash"
+
+failed=0
+offers() { # EXPECTED WORD...: the last word is the one being typed
+    local expected=$1
+    shift
+    COMP_WORDS=("$program" "$@")
+    COMP_CWORD=$#
+    _albedo
+    [ "${COMPREPLY[*]}" = "$expected" ] && return
+    echo "albedo $*: offers \"${COMPREPLY[*]}\" and not \"$expected\"" >&2
+    failed=1
+}
+
+offers 'stat sim serve' s
+offers '--log --loss' run --lo
+offers 'go-back-n' run --loss g
+offers 'spray single' run --path s
+offers 'warning' run --log w
+offers 'albedo0 albedo0,roce0' run --device a
+offers '--json' info --j
+offers '--html --host --help' sim --quiet --h
+COMP_WORDS=("$program" run -- bas)
+COMP_CWORD=3
+_albedo
+case " ${COMPREPLY[*]} " in
+*' bash '*) ;;
+*)
+    echo "albedo run -- bas: offers no bash" >&2
+    failed=1
+    ;;
+esac
+exit "$failed"
