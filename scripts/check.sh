@@ -17,6 +17,8 @@ case $extent in
 quick)
     part e2e 900 python3 tests/e2e/table.py --build "$build" --quick --device all
     part multicast 300 python3 tests/e2e/multicast.py --build "$build" --quick
+    part instrumented 300 python3 tests/e2e/instrumented.py --build "$build"
+    part recipes 300 python3 tests/e2e/recipes.py --build "$build"
     part protocol 300 python3 tests/protocol/run.py --build "$build"
     ;;
 all)
@@ -36,6 +38,8 @@ all)
         part "crowd-$device" 900 python3 tests/e2e/crowd.py --build "$build" --device "$device"
     done
     part protocol 300 python3 tests/protocol/run.py --build "$build"
+    part instrumented 300 python3 tests/e2e/instrumented.py --build "$build"
+    part recipes 300 python3 tests/e2e/recipes.py --build "$build"
     part crash 1800 python3 tests/e2e/crash.py --build "$build" --points --rounds 100
     part files 600 python3 tests/e2e/files.py --build "$build"
     part loss 300 python3 bench/loss.py --build "$build" --check
