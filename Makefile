@@ -14,8 +14,9 @@ all: configure
 programs: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target programs
 
+# Once, and again when flags are given.
 configure:
-	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
+	@$(if $(CMAKE_FLAGS),,test -f $(BUILD)/build.ninja ||) cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
 
 demo:
 	@scripts/setup.sh build demo
