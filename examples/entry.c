@@ -257,7 +257,8 @@ static bool run(struct table *table, bool is_local, uint64_t reads)
     table->mr = loop_register(&table->loop, table->place, 4096);
     const struct albdv_region_attr attr = {.stride = 512};
     table->region = table->way == TRANSACTION ? albdv_create_region(table->mr, &attr) : NULL;
-    check(table->way != TRANSACTION || table->region, "albdv_create_region, which only albedo0 has");
+    check(table->way != TRANSACTION || table->region,
+          "albdv_create_region, which only albedo0 has: start this by `albedo run --device albedo0 --`");
     atomic_store(&table->stop, false);
     atomic_store(&table->updates, 0);
     check_error(pthread_create(&writer, NULL, write_updates, table), "pthread_create");

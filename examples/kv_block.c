@@ -175,7 +175,8 @@ static bool run(struct cache *cache)
     struct ibv_mr *parts[] = {cache->keys, cache->values, cache->entry};
     for (int i = 0; i < 3 && cache->is_transaction; i++) {
         cache->regions[i] = albdv_create_region(parts[i], NULL);
-        check(cache->regions[i] != NULL, "albdv_create_region, which only albedo0 has");
+        check(cache->regions[i] != NULL,
+              "albdv_create_region, which only albedo0 has: start this by `albedo run --device albedo0 --`");
     }
     loop_connect(&cache->loop, &cache->pair);
     atomic_store(&cache->is_done, false);

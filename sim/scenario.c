@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,6 +271,16 @@ const char *alb_scenario_variant(const struct alb_document *document, uint32_t i
     return NULL;
 }
 
+// "a, b", as far as there is room.
+static void list_variants(const struct alb_document *document, char *text, size_t size)
+{
+    size_t length = 0;
+    const char *name;
+    text[0] = '\0';
+    for (uint32_t i = 0; (name = alb_scenario_variant(document, i)) != NULL && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "", name);
+}
+
 static bool vary(struct alb_document *document, const struct alb_document *from, const char *variant,
                  struct alb_complaint *complaint)
 {
@@ -282,7 +293,12 @@ static bool vary(struct alb_document *document, const struct alb_document *from,
         if (entry->key[0] && !alb_document_put(document, entry->key, entry->value, entry->file, entry->line, complaint))
             return false;
     }
-    return is_there || alb_complain(complaint, "--variant", 0, "there is no [variant %s] in %s", variant, from->file);
+    if (is_there)
+        return true;
+    char names[ALB_COMPLAINT_MAX / 2];
+    list_variants(from, names, sizeof(names));
+    return alb_complain(complaint, "--variant", 0, "there is no [variant %s] in %s; there are %s", variant, from->file,
+                        names[0] ? names : "none");
 }
 
 // A section that --set or a variant begins has no line of its own.

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int command_error(int status, const char *command, const char *format, ...)
 {
@@ -16,6 +17,18 @@ int command_error(int status, const char *command, const char *format, ...)
     va_end(arguments);
     fputc('\n', stderr);
     return status;
+}
+
+int command_folder(char folder[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    if (length < 0)
+        return errno;
+    folder[length] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+    return 0;
 }
 
 int command_end(int status)

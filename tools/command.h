@@ -5,6 +5,8 @@
 
 #include "base/types.h"
 
+#include <limits.h>
+
 enum {
     COMMAND_OK = 0,
     COMMAND_FAILED = 1,
@@ -22,6 +24,9 @@ int command_serve(int argc, char **argv);
 
 // One line on stderr, "albedo run: message". Returns status, so that a caller can return what this returns.
 __attribute__((format(printf, 3, 4))) int command_error(int status, const char *command, const char *format, ...);
+
+// Writes the folder that this program is in. 0, or an errno.
+int command_folder(char folder[PATH_MAX]);
 
 // The exit status when stdout is done with: what could not be written there is a failure, with a line on stderr.
 int command_end(int status);

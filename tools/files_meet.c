@@ -49,7 +49,16 @@ static bool make_queues(struct files_link *link, char why[FILES_WHY_MAX])
     return true;
 }
 
-// Waits for the connection's next event. NULL with why if it is another one.
+// "ADDRESS port PORT" of the other end.
+static void name_peer(struct rdma_cm_id *id, char *text, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "", port[NI_MAXSERV] = "";
+    getnameinfo(rdma_get_peer_addr(id), sizeof(struct sockaddr_storage), host, sizeof(host), port, sizeof(port),
+                NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(text, size, "%s port %s", host, port);
+}
+
+// Waits for the connection's next event. False with why if it is another one.
 static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted, char why[FILES_WHY_MAX])
 {
     struct rdma_cm_event *event;
@@ -62,7 +71,9 @@ static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted
         snprintf(why, FILES_WHY_MAX, "%.*s", (int)param->private_data_len, words);
         files_text_disarm(why);
     } else if (!is_it) {
-        snprintf(why, FILES_WHY_MAX, "%s (%s)",
+        char peer[INET6_ADDRSTRLEN + NI_MAXSERV + 8];
+        name_peer(link->id, peer, sizeof(peer));
+        snprintf(why, FILES_WHY_MAX, "%s: %s (%s)", peer,
                  event->event == RDMA_CM_EVENT_REJECTED      ? "nobody listens there: is `albedo serve` running?"
                  : event->event == RDMA_CM_EVENT_UNREACHABLE ? "no answer: is it the right address, and is the host up?"
                                                              : "cannot connect",

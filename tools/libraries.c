@@ -8,7 +8,6 @@
 #include "tools/command.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +29,10 @@ int libraries_find(const char *command, char directory[PATH_MAX])
 {
     // From the installed program, and from the one in the build folder.
     static const char *const places[] = {ALBEDO_LIBRARIES_FROM_BIN, "../lib/albedo"};
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (length < 0)
-        return command_error(COMMAND_FAILED, command, "/proc/self/exe, to find the libraries: %s", strerror(errno));
-    self[length] = '\0';
-    const char *bin = dirname(self);
+    char bin[PATH_MAX];
+    int error = command_folder(bin);
+    if (error)
+        return command_error(COMMAND_FAILED, command, "/proc/self/exe, to find the libraries: %s", strerror(error));
     for (size_t i = 0; i < ALB_COUNT(places); i++) {
         char place[PATH_MAX];
         int needed = snprintf(place, sizeof(place), "%s/%s", bin, places[i]);

@@ -313,7 +313,11 @@ static int listen_at_all(const char *name, const char *port, struct rdma_event_c
     freeaddrinfo(found);
     if (count > 0 && (!why_not || is_elsewhere(why_not)))
         return 0;
-    fprintf(stderr, "albedo serve: cannot listen at port %s: %s\n", port, strerror(why_not));
+    fprintf(stderr, "albedo serve: cannot listen at %s port %s: %s%s\n", name ? name : "any address", port,
+            strerror(why_not),
+            why_not == EADDRINUSE   ? "; --port chooses another"
+            : is_elsewhere(why_not) ? "; `albedo info` shows the device's addresses, and --net sets them"
+                                    : "");
     return 1;
 }
 

@@ -6,6 +6,8 @@
 #include "sim/result.h"
 #include "sim/scenario.h"
 
+#include <limits.h>
+
 enum {
     SIM_SETTINGS_MAX = 64,
 };
@@ -27,7 +29,8 @@ struct sim_options {
 // A scenario file with its settings, and where it is.
 struct sim_file {
     char *text;
-    char directory[4096];
+    char path[PATH_MAX];
+    char directory[PATH_MAX];
     const char *name; // without its directory
     struct alb_document document;
 };

@@ -451,7 +451,9 @@ static int take_options(struct grid *grid, int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    optind = 0; // getopt_long starts anew
+    static char called[] = "albedo sim compare";
+    argv[0] = called; // in getopt_long's messages
+    optind = 0;       // getopt_long starts anew
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == 'h') {
             print_usage(stdout);

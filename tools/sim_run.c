@@ -38,18 +38,54 @@ static int refuse(const struct alb_complaint *complaint)
     return command_error(complaint->is_of_option ? COMMAND_USAGE : COMMAND_FAILED, "sim", "%s", complaint->text);
 }
 
+// The scenarios that came with the program: from the installed one, and from the one in a build folder of the source.
+static bool find_library(char library[PATH_MAX])
+{
+    static const char *const places[] = {ALBEDO_SCENARIOS_FROM_BIN, "../../scenarios"};
+    char bin[PATH_MAX], place[PATH_MAX];
+    if (command_folder(bin) != 0)
+        return false;
+    for (size_t i = 0; i < ALB_COUNT(places); i++) {
+        int length = snprintf(place, sizeof(place), "%s/%s", bin, places[i]);
+        if (length > 0 && (size_t)length < sizeof(place) && realpath(place, library) != NULL)
+            return true;
+    }
+    return false;
+}
+
+// Reads the file of that name or, if there is none, the scenario of the library. NULL after a line on stderr.
+static char *read_file(struct sim_file *file, const char *name, size_t *length)
+{
+    char library[PATH_MAX];
+    int needed = snprintf(file->path, sizeof(file->path), "%s", name);
+    char *text = (size_t)needed < sizeof(file->path) ? read_all(file->path, length) : (errno = ENAMETOOLONG, NULL);
+    if (text)
+        return text;
+    int error = errno;
+    bool has_library = error == ENOENT && find_library(library);
+    if (has_library && !strchr(name, '/')) {
+        needed = snprintf(file->path, sizeof(file->path), "%s/%s", library, name);
+        text = (size_t)needed < sizeof(file->path) ? read_all(file->path, length) : NULL;
+    }
+    if (!text)
+        command_error(COMMAND_FAILED, "sim", "%s: %s%s%s", name, strerror(error),
+                      has_library ? "; the scenarios that came with albedo are in " : "", has_library ? library : "");
+    return text;
+}
+
 int sim_file_open(struct sim_file *file, const struct sim_options *options)
 {
     struct alb_complaint complaint = {0};
     size_t length;
-    const char *slash = strrchr(options->file, '/');
-    *file = (struct sim_file){.name = slash ? slash + 1 : options->file};
-    snprintf(file->directory, sizeof(file->directory), "%.*s", slash ? (int)(slash - options->file) : 1,
-             slash ? options->file : ".");
-    file->text = read_all(options->file, &length);
+    *file = (struct sim_file){0};
+    file->text = read_file(file, options->file, &length);
     if (!file->text)
-        return command_error(COMMAND_FAILED, "sim", "%s: %s", options->file, strerror(errno));
-    bool is_good = alb_document_parse(&file->document, options->file, file->text, length, &complaint);
+        return COMMAND_FAILED;
+    const char *slash = strrchr(file->path, '/');
+    file->name = slash ? slash + 1 : file->path;
+    snprintf(file->directory, sizeof(file->directory), "%.*s", slash ? (int)(slash - file->path) : 1,
+             slash ? file->path : ".");
+    bool is_good = alb_document_parse(&file->document, file->path, file->text, length, &complaint);
     for (uint32_t i = 0; i < options->setting_count && is_good; i++)
         is_good = alb_document_set(&file->document, options->settings[i], &complaint);
     is_good = is_good && alb_expect_check(&file->document, &complaint);

@@ -99,7 +99,7 @@ static void alb_scenario_read__variants(void **state)
     assert_int_equal(scenario.workloads[0].bytes, 4 << 20);
     alb_scenario_fini(&scenario);
     assert_false(read_variant(&scenario, text, "small", &complaint));
-    assert_string_equal(complaint.text, "--variant: there is no [variant small] in f");
+    assert_string_equal(complaint.text, "--variant: there is no [variant small] in f; there are big, slow");
 }
 
 // The policies of the hosts that a list names are checked though they are used later.

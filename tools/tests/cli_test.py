@@ -97,7 +97,24 @@ class Copy(unittest.TestCase):
         status, _, err = albedo("cp", "--net", "127.88.0.2", "--port", "1", "--retry", "1", "README.md", "127.88.0.2:b")
         self.assertEqual(status, 1)
         self.assertIn("trying for 1 seconds", err)
+        self.assertIn("127.88.0.2 port 1: nobody listens there", err)
         self.assertEqual(err.count("is `albedo serve` running?"), 2)
+
+    def test_serve_that_cannot_listen_says_where_and_what_to_do(self):
+        status, _, err = albedo("serve", "--address", "192.0.2.1", "--port", "18591", ".")
+        self.assertEqual(status, 1)
+        self.assertIn("192.0.2.1 port 18591: ", err)
+        self.assertIn("albedo info", err)
+        serve = [os.path.join(BUILD, "bin", "albedo"), "serve", "--address", "127.88.0.3", "--net", "127.88.0.3", "--port", "18592", "."]
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, universal_newlines=True) as first:
+            try:
+                self.assertIn("serving", first.stdout.readline())
+                status, _, err = albedo(*serve[1:])
+                self.assertEqual(status, 1)
+                self.assertIn("127.88.0.3 port 18592: Address already in use", err)
+                self.assertIn("--port", err)
+            finally:
+                first.terminate()
 
 
 class Run(unittest.TestCase):
@@ -522,6 +539,16 @@ class Sim(unittest.TestCase):
             found, _, err = albedo(*arguments)
             self.assertEqual(found, status, arguments)
             self.assertEqual(err.count(said), 1, err)
+
+    def test_variant_that_is_not_there(self):
+        status, _, err = albedo("sim", "--variant", "middle", self.file)
+        self.assertEqual(status, 2)
+        self.assertIn("there are slow, fast", err)
+
+    def test_compare_names_itself(self):
+        status, _, err = albedo("sim", "compare", "--frob", self.file)
+        self.assertEqual(status, 2)
+        self.assertTrue(err.startswith("albedo sim compare: "), err)
 
     def test_keys(self):
         status, out, _ = albedo("sim", "--keys")
