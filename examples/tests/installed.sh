@@ -19,3 +19,7 @@ done
 "$prefix/bin/albedo" run --device albedo0 -- "$prefix/expect"
 "$prefix/bin/albedo" run --device albedo0 -- "$prefix/entry" 5000
 "$prefix/bin/albedo" sim -c -q "$prefix/share/albedo/scenarios/uec-single"
+# A scenario of the library by its name alone, and where they are if there is none of that name.
+(cd "$prefix" && bin/albedo sim -c -q uec-single)
+if "$prefix/bin/albedo" sim no-such-scenario 2> "$prefix/said"; then exit 1; fi
+grep -q "$prefix/share/albedo/scenarios" "$prefix/said"
