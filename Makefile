@@ -57,7 +57,7 @@ fuzz:
 	@scripts/setup.sh build fuzz
 	@fuzz/run.sh $(FUZZ_SECONDS)
 
-install: all
+install: programs
 	@cmake --install $(BUILD)
 
 package: all
@@ -87,7 +87,7 @@ help:
 	@echo 'make bench      speed beside the raw limit of this machine, UCX and MPI beside TCP: JSON lines and a table'
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
 	@echo 'make fuzz       fuzzers, for a bounded time'
-	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo all install'
+	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo install'
 	@echo 'make package    a Debian package of the same, in build/'
 	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
 	@echo 'make clean      removes build/'
