@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import csa  # noqa: E402
 import reflect  # noqa: E402
 import sim  # noqa: E402
+import sim_reference  # noqa: E402
 import stacks  # noqa: E402
 from measure import Failed, best_window, perftest, raw, tcp  # noqa: E402
 from harness import TOP, Albedo, Place, namespaces  # noqa: E402
@@ -198,6 +199,8 @@ def parse_arguments():
     parser.add_argument("--raw-only", action="store_true", help="the machine's limits alone, without Albedo")
     parser.add_argument("--section", choices=["perftest", "csa", "reflect", "stacks", "sim"],
                         help="only roce0 beside raw UDP, albedo0 beside its peers, its levels of completion, UCX and MPI, or the simulator")
+    parser.add_argument("--reference", metavar="PROGRAM",
+                        help="the Ultra Ethernet Consortium's reference simulator (htsim_uec): section sim runs it in turn with ours")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
     arguments = parser.parse_args()
     arguments.repeat = arguments.repeat or (3 if arguments.quick else 5)
@@ -281,16 +284,20 @@ def run_stacks(arguments, say):
 
 
 def run_sim(arguments, say):
-    """The simulator's own speed and memory; its rows."""
+    """The simulator's own speed and memory: (rows, the one of the reference simulator or None)."""
     found = [case for case in sim.cases(arguments.quick) if wanted(arguments, "sim/" + case[0])]
+    has_reference = arguments.reference and wanted(arguments, "sim/" + sim_reference.CASE)
     if arguments.list:
-        print("".join("sim/%s\n" % case[0] for case in found), end="")
-        return []
-    rows = []
+        print("".join("sim/%s\n" % name for name in [case[0] for case in found] + [sim_reference.CASE] * bool(has_reference)), end="")
+        return [], None
+    rows, beside = [], None
     for case in found:
         rows.append(sim.run(arguments.build, case, arguments.repeat))
         say(rows[-1])
-    return rows
+    if has_reference:
+        beside = sim_reference.run(arguments.build, arguments.reference, arguments.repeat)
+        say(beside)
+    return rows, beside
 
 
 def main():
@@ -316,7 +323,8 @@ def main():
         missing += reasons
         stack_rows, reasons = run_stacks(arguments, say) if section in (None, "stacks") else ([], [])
         missing += reasons
-        sim_rows = run_sim(arguments, say) if section in (None, "sim") and not arguments.raw_only else []
+        is_wanted = section in (None, "sim") and not arguments.raw_only
+        sim_rows, sim_beside = run_sim(arguments, say) if is_wanted else ([], None)
         for reason in missing:
             say({"skipped": reason})
     if arguments.list:
@@ -331,11 +339,13 @@ def main():
         stacks.print_table(stack_rows)
     if sim_rows:
         sim.print_table(sim_rows)
+    if sim_beside:
+        sim_reference.print_table(sim_beside)
     if load > os.cpu_count() / 2:
         print("The machine was busy (load %.1f on %d cores): repeat this on an idle one." % (load, os.cpu_count()))
     for reason in missing:
         print("skipped: " + reason)
-    everything = rows + csa_rows + reflect_rows + stack_rows + sim_rows
+    everything = rows + csa_rows + reflect_rows + stack_rows + sim_rows + [sim_beside] * bool(sim_beside)
     failures = [row for row in everything if "error" in row]
     sys.exit(1 if failures or not everything else 0)
 

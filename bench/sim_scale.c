@@ -16,7 +16,7 @@ struct options {
     const char *transport, *path, *congestion, *spread, *order;
     uint64_t queue_events, poll_ns;
     uint32_t ahead_bytes;
-    bool lists_hosts;
+    bool lists_hosts, lists_pairs;
 };
 
 static double seconds(void)
@@ -117,8 +117,8 @@ static void configure(struct alb_cluster_config *config, const struct options *o
     config->on_complete = on_complete;
 }
 
-// Each host sends to one, and one sends to it (S. Sattolo, 1986: never itself).
-static void post_permutation(struct alb_cluster *cluster, uint32_t hosts, uint64_t bytes)
+// Each host sends to one, and one sends to it (S. Sattolo, 1986: never itself). For free().
+static uint32_t *permute(uint32_t hosts)
 {
     uint32_t *to = calloc(hosts, sizeof(*to));
     struct alb_prng prng;
@@ -131,6 +131,20 @@ static void post_permutation(struct alb_cluster *cluster, uint32_t hosts, uint64
         to[k] = to[i];
         to[i] = other;
     }
+    return to;
+}
+
+static void list_pairs(uint32_t hosts)
+{
+    uint32_t *to = permute(hosts);
+    for (uint32_t i = 0; i < hosts; i++)
+        printf("%u %u\n", i, to[i]);
+    free(to);
+}
+
+static void post_permutation(struct alb_cluster *cluster, uint32_t hosts, uint64_t bytes)
+{
+    uint32_t *to = permute(hosts);
     for (uint32_t i = 0; i < hosts; i++) {
         struct alb_connection connection;
         struct alb_channel *channel;
@@ -195,7 +209,7 @@ static void usage(void)
 {
     fprintf(stderr, "usage: alb_sim_scale [--k N] [--bytes N] [--paths N] [--window N] [--transport T] [--path P] "
                     "[--congestion C] [--spread ecmp|spray] [--poll-ns N] [--ahead BYTES] [--order host|window|time] "
-                    "[--queue EVENTS] [--list]\n");
+                    "[--queue EVENTS] [--list] [--pairs]\n");
     exit(2);
 }
 
@@ -207,6 +221,10 @@ int main(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--list") == 0) {
             options.lists_hosts = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--pairs") == 0) {
+            options.lists_pairs = true;
             continue;
         }
         if (!value)
@@ -239,7 +257,9 @@ int main(int argc, char **argv)
             usage();
         i++;
     }
-    if (options.queue_events)
+    if (options.lists_pairs)
+        list_pairs(options.k * options.k * options.k / 4);
+    else if (options.queue_events)
         measure_queue(options.queue_events, 65536);
     else
         measure_permutation(&options);

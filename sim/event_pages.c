@@ -59,7 +59,8 @@ static uint32_t first_used(const struct alb_sim_page *page)
     return (page->count - 1) % CHUNK_SLOTS + 1;
 }
 
-void alb_sim_page_put(struct alb_sim_pages *pages, uint32_t number, const struct alb_sim_slot *slot)
+void alb_sim_page_put(struct alb_sim_pages *pages, uint32_t number, struct alb_sim_event *event, alb_sim_time at,
+                      uint64_t tie, uint32_t node)
 {
     struct alb_sim_page *page = &pages->page[number];
     uint32_t used = page->count ? first_used(page) : CHUNK_SLOTS;
@@ -71,9 +72,13 @@ void alb_sim_page_put(struct alb_sim_pages *pages, uint32_t number, const struct
     }
     if (page->count++ == 0)
         pages->used[number / 64] |= 1ull << number % 64;
-    slot->event->keeper = number;
-    slot->event->place = page->chunk << CHUNK_SHIFT | used;
-    pages->chunks[page->chunk].slots[used] = *slot;
+    struct alb_sim_slot *slot = &pages->chunks[page->chunk].slots[used];
+    event->keeper = number;
+    event->place = page->chunk << CHUNK_SHIFT | used;
+    slot->at = at;
+    slot->tie = tie;
+    slot->event = event;
+    slot->node = node;
     pages->count++;
 }
 
@@ -103,11 +108,11 @@ void alb_sim_page_remove(struct alb_sim_pages *pages, uint32_t number, uint32_t 
 void alb_sim_page_take(struct alb_sim_pages *pages, uint32_t number, struct alb_sim_slot *slots)
 {
     struct alb_sim_page *page = &pages->page[number];
-    uint32_t used = first_used(page);
+    uint32_t used = first_used(page), end = page->count;
     while (page->chunk != CHUNK_NONE) {
         uint32_t chunk = page->chunk;
-        memcpy(slots, pages->chunks[chunk].slots, used * sizeof(*slots));
-        slots += used;
+        end -= used;
+        memcpy(&slots[end], pages->chunks[chunk].slots, used * sizeof(*slots));
         used = CHUNK_SLOTS;
         page->chunk = pages->chunks[chunk].next;
         put_chunk(pages, chunk);

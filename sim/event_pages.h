@@ -33,10 +33,13 @@ struct alb_sim_pages {
 void alb_sim_pages_init(struct alb_sim_pages *pages);
 void alb_sim_pages_fini(struct alb_sim_pages *pages);
 
-// An event's keeper is then its page's number.
-void alb_sim_page_put(struct alb_sim_pages *pages, uint32_t number, const struct alb_sim_slot *slot);
+// An event's keeper is then its page's number. A slot's fields one by one: they come in registers, where a struct that
+// was just written would have to reach the cache before it could be copied.
+void alb_sim_page_put(struct alb_sim_pages *pages, uint32_t number, struct alb_sim_event *event, alb_sim_time at,
+                      uint64_t tie, uint32_t node);
 void alb_sim_page_remove(struct alb_sim_pages *pages, uint32_t number, uint32_t place);
-// Empties the page, which has events, into slots, which have room.
+// Empties the page, which has events, into slots, which have room: in the order in which they were put there, but for
+// those whose places others have taken.
 void alb_sim_page_take(struct alb_sim_pages *pages, uint32_t number, struct alb_sim_slot *slots);
 
 // The next page from there on, in turn, that has events; there is one.

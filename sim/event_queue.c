@@ -114,17 +114,22 @@ static bool is_late(const struct alb_sim_queue *queue, alb_sim_time at, uint64_t
     return queue->windows.length ? at < queue->windows.end : day <= queue->day;
 }
 
-static void file(struct alb_sim_queue *queue, const struct alb_sim_slot *slot)
+static void file(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at, uint64_t tie, uint32_t node)
 {
-    uint64_t day = alb_sim_queue_day_of(queue, slot->at);
-    if (alb_unlikely(is_late(queue, slot->at, day))) {
-        alb_sim_heap_push(&queue->late, *slot);
-    } else if (day - queue->day < DAYS) {
-        alb_sim_page_put(&queue->pages, (uint32_t)(day % DAYS), slot);
+    uint64_t day = alb_sim_queue_day_of(queue, at);
+    if (alb_unlikely(is_late(queue, at, day))) {
+        alb_sim_heap_push(&queue->late, (struct alb_sim_slot){at, tie, event, node});
+    } else if (alb_likely(day - queue->day < DAYS)) {
+        alb_sim_page_put(&queue->pages, (uint32_t)(day % DAYS), event, at, tie, node);
     } else {
         queue->watch.far++;
-        alb_sim_heap_push(&queue->far, *slot);
+        alb_sim_heap_push(&queue->far, (struct alb_sim_slot){at, tie, event, node});
     }
+}
+
+static void file_slot(struct alb_sim_queue *queue, const struct alb_sim_slot *slot)
+{
+    file(queue, slot->event, slot->at, slot->tie, slot->node);
 }
 
 // Days of another length: all that was filed by them is filed anew. The last open day ends when it would have, or
@@ -147,7 +152,7 @@ static void set_day_shift(struct alb_sim_queue *queue, uint32_t day_shift)
     queue->day = (((queue->day + 1) << queue->day_shift) - 1) >> day_shift;
     queue->day_shift = day_shift;
     for (uint64_t i = 0; i < count; i++)
-        file(queue, &slots[i]);
+        file_slot(queue, &slots[i]);
     free(slots);
 }
 
@@ -171,7 +176,7 @@ void alb_sim_queue_take_from_far(struct alb_sim_queue *queue)
 {
     while (queue->far.count > 0 && alb_sim_queue_day_of(queue, queue->far.slots[0].at) < queue->day + DAYS) {
         struct alb_sim_slot slot = alb_sim_heap_pop(&queue->far);
-        file(queue, &slot);
+        file_slot(queue, &slot);
     }
 }
 
@@ -269,25 +274,25 @@ static void file_for(struct alb_sim_queue *queue, struct alb_sim_event *event, a
 {
     struct alb_sim_windows *windows = &queue->windows;
     uint64_t tie = (uint64_t)queue->node << TIE_SHIFT | windows->ties[queue->node]++;
-    const struct alb_sim_slot slot = {at, tie, event, node};
     alb_assert(node == queue->node || queue->node == ALB_SIM_NOBODY || at >= windows->end);
-    if (node == ALB_SIM_NOBODY)
-        alb_sim_heap_push(&windows->of_nobody, slot);
+    if (alb_unlikely(node == ALB_SIM_NOBODY))
+        alb_sim_heap_push(&windows->of_nobody, (struct alb_sim_slot){at, tie, event, node});
     else
-        file(queue, &slot);
+        file(queue, event, at, tie, node);
 }
 
 void alb_sim_queue_schedule_for(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at,
                                 uint32_t node)
 {
-    alb_sim_queue_cancel(queue, event);
+    if (alb_unlikely(alb_sim_event_is_scheduled(event)))
+        alb_sim_queue_cancel(queue, event);
     if (at == ALB_SIM_NEVER)
         return;
     alb_assert(at >= queue->now);
     if (queue->windows.length)
         file_for(queue, event, at, node);
     else
-        file(queue, &(struct alb_sim_slot){at, queue->sequence++, event, ALB_SIM_NOBODY});
+        file(queue, event, at, queue->sequence++, ALB_SIM_NOBODY);
 }
 
 void alb_sim_queue_schedule(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at)

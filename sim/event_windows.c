@@ -42,19 +42,29 @@ static void deal_out(struct alb_sim_queue *queue, const struct alb_sim_slot *slo
     memset(firsts, 0, (node_count + 1u) * sizeof(*firsts));
 }
 
+// Of the events to sort so many are due before the window's end; the others go back to their page.
+static uint32_t put_back_later(struct alb_sim_queue *queue, uint32_t number, uint32_t of_page)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < of_page; i++) {
+        const struct alb_sim_slot *slot = &queue->sorted[i];
+        if (slot->at < queue->windows.end)
+            queue->sorted[count++] = *slot;
+        else
+            alb_sim_page_put(&queue->pages, number, slot->event, slot->at, slot->tie, slot->node);
+    }
+    return count;
+}
+
 // The run, which is empty, gets those events of a page that are due before the window's end. Their places are told when
 // they are asked for (alb_sim_windows_find): most are not.
 static void take_window(struct alb_sim_queue *queue, uint32_t number)
 {
     struct alb_sim_run *run = &queue->run;
-    uint32_t of_page = queue->pages.page[number].count, count = 0;
+    uint32_t count = queue->pages.page[number].count;
     alb_sim_queue_take_to_sort(queue, number);
-    for (uint32_t i = 0; i < of_page; i++) {
-        if (alb_likely(queue->sorted[i].at < queue->windows.end))
-            queue->sorted[count++] = queue->sorted[i];
-        else
-            alb_sim_page_put(&queue->pages, number, &queue->sorted[i]);
-    }
+    if (queue->windows.end < alb_sim_queue_begin_of(queue, queue->day + 1))
+        count = put_back_later(queue, number, count);
     run->first = run->end = 0;
     alb_sim_run_reserve(run, count);
     if (queue->windows.by_node && count >= queue->windows.node_count / SPARSE_NODES) {
