@@ -42,8 +42,7 @@ static void box_free(struct box *box)
 
 static void put(struct box *box, uint32_t event, uint32_t page)
 {
-    const struct alb_sim_slot slot = {1000 + event, event, &box->events[event], 1};
-    alb_sim_page_put(&box->pages, numbers[page], &slot);
+    alb_sim_page_put(&box->pages, numbers[page], &box->events[event], 1000 + event, event, 1);
     box->page_of[event] = page;
     assert_int_equal(box->events[event].keeper, numbers[page]);
 }
