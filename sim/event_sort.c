@@ -5,8 +5,10 @@
 #include <string.h>
 
 enum {
-    INSERT_MAX = 16, // more are halved, sorted and merged,
-    MERGE_MAX = 512, // and still more are left to qsort
+    INSERT_MAX = 16, // more are dealt out by time, if that leaves no more than so many together,
+    DEAL_MAX = 128,
+    BUCKETS = 128,
+    MERGE_MAX = 512, // or halved, sorted and merged, and still more are left to qsort
 };
 
 static int compare(const void *a, const void *b)
@@ -52,9 +54,48 @@ static void merge(struct alb_sim_slot *slots, uint32_t count, struct alb_sim_slo
     memcpy(&slots[to], &left[from_left], (half - from_left) * sizeof(*left));
 }
 
+// By how many bits a time since the first one is shifted to be a bucket's number.
+static uint32_t bucket_shift(const struct alb_sim_slot *slots, uint32_t count, alb_sim_time *first)
+{
+    alb_sim_time last = slots[0].at;
+    *first = slots[0].at;
+    for (uint32_t i = 1; i < count; i++) {
+        *first = ALB_MIN(*first, slots[i].at);
+        last = ALB_MAX(last, slots[i].at);
+    }
+    uint64_t span = (last - *first) / BUCKETS;
+    return span ? 64 - (uint32_t)__builtin_clzll(span) : 0;
+}
+
+// The events of a window come at any time within it, so that few fall into one bucket. False, and nothing has changed:
+// here they are crowded.
+static bool deal(struct alb_sim_slot *slots, uint32_t count)
+{
+    struct alb_sim_slot dealt[DEAL_MAX];
+    uint8_t ends[BUCKETS] = {0};
+    alb_sim_time first;
+    uint32_t shift = bucket_shift(slots, count, &first), most = 0, sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        ends[(slots[i].at - first) >> shift]++;
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        most = ALB_MAX(most, (uint32_t)ends[i]);
+        sum += ends[i];
+        ends[i] = (uint8_t)sum;
+    }
+    if (most > INSERT_MAX)
+        return false;
+    for (uint32_t i = count; i-- > 0;)
+        dealt[--ends[(slots[i].at - first) >> shift]] = slots[i];
+    memcpy(slots, dealt, count * sizeof(*slots));
+    insert(slots, count, false);
+    return true;
+}
+
 void alb_sim_sort(struct alb_sim_slot *slots, uint32_t count, bool by_node)
 {
     struct alb_sim_slot left[MERGE_MAX / 2];
+    if (count > INSERT_MAX && count <= DEAL_MAX && !by_node && deal(slots, count))
+        return;
     if (count <= MERGE_MAX)
         merge(slots, count, left, by_node);
     else

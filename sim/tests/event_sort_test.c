@@ -10,20 +10,39 @@
 enum {
     COUNT_MAX = 1500,
     ROUNDS = 400,
-    SHAPES = 3,
+    SHAPES = 5,
 };
 
 enum shape {
     MIXED,
     SORTED,
-    TURNED, // runs that are sorted each, one after the other, as from several links
+    TURNED,  // runs that are sorted each, one after the other, as from several links
+    SPREAD,  // over a window
+    CROWDED, // at its ends
 };
+
+static alb_sim_time time_of(enum shape shape, uint32_t i, struct alb_prng *prng)
+{
+    switch (shape) {
+    case SORTED:
+        return i;
+    case TURNED:
+        return i % 20;
+    case SPREAD:
+        return 7000000 + alb_prng_below(prng, 1000000);
+    case CROWDED:
+        return 7000000 + alb_prng_below(prng, 2) * 1000000 - alb_prng_below(prng, 3);
+    case MIXED:
+        break;
+    }
+    return alb_prng_below(prng, 100);
+}
 
 static void draw(struct alb_sim_slot *slots, uint32_t count, struct alb_prng *prng, enum shape shape)
 {
     for (uint32_t i = 0; i < count; i++) {
-        alb_sim_time at = shape == SORTED ? i : shape == TURNED ? i % 20 : alb_prng_below(prng, 100);
-        slots[i] = (struct alb_sim_slot){.at = at, .tie = i, .node = 1 + (uint32_t)alb_prng_below(prng, 3)};
+        uint32_t node = 1 + (uint32_t)alb_prng_below(prng, 3);
+        slots[i] = (struct alb_sim_slot){.at = time_of(shape, i, prng), .tie = i, .node = node};
     }
 }
 
