@@ -175,6 +175,13 @@ void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);
 // Nothing has been heard that was sent by it for too long (a probe went unanswered, or other paths were heard of).
 // Unless it is the only path, what left by it is settled: true, look for lost segments.
 bool alb_path_silent(struct alb_paths_out *paths, const struct alb_path_ops *ops, uint16_t path, alb_time now);
+// Asks the caches for what is known of the paths that a frame tells of: a line each, which need not wait for another.
+static inline void alb_paths_fetch(const struct alb_paths_out *paths, const struct alb_csa_paths *frame)
+{
+    for (uint32_t i = 0; i < frame->count; i++)
+        if (frame->entries[i].path < paths->count)
+            __builtin_prefetch(&paths->path[frame->entries[i].path], 1);
+}
 // Takes the peer's word; timestamps are ns of our clock modulo 2^32. Once a frame's entries have all been heard,
 // alb_paths_find_silent follows.
 struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct alb_path_ops *ops,

@@ -169,6 +169,7 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
     live->credit_bytes = paths->credit_bytes;
     live->share = paths->share;
     struct alb_path_scope scope = {.first = paths->first, .past = ALB_PATHS_MAX};
+    alb_paths_fetch(live->paths, paths);
     if (paths->has_more)
         scope.past = paths->entries[paths->count - 1].path + 1u;
     for (uint32_t i = 0; i < paths->count; i++) {

@@ -121,12 +121,22 @@ static uint32_t entries_max(const struct alb_assoc *assoc)
     return ALB_MIN(room_bytes / (alb_csa_paths_bytes(1) - alb_csa_paths_bytes(0)), (uint32_t)ALB_CSA_PATHS_ENTRIES);
 }
 
+// What is known of a path lies in a line of its own, and none waits for another: asked for together.
+static void fetch_news(const struct alb_assoc_live *live, uint32_t left)
+{
+    for (uint32_t path = 0; left > 0; left--, path++) {
+        path = alb_path_set_next(&live->paths_in_news, path);
+        __builtin_prefetch(&live->paths_in[path], 1);
+    }
+}
+
 // All news of paths, in as many frames as they need.
 static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
     struct alb_csa_paths paths; // long, and only the beginning of it is used
     const struct alb_path_set *news = &live->paths_in_news;
     uint32_t left = alb_path_set_count(news), most = entries_max(live->assoc), path = 0;
+    fetch_news(live, left);
     paths.credit_bytes = alb_assoc_credit(live, now);
     paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in);
     do {

@@ -17,6 +17,10 @@ enum {
 
 #define RECEIVED (1u << 31) // in the trace hash, beside the number of the host
 
+_Static_assert(offsetof(struct alb_sim_host, hot) == ALB_SIM_HOST_LINES * ALB_SIM_LINE_BYTES &&
+                   sizeof(((struct alb_sim_host *)0)->hot[0]) == (ALB_SIM_HOT_LINES + 1) * ALB_SIM_LINE_BYTES,
+               "what every packet needs, and behind it what the engine does");
+
 // ---- life -----------------------------------------------------------------------------------------------------------
 
 void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr)
@@ -35,7 +39,7 @@ void alb_sim_host_config_default(struct alb_sim_host_config *config, const struc
 
 static void on_wake(struct alb_sim_event *event, alb_sim_time now);
 static void wake_soon(const struct alb_sim_event *event, uint32_t stage);
-static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet);
+static void soon(struct alb_sim_node *node, const struct alb_sim_packet *packet);
 static void on_poll(struct alb_sim_event *event, alb_sim_time now);
 static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now);
 static void on_departed(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
@@ -271,28 +275,40 @@ static void fetch_hot(const struct alb_engine_hot *hot)
         alb_sim_fetch(hot->lines[i], 1);
 }
 
-static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet)
+// For packets of a kind, once for all those of a window that is passed node by node.
+static void fetch_for(struct alb_sim_host *host, bool is_report)
 {
-    const struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
+    const struct alb_sim_windows *windows = &host->network->queue.windows;
+    uint32_t until = (uint32_t)alb_sim_to_ns(windows->end);
+    if (windows->by_node && host->fetched_until[is_report] == until)
+        return;
+    host->fetched_until[is_report] = until;
+    fetch_hot(&host->hot[is_report].of);
+}
+
+static void soon(struct alb_sim_node *node, const struct alb_sim_packet *packet)
+{
+    struct alb_sim_host *host = ALB_CONTAINER_OF(node, struct alb_sim_host, node);
     if (!packet) {
         if (host->waits_for_link)
-            fetch_hot(&host->hot[true].of);
+            fetch_for(host, true);
         return;
     }
-    const struct alb_engine_hot *hot = &host->hot[alb_sim_packet_is_report(packet)].of;
+    bool is_report = alb_sim_packet_is_report(packet);
+    const struct alb_engine_hot *hot = &host->hot[is_report].of;
     alb_sim_fetch(&packet->source, PACKET_LINES);
-    fetch_hot(hot);
+    fetch_for(host, is_report);
     if (hot->paths && packet->path < hot->path_count)
         alb_sim_fetch((const char *)hot->paths + packet->path * hot->path_bytes, 1);
 }
 
 static void wake_soon(const struct alb_sim_event *event, uint32_t stage)
 {
-    const struct alb_sim_host *host = ALB_CONTAINER_OF(event, struct alb_sim_host, wake);
+    struct alb_sim_host *host = ALB_CONTAINER_OF(event, struct alb_sim_host, wake);
     if (stage == 1)
         alb_sim_fetch_host(&host->node, true);
     else if (stage == 2 && host->wake_at <= host->wake_due)
-        fetch_hot(&host->hot[true].of);
+        fetch_for(host, true);
 }
 
 // ---- the engine's turn ----------------------------------------------------------------------------------------------

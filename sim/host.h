@@ -52,9 +52,10 @@ struct alb_sim_host {
     uint32_t number;         // in the network, from 0
     uint32_t sim_node;       // of the event queue
     uint32_t burst_segments_max;
+    uint32_t hot_age;
+    uint32_t fetched_until[2];       // the end, in ns, of the window for which it was asked for hot[]
     struct alb_sim_capture *capture; // may be NULL
     FILE *trace;                     // may be NULL: trace lines, as the device writes them
-    uint32_t hot_age;
     uint16_t port;
     bool is_csa; // the ICRC is that of albedo0
     bool has_trace_hashed;

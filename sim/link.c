@@ -163,6 +163,7 @@ static void serve(struct alb_sim_link *link, alb_sim_time now)
         link->is_held_up = false;
         struct alb_sim_packet *packet = alb_sim_line_pop(line);
         link->waiting_bytes -= packet->wire_bytes;
+        alb_sim_fetch(line->first, 1); // whose turn is next
         if (alb_unlikely(packet->is_trimmed))
             link->urgent_bytes -= packet->wire_bytes;
         transmit(link, packet, now);

@@ -25,8 +25,9 @@ struct alb_sim_node {
     // A packet has left the queue of a link that the node feeds, or is lost before it.
     void (*departed)(struct alb_sim_node *node, struct alb_sim_link *link, struct alb_sim_packet *packet,
                      alb_sim_time now);
-    // A packet will soon come, or NULL: depart. Asks the caches for what that needs, and changes nothing. May be NULL.
-    void (*soon)(const struct alb_sim_node *node, const struct alb_sim_packet *packet);
+    // A packet will soon come, or NULL: depart. Asks the caches for what that needs, and changes nothing that a run
+    // depends on. May be NULL.
+    void (*soon)(struct alb_sim_node *node, const struct alb_sim_packet *packet);
 };
 
 struct alb_sim_link_config {

@@ -39,7 +39,7 @@ static struct alb_sim_link *way_of(const struct alb_sim_switch *sw, const struct
 }
 
 // Where it will go, most likely.
-static void soon(const struct alb_sim_node *node, const struct alb_sim_packet *packet)
+static void soon(struct alb_sim_node *node, const struct alb_sim_packet *packet)
 {
     const struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
     uint32_t turn = sw->turn;
