@@ -15,7 +15,7 @@
 
 static const uint64_t burst_bytes_min = 16384;             // however slow: a segment or two may catch up
 static const uint64_t elapsed_ns_max = 50 * ALB_NS_PER_MS; // keeps time times rate within 64 bits
-static const uint64_t idle_ns = 100 * ALB_NS_PER_MS;       // who sends nothing for so long is a new sender
+static const uint64_t idle_ns = 100 * ALB_NS_PER_MS;       // a sender idle for so long starts anew
 
 void alb_dcqcn_config_default(struct alb_dcqcn_config *config)
 {

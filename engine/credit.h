@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Credits, end to end: a receiver's buffer divided among those who send to it, so that many senders at once do not
-// overrun what one socket holds. A sender has no more in flight than the peer's last grant, and always may send one
-// packet.
+// End-to-end credits: a receiver's buffer divided among its senders, so that many senders at once do not overrun the
+// socket's buffer. A sender has no more in flight than the peer's last grant, and may always send one packet.
 //
-// Only the receiver keeps something for it. Senders that have been heard of in the last intervals share the budget.
-// Those that use little, as their bytes in a round trip show, keep twice of what they use in reserve; the rest is
-// shared by the others, and is what everybody is granted: so one that sends a word now and then costs a bulk sender
-// nothing, and may begin to send much without asking. When many of them do so at once it is too much for one round
-// trip, until each has its share.
+// Only the receiver keeps state for it. Senders that were heard in the last intervals share the budget. For those that
+// use little, by their bytes in a round trip, twice that is reserved; the rest is shared by the others, and that share
+// is granted to all. So a sender with little traffic costs a bulk sender nothing, and may begin to send much without
+// asking. When many do so at once it is too much for one round trip, until each has its share.
 //
-// With the policy "shortest" the limit is one of order besides: those few whose messages have least left to come are
-// granted their share, and the others little until it is their turn.
+// The policy "shortest" also orders the senders: the few whose messages have least left to come are granted their
+// share, and the others little until it is their turn.
 #pragma once
 
 #include "base/list.h"
@@ -21,7 +19,7 @@ struct alb_engine_config;
 struct alb_credit_ops {
     const char *name;
     bool is_limited;
-    bool prefers_short; // who has least left to send goes first (credit_shortest.c)
+    bool prefers_short; // the sender with least left to send goes first (credit_shortest.c)
 };
 
 extern const struct alb_credit_ops alb_credit_end_to_end;
@@ -31,13 +29,13 @@ extern const struct alb_credit_ops alb_credit_off;
 const struct alb_credit_ops *alb_credit_find(const char *name); // NULL: no such policy
 
 #define ALB_CREDIT_FIRST_MAX     3     // senders at a time: some of them are held up elsewhere
-#define ALB_CREDIT_WAITING_BYTES 16384 // so that who waits is heard, and what is free is used
+#define ALB_CREDIT_WAITING_BYTES 16384 // so that waiting senders are heard, and idle time is used
 
 struct alb_credit_in;
 
 // One whose turn it is.
 struct alb_credit_first {
-    struct alb_credit_in *in; // NULL: nobody
+    struct alb_credit_in *in; // NULL: none
     uint32_t until;           // then the place is another's, if this one has not been heard, in ticks of 1024 ns
 };
 
@@ -86,6 +84,6 @@ bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credi
 void alb_credit_forget_first(struct alb_credit_pool *pool, const struct alb_credit_in *in);
 // How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any.
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
-// How fast that sender is, beside what those who send now get each: ALB_CSA_SHARE_EVEN is as fast. 0: not known, or not
-// to be even.
+// How fast that sender is compared with the present senders: ALB_CSA_SHARE_EVEN is as fast. 0: not known, or shares are
+// not meant to be even.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in);

@@ -88,7 +88,7 @@ struct alb_assoc_live {
     uint64_t inflight_bytes;
     uint32_t credit_bytes;                                         // that the peer lets us have in flight
     uint8_t share;                                                 // that it says we have
-    struct alb_credit_in credit_in;                                // what we let him have
+    struct alb_credit_in credit_in;                                // what we grant the peer
     uint32_t rtt_sample_ns, news_received, news_marked, news_lost; // since the window's policy last heard
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;
@@ -149,7 +149,7 @@ void alb_csa_engine_destroy(struct alb_engine *engine);
 // What the peer may have in flight to us.
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// So much of a message of his is still to come.
+// That much of a message of the peer is still to come.
 void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now);
 
 // The association with the peer engine of that slot, made if need be; NULL when the table is full.
@@ -310,7 +310,7 @@ struct alb_csa_answer {
 struct alb_csa {
     struct alb_qp *qp;
     struct alb_assoc *assoc;
-    uint32_t bound_epoch;                // of the peer: nobody else's packets count; 0: nothing has come yet
+    uint32_t bound_epoch;                // of the peer: packets with another one are ignored; 0: nothing has come yet
     struct alb_expect *expect;           // NULL: nothing was announced
     struct alb_reflect_out *reflect_out; // NULL: no transactions are enabled
     struct alb_reflect_in *reflect_in;   // NULL: none have come

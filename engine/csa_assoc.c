@@ -34,7 +34,7 @@ static int local_index(const struct alb_csa_engine *csa, const struct alb_addr *
     return -1;
 }
 
-// Likewise, in a place that nobody has if need be; -1: there are too many. It is taken with the first association.
+// Likewise, in a free entry if need be; -1: there are too many. It is taken with the first association.
 static int learn_local(struct alb_csa_engine *csa, const struct alb_addr *local)
 {
     int index = local_index(csa, local);
@@ -246,7 +246,7 @@ void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out)
     arm_sweep(engine, engine->now);
 }
 
-// Once each: who finds no memory again waits for the next sweep.
+// Once each: one that finds no memory again waits for the next sweep.
 static void feed_starved(struct alb_csa_engine *csa, alb_time now)
 {
     struct alb_list hungry, *node;

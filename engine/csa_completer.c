@@ -348,8 +348,8 @@ static bool is_waiting(const struct alb_csa *csa)
                                     (csa->reflect_out && alb_reflect_out_is_waiting(csa->reflect_out)));
 }
 
-// When the silence has lasted too long. Some of it may be ours: who was away has neither asked nor listened, and the
-// peer has one timeout from then on.
+// When the silence has lasted too long. Some of it may be ours: a descheduled engine has neither asked nor listened,
+// and the peer has one timeout from then on.
 static alb_time patience_ends(const struct alb_csa *csa, alb_time patience)
 {
     alb_time back_at = csa->qp->engine->back_at;

@@ -114,7 +114,7 @@ static void ask(struct alb_expect *expect, alb_time now)
     expect->asks++;
     expect->asked_at = now;
     if (csa->assoc->peer_epoch == 0)
-        return; // who has never heard of us would not believe it
+        return; // a peer that has never heard of us would drop it
     alb_qp_count(csa->qp, ALB_STAT_expected_asks, 1);
     in->is_overdue = true;
     alb_stream_in_owe_report(in);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a program has announced that it will receive (alb_qp_expect). A message of which every packet is lost leaves no
-// gap that its receiver could see; one that is expected is missed all the same. And who knows that others wait for one
-// message asks for that one first.
+// gap that its receiver could see; an expected one is missed all the same. And a receiver that knows that others wait
+// for one message asks for that one first.
 //
-// Members of a group stand in one step of a common work, on queue pairs of one engine. A member has finished when all
-// that it expects has come. Once half of the members of a step have finished, the others hold it back: what they miss
-// is asked for with less patience, and before everything else that there is to say to that peer.
+// Members of a group are in one step of a common operation, on queue pairs of one engine. A member has finished when
+// all that it expects has come. Once half of the members of a step have finished, the others hold it back: what they
+// miss is asked for sooner, and before all other frames to that peer.
 #pragma once
 
 #include "base/list.h"

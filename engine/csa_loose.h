@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UC and UD over CSA: frames that nobody acknowledges, gathered into packets by each queue pair for itself. The packets
-// are an association's, counted on one of its paths, where the peer has been heard and says what comes; elsewhere they
-// are counted by nobody.
+// UC and UD over CSA: unacknowledged frames, gathered into packets by each queue pair for itself. Where the peer has
+// been heard and reports what arrives, the packets are counted on one of the association's paths; elsewhere they are
+// not counted.
 //
 //     csa_loose.c   packets out
 //     csa_uc.c      UC: its life and its sending half        csa_uc_in.c  its receiving half
@@ -50,7 +50,7 @@ struct alb_csa_uc_message {
 struct alb_csa_uc {
     struct alb_unreliable u;
     struct alb_assoc *assoc;
-    uint32_t bound_epoch; // of the peer: nobody else's packets count; 0: nothing has come yet
+    uint32_t bound_epoch; // of the peer: packets with another one are ignored; 0: nothing has come yet
     struct alb_csa_uc_message in;
     struct alb_csa_partials *partials; // NULL: it has no messages of partial completion
 };
@@ -79,5 +79,5 @@ void alb_csa_uc_close(struct alb_csa_uc *uc);
 
 extern const struct alb_delivery_ops alb_csa_ud_ops;
 void alb_csa_ud_parcel(const struct alb_unreliable *u, const struct alb_send_wqe *wqe, struct alb_csa_parcel *parcel);
-// A DATAGRAM frame, of whoever: it is as trustworthy as its queue key.
+// A DATAGRAM frame, from any sender: it is as trustworthy as its queue key.
 enum alb_drop alb_csa_ud_rx(struct alb_csa_arrival *arrival, const struct alb_csa_segment *segment, alb_time now);

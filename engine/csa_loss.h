@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The loss policies of csa, chosen by name: what the sender takes for lost, and what the receiver says when. The
-// mechanism around them - records, reports, probes - is the same for all. docs/POLICIES.md tells where each is from.
+// The loss policies of csa, chosen by name: what the sender treats as lost, and what the receiver reports when. The
+// mechanism around them - records, reports, probes - is the same for all. docs/POLICIES.md has the source of each.
 #pragma once
 
 #include "base/types.h"

@@ -41,7 +41,7 @@ bool alb_csa_packet_open(struct alb_csa_packet *packet)
     return true;
 }
 
-// A PING to a peer that has never been heard proves nothing to it: it is dropped, and counted by nobody.
+// A PING to a peer that has never been heard proves nothing to it: it is dropped, and not counted.
 static bool is_counted(const struct alb_csa_packet *packet)
 {
     return !packet->is_whole || packet->live->assoc->peer_epoch != 0;
@@ -103,7 +103,7 @@ void alb_csa_packet_undo(struct alb_csa_packet *packet)
 void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out *out,
                            const struct alb_csa_segment *segment)
 {
-    // A probe into silence is in nobody's way, and keeps nothing awake.
+    // A probe into silence delays nothing else, and keeps nothing awake.
     uint32_t bytes = alb_stream_out_is_silent(out) ? 0 : segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD;
     alb_path_charge(packet->live->paths, packet->flow.path, bytes);
     alb_stream_out_sent(out, segment->psn, bytes, packet->flow.path, packet->sequence, packet->now);

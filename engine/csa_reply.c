@@ -3,7 +3,7 @@
 
 #include "engine/impl.h"
 
-#define PATH_NONE 0xff // not one of an association's: nobody counts its packets
+#define PATH_NONE 0xff // not one of an association's: its packets are not counted
 
 static enum alb_build_result build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
 {
@@ -56,7 +56,7 @@ static struct alb_csa_reply *answer(struct alb_engine *engine, const struct alb_
     return reply;
 }
 
-// Whoever asks for an answer may be anyone. Our own epoch, if he were told it, would let him forge what an association
+// The sender may be anyone. Our own epoch, if it were told, would let it forge what an association
 // believes.
 void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs: consecutive segments of one long message or answer, each alone in its packet. Their packets differ in a few
-// numbers, so all but the first of a burst are made from the one before, and taken by what the one before was.
+// numbers, so all but the first of a burst are built from the one before, and parsed by comparison with it.
 #pragma once
 
 #include "engine/csa_packet.h"
@@ -32,5 +32,5 @@ uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, ui
 bool alb_csa_answer_rest(const struct alb_csa *csa, alb_psn psn, struct alb_csa_rest_out *rest);
 
 // Takes those behind the first of the datagrams, which has been taken already, that continue it in order. Returns how
-// many they are; whatever is out of the ordinary is left for others to look at.
+// many they are; anything unusual is left to the general path.
 uint32_t alb_csa_run_in(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that a switch has cut down to their headers, since it had no room for more. That is no loss that has to be
-// found out: which packet it was, and by which path, can be read, and the peer is told at once. After the packet
+// Packets that a switch has trimmed to their headers, since it had no room for more. Such a loss need not be detected:
+// the headers say which packet it was, and by which path, and the peer is told at once. After the packet
 // trimming of the Ultra Ethernet specification.
 //
 // What is left of such a packet has no ICRC that could be checked. So it changes nothing here: neither a queue pair,
-// nor a path, nor what is known of the peer. What it names is told to the peer, who sends again what did leave in that
-// packet and is still in flight, and nothing else.
+// nor a path, nor what is known of the peer. What it names is told to the peer, which sends again what did leave in
+// that packet and is still in flight, and nothing else.
 #pragma once
 
 #include "wire/csa.h"

@@ -53,7 +53,7 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
                 retire(live, out, true);
                 break;
             }
-            served = NULL; // who had the last of the window waits behind the others
+            served = NULL; // the source that used the last of the window waits behind the others
             alb_list_remove(&out->link);
             alb_list_push_back(&live->ready, &out->link);
             break;

@@ -7,7 +7,7 @@
 //     alb_engine_bells(engine, now);                    what was posted
 //     alb_engine_tick(engine, now);                     what is due
 //     while (alb_engine_tx(engine, tx, now) > 0) ...    what goes out
-//     while (alb_engine_event(engine, &event)) ...      what the owner must hear
+//     while (alb_engine_event(engine, &event)) ...      what the owner must be told
 //     alb_engine_deadline(engine)                       when to come back
 //
 // One thread at a time holds the engine; calls that may run beside it are marked [ring] or [any thread]. The only
@@ -35,10 +35,10 @@ struct alb_memory {
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
 struct alb_engine_config {
     struct alb_memory memory;
-    // What every packet looks at, in one cache line.
+    // What is read for every packet, in one cache line.
     uint8_t slot;      // process slot: the high 8 bits of every QPN
-    uint8_t gsi_index; // of the queue pair that the connection manager is spoken to at: ALB_GSI_QPN, ALB_GSI_ALBEDO_QPN
-    // Payload is counted, checked and acknowledged, but what comes is not stored: for simulations that carry none.
+    uint8_t gsi_index; // of the connection manager's queue pair: ALB_GSI_QPN, ALB_GSI_ALBEDO_QPN
+    // Received payload is counted, checked and acknowledged, but not stored: for simulations that carry none.
     bool has_no_payload;
     uint32_t qp_max;                   // indexes, the reserved ones included
     uint32_t csa_window_segments;      // a power of two: segments of a stream that may be unacknowledged
@@ -55,27 +55,27 @@ struct alb_engine_config {
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
     uint64_t rtt_target_ns; // congestion "window": round trips up to here show no queue; twice that of an idle network
     struct alb_dcqcn_config dcqcn;   // congestion "dcqcn"
-    uint64_t unreliable_bytes_per_s; // rate that UC and UD are held to, since nobody acknowledges them; 0: none
-    uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be off its processor)
+    uint64_t unreliable_bytes_per_s; // rate limit of UC and UD, which are not acknowledged; 0: none
+    uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be descheduled)
     const char *transport;           // of connected queue pairs: "rc" (RoCEv2), "csa"
     const char *loss;                // "go-back-n"
     const char *congestion;          // "aimd", "fixed", "none"; csa also "window", "dcqcn"
     const char *path;                // "single"
     const char *credit;              // "end-to-end", "shortest", "off"
     uint32_t receive_budget_bytes;   // what all peers together may have in flight to us; 0: no limit
-    uint32_t grant_min_bytes;        // but each of them so much
-    uint64_t credit_interval_ns;     // how long a peer is watched to see what it needs: some round trips
+    uint32_t grant_min_bytes;        // at least this much for each of them
+    uint64_t credit_interval_ns;     // how long a peer is measured to see what it needs: some round trips
     uint32_t csa_payload_bytes;      // largest UDP payload of a packet, whatever the path carries
     uint32_t csa_pool_bytes;      // a power of two: state of what is in flight, and segments that wait for their turn
     uint32_t csa_early_bytes_max; // of the latter
     // Of that memory, half of it at most: what READs of transactional regions are answered from.
     uint32_t reflect_snapshot_bytes_max;
-    uint32_t csa_margin_min_ns;              // that something may be late and not be missed, at least
-    uint32_t csa_probe_min_ns;               // silence that is acted upon, at least
-    uint32_t txn_out_max;                    // operations with a number that a queue pair may have at a time, at most
-    uint32_t txn_record_max;                 // outcomes that a target keeps, and initiators that it knows
-    uint32_t txn_staging_bytes;              // a power of two: what a target keeps of transactions; 0: it takes none
-    uint32_t txn_copies_max;                 // how often what is exposed is copied anew when it differs
+    uint32_t csa_margin_min_ns; // floor of the margin by which something may be late before it counts as missing
+    uint32_t csa_probe_min_ns;  // floor of the silence after which a stream probes
+    uint32_t txn_out_max;       // numbered operations that a queue pair may have at a time, at most
+    uint32_t txn_record_max;    // outcomes that a target keeps, and initiators that it knows
+    uint32_t txn_staging_bytes; // a power of two: staged bytes of transactions at a target; 0: it accepts none
+    uint32_t txn_copies_max;    // attempts to copy exposed data again when its digest differs
     uint64_t txn_lease_ns, txn_lease_ns_max; // how long a target is bound: where nothing is said, and at most
     uint32_t path_max;                       // paths to a peer (source ports), where the transport uses several
     struct alb_device_stats *stats;          // required
@@ -85,7 +85,7 @@ struct alb_engine_config {
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);
-// Sets the transport, and the policies and windows that go best with it; the default is "rc". EINVAL: no such one.
+// Sets the transport, and the policies and windows that suit it best; the default is "rc". EINVAL: no such transport.
 int alb_engine_config_transport(struct alb_engine_config *config, const char *transport);
 
 // EINVAL: a limit out of range or a policy of unknown name; ENOMEM.
@@ -97,18 +97,18 @@ const struct alb_engine_config *alb_engine_configuration(const struct alb_engine
 // Takes received datagrams, ICRC checked and cut off. The bytes are used during the call only.
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
 
-// Of that datagram a switch has left no more than the beginning, ALB_CSA_TRIMMED_BYTES of it or so; no ICRC can be
-// checked. It is dropped; if it says which packet of csa it was, the peer is told, and sends that again. Behind sockets
-// nobody can call this: what comes there in part cannot be told from what was damaged (docs/PROTOCOL.md).
+// A datagram that a switch has trimmed to about its first ALB_CSA_TRIMMED_BYTES; its ICRC cannot be checked. It is
+// dropped; if it says which packet of csa it was, the peer is told, and sends that again. A driver with sockets cannot
+// call this: there a trimmed datagram cannot be distinguished from a damaged one (docs/PROTOCOL.md).
 void alb_engine_rx_trimmed(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now);
 
 // Which memory the next datagram will most likely need, if it is like the last one: for a driver of more engines than
-// its caches hold, which fetches it ahead.
+// its caches hold, which prefetches it.
 struct alb_engine_hot {
     uint32_t line_count;
     uint32_t path_bytes, path_count;
-    const void *paths;     // and besides so many bytes for the path that it comes by, from the first path's on
-    const void *lines[64]; // of the caches
+    const void *paths;     // first path's entry; path_bytes are needed for the path that the datagram comes by
+    const void *lines[64]; // cache lines
 };
 
 void alb_engine_hot(const struct alb_engine *engine, struct alb_engine_hot *hot);
@@ -120,8 +120,8 @@ uint32_t alb_engine_tx(struct alb_engine *engine, struct alb_tx *tx, alb_time no
 // True if alb_engine_tx would find something to send.
 bool alb_engine_wants_tx(const struct alb_engine *engine);
 
-// The host's routes say that UDP datagrams of so many bytes reach the peer whole, more do not; all paths to him share
-// that. Also told by the address vectors that his queue pairs are given (path_payload_max).
+// By the host's routes UDP datagrams of up to that many bytes reach the peer unfragmented, on all its paths. Also set
+// by the address vectors of its queue pairs (path_payload_max).
 void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *peer, uint32_t udp_payload_max,
                          alb_time now);
 
@@ -135,7 +135,7 @@ alb_time alb_engine_deadline(struct alb_engine *engine);
 void alb_engine_bell_ring(struct alb_qp *qp);
 // [any thread] True if a bell has rung that alb_engine_bells has not answered.
 bool alb_engine_bell_is_rung(const struct alb_engine *engine);
-// Looks after every queue pair whose bell has rung.
+// Serves every queue pair whose bell has rung.
 void alb_engine_bells(struct alb_engine *engine, alb_time now);
 
 // Counts a drop that the driver decided (a bad ICRC, a relay without a taker).
@@ -145,7 +145,7 @@ void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
 // now.
 bool alb_engine_is_quiet(const struct alb_engine *engine);
 
-// ---- what there is to choose from ---------------------------------------------------------------------------
+// ---- policies ----------------------------------------------------------------------------------------------
 
 enum alb_policy {
     ALB_POLICY_LOSS,
@@ -161,19 +161,19 @@ const char *alb_engine_policy_name(const char *transport, enum alb_policy policy
 // True if a configuration may say so: such a name, with parameters that it has.
 bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text);
 
-// Memory that an engine keeps per peer and per queue pair, without rings, whose sizes the program chooses, and without
-// what is in flight.
+// Memory that an engine keeps per peer and per queue pair, without the rings (the program chooses their sizes) and
+// without what is in flight.
 struct alb_engine_state_sizes {
-    uint32_t association_idle_bytes;    // a peer with whom nothing has been under way for some seconds
-    uint32_t association_resting_bytes; // one with whom nothing is, that remembers how it was
-    uint32_t association_active_bytes;  // one with whom something is, all paths in use both ways
+    uint32_t association_idle_bytes;    // a peer without traffic for some seconds
+    uint32_t association_resting_bytes; // one without traffic, whose window, times and paths are still kept
+    uint32_t association_active_bytes;  // one with traffic, all paths in use both ways
     uint32_t qp_bytes;
 };
 
 // EINVAL: no such transport.
 int alb_engine_state_sizes(const struct alb_engine_config *config, struct alb_engine_state_sizes *sizes);
 
-// ---- what the engine has to say ---------------------------------------------------------------------------
+// ---- events ----------------------------------------------------------------------------------------------
 
 enum alb_event_type {
     ALB_EVENT_CQ_NOTIFY,           // an armed completion queue has a completion

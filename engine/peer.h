@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Permit: what may be in flight. Toward a peer endpoint all reliable queue pairs share one window; unreliable traffic,
-// which nobody acknowledges, is held to a rate.
+// Limits what may be in flight. All reliable queue pairs toward a peer endpoint share one window; unreliable traffic,
+// which is not acknowledged, has a rate limit.
 #pragma once
 
 #include "base/addr.h"

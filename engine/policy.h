@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Policies, chosen by name per device: which packets are missing (loss), how much may be in flight (congestion), which
-// way a burst goes (path). Each is a table of functions over a small state that the user of the policy embeds.
+// Policies, chosen by name per device: which packets are lost (loss), how much may be in flight (congestion), which
+// path a burst takes (path). Each is a table of functions over a small state that the user of the policy embeds.
 #pragma once
 
 #include "base/types.h"
@@ -14,7 +14,7 @@ struct alb_engine_config;
 enum alb_loss_verdict {
     ALB_LOSS_ACCEPT,    // hand it on
     ALB_LOSS_REPORT,    // drop it and tell the sender what is missing
-    ALB_LOSS_DROP,      // drop it without a word
+    ALB_LOSS_DROP,      // drop it silently
     ALB_LOSS_DUPLICATE, // has been accepted before
 };
 
@@ -55,7 +55,7 @@ const struct alb_loss_ops *alb_loss_find(const char *name); // NULL: no such pol
 struct alb_aimd {
     uint32_t threshold_bytes; // below: grow by what is acknowledged; above: by about a segment a round
     uint32_t credit_bytes;    // acknowledged since it last grew
-    uint32_t hold_bytes;      // bytes that must be acknowledged before it may shrink again: once per round
+    uint32_t hold_bytes;      // bytes to be acknowledged before it may shrink again: once per round
 };
 
 // "window". Its bytes are counted: it is kept while an association rests, but for the end (engine/csa_rest.c).
@@ -67,7 +67,7 @@ struct alb_delay_window {
     uint32_t round_bytes; // acknowledged
     alb_time round_since;
     uint32_t packets, marked, lost;
-    uint32_t least_ns; // smallest round-trip time that another one bears out
+    uint32_t least_ns; // smallest round-trip time that another one confirms
     uint32_t pressure; // smallest of all in parts of its target
     // The shortest round trip lately, and when it was seen last. A drain looks for it with half a window.
     uint32_t base_ns;
@@ -81,7 +81,7 @@ struct alb_delay_window {
     uint32_t calm_rounds;         // in a row that ended without a sign of congestion
     uint32_t unpressed_bytes;     // how far slow start would go, or the window, before rounds that took too long
     uint16_t pressed_rounds;      // in a row that took too long
-    uint16_t ample_rounds;        // in a row in which it had more than others
+    uint16_t ample_rounds;        // in a row with more than an even share
     uint16_t level_rounds;        // since the target was doubled or halved
     uint16_t overflow_rounds;     // since losses counted as an overflow
     uint8_t overflows;
@@ -126,21 +126,21 @@ struct alb_ack {
     uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
     uint32_t packets, marked; // packets that have come since it was last told, and those with an ECN mark
     uint32_t lost;            // packets that are lost for good since then
-    uint8_t share;            // how fast we are beside others who send there (ALB_CSA_SHARE_EVEN); 0: not told
+    uint8_t share;            // our rate compared with the peer's other senders (ALB_CSA_SHARE_EVEN); 0: not told
 };
 
-// Functions that a policy has no use for are NULL, all but init.
+// Functions that a policy does not need are NULL, except init.
 struct alb_congestion_ops {
     const char *name;
     bool needs_feedback; // round-trip times, marks, a pacer: a transport without them cannot have this policy
-    bool wants_cnp;      // who receives marked packets answers with congestion notification packets (engine/dcqcn.h)
+    bool wants_cnp;      // a receiver of marked packets sends congestion notification packets (engine/dcqcn.h)
     void (*init)(struct alb_congestion *congestion, const struct alb_engine_config *config);
     void (*on_sent)(struct alb_congestion *congestion, uint32_t bytes, alb_time now);
     void (*on_ack)(struct alb_congestion *congestion, const struct alb_ack *ack, alb_time now);
     // inflight_bytes: with those that are lost.
     void (*on_loss)(struct alb_congestion *congestion, uint32_t inflight_bytes, uint32_t lost_bytes,
                     enum alb_loss_cause cause, alb_time now);
-    // The peer, or a packet of his, says that there is congestion, without saying how much.
+    // The peer, or one of its packets, signals congestion without saying how much.
     void (*on_mark)(struct alb_congestion *congestion, uint32_t inflight_bytes, alb_time now);
     // When to ask again whether a burst may leave; now or before: it may.
     alb_time (*send_at)(struct alb_congestion *congestion, alb_time now);

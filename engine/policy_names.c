@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The names of policies, for who lets people choose among them.
+// The names of policies, for callers that let users choose among them.
 #include "engine/csa_loss.h"
 #include "engine/engine.h"
 

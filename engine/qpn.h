@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which number a new queue pair gets. It says nothing about the next one, and none comes back soon: a peer remembers
-// the numbers of queue pairs that are gone for a while (TIMEWAIT), and refuses who comes with one of them.
+// Which number a new queue pair gets. It does not reveal the next one, and none is reused soon: a peer remembers the
+// numbers of destroyed queue pairs for a while (TIMEWAIT), and refuses a connection that comes with one of them.
 #pragma once
 
 #include "engine/verbs.h"

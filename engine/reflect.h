@@ -44,7 +44,7 @@ struct alb_reflect_engine {
     uint64_t keeper; // who we are as the keeper of volatile transactions
     struct alb_map *records, *initiators;
     struct alb_list orphans;   // initiators whose queue pair has ended, the oldest first
-    struct alb_list proposals; // that nobody has taken
+    struct alb_list proposals; // not taken yet
     struct alb_list journal;   // requests that nobody has taken
     struct alb_event_node event;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A treap (R. Seidel, C. Aragon, "Randomized search trees", 1996) of intervals by their beginning. Each node knows how
 // far those below it reach, and whether they have one owner: then a question that spares this owner need not look at
-// them. Priorities are random numbers that no peer can foretell, so whatever he claims, the tree stays flat.
+// them. Priorities are random numbers that no peer can foretell, so whatever it claims, the tree stays flat.
 #include "engine/region_claim.h"
 
 #include "engine/impl.h"

@@ -9,7 +9,7 @@
 
 #include "engine/region.h"
 
-// In the owner's memory. owner and on_gone are his to set, once; the rest belongs to the region.
+// In the owner's memory. The owner sets owner and on_gone, once; the rest belongs to the region.
 struct alb_claim {
     const void *owner; // not NULL
     // The region is about to be deregistered, moved or given other rights, or the window to be unbound. The memory is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Choose: which source of packets is next. Sources (queue pairs; later associations) take turns, one burst each.
+// Chooses which source of packets is next. Sources (queue pairs; later associations) take turns, one burst each.
 #pragma once
 
 #include "base/list.h"
@@ -30,7 +30,7 @@ void alb_source_init(struct alb_source *source,
 // The source has something to send, or may try again. One that waits for leave to send comes back into the line: what
 // it has now may not need any.
 void alb_scheduler_wake(struct alb_scheduler *scheduler, struct alb_source *source);
-// Takes the source out of whatever line it stands in.
+// Removes the source from whatever list it is in.
 void alb_scheduler_remove(struct alb_source *source);
 bool alb_scheduler_is_idle(const struct alb_scheduler *scheduler);
 // Lets sources build until the batch is full or none is ready.

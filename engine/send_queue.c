@@ -7,7 +7,7 @@
 
 enum {
     STRIDE_ALIGNMENT = 64, // the program fills a request while the engine notes things in the one before it
-    INLINE_MIN_BYTES = 16, // given to who asks for less: rdma_xclient asks for none, and sends that much
+    INLINE_MIN_BYTES = 16, // given if less is asked for: rdma_xclient asks for none, and sends that much
 };
 
 int alb_send_queue_init(struct alb_engine *engine, struct alb_send_queue *queue, const struct alb_qp_cap *cap)

@@ -29,7 +29,7 @@ enum alb_txn_state {
     ALB_TXN_ABORTING, // initiator: has said so
     ALB_TXN_ABORTED,
     ALB_TXN_IN_DOUBT, // initiator: COMMIT was sent, and the association is lost
-    ALB_TXN_UNKNOWN,  // initiator: nobody can say any more
+    ALB_TXN_UNKNOWN,  // initiator: the outcome can no longer be known
     ALB_TXN_CORRUPT,  // what is exposed is not what was agreed; the region is poisoned
     ALB_TXN_STATES,
 };
@@ -68,7 +68,7 @@ struct alb_txn_id {
 // What is needed to ask for the outcome later, by another queue pair, from another process.
 struct alb_txn_token {
     struct alb_txn_id id;
-    uint64_t keeper; // who has the record; 0: not known, so never bound
+    uint64_t keeper; // the engine that has the record; 0: not known, so never bound
 };
 
 // ---- the initiator ----------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ struct alb_proposal {
 // Transactions that touch the region are proposed to the program before they are bound (ALB_EVENT_PROPOSAL, then
 // alb_engine_proposal). user comes back in proposals; checked false: not any more.
 int alb_mr_set_checked(struct alb_region *mr, bool checked, void *user);
-// The oldest proposal that nobody has taken.
+// The oldest proposal that has not been taken.
 bool alb_engine_proposal(struct alb_engine *engine, struct alb_proposal *proposal);
 // ENOENT: it has ended meanwhile (lease, abort).
 int alb_engine_proposal_answer(struct alb_engine *engine, const struct alb_txn_id *id, bool accept, alb_time now);
@@ -219,7 +219,7 @@ struct alb_journal_request {
 // The region's transactions are written to a journal. store and keeper name it (keeper: not 0, the same after a
 // restart).
 int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper);
-// The oldest request that nobody has taken (ALB_EVENT_JOURNAL says that there is one).
+// The oldest request that has not been taken (ALB_EVENT_JOURNAL says that there is one).
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request);
 // It is written as safely as the journal promises. error: an errno, and it is certainly not written, nor will a restart
 // find it: the transaction aborts. Who cannot be certain does not call this. ABORT has no error. True: what is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What UC and UD share: a send queue whose requests are done once their packets have been handed to the driver. Nobody
-// acknowledges them, so they are held to a rate (struct alb_pacer).
+// What UC and UD share: a send queue whose requests are done once their packets have been handed to the driver. They
+// are not acknowledged, so a rate limits them (struct alb_pacer).
 #pragma once
 
 #include "engine/assembly.h"
@@ -26,7 +26,7 @@ struct alb_unreliable {
     // The next packet of a request that goes, from sent on; NULL: sent.
     uint32_t (*skip)(const struct alb_unreliable *u, const struct alb_send_wqe *wqe);
     uint32_t mtu_bytes;             // payload of a full packet
-    uint32_t uncounted;             // csa: packets of which nobody tells what has become of them
+    uint32_t uncounted;             // csa: packets of which the peer reports nothing
     struct alb_deadline pace_timer; // csa: the association's rate holds it back until then
 
     // UC's receiving side.
