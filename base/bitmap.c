@@ -2,29 +2,18 @@
 // Searching, counting and filling bitmaps a word at a time.
 #include "base/bitmap.h"
 
-// flip turns a search for zeros into one for ones.
-static uint32_t find(const uint64_t *words, uint32_t bits, uint32_t from, uint64_t flip)
+uint32_t alb_bitmap_find_zero(const uint64_t *words, uint32_t bits, uint32_t from)
 {
     if (from >= bits)
         return bits;
     uint32_t last = (bits - 1) / 64;
     uint32_t i = from / 64;
-    uint64_t word = (words[i] ^ flip) & UINT64_MAX << from % 64;
-    while (word == 0 && i < last)
-        word = words[++i] ^ flip;
-    if (word == 0)
+    uint64_t zeros = ~words[i] & UINT64_MAX << from % 64;
+    while (zeros == 0 && i < last)
+        zeros = ~words[++i];
+    if (zeros == 0)
         return bits;
-    return ALB_MIN(bits, i * 64 + (uint32_t)__builtin_ctzll(word));
-}
-
-uint32_t alb_bitmap_find_zero(const uint64_t *words, uint32_t bits, uint32_t from)
-{
-    return find(words, bits, from, UINT64_MAX);
-}
-
-uint32_t alb_bitmap_find_one(const uint64_t *words, uint32_t bits, uint32_t from)
-{
-    return find(words, bits, from, 0);
+    return ALB_MIN(bits, i * 64 + (uint32_t)__builtin_ctzll(zeros));
 }
 
 // The bits of word i that belong to [from, to), which reaches into that word.
@@ -54,12 +43,4 @@ void alb_bitmap_set_range(uint64_t *words, uint32_t from, uint32_t to)
         return;
     for (uint32_t i = from / 64; i <= (to - 1) / 64; i++)
         words[i] |= mask_of(i, from, to);
-}
-
-void alb_bitmap_clear_range(uint64_t *words, uint32_t from, uint32_t to)
-{
-    if (from >= to)
-        return;
-    for (uint32_t i = from / 64; i <= (to - 1) / 64; i++)
-        words[i] &= ~mask_of(i, from, to);
 }

@@ -22,13 +22,11 @@ static inline bool alb_bitmap_test(const uint64_t *words, uint32_t i)
     return words[i / 64] >> i % 64 & 1;
 }
 
-// The first bit at or after from that is 0 (or 1); bits if there is none.
+// The first bit at or after from that is 0; bits if there is none.
 uint32_t alb_bitmap_find_zero(const uint64_t *words, uint32_t bits, uint32_t from);
-uint32_t alb_bitmap_find_one(const uint64_t *words, uint32_t bits, uint32_t from);
 
 // How many bits of [from, to) are 1. An empty or reversed range has none.
 uint32_t alb_bitmap_count(const uint64_t *words, uint32_t from, uint32_t to);
 
 // An empty or reversed range changes nothing.
 void alb_bitmap_set_range(uint64_t *words, uint32_t from, uint32_t to);
-void alb_bitmap_clear_range(uint64_t *words, uint32_t from, uint32_t to);

@@ -131,7 +131,6 @@ void *alb_buddy_get(struct alb_buddy *buddy, size_t bytes)
         set_free(buddy, from, block + 1);
     }
     buddy->used_bytes += bytes_of(order);
-    buddy->peak_bytes = ALB_MAX(buddy->peak_bytes, buddy->used_bytes);
     return buddy->arena + block * bytes_of(order);
 }
 
@@ -159,9 +158,4 @@ void alb_buddy_put(struct alb_buddy *buddy, void *block_address, size_t bytes)
 size_t alb_buddy_used(const struct alb_buddy *buddy)
 {
     return buddy->used_bytes;
-}
-
-size_t alb_buddy_peak(const struct alb_buddy *buddy)
-{
-    return buddy->peak_bytes;
 }

@@ -15,11 +15,11 @@ enum {
 struct alb_buddy {
     char *arena;
     size_t units; // blocks of the smallest size in the arena
-    size_t used_bytes, peak_bytes;
+    size_t used_bytes;
     uint32_t order_count;
     uint32_t free_orders; // bit k: a block of 64 << k bytes is free
-    uint64_t
-        *free[ALB_BUDDY_ORDERS]; // for each size which blocks are free: a bitmap, and above it bitmaps of its words
+    // For each size which blocks are free: a bitmap, and above it bitmaps of its words.
+    uint64_t *free[ALB_BUDDY_ORDERS];
 };
 
 // How many bytes of bookkeeping an arena of that size takes: about one in 250.
@@ -37,6 +37,5 @@ void *alb_buddy_get(struct alb_buddy *buddy, size_t bytes);
 // Gives back a block, with the number of bytes that it was asked for with.
 void alb_buddy_put(struct alb_buddy *buddy, void *block, size_t bytes);
 
-// What is taken, in whole blocks: now, and at most since init.
+// What is taken, in whole blocks.
 size_t alb_buddy_used(const struct alb_buddy *buddy);
-size_t alb_buddy_peak(const struct alb_buddy *buddy);

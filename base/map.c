@@ -107,15 +107,6 @@ enum alb_map_insert alb_map_insert(struct alb_map *map, const void *key, uint64_
     return ALB_MAP_INSERTED;
 }
 
-bool alb_map_replace(struct alb_map *map, const void *key, uint64_t value)
-{
-    struct entry *entry = find(map, key);
-    if (entry == NULL)
-        return false;
-    entry->value = value;
-    return true;
-}
-
 // Empties a slot and closes the gap: what probing pushed beyond it moves up, so that no search ends at the gap too
 // early.
 static void clear_slot(struct alb_map *map, uint32_t gap)

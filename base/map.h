@@ -43,9 +43,6 @@ enum alb_map_insert {
 
 enum alb_map_insert alb_map_insert(struct alb_map *map, const void *key, uint64_t value);
 
-// Replaces the value of a key that is there. False if it is not.
-bool alb_map_replace(struct alb_map *map, const void *key, uint64_t value);
-
 // False if the key is not there. *value (which may be NULL) is the removed value.
 bool alb_map_remove(struct alb_map *map, const void *key, uint64_t *value);
 

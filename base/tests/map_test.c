@@ -57,9 +57,7 @@ static void step(struct alb_map *map, struct model *m, struct alb_prng *prng)
     uint32_t n = (uint32_t)alb_prng_below(prng, KEYS);
     struct key key = key_of(n);
     uint64_t value = alb_prng_u64(prng), old;
-    switch (alb_prng_below(prng, 4)) {
-    case 0:
-    case 1: {
+    if (alb_prng_below(prng, 3) > 0) {
         enum alb_map_insert expected = m->present[n]              ? ALB_MAP_PRESENT
                                        : m->count < map->capacity ? ALB_MAP_INSERTED
                                                                   : ALB_MAP_FULL;
@@ -69,20 +67,13 @@ static void step(struct alb_map *map, struct model *m, struct alb_prng *prng)
             m->value[n] = value;
             m->count++;
         }
-        break;
-    }
-    case 2:
+    } else {
         assert_int_equal(alb_map_remove(map, &key, &old), m->present[n]);
         if (m->present[n]) {
             assert_int_equal(old, m->value[n]);
             m->present[n] = false;
             m->count--;
         }
-        break;
-    case 3:
-        assert_int_equal(alb_map_replace(map, &key, value), m->present[n]);
-        m->value[n] = value;
-        break;
     }
 }
 
