@@ -5,6 +5,7 @@
 #include "device/cancel.h"
 #include "device/clock.h"
 #include "device/socket.h"
+#include "wire/aeth.h"
 #include "wire/datagram.h"
 #include "wire/roce.h"
 
@@ -174,9 +175,5 @@ bool alb_address_is_local(const struct alb_addr *addr)
 uint32_t alb_address_roce_mtu(const struct alb_addr *addr, uint32_t interface_mtu_bytes)
 {
     uint32_t overhead = alb_addr_is_ipv4(addr) ? PACKET_OVERHEAD(20) : PACKET_OVERHEAD(40);
-    for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
-        if (mtu + overhead <= interface_mtu_bytes)
-            return mtu;
-    }
-    return 0;
+    return interface_mtu_bytes > overhead ? alb_mtu_bytes(alb_mtu_code(interface_mtu_bytes - overhead)) : 0;
 }

@@ -35,14 +35,6 @@ alb_time alb_rnr_timer_ns(uint8_t code)
     return rnr_10us[code & 31] * 10 * ALB_NS_PER_US;
 }
 
-uint8_t alb_rnr_timer_code(alb_time ns)
-{
-    for (uint8_t code = 1; code < 32; code++)
-        if (alb_rnr_timer_ns(code) >= ns)
-            return code;
-    return 0;
-}
-
 alb_time alb_ack_timeout_ns(uint8_t code)
 {
     code &= 31;

@@ -46,9 +46,6 @@ const char *alb_aeth_name(uint8_t syndrome);
 // The time that an RNR NAK's five-bit code (min_rnr_timer of a queue pair) stands for. Bits above are ignored.
 alb_time alb_rnr_timer_ns(uint8_t code);
 
-// The code of the shortest time that is not below ns; the longest one (code 0, 655.36 ms) if there is none.
-uint8_t alb_rnr_timer_code(alb_time ns);
-
 // The time of a local ACK timeout code: 4.096 us * 2^code, and ALB_TIME_NEVER for 0. Bits above the low five are
 // ignored.
 alb_time alb_ack_timeout_ns(uint8_t code);

@@ -74,12 +74,3 @@ const struct alb_opcode_info alb_opcode_table[256] = {
     SEND_AND_WRITE(ALB_XRC, ALB_SERVICE_XRC, "XRC", ALB_HEADER_XRCETH, 4),
     READ_AND_ATOMIC(ALB_XRC, ALB_SERVICE_XRC, "XRC", ALB_HEADER_XRCETH, 4),
 };
-
-const char *alb_service_name(enum alb_service service)
-{
-    static const char *const names[] = {
-        [ALB_SERVICE_RC] = "RC",   [ALB_SERVICE_UC] = "UC",   [ALB_SERVICE_UD] = "UD",
-        [ALB_SERVICE_XRC] = "XRC", [ALB_SERVICE_CNP] = "CNP",
-    };
-    return (unsigned)service < ALB_COUNT(names) ? names[service] : "invalid";
-}

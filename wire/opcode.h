@@ -134,6 +134,3 @@ static inline const struct alb_opcode_info *alb_opcode_info(uint8_t opcode)
     const struct alb_opcode_info *info = &alb_opcode_table[opcode];
     return info->name ? info : NULL;
 }
-
-// "RC", "UC", "UD", "XRC" or "CNP".
-const char *alb_service_name(enum alb_service service);

@@ -4,6 +4,7 @@
 #include "plugins/rdmacm/door.h"
 #include "plugins/rdmacm/rsocket.h"
 #include "plugins/verbs/bridge.h"
+#include "wire/aeth.h"
 
 #include <stdatomic.h>
 
@@ -117,5 +118,5 @@ void rdmacm_unlock(void)
 
 uint8_t rdmacm_mtu_code(void)
 {
-    return (uint8_t)(__builtin_ctz(alb_device_mtu_bytes(rdmacm_device())) - 7);
+    return (uint8_t)alb_mtu_code(alb_device_mtu_bytes(rdmacm_device()));
 }

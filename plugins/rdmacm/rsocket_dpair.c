@@ -2,6 +2,7 @@
 // The queue pairs of a datagram rsocket and their buffers. A datagram stays in the buffer of its receive until the
 // program reads it; while all are taken, what comes is lost, as with UDP.
 #include "plugins/rdmacm/rsocket_datagram.h"
+#include "wire/aeth.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static int learn_limits(struct rsocket_datagram *datagram, struct rsocket_dpair 
     int error = ibv_query_port(pair->id->verbs, pair->id->port_num, &port);
     if (error)
         return error;
-    pair->payload_max_bytes = ALB_MIN(128u << port.active_mtu, (uint32_t)RSOCKET_DATAGRAM_MAX);
+    pair->payload_max_bytes = ALB_MIN(alb_mtu_bytes(port.active_mtu), (uint32_t)RSOCKET_DATAGRAM_MAX);
     uint32_t receives = ALB_MAX(settings->receive_queue, (uint32_t)QUEUE_MIN);
     uint32_t sends = ALB_MAX(settings->send_queue, (uint32_t)QUEUE_MIN);
     pair->receive_count = ALB_MIN(receives, (uint32_t)QUEUE_MAX);

@@ -2,6 +2,7 @@
 // rsetsockopt(3), rgetsockopt(3) of streams. Some options ask for what a stream always does; they are remembered and
 // given back. What it does not do is refused.
 #include "plugins/rdmacm/rsocket_stream.h"
+#include "wire/aeth.h"
 
 #include <endian.h>
 #include <infiniband/sa.h>
@@ -167,7 +168,7 @@ static int get_socket_option(struct rsocket_stream *stream, int name, void *valu
 static int segment_bytes(const struct rsocket_stream *stream)
 {
     const struct rdma_route *route = &stream->id->route;
-    return route->num_paths > 0 ? 128 << route->path_rec->mtu : SEGMENT_DEFAULT_BYTES;
+    return route->num_paths > 0 ? (int)alb_mtu_bytes(route->path_rec->mtu) : SEGMENT_DEFAULT_BYTES;
 }
 
 static int get_tcp_option(struct rsocket_stream *stream, int name, void *value, socklen_t *length)

@@ -418,6 +418,3 @@ static inline void alb_door_raise_level(const struct alb_door_qp *qp, struct alb
     if (alb_unlikely(context->level != ALB_LEVEL_DELIVERED) && qp->has_numbers)
         alb_door_raise_level_of_wr(wr, context->level);
 }
-
-// An IBV_MTU_ code for 256 to 4096 bytes; 0 for anything else.
-enum ibv_mtu alb_door_mtu_code(uint32_t bytes);

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Queue pair attributes between their two forms.
 #include "plugins/verbs/door.h"
-
-enum ibv_mtu alb_door_mtu_code(uint32_t bytes)
-{
-    for (uint32_t code = IBV_MTU_256; code <= IBV_MTU_4096; code++)
-        if (bytes == 128u << code)
-            return (enum ibv_mtu)code;
-    return 0;
-}
-
-// The way back; 0 for what is no code.
-static uint32_t mtu_bytes(enum ibv_mtu code)
-{
-    return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? 128u << code : 0;
-}
+#include "wire/aeth.h"
 
 static const int known_mask =
     IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
@@ -34,7 +21,7 @@ int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_
         .pkey_index = attr->pkey_index,
         .port = attr->port_num,
         .qkey = attr->qkey,
-        .path_mtu_bytes = mtu_bytes(attr->path_mtu),
+        .path_mtu_bytes = alb_mtu_bytes(attr->path_mtu),
         .timeout = attr->timeout,
         .retry_cnt = attr->retry_cnt,
         .rnr_retry = attr->rnr_retry,
@@ -57,7 +44,7 @@ void alb_door_qp_attr_to(const struct alb_qp_attr *from, struct ibv_qp_attr *att
     *attr = (struct ibv_qp_attr){
         .qp_state = (enum ibv_qp_state)from->state,
         .cur_qp_state = (enum ibv_qp_state)from->cur_state,
-        .path_mtu = alb_door_mtu_code(from->path_mtu_bytes),
+        .path_mtu = (enum ibv_mtu)alb_mtu_code(from->path_mtu_bytes),
         .path_mig_state = IBV_MIG_MIGRATED,
         .qkey = from->qkey,
         .rq_psn = from->rq_psn,

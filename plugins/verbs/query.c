@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_pkey(3), ibv_query_rt_values_ex(3).
 #include "plugins/verbs/door.h"
+#include "wire/aeth.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -95,7 +96,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 
 static void fill_port(struct alb_door_context *context, struct ibv_port_attr *attr)
 {
-    enum ibv_mtu mtu = alb_door_mtu_code(alb_device_mtu_bytes(context->device));
+    enum ibv_mtu mtu = (enum ibv_mtu)alb_mtu_code(alb_device_mtu_bytes(context->device));
     *attr = (struct ibv_port_attr){
         .state = IBV_PORT_ACTIVE,
         .max_mtu = IBV_MTU_4096,

@@ -44,17 +44,6 @@ static void rnr_timer__is_the_table_of_the_specification(void **state)
     assert_int_equal(alb_rnr_timer_ns(32 + 12), alb_rnr_timer_ns(12));
 }
 
-static void rnr_timer_code__finds_the_shortest_that_suffices(void **state)
-{
-    for (unsigned code = 0; code < 32; code++) {
-        assert_int_equal(alb_rnr_timer_code(alb_rnr_timer_ns((uint8_t)code)), code);
-        assert_int_equal(alb_rnr_timer_code(alb_rnr_timer_ns((uint8_t)code) - 1), code);
-    }
-    assert_int_equal(alb_rnr_timer_code(0), 1);
-    assert_int_equal(alb_rnr_timer_code(640001), 13);
-    assert_int_equal(alb_rnr_timer_code(ALB_TIME_NEVER), 0);
-}
-
 static void ack_timeout__doubles_from_8_us_and_0_is_never(void **state)
 {
     assert_int_equal(alb_ack_timeout_ns(0), ALB_TIME_NEVER);
@@ -82,7 +71,6 @@ int main(void)
         cmocka_unit_test(aeth__syndromes_split_into_class_and_value),
         cmocka_unit_test(aeth_name__has_one_for_every_syndrome),
         cmocka_unit_test(rnr_timer__is_the_table_of_the_specification),
-        cmocka_unit_test(rnr_timer_code__finds_the_shortest_that_suffices),
         cmocka_unit_test(ack_timeout__doubles_from_8_us_and_0_is_never),
         cmocka_unit_test(mtu__codes_and_bytes),
     };

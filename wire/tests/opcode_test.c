@@ -17,6 +17,10 @@ static unsigned bytes_of_headers(unsigned headers)
 
 static void opcode_info__is_consistent_for_every_opcode(void **state)
 {
+    static const char *const services[] = {
+        [ALB_SERVICE_RC] = "RC ",   [ALB_SERVICE_UC] = "UC ",  [ALB_SERVICE_UD] = "UD ",
+        [ALB_SERVICE_XRC] = "XRC ", [ALB_SERVICE_CNP] = "CNP",
+    };
     unsigned known = 0;
     for (unsigned opcode = 0; opcode < 256; opcode++) {
         const struct alb_opcode_info *info = alb_opcode_info((uint8_t)opcode);
@@ -24,8 +28,7 @@ static void opcode_info__is_consistent_for_every_opcode(void **state)
             continue;
         known++;
         assert_int_equal(info->header_bytes, bytes_of_headers(info->headers));
-        assert_int_equal(strncmp(info->name, alb_service_name(info->service), strlen(alb_service_name(info->service))),
-                         0);
+        assert_memory_equal(info->name, services[info->service], 3);
         if (opcode == ALB_CNP)
             continue;
 
