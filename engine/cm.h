@@ -65,7 +65,6 @@ int alb_cm_id_create(struct alb_engine *engine, void *user, struct alb_cm_id **i
 void alb_cm_id_destroy(struct alb_cm_id *id, alb_time now);
 
 enum alb_cm_state alb_cm_id_state(const struct alb_cm_id *id);
-void *alb_cm_id_user(const struct alb_cm_id *id);
 void alb_cm_id_set_user(struct alb_cm_id *id, void *user);
 // The communication id that peers name it by: slot (8) | random (8) | index (16).
 uint32_t alb_cm_id_number(const struct alb_cm_id *id);
@@ -113,8 +112,6 @@ int alb_cm_establish(struct alb_cm_id *id, const struct alb_cm_private *data, al
 int alb_cm_notice_traffic(struct alb_cm_id *id, alb_time now);
 // Rejects a request or a response. EINVAL: none is waiting, or private data too long.
 int alb_cm_reject(struct alb_cm_id *id, enum alb_cm_rej_reason reason, const struct alb_cm_private *data, alb_time now);
-// Asks the peer for patience: sends an MRA. EINVAL: neither request nor response is waiting, or no such code.
-int alb_cm_delay(struct alb_cm_id *id, uint8_t service_timeout, const struct alb_cm_private *data, alb_time now);
 // Ends a connection: sends a DREQ. EINVAL: it is not established.
 int alb_cm_disconnect(struct alb_cm_id *id, const struct alb_cm_private *data, alb_time now);
 

@@ -10,7 +10,7 @@
 #define ALB_CM_TIME_MAX      (60 * ALB_NS_PER_S) // of anything a message may make us wait for
 #define ALB_CM_TIME_MIN      ALB_NS_PER_MS       // between two copies of a message
 #define ALB_CM_LINGER_NS     (10 * ALB_NS_PER_S) // how long an answer is kept for a question that comes again
-#define ALB_CM_PATIENCE_CODE 22                  // service timeout of an MRA that we send by ourselves: 17 s
+#define ALB_CM_PATIENCE_CODE 22                  // service timeout of our MRAs: 17 s
 
 struct alb_cm_id {
     struct alb_engine *engine;
@@ -121,8 +121,8 @@ void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now);
 bool alb_cm_bears_refusal(struct alb_cm_id *id, alb_time now);
 // Sends id->sent once (again).
 void alb_cm_send(struct alb_cm_id *id);
-// Sends a message to the id's peer without remembering it.
-void alb_cm_send_mra(struct alb_cm_id *id, uint8_t service_timeout, const struct alb_cm_private *data);
+// Sends a message to the id's peer without remembering it. An MRA answers the REQ or REP that waits for our user.
+void alb_cm_send_mra(struct alb_cm_id *id);
 void alb_cm_send_drep(struct alb_cm_id *id);
 // Rejects what an id has sent or received without remembering it: reason TIMEOUT carries the sender's GUID.
 void alb_cm_send_rej(struct alb_cm_id *id, enum alb_cm_rej_reason reason);

@@ -35,7 +35,7 @@ static enum alb_drop on_repeated_req(struct alb_cm_id *id, const struct alb_cm_a
 {
     switch (id->state) {
     case ALB_CM_REQ_RECEIVED:
-        alb_cm_send_mra(id, ALB_CM_PATIENCE_CODE, NULL);
+        alb_cm_send_mra(id);
         break;
     case ALB_CM_REP_SENT:
     case ALB_CM_REJECTED:
@@ -159,7 +159,7 @@ static enum alb_drop on_rep(struct alb_engine *engine, const struct alb_cm_arriv
         return ALB_DROP_STALE_RESPONSE;
     }
     if (id->state == ALB_CM_REP_RECEIVED)
-        alb_cm_send_mra(id, ALB_CM_PATIENCE_CODE, NULL);
+        alb_cm_send_mra(id);
     else if ((id->state == ALB_CM_ESTABLISHED && id->sent.type == ALB_CM_RTU) || id->state == ALB_CM_REJECTED)
         alb_cm_send(id);
     return ALB_DROP_DUPLICATE;

@@ -58,12 +58,11 @@ bool alb_cm_bears_refusal(struct alb_cm_id *id, alb_time now)
     return true;
 }
 
-void alb_cm_send_mra(struct alb_cm_id *id, uint8_t service_timeout, const struct alb_cm_private *data)
+void alb_cm_send_mra(struct alb_cm_id *id)
 {
     struct alb_cm_message message = message_of(id, ALB_CM_MRA);
     message.mra.answers = id->state == ALB_CM_REQ_RECEIVED ? ALB_CM_ANSWERS_REQ : ALB_CM_ANSWERS_REP;
-    message.mra.service_timeout = service_timeout;
-    put_private(&message, data);
+    message.mra.service_timeout = ALB_CM_PATIENCE_CODE;
     alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
 }
 

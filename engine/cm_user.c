@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#define SERVICE_TIMEOUT_MAX 31
-
 int alb_cm_id_create(struct alb_engine *engine, void *user, struct alb_cm_id **out)
 {
     if (!engine->cm)
@@ -21,11 +19,6 @@ int alb_cm_id_create(struct alb_engine *engine, void *user, struct alb_cm_id **o
 enum alb_cm_state alb_cm_id_state(const struct alb_cm_id *id)
 {
     return id->state;
-}
-
-void *alb_cm_id_user(const struct alb_cm_id *id)
-{
-    return id->user;
 }
 
 void alb_cm_id_set_user(struct alb_cm_id *id, void *user)
@@ -127,15 +120,6 @@ int alb_cm_reject(struct alb_cm_id *id, enum alb_cm_rej_reason reason, const str
     if (id->state == ALB_CM_REP_RECEIVED)
         return reject(id, ALB_CM_ANSWERS_REP, reason, data, now);
     return EINVAL;
-}
-
-int alb_cm_delay(struct alb_cm_id *id, uint8_t service_timeout, const struct alb_cm_private *data, alb_time now)
-{
-    if ((id->state != ALB_CM_REQ_RECEIVED && id->state != ALB_CM_REP_RECEIVED) ||
-        service_timeout > SERVICE_TIMEOUT_MAX || (data && data->length > alb_cm_private_bytes(ALB_CM_MRA)))
-        return EINVAL;
-    alb_cm_send_mra(id, service_timeout, data);
-    return 0;
 }
 
 int alb_cm_disconnect(struct alb_cm_id *id, const struct alb_cm_private *data, alb_time now)

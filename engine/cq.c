@@ -95,16 +95,6 @@ uint32_t alb_cq_entries(const struct alb_cq *cq)
     return cq->limit;
 }
 
-void *alb_cq_user(const struct alb_cq *cq)
-{
-    return cq->user;
-}
-
-struct alb_engine *alb_cq_engine(const struct alb_cq *cq)
-{
-    return cq->engine;
-}
-
 void alb_cq_set_silent(struct alb_cq *cq)
 {
     cq->is_silent = true;

@@ -104,11 +104,6 @@ uint32_t alb_region_key(const struct alb_region *region)
     return region->key;
 }
 
-struct alb_pd *alb_region_pd(const struct alb_region *region)
-{
-    return region->pd;
-}
-
 void alb_region_poison(struct alb_region *region)
 {
     alb_region_root(region)->is_poisoned = true;
@@ -157,28 +152,4 @@ enum alb_access_result alb_region_find_remote(struct alb_qp *qp, uint32_t rkey, 
         return ALB_ACCESS_BAD_KEY;
     *out = region;
     return locate(region, va, length, access, host);
-}
-
-enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-                                         uint32_t access, uint8_t **host)
-{
-    struct alb_region *region;
-    return alb_region_find_remote(qp, rkey, va, length, access, &region, host);
-}
-
-const char *alb_access_result_text(enum alb_access_result result)
-{
-    switch (result) {
-    case ALB_ACCESS_OK:
-        return "allowed";
-    case ALB_ACCESS_BAD_KEY:
-        return "key not valid";
-    case ALB_ACCESS_BAD_BOUNDS:
-        return "beyond the region";
-    case ALB_ACCESS_BAD_RIGHTS:
-        return "access not allowed";
-    case ALB_ACCESS_POISONED:
-        return "poisoned";
-    }
-    return "invalid";
 }

@@ -71,16 +71,10 @@ enum alb_access_result alb_region_local(struct alb_engine *engine, const struct 
                                         uint64_t length, uint32_t access, uint8_t **host);
 
 // The same for a peer's use through queue pair qp: access is one of ALB_ACCESS_REMOTE_*. What the queue pair itself
-// allows is the caller's to check. A length of 0 needs no valid key.
-enum alb_access_result alb_region_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
-                                         uint32_t access, uint8_t **host);
-
-// The same, and the region or window that the key names; NULL for a length of 0.
+// allows is the caller's to check. A length of 0 needs no valid key. *region is what the key names, region or window;
+// NULL for a length of 0.
 enum alb_access_result alb_region_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                               uint32_t access, struct alb_region **region, uint8_t **host);
-
-// A phrase for a log line: "key not valid", "beyond the region", "access not allowed", "poisoned".
-const char *alb_access_result_text(enum alb_access_result result);
 
 // The work requests that change keys; qp is the one they were posted to. Each returns the completion's status.
 enum alb_wc_status alb_mw_bind(struct alb_qp *qp, const struct alb_mw_bind *bind);

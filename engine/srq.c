@@ -97,11 +97,6 @@ void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_ma
     *limit = srq->limit;
 }
 
-void *alb_srq_user(const struct alb_srq *srq)
-{
-    return srq->user;
-}
-
 int alb_srq_post(struct alb_srq *srq, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count)
 {
     return alb_recv_queue_post(&srq->queue, wr_id, sge, sge_count);

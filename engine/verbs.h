@@ -84,7 +84,6 @@ int alb_mw_destroy(struct alb_region *mw);
 // Local and remote key of a region are one number. That of a window changes with every bind of type 1; of type 2 its
 // low byte is the caller's (ibv_inc_rkey).
 uint32_t alb_region_key(const struct alb_region *region);
-struct alb_pd *alb_region_pd(const struct alb_region *region);
 
 // ---- completion queues ------------------------------------------------------------------------------------
 
@@ -165,8 +164,6 @@ int alb_cq_resize(struct alb_cq *cq, uint32_t entries);
 // EBUSY while a queue pair uses it.
 int alb_cq_destroy(struct alb_cq *cq);
 uint32_t alb_cq_entries(const struct alb_cq *cq);
-void *alb_cq_user(const struct alb_cq *cq);
-struct alb_engine *alb_cq_engine(const struct alb_cq *cq);
 
 // [ring] The oldest completion, or NULL; valid until it is popped.
 const struct alb_wc *alb_cq_peek(struct alb_cq *cq);
@@ -217,7 +214,6 @@ int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit);
 // too.
 int alb_srq_destroy(struct alb_srq *srq);
 void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_max, uint32_t *limit);
-void *alb_srq_user(const struct alb_srq *srq);
 // [ring] ENOMEM: full; EINVAL: too many entries. Keys are checked when the receive is used.
 int alb_srq_post(struct alb_srq *srq, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count);
 

@@ -123,3 +123,10 @@ struct alb_region *fixture_region(struct fixture *f, void *memory, uint64_t leng
 {
     return fixture_region_with(f, memory, length, FIXTURE_ACCESS_ALL);
 }
+
+enum alb_access_result fixture_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                           uint32_t access, uint8_t **host)
+{
+    struct alb_region *region;
+    return alb_region_find_remote(qp, rkey, va, length, access, &region, host);
+}

@@ -42,6 +42,10 @@ struct alb_qp *fixture_qp(struct fixture *f, enum alb_qp_type type);
 struct alb_region *fixture_region(struct fixture *f, void *memory, uint64_t length);
 struct alb_region *fixture_region_with(struct fixture *f, void *memory, uint64_t length, uint32_t access);
 
+// alb_region_find_remote for who wants only the memory.
+enum alb_access_result fixture_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+                                           uint32_t access, uint8_t **host);
+
 #define FIXTURE_ACCESS_ALL \
     (ALB_ACCESS_LOCAL_WRITE | ALB_ACCESS_REMOTE_WRITE | ALB_ACCESS_REMOTE_READ | ALB_ACCESS_REMOTE_ATOMIC)
 

@@ -30,7 +30,7 @@ static struct scene scene(void **state, enum alb_mw_type type)
 static enum alb_access_result use(struct alb_qp *qp, uint32_t key, uint64_t va, uint64_t length, uint32_t access)
 {
     uint8_t *host;
-    return alb_region_remote(qp, key, va, length, access, &host);
+    return fixture_find_remote(qp, key, va, length, access, &host);
 }
 
 static void mw_bind__opens_just_its_range(void **state)
@@ -52,7 +52,7 @@ static void mw_bind__opens_just_its_range(void **state)
         // The region's own key gives a peer nothing, and its memory is what the window shows.
         assert_int_equal(use(s.qp, alb_region_key(s.mr), va + 100, 1, ALB_ACCESS_REMOTE_READ), ALB_ACCESS_BAD_RIGHTS);
         uint8_t *host;
-        assert_int_equal(alb_region_remote(s.qp, key, va + 150, 1, ALB_ACCESS_REMOTE_READ, &host), ALB_ACCESS_OK);
+        assert_int_equal(fixture_find_remote(s.qp, key, va + 150, 1, ALB_ACCESS_REMOTE_READ, &host), ALB_ACCESS_OK);
         assert_ptr_equal(host, memory + 150);
     }
 }
@@ -151,7 +151,7 @@ static void mw_bind__zero_based(void **state)
     uint8_t *host;
     s.bind.access |= ALB_ACCESS_ZERO_BASED;
     assert_int_equal(alb_mw_bind(s.qp, &s.bind), ALB_WC_SUCCESS);
-    assert_int_equal(alb_region_remote(s.qp, s.bind.rkey, 0, 100, ALB_ACCESS_REMOTE_WRITE, &host), ALB_ACCESS_OK);
+    assert_int_equal(fixture_find_remote(s.qp, s.bind.rkey, 0, 100, ALB_ACCESS_REMOTE_WRITE, &host), ALB_ACCESS_OK);
     assert_ptr_equal(host, memory + 100);
     assert_int_equal(use(s.qp, s.bind.rkey, s.bind.addr, 1, ALB_ACCESS_REMOTE_WRITE), ALB_ACCESS_BAD_BOUNDS);
     s = scene(state, ALB_MW_TYPE_1);
