@@ -271,7 +271,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
 
 void alb_device_destroy(struct alb_device *device)
 {
-    alb_device_drain_all(device);
+    alb_device_drain(device);
     alb_thread_stop(device); // it counts, too
     if (device->options.stats_path[0])
         alb_report_to_file(&device->board, device->options.stats_path);

@@ -99,11 +99,6 @@ void alb_device_detach_all(struct alb_device *device, struct alb_qp *qp);
 // once.
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp);
 
-// Waits until everything the queue pair has sent is acknowledged and everything it must answer is answered, at most a
-// second or two; if there has been loss, also a while for a peer that did not hear the last answer and asks again. To
-// be called without the token, before the queue pair is destroyed.
-void alb_device_drain(struct alb_device *device, struct alb_qp *qp);
-
 // A completion queue was found empty: drives the engine once if the token is free (else returns: whoever has it
 // drives).
 void alb_device_poll(struct alb_device *device);

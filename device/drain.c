@@ -13,7 +13,6 @@
 #define LINGER_NS_MAX (2 * ALB_NS_PER_S)
 
 struct wait {
-    struct alb_qp *qp; // NULL: all of them
     bool has_seen_loss;
     uint64_t datagrams;
     alb_time silent_since;
@@ -30,41 +29,27 @@ static bool has_seen_loss(const struct alb_device *device)
     return seen != 0 || device->sender.has_faults;
 }
 
-static bool is_quiet(struct alb_device *device, const struct wait *wait)
-{
-    return wait->qp ? alb_qp_is_quiet(wait->qp) : alb_engine_is_quiet(device->engine);
-}
-
 static bool is_done(struct alb_device *device, void *context, alb_time now)
 {
     struct wait *wait = context;
+    bool is_quiet = alb_engine_is_quiet(device->engine);
     uint64_t datagrams = device->board.header->edge_stats.counter[ALB_EDGE_rx_datagrams];
-    if (!is_quiet(device, wait) || datagrams != wait->datagrams) {
+    if (!is_quiet || datagrams != wait->datagrams) {
         wait->datagrams = datagrams;
         wait->silent_since = now;
         wait->has_seen_loss = has_seen_loss(device);
     }
-    if (!is_quiet(device, wait))
+    if (!is_quiet)
         return false;
     return !wait->has_seen_loss || now - wait->silent_since >= LINGER_NS;
 }
 
-static void drain(struct alb_device *device, struct alb_qp *qp)
+void alb_device_drain(struct alb_device *device)
 {
     alb_time now = alb_clock_now();
-    struct wait wait = {.qp = qp, .silent_since = now};
+    struct wait wait = {.silent_since = now};
     alb_device_lock(device);
     wait.has_seen_loss = has_seen_loss(device);
     alb_device_unlock(device);
     alb_drive_until(device, is_done, &wait, now + (wait.has_seen_loss ? LINGER_NS_MAX : QUIET_NS_MAX));
-}
-
-void alb_device_drain(struct alb_device *device, struct alb_qp *qp)
-{
-    drain(device, qp);
-}
-
-void alb_device_drain_all(struct alb_device *device)
-{
-    drain(device, NULL);
 }

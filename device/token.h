@@ -39,8 +39,3 @@ void alb_token_lock(struct alb_token *token);
 bool alb_token_lock_for(struct alb_token *token, alb_time span);
 
 void alb_token_release(struct alb_token *token);
-
-static inline bool alb_token_is_held(struct alb_token *token)
-{
-    return atomic_load(&token->state) != 0;
-}

@@ -2,6 +2,7 @@
 #include "device/tests/pair.h"
 
 #include "device/clock.h"
+#include "device/drain.h"
 
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ void side_open_shared(struct side *side, const struct alb_device_options *option
 
 static void close_objects(struct side *side)
 {
-    alb_device_drain(side->device, side->qp);
+    alb_device_drain(side->device);
     alb_device_lock(side->device);
     assert_int_equal(alb_qp_destroy(side->qp), 0);
     assert_int_equal(alb_mr_destroy(side->mr), 0);
