@@ -111,20 +111,3 @@ uint32_t alb_pcap_head(uint8_t out[ALB_PCAP_HEAD_MAX], const struct alb_pcap_pac
     put_native(out + 12, captured);
     return PCAP_RECORD_BYTES + captured - length;
 }
-
-uint32_t alb_pcap_record(uint8_t *out, uint32_t capacity, const struct alb_pcap_packet *packet, const struct iovec *iov,
-                         uint32_t length)
-{
-    uint8_t head[ALB_PCAP_HEAD_MAX];
-    uint32_t written = alb_pcap_head(head, packet, iov, length);
-    if (written + length > capacity)
-        return 0;
-    memcpy(out, head, written);
-    for (uint32_t left = length; left; iov++) {
-        uint32_t part = (uint32_t)ALB_MIN(iov->iov_len, (size_t)left);
-        memcpy(out + written, iov->iov_base, part);
-        written += part;
-        left -= part;
-    }
-    return written;
-}

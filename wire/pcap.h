@@ -30,10 +30,6 @@ void alb_pcap_file_header(uint8_t out[ALB_PCAP_FILE_HEADER_BYTES]);
 uint32_t alb_pcap_head(uint8_t out[ALB_PCAP_HEAD_MAX], const struct alb_pcap_packet *packet, const struct iovec *iov,
                        uint32_t length);
 
-// The same with the datagram behind it. Returns the bytes written, 0 if they are more than capacity.
-uint32_t alb_pcap_record(uint8_t *out, uint32_t capacity, const struct alb_pcap_packet *packet, const struct iovec *iov,
-                         uint32_t length);
-
 // A walk through the bytes of a capture.
 struct alb_pcap_reader {
     const uint8_t *next;
