@@ -140,8 +140,6 @@ int alb_cluster_connect(struct alb_cluster *cluster, const struct alb_connection
 void alb_cluster_disconnect(struct alb_cluster *cluster, struct alb_channel *channel);
 // What it was made from.
 const struct alb_connection *alb_channel_connection(const struct alb_channel *channel);
-// Messages posted to that side that have not completed.
-uint32_t alb_channel_posted(const struct alb_channel *channel, uint32_t side);
 struct alb_qp *alb_channel_qp(const struct alb_channel *channel, uint32_t side);
 
 enum alb_message_op {

@@ -291,11 +291,6 @@ const struct alb_connection *alb_channel_connection(const struct alb_channel *ch
     return &channel->connection;
 }
 
-uint32_t alb_channel_posted(const struct alb_channel *channel, uint32_t side)
-{
-    return channel->ends[side].count;
-}
-
 struct alb_qp *alb_channel_qp(const struct alb_channel *channel, uint32_t side)
 {
     return channel->ends[side].qp;

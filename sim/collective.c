@@ -4,28 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[ALB_COLLECTIVES] = {
-    [ALB_COLLECTIVE_ALL_REDUCE_RING] = "all-reduce-ring", [ALB_COLLECTIVE_ALL_REDUCE_TREE] = "all-reduce-tree",
-    [ALB_COLLECTIVE_ALL_GATHER] = "all-gather",           [ALB_COLLECTIVE_REDUCE_SCATTER] = "reduce-scatter",
-    [ALB_COLLECTIVE_ALL_TO_ALL] = "all-to-all-steps",
-};
-
-const char *alb_collective_name(enum alb_collective kind)
-{
-    return kind < ALB_COLLECTIVES ? names[kind] : NULL;
-}
-
-bool alb_collective_parse(const char *name, enum alb_collective *kind)
-{
-    for (uint32_t i = 0; i < ALB_COLLECTIVES; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *kind = (enum alb_collective)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 // What a rank waits for before its next send, and the number of the step that it is in.
 struct state {
     struct alb_schedule *schedule;

@@ -15,10 +15,6 @@ enum alb_collective {
     ALB_COLLECTIVES,
 };
 
-// "all-reduce-ring" and so on.
-const char *alb_collective_name(enum alb_collective kind);
-bool alb_collective_parse(const char *name, enum alb_collective *kind);
-
 struct alb_collective_config {
     enum alb_collective kind;
     const uint32_t *ranks; // in order

@@ -111,7 +111,6 @@ static void post__all_operations_with_real_bytes(void **state)
     };
     for (uint32_t i = 0; i < ALB_COUNT(messages); i++)
         assert_int_equal(alb_cluster_post(b.cluster, channel, 0, &messages[i]), 0);
-    assert_int_equal(alb_channel_posted(channel, 0), 4);
     bench_run(&b, 4);
     assert_int_equal(b.failed, 0);
     assert_int_equal(b.received, 2);
