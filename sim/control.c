@@ -20,7 +20,7 @@ bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, 
 {
     if (back->is_dead && control != ALB_SIM_CONTROL_CREDIT)
         return false;
-    struct alb_sim_packet *packet = alb_sim_packet_get_for(link->pool, 0);
+    struct alb_sim_packet *packet = alb_sim_packet_get(link->pool, 0);
     alb_sim_time at = ALB_MAX(now, back->busy_until) + alb_sim_link_time_of(back, ALB_SIM_CONTROL_WIRE_BYTES);
     packet->on = link;
     packet->from = back;

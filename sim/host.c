@@ -149,7 +149,7 @@ static struct alb_sim_packet *copy_segment(struct alb_sim_network *network, cons
 {
     const struct alb_tx *tx = &network->tx;
     bool with_gaps = leaves_gaps(network, segment);
-    struct alb_sim_packet *packet = alb_sim_packet_get_for(&network->packets, bytes_to_store(tx, segment, with_gaps));
+    struct alb_sim_packet *packet = alb_sim_packet_get(&network->packets, bytes_to_store(tx, segment, with_gaps));
     uint32_t at = 0, stored = 0;
     for (uint32_t i = 0; i < segment->iov_count; i++) {
         const struct iovec *iov = &tx->iov[segment->iov_first + i];

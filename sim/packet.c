@@ -50,7 +50,7 @@ static void add_chunk(struct alb_sim_packet_pool *pool, uint32_t room_bytes, boo
     }
 }
 
-struct alb_sim_packet *alb_sim_packet_get_for(struct alb_sim_packet_pool *pool, uint32_t bytes)
+struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool, uint32_t bytes)
 {
     bool is_small = bytes <= SMALL_BYTES;
     struct alb_sim_packet **head = is_small ? &pool->free_small : &pool->free_large;
@@ -84,7 +84,7 @@ void alb_sim_packet_put(struct alb_sim_packet_pool *pool, struct alb_sim_packet 
 
 struct alb_sim_packet *alb_sim_packet_copy(struct alb_sim_packet_pool *pool, const struct alb_sim_packet *packet)
 {
-    struct alb_sim_packet *copy = alb_sim_packet_get_for(pool, packet->is_small ? 0 : pool->packet_bytes_max);
+    struct alb_sim_packet *copy = alb_sim_packet_get(pool, packet->is_small ? 0 : pool->packet_bytes_max);
     bool is_small = copy->is_small;
     size_t from = offsetof(struct alb_sim_packet, on);
     memcpy((char *)copy + from, (const char *)packet + from, offsetof(struct alb_sim_packet, bytes) - from);

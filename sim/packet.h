@@ -59,10 +59,6 @@ void alb_sim_packet_pool_init(struct alb_sim_packet_pool *pool, uint32_t packet_
 // Ends packets on their way too: their events must not fire any more.
 void alb_sim_packet_pool_fini(struct alb_sim_packet_pool *pool);
 // Contents are what they were. With room for so many bytes.
-struct alb_sim_packet *alb_sim_packet_get_for(struct alb_sim_packet_pool *pool, uint32_t bytes);
-static inline struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool)
-{
-    return alb_sim_packet_get_for(pool, pool->packet_bytes_max);
-}
+struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool, uint32_t bytes);
 void alb_sim_packet_put(struct alb_sim_packet_pool *pool, struct alb_sim_packet *packet);
 struct alb_sim_packet *alb_sim_packet_copy(struct alb_sim_packet_pool *pool, const struct alb_sim_packet *packet);

@@ -139,7 +139,8 @@ static void seal(struct alb_sim_packet *packet)
 
 static struct alb_sim_packet *new_packet(struct bench *bench)
 {
-    struct alb_sim_packet *packet = alb_sim_packet_get(&bench->w->pair.network.packets);
+    struct alb_sim_packet *packet =
+        alb_sim_packet_get(&bench->w->pair.network.packets, bench->w->pair.network.packets.packet_bytes_max);
     packet->source = (struct alb_endpoint){bench->w->a.host->addr, bench->w->a.host->port};
     packet->destination = (struct alb_endpoint){bench->w->b.host->addr, bench->w->b.host->port};
     packet->path = 0;

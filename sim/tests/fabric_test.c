@@ -50,7 +50,7 @@ static void bench_fini(struct bench *bench)
 
 static struct alb_sim_packet *packet_from(struct bench *bench, uint16_t port)
 {
-    struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool);
+    struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool, bench->pool.packet_bytes_max);
     packet->source = (struct alb_endpoint){alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1}), port};
     packet->destination = (struct alb_endpoint){alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 2}), 4791};
     packet->length = packet->stored_bytes = 20;

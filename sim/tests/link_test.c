@@ -57,7 +57,7 @@ static void bench_fini(struct bench *bench)
 
 static void send(struct bench *bench, alb_psn psn, uint32_t wire_bytes)
 {
-    struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool);
+    struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool, bench->pool.packet_bytes_max);
     struct alb_roce roce = {.opcode = ALB_RC_ACK, .psn = psn, .syndrome = ALB_AETH_SYNDROME_ACK(31)};
     packet->stored_bytes = alb_roce_encode(&roce, packet->bytes) + ALB_ICRC_BYTES;
     packet->length = packet->stored_bytes;
