@@ -59,6 +59,31 @@ LOG_SYMBOL = re.compile(r"^alb_log")
 WRITING_OBJECTS = {"log.c.o", "assert.c.o"}
 
 
+# Functions that only tests call, and why they are there all the same.
+ONLY_TESTED = {
+    "alb_buddy_used": "that a pool gets back what it gave",
+    "alb_cm_event_name": "what a test says of an event",
+    "alb_cm_id_count": "that no id stays behind",
+    "alb_cm_id_number": "which id a message names",
+    "alb_cm_state_name": "what a test says of a state",
+    "alb_cm_type_name": "what a test says of a message",
+    "alb_cq_is_overrun": "that a queue has overrun, without the event",
+    "alb_icrc_compute": "the ICRC of any bytes, to judge what is sealed",
+    "alb_log_set_level": "a warning that a test provokes is not for its reader",
+    "alb_pcap_next": "captures read back",
+    "alb_pcap_reader_init": "captures read back",
+    "alb_rnic_misses": "what the model of a cache has counted",
+    "alb_sim_link_script": "drops, swaps and copies of chosen packets",
+    "alb_sim_link_set_payload_max": "a route with a smaller MTU",
+    "alb_sim_link_set_tap": "whoever listens on a link",
+    "alb_sim_queue_step": "one event at a time",
+    "alb_sim_script_add": "drops, swaps and copies of chosen packets",
+    "alb_sim_script_clear": "drops, swaps and copies of chosen packets",
+    "alb_sim_script_is_done": "drops, swaps and copies of chosen packets",
+    "alb_versions_read_retry": "a reader like albedodv.h's, beside writers of the engine's own",
+}
+
+
 def tracked(*patterns):
     """Files of the project that match, whether committed yet or not; what .gitignore names is left out."""
     command = ["git", "-C", TOP, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
@@ -208,6 +233,26 @@ def check_size(build):
         if folder_of(name) and count > 700:
             found.append("%s: %d lines, more than 700" % (name, count))
     return found
+
+
+def check_used(build):
+    """What a header of the house declares is called by the house, or by what measures it; what only tests call is in ONLY_TESTED."""
+    declared, called = {}, set()
+    for name in tracked("*.c", "*.h"):
+        if "/tests/" in name or not (folder_of(name) or name.startswith(("bench/", "examples/"))):
+            continue
+        for number, line in enumerate(without_comments(text_of(name)).splitlines(), 1):
+            names = re.findall(r"\balb_\w+", line)
+            head = re.match(r"[a-z][\w* ]*?\b(alb_\w+)\(", line)  # a declaration or definition begins at the margin
+            if head:
+                names.remove(head.group(1))
+                if name.endswith(".h"):
+                    declared[head.group(1)] = "%s:%d" % (name, number)
+            called.update(names)
+    found = ["%s: %s is called by tests alone; ONLY_TESTED does not say why" % (where, function)
+             for function, where in declared.items() if function not in called and function not in ONLY_TESTED]
+    return found + ["ONLY_TESTED: %s is no such function" % function
+                    for function in ONLY_TESTED if function not in declared or function in called]
 
 
 def check_leftovers(build):
