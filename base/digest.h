@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // XXH3-128 (Y. Collet, xxHash 0.8, unseeded), the digest of reflection: it finds what memory, processors and networks
-// do by themselves. It is no signature: who wants to can make two inputs of one digest.
+// do by themselves. It is no signature: an attacker can make two inputs with one digest.
 //
 // Distributions build libxxhash for the oldest processor of the architecture; here the widest vectors that this
 // machine has are chosen at the first use. What is chosen changes the speed and never the answer.

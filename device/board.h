@@ -45,7 +45,7 @@ struct alb_board {
     struct alb_board_header *header;
     struct alb_qp_stats *qps;
     size_t bytes;
-    int fd; // -1: private memory, nobody can read it
+    int fd; // -1: private memory that no other process can read
 };
 
 // What the process says about itself.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A device: one engine with its sockets, its thread, its process slot and its locks. A process has at most one per
-// device name, shared by all who open it: "roce0" speaks RoCEv2, "albedo0" CSA. One that nobody opens costs nothing.
+// device name, shared by all callers that open it: "roce0" speaks RoCEv2, "albedo0" CSA. An unopened one costs nothing.
 //
 // Who drives: whoever holds the driver token may call the engine. A thread that polls an empty completion queue takes
 // it (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the
-// device's own thread takes over within 100 us when nobody polls.
+// device's own thread takes over within 100 to 400 us when no thread polls.
 #pragma once
 
 #include "base/faults.h"

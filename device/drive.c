@@ -9,8 +9,8 @@
 
 #include <sched.h>
 
-// Batches of one pump. A poller comes back at once and shall look at its sockets in between; who only posted may not
-// come back.
+// Batches of one pump. A poller comes back at once and should read its sockets in between; a thread that only posted
+// may not come back.
 #define BATCHES_OF_POLL 2
 #define BATCHES_OF_KICK 64
 
@@ -20,13 +20,13 @@
 #define POLLER_NS      (20 * ALB_NS_PER_US)
 #define KICKS_LEFT_MAX 32
 
-// Fruitless polls before the core is offered to others: few while somebody takes it (the offer then lasts longer than a
-// mere system call), more each time nobody does.
+// Fruitless polls before the core is yielded: few while another thread takes it (the call then lasts longer than a mere
+// system call), more each time none does.
 #define POLLS_TO_YIELD_MIN 4u
 #define POLLS_TO_YIELD_MAX 64u
 #define CORE_TAKEN_NS      ALB_NS_PER_US
 
-// Timers that fire so late fire because nobody drove.
+// Timers that fire so late fire because no thread drove.
 #define LATE_NS         (5 * ALB_NS_PER_MS)
 #define CATCH_UP_ROUNDS 64
 
@@ -150,7 +150,7 @@ static void publish_deadline(struct alb_device *device, alb_time tx_by)
     alb_time deadline = ALB_MIN(alb_engine_deadline(device->engine), alb_sender_deadline(&device->sender));
     if (alb_engine_wants_tx(device->engine))
         deadline = ALB_MIN(deadline, tx_by);
-    // Only who holds the token writes it.
+    // Only the holder of the token writes it.
     if (deadline != atomic_load_explicit(&device->deadline, memory_order_relaxed))
         atomic_store(&device->deadline, deadline);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Driving: what whoever holds the driver token does with engine and sockets.
+// Driving: what the holder of the driver token does with engine and sockets.
 #pragma once
 
 #include "device/impl.h"

@@ -66,7 +66,7 @@ static inline void alb_edge_set(struct alb_edge_stats *stats, enum alb_edge_stat
     __atomic_store_n(&stats->counter[stat], value, __ATOMIC_RELAXED);
 }
 
-// What was counted, for whoever does not hold the token.
+// What was counted, for callers that do not hold the token.
 static inline uint64_t alb_edge_counted(const struct alb_edge_stats *stats, enum alb_edge_stat stat)
 {
     return __atomic_load_n(&stats->counter[stat], __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Why a queue pair went into error, for people: "transport retry counter exceeded" alone helps nobody.
+// Why a queue pair went into error, for people: "transport retry counter exceeded" alone does not help.
 #pragma once
 
 #include "engine/engine.h"

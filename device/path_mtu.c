@@ -49,7 +49,7 @@ uint32_t alb_path_payload_max(const struct alb_addr *local, const struct alb_add
     return bytes;
 }
 
-// FNV-1a over what differs between peers. Who chooses addresses so that they collide only has them looked at more
+// FNV-1a over what differs between peers. A peer that chooses addresses which collide only has them looked at more
 // often.
 static uint32_t hash(const struct alb_endpoint *peer)
 {

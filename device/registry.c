@@ -75,7 +75,7 @@ static void after_fork_in_child(void)
         if (!device)
             continue;
         atomic_store(&device->is_forked, true);
-        atomic_store(&device->token.state, 1); // nobody's: who posts or polls in the child drives nothing
+        atomic_store(&device->token.state, 1); // no thread's: what posts or polls in the child drives nothing
         alb_port_close(&device->port);
         let_go(&device->directory.fd);
         let_go(&device->board.fd);

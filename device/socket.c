@@ -116,7 +116,7 @@ int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
     return 0;
 }
 
-// Datagrams that come there are for nobody, and must not take up memory.
+// Datagrams that arrive there have no receiver, and must not take up memory.
 static void refuse_all(int fd)
 {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);

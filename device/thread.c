@@ -13,15 +13,15 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
-// Of one drive. Few, so that a poller that comes back need not wait: two threads that drive by turns are two cores
-// lost.
+// Of one drive. Few, so that a poller that comes back need not wait: two threads that alternate in driving waste two
+// cores.
 #define BATCHES_OF_DRIVE 2
 
 // How long to go on after the last traffic, if a core is free.
 #define SPIN_NS (100 * ALB_NS_PER_US)
 
-// After so many bytes in one turn more are likely to follow within the time one burst takes, and going to sleep in
-// between would cost both ends more than it gives to others: go on for so long, even if no core is free.
+// After so many bytes in one turn more are likely to follow within the time one burst takes, and sleeping in between
+// would cost both ends more than it gives to other threads: go on for so long, even if no core is free.
 #define BULK_BYTES   16384
 #define BULK_SPIN_NS (30 * ALB_NS_PER_US)
 
@@ -31,8 +31,8 @@
 #define MEMORY_WATCH_NS (100 * ALB_NS_PER_MS)
 
 // While a program polls, each nap is twice as long as the one before, but only so many times: on a virtual processor a
-// nap costs who runs beside it 30 us (LESSONS 45), and what is left to a poller that does not come back waits for its
-// end.
+// nap costs 30 us of another thread's time (LESSONS 45), and what is left to a poller that does not come back waits for
+// the end of the nap.
 #define NAP_DOUBLINGS 2
 
 // While there is traffic we wake at least so often, so that deadlines further away need no wake-up of their own.

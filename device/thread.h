@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The device thread: drives when nobody else does.
+// The device thread: drives when no program thread does.
 #pragma once
 
 #include "device/impl.h"

@@ -15,7 +15,7 @@ struct alb_token {
 
 void alb_token_init(struct alb_token *token);
 
-// Takes the token if it is free and nobody waits for it: a thread that polls in a loop must not starve one that has to
+// Takes the token if it is free and no thread waits for it: one that polls in a loop must not starve one that has to
 // get in.
 static inline bool alb_token_try(struct alb_token *token)
 {
@@ -25,7 +25,7 @@ static inline bool alb_token_try(struct alb_token *token)
     return atomic_compare_exchange_strong(&token->state, &free_state, 1);
 }
 
-// Takes the token if it is free, whoever waits: for one who has just released it and found a note.
+// Takes the token if it is free, even if others wait: for a thread that has just released it and found a note.
 static inline bool alb_token_retake(struct alb_token *token)
 {
     uint32_t free_state = 0;

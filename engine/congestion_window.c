@@ -4,8 +4,8 @@
 // does (RFC 8257). It decides once a round trip: it grows while there is no sign of a queue, and else shrinks by as
 // much as the sign is strong, by half at most.
 //
-// A lost packet is no sign: paths may lose packets for other reasons, and who recovers well need not slow down for
-// that. More than a tenth of the packets lost is one, and so is silence.
+// A lost packet is no sign of congestion: paths may lose packets for other reasons, and a transport that recovers well
+// need not slow down for that. More than a tenth of the packets lost is one, and so is silence.
 //
 // Round-trip times on a busy machine jump, since threads wait for a processor. So it is the smallest one of a round
 // that counts, in two rounds after each other.
@@ -101,9 +101,9 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
 
 // ---- round-trip times ---------------------------------------------------------------------------------------------
 
-// How fast we are beside the others who send to that peer, in parts of ALB_CSA_SHARE_EVEN. Who has more than they heeds
-// signs of congestion the sooner, and where there are none nobody is held back. Who has less is not encouraged: a
-// target beyond what the queue lasts would be of no use to anybody.
+// Our rate compared with the peer's other senders, in parts of ALB_CSA_SHARE_EVEN. A sender with more than they have
+// reacts to signs of congestion sooner; without such signs no sender is held back. A small share raises no target: one
+// beyond what the queue can hold would help no flow.
 static uint32_t share_of(const struct alb_delay_window *w)
 {
     return ALB_MAX(ALB_MIN((uint32_t)w->share, (uint32_t)SHARE_MAX), (uint32_t)ALB_CSA_SHARE_EVEN);
@@ -128,16 +128,16 @@ static uint64_t room_ns(const struct alb_congestion *congestion)
 }
 
 // Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same
-// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since who
-// comes late has seen no short one. Only a path that is long by itself adds its length, as Swift's target grows with
-// the hops of a path. The target is less for who has more than others, by his share squared.
+// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since a flow
+// that starts late has seen no short one. Only a path that is long by itself adds its length, as Swift's target grows
+// with the hops of a path. The target is less for a sender with more than an even share, by the share squared.
 static uint64_t target_ns(const struct alb_congestion *congestion)
 {
     return long_ns(congestion) + room_ns(congestion);
 }
 
-// A host whose thread was away between its look at the clock and that at its socket takes what has come meanwhile for
-// earlier than it was. So no round trip is believed to be a short one that the one heard before does not bear out.
+// A host whose thread was descheduled between reading the clock and reading its socket takes what has come meanwhile
+// for earlier than it was. So no round trip is believed to be a short one that the one heard before does not bear out.
 static void note_base(struct alb_delay_window *w, uint32_t rtt_ns, alb_time now)
 {
     if (now != w->sample_at)
@@ -182,9 +182,9 @@ static void set_level(struct alb_delay_window *w, int level)
 }
 
 // A target that is missed round after round, whatever the window, is too short for the path, or for the packets of all
-// who share it: each of them finds out, and doubles it. One that is too long for the queue, which overflows first again
-// and again, is halved. So is one that was doubled, if it gets us more than others have: theirs is not. From time to
-// time what was asked for is tried again.
+// flows that share it: each of them notices, and doubles it. One that is too long for the queue, which overflows first
+// again and again, is halved. So is one that was doubled, if it gets us more than others have: theirs is not. From time
+// to time what was asked for is tried again.
 static void adapt_target(struct alb_congestion *congestion, bool is_slow, bool has_overflowed)
 {
     struct alb_delay_window *w = &congestion->window;

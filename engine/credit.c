@@ -194,8 +194,8 @@ uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_
     return ALB_MIN(share_bytes(pool, in), most);
 }
 
-// The mean that rates are compared with counts each of them by itself: many who say a word now and then do not make one
-// who sends much look like too much, and one who sends much more than others looks so.
+// Rates are compared with a mean in which each rate is weighted by itself: many senders with little traffic do not make
+// a bulk sender look too fast, and a sender that is much faster than the others does look so.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
 {
     if (in->rate == 0 || pool->rates == 0 || pool->ops->prefers_short)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whose turn it is, for the credit policy "shortest": theirs whose messages have least left to come, as each segment
-// says of its own (shortest rest first, as in Homa; Montazeri et al., SIGCOMM 2018). Unlike there nothing is granted
-// for a message, and switches need no priorities: who waits has a little in flight, and so is heard each round trip.
-// Nobody is looked for therefore: a sender that is heard takes a place that is free, or that of one who has more left.
+// Whose turn it is, for the credit policy "shortest": that of the senders whose messages have least left to come, as
+// each segment says of its own (shortest remaining first, as in Homa; Montazeri et al., SIGCOMM 2018). Unlike Homa this
+// grants nothing for a message, and switches need no priorities: a waiting sender has a little in flight, and so is
+// heard each round trip. The receiver therefore searches for none: a sender that is heard takes a place that is free,
+// or that of one with more left.
 //
-// Whose rest is short needs no turn: it is under way. So the next one begins before the last has ended, and who begins
-// a message is not held back before anything of it has come.
+// A sender with a short rest needs no turn: the rest is under way. So the next one begins before the last has ended,
+// and a sender that begins a message is not held back before anything of it has come.
 #include "engine/credit.h"
 
 enum { SILENT_RTTS = 4 }; // then the sender is held up elsewhere, or has stopped

@@ -472,7 +472,7 @@ uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now)
     return alb_credit_grant(&live->engine->csa->credit, &live->credit_in, now);
 }
 
-// His is of the way that his data takes.
+// The peer's is that of the route its data takes.
 static uint32_t data_rtt_ns(const struct alb_assoc_live *live)
 {
     return ALB_MAX(live->rtt_ns, live->peer_rtt_ns);

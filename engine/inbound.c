@@ -238,7 +238,7 @@ bool alb_place_early_in_region(struct alb_qp *qp, const struct alb_target *targe
     return true;
 }
 
-// The receive that the queue pair will take after that many others. Those of a shared queue go to whom they go.
+// The receive that the queue pair will take after that many others. For a shared queue it cannot be known.
 static const struct alb_recv_wqe *receive_behind(const struct alb_qp *qp, uint32_t behind)
 {
     if (alb_qp_srq(qp) || qp->xrcd)

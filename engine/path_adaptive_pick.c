@@ -138,12 +138,11 @@ static uint32_t fitness_of(const struct alb_paths_out *paths, uint32_t path, con
     return alb_path_load(paths, path)->weight * (is_known ? FITNESS_KNOWN : 1u);
 }
 
-// Answers count nowhere as bytes in flight, and who only answers is told little of his paths, and nothing while the
-// peer hears nothing. Were it the best path that takes them, then when that one dies all answers would be lost, one
-// after the other, until the peer gives up. So all that are equally fit take them in turn, and when none is heard of
-// any more, all. Not in the order of their numbers: paths with source ports side by side may share a route. The report
-// that ends a message is one of its kind, and no other makes up for it if its path turns out to be slow: it takes one
-// that is known.
+// Answers do not count as bytes in flight, and a side that only answers is told little of its paths, and nothing while
+// the peer hears nothing. If the best path took them, then when that one dies all answers would be lost, one after the
+// other, until the peer gives up. So all that are equally fit take them in turn, and when none is heard of any more,
+// all. Not in the order of their numbers: paths with adjacent source ports may share a route. The report that completes
+// a message is not repeated by later ones, so a slow path would delay it: it takes a path that has been measured.
 static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
 {
     const struct alb_path_outlook outlook = outlook_of(paths, now);

@@ -198,7 +198,7 @@ static int restore_condition(struct alb_txn_in *txn, const struct alb_txn_condit
     return claim_again(range, condition->region, condition->offset, sizeof(uint64_t));
 }
 
-// Last, since memory for the others may have been had by forgetting an initiator of whom nothing was open.
+// Last, since memory for the others may have been had by forgetting an initiator with nothing open.
 static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id)
 {
     struct alb_txn_initiator *initiator = alb_txn_initiator_get(txn->engine, id->initiator, NULL);

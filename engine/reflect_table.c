@@ -98,8 +98,7 @@ static bool is_forgettable(const struct alb_txn_initiator *initiator)
     return true;
 }
 
-// Makes room at the cost of those who have been gone for longest, but for one. False: there is nobody of whom nothing
-// is open.
+// Makes room by forgetting the initiator that has been gone for longest, except keep. False: each has something open.
 static bool forget_one(struct alb_engine *engine, const struct alb_txn_initiator *keep)
 {
     ALB_LIST_FOR_EACH (&engine->reflect->orphans, node) {

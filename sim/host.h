@@ -90,7 +90,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
                       const struct alb_sim_host_config *config);
 // Every object of its engine has been destroyed; asserts that no memory is left.
 void alb_sim_host_fini(struct alb_sim_host *host);
-// The host's program ends without a word to anybody and begins anew: another engine of the same limits, with randomness
+// The host's program ends without notice and starts again: another engine of the same limits, with randomness
 // of its own, takes the place of the one whose objects have all been destroyed. Statistics count on. The errno of
 // alb_engine_create; then the host has no engine and can only end.
 int alb_sim_host_restart(struct alb_sim_host *host);

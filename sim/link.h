@@ -13,7 +13,7 @@
 #include "sim/packet.h"
 #include "sim/script.h"
 
-// Who holds a link up; each lets go of it himself.
+// What holds a link up; each holder releases it itself.
 enum alb_sim_pauser {
     ALB_SIM_PAUSED_BY_PEER = 1, // the far end, for want of buffer
     ALB_SIM_PAUSED_BY_FAULT = 2,

@@ -92,7 +92,7 @@ static uint64_t xoff_bytes(const struct alb_sim_switch *sw)
     return fixed ? fixed : share(sw);
 }
 
-// Who filled it is kept only where he is told.
+// Who filled it is kept only where that sender is told.
 static bool keeps_ports(const struct alb_sim_switch *sw)
 {
     return sw->shared->config->flow_control != ALB_FLOW_CONTROL_NONE;

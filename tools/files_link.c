@@ -34,7 +34,7 @@ static void take_message(struct files_link *link, const struct ibv_wc *wc)
     uint32_t index = (uint32_t)(wc->wr_id - FILES_WR_HEAR);
     struct files_message message;
     bool is_good = files_message_decode(link->buffers + (1 + index) * FILES_MESSAGE_BYTES, wc->byte_len, &message);
-    // Who says more than is listened to does not follow the rules.
+    // A peer that sends more than there are receives for breaks the protocol.
     if (!is_good || link->inbox_count == FILES_RECEIVES)
         link->is_lost = true;
     else if (message.kind != FILES_PING)

@@ -178,7 +178,7 @@ static void give_file(struct session *session, const struct files_message *wish)
             ALB_MIN(ALB_MAX(wish->chunk_bytes / FILES_CHUNK_MIN * FILES_CHUNK_MIN, FILES_CHUNK_MIN), FILES_CHUNK_MAX),
     };
     progress_begin(&progress, wish->text, have.size);
-    progress_end(&progress); // bars are for who asked
+    progress_end(&progress); // the progress bar is shown at the side that asked
     bool is_good =
         files_link_say(&session->link_to, &have) &&
         files_send_file(&session->link_to, fd, have.size, have.chunk_bytes, &progress, &digest, why) == FILES_OK;

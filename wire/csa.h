@@ -130,7 +130,7 @@ struct alb_csa_txn {
     uint8_t command; // enum alb_csa_command
     alb_qpn dest_qpn;
     struct alb_csa_txn_id id;
-    uint64_t keeper;    // who is thought to have the record; 0: not known
+    uint64_t keeper;    // the engine that is thought to have the record; 0: not known
     uint64_t low_water; // every number of this initiator below it has ended; 0: does not say
 };
 
@@ -241,7 +241,7 @@ struct alb_csa_trimmed {
 #define ALB_CSA_TRIMMED_BYTES 64 // what must be left of a UDP payload
 
 enum alb_csa_reset_reason {
-    ALB_CSA_RESET_EPOCH = 1,   // who you talk to is gone
+    ALB_CSA_RESET_EPOCH = 1,   // the engine addressed is gone
     ALB_CSA_RESET_UNKNOWN = 2, // no such queue pair, or not proven
 };
 

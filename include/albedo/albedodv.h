@@ -33,8 +33,8 @@ struct albdv_expectation {
 
 /*
  * Announces it, instead of what was announced before: a message is then missed and asked for even if every packet of it
- * is lost, and who holds back others of the group is asked first. It promises nothing and changes no completion. Bytes
- * and messages 0: nothing is expected any more.
+ * is lost, and one that holds back others of the group is asked for first. It promises nothing and changes no
+ * completion. Bytes and messages 0: nothing is expected any more.
  *
  * EOPNOTSUPP: the device, its loss policy or the kind of queue pair has no use for it; EINVAL: the queue pair cannot
  * receive yet, or there is no such step; ENOMEM.
@@ -62,7 +62,7 @@ enum albdv_txn_state {
     ALBDV_TXN_ABORTING,
     ALBDV_TXN_ABORTED,
     ALBDV_TXN_IN_DOUBT, /* its commit was asked for, and the peer is lost */
-    ALBDV_TXN_UNKNOWN,  /* nobody can say any more */
+    ALBDV_TXN_UNKNOWN,  /* the outcome can no longer be known */
     ALBDV_TXN_CORRUPT,  /* what is exposed is not what was agreed; the region is poisoned */
 };
 
@@ -96,7 +96,7 @@ const char *albdv_reason_str(enum albdv_reason reason);
 struct albdv_token {
     uint64_t initiator;
     uint64_t number;
-    uint64_t keeper; /* who has the record; 0: not known yet, so it was never bound */
+    uint64_t keeper; /* the engine that has the record; 0: not known yet, so it was never bound */
 };
 
 enum albdv_decision {
@@ -203,10 +203,10 @@ static inline uint64_t albdv_wr_txn_end(struct albdv_qp_ex *qp)
 }
 
 /*
- * Asks what became of a transaction of another queue pair, perhaps of a process that is no more (EINVAL: of this one;
- * albdv_query_txn knows), and with COMMIT or ABORT decides it if it is still bound. Completes with success if it is
- * committed, and else as that transaction would. COMMIT is for a program that had written down this decision before it
- * first made it: the target obeys whoever has the token, and who merely has it may expose what the transaction's own
+ * Asks for the outcome of a transaction of another queue pair, possibly of a process that has ended (EINVAL: of this
+ * one; albdv_query_txn knows), and with COMMIT or ABORT decides it if it is still bound. Completes with success if it
+ * is committed, and else as that transaction would. COMMIT is for a program that had recorded this decision before it
+ * first made it: the target obeys any holder of the token, and another one could expose what the transaction's own
  * program was told is aborted.
  */
 static inline void albdv_wr_reconcile(struct albdv_qp_ex *qp, const struct albdv_token *token,
@@ -309,11 +309,11 @@ struct albdv_region_attr {
  * place is writing there; ENOMEM.
  */
 struct albdv_region *albdv_create_region(struct ibv_mr *mr, const struct albdv_region_attr *attr);
-/* EBUSY: a transaction is changing it. Nobody may read it any more. */
+/* EBUSY: a transaction is changing it. No reader may use it any more. */
 int albdv_destroy_region(struct albdv_region *region);
 /*
- * Non-zero: a transaction has left bytes there that nobody agreed to (CORRUPT). Nobody may use the region any more; a
- * program that has put right what it holds deregisters it and registers it anew.
+ * Non-zero: a transaction has left bytes there that were never agreed on (CORRUPT). The region must not be used any
+ * more; a program that has repaired its content deregisters it and registers it anew.
  */
 int albdv_region_is_poisoned(const struct albdv_region *region);
 
@@ -410,7 +410,7 @@ struct albdv_proposal_channel {
 struct albdv_proposal_channel *albdv_create_proposal_channel(struct ibv_context *context);
 /* EBUSY: a region names it, or a proposal has not been answered. */
 int albdv_destroy_proposal_channel(struct albdv_proposal_channel *channel);
-/* NULL: not any more; proposals that nobody has got are rejected. EBUSY: the region has a validator or another one. */
+/* NULL: not any more; proposals not yet taken are rejected. EBUSY: the region has a validator or another one. */
 int albdv_set_proposal_channel(struct ibv_mr *mr, struct albdv_proposal_channel *channel, void *context);
 /* The oldest one, waiting for it unless the descriptor does not block (EAGAIN). NULL with errno. */
 struct albdv_proposal *albdv_get_proposal(struct albdv_proposal_channel *channel);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    PORT_FIRST = 32768, // of those given to who asks for any
+    PORT_FIRST = 32768, // of those given to callers that ask for any
     PORT_COUNT = 28232,
     PORT_ATTEMPTS = 1000,
     BACKLOG_MAX = 1024,
@@ -183,7 +183,7 @@ static int choose_local(const struct rdmacm_id *id, const struct alb_addr *peer,
     return route_to(peer, local);
 }
 
-// A port for who did not ask for one; nobody listens there, so nothing has to be claimed.
+// A port for a caller that did not ask for one; nothing listens there, so nothing has to be claimed.
 static void give_port(struct rdmacm_id *id)
 {
     uint32_t random = 0;

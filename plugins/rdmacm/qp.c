@@ -131,7 +131,7 @@ static void destroy_cqs(struct rdmacm_id *id)
     id->owns_cqs = false;
 }
 
-// Queues for who brought none.
+// Queues for a caller that brought none.
 static int find_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     int error = 0;

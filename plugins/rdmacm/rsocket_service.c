@@ -33,7 +33,7 @@ static void serve(int fd)
     rsocket_put(rs);
 }
 
-// A process that is killed says nothing, and no kernel speaks for it: who only listens would wait for ever.
+// A killed process sends nothing, and no kernel does it in its place: a side that only receives would wait for ever.
 static void probe_all(void)
 {
     struct rsocket *rs;
