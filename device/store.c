@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,18 @@ static int map_file(struct alb_store *store)
     return 0;
 }
 
+// A folder that was named by a descriptor is shown by its own name.
+static void complain(const struct alb_store *store, int error)
+{
+    char folder[ALB_JOURNAL_PATH_MAX], found[PATH_MAX];
+    const char *slash = strrchr(store->path, '/');
+    int length = slash ? (int)(slash - store->path) : 0;
+    snprintf(folder, sizeof(folder), "%.*s", length, store->path);
+    bool is_by_descriptor = strncmp(folder, "/proc/self/fd/", 14) == 0 && realpath(folder, found) != NULL;
+    alb_log(ALB_LOG_ERROR, "%s%s: %s", is_by_descriptor ? found : "", is_by_descriptor ? slash : store->path,
+            strerror(error));
+}
+
 static int open_file(struct alb_store *store, uint64_t length)
 {
     store->fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -68,7 +81,7 @@ static int open_file(struct alb_store *store, uint64_t length)
     if (!error)
         error = map_file(store);
     if (error && error != EBUSY && error != EINVAL)
-        alb_log(ALB_LOG_ERROR, "%s: %s", store->path, strerror(error));
+        complain(store, error);
     return error;
 }
 

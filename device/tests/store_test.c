@@ -89,6 +89,27 @@ static void alb_store_open__one_at_a_time(void **state)
     alb_store_close(&second, false);
 }
 
+// The folder may have been given as one of our descriptors, whose number tells people nothing.
+static void alb_store_open__error_names_the_folder(void **state)
+{
+    char path[64], line[256] = "";
+    int folder = open("/dev", O_PATH | O_DIRECTORY), said = open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+    int kept = dup(STDERR_FILENO);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/shm", folder);
+    struct alb_store second;
+    const struct alb_store_init init = {.path = path, .length = SHELF_REGION};
+    dup2(said, STDERR_FILENO);
+    int error = alb_store_open(&second, &init);
+    dup2(kept, STDERR_FILENO);
+    ssize_t length = pread(said, line, sizeof(line) - 1, 0);
+    assert_int_equal(error, EISDIR);
+    assert_true(length > 0);
+    assert_string_equal(line, "albedo: error: /dev/shm: Is a directory\n");
+    close(kept);
+    close(said);
+    close(folder);
+}
+
 static void alb_store_open__lengths(void **state)
 {
     struct alb_store store;
@@ -570,6 +591,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(alb_store_open__keeps_the_keeper),
         TEST(alb_store_open__one_at_a_time),
+        TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__lengths),
         TEST(alb_store_open__a_lost_file_is_not_replaced_by_zeros),
         TEST(alb_store__committed_survives),
