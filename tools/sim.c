@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "tools/command.h"
+#include "tools/sim_output.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -72,7 +73,7 @@ static int print_keys(void)
 struct outputs {
     const struct sim_options *options;
     FILE *text; // summaries and what was expected: stdout, unless the result is written there
-    FILE *json;
+    struct sim_output json;
     struct sim_page *page;
 };
 
@@ -93,9 +94,9 @@ static void print_run(FILE *to, const struct alb_result_of *result)
 
 static int on_end(void *context, const struct alb_result_of *result)
 {
-    const struct outputs *outputs = context;
+    struct outputs *outputs = context;
     const struct sim_options *options = outputs->options;
-    int failed = outputs->json ? alb_result_write(outputs->json, result) : 0;
+    int failed = outputs->json.file ? alb_result_write(sim_output_begin(&outputs->json), result) : 0;
     if (failed)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(failed));
     if (!options->is_quiet)
@@ -111,10 +112,12 @@ static int open_outputs(struct outputs *outputs, const struct sim_file *file)
     const struct sim_options *options = outputs->options;
     bool is_json_on_stdout = options->json && strcmp(options->json, "-") == 0;
     outputs->text = is_json_on_stdout || (options->is_quiet && !options->is_check) ? stderr : stdout;
-    if (options->json) {
-        outputs->json = is_json_on_stdout ? stdout : fopen(options->json, "w");
-        if (!outputs->json)
-            return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(errno));
+    if (is_json_on_stdout) {
+        outputs->json = (struct sim_output){.file = stdout, .has_begun = true};
+    } else if (options->json) {
+        int error = sim_output_open(&outputs->json, options->json);
+        if (error)
+            return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(error));
     }
     int status = options->plot ? sim_plot_open(options->plot) : COMMAND_OK;
     if (status == COMMAND_OK && options->html)
@@ -125,12 +128,12 @@ static int open_outputs(struct outputs *outputs, const struct sim_file *file)
 static int close_outputs(struct outputs *outputs, const struct sim_file *file, const struct sim_outcome *outcomes,
                          uint32_t count)
 {
-    int status = COMMAND_OK;
+    int status = COMMAND_OK, error = 0;
     if (outputs->page)
         status = sim_page_close(outputs->page, file, outcomes, count);
-    if (outputs->json && outputs->json != stdout && fclose(outputs->json) != 0)
-        status = command_error(COMMAND_FAILED, "sim", "%s: %s", outputs->options->json, strerror(errno));
-    return status;
+    if (outputs->json.file && outputs->json.file != stdout)
+        error = sim_output_close(&outputs->json);
+    return error ? command_error(COMMAND_FAILED, "sim", "%s: %s", outputs->options->json, strerror(error)) : status;
 }
 
 // ---- all variants ---------------------------------------------------------------------------------------------------

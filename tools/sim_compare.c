@@ -3,6 +3,7 @@
 // processor for each process, and prints the median of each figure with its spread.
 #include "tools/command.h"
 #include "tools/sim.h"
+#include "tools/sim_output.h"
 
 #include "base/text.h"
 
@@ -49,7 +50,7 @@ struct grid {
     uint32_t seeds, jobs;
     bool has_progress;
     const char *json;
-    FILE *json_file;
+    struct sim_output json_output;
     struct cell *cells; // by point, policy, seed
 };
 
@@ -320,17 +321,23 @@ static void write_cell(FILE *to, const struct grid *grid, uint32_t point, uint32
     fprintf(to, ",\"trace\":\"%016" PRIx64 "\"}\n", cell->trace_hash);
 }
 
-static int write_json(const struct grid *grid)
+static bool has_run(const struct grid *grid)
 {
-    FILE *to = grid->json_file;
-    for (uint32_t point = 0; point < grid->point_count; point++)
+    for (uint32_t i = 0; i < grid->point_count * grid->policy_count * grid->seeds; i++)
+        if (grid->cells[i].is_run)
+            return true;
+    return false;
+}
+
+static int write_json(struct grid *grid)
+{
+    FILE *to = has_run(grid) ? sim_output_begin(&grid->json_output) : NULL;
+    for (uint32_t point = 0; point < grid->point_count && to; point++)
         for (uint32_t policy = 0; policy < grid->policy_count; policy++)
             for (uint32_t seed = 0; seed < grid->seeds; seed++)
                 write_cell(to, grid, point, policy, seed);
-    bool is_short = ferror(to) != 0;
-    if (fclose(to) == 0 && !is_short)
-        return COMMAND_OK;
-    return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(is_short ? EIO : errno));
+    int error = sim_output_close(&grid->json_output);
+    return error ? command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(error)) : COMMAND_OK;
 }
 
 // ---- options --------------------------------------------------------------------------------------------------------
@@ -493,9 +500,9 @@ int sim_compare(int argc, char **argv)
     status = check_cells(&grid);
     if (status != COMMAND_OK)
         return status;
-    grid.json_file = grid.json ? fopen(grid.json, "w") : NULL;
-    if (grid.json && !grid.json_file)
-        return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid.json, strerror(errno));
+    int error = grid.json ? sim_output_open(&grid.json_output, grid.json) : 0;
+    if (error)
+        return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid.json, strerror(error));
     grid.cells = calloc((size_t)grid.point_count * grid.policy_count * grid.seeds, sizeof(*grid.cells));
     alb_assert(grid.cells && alb_metric_count <= METRICS_MAX);
     status = run_grid(&grid);

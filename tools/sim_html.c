@@ -3,6 +3,7 @@
 // links over time, and tables. The page carries its data as JSON and a small program that draws.
 #include "tools/command.h"
 #include "tools/sim.h"
+#include "tools/sim_output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,8 +11,9 @@
 #include <string.h>
 
 struct sim_page {
-    FILE *file;
-    const char *path;
+    struct sim_output output;
+    const struct sim_file *of;
+    FILE *file; // once there is a run to show
     uint32_t runs;
 };
 
@@ -90,26 +92,31 @@ static void text(FILE *to, const char *from)
 int sim_page_open(struct sim_page **page, const char *path, const struct sim_file *file)
 {
     static struct sim_page own;
-    own = (struct sim_page){.file = fopen(path, "w"), .path = path};
-    if (!own.file)
-        return command_error(COMMAND_FAILED, "sim", "%s: %s", path, strerror(errno));
-    fputs(head, own.file);
-    text(own.file, file->name);
-    fputs(style, own.file);
-    fputs("<h1>", own.file);
-    text(own.file, sim_file_says(file, "title") ? sim_file_says(file, "title") : file->name);
-    fputs("</h1>\n", own.file);
+    own = (struct sim_page){.of = file};
+    int error = sim_output_open(&own.output, path);
+    if (error)
+        return command_error(COMMAND_FAILED, "sim", "%s: %s", path, strerror(error));
+    *page = &own;
+    return COMMAND_OK;
+}
+
+static void write_title(FILE *to, const struct sim_file *file)
+{
+    fputs(head, to);
+    text(to, file->name);
+    fputs(style, to);
+    fputs("<h1>", to);
+    text(to, sim_file_says(file, "title") ? sim_file_says(file, "title") : file->name);
+    fputs("</h1>\n", to);
     static const char *const keys[] = {"source", "expected"};
     for (size_t i = 0; i < ALB_COUNT(keys); i++) {
         if (!sim_file_says(file, keys[i]))
             continue;
-        fprintf(own.file, "<p><b>%s:</b> ", keys[i]);
-        text(own.file, sim_file_says(file, keys[i]));
-        fputs("</p>\n", own.file);
+        fprintf(to, "<p><b>%s:</b> ", keys[i]);
+        text(to, sim_file_says(file, keys[i]));
+        fputs("</p>\n", to);
     }
-    fputs("<script>const runs=[]</script>\n", own.file);
-    *page = &own;
-    return COMMAND_OK;
+    fputs("<script>const runs=[]</script>\n", to);
 }
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
@@ -278,6 +285,9 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
 {
     char title[300];
     uint32_t n = page->runs++;
+    page->file = sim_output_begin(&page->output);
+    if (n == 0)
+        write_title(page->file, page->of);
     sim_title(result, false, title, sizeof(title));
     fputs("<h2>", page->file);
     text(page->file, title);
@@ -298,8 +308,7 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
     return COMMAND_OK;
 }
 
-int sim_page_close(struct sim_page *page, const struct sim_file *file, const struct sim_outcome *outcomes,
-                   uint32_t count)
+static void write_end(FILE *to, const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count)
 {
     char *lines = NULL;
     size_t size;
@@ -307,20 +316,25 @@ int sim_page_close(struct sim_page *page, const struct sim_file *file, const str
     alb_assert(memory);
     sim_check(file, outcomes, count, memory);
     fclose(memory);
-    fputs("<h2>Expectations</h2>\n<ul>\n", page->file);
+    fputs("<h2>Expectations</h2>\n<ul>\n", to);
     for (char *rest = lines, *line; (line = strsep(&rest, "\n")) != NULL;) {
         if (*line == '\0')
             continue;
-        fprintf(page->file, "<li class=\"%s\">", strncmp(line, "ok", 2) == 0 ? "ok" : "bad");
-        text(page->file, line);
-        fputs("</li>\n", page->file);
+        fprintf(to, "<li class=\"%s\">", strncmp(line, "ok", 2) == 0 ? "ok" : "bad");
+        text(to, line);
+        fputs("</li>\n", to);
     }
     free(lines);
-    fputs("</ul>\n", page->file);
-    fputs(program, page->file);
-    fputs("</body></html>\n", page->file);
-    int error = ferror(page->file) ? EIO : 0;
-    if (fclose(page->file) != 0)
-        error = errno;
-    return error ? command_error(COMMAND_FAILED, "sim", "%s: %s", page->path, strerror(error)) : COMMAND_OK;
+    fputs("</ul>\n", to);
+    fputs(program, to);
+    fputs("</body></html>\n", to);
+}
+
+int sim_page_close(struct sim_page *page, const struct sim_file *file, const struct sim_outcome *outcomes,
+                   uint32_t count)
+{
+    if (page->file)
+        write_end(page->file, file, outcomes, count);
+    int error = sim_output_close(&page->output);
+    return error ? command_error(COMMAND_FAILED, "sim", "%s: %s", page->output.path, strerror(error)) : COMMAND_OK;
 }

@@ -440,6 +440,31 @@ class Sim(unittest.TestCase):
         self.assertEqual((status, out), (1, ""))
         self.assertEqual(err, "albedo sim compare: /none/j: No such file or directory\n")
 
+    def test_a_run_that_cannot_begin_leaves_files_alone(self):
+        with open(self.path("bad"), "w", encoding="utf-8") as file:
+            file.write("[network]\ntopology = star\nhosts = 4\n[workload w]\nkind = permutation\nsizes = none\n")
+        for command in ("sim", "sim --html", "sim compare"):
+            words = ["sim", "compare", "--policies", "csa,irn", "--seeds", "1"] if command == "sim compare" else ["sim"]
+            option = "--html" if command == "sim --html" else "--json"
+            for name in ("old", "new"):
+                with open(self.path("old"), "w", encoding="utf-8") as file:
+                    file.write("what was there\n")
+                status, _, err = albedo(*words, option, self.path(name), self.path("bad"))
+                self.assertEqual(status, 1, command)
+                self.assertIn("bad:6: ", err)
+                with open(self.path("old"), encoding="utf-8") as file:
+                    self.assertEqual(file.read(), "what was there\n", command)
+                self.assertFalse(os.path.exists(self.path("new")), command)
+
+    def test_writes_over_what_was_there(self):
+        for option in ("--json", "--html"):
+            with open(self.path("old"), "w", encoding="utf-8") as file:
+                file.write("x" * 1000000)
+            self.assertEqual(albedo("sim", "--quiet", option, self.path("old"), "--variant", "slow", self.file)[0], 0)
+            with open(self.path("old"), encoding="utf-8") as file:
+                self.assertNotIn("xxx", file.read())
+        self.assertEqual(albedo("sim", "--quiet", "--json", "/dev/null", "--variant", "slow", self.file)[0], 0)
+
     def test_page_of_a_file_with_any_name(self):
         name = self.path("a <b> & c")
         shutil.copy(self.file, name)
