@@ -99,7 +99,7 @@ enum alb_wc_status alb_mw_bind(struct alb_qp *qp, const struct alb_mw_bind *bind
         return ALB_WC_MW_BIND_ERR;
     struct alb_region *mw = bind->mw;
     unbind(mw);
-    mw->key = key;
+    atomic_store_explicit(&mw->key, key, memory_order_relaxed);
     if (bind->length == 0)
         return ALB_WC_SUCCESS;
     mw->access = bind->access;

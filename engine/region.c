@@ -101,7 +101,7 @@ int alb_mr_destroy(struct alb_region *mr)
 
 uint32_t alb_region_key(const struct alb_region *region)
 {
-    return region->key;
+    return atomic_load_explicit(&region->key, memory_order_relaxed);
 }
 
 void alb_region_poison(struct alb_region *region)

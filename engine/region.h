@@ -17,7 +17,7 @@ struct alb_region {
     struct alb_pd *pd;
     enum alb_region_kind kind;
     enum alb_mw_type mw_type;
-    uint32_t key;
+    _Atomic uint32_t key; // its low byte changes when a window is bound, while requests that name it are posted
     uint32_t access;
     bool is_valid;    // false: a window not bound, or a key invalidated
     bool is_poisoned; // region

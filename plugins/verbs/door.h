@@ -235,6 +235,7 @@ struct alb_door_mw {
     struct ibv_mw mw;
     struct alb_list link;
     struct alb_region *region;
+    struct alb_spinlock bind_lock; // type 1: each bind that is posted, on whichever queue pair, gets the next key
 };
 
 static inline struct alb_door_mr *alb_door_mr(struct ibv_mr *mr)

@@ -61,27 +61,37 @@ struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bi
     };
 }
 
+static int post_bind(struct alb_door_qp *qp, const struct alb_send_wr *wr)
+{
+    alb_race_detector_post(wr->wr_id);
+    alb_spinlock_take(&qp->send_lock);
+    int error = alb_qp_send_stage(qp->engine_qp, wr);
+    if (!error)
+        alb_qp_send_commit(qp->engine_qp);
+    alb_spinlock_give(&qp->send_lock);
+    return error;
+}
+
 // Binds a window of type 1. Its next key is known as soon as the request is posted: the index stays, the low byte goes
-// up by one.
+// up by one. Of binds on two queue pairs at once the one that is carried out last stays, as queue pairs are not ordered
+// among each other.
 static int bind_mw(struct ibv_qp *outer, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
     struct alb_door_qp *qp = alb_door_qp(outer);
-    struct alb_send_wr wr = {
+    struct alb_spinlock *lock = &alb_door_mw(mw)->bind_lock;
+    if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED))
+        return EINVAL;
+    alb_spinlock_take(lock);
+    const struct alb_send_wr wr = {
         .wr_id = bind->wr_id,
         .opcode = ALB_WR_BIND_MW,
         .flags = bind->send_flags,
         .bind = alb_door_bind(mw, &bind->bind_info, ibv_inc_rkey(mw->rkey)),
     };
-    if (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED))
-        return EINVAL;
-    alb_race_detector_post(wr.wr_id);
-    alb_spinlock_take(&qp->send_lock);
-    int error = alb_qp_send_stage(qp->engine_qp, &wr);
-    if (!error) {
-        alb_qp_send_commit(qp->engine_qp);
+    int error = post_bind(qp, &wr);
+    if (!error)
         mw->rkey = wr.bind.rkey;
-    }
-    alb_spinlock_give(&qp->send_lock);
+    alb_spinlock_give(lock);
     if (!error)
         alb_device_kick(alb_door_context(outer->context)->device, qp->engine_qp);
     return error;

@@ -122,8 +122,118 @@ static void verbs__sixteen_threads(void **state)
         assert_int_equal(ibv_destroy_cq(stage.queues[i]), 0);
 }
 
-// ---- threads that are cancelled
-// ---------------------------------------------------------------------------------------
+// ---- one window, two threads ----------------------------------------------------------------------------------------
+
+enum { BINDS = 100, ROUNDS = 8 };
+
+struct binder {
+    struct fixture *f;
+    struct ibv_mw *mw;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp, *peer;
+    uint32_t rkey; // that a window of type 2 is to have
+    int successes;
+};
+
+static void open_binder(struct fixture *f, struct binder *binder)
+{
+    struct ibv_cq *plain = f->cq;
+    assert_non_null(f->cq = binder->cq = ibv_create_cq(f->context, 64, NULL, NULL, 0));
+    binder->f = f;
+    binder->qp = fixture_qp(f, IBV_QPT_RC);
+    binder->peer = fixture_qp(f, IBV_QPT_RC);
+    fixture_connect(binder->qp, binder->peer);
+    f->cq = plain;
+}
+
+static void close_binder(struct binder *binder)
+{
+    assert_int_equal(ibv_destroy_qp(binder->qp), 0);
+    assert_int_equal(ibv_destroy_qp(binder->peer), 0);
+    assert_int_equal(ibv_destroy_cq(binder->cq), 0);
+}
+
+static struct ibv_mw_bind_info bound_range(const struct binder *binder)
+{
+    return (struct ibv_mw_bind_info){.mr = binder->f->mr,
+                                     .addr = (uintptr_t)binder->f->memory,
+                                     .length = 8,
+                                     .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+}
+
+static void *bind_type_1(void *argument)
+{
+    struct binder *binder = argument;
+    struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = bound_range(binder)};
+    for (int i = 0; i < BINDS && ibv_bind_mw(binder->qp, binder->mw, &bind) == 0; i++)
+        binder->successes += fixture_wait(binder->cq).status == IBV_WC_SUCCESS;
+    return NULL;
+}
+
+static void *bind_type_2(void *argument)
+{
+    struct binder *binder = argument;
+    struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .bind_mw = {binder->mw, binder->rkey, bound_range(binder)}},
+                       *bad;
+    if (ibv_post_send(binder->qp, &wr, &bad) == 0)
+        binder->successes = fixture_wait(binder->cq).status == IBV_WC_SUCCESS;
+    return NULL;
+}
+
+static void run_binders(struct binder *binders, struct ibv_mw *mw, void *(*bind)(void *))
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        binders[i].mw = mw;
+        binders[i].successes = 0;
+        binders[i].rkey = ibv_inc_rkey(mw->rkey);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, bind, &binders[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+// Each bind of type 1 gets a key of its own.
+static void verbs__two_threads_bind_one_window(void **state)
+{
+    struct fixture *f = *state;
+    struct binder binders[2];
+    struct ibv_mw *mw = ibv_alloc_mw(f->pd, IBV_MW_TYPE_1);
+    uint32_t key = mw->rkey;
+    for (int i = 0; i < 2; i++)
+        open_binder(f, &binders[i]);
+    run_binders(binders, mw, bind_type_1);
+    assert_int_equal(binders[0].successes, BINDS);
+    assert_int_equal(binders[1].successes, BINDS);
+    for (int i = 0; i < 2 * BINDS; i++)
+        key = ibv_inc_rkey(key);
+    assert_int_equal(mw->rkey, key);
+    for (int i = 0; i < 2; i++)
+        close_binder(&binders[i]);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+// One of type 2 is bound on one queue pair; the other one is told.
+static void verbs__two_queue_pairs_want_one_window(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_mw *mw = ibv_alloc_mw(f->pd, IBV_MW_TYPE_2);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct binder binders[2];
+        for (int i = 0; i < 2; i++)
+            open_binder(f, &binders[i]);
+        run_binders(binders, mw, bind_type_2);
+        assert_int_equal(binders[0].successes + binders[1].successes, 1);
+        for (int i = 0; i < 2; i++)
+            close_binder(&binders[i]); // which unbinds it
+    }
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+// ---- threads that are cancelled -------------------------------------------------------------------------------------
 
 struct cancelled {
     struct fixture *f;
@@ -221,6 +331,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(verbs__sixteen_threads),
+        FIXTURE_TEST(verbs__two_threads_bind_one_window),
+        FIXTURE_TEST(verbs__two_queue_pairs_want_one_window),
         FIXTURE_TEST(verbs__cancelled_threads_leave_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
