@@ -26,7 +26,7 @@ static void fill_identity(struct ibv_context *context, struct ibv_device_attr *a
 static void fill_limits(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     const struct alb_engine_config *limits = alb_door_context(context)->limits;
-    attr->max_mr_size = UINT64_MAX;
+    attr->max_mr_size = INT64_MAX;    // more than processes have addresses; a number of JSON, too (`albedo info`)
     attr->page_size_cap = 0xfffff000; // memory is used where it is, in any pages
     attr->max_qp = bounded(limits->qp_max - ALB_QPN_RESERVED);
     attr->max_qp_wr = bounded(ALB_MIN(limits->send_wr_max, limits->recv_wr_max));

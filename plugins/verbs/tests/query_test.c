@@ -15,6 +15,7 @@ static void query_device__sensible(void **state)
     assert_int_equal(attr.phys_port_cnt, 1);
     assert_int_equal(attr.max_qp, 65536 - 16); // so many can be created
     assert_true(attr.max_cq > 0 && attr.max_mr > 0 && attr.max_sge > 0 && attr.max_qp_wr > 0);
+    assert_true(attr.max_mr_size == INT64_MAX); // what `albedo info` can say as well
     assert_true(attr.max_mcast_grp > 0 && attr.max_mcast_qp_attach > 0);
     assert_int_equal(attr.max_total_mcast_qp_attach, attr.max_mcast_grp * attr.max_mcast_qp_attach);
     assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA); // UCX compares for equality
