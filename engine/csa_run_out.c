@@ -34,7 +34,8 @@ static bool is_steady(const struct alb_stream_out *out)
 static bool is_plain(const struct alb_send_wqe *wqe)
 {
     bool is_message = wqe->opcode == ALB_WR_RDMA_WRITE || wqe->opcode == ALB_WR_RDMA_WRITE_WITH_IMM ||
-                      wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM;
+                      wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM ||
+                      wqe->opcode == ALB_WR_TXN_WRITE;
     return is_message && !wqe->is_done && !(wqe->flags & ALB_SEND_INLINE) && wqe->txn_number == 0;
 }
 

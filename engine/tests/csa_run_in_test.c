@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is taken in runs is what is taken packet by packet: the same packets, whatever happened to them on the way, come
 // to one engine together and to another one by one.
-#include "engine/tests/csa_pair.h"
+#include "engine/tests/reflect_pair.h"
 
 #include <stdlib.h>
 
@@ -29,6 +29,7 @@ static void begin(struct both *both)
     for (int i = 0; i < 2; i++) {
         both->c[i] = csa_pair_new(NULL, NULL);
         csa_pair_greet(both->c[i]);
+        assert_int_equal(alb_qp_txn_enable(both->c[i]->qps[0], REFLECT_PAIR_IN_FLIGHT), 0);
     }
 }
 
@@ -190,21 +191,69 @@ static void csa_run_in__an_answer(void **state)
     end(&both);
 }
 
+// One of several parts.
+static void propose(struct csa_pair *c, bool is_in_place, const uint32_t *lengths, uint32_t parts)
+{
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, lengths[0]);
+    for (uint32_t i = 1; i < parts; i++)
+        reflect_pair_add(c, &made, i * CSA_PAIR_ENTRY_BYTES_MAX, lengths[i]);
+    made.wr.in_place = is_in_place;
+    reflect_pair_post(c, &made);
+}
+
+static void csa_run_in__a_transaction(void **state)
+{
+    static const uint32_t lengths[] = {20 * CSA_PAIR_SEGMENT, 10 * CSA_PAIR_SEGMENT + 4};
+    struct batch *batches = calloc(2, sizeof(*batches));
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct both both;
+        begin(&both);
+        for (int i = 0; i < 2; i++) {
+            propose(both.c[i], in_place, lengths, ALB_COUNT(lengths));
+            pair_send(both.c[i]->pair, 0);
+            collect(both.c[i], both.from, &batches[i]);
+        }
+        assert_true(batches[0].count > 30);
+        arrive(&both, batches);
+        assert_same(&both);
+        answer(&both); // REFLECTED
+        for (int i = 0; i < 2; i++) {
+            pair_settle(both.c[i]->pair);
+            csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+            assert_true(reflect_pair_is_exposed(both.c[i], 0, lengths[0]));
+        }
+        end(&both);
+    }
+    free(batches);
+}
+
 // A request whose packets, or the answer's, are collected.
-static void ask(const struct both *both, enum alb_wr_opcode opcode, uint32_t length, uint32_t entries)
+static void ask(const struct both *both, enum alb_wr_opcode opcode, bool is_in_place, uint32_t length, uint32_t entries)
 {
     uint32_t lengths[4];
     for (uint32_t i = 0; i < entries; i++)
         lengths[i] = length * (i + 1) / entries - length * i / entries;
     for (int i = 0; i < 2; i++) {
         struct csa_pair *c = both->c[i];
-        if (alb_qp_current_state(c->qps[0]) != ALB_QPS_ERR)
+        if (alb_qp_current_state(c->qps[0]) == ALB_QPS_ERR)
+            continue;
+        if (opcode == ALB_WR_TXN_WRITE)
+            propose(c, is_in_place, lengths, entries);
+        else
             csa_pair_ask_in_entries(c, opcode, 1, ALB_SEND_SIGNALED, lengths, entries);
         if (opcode == ALB_WR_RDMA_READ) {
             pair_send(c->pair, 0);
             pair_deliver_all(c->pair, 0);
         }
     }
+}
+
+static void ask_for_something(const struct both *both, struct alb_prng *prng)
+{
+    uint32_t length = 1 + alb_prng_below(prng, 30 * CSA_PAIR_SEGMENT), entries = 1 + alb_prng_below(prng, 3);
+    enum alb_wr_opcode request = alb_prng_below(prng, 2) ? ALB_WR_TXN_WRITE : ALB_WR_RDMA_WRITE;
+    ask(both, both->from ? ALB_WR_RDMA_READ : request, alb_prng_below(prng, 2), length, entries);
 }
 
 // A few things happen to each batch; whatever they are, both engines end alike, and so does a queue pair that fails.
@@ -215,9 +264,9 @@ static void try_spoilt(uint64_t seed, struct batch *batches)
     alb_prng_init(&prng, seed);
     begin(&both);
     for (uint32_t round = 0; round < 4; round++) {
-        uint32_t length = 1 + alb_prng_below(&prng, 30 * CSA_PAIR_SEGMENT), troubles = alb_prng_below(&prng, 3);
+        uint32_t troubles = alb_prng_below(&prng, 3);
         both.from = (int)alb_prng_below(&prng, 2);
-        ask(&both, both.from ? ALB_WR_RDMA_READ : ALB_WR_RDMA_WRITE, length, 1 + alb_prng_below(&prng, 3));
+        ask_for_something(&both, &prng);
         for (int i = 0; i < 2; i++) {
             pair_send(both.c[i]->pair, both.from);
             collect(both.c[i], both.from, &batches[i]);
@@ -250,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csa_run_in__a_message),
+        cmocka_unit_test(csa_run_in__a_transaction),
         cmocka_unit_test(csa_run_in__an_answer),
         cmocka_unit_test(csa_run_in__whatever_comes),
     };

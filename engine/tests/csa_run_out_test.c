@@ -2,7 +2,7 @@
 // What leaves in runs is what leaves packet by packet: two pairs do the same, one of them with corruption on demand,
 // of which none is demanded, and which has no runs.
 #include "base/corruption.h"
-#include "engine/tests/csa_pair.h"
+#include "engine/tests/reflect_pair.h"
 
 struct both {
     struct csa_pair *c[2];
@@ -22,6 +22,7 @@ static void begin(struct both *both)
     for (int i = 0; i < 2; i++) {
         both->c[i] = csa_pair_new(i == 1 ? take_packet_by_packet : NULL, NULL);
         csa_pair_greet(both->c[i]);
+        assert_int_equal(alb_qp_txn_enable(both->c[i]->qps[0], REFLECT_PAIR_IN_FLIGHT), 0);
     }
 }
 
@@ -65,6 +66,35 @@ static void csa_run_out__a_message(void **state)
     end(&both);
 }
 
+static void propose(const struct both *both, bool is_in_place, const uint32_t *lengths, uint32_t count)
+{
+    for (int i = 0; i < 2; i++) {
+        struct reflect_made made;
+        reflect_pair_make(both->c[i], &made, 1, 0, lengths[0]);
+        for (uint32_t k = 1; k < count; k++)
+            reflect_pair_add(both->c[i], &made, k * CSA_PAIR_ENTRY_BYTES_MAX, lengths[k]);
+        made.wr.in_place = is_in_place;
+        reflect_pair_post(both->c[i], &made);
+    }
+}
+
+static void csa_run_out__a_transaction(void **state)
+{
+    static const uint32_t lengths[] = {20 * CSA_PAIR_SEGMENT, 10 * CSA_PAIR_SEGMENT + 4};
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct both both;
+        begin(&both);
+        propose(&both, in_place, lengths, ALB_COUNT(lengths));
+        assert_true(send(&both, 0) > 30);
+        for (int i = 0; i < 2; i++) {
+            pair_settle(both.c[i]->pair);
+            csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
+            assert_true(reflect_pair_is_exposed(both.c[i], 0, lengths[0]));
+        }
+        end(&both);
+    }
+}
+
 static void csa_run_out__an_answer(void **state)
 {
     struct both both;
@@ -100,11 +130,15 @@ static void csa_run_out__a_message_of_several_entries(void **state)
 
 static void ask_for_something(const struct both *both, struct alb_prng *prng)
 {
-    static const enum alb_wr_opcode opcodes[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_READ, ALB_WR_SEND};
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_READ, ALB_WR_SEND, ALB_WR_TXN_WRITE};
     enum alb_wr_opcode opcode = opcodes[alb_prng_below(prng, ALB_COUNT(opcodes))];
     uint32_t lengths[4], count = 1 + alb_prng_below(prng, ALB_COUNT(lengths));
     for (uint32_t i = 0; i < count; i++)
         lengths[i] = alb_prng_below(prng, 30 * CSA_PAIR_SEGMENT / count);
+    if (opcode == ALB_WR_TXN_WRITE) {
+        propose(both, alb_prng_below(prng, 2), lengths, count);
+        return;
+    }
     for (int i = 0; i < 2; i++) {
         if (opcode == ALB_WR_SEND)
             assert_int_equal(pair_receive(both->c[i]->pair, both->c[i]->qps[1], 2, 0, 30 * CSA_PAIR_SEGMENT), 0);
@@ -128,6 +162,17 @@ static void forget_receives(struct csa_pair *c)
         assert_int_equal(wc.status, ALB_WC_SUCCESS);
 }
 
+// A transaction may find its place claimed by another one, or its bytes changed by a READ, then in both pairs.
+static void expect_the_same(const struct both *both)
+{
+    struct alb_wc wcs[2];
+    for (int k = 0; k < 2; k++)
+        assert_true(pair_poll(both->c[k]->pair, 0, &wcs[k]));
+    assert_int_equal(wcs[0].status, wcs[1].status);
+    assert_int_equal(wcs[0].vendor_err, wcs[1].vendor_err);
+    assert_true(wcs[0].status == ALB_WC_SUCCESS || wcs[0].status == ALB_WC_REM_ABORT_ERR);
+}
+
 // Several of any length and kind, with losses and repetitions, until all are complete.
 static void try_many(uint64_t seed)
 {
@@ -144,11 +189,10 @@ static void try_many(uint64_t seed)
         for (int k = 0; k < 2; k++)
             pair_pass(both.c[k]->pair, 200 * ALB_NS_PER_US);
     }
-    for (int k = 0; k < 2; k++) {
-        for (uint32_t i = 0; i < requests; i++)
-            csa_pair_expect(both.c[k], 0, 1, ALB_WC_SUCCESS);
+    for (uint32_t i = 0; i < requests; i++)
+        expect_the_same(&both);
+    for (int k = 0; k < 2; k++)
         forget_receives(both.c[k]);
-    }
     for (int side = 0; side < 2; side++)
         assert_memory_equal(both.c[0]->pair->hosts[side].memory, both.c[1]->pair->hosts[side].memory,
                             PAIR_MEMORY_BYTES);
@@ -221,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csa_run_out__a_message),
+        cmocka_unit_test(csa_run_out__a_transaction),
         cmocka_unit_test(csa_run_out__an_answer),
         cmocka_unit_test(csa_run_out__a_message_of_several_entries),
         cmocka_unit_test(csa_run_out__many_messages_with_losses),
