@@ -265,8 +265,8 @@ struct alb_reflect_in *alb_reflect_in_get(struct alb_csa *csa);
 struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine);
 void alb_txn_in_destroy(struct alb_txn_in *txn);
 struct alb_txn_in *alb_txn_in_find(struct alb_engine *engine, const struct alb_txn_id *id);
-// Gives it its id; false: no room, or an id that cannot be.
-bool alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number);
+// Gives it its id. NO_MEMORY; MALFORMED: an id that cannot be.
+enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number);
 // The initiator by its id, made for that queue pair (NULL: an orphan) if it is new; NULL: no room, or another's.
 struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint64_t id, struct alb_reflect_in *in);
 struct alb_txn_initiator *alb_txn_initiator_find(struct alb_engine *engine, uint64_t id);

@@ -206,7 +206,7 @@ static int restore_name(struct alb_txn_in *txn, const struct alb_txn_id *id)
         return alb_txn_initiator_find(txn->engine, id->initiator) ? EBUSY : ENOMEM;
     if (id->number < initiator->next)
         return EEXIST;
-    return alb_txn_in_name(txn, initiator, id->number) ? 0 : ENOMEM;
+    return alb_txn_in_name(txn, initiator, id->number) == ALB_TXN_OK ? 0 : ENOMEM;
 }
 
 // A compared word that was written beside transactions may have been lost with the machine.

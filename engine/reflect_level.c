@@ -55,7 +55,7 @@ static void say(struct alb_reflect_in *in, const struct alb_csa_segment *last, c
         in->initiator = alb_txn_initiator_get(engine, last->txn.initiator, in);
     struct alb_txn_in *txn = alb_txn_in_create(engine);
     bool is_kept = txn && in->initiator && in->initiator->id == last->txn.initiator &&
-                   alb_txn_in_name(txn, in->initiator, last->txn.number);
+                   alb_txn_in_name(txn, in->initiator, last->txn.number) == ALB_TXN_OK;
     if (is_kept) {
         alb_txn_initiator_pass(in->initiator, last->txn_low_water);
         txn->digest = *digest;

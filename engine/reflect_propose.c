@@ -329,12 +329,15 @@ static void on_proposal(struct alb_reflect_in *in, const struct alb_csa_proposal
         refuse(in, txn, proposal, ALB_TXN_NO_MEMORY);
         return;
     }
-    if (txn->id.number != proposal->id.number || !alb_txn_in_name(txn, initiator, proposal->id.number)) {
-        refuse(in, txn, proposal, ALB_TXN_MALFORMED);
+    enum alb_txn_reason reason = ALB_TXN_MALFORMED;
+    if (txn->id.number == proposal->id.number)
+        reason = alb_txn_in_name(txn, initiator, proposal->id.number);
+    if (reason != ALB_TXN_OK) {
+        refuse(in, txn, proposal, reason);
         return;
     }
     fill(txn, proposal, now);
-    enum alb_txn_reason reason = examine(in, txn, proposal, &is_checked);
+    reason = examine(in, txn, proposal, &is_checked);
     if (reason != ALB_TXN_OK)
         alb_txn_in_abort(txn, reason, now);
     else if (is_checked)

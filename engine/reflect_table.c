@@ -184,23 +184,23 @@ struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine)
     return txn;
 }
 
-bool alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
+enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number)
 {
     struct alb_engine *engine = txn->engine;
     if (number < initiator->next || number == UINT64_MAX) // behind the last one there is no next
-        return false;
+        return ALB_TXN_MALFORMED;
     txn->id = (struct alb_txn_id){.initiator = initiator->id, .number = number};
     enum alb_map_insert inserted;
     while ((inserted = alb_map_insert(engine->reflect->records, &txn->id, (uint64_t)(uintptr_t)txn)) == ALB_MAP_FULL)
         if (!forget_one(engine, initiator))
-            return false;
+            return ALB_TXN_NO_MEMORY;
     if (inserted != ALB_MAP_INSERTED)
-        return false;
+        return ALB_TXN_MALFORMED;
     initiator->next = number + 1;
     txn->initiator = initiator;
     txn->in = NULL;
     alb_list_push_back(&initiator->records, &txn->of_initiator);
-    return true;
+    return ALB_TXN_OK;
 }
 
 void alb_txn_in_destroy(struct alb_txn_in *txn)

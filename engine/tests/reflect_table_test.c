@@ -11,7 +11,7 @@ static struct alb_txn_in *record(struct alb_engine *engine, struct alb_txn_initi
 {
     struct alb_txn_in *txn = alb_txn_in_create(engine);
     assert_non_null(txn);
-    assert_true(alb_txn_in_name(txn, initiator, number));
+    assert_int_equal(alb_txn_in_name(txn, initiator, number), ALB_TXN_OK);
     return txn;
 }
 
@@ -56,9 +56,25 @@ static void records__of_one_number_once(void **state)
     struct alb_txn_initiator *initiator = orphan(engine, 1);
     record(engine, initiator, 5);
     struct alb_txn_in *again = alb_txn_in_create(engine);
-    assert_false(alb_txn_in_name(again, initiator, 5));
-    assert_false(alb_txn_in_name(again, initiator, 4));
-    assert_true(alb_txn_in_name(again, initiator, 6));
+    assert_int_equal(alb_txn_in_name(again, initiator, 5), ALB_TXN_MALFORMED);
+    assert_int_equal(alb_txn_in_name(again, initiator, 4), ALB_TXN_MALFORMED);
+    assert_int_equal(alb_txn_in_name(again, initiator, 6), ALB_TXN_OK);
+}
+
+// A proposal for whose record there is no room is nothing that its sender has done wrong.
+static void records__no_room_for_another(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *initiator = orphan(engine, 1);
+    struct reflect_made made;
+    for (uint32_t i = 0; i < engine->config.txn_record_max; i++)
+        record(engine, initiator, 1 + i);
+    reflect_pair_make(c, &made, 1, 0, 64);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_NO_MEMORY);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
 static void low_water__drops_what_has_ended(void **state)
@@ -133,6 +149,7 @@ int main(void)
         REFLECT_PAIR_TEST(initiators__with_something_open_stay),
         REFLECT_PAIR_TEST(initiators__are_connected_once),
         REFLECT_PAIR_TEST(records__of_one_number_once),
+        REFLECT_PAIR_TEST(records__no_room_for_another),
         REFLECT_PAIR_TEST(low_water__drops_what_has_ended),
         REFLECT_PAIR_TEST(memory__all_comes_back),
         REFLECT_PAIR_TEST(command__about_what_is_forgotten_to_hear_it),
