@@ -104,6 +104,16 @@ uint32_t alb_region_key(const struct alb_region *region)
     return atomic_load_explicit(&region->key, memory_order_relaxed);
 }
 
+void alb_region_set_user(struct alb_region *region, void *user)
+{
+    region->user = user;
+}
+
+void *alb_region_user(const struct alb_region *region)
+{
+    return region->user;
+}
+
 void alb_region_poison(struct alb_region *region)
 {
     alb_region_root(region)->is_poisoned = true;

@@ -158,8 +158,8 @@ int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_st
 
 // One range of a transaction, for whoever checks or journals it.
 struct alb_txn_part {
-    struct alb_region *region;
-    uint64_t offset; // in the region
+    struct alb_region *region; // NULL: it is empty, and nowhere
+    uint64_t offset;           // in the region
     uint64_t length;
     uint64_t va; // as the initiator named it: the digest covers both
     uint32_t rkey;

@@ -84,6 +84,9 @@ int alb_mw_destroy(struct alb_region *mw);
 // Local and remote key of a region are one number. That of a window changes with every bind of type 1; of type 2 its
 // low byte is the caller's (ibv_inc_rkey).
 uint32_t alb_region_key(const struct alb_region *region);
+// What the owner of a region knows it by; NULL as long as none was set.
+void alb_region_set_user(struct alb_region *region, void *user);
+void *alb_region_user(const struct alb_region *region);
 
 // ---- completion queues ------------------------------------------------------------------------------------
 

@@ -373,8 +373,8 @@ struct ibv_mr *albdv_reg_durable(struct ibv_pd *pd, const char *path, size_t len
 
 /* What a transaction would write to one range. */
 struct albdv_part {
-    struct ibv_mr *mr;
-    void *address; /* where it would go */
+    struct ibv_mr *mr; /* NULL: the part has no bytes, and is nowhere */
+    void *address;     /* where it would go */
     uint64_t length;
     const void *bytes;
 };

@@ -54,6 +54,8 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
     error = alb_door_lock(context);
     if (!error) {
         error = alb_mr_create(alb_door_engine_pd(pd), address, length, iova, access, &mr->region);
+        if (!error)
+            alb_region_set_user(mr->region, mr);
         alb_door_unlock(context);
     }
     if (error) {
@@ -69,12 +71,16 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
 
 struct ibv_mr *alb_door_mr_from_durable(struct ibv_pd *pd, struct alb_durable *durable, uint32_t access)
 {
+    struct alb_device *device = alb_door_context(pd->context)->device;
     struct alb_door_mr *mr = calloc(1, sizeof(*mr));
     if (!mr)
         return NULL;
     mr->durable = durable;
     mr->region = alb_durable_region(durable);
     mr->access = access;
+    alb_device_lock(device);
+    alb_region_set_user(mr->region, mr);
+    alb_device_unlock(device);
     uint32_t key = alb_region_key(mr->region);
     mr->mr = (struct ibv_mr){
         .context = pd->context,

@@ -97,12 +97,25 @@ static bool has_checker(const struct alb_door_proposal *proposal, const struct a
 static void find_checkers(struct alb_door_proposal *proposal, const struct alb_proposal *engine)
 {
     for (uint32_t i = 0; i < engine->part_count; i++) {
-        struct alb_door_checker *checker = find_checker(alb_region_root(engine->parts[i].region));
+        const struct alb_region *region = engine->parts[i].region;
+        struct alb_door_checker *checker = region ? find_checker(region) : NULL;
         if (!checker || has_checker(proposal, checker))
             continue;
         checker->refs++;
         proposal->checkers[proposal->checker_count++] = checker;
     }
+}
+
+static struct albdv_part part_from(const struct alb_txn_part *engine)
+{
+    struct alb_region *region = engine->region;
+    struct albdv_part part = {.length = engine->length, .bytes = engine->bytes};
+    if (region) {
+        struct alb_door_mr *mr = alb_region_user(region);
+        part.mr = &mr->mr;
+        part.address = region->host + engine->offset;
+    }
+    return part;
 }
 
 // NULL if there is no memory.
@@ -118,11 +131,7 @@ static struct alb_door_proposal *make(const struct alb_proposal *engine)
         return NULL;
     }
     for (uint32_t i = 0; i < engine->part_count; i++)
-        parts[i] = (struct albdv_part){
-            .address = engine->parts[i].region->host + engine->parts[i].offset,
-            .length = engine->parts[i].length,
-            .bytes = engine->parts[i].bytes,
-        };
+        parts[i] = part_from(&engine->parts[i]);
     proposal->proposal = (struct albdv_proposal){
         .initiator = engine->id.initiator,
         .number = engine->id.number,
@@ -381,12 +390,21 @@ struct albdv_proposal *alb_door_get_proposal(struct albdv_proposal_channel *chan
     if (alb_door_is_forked(alb_door_context(channel->context))) // the descriptor is the parent's, too
         return alb_door_fail(ENODEV);
     struct alb_notice *notice = alb_notices_take(&door_channel(channel)->notices);
-    return notice ? &((struct alb_door_proposal *)notice->owner)->proposal : NULL;
+    if (!notice)
+        return NULL;
+    pthread_mutex_lock(&all.lock);
+    door_channel(channel)->refs++;
+    pthread_mutex_unlock(&all.lock);
+    return &((struct alb_door_proposal *)notice->owner)->proposal;
 }
 
-int alb_door_answer_proposal(struct albdv_proposal *proposal, int accept)
+int alb_door_answer_proposal(struct albdv_proposal *outer, int accept)
 {
-    return alb_door_proposal_answer(ALB_CONTAINER_OF(proposal, struct alb_door_proposal, proposal), accept != 0);
+    struct alb_door_proposal *proposal = ALB_CONTAINER_OF(outer, struct alb_door_proposal, proposal);
+    pthread_mutex_lock(&all.lock);
+    proposal->checkers[proposal->asked]->channel->refs--;
+    pthread_mutex_unlock(&all.lock);
+    return alb_door_proposal_answer(proposal, accept != 0);
 }
 
 // ---- a context ends ------------------------------------------------------------------------------------------------

@@ -122,6 +122,60 @@ static void proposals__as_events(void **state)
     tear_down(&e);
 }
 
+// What a transaction writes nothing with is shown, too: it is nowhere, so that its key need not be one.
+static void proposals__name_regions_and_have_empty_parts(void **state)
+{
+    struct ends e;
+    set_up(&e, *state);
+    struct albdv_proposal_channel *channel = albdv_create_proposal_channel(e.f->context);
+    struct ibv_mr *other =
+        ibv_reg_mr(e.f->pd, e.f->memory + SECOND, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    const struct ibv_sge sge = fixture_sge(e.f, SOURCE, BYTES);
+    assert_int_equal(albdv_set_proposal_channel(e.f->mr, channel, NULL), 0);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    add(&e, TARGET, 0);
+    add(&e, TARGET, BYTES);
+    albdv_wr_txn_write(e.dv, 0, 0);
+    ibv_wr_set_sge_list(e.ex, 0, NULL);
+    albdv_wr_txn_write(e.dv, other->rkey, at(&e, SECOND));
+    ibv_wr_set_sge_list(e.ex, 1, &sge);
+    end(&e);
+    struct albdv_proposal *proposal = albdv_get_proposal(channel);
+    assert_int_equal(proposal->part_count, 4);
+    assert_true(proposal->parts[0].length == 0 && proposal->parts[2].length == 0);
+    assert_null(proposal->parts[0].mr);
+    assert_ptr_equal(proposal->parts[1].mr, e.f->mr);
+    assert_null(proposal->parts[2].mr);
+    assert_ptr_equal(proposal->parts[3].mr, other);
+    assert_int_equal(albdv_answer_proposal(proposal, 1), 0);
+    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
+    assert_true(is_written(&e, TARGET) && is_written(&e, SECOND));
+    assert_int_equal(ibv_dereg_mr(other), 0);
+    assert_int_equal(albdv_set_proposal_channel(e.f->mr, NULL, NULL), 0);
+    assert_int_equal(albdv_destroy_proposal_channel(channel), 0);
+    tear_down(&e);
+}
+
+// Its channel stays as long as somebody has a proposal from it.
+static void channel__is_busy_until_the_answer(void **state)
+{
+    struct ends e;
+    set_up(&e, *state);
+    struct albdv_proposal_channel *channel = albdv_create_proposal_channel(e.f->context);
+    assert_int_equal(albdv_set_proposal_channel(e.f->mr, channel, NULL), 0);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    add(&e, TARGET, BYTES);
+    end(&e);
+    struct albdv_proposal *proposal = albdv_get_proposal(channel);
+    assert_non_null(proposal);
+    assert_int_equal(albdv_set_proposal_channel(e.f->mr, NULL, NULL), 0);
+    assert_int_equal(albdv_destroy_proposal_channel(channel), EBUSY);
+    assert_int_equal(albdv_answer_proposal(proposal, 1), 0);
+    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
+    assert_int_equal(albdv_destroy_proposal_channel(channel), 0);
+    tear_down(&e);
+}
+
 // The region goes while its proposal is looked at; the bytes stay until the answer.
 static void proposals__outlive_their_region(void **state)
 {
@@ -200,9 +254,14 @@ static void not_on_roce0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(validator__decides),     FIXTURE_TEST(validators_of_two_regions__both_decide),
-        FIXTURE_TEST(proposals__as_events),   FIXTURE_TEST(proposals__outlive_their_region),
-        FIXTURE_TEST(fork__child_has_no_say), cmocka_unit_test(proposals__are_left_behind),
+        FIXTURE_TEST(validator__decides),
+        FIXTURE_TEST(validators_of_two_regions__both_decide),
+        FIXTURE_TEST(proposals__as_events),
+        FIXTURE_TEST(proposals__outlive_their_region),
+        FIXTURE_TEST(proposals__name_regions_and_have_empty_parts),
+        FIXTURE_TEST(channel__is_busy_until_the_answer),
+        FIXTURE_TEST(fork__child_has_no_say),
+        cmocka_unit_test(proposals__are_left_behind),
     };
     const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(not_on_roce0)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
