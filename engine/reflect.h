@@ -216,10 +216,9 @@ struct alb_reflect_notice {
     bool is_solicited;
 };
 
-// What a range that is only compared asks for is there.
-static inline bool alb_txn_range_holds(const struct alb_txn_range *range)
+// The word is what a range that is only compared asks for.
+static inline bool alb_txn_range_agrees(const struct alb_txn_range *range, uint64_t word)
 {
-    uint64_t word = __atomic_load_n((const uint64_t *)range->host, __ATOMIC_ACQUIRE);
     return (word & range->mask) == (range->expected & range->mask);
 }
 

@@ -214,7 +214,9 @@ static bool conditions_hold(const struct alb_txn_in *txn)
 {
     ALB_LIST_FOR_EACH (&txn->ranges, node) {
         const struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
-        if (range->is_compare && !alb_txn_range_holds(range))
+        if (!range->is_compare)
+            continue;
+        if (!alb_txn_range_agrees(range, __atomic_load_n((const uint64_t *)range->host, __ATOMIC_ACQUIRE)))
             return false;
     }
     return true;

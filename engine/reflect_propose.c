@@ -191,6 +191,22 @@ static bool contradicts_itself(const struct alb_txn_in *txn)
     return false;
 }
 
+// As it was before any part in place came, the newest of which may lie upon older ones.
+static uint64_t word_before(const struct alb_txn_in *txn, const uint8_t *host)
+{
+    uint64_t word = __atomic_load_n((const uint64_t *)host, __ATOMIC_ACQUIRE);
+    for (const struct alb_list *node = txn->ranges.prev; node != &txn->ranges; node = node->prev) {
+        const struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
+        if (!range->is_placed)
+            continue;
+        const uint8_t *first = ALB_MAX(host, (const uint8_t *)range->host);
+        const uint8_t *past = ALB_MIN(host + sizeof(word), (const uint8_t *)range->host + range->length);
+        if (first < past)
+            memcpy((uint8_t *)&word + (first - host), range->bytes + (first - range->host), (size_t)(past - first));
+    }
+    return word;
+}
+
 static enum alb_txn_reason compare(struct alb_qp *qp, struct alb_txn_in *txn, const struct alb_csa_compare *compare)
 {
     struct alb_txn_range *range = alb_txn_range_create(txn, 0);
@@ -211,7 +227,7 @@ static enum alb_txn_reason compare(struct alb_qp *qp, struct alb_txn_in *txn, co
         reason = claim(range);
     if (reason != ALB_TXN_OK)
         return reason;
-    return alb_txn_range_holds(range) ? ALB_TXN_OK : ALB_TXN_PRECONDITION;
+    return alb_txn_range_agrees(range, word_before(txn, range->host)) ? ALB_TXN_OK : ALB_TXN_PRECONDITION;
 }
 
 static enum alb_txn_reason check_digest(struct alb_txn_in *txn, const struct alb_csa_proposal *proposal)

@@ -85,8 +85,6 @@ static void draw_compares(struct alb_search_txn *search, struct alb_model_txn_op
     for (uint32_t n = alb_search_below(base, ALB_MODEL_TXN_COMPARES_MAX + 1); n > 0; n--) {
         uint32_t at = draw_place(base, 1);
         uint64_t seen = search->model.memory[op->target].seen[at];
-        if (op->is_in_place && overlaps(op, (struct alb_model_txn_span){at, 1}))
-            continue;
         op->compares[op->compare_count++] =
             (struct alb_model_txn_compare){at, alb_search_percent(base, 90) ? seen : alb_model_txn_word(0, at)};
     }

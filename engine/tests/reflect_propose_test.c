@@ -329,6 +329,27 @@ static void in_place__abort_puts_back_what_stood_there(void **state)
     assert_false(words[0] & 1);
 }
 
+// What the transaction's own parts have put there is not what it asks for.
+static void in_place__compares_what_stood_there_before(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    uint64_t before, after;
+    memcpy(&before, c->pair->hosts[1].memory + 64, sizeof(before));
+    memcpy(&after, c->pair->hosts[0].memory + 64, sizeof(after));
+    assert_int_not_equal(before, after);
+    for (uint32_t i = 0; i < 2; i++) {
+        reflect_pair_make(c, &made, i, 0, 68); // half of the word
+        reflect_pair_add(c, &made, 66, 30);    // the rest, and some of it once more
+        reflect_pair_compare(c, &made, 64, i == 0 ? after : before);
+        made.wr.in_place = true;
+        reflect_pair_post(c, &made);
+        pair_settle(c->pair);
+        reflect_pair_expect(c, i, i == 0 ? ALB_TXN_PRECONDITION : ALB_TXN_OK);
+        assert_int_equal(reflect_pair_is_exposed(c, 0, 96), i == 1);
+    }
+}
+
 static void make_in_place_overlap(struct csa_pair *c, struct reflect_made *made)
 {
     reflect_pair_make(c, made, 1, 0, 3000);
@@ -442,6 +463,7 @@ int main(void)
         REFLECT_PAIR_TEST(parts__that_nobody_proposes),
         REFLECT_PAIR_TEST(in_place__readers_are_held_out_from_the_first_byte),
         REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_there),
+        REFLECT_PAIR_TEST(in_place__compares_what_stood_there_before),
         REFLECT_PAIR_TEST(parts__that_stop_coming_are_given_up),
         REFLECT_PAIR_TEST(proposal__that_is_none_is_an_invalid_request),
         REFLECT_PAIR_TEST(overlap__with_itself_that_contradicts_itself),
