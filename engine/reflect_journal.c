@@ -65,6 +65,7 @@ static void be_unsure(struct alb_txn_in *txn, alb_time now)
     alb_txn_in_set_state(txn, ALB_TXN_UNKNOWN, now);
     txn->reason = ALB_TXN_JOURNAL;
     alb_txn_in_drop_notice(txn);
+    alb_txn_in_release(txn);
     alb_txn_in_tell(txn);
 }
 
@@ -222,10 +223,22 @@ static bool conditions_hold(const struct alb_txn_in *txn)
     return true;
 }
 
+// The region was open here before and went while COMMIT was being written: what was not known then is known now.
+static bool learn(struct alb_engine *engine, const struct alb_txn_id *id, uint64_t keeper, alb_time now)
+{
+    struct alb_txn_in *txn = alb_txn_in_find(engine, id);
+    if (!txn || txn->state != ALB_TXN_UNKNOWN || txn->keeper != keeper)
+        return false;
+    alb_txn_in_finish(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
+    return true;
+}
+
 int alb_engine_restore(struct alb_engine *engine, const struct alb_journal_request *prepared, bool is_committed,
                        uint64_t keeper, alb_time now)
 {
     int error = 0;
+    if (is_committed && learn(engine, &prepared->id, keeper, now))
+        return 0;
     struct alb_txn_in *txn = alb_txn_in_create(engine);
     if (!txn)
         return ENOMEM;

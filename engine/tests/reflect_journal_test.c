@@ -314,6 +314,26 @@ static void restart__committed_one_is_known(void **state)
     reflect_pair_expect(c, 9, ALB_TXN_OK);
 }
 
+// The journal is opened again by the process that had it open.
+static void reopening__tells_what_became_of_it(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_buddy *staging = &c->engines[1]->reflect->staging;
+    struct alb_region *mr = begin_aside(c);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    assert_false(written(c, &request, 0));
+    size_t used_bytes = alb_buddy_used(staging);
+    request = take(c, ALB_JOURNAL_COMMIT);
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    assert_false(written(c, &request, 0));
+    assert_true(alb_buddy_used(staging) < used_bytes); // what was staged is in the journal
+    reflect_pair_expect(c, 1, ALB_TXN_LOST);
+    const struct alb_txn_in *txn = alb_txn_in_find(c->engines[1], &request.id);
+    assert_int_equal(txn->state, ALB_TXN_UNKNOWN);
+    restore(c, &request.id, true);
+    assert_int_equal(txn->state, ALB_TXN_COMMITTED);
+}
+
 static void restart__what_the_journal_does_not_have_was_aborted(void **state)
 {
     struct csa_pair *c = *state;
@@ -342,6 +362,7 @@ int main(void)
         DURABLE_TEST(error__at_commit_takes_back_what_was_prepared),
         DURABLE_TEST(unsupported__in_place),
         DURABLE_TEST(unsupported__durable_and_volatile),
+        DURABLE_TEST(reopening__tells_what_became_of_it),
         DURABLE_TEST(restart__bound_one_is_bound_again),
         DURABLE_TEST(restart__bound_one_upon_what_was_lost),
         DURABLE_TEST(restart__committed_one_is_known),
