@@ -24,7 +24,7 @@ enum {
     ALB_GOAL_TASKS_MAX = 1 << 28,
 };
 
-// Makes a schedule with one work called name. False: malformed, an unknown rank or label, a send without a receipt, a
-// cycle; the complaint has the line and what was expected. Then there is no schedule.
+// Makes a schedule with one work called name. False: malformed, an unknown rank or label, a send without a receipt of
+// its size, a cycle; the complaint has the line and what was expected. Then there is no schedule.
 bool alb_goal_parse(struct alb_schedule *schedule, const char *name, const char *file, const char *text, size_t length,
                     struct alb_complaint *complaint);

@@ -190,6 +190,28 @@ static bool complain_unmatched(const struct alb_schedule *schedule, uint32_t ind
                         sends ? "receipt" : "send");
 }
 
+static bool complain_of_sizes(const struct alb_schedule *schedule, uint32_t send, const char *file,
+                              struct alb_complaint *complaint)
+{
+    const struct alb_task *task = &schedule->tasks[send], *recv = &schedule->tasks[task->matched];
+    return alb_complain(complaint, file, task->line,
+                        "rank %" PRIu32 " sends %" PRIu64 " bytes to rank %" PRIu32 ", whose receipt in line %" PRIu32
+                        " is of %" PRIu64 "; expected one size for both",
+                        task->rank, task->bytes, task->peer, recv->line, recv->bytes);
+}
+
+// A send whose receipt is of another size, or ALB_TASK_NONE.
+static uint32_t find_uneven(const struct alb_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->task_count; i++) {
+        const struct alb_task *task = &schedule->tasks[i];
+        if (task->kind == ALB_TASK_SEND && task->matched != ALB_TASK_NONE &&
+            schedule->tasks[task->matched].bytes != task->bytes)
+            return i;
+    }
+    return ALB_TASK_NONE;
+}
+
 static bool match(struct alb_schedule *schedule, const char *file, struct alb_complaint *complaint)
 {
     size_t bytes = (schedule->task_count + 1u) * sizeof(struct half);
@@ -215,7 +237,10 @@ static bool match(struct alb_schedule *schedule, const char *file, struct alb_co
     }
     free(sends);
     free(recvs);
-    return unmatched == ALB_TASK_NONE || complain_unmatched(schedule, unmatched, file, complaint);
+    if (unmatched != ALB_TASK_NONE)
+        return complain_unmatched(schedule, unmatched, file, complaint);
+    uint32_t uneven = find_uneven(schedule);
+    return uneven == ALB_TASK_NONE || complain_of_sizes(schedule, uneven, file, complaint);
 }
 
 // ---- cycles ---------------------------------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ void alb_schedule_require(struct alb_schedule *schedule, uint32_t task, uint32_t
 void alb_schedule_append(struct alb_schedule *schedule, const struct alb_schedule *other, const uint32_t *ranks);
 
 // Matches sends and receipts, counts what each task waits for, and checks that it can end: every receipt has a send and
-// the other way round, and nothing waits for itself, through messages either. False: the complaint names file and line.
-// Works with receipts from any rank or with any tag are matched while they run, and checked as far as that allows.
+// the other way round, of the same size, and nothing waits for itself, through messages either. False: the complaint
+// names file and line. Works with receipts from any rank or with any tag are matched while they run, and checked as far
+// as that allows.
 bool alb_schedule_seal(struct alb_schedule *schedule, const char *file, struct alb_complaint *complaint);

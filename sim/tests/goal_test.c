@@ -95,6 +95,10 @@ static void alb_goal_parse__says_where_and_what_was_expected(void **state)
                                                    "have one, a whole number up to 0"},
         {"num_ranks 2\nrank 1 {\ncalc 5 tag 1\n}", "f:3: found \"tag\"; expected \"cpu\", \"nic\" or the end of the "
                                                    "line"},
+        {"num_ranks 2\nrank 0 {\nrecv 5b from 1\n}", "f:3: rank 0 receives from rank 1 with tag 0, which has no such "
+                                                     "send; expected as many sends as receipts"},
+        {"num_ranks 2\nrank 1 {\nsend 5b to 0\n}\nrank 0 {\nrecv 6b from 1\n}",
+         "f:3: rank 1 sends 5 bytes to rank 0, whose receipt in line 6 is of 6; expected one size for both"},
         {"num_ranks 2\nrank 1 {\nsend 5b to 0\n}", "f:3: rank 1 sends to rank 0 with tag 0, which has no such "
                                                    "receipt; expected as many sends as receipts"},
         {"num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}",

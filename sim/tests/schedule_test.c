@@ -19,9 +19,9 @@ static void alb_schedule_seal__matches_in_order(void **state)
     uint32_t later = alb_schedule_send(&schedule, 0, 1, 20, 5, 0);
     uint32_t other = alb_schedule_send(&schedule, 0, 1, 30, 4, 0);
     uint32_t unheard = alb_schedule_send(&schedule, 2, 1, 30, ALB_TASK_UNHEARD, 0);
-    uint32_t a = alb_schedule_recv(&schedule, 1, 0, 10, 4);
+    uint32_t a = alb_schedule_recv(&schedule, 1, 0, 30, 4);
     uint32_t b = alb_schedule_recv(&schedule, 1, 0, 10, 5);
-    uint32_t c = alb_schedule_recv(&schedule, 1, 0, 10, 5);
+    uint32_t c = alb_schedule_recv(&schedule, 1, 0, 20, 5);
     alb_schedule_begin(&schedule, "b"); // the same ranks and tag, apart
     uint32_t send = alb_schedule_send(&schedule, 0, 1, 10, 5, 0);
     uint32_t recv = alb_schedule_recv(&schedule, 1, 0, 10, 5);
