@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// libalbedo-shim.so, preloaded by `albedo run`: shows programs the device nodes they look for.
+// libalbedo-shim.so, preloaded by `albedo run`: shows programs the files of a device they look for.
 //
 // UCX takes a verbs device only if /dev/infiniband/<dev_name> is a character device that may be read and written. The
 // verbs door needs no such node, and creating one needs root. So the calls that look at a file are answered for these
 // few names as if they were /dev/null, which is such a device; every other name goes to the C library untouched.
+//
+// Mooncake takes one only if realpath(3) knows the folder two above /sys/class/infiniband/<name>, where it looks for
+// the PCI address and the NUMA node. The kernel keeps devices without a bus, as Soft-RoCE's, in
+// VIRTUAL_FOLDER/infiniband.
 #include "base/types.h"
 
 #include <dlfcn.h>
@@ -11,15 +15,20 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
-#define NODE_FOLDER "/dev/infiniband/"
+#define NODE_FOLDER    "/dev/infiniband/"
+#define CLASS_FOLDER   "/sys/class/infiniband/"
+#define VIRTUAL_FOLDER "/sys/devices/virtual"
 
-static const char *const nodes[] = {"uverbs0", "uverbs1"}; // the dev_name that the verbs door gives each device
+// The name and dev_name that the verbs door gives each device.
+static const char *const above[] = {CLASS_FOLDER "roce0/../..", CLASS_FOLDER "albedo0/../.."};
+static const char *const nodes[] = {"uverbs0", "uverbs1"};
 
 // The name to use instead of path.
 static const char *shown(const char *path)
@@ -33,8 +42,18 @@ static const char *shown(const char *path)
     return path;
 }
 
-// Calls the next library's function of the same name; ENOSYS where it has none.
-#define CALL_NEXT(name, ...)                                                   \
+// The name whose place realpath is to find instead of path's.
+static const char *placed(const char *path)
+{
+    for (size_t i = 0; path != NULL && i < ALB_COUNT(above); i++) {
+        if (strcmp(path, above[i]) == 0)
+            return VIRTUAL_FOLDER;
+    }
+    return path;
+}
+
+// Calls the next library's function of the same name; where it has none, failed and ENOSYS.
+#define CALL_NEXT_OR(failed, name, ...)                                        \
     ({                                                                         \
         static __typeof__(name) *next;                                         \
         __typeof__(name) *function = __atomic_load_n(&next, __ATOMIC_RELAXED); \
@@ -42,8 +61,9 @@ static const char *shown(const char *path)
             *(void **)&function = dlsym(RTLD_NEXT, #name);                     \
             __atomic_store_n(&next, function, __ATOMIC_RELAXED);               \
         }                                                                      \
-        function != NULL ? function(__VA_ARGS__) : (errno = ENOSYS, -1);       \
+        function != NULL ? function(__VA_ARGS__) : (errno = ENOSYS, (failed)); \
     })
+#define CALL_NEXT(name, ...) CALL_NEXT_OR(-1, name, __VA_ARGS__)
 
 SHIM_EXPORT int stat(const char *restrict path, struct stat *restrict buffer)
 {
@@ -113,6 +133,19 @@ SHIM_EXPORT int euidaccess(const char *path, int mode)
 SHIM_EXPORT int faccessat(int folder, const char *path, int mode, int flags)
 {
     return CALL_NEXT(faccessat, folder, shown(path), mode, flags);
+}
+
+SHIM_EXPORT char *realpath(const char *restrict path, char *restrict resolved)
+{
+    return CALL_NEXT_OR(NULL, realpath, placed(path), resolved);
+}
+
+// What programs built with _FORTIFY_SOURCE call for realpath.
+SHIM_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t resolved_bytes);
+
+SHIM_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t resolved_bytes)
+{
+    return CALL_NEXT_OR(NULL, __realpath_chk, placed(path), resolved, resolved_bytes);
 }
 
 // The mode that open takes as an argument only when it may create a file.

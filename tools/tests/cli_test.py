@@ -227,6 +227,15 @@ class Run(unittest.TestCase):
         status, _, err = albedo("run", "--", "/usr/bin/python3", "-c", program)
         self.assertEqual(status, 0, err)
 
+    def test_place_in_sysfs_is_a_virtual_devices(self):
+        program = ("import ctypes; c = ctypes.CDLL(None); room = ctypes.create_string_buffer(4096); f, g = c.realpath, c['__realpath_chk'];"
+                   "f.restype = g.restype = ctypes.c_char_p;"
+                   "names = [b'/sys/class/infiniband/' + n + b'/../..' for n in (b'roce0', b'albedo0', b'roce')];"
+                   "print(*[f(n, None) for n in names], *[g(n, room, 4096) for n in names])")
+        status, out, err = albedo("run", "--", "/usr/bin/python3", "-c", program)
+        found = "b'/sys/devices/virtual'"
+        self.assertEqual((status, out.split()), (0, [found, found, "None"] * 2), err)
+
     def test_other_files_are_untouched(self):
         with tempfile.TemporaryDirectory() as folder:
             program = "import os; os.umask(0); os.close(os.open('a', os.O_CREAT | os.O_WRONLY, 0o640)); print(oct(os.stat('a').st_mode))"
