@@ -15,7 +15,10 @@
 //     csa_expect.c     what is announced to come
 //     csa_hello.c      proof by cookie
 //     csa_mtu.c        how long packets may be
-//     csa_assoc.c      associations                                      csa_rest.c       what they remember at rest
+//     csa_engine.c     what an engine has once                           csa_assoc.c      associations
+//     csa_live.c       what they have awake                              csa_rest.c       what they remember at rest
+//     csa_rtt.c        round-trip time                                   csa_window.c     what may be in flight
+//     csa_assoc_path.c their paths
 //     csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
 //     csa_trimmed.c    packets of which only headers have come
@@ -143,14 +146,12 @@ struct alb_csa_engine {
     struct alb_csa_cookies cookies;
 };
 
+// ---- csa_engine.c -----------------------------------------------------------------------------------------
+
 int alb_csa_engine_create(struct alb_engine *engine);
 void alb_csa_engine_destroy(struct alb_engine *engine);
 
-// What the peer may have in flight to us.
-uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);
-void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// That much of a message of the peer is still to come.
-void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now);
+// ---- csa_assoc.c ------------------------------------------------------------------------------------------
 
 // The association with the peer engine of that slot, made if need be; NULL when the table is full.
 struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
@@ -158,12 +159,22 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
 struct alb_assoc *alb_assoc_find(struct alb_engine *engine, const struct alb_addr *local, const struct alb_addr *peer,
                                  uint8_t slot);
 void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc);
-// What it needs to send or receive, with what it remembers; NULL when the pool is empty.
-struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc);
-// The association could not wake for that sender: it tries again by and by.
-void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
 // The peer's life is over; begins anew with another one, or with none that is known yet (0).
 void alb_assoc_restart(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t epoch);
+
+// ---- csa_live.c -------------------------------------------------------------------------------------------
+
+// What it needs to send or receive, with what it remembers; NULL when the pool is empty.
+struct alb_assoc_live *alb_assoc_wake(struct alb_engine *engine, struct alb_assoc *assoc);
+// Gives that back; nothing is in flight.
+void alb_assoc_sleep(struct alb_assoc_live *live);
+// Lets those sleep that have not been used since the last sweep.
+void alb_assoc_on_sweep(struct alb_deadline *deadline, alb_time now);
+// The association could not wake for that sender: it tries again by and by.
+void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
+
+// ---- csa_assoc_path.c -------------------------------------------------------------------------------------
+
 // The incoming path of that number; NULL when the pool is empty.
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path);
 // Something has happened to that incoming path.
@@ -171,6 +182,9 @@ void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
 // The peer has told all of its news of the paths in scope: what left by one that they say nothing of may be lost, and
 // then goes again.
 void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now);
+
+// ---- csa_rtt.c --------------------------------------------------------------------------------------------
+
 // A round-trip time was measured.
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns);
 // The round-trip time to reckon with, in ns, before any was measured too.
@@ -178,18 +192,25 @@ uint32_t alb_assoc_rtt_ns(const struct alb_assoc *assoc);
 // How far beyond its expected time something may come and not be missed.
 uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_assoc *assoc);
 
+// ---- csa_window.c -----------------------------------------------------------------------------------------
+
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);
+void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
+// No longer in flight. Lets those who waited look again.
+void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
+// Bytes have reached the peer: the window's policy hears of it.
+void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
 // A report is asked for at least so often: a few times in a window, and where there are many paths more often, so that
 // the choice among them knows of the last packets of most.
 static inline uint32_t alb_assoc_report_bytes(const struct alb_assoc_live *live, uint32_t window_bytes)
 {
     return window_bytes / ALB_MAX(4u, live->paths->count / 2u);
 }
-void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
-// Bytes have reached the peer: the window's policy hears of it.
-void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// No longer in flight. Lets those who waited look again.
-void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
+// What the peer may have in flight to us.
+uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);
+void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
+// That much of a message of the peer is still to come.
+void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now);
 
 // ---- streams ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How much an association may have in flight: what the congestion policy's window and the peer's credit permit, and
+// what this side grants the peer.
+#include "engine/impl.h"
+
+bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes)
+{
+    uint32_t limit = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
+    return live->inflight_bytes == 0 || live->inflight_bytes + bytes <= limit;
+}
+
+void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes)
+{
+    live->inflight_bytes += bytes;
+}
+
+void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes)
+{
+    alb_assert(bytes <= live->inflight_bytes);
+    live->inflight_bytes -= bytes;
+    struct alb_list *node;
+    if (alb_list_is_empty(&live->waiting) || (live->inflight_bytes > 0 && !alb_assoc_permits(live, 1)))
+        return;
+    while ((node = alb_list_pop(&live->waiting)))
+        alb_list_push_back(&live->ready, node);
+    alb_scheduler_wake(&live->engine->scheduler, &live->source);
+}
+
+void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
+{
+    const struct alb_ack ack = {
+        .bytes = bytes,
+        .limited = live->window_limited,
+        .rtt_ns = live->rtt_sample_ns,
+        .packets = live->news_received,
+        .marked = live->news_marked,
+        .lost = live->news_lost,
+        .share = live->share,
+    };
+    alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
+    live->window_limited = false;
+    live->rtt_sample_ns = live->news_received = live->news_marked = live->news_lost = 0;
+    alb_mtu_consider(live, now);
+}
+
+uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now)
+{
+    return alb_credit_grant(&live->engine->csa->credit, &live->credit_in, now);
+}
+
+// The peer's is that of the route its data takes.
+static uint32_t data_rtt_ns(const struct alb_assoc_live *live)
+{
+    return ALB_MAX(live->rtt_ns, live->peer_rtt_ns);
+}
+
+void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
+{
+    alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, data_rtt_ns(live), now);
+}
+
+void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now)
+{
+    alb_credit_on_rest(&live->engine->csa->credit, &live->credit_in, bytes, data_rtt_ns(live), now);
+}
