@@ -12,6 +12,7 @@
 
 #define WINDOW_MAX ALB_SIM_US(4)   // what happens in a longer one is more than a cache holds
 #define WINDOW_MIN ALB_SIM_NS(100) // in a shorter one too little happens at a host
+#define HUGE_HOSTS 128             // so many engines get their memory in huge pages
 
 // ---- configuration --------------------------------------------------------------------------------------------------
 
@@ -222,6 +223,8 @@ static struct alb_cluster *new_cluster(const struct alb_cluster_config *config, 
     alb_list_init(&cluster->channels);
     alb_list_init(&cluster->faults);
     alb_sim_network_init(&cluster->network, config->seed, config->has_real_bytes);
+    if (topology->host_count >= HUGE_HOSTS)
+        cluster->network.huge = &cluster->huge;
     if (config->payload_max_bytes > cluster->network.packets.packet_bytes_max)
         alb_sim_network_set_packet_max(&cluster->network, config->payload_max_bytes);
     return cluster;
@@ -267,6 +270,7 @@ void alb_cluster_destroy(struct alb_cluster *cluster)
     alb_routes_fini(&cluster->routes);
     alb_topology_free(&cluster->topology);
     munmap(cluster->arena, ALB_MAX_MESSAGE);
+    alb_sim_huge_fini(&cluster->huge);
     free(cluster->links);
     free(cluster->switches);
     free(cluster->hosts);

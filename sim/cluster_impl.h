@@ -53,7 +53,8 @@ struct alb_cluster {
     struct alb_list faults; // scheduled
     bool *is_closed;        // cables that nobody routes over
     uint64_t fault_seed;
-    uint8_t *arena; // what all hosts have for memory without real bytes: nobody writes to it
+    struct alb_sim_huge huge; // the engines' memory, if they are many
+    uint8_t *arena;           // what all hosts have for memory without real bytes: nobody writes to it
 };
 
 // ---- sim/cluster_channel.c ------------------------------------------------------------------------------------------

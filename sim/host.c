@@ -69,6 +69,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
         .wake_due = ALB_SIM_NEVER,
     };
     alb_sim_memory_init(&host->memory);
+    host->memory.huge = network->huge;
     alb_sim_event_init(&host->wake, on_wake);
     host->wake.soon = wake_soon;
     alb_sim_event_init(&host->poll, on_poll);

@@ -13,7 +13,7 @@ enum {
 // Stands before a block, in as much room.
 struct head {
     size_t bytes;
-    void *whole;
+    void *whole; // NULL: of huge pages, and given back with them
 };
 
 static void *get(void *context, size_t bytes)
@@ -25,9 +25,12 @@ static void *get(void *context, size_t bytes)
     if (memory->fail_after != UINT64_MAX)
         memory->fail_after--;
     // Zeroed pages of the system are not touched before somebody uses them.
-    uint8_t *whole = calloc(1, bytes + 2 * ALIGNMENT);
-    alb_assert(whole);
-    uint8_t *block = whole + ALIGNMENT - (uintptr_t)whole % ALIGNMENT;
+    uint8_t *block = memory->huge ? alb_sim_huge_get(memory->huge, bytes + ALIGNMENT) : NULL, *whole = NULL;
+    if (!block) {
+        whole = calloc(1, bytes + 2 * ALIGNMENT);
+        alb_assert(whole);
+        block = whole + ALIGNMENT - (uintptr_t)whole % ALIGNMENT;
+    }
     struct head head = {bytes, whole};
     memcpy(block, &head, sizeof(head));
     memory->blocks++;

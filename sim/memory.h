@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where a simulated engine's memory comes from: malloc with an account, so that a leak, a block given back with another
-// size and an allocation on the data path are found.
+// Where a simulated engine's memory comes from: malloc, or huge pages in a large cluster, with an account, so that a
+// leak, a block given back with another size and an allocation on the data path are found.
 #pragma once
 
 #include "engine/engine.h"
+#include "sim/huge.h"
 
 struct alb_sim_memory {
-    uint64_t blocks, bytes; // outstanding
+    struct alb_sim_huge *huge; // where it comes from while there is some; NULL: malloc
+    uint64_t blocks, bytes;    // outstanding
     uint64_t bytes_peak;
     bool is_data_path;        // set while the engine runs its data path
     uint64_t data_path_calls; // gets and puts made then: must stay 0

@@ -10,6 +10,7 @@ struct alb_sim_network {
     struct alb_sim_queue queue;
     struct alb_sim_packet_pool packets;
     struct alb_prng prng;
+    struct alb_sim_huge *huge; // where the engines of hosts that are made have their memory from; NULL: malloc
     struct alb_list hosts;
     uint32_t host_count; // made so far
     // True: packets carry their bytes, sealed with the ICRC and checked on arrival; every test of correctness sets it.
