@@ -6,14 +6,6 @@
 
 #define A CSA_PAIR_ANSWER_SEGMENT
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // offset 0 is done
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static void read(struct csa_pair *c, int32_t offset, uint32_t length, int32_t acked)
 {
     struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, length, 0, ALB_CSA_LAST);
@@ -216,8 +208,7 @@ static void lose_memory_behind_it(bool comes)
         csa_pair_count(c, 1, ALB_CSA_REPORT, &frame);
         assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
     }
-    void *state = c;
-    csa_pair_teardown(&state);
+    csa_pair_free(c);
 }
 
 static void answer__whose_memory_is_gone_since_it_came(void **state)
@@ -262,15 +253,15 @@ static void answers__of_both_sides_with_losses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(answer__a_read_in_segments),
-        GREETED_TEST(answer__of_nothing),
-        GREETED_TEST(answer__kept_until_it_is_known_to_be_held),
-        GREETED_TEST(answer__what_is_lost_goes_again),
-        GREETED_TEST(answer__whose_memory_is_gone),
-        GREETED_TEST(answer__whose_memory_is_gone_behind_another),
+        CSA_GREETED_TEST(answer__a_read_in_segments),
+        CSA_GREETED_TEST(answer__of_nothing),
+        CSA_GREETED_TEST(answer__kept_until_it_is_known_to_be_held),
+        CSA_GREETED_TEST(answer__what_is_lost_goes_again),
+        CSA_GREETED_TEST(answer__whose_memory_is_gone),
+        CSA_GREETED_TEST(answer__whose_memory_is_gone_behind_another),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_came),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
-        GREETED_TEST(answers__of_both_sides_with_losses),
+        CSA_GREETED_TEST(answers__of_both_sides_with_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

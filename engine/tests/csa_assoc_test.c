@@ -82,8 +82,7 @@ static void get__knows_sixteen_local_addresses_at_a_time(void **state)
     assert_ptr_equal(find(c, 60, 2, 0), assocs[3]);
     for (uint8_t i = 0; i < 15; i++)
         alb_assoc_put(c->engines[0], assocs[i]);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 // One after another there may be any number.

@@ -7,20 +7,6 @@
 #define MS  ALB_NS_PER_MS
 #define ACK ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // request 0 is done
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
-static void end(struct csa_pair *c)
-{
-    void *state = c;
-    csa_pair_teardown(&state);
-}
-
 static void send_and_lose(struct csa_pair *c)
 {
     pair_send(c->pair, 0);
@@ -93,7 +79,7 @@ static void refusal(uint8_t code, enum alb_wc_status status)
     assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
     assert_int_equal(event.failure.status, status);
     assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void report__refuses(void **state)
@@ -172,7 +158,7 @@ static void rnr__waits_then_asks_and_fails_after_its_retries(void **state)
     assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
     assert_int_equal(event.failure.retries, 2);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_rcvd_rnr_err), 3);
-    end(c);
+    csa_pair_free(c);
 }
 
 // The peer need not wait for its timer when the receive is there.
@@ -195,7 +181,7 @@ static void rnr__ends_with_the_receive(void **state)
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 3, ALB_SEND_SIGNALED, 8);
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 3, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 // A bell costs a system call where a thread sleeps: one for who waits, and none else.
@@ -216,7 +202,7 @@ static void rnr__receives_ring_no_bell_while_nothing_waits(void **state)
     pair_settle(c->pair);
     assert_int_equal(alb_qp_recv_post(c->qps[1], 3, &sge, 1, &bell), 0);
     assert_false(bell);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void rnr__progress_gives_the_retries_back(void **state)
@@ -234,7 +220,7 @@ static void rnr__progress_gives_the_retries_back(void **state)
         csa_pair_expect(c, 1, i, ALB_WC_SUCCESS);
     }
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0); // what came is held over there
-    end(c);
+    csa_pair_free(c);
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------
@@ -281,7 +267,7 @@ static void bad_answer(const struct alb_csa_segment *change)
     csa_pair_expect(c, 0, 1, ALB_WC_BAD_RESP_ERR);
     csa_pair_expect(c, 0, 2, ALB_WC_WR_FLUSH_ERR);
     assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_BAD_REQUEST), 1);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void answer__that_does_not_fit_its_request(void **state)
@@ -327,7 +313,7 @@ static void answer__to_a_request_that_was_not_sent(void **state)
     arrive(c, &segment, 2);
     csa_pair_expect(c, 0, 2, ALB_WC_BAD_RESP_ERR);
     assert_int_equal(c->csa[0]->asked_open, 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 // A key that is gone fails the READ, not what was executed before it.
@@ -399,7 +385,7 @@ static void answer__to_a_request_that_has_failed_since(void **state)
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     csa_pair_expect(c, 0, 2, ALB_WC_LOC_PROT_ERR);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void life__ends_with_silence(void **state)
@@ -476,26 +462,26 @@ static void life__goes_on_while_the_peer_is_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(report__completes_in_order),
-        GREETED_TEST(report__of_a_part_of_a_message_completes_nothing),
+        CSA_GREETED_TEST(report__completes_in_order),
+        CSA_GREETED_TEST(report__of_a_part_of_a_message_completes_nothing),
         cmocka_unit_test(report__refuses),
-        GREETED_TEST(report__completion_queue_overruns),
-        GREETED_TEST(answer__completion_queue_overruns),
+        CSA_GREETED_TEST(report__completion_queue_overruns),
+        CSA_GREETED_TEST(answer__completion_queue_overruns),
         cmocka_unit_test(rnr__waits_then_asks_and_fails_after_its_retries),
         cmocka_unit_test(rnr__ends_with_the_receive),
         cmocka_unit_test(rnr__receives_ring_no_bell_while_nothing_waits),
         cmocka_unit_test(rnr__progress_gives_the_retries_back),
-        GREETED_TEST(answer__completes_when_it_is_whole_and_the_request_executed),
-        GREETED_TEST(answer__of_an_atomic),
+        CSA_GREETED_TEST(answer__completes_when_it_is_whole_and_the_request_executed),
+        CSA_GREETED_TEST(answer__of_an_atomic),
         cmocka_unit_test(answer__that_does_not_fit_its_request),
-        GREETED_TEST(answer__that_nobody_asked_for),
+        CSA_GREETED_TEST(answer__that_nobody_asked_for),
         cmocka_unit_test(answer__to_a_request_that_was_not_sent),
-        GREETED_TEST(answer__into_memory_that_is_gone),
+        CSA_GREETED_TEST(answer__into_memory_that_is_gone),
         cmocka_unit_test(answer__to_a_request_that_has_failed_since),
-        GREETED_TEST(life__ends_with_silence),
-        GREETED_TEST(life__is_not_judged_by_who_was_away),
-        GREETED_TEST(life__goes_on_for_who_was_away),
-        GREETED_TEST(life__goes_on_while_the_peer_is_heard),
+        CSA_GREETED_TEST(life__ends_with_silence),
+        CSA_GREETED_TEST(life__is_not_judged_by_who_was_away),
+        CSA_GREETED_TEST(life__goes_on_for_who_was_away),
+        CSA_GREETED_TEST(life__goes_on_while_the_peer_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,12 +68,6 @@ static void expect_end(struct csa_pair *c, uint32_t past)
     assert_ptr_equal(in->held, in->own);
 }
 
-static void end(struct csa_pair *c)
-{
-    void *all = c;
-    csa_pair_teardown(&all);
-}
-
 static void place__the_newest_takes_one_step(void **state)
 {
     struct csa_pair *c = new_pair();
@@ -81,7 +75,7 @@ static void place__the_newest_takes_one_step(void **state)
         assert_int_equal(come(c, i), 1);
     expect_order(c, WINDOW - 1);
     expect_end(c, WINDOW);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void place__the_oldest_takes_two_steps(void **state)
@@ -92,7 +86,7 @@ static void place__the_oldest_takes_two_steps(void **state)
         assert_int_equal(come(c, i), 2);
     expect_order(c, WINDOW - 1);
     expect_end(c, WINDOW);
-    end(c);
+    csa_pair_free(c);
 }
 
 // First each n-th, then those between them, from behind: the worst for whoever knows the last one of a group.
@@ -112,7 +106,7 @@ static void place__is_bounded(void **state)
         expect_order(c, count);
         expect_end(c, count + 1);
     }
-    end(c);
+    csa_pair_free(c);
 }
 
 static void shuffle(uint32_t *order, uint32_t count, struct alb_prng *prng)
@@ -144,7 +138,7 @@ static void place__in_any_order(void **state)
         expect_order(c, count - 1);
         expect_end(c, count);
     }
-    end(c);
+    csa_pair_free(c);
 }
 
 int main(void)

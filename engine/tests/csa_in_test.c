@@ -7,14 +7,6 @@
 
 #define S CSA_PAIR_SEGMENT
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // offset 0 is used
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static struct alb_stream_in *in_of(struct csa_pair *c)
 {
     return &c->csa[1]->in_requests;
@@ -109,8 +101,7 @@ static void segment__any_order(void **state)
         i = 0;
     }
     assert_int_equal(runs, 720);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 // ---- once -----------------------------------------------------------------------------------------------------------
@@ -181,8 +172,7 @@ static void segment__that_would_wait_is_dropped_for_lack_of_room(void **state)
     write_at(c, 4, 0, S, 4);
     write_at(c, 5, 0, S, 5);
     assert_int_equal(cumulative(c), 6);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 static void last_report(struct csa_pair *c, struct alb_csa_report *report)
@@ -230,8 +220,7 @@ static void full__is_reported_once(void **state)
     write_at(c, 1 + CSA_PAIR_WINDOW, 0, 8, 1);
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_OUT_OF_SEQUENCE), 1);
     check_full(c, true);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 static void stop__gives_back_all_that_waits(void **state)
@@ -268,8 +257,7 @@ static void contradict(const struct alb_csa_segment *change, int32_t offset)
     pair_send(c->pair, 1);
     assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
     assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_INVALID_REQUEST));
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 static void contradiction__is_refused(void **state)
@@ -342,8 +330,7 @@ static void hostile__numbers(void **state)
                         assert_true(c->engines[1]->csa->waiting_bytes <= c->engines[1]->config.csa_early_bytes_max);
                     }
         pair_check_guards(c->pair);
-        void *all = c;
-        csa_pair_teardown(&all);
+        csa_pair_free(c);
     }
 }
 
@@ -572,8 +559,7 @@ static void go_back_n__takes_no_segment_out_of_order_and_says_so_once(void **sta
     write_at(c, 3, 0, 8, 3); // another gap
     last_report(c, &report);
     assert_int_equal(report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 static void use_irn(struct alb_engine_config *config)
@@ -592,8 +578,7 @@ static void irn__reports_each_segment_out_of_order(void **state)
     write_at(c, 4, 0, 8, 2);
     last_report(c, &report);
     assert_int_equal(report.held[0], 2 | 8);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 // ---- the end of the stream ------------------------------------------------------------------------------------------
@@ -646,31 +631,31 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(bitmap__shrinks_when_nothing_is_missing),
-        GREETED_TEST(segment__placed_as_it_comes_and_the_last_one_last),
-        GREETED_TEST(segment__of_a_later_message_waits),
+        CSA_GREETED_TEST(segment__placed_as_it_comes_and_the_last_one_last),
+        CSA_GREETED_TEST(segment__of_a_later_message_waits),
         cmocka_unit_test(segment__any_order),
-        GREETED_TEST(segment__a_second_time_is_dropped_and_reported),
-        GREETED_TEST(segment__beyond_the_window_is_dropped),
-        GREETED_TEST(segment__growing_keeps_what_is_held),
+        CSA_GREETED_TEST(segment__a_second_time_is_dropped_and_reported),
+        CSA_GREETED_TEST(segment__beyond_the_window_is_dropped),
+        CSA_GREETED_TEST(segment__growing_keeps_what_is_held),
         cmocka_unit_test(segment__that_would_wait_is_dropped_for_lack_of_room),
         cmocka_unit_test(full__is_reported_once),
-        GREETED_TEST(stop__gives_back_all_that_waits),
+        CSA_GREETED_TEST(stop__gives_back_all_that_waits),
         cmocka_unit_test(contradiction__is_refused),
-        GREETED_TEST(contradiction__that_came_before_its_message_began),
-        GREETED_TEST(contradiction__that_reaches_into_a_message_that_is_over),
-        GREETED_TEST(contradiction__in_the_length_of_the_last_segment),
+        CSA_GREETED_TEST(contradiction__that_came_before_its_message_began),
+        CSA_GREETED_TEST(contradiction__that_reaches_into_a_message_that_is_over),
+        CSA_GREETED_TEST(contradiction__in_the_length_of_the_last_segment),
         cmocka_unit_test(hostile__numbers),
-        GREETED_TEST(rnr__what_came_is_held),
-        GREETED_TEST(rnr__is_not_said_again_at_each_bell),
-        GREETED_TEST(rnr__of_a_write_with_immediate),
-        GREETED_TEST(claimed__before_a_write),
-        GREETED_TEST(claimed__in_the_middle_of_a_write),
-        GREETED_TEST(claimed__while_earlier_ones_are_missing),
-        GREETED_TEST(claimed__with_no_memory_to_wait_in),
+        CSA_GREETED_TEST(rnr__what_came_is_held),
+        CSA_GREETED_TEST(rnr__is_not_said_again_at_each_bell),
+        CSA_GREETED_TEST(rnr__of_a_write_with_immediate),
+        CSA_GREETED_TEST(claimed__before_a_write),
+        CSA_GREETED_TEST(claimed__in_the_middle_of_a_write),
+        CSA_GREETED_TEST(claimed__while_earlier_ones_are_missing),
+        CSA_GREETED_TEST(claimed__with_no_memory_to_wait_in),
         cmocka_unit_test(go_back_n__takes_no_segment_out_of_order_and_says_so_once),
         cmocka_unit_test(irn__reports_each_segment_out_of_order),
-        GREETED_TEST(hear_end__tells_what_is_missing),
-        GREETED_TEST(hear_end__from_a_segment_of_a_long_message),
+        CSA_GREETED_TEST(hear_end__tells_what_is_missing),
+        CSA_GREETED_TEST(hear_end__from_a_segment_of_a_long_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

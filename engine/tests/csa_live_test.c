@@ -64,8 +64,7 @@ static void sweep__spares_what_is_in_flight(void **state)
     assert_non_null(csa_pair_live(c, 0));
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 // Sequence numbers go on, so that the peer's path does not begin anew in the middle of what it knows.

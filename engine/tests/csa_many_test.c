@@ -66,8 +66,7 @@ static void many__each_is_found_within_a_few_steps(void **state)
     assert_in_range(steps, MANY, 2 * MANY);
     end_many(c, 0);
     assert_int_equal(csa->assoc_count, 1);
-    void *pair = c;
-    csa_pair_teardown(&pair);
+    csa_pair_free(c);
 }
 
 static void many__idle_ones_take_their_place_in_the_table_and_nothing_else(void **state)
@@ -81,8 +80,7 @@ static void many__idle_ones_take_their_place_in_the_table_and_nothing_else(void 
     assert_int_equal(alb_buddy_used(&c->engines[0]->csa->pool), used);
     assert_true(held < PLACES * (sizeof(struct alb_assoc) + sizeof(uint32_t)) + (4 << 20));
     end_many(c, 0);
-    void *pair = c;
-    csa_pair_teardown(&pair);
+    csa_pair_free(c);
 }
 
 // What one association that is used does, and what its engines do meanwhile.
@@ -138,8 +136,7 @@ static struct effort work(bool has_many)
         end_many(c, 0);
         end_many(c, 1);
     }
-    void *pair = c;
-    csa_pair_teardown(&pair);
+    csa_pair_free(c);
     return effort;
 }
 

@@ -6,14 +6,6 @@
 
 #define MS ALB_NS_PER_MS
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state);
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static struct alb_assoc_live *suspect(struct csa_pair *c)
 {
     struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
@@ -54,8 +46,8 @@ static void suspect__at_once_when_the_size_is_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(suspect__not_again_at_once_when_the_size_has_worked),
-        GREETED_TEST(suspect__at_once_when_the_size_is_another),
+        CSA_GREETED_TEST(suspect__not_again_at_once_when_the_size_has_worked),
+        CSA_GREETED_TEST(suspect__at_once_when_the_size_is_another),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }

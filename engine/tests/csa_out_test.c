@@ -9,14 +9,6 @@
 #define ACK  ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
 #define COST (8 + ALB_CSA_SEGMENT_OVERHEAD) // of a small WRITE
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // offset 0 is done
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static struct alb_stream_out *out_of(struct csa_pair *c)
 {
     return &c->csa[0]->requests;
@@ -371,8 +363,7 @@ static void full__and_silent(void **state)
     pair_pass(c->pair, MS);
     pair_send(c->pair, 0);
     assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PROBE, NULL), 1);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 // ---- long streams ---------------------------------------------------------------------------------------------------
@@ -399,8 +390,7 @@ static void psn__wraps_in_the_middle_of_a_message(void **state)
     }
     assert_true(out_of(c)->next < 100);
     assert_true(c->csa[1]->responses.next < 100);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------
@@ -432,27 +422,26 @@ static void stop__while_the_peer_is_not_ready(void **state)
     assert_int_equal(live->inflight_bytes, 0);
     assert_int_equal(alb_path_load(live->paths, 0)->inflight_bytes, 0);
     alb_assoc_put(c->engines[0], live->assoc);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(sent__is_remembered_with_its_packet),
-        GREETED_TEST(records__grow_and_are_given_back),
-        GREETED_TEST(records__do_without_memory),
-        GREETED_TEST(report__cumulative),
-        GREETED_TEST(report__bitmap),
-        GREETED_TEST(report__an_older_one_is_ignored),
-        GREETED_TEST(report__numbers_wrap),
-        GREETED_TEST(report__of_what_was_never_sent),
-        GREETED_TEST(lost__is_what_its_path_has_settled),
-        GREETED_TEST(lost__and_acknowledged_before_it_goes_again),
-        GREETED_TEST(mark_lost__only_what_flies),
-        GREETED_TEST(full__half_of_it_goes_again),
-        GREETED_TEST(full__again_and_again_leaves_silence_to_decide),
-        GREETED_TEST(full__as_much_as_was_taken),
+        CSA_GREETED_TEST(sent__is_remembered_with_its_packet),
+        CSA_GREETED_TEST(records__grow_and_are_given_back),
+        CSA_GREETED_TEST(records__do_without_memory),
+        CSA_GREETED_TEST(report__cumulative),
+        CSA_GREETED_TEST(report__bitmap),
+        CSA_GREETED_TEST(report__an_older_one_is_ignored),
+        CSA_GREETED_TEST(report__numbers_wrap),
+        CSA_GREETED_TEST(report__of_what_was_never_sent),
+        CSA_GREETED_TEST(lost__is_what_its_path_has_settled),
+        CSA_GREETED_TEST(lost__and_acknowledged_before_it_goes_again),
+        CSA_GREETED_TEST(mark_lost__only_what_flies),
+        CSA_GREETED_TEST(full__half_of_it_goes_again),
+        CSA_GREETED_TEST(full__again_and_again_leaves_silence_to_decide),
+        CSA_GREETED_TEST(full__as_much_as_was_taken),
         cmocka_unit_test(full__and_silent),
         cmocka_unit_test(psn__wraps_in_the_middle_of_a_message),
         cmocka_unit_test(stop__while_the_peer_is_not_ready),

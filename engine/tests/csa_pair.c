@@ -38,17 +38,28 @@ struct csa_pair *csa_pair_new(void (*change)(struct alb_engine_config *config),
     return c;
 }
 
+void csa_pair_free(struct csa_pair *c)
+{
+    pair_free(c->pair);
+    free(c);
+}
+
 int csa_pair_setup(void **state)
 {
     *state = csa_pair_new(NULL, NULL);
     return 0;
 }
 
+int csa_pair_setup_greeted(void **state)
+{
+    csa_pair_setup(state);
+    csa_pair_greet(*state);
+    return 0;
+}
+
 int csa_pair_teardown(void **state)
 {
-    struct csa_pair *c = *state;
-    pair_free(c->pair);
-    free(c);
+    csa_pair_free(*state);
     return 0;
 }
 

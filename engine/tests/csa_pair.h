@@ -16,7 +16,7 @@ enum {
     CSA_PAIR_CHARGE = CSA_PAIR_SEGMENT + ALB_CSA_SEGMENT_OVERHEAD, // what a full segment counts toward the window
 };
 
-// Setup and teardown; *state is a struct csa_pair *.
+// *state of setup and teardown is one.
 struct csa_pair {
     struct pair *pair;
     struct alb_qp *qps[2];
@@ -26,11 +26,16 @@ struct csa_pair {
 
 struct csa_pair *csa_pair_new(void (*change)(struct alb_engine_config *config),
                               void (*change_attr)(struct alb_qp_attr *attr, int side));
-int csa_pair_setup(void **state);
-int csa_pair_teardown(void **state);
-#define CSA_PAIR_TEST(test) cmocka_unit_test_setup_teardown(test, csa_pair_setup, csa_pair_teardown)
-// Both know each other's epoch, nothing is in flight, and no completion waits.
+void csa_pair_free(struct csa_pair *c);
+// A first request, which has taken offset 0 of its stream: both know each other's epoch, nothing is in flight, and no
+// completion waits.
 void csa_pair_greet(struct csa_pair *c);
+
+int csa_pair_setup(void **state);
+int csa_pair_setup_greeted(void **state);
+int csa_pair_teardown(void **state);
+#define CSA_PAIR_TEST(test)    cmocka_unit_test_setup_teardown(test, csa_pair_setup, csa_pair_teardown)
+#define CSA_GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, csa_pair_setup_greeted, csa_pair_teardown)
 
 // Posts a request of side 0 over memory at offset 0.
 void csa_pair_ask(struct csa_pair *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length);

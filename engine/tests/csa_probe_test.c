@@ -29,12 +29,6 @@ static struct csa_pair *patient(void)
     return c;
 }
 
-static void end(struct csa_pair *c)
-{
-    void *state = c;
-    csa_pair_teardown(&state);
-}
-
 static void probe__sends_the_newest_segment_again(void **state)
 {
     struct csa_pair *c = *state;
@@ -74,7 +68,7 @@ static void probe__waits_twice_as_long_each_time(void **state)
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(c->csa[0]->requests.probes, 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void probe__newest_and_oldest_take_turns(void **state)
@@ -94,7 +88,7 @@ static void probe__newest_and_oldest_take_turns(void **state)
         while (pair_count(c->pair, 0) > 0)
             pair_lose(c->pair, 0);
     }
-    end(c);
+    csa_pair_free(c);
 }
 
 static void probe__none_while_nothing_is_owed(void **state)
@@ -179,7 +173,7 @@ static void probe__of_answers_resumes_when_the_peer_is_heard(void **state)
         pair_pass(c->pair, 50 * MS);
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 // The peer may post its receives only when it has what it asked for.
@@ -198,7 +192,7 @@ static void probe__of_answers_does_not_wait_for_a_receive(void **state)
         pair_settle(c->pair);
     }
     csa_pair_expect(c, 1, 2, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void use_small_window(struct alb_engine_config *config)
@@ -219,7 +213,7 @@ static void probe__passes_a_closed_window(void **state)
     assert_int_equal(pair_send(c->pair, 0), 1);
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void wait_long(struct alb_qp_attr *attr, int side)
@@ -273,7 +267,7 @@ static void leave_the_window(void (*change)(struct alb_engine_config *config))
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(c->csa[0]->requests.inflight_bytes, 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void silence__leaves_the_window_to_others(void **state)
@@ -321,7 +315,7 @@ static void ask_behind_a_failure(void (*change)(struct alb_engine_config *config
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     csa_pair_expect(c, 0, 2, ALB_WC_LOC_PROT_ERR);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void probe__where_the_segment_can_not_go_again(void **state)
@@ -365,7 +359,7 @@ static void silence__ends_answers_that_the_window_held_back(void **state)
     }
     for (uint64_t i = 1; i <= 3; i++)
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void silence__of_other_policies_sends_all_again(void **state)
@@ -380,7 +374,7 @@ static void silence__of_other_policies_sends_all_again(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 3);
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 int main(void)

@@ -42,8 +42,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct relaxed *r = *state;
-    void *c = r->c;
-    csa_pair_teardown(&c);
+    csa_pair_free(r->c);
     free(r);
     return 0;
 }

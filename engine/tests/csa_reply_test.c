@@ -4,14 +4,6 @@
 
 #include "engine/tests/csa_pair.h"
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state);
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static void ask(struct csa_pair *c, uint32_t epoch, uint32_t slot, uint32_t length)
 {
     const struct csa_made made = {.bytes = {0}};
@@ -74,9 +66,9 @@ static void replies__wait_in_a_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(reset__goes_to_the_engine_that_asked),
-        GREETED_TEST(reset__is_never_longer_than_the_question),
-        GREETED_TEST(replies__wait_in_a_ring),
+        CSA_GREETED_TEST(reset__goes_to_the_engine_that_asked),
+        CSA_GREETED_TEST(reset__is_never_longer_than_the_question),
+        CSA_GREETED_TEST(replies__wait_in_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

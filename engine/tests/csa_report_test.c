@@ -7,14 +7,6 @@
 #define US ALB_NS_PER_US
 #define MS ALB_NS_PER_MS
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // offset 0 is executed
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static struct alb_stream_in *in_of(struct csa_pair *c)
 {
     return &c->csa[1]->in_requests;
@@ -195,17 +187,17 @@ static void report__of_who_is_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(report__says_what_is_held),
-        GREETED_TEST(report__not_unless_somebody_asks),
-        GREETED_TEST(report__several_reasons_make_one),
-        GREETED_TEST(report__goes_with_news_of_paths),
-        GREETED_TEST(hole__is_reported_when_its_path_settles),
-        GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
-        GREETED_TEST(tail__is_asked_for),
-        GREETED_TEST(tail__patience_begins_anew),
-        GREETED_TEST(tail__is_asked_for_by_what_is_known_meanwhile),
-        GREETED_TEST(tail__nothing_is_missing),
-        GREETED_TEST(report__of_who_is_gone),
+        CSA_GREETED_TEST(report__says_what_is_held),
+        CSA_GREETED_TEST(report__not_unless_somebody_asks),
+        CSA_GREETED_TEST(report__several_reasons_make_one),
+        CSA_GREETED_TEST(report__goes_with_news_of_paths),
+        CSA_GREETED_TEST(hole__is_reported_when_its_path_settles),
+        CSA_GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
+        CSA_GREETED_TEST(tail__is_asked_for),
+        CSA_GREETED_TEST(tail__patience_begins_anew),
+        CSA_GREETED_TEST(tail__is_asked_for_by_what_is_known_meanwhile),
+        CSA_GREETED_TEST(tail__nothing_is_missing),
+        CSA_GREETED_TEST(report__of_who_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

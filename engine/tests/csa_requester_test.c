@@ -5,20 +5,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // offset 0 is done
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
-static void end(struct csa_pair *c)
-{
-    void *state = c;
-    csa_pair_teardown(&state);
-}
-
 static void request(struct csa_pair *c, uint32_t index, struct alb_csa_segment *segment)
 {
     struct alb_csa_frame frame;
@@ -198,7 +184,7 @@ static void limit__of_requests_that_want_an_answer(void **state)
     for (uint32_t i = 0; i < 5; i++)
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
     assert_int_equal(c->csa[0]->asked_open, 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void allow_none(struct alb_qp_attr *attr, int side)
@@ -218,7 +204,7 @@ static void limit__of_none(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     csa_pair_expect(c, 0, 2, ALB_WC_LOC_QP_OP_ERR);
     csa_pair_expect(c, 0, 3, ALB_WC_WR_FLUSH_ERR);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void fence__waits_for_answers(void **state)
@@ -411,19 +397,19 @@ int main(void)
         CSA_PAIR_TEST(answer__of_too_many_segments_is_refused),
         cmocka_unit_test_setup_teardown(answer__waits_where_those_before_it_have_all_numbers, with_many_answers,
                                         csa_pair_teardown),
-        GREETED_TEST(segment__of_every_operation),
-        GREETED_TEST(segment__of_long_messages),
-        GREETED_TEST(segment__solicited_only_where_a_receive_is_used),
-        GREETED_TEST(segment__inline_is_taken_when_posted),
-        GREETED_TEST(report_now__where_a_completion_waits_and_at_the_end),
-        GREETED_TEST(report_now__before_what_can_not_follow),
-        GREETED_TEST(report_now__within_a_long_message),
+        CSA_GREETED_TEST(segment__of_every_operation),
+        CSA_GREETED_TEST(segment__of_long_messages),
+        CSA_GREETED_TEST(segment__solicited_only_where_a_receive_is_used),
+        CSA_GREETED_TEST(segment__inline_is_taken_when_posted),
+        CSA_GREETED_TEST(report_now__where_a_completion_waits_and_at_the_end),
+        CSA_GREETED_TEST(report_now__before_what_can_not_follow),
+        CSA_GREETED_TEST(report_now__within_a_long_message),
         cmocka_unit_test(limit__of_requests_that_want_an_answer),
         cmocka_unit_test(limit__of_none),
-        GREETED_TEST(fence__waits_for_answers),
-        GREETED_TEST(key__that_is_wrong_fails_in_order),
-        GREETED_TEST(key__that_goes_leaves_those_before_it_to_complete),
-        GREETED_TEST(local__takes_its_turn),
+        CSA_GREETED_TEST(fence__waits_for_answers),
+        CSA_GREETED_TEST(key__that_is_wrong_fails_in_order),
+        CSA_GREETED_TEST(key__that_goes_leaves_those_before_it_to_complete),
+        CSA_GREETED_TEST(local__takes_its_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,6 @@
 
 #include <stdlib.h>
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // offset 0 is done
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
-static void end(struct csa_pair *c)
-{
-    void *state = c;
-    csa_pair_teardown(&state);
-}
-
 static struct alb_csa_segment ask(struct csa_pair *c, uint8_t op, int32_t offset)
 {
     bool has_payload = op <= ALB_CSA_WRITE_IMM || op == ALB_CSA_ATOMIC_WRITE;
@@ -138,7 +124,7 @@ static void refuse(const struct alb_csa_segment *change, uint8_t code, enum alb_
     arrive(c, &segment); // it says so again
     pair_send(c->pair, 1);
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame), 2);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void refuse__what_may_not_be(void **state)
@@ -219,7 +205,7 @@ static void end__completion_queue_overruns_behind_a_read(void **state)
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     csa_pair_expect(c, 0, 2, ALB_WC_REM_OP_ERR);
-    end(c);
+    csa_pair_free(c);
 }
 
 // Which receive a message takes is what its number says, or the peer is wrong.
@@ -243,7 +229,7 @@ static void refuse__a_receive_number_that_contradicts(void **state)
         pair_send(c->pair, 1);
         assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
         assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_INVALID_REQUEST));
-        end(c);
+        csa_pair_free(c);
     }
 }
 
@@ -332,7 +318,7 @@ static void claims__hold_requests_up_and_nothing_else(void **state)
     for (uint32_t i = 2; i <= 4; i++)
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 // Claims come and go in the way of WRITEs and atomics, and one packet in four is lost: each addition counts once, and
@@ -390,7 +376,7 @@ static void claims__with_losses(void **state)
         assert_int_equal(c->pair->hosts[1].memory[8 + i], c->pair->hosts[1].memory[8]);
     for (uint32_t i = 0; i < CLAIMS; i++)
         alb_region_unclaim(&claims[i]);
-    end(c);
+    csa_pair_free(c);
 }
 
 // ---- corruption on demand -------------------------------------------------------------------------------------------
@@ -432,19 +418,19 @@ static void corruption__is_not_noticed_by_what_is_delivered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(send__into_the_posted_receive),
-        GREETED_TEST(atomic__once_however_often_it_comes),
-        GREETED_TEST(atomic__no_room_for_its_answer__is_executed_once_and_later),
+        CSA_GREETED_TEST(send__into_the_posted_receive),
+        CSA_GREETED_TEST(atomic__once_however_often_it_comes),
+        CSA_GREETED_TEST(atomic__no_room_for_its_answer__is_executed_once_and_later),
         cmocka_unit_test(refuse__what_may_not_be),
-        GREETED_TEST(refuse__more_answers_than_were_agreed),
-        GREETED_TEST(end__completion_queue_overruns),
+        CSA_GREETED_TEST(refuse__more_answers_than_were_agreed),
+        CSA_GREETED_TEST(end__completion_queue_overruns),
         cmocka_unit_test(end__completion_queue_overruns_behind_a_read),
         cmocka_unit_test(refuse__a_receive_number_that_contradicts),
-        GREETED_TEST(refuse__segments_that_count_receives_differently),
-        GREETED_TEST(atomic__waits_for_a_transaction_and_is_executed_once),
+        CSA_GREETED_TEST(refuse__segments_that_count_receives_differently),
+        CSA_GREETED_TEST(atomic__waits_for_a_transaction_and_is_executed_once),
         cmocka_unit_test(claims__hold_requests_up_and_nothing_else),
         cmocka_unit_test(claims__with_losses),
-        GREETED_TEST(corruption__is_not_noticed_by_what_is_delivered),
+        CSA_GREETED_TEST(corruption__is_not_noticed_by_what_is_delivered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,12 +11,6 @@ enum {
     CROWD_PLACES = 2048,
 };
 
-static void end(struct csa_pair *c)
-{
-    void *state = c;
-    csa_pair_teardown(&state);
-}
-
 // Long enough for both to rest.
 static void pause(struct csa_pair *c)
 {
@@ -142,7 +136,7 @@ static void rest__not_while_a_gap_waits(void **state)
     assert_true(alb_rest_can_begin(csa_pair_live(c, 1)));
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 static void rest__is_forgotten_with_the_peers_life(void **state)
@@ -171,7 +165,7 @@ static void rest__while_the_peer_has_no_receive(void **state)
     }
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     csa_pair_expect(c, 1, 2, ALB_WC_SUCCESS);
-    end(c);
+    csa_pair_free(c);
 }
 
 // ---- many of them ---------------------------------------------------------------------------------------------------
@@ -230,7 +224,7 @@ static void sweep__looks_at_so_many_at_a_time(void **state)
     assert_int_equal(c->engines[0]->csa->rests.count, 0);
     assert_int_equal(alb_buddy_used(&c->engines[0]->csa->pool), 0);
     free(crowd);
-    end(c);
+    csa_pair_free(c);
 }
 
 // Memories make room for what is in use.

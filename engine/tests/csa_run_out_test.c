@@ -28,10 +28,8 @@ static void begin(struct both *both)
 
 static void end(struct both *both)
 {
-    for (int i = 0; i < 2; i++) {
-        void *state = both->c[i];
-        csa_pair_teardown(&state);
-    }
+    for (int i = 0; i < 2; i++)
+        csa_pair_free(both->c[i]);
 }
 
 // Both send what they have on that side; returns how many packets that are.

@@ -6,14 +6,6 @@
 
 #include <stdlib.h>
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state); // PSN 0 of the stream is used
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static int32_t cumulative(struct csa_pair *c)
 {
     return alb_psn_diff(c->csa[1]->in_requests.cumulative, csa_pair_psn(0));
@@ -506,32 +498,31 @@ static void paths__what_a_silent_path_had_goes_again_at_once(void **state)
     assert_int_equal(wc[0].wr_id + wc[1].wr_id, 21);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 1);
     assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
-    void *all = c;
-    csa_pair_teardown(&all);
+    csa_pair_free(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths__what_a_silent_path_had_goes_again_at_once),
-        GREETED_TEST(frames__are_acted_upon_in_order),
-        GREETED_TEST(frames__one_that_is_not_understood_ends_the_packet),
-        GREETED_TEST(frames__one_that_is_refused_does_not_end_the_packet),
-        GREETED_TEST(frames__cut_short),
-        GREETED_TEST(frames__of_noise),
-        GREETED_TEST(qp__must_be_connected_to_the_sender),
-        GREETED_TEST(peer__another_address_or_slot_is_a_stranger),
+        CSA_GREETED_TEST(frames__are_acted_upon_in_order),
+        CSA_GREETED_TEST(frames__one_that_is_not_understood_ends_the_packet),
+        CSA_GREETED_TEST(frames__one_that_is_refused_does_not_end_the_packet),
+        CSA_GREETED_TEST(frames__cut_short),
+        CSA_GREETED_TEST(frames__of_noise),
+        CSA_GREETED_TEST(qp__must_be_connected_to_the_sender),
+        CSA_GREETED_TEST(peer__another_address_or_slot_is_a_stranger),
         CSA_PAIR_TEST(proof__is_the_first_message),
-        GREETED_TEST(proof__of_a_queue_pair_is_a_number_that_fits),
-        GREETED_TEST(proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one),
+        CSA_GREETED_TEST(proof__of_a_queue_pair_is_a_number_that_fits),
+        CSA_GREETED_TEST(proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one),
         CSA_PAIR_TEST(path__counts_what_came_before_the_peer_knew_us),
-        GREETED_TEST(reset__for_who_means_another_life),
-        GREETED_TEST(reset__no_more_than_a_few_at_a_time),
-        GREETED_TEST(reset__ends_what_was_known_of_the_peers_paths),
-        GREETED_TEST(reset__never_to_what_was_sent_to_a_group),
-        GREETED_TEST(ping__is_answered_with_its_length),
-        GREETED_TEST(marks__are_counted_by_path),
-        GREETED_TEST(xrc__a_shared_receive_queue_is_named_or_it_is_no_request),
+        CSA_GREETED_TEST(reset__for_who_means_another_life),
+        CSA_GREETED_TEST(reset__no_more_than_a_few_at_a_time),
+        CSA_GREETED_TEST(reset__ends_what_was_known_of_the_peers_paths),
+        CSA_GREETED_TEST(reset__never_to_what_was_sent_to_a_group),
+        CSA_GREETED_TEST(ping__is_answered_with_its_length),
+        CSA_GREETED_TEST(marks__are_counted_by_path),
+        CSA_GREETED_TEST(xrc__a_shared_receive_queue_is_named_or_it_is_no_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

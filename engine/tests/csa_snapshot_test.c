@@ -283,9 +283,8 @@ static void put__with_the_queue_pair(void **state)
         assert_int_equal(held_bytes(c), 4096 + 64);
         assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);
         assert_int_equal(held_bytes(c), 0);
-        void *other = c;
         if (next == ALB_QPS_ERR)
-            csa_pair_teardown(&other);
+            csa_pair_free(c);
     }
 }
 

@@ -6,14 +6,6 @@
 
 #define MS ALB_NS_PER_MS
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state);
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 static int move(struct csa_pair *c, int side, enum alb_qp_state state)
 {
     struct alb_qp_attr attr = {.state = state};
@@ -252,18 +244,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(connect__wakes_no_association),
-        GREETED_TEST(modify__connects_to_the_engine_of_the_slot),
-        GREETED_TEST(modify__the_table_of_associations_is_full),
-        GREETED_TEST(modify__the_address_stays_while_something_is_under_way),
-        GREETED_TEST(modify__the_address_stays_while_an_answer_is_owed),
-        GREETED_TEST(modify__leaves_nothing_with_the_former_address),
-        GREETED_TEST(modify__the_same_address_changes_nothing),
-        GREETED_TEST(reset__in_the_middle_of_everything),
-        GREETED_TEST(error__flushes_and_frees_the_window),
-        GREETED_TEST(drained__when_all_that_was_started_has_ended),
-        GREETED_TEST(query__tells_where_the_streams_are),
-        GREETED_TEST(farewell__is_said_three_times),
-        GREETED_TEST(memory__runs_out_anywhere),
+        CSA_GREETED_TEST(modify__connects_to_the_engine_of_the_slot),
+        CSA_GREETED_TEST(modify__the_table_of_associations_is_full),
+        CSA_GREETED_TEST(modify__the_address_stays_while_something_is_under_way),
+        CSA_GREETED_TEST(modify__the_address_stays_while_an_answer_is_owed),
+        CSA_GREETED_TEST(modify__leaves_nothing_with_the_former_address),
+        CSA_GREETED_TEST(modify__the_same_address_changes_nothing),
+        CSA_GREETED_TEST(reset__in_the_middle_of_everything),
+        CSA_GREETED_TEST(error__flushes_and_frees_the_window),
+        CSA_GREETED_TEST(drained__when_all_that_was_started_has_ended),
+        CSA_GREETED_TEST(query__tells_where_the_streams_are),
+        CSA_GREETED_TEST(farewell__is_said_three_times),
+        CSA_GREETED_TEST(memory__runs_out_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,14 +7,6 @@
 
 #define MS ALB_NS_PER_MS
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state);
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
 // What is left of a datagram from that side comes to the other, in memory of its exact length.
 static void arrive_trimmed(struct csa_pair *c, int side, const struct alb_datagram *datagram, uint32_t length)
 {
@@ -413,25 +405,25 @@ static void left__of_roce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(trimmed__is_told_at_once),
-        GREETED_TEST(trimmed__goes_again_alone),
-        GREETED_TEST(trimmed__last_one_does_not_wait),
-        GREETED_TEST(trimmed__all_requests_of_the_packet_go_again),
-        GREETED_TEST(trimmed__an_answer),
+        CSA_GREETED_TEST(trimmed__is_told_at_once),
+        CSA_GREETED_TEST(trimmed__goes_again_alone),
+        CSA_GREETED_TEST(trimmed__last_one_does_not_wait),
+        CSA_GREETED_TEST(trimmed__all_requests_of_the_packet_go_again),
+        CSA_GREETED_TEST(trimmed__an_answer),
         CSA_PAIR_TEST(trimmed__in_the_first_window),
         CSA_PAIR_TEST(trimmed__the_very_first_one),
         CSA_PAIR_TEST(trimmed__of_a_stranger),
-        GREETED_TEST(path__has_not_lost_it),
-        GREETED_TEST(path_mtu__is_not_suspected),
-        GREETED_TEST(left__of_any_length),
-        GREETED_TEST(left__with_any_byte_wrong),
-        GREETED_TEST(left__of_what_is_there),
-        GREETED_TEST(left__of_another_life),
-        GREETED_TEST(left__of_no_segment),
-        GREETED_TEST(left__again_before_it_was_told),
-        GREETED_TEST(left__again_after_it_was_told),
-        GREETED_TEST(left__more_than_can_wait),
-        GREETED_TEST(frame__names_what_has_not_left_so),
+        CSA_GREETED_TEST(path__has_not_lost_it),
+        CSA_GREETED_TEST(path_mtu__is_not_suspected),
+        CSA_GREETED_TEST(left__of_any_length),
+        CSA_GREETED_TEST(left__with_any_byte_wrong),
+        CSA_GREETED_TEST(left__of_what_is_there),
+        CSA_GREETED_TEST(left__of_another_life),
+        CSA_GREETED_TEST(left__of_no_segment),
+        CSA_GREETED_TEST(left__again_before_it_was_told),
+        CSA_GREETED_TEST(left__again_after_it_was_told),
+        CSA_GREETED_TEST(left__more_than_can_wait),
+        CSA_GREETED_TEST(frame__names_what_has_not_left_so),
         cmocka_unit_test(left__of_roce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

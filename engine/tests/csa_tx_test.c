@@ -4,20 +4,6 @@
 
 #include <stdlib.h>
 
-static int greeted(void **state)
-{
-    csa_pair_setup(state);
-    csa_pair_greet(*state);
-    return 0;
-}
-#define GREETED_TEST(test) cmocka_unit_test_setup_teardown(test, greeted, csa_pair_teardown)
-
-static void end(struct csa_pair *c)
-{
-    void *state = c;
-    csa_pair_teardown(&state);
-}
-
 // A further connection beside the first.
 static void connect(struct csa_pair *c, struct alb_qp *qps[2], void (*change)(struct alb_qp_attr *attr, int side))
 {
@@ -175,7 +161,7 @@ static void batch__full_in_every_place(void **state)
             assert_int_equal(csa_pair_live(c, 0)->inflight_bytes, 0);
             assert_int_equal(alb_path_load(csa_pair_live(c, 0)->paths, 0)->inflight_bytes, 0);
             assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0);
-            end(c);
+            csa_pair_free(c);
         }
 }
 
@@ -205,7 +191,7 @@ static void batch__full_for_a_report(void **state)
     assert_int_equal(frame.report.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, &frame), 1);
     assert_int_equal(frame.paths.count, 1); // and so are the news of paths
-    end(c);
+    csa_pair_free(c);
 }
 
 // ---- news of many paths ---------------------------------------------------------------------------------------------
@@ -302,7 +288,7 @@ static void paths__no_frame_has_more_entries_than_there_are(void **state)
     pair_send(c->pair, 1);
     assert_int_equal(check_parts(c, ALB_CSA_PATHS_ENTRIES + 1), 2);
     lose_all(c, 1);
-    end(c);
+    csa_pair_free(c);
 }
 
 // ---- a window that many share ---------------------------------------------------------------------------------------
@@ -344,7 +330,7 @@ static void window__is_shared_fairly(void **state)
     for (uint32_t i = 0; i < 3; i++)
         csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     assert_true(csa_pair_stat(c, 0, ALB_STAT_window_stalls) > 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 // Full packets are given out in turn as well.
@@ -390,24 +376,24 @@ static void burst__a_path_gets_a_whole_one(void **state)
         assert_int_equal(seen.header.path, i / BURST % 2 ? 1 - first : first);
     }
     lose_all(c, 0);
-    end(c);
+    csa_pair_free(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GREETED_TEST(gather__small_requests_share_a_packet),
-        GREETED_TEST(gather__requests_of_several_queue_pairs),
-        GREETED_TEST(gather__lengths_that_are_no_multiple_of_four),
-        GREETED_TEST(gather__no_packet_is_longer_than_the_path_carries),
-        GREETED_TEST(gather__not_across_traffic_classes),
-        GREETED_TEST(control__goes_with_data),
+        CSA_GREETED_TEST(gather__small_requests_share_a_packet),
+        CSA_GREETED_TEST(gather__requests_of_several_queue_pairs),
+        CSA_GREETED_TEST(gather__lengths_that_are_no_multiple_of_four),
+        CSA_GREETED_TEST(gather__no_packet_is_longer_than_the_path_carries),
+        CSA_GREETED_TEST(gather__not_across_traffic_classes),
+        CSA_GREETED_TEST(control__goes_with_data),
         cmocka_unit_test(batch__full_in_every_place),
         cmocka_unit_test(batch__full_for_a_report),
         cmocka_unit_test(window__is_shared_fairly),
-        GREETED_TEST(packets__go_round),
-        GREETED_TEST(paths__as_many_frames_as_news_need),
-        GREETED_TEST(paths__one_is_chosen_for_what_is_awaited),
+        CSA_GREETED_TEST(packets__go_round),
+        CSA_GREETED_TEST(paths__as_many_frames_as_news_need),
+        CSA_GREETED_TEST(paths__one_is_chosen_for_what_is_awaited),
         cmocka_unit_test(paths__no_frame_has_more_entries_than_there_are),
         cmocka_unit_test(burst__a_path_gets_a_whole_one),
     };
