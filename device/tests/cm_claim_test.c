@@ -4,6 +4,7 @@
 #include "base/tests/test.h"
 #include "device/directory_file.h"
 #include "device/tests/cancelled.h"
+#include "device/tests/own_directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,24 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char base[64];
-
-static int setup(void **state)
-{
-    strcpy(base, "/tmp/albedo-claim-XXXXXX");
-    assert_non_null(mkdtemp(base));
-    setenv("ALBEDO_DIRECTORY", base, 1);
-    return 0;
-}
-
-// Every claim has ended: the folder is empty.
-static int teardown(void **state)
-{
-    char folder[ALB_DIRECTORY_FOLDER_MAX];
-    rmdir(alb_directory_folder(geteuid(), folder));
-    return rmdir(base);
-}
 
 static struct alb_addr addr(const char *text)
 {
@@ -70,7 +53,7 @@ static void find__nobody_and_nothing(void **state)
     struct alb_cm_place here = place("10.0.0.1", false, 3);
     assert_int_equal(alb_cm_claim(&claim, &here), ENOENT);
     alb_cm_claim_end(&claim);
-    setenv("ALBEDO_DIRECTORY", base, 1);
+    setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
 static void claim__is_found_until_it_ends(void **state)
@@ -233,10 +216,10 @@ static void alb_cm_claim__in_a_cancelled_thread(void **state)
 static void claim__in_a_folder_with_a_long_name(void **state)
 {
     enum { DEPTH = 3 };
-    char deep[sizeof(base) + DEPTH * 130], longer[PATH_MAX], folder[ALB_DIRECTORY_FOLDER_MAX];
+    char deep[sizeof(own_directory) + DEPTH * 130], longer[PATH_MAX], folder[ALB_DIRECTORY_FOLDER_MAX];
     struct alb_cm_claim claim;
     struct alb_cm_place here = place("10.0.0.1", false, 3);
-    int length = snprintf(deep, sizeof(deep), "%s", base);
+    int length = snprintf(deep, sizeof(deep), "%s", own_directory);
     for (int i = 0; i < DEPTH; i++) {
         length += snprintf(deep + length, sizeof(deep) - (size_t)length, "/%0120d", i);
         assert_int_equal(mkdir(deep, 0700), 0);
@@ -262,21 +245,22 @@ static void claim__in_a_folder_with_a_long_name(void **state)
         assert_int_equal(rmdir(deep), 0);
         *strrchr(deep, '/') = 0;
     }
-    setenv("ALBEDO_DIRECTORY", base, 1);
+    setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_cm_claim__in_a_cancelled_thread),
-        cmocka_unit_test_setup_teardown(find__nobody_and_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(claim__in_a_folder_with_a_long_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(claim__is_found_until_it_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, setup, teardown),
-        cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, setup, teardown),
-        cmocka_unit_test_setup_teardown(claim__ends_with_its_process, setup, teardown),
-        cmocka_unit_test_setup_teardown(claim__is_not_inherited, setup, teardown),
-        cmocka_unit_test_setup_teardown(find__trusts_no_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(find__nobody_and_nothing, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__in_a_folder_with_a_long_name, own_directory_setup,
+                                        own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__is_found_until_it_ends, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__ends_with_its_process, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__is_not_inherited, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(find__trusts_no_file, own_directory_setup, own_directory_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 // port 4791, whoever holds it passes it on to the process that listens, and what follows finds its way by communication
 // ids.
 #include "device/cm_claim.h"
-#include "device/directory_file.h"
+#include "device/tests/own_directory.h"
 #include "device/tests/pair.h"
 #include "engine/cm.h"
 
@@ -23,7 +23,6 @@ struct node {
     struct alb_cm_claim claim;
 };
 
-static char base[64];
 static struct node nodes[DEVICES];
 
 static uint8_t gsi_index(const struct node *node)
@@ -33,9 +32,7 @@ static uint8_t gsi_index(const struct node *node)
 
 static int open_nodes(const char *const names[DEVICES])
 {
-    strcpy(base, "/tmp/albedo-relay-XXXXXX");
-    assert_non_null(mkdtemp(base));
-    setenv("ALBEDO_DIRECTORY", base, 1);
+    own_directory_setup(NULL);
     // An address of this test's own: on others somebody else may hold port 4791, and knows nothing of our claims.
     char address[32];
     snprintf(address, sizeof(address), "127.%d.%d.%d", 64 + getpid() / 65536 % 64, getpid() / 256 % 256,
@@ -73,7 +70,6 @@ static int setup_albedo_in_front(void **state)
 
 static int teardown(void **state)
 {
-    char folder[ALB_DIRECTORY_FOLDER_MAX];
     for (int i = 0; i < DEVICES; i++) {
         struct node *node = &nodes[i];
         alb_device_lock(node->device);
@@ -85,8 +81,7 @@ static int teardown(void **state)
         alb_cm_claim_end(&node->claim);
         alb_device_destroy(node->device);
     }
-    rmdir(alb_directory_folder(geteuid(), folder));
-    return rmdir(base);
+    return own_directory_teardown(state);
 }
 
 static uint64_t service(void)

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/tests/test.h"
+#include "device/tests/own_directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,23 +18,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char base[64];
-
-static int setup(void **state)
-{
-    strcpy(base, "/tmp/albedo-directory-XXXXXX");
-    assert_non_null(mkdtemp(base));
-    setenv("ALBEDO_DIRECTORY", base, 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    char folder[ALB_DIRECTORY_FOLDER_MAX];
-    rmdir(alb_directory_folder(geteuid(), folder));
-    return rmdir(base);
-}
 
 static void create_board(struct alb_board *board, uint8_t slot)
 {
@@ -319,7 +303,7 @@ static void alb_directory_enter__without_a_place(void **state)
     alb_directory_leave(&entry);
     board.header->device_stats.sum.counter[0]++; // counts all the same
     alb_board_destroy(&board);
-    setenv("ALBEDO_DIRECTORY", base, 1);
+    setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
 // One that does not fit is no other one.
@@ -338,7 +322,7 @@ static void alb_directory_enter__too_long_a_path(void **state)
     assert_int_equal(entry.fd, -1);
     assert_int_equal(alb_directory_open(&directory, geteuid()), ENAMETOOLONG);
     alb_board_destroy(&board);
-    setenv("ALBEDO_DIRECTORY", base, 1);
+    setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
 int main(void)
@@ -356,5 +340,5 @@ int main(void)
         cmocka_unit_test(alb_directory_open__not_ours),
         cmocka_unit_test(alb_directory_enter__without_a_place),
     };
-    return cmocka_run_group_tests_name("directory", tests, setup, teardown);
+    return cmocka_run_group_tests_name("directory", tests, own_directory_setup, own_directory_teardown);
 }

@@ -3,33 +3,13 @@
 
 #include "base/tests/test.h"
 #include "device/cm_claim.h"
-#include "device/directory_file.h"
+#include "device/tests/own_directory.h"
 #include "wire/cm.h"
 #include "wire/datagram.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DATAGRAM_BYTES (12 + 8 + ALB_MAD_BYTES + ALB_ICRC_BYTES)
-
-static char base[64];
-
-static int setup(void **state)
-{
-    strcpy(base, "/tmp/albedo-gsi-XXXXXX");
-    assert_non_null(mkdtemp(base));
-    setenv("ALBEDO_DIRECTORY", base, 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    char folder[ALB_DIRECTORY_FOLDER_MAX];
-    rmdir(alb_directory_folder(geteuid(), folder));
-    return rmdir(base);
-}
 
 static alb_qpn gsi_qpn = ALB_GSI_QPN;
 
@@ -122,9 +102,10 @@ static void slot__of_what_is_no_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(slot__of_a_request_is_its_listeners, setup, teardown),
-        cmocka_unit_test_setup_teardown(slot__of_a_request_by_kind, setup, teardown),
-        cmocka_unit_test_setup_teardown(slot__of_the_rest_is_the_ids, setup, teardown),
+        cmocka_unit_test_setup_teardown(slot__of_a_request_is_its_listeners, own_directory_setup,
+                                        own_directory_teardown),
+        cmocka_unit_test_setup_teardown(slot__of_a_request_by_kind, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(slot__of_the_rest_is_the_ids, own_directory_setup, own_directory_teardown),
         cmocka_unit_test(slot__of_what_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
