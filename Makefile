@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
 
-.PHONY: all programs configure demo check check-all scenarios bench interop fuzz install package format lint clean help
+.PHONY: all programs configure demo check check-all scenarios bench interop arm64 fuzz install package format lint clean help
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -53,6 +53,11 @@ interop:
 	@$(MAKE) --no-print-directory all
 	@interop/run.sh --build $(BUILD) $(INTEROP_FLAGS)
 
+arm64:
+	@scripts/setup.sh build arm64
+	@$(MAKE) --no-print-directory programs
+	@tests/arm64/run.sh $(BUILD)
+
 fuzz:
 	@scripts/setup.sh build fuzz
 	@fuzz/run.sh $(FUZZ_SECONDS)
@@ -86,6 +91,7 @@ help:
 	@echo 'make scenarios  simulated scenarios against their expected results (STAGE=ci, nightly, all)'
 	@echo 'make bench      speed beside the raw limit of this machine, UCX and MPI beside TCP: JSON lines and a table'
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
+	@echo 'make arm64      cross-built, under qemu: unit tests, traces and a talk with the native build'
 	@echo 'make fuzz       fuzzers, for a bounded time'
 	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo install'
 	@echo 'make package    a Debian package of the same, in build/'

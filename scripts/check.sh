@@ -50,6 +50,7 @@ all)
     part search 1800 "$build/bin/alb_search" --seeds 0..50000
     part search-albedo0 1800 "$build/bin/alb_search" --transport csa --seeds 0..50000
     part search-transactions 1800 "$build/bin/alb_search" --transactions --seeds 0..50000
+    part arm64 3600 bash -c "scripts/setup.sh arm64 && tests/arm64/run.sh '$build'"
     part interop 1200 bash -c "scripts/setup.sh interop && interop/run.sh --build '$build'"
     ;;
 *)
