@@ -20,6 +20,7 @@ int alb_cluster_config_default(struct alb_cluster_config *config, const char *tr
 {
     *config = (struct alb_cluster_config){
         .ahead_bytes = 16384,
+        .batch = ALB_SIM_BATCH_MAX,
         .mtu_bytes = 4096,
         .payload_max_bytes = 4192, // 4096 bytes of a message and headers
         .memory_bytes = 1 << 20,
@@ -130,6 +131,7 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
                                               .engine = config->engine,
                                               .burst_segments_max = 1,
                                               .ahead_bytes = config->ahead_bytes,
+                                              .batch = config->batch,
                                               .poll_delay = config->host_poll};
     host_config.engine.csa_payload_bytes =
         ALB_MIN(host_config.engine.csa_payload_bytes, config->payload_max_bytes & ~3u);

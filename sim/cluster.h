@@ -69,6 +69,7 @@ struct alb_cluster_config {
     // large cluster runs faster so. 0: each packet at once.
     alb_sim_time host_poll;
     uint32_t ahead_bytes;       // the engine is asked for more while less waits for the host's port
+    uint32_t batch;             // bursts that it is asked for at a time, ALB_SIM_BATCH_MAX at most
     uint32_t mtu_bytes;         // path MTU of connections, payload of a segment of rc
     uint32_t payload_max_bytes; // UDP payload that the links carry: csa's packets fill it
     // True: hosts have memory_bytes of memory each, which messages are sent from and come to, packets carry all bytes,

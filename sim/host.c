@@ -25,8 +25,11 @@ _Static_assert(offsetof(struct alb_sim_host, hot) == ALB_SIM_HOST_LINES * ALB_SI
 
 void alb_sim_host_config_default(struct alb_sim_host_config *config, const struct alb_addr *addr)
 {
-    *config = (struct alb_sim_host_config){
-        .addr = *addr, .burst_segments_max = 1, .ahead_bytes = 16384, .has_trace_hashed = true};
+    *config = (struct alb_sim_host_config){.addr = *addr,
+                                           .burst_segments_max = 1,
+                                           .ahead_bytes = 16384,
+                                           .batch = ALB_SIM_BATCH_MAX,
+                                           .has_trace_hashed = true};
     alb_engine_config_default(&config->engine);
     config->engine.region_max = 4096;
     config->engine.qp_max = 1024;
@@ -65,6 +68,7 @@ int alb_sim_host_init(struct alb_sim_host *host, struct alb_sim_network *network
         .poll_delay = config->poll_delay,
         .has_trace_hashed = config->has_trace_hashed,
         .burst_segments_max = config->burst_segments_max,
+        .batch = (uint8_t)config->batch,
         .wake_at = ALB_SIM_NEVER,
         .wake_due = ALB_SIM_NEVER,
     };
@@ -259,6 +263,7 @@ static bool send_all(struct alb_sim_host *host, alb_sim_time now)
 {
     struct alb_tx *tx = &host->network->tx;
     tx->burst_segments_max = host->burst_segments_max;
+    tx->burst_capacity = host->batch;
     while (!is_far_ahead(host)) {
         if (alb_engine_tx(host->engine, tx, alb_sim_to_ns(now)) == 0)
             return true;

@@ -12,6 +12,8 @@
 
 struct alb_sim_network;
 
+#define ALB_SIM_BATCH_MAX 16 // bursts
+
 struct alb_sim_host_config {
     struct alb_addr addr;
     struct alb_engine_config engine; // memory, seed and stats are the host's to fill in
@@ -19,6 +21,8 @@ struct alb_sim_host_config {
     // The engine is asked for more while less than this waits for the host's own link, as a device's socket buffer
     // would let it.
     uint64_t ahead_bytes;
+    // Bursts that it is asked for at a time. What else there is to be said waits until they have left.
+    uint32_t batch;
     // What comes within so long after a packet is handed to the engine together with it, as by a driver that polls. 0:
     // each at once.
     alb_sim_time poll_delay;
@@ -61,6 +65,7 @@ struct alb_sim_host {
     bool has_trace_hashed;
     bool is_running;
     bool waits_for_link; // the engine has more to send
+    uint8_t batch;
     struct alb_sim_memory memory;
 
     struct {

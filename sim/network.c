@@ -9,7 +9,6 @@
 enum {
     PACKET_BYTES_MAX = ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + 8,
     SCRATCH_BYTES = 65536, // the longest packet that can be
-    BURSTS = 16,
     SEGMENTS = 64,
     IOVS = SEGMENTS * 8 + ALB_MAX_SGE,
     SEGMENT_BYTES = 1024, // headers of what is gathered into one, and what is copied between them
@@ -17,7 +16,7 @@ enum {
 
 static void init_tx(struct alb_sim_network *network)
 {
-    size_t bursts = BURSTS * sizeof(struct alb_burst);
+    size_t bursts = ALB_SIM_BATCH_MAX * sizeof(struct alb_burst);
     size_t segments = SEGMENTS * sizeof(struct alb_segment);
     size_t iovs = IOVS * sizeof(struct iovec);
     network->tx_memory = calloc(1, iovs + bursts + segments + SEGMENTS * SEGMENT_BYTES);
@@ -28,7 +27,7 @@ static void init_tx(struct alb_sim_network *network)
         .segments = (struct alb_segment *)(network->tx_memory + iovs + bursts),
         .bytes = network->tx_memory + iovs + bursts + segments,
         .iov_capacity = IOVS,
-        .burst_capacity = BURSTS,
+        .burst_capacity = ALB_SIM_BATCH_MAX,
         .segment_capacity = SEGMENTS,
         .bytes_capacity = SEGMENTS * SEGMENT_BYTES,
         .burst_bytes_max = 65507,

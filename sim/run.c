@@ -235,6 +235,7 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     config.rnic = (struct alb_rnic_config){scenario->host.cache_entries, scenario->host.miss_penalty};
     config.host_latency = scenario->host.latency;
     config.ahead_bytes = scenario->host.ahead_bytes;
+    config.batch = scenario->host.batch;
     config.mtu_bytes = scenario->host.mtu_bytes;
     config.payload_max_bytes = scenario->host.payload_bytes;
     config.has_real_bytes = scenario->host.has_real_bytes;

@@ -102,6 +102,7 @@ static void set_host_defaults(struct alb_scenario *scenario)
     scenario->engine = config.engine;
     scenario->host.latency = config.host_latency;
     scenario->host.ahead_bytes = config.ahead_bytes;
+    scenario->host.batch = config.batch;
     scenario->host.mtu_bytes = config.mtu_bytes;
     scenario->host.payload_bytes = config.payload_max_bytes;
     scenario->host.memory_bytes = config.memory_bytes ? config.memory_bytes : 1 << 20;

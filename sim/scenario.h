@@ -61,7 +61,7 @@ struct alb_scenario_host {
     uint32_t cache_entries;
     alb_sim_time miss_penalty;
     alb_sim_time latency;
-    uint32_t ahead_bytes, mtu_bytes, payload_bytes;
+    uint32_t ahead_bytes, batch, mtu_bytes, payload_bytes;
     bool has_real_bytes;
     uint64_t memory_bytes;
 };

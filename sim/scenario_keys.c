@@ -2,6 +2,7 @@
 #include "sim/scenario_keys.h"
 
 #include "sim/cluster.h"
+#include "sim/host.h"
 #include "sim/scenario.h"
 
 static const char *const shapes[] = {"star", "leaf-spine", "fat-tree", "two-sites", "file", NULL};
@@ -143,6 +144,8 @@ static const struct alb_field host_fields[] = {
      .text = "of a packet in a host, each way"},
     {"ahead", ALB_FIELD_BYTES_32, AT(alb_scenario_host, ahead_bytes), .min = 1,
      .text = "that may wait for the host's own link"},
+    {"batch", ALB_FIELD_COUNT, AT(alb_scenario_host, batch), 1, ALB_SIM_BATCH_MAX,
+     .text = "bursts that the engine is asked for at a time"},
     {"mtu", ALB_FIELD_COUNT, AT(alb_scenario_host, mtu_bytes), 256, 4096, .text = "path MTU of queue pairs"},
     {"payload", ALB_FIELD_COUNT, AT(alb_scenario_host, payload_bytes), 512, 65504,
      .text = "UDP payload that links carry"},

@@ -70,6 +70,21 @@ static void slow_link__is_the_pace_of_its_host(void **state)
     world_free(w);
 }
 
+static void slow_link__small_batches_keep_to_what_may_wait(void **state)
+{
+    struct options options;
+    options_default(&options);
+    options.pair.out[A].bits_per_s = 1000000000;
+    options.pair.host[A].ahead_bytes = 4 * KB;
+    options.pair.host[A].batch = 2;
+    struct world *w = world_new(&options);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 48 * KB, 128 * KB});
+    run_idle(w);
+    expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    assert_true(w->pair.out[A].queue_bytes_peak < 16 * KB);
+    world_free(w);
+}
+
 // ---- what happens to hosts and ways ---------------------------------------------------------------------------------
 
 static void partition__loses_until_it_is_mended(void **state)
@@ -146,6 +161,7 @@ int main(void)
         cmocka_unit_test(payload_left_at_home__takes_the_same_time),
         cmocka_unit_test(payload_left_at_home__damage_is_still_noticed),
         cmocka_unit_test(slow_link__is_the_pace_of_its_host),
+        cmocka_unit_test(slow_link__small_batches_keep_to_what_may_wait),
         cmocka_unit_test(partition__loses_until_it_is_mended),
         cmocka_unit_test(lanes__lie_behind_the_link),
         cmocka_unit_test(restart__leaves_nothing_of_the_former_engine),

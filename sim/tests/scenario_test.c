@@ -35,7 +35,7 @@ static void alb_scenario_read__every_kind_of_value(void **state)
               "[network]\ntopology = fat-tree\nk = 8\nrate = 400Gb/s\ndelay = 600ns\n"
               "[switch]\nbuffer = 16M\nalpha = 0.5\nmark_chance = 20%\nflow_control = pfc\n"
               "[host]\ntransport = csa\nloss = irn:few=5\npaths = 64\nwindow_max = 1M\nrtt_target = 30us\n"
-              "dcqcn_rate_max = 100Gb/s\nmtu = 1024\nreal_bytes = yes\n"
+              "dcqcn_rate_max = 100Gb/s\nmtu = 1024\nbatch = 4\nreal_bytes = yes\n"
               "[host 2,4..6]\npaths = 4\n"
               "[workload bulk]\nkind = poisson\nload = 80%\nsize = 1e6\nend = 1ms\n"
               "[workload]\nkind = all-reduce-tree\nsize = 1M\nop = send\n"
@@ -60,6 +60,7 @@ static void alb_scenario_read__every_kind_of_value(void **state)
     assert_int_equal(scenario.engine.rtt_target_ns, 30000);
     assert_int_equal(scenario.engine.dcqcn.rate_max_bytes_per_s, 12500000000);
     assert_int_equal(scenario.host.mtu_bytes, 1024);
+    assert_int_equal(scenario.host.batch, 4);
     assert_int_equal(scenario.workload_count, 2);
     assert_string_equal(scenario.workloads[0].name, "bulk");
     assert_int_equal(scenario.workloads[0].kind, ALB_WORKLOAD_POISSON);
@@ -139,6 +140,7 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[host]\nwindow_min = 1M\nwindow_max = 1K\n", "f:2: window_min: expected no more than window_max"},
         {"[host]\nwindow_start = 0\n", "f:2: window_start: expected a size from window_min to window_max"},
         {"[host]\nwindow_start = 1M\n[host 1]\nwindow_start = 1\n", "f:4: window_start: expected a size from"},
+        {"[host]\nbatch = 17\n", "f:2: batch is \"17\"; expected from 1 to 16"},
         {"[host]\nqueue_pair_max = 1\n", "f:2: queue_pair_max is \"1\"; expected from"},
         {"[host]\nrtt_target = 0us\n", "f:2: rtt_target is \"0us\"; expected from 1 to"},
         {"[switch]\nmark_min = 1M\nmark_max = 1K\n", "f:2: mark_min: expected less than mark_max"},
