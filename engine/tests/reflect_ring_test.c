@@ -46,6 +46,15 @@ static void query__until_the_place_is_another_s(void **state)
     assert_int_equal(alb_qp_txn_query(c->qps[1], 1, &status), EINVAL);
 }
 
+// Places that were never used have that number.
+static void find__nobody_has_number_0(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_txn_status status;
+    assert_null(alb_txn_out_find(c->csa[0]->reflect_out, 0));
+    assert_int_equal(alb_qp_txn_query(c->qps[0], 0, &status), ENOENT);
+}
+
 static void low_water__stays_before_what_has_not_ended(void **state)
 {
     struct csa_pair *c = *state;
@@ -87,6 +96,7 @@ int main(void)
         REFLECT_PAIR_TEST(enable__limits),
         REFLECT_PAIR_TEST(enable__without_memory),
         REFLECT_PAIR_TEST(query__until_the_place_is_another_s),
+        REFLECT_PAIR_TEST(find__nobody_has_number_0),
         REFLECT_PAIR_TEST(low_water__stays_before_what_has_not_ended),
         REFLECT_PAIR_TEST(reset__is_another_initiator),
     };
