@@ -201,6 +201,19 @@ static void send_for(const uint32_t bytes[SENDERS], alb_time ns)
                 heard(i, bytes[i], now);
 }
 
+// An eighth of it is what came last, if that was an interval.
+static void alb_credit_rate__is_smoothed_over_eight_intervals(void **state)
+{
+    const alb_time later = 1000 * 1024; // a little more than an interval, in whole ticks
+    heard(0, 100000, 0);
+    uint32_t first = senders[0].rate;
+    assert_in_range(first, 104000, 105000); // 2^-20 bytes a ns, as if it had taken an interval
+    heard(0, 1, later);
+    assert_in_range(senders[0].rate, (uint64_t)first * 87 / 100, (uint64_t)first * 88 / 100);
+    heard(0, 100000, 2 * later);
+    assert_in_range(senders[0].rate, (uint64_t)first * 88 / 100, (uint64_t)first * 90 / 100);
+}
+
 static uint32_t share(uint32_t i)
 {
     return alb_credit_share(&pool, &senders[i]);
@@ -335,6 +348,7 @@ int main(void)
         cmocka_unit_test_setup(alb_credit_grant__who_needs_more_than_a_share_gets_one, setup),
         cmocka_unit_test_setup(alb_credit_grant__who_stops_gives_back, setup),
         cmocka_unit_test_setup(alb_credit__books_stay_right_whatever_comes, setup),
+        cmocka_unit_test_setup(alb_credit_rate__is_smoothed_over_eight_intervals, setup),
         cmocka_unit_test_setup(alb_credit_share__says_who_has_more, setup),
         cmocka_unit_test_setup(alb_credit_share__without_a_limit_too, setup),
         cmocka_unit_test_setup(alb_credit_share__who_stops_is_not_compared_with, setup),
