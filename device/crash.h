@@ -24,7 +24,6 @@ enum alb_crash_place {
     ALB_CRASH_APPEND,
     ALB_CRASH_WRITTEN,
     ALB_CRASH_SAFE,
-    ALB_CRASH_PLACES,
 };
 
 // Reads ALBEDO_CRASH, once; what is not understood is reported and ignored.

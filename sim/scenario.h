@@ -25,7 +25,6 @@ enum alb_workload_kind {
     ALB_WORKLOAD_PAIRS,
     ALB_WORKLOAD_GOAL,
     ALB_WORKLOAD_COLLECTIVE, // and those behind it: enum alb_collective
-    ALB_WORKLOAD_KINDS = ALB_WORKLOAD_COLLECTIVE + ALB_COLLECTIVES,
 };
 
 // Texts lie in the document.

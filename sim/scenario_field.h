@@ -23,7 +23,6 @@ enum alb_field_kind {
     ALB_FIELD_FLAG,       // yes or no; bool
     ALB_FIELD_TEXT,       // const char *, into the document
     ALB_FIELD_CHOICE,     // one of some names; uint32_t or an enum
-    ALB_FIELD_KINDS,
 };
 
 struct alb_field {

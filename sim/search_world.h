@@ -48,7 +48,6 @@ struct alb_search_side {
     struct alb_pd *pd;
     struct alb_cq *cq;
     struct alb_srq *srq;
-    uint32_t srq_capacity;
     struct alb_xrcd *xrcd;
     struct alb_srq *named[ALB_MODEL_NAMED]; // what XRC queue pairs name, by the rest of their index
     struct alb_region *mr, *closed_mr;      // over the arena: with all rights; with none for the peer

@@ -10,7 +10,6 @@ typedef uint64_t alb_sim_time;
 
 #define ALB_SIM_NEVER UINT64_MAX
 
-#define ALB_SIM_PS(n) ((alb_sim_time)(n))
 #define ALB_SIM_NS(n) ((alb_sim_time)(n)*1000)
 #define ALB_SIM_US(n) ((alb_sim_time)(n)*1000000)
 #define ALB_SIM_MS(n) ((alb_sim_time)(n)*1000000000)

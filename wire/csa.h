@@ -230,10 +230,9 @@ struct alb_csa_probe {
 // A packet that a switch has cut down to its headers, and the first segment that was in it.
 struct alb_csa_trimmed {
     bool is_response; // the segment belongs to the response stream
-    alb_qpn
-        dest_qpn;   // decoded from what is left: the segment's; in a frame: whose stream it is, at the frame's receiver
-    alb_psn psn;    // of the segment
-    uint32_t index; // of it in its message; a frame does not say that
+    alb_qpn dest_qpn; // of the segment that is left; in a frame: whose stream it is, at the frame's receiver
+    alb_psn psn;      // of the segment
+    uint32_t index;   // of it in its message; a frame does not say that
     uint8_t path;
     alb_psn sequence; // of the packet on its path
 };

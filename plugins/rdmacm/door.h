@@ -71,7 +71,6 @@ struct rdmacm_id {
     uint8_t responder_resources, initiator_depth; // that the peer has offered
     uint8_t retry_count, rnr_retry_count, timeout_code;
     uint8_t mtu_code;
-    bool is_srq;
     uint32_t rq_psn, sq_psn; // each side's message says where the other begins: rq_psn is ours to say
     uint32_t remote_qpn, qkey;
     uint8_t rd_atomic, dest_rd_atomic;
