@@ -294,7 +294,7 @@ static void window__shrinks_in_the_second_slow_round(void **state)
     window->on_ack(&c, &ack, now += 4000000);
     assert_in_range(c.window_bytes, 32000, 32001); // four times the target: no more than half
     ack.rtt_ns = 100000;
-    window->on_ack(&c, &ack, now += 4000000);
+    window->on_ack(&c, &ack, now + 4000000);
     assert_in_range(c.window_bytes, 32000, 32001);
 }
 
@@ -306,7 +306,7 @@ static uint32_t window_after_two_rounds(uint8_t share)
     alb_time now = 1;
     window->on_ack(&c, &ack, now);
     window->on_ack(&c, &ack, now += 700000);
-    window->on_ack(&c, &ack, now += 700000);
+    window->on_ack(&c, &ack, now + 700000);
     return c.window_bytes;
 }
 

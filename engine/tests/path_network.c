@@ -162,8 +162,8 @@ static void release_path(struct network *network, uint16_t p, alb_time known_at)
 
 static void release(struct network *network, alb_time known_at)
 {
-    for (uint16_t i = 0; i < network->count; i++)
-        release_path(network, i, known_at);
+    for (uint32_t i = 0; i < network->count; i++)
+        release_path(network, (uint16_t)i, known_at);
 }
 
 static void note_states(struct network *network, const uint8_t *before, alb_time passed_ns)

@@ -33,8 +33,8 @@ static void peer_get__table_has_a_limit(void **state)
 {
     struct fixture *f = *state;
     struct alb_peer *first = get(f, 0, 1);
-    for (uint8_t i = 1; i < f->engine->config.peer_max; i++)
-        assert_non_null(get(f, i, 1));
+    for (uint32_t i = 1; i < f->engine->config.peer_max; i++)
+        assert_non_null(get(f, (uint8_t)i, 1));
     assert_null(get(f, 200, 1));
     assert_ptr_equal(get(f, 0, 1), first);
     alb_peer_put(f->engine, first);
