@@ -28,8 +28,10 @@ static void note_established(struct alb_qp *qp)
 }
 
 // A queue pair in error says again why, to whoever has not heard it. Before it may, what comes finds no room.
-static enum alb_drop repeat_nak(struct alb_stream_in *in)
+static enum alb_drop repeat_nak(struct alb_stream_in *in, alb_time now)
 {
+    if (in->csa->is_refusing)
+        alb_csa_heard(in->csa, now); // it still wants the answers to the requests before
     if (alb_aeth_class(in->syndrome) == ALB_AETH_NAK) {
         in->is_full = true;
         alb_stream_in_owe_report(in);
@@ -95,7 +97,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
                   segment->payload_bytes, now);
     if (alb_qp_current_state(qp) == ALB_QPS_ERR)
-        return is_response ? decline_answer(in, segment) : repeat_nak(in);
+        return is_response ? decline_answer(in, segment) : repeat_nak(in, now);
     note_established(qp);
     alb_csa_heard(csa, now);
     if (is_response) // of what was asked for
@@ -148,7 +150,7 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     if (drop != ALB_DROP_NONE)
         return drop;
     if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
-        return repeat_nak(in);
+        return repeat_nak(in, now);
     alb_csa_heard(csa, now);
     alb_stream_in_hear_end(in, probe->next, now);
     alb_stream_in_retry(in, now);

@@ -379,6 +379,55 @@ static void claims__with_losses(void **state)
     csa_pair_free(c);
 }
 
+// ---- refusals -------------------------------------------------------------------------------------------------------
+
+static void be_deaf(struct csa_pair *c, uint32_t ms)
+{
+    for (uint32_t i = 0; i < ms; i += 5) {
+        for (int side = 0; side < 2; side++) {
+            pair_send(c->pair, side);
+            while (pair_count(c->pair, side))
+                pair_lose(c->pair, side);
+        }
+        pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    }
+}
+
+// The network is gone for so long that nothing is tried any more to bring the answer, but the requester still asks.
+static void refusal__is_not_said_before_answers_that_were_given_up(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, never_give_up);
+    csa_pair_greet(c);
+    set_word(c, 1);
+    struct alb_sge sge = pair_sge(c->pair, 0, 4096, 8);
+    struct alb_send_wr wr = {
+        .wr_id = 2,
+        .opcode = ALB_WR_RDMA_WRITE,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(c->pair, 1, 64),
+        .rkey = alb_region_key(c->pair->hosts[1].mr) ^ 1,
+    };
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_ATOMIC_FETCH_AND_ADD, 1, ALB_SEND_SIGNALED, 0, 8), 0);
+    assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
+    for (uint32_t i = 0; i < 1000 && !alb_csa_has_given_up_answers(c->csa[1]); i++)
+        be_deaf(c, 10);
+    assert_true(alb_csa_has_given_up_answers(c->csa[1]));
+    be_deaf(c, 10); // the last question leaves, too
+    csa_pair_expect_none(c, 0);
+    for (uint32_t i = 0; i < 1000 && alb_qp_current_state(c->qps[0]) == ALB_QPS_RTS; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, 5 * ALB_NS_PER_MS);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_REM_ACCESS_ERR);
+    csa_pair_free(c);
+}
+
 // ---- corruption on demand -------------------------------------------------------------------------------------------
 
 // This is what reflection is for: every CRC is right, every completion says success, and the bytes are wrong.
@@ -430,6 +479,7 @@ int main(void)
         CSA_GREETED_TEST(atomic__waits_for_a_transaction_and_is_executed_once),
         cmocka_unit_test(claims__hold_requests_up_and_nothing_else),
         cmocka_unit_test(claims__with_losses),
+        cmocka_unit_test(refusal__is_not_said_before_answers_that_were_given_up),
         CSA_GREETED_TEST(corruption__is_not_noticed_by_what_is_delivered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
