@@ -80,15 +80,16 @@ def check(name, folder):
     """True if SPIN's answer is the one that is expected."""
     macros = ["-D" + macro for macro in ALL[name].split()]
     live = "-DLIVE" in macros
-    big = name in BIG_PROOFS or name in BIG_MISTAKES or name in PROOFS and live
+    # gcc optimises what SPIN generates for half a minute, and states are put together for longer than they are looked at: that pays where
+    # there are millions of them.
+    how = ["-O2", "-DCOLLAPSE"] if name in BIG_PROOFS or name in BIG_MISTAKES else ["-O0"]
     shutil.copy(MODEL, folder)
     made = run(["spin", "-a", *macros, "reflection.pml"], folder, 60)
     if made.returncode != 0 or not os.path.exists(os.path.join(folder, "pan.c")):
         print(made.stdout)
         return False
     kind = ["-DNFAIR=3"] if live else ["-DSAFETY"]
-    made = run(["gcc", "-O2" if big else "-O0", "-w", "-DCOLLAPSE", "-DVECTORSZ=512", "-DMEMLIM=4000", *kind, "-o", "pan",
-                "pan.c"], folder, 300)
+    made = run(["gcc", *how, "-w", "-DVECTORSZ=512", "-DMEMLIM=4000", *kind, "-o", "pan", "pan.c"], folder, 300)
     if made.returncode != 0:
         print(made.stdout)
         return False
