@@ -31,7 +31,8 @@ if(ALBEDO_WERROR)
     add_compile_options(-Werror)
 endif()
 if(ALBEDO_SANITIZE)
-    add_compile_options(-fsanitize=${ALBEDO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    # What a sanitizer reports has files and lines: -g1 is enough for that, and a quarter of the time to compile is for the rest.
+    add_compile_options(-fsanitize=${ALBEDO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined -g1)
     add_link_options(-fsanitize=${ALBEDO_SANITIZE})
 endif()
 
