@@ -50,11 +50,26 @@ static const char *kind_name(const struct alb_qp *qp)
     return names[alb_qp_kind(qp)];
 }
 
+#define EFFORT_MAX 64
+
+// What was done before it was given up.
+static void effort_format(const struct alb_qp_failure *failure, char text[EFFORT_MAX])
+{
+    if (failure->silence_ns)
+        snprintf(text, EFFORT_MAX, "asked again %u times in %llu ms", failure->retries,
+                 (unsigned long long)(failure->silence_ns / ALB_NS_PER_MS));
+    else if (failure->retry_limit)
+        snprintf(text, EFFORT_MAX, "retried %u times of %u", failure->retries, failure->retry_limit);
+    else
+        snprintf(text, EFFORT_MAX, "retried %u times", failure->retries);
+}
+
 char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *failure, char text[ALB_FAILURE_TEXT_MAX])
 {
-    char peer[ALB_ENDPOINT_TEXT_MAX];
+    char peer[ALB_ENDPOINT_TEXT_MAX], effort[EFFORT_MAX];
     const char *reason = failure->reason ? failure->reason : "unknown reason";
     alb_endpoint_format(&failure->peer, peer);
+    effort_format(failure, effort);
     if (failure->at_responder)
         snprintf(text, ALB_FAILURE_TEXT_MAX,
                  "%s queue pair 0x%06x failed: a request of peer %s QPN 0x%06x: %s; expected PSN %u", kind_name(qp),
@@ -63,9 +78,9 @@ char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *f
         snprintf(
             text, ALB_FAILURE_TEXT_MAX,
             "%s queue pair 0x%06x failed: %s to peer %s QPN 0x%06x: %s; last PSN sent %u, awaited an answer to PSN %u, "
-            "retried %u times of %u, syndrome 0x%02x",
+            "%s, syndrome 0x%02x",
             kind_name(qp), alb_qp_number(qp), request_name(failure->opcode), peer, failure->dest_qpn, reason,
-            failure->last_psn, failure->awaited_psn, failure->retries, failure->retry_limit, failure->syndrome);
+            failure->last_psn, failure->awaited_psn, effort, failure->syndrome);
     return text;
 }
 

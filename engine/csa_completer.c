@@ -6,7 +6,8 @@
 
 // ---- the end of requests --------------------------------------------------------------------------------------------
 
-void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now)
+static void fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason,
+                 alb_time silence_ns, alb_time now)
 {
     struct alb_qp *qp = csa->qp;
     uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
@@ -19,10 +20,16 @@ void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndro
         .last_psn = alb_psn_add(csa->requests.next, -1),
         .awaited_psn = csa->requests.una,
         .retries = is_rnr ? qp->attr.rnr_retry : csa->requests.probes,
-        .retry_limit = is_rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt,
+        .retry_limit = is_rnr ? qp->attr.rnr_retry : 0,
+        .silence_ns = silence_ns,
         .reason = reason,
     };
     alb_qp_fail(qp, head == csa->started ? NULL : alb_csa_wqe(csa, head), &failure, now);
+}
+
+void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now)
+{
+    fail(csa, status, syndrome, reason, 0, now);
 }
 
 static void raise_drained(struct alb_csa *csa)
@@ -332,13 +339,12 @@ void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now)
 
 // ---- signs of life --------------------------------------------------------------------------------------------------
 
+// Timeouts are as long as they may be: no loss waits for them, reports and probes mend it.
 alb_time alb_csa_patience_ns(const struct alb_csa *csa)
 {
     const struct alb_qp *qp = csa->qp;
-    alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
-    if (timeout_ns == ALB_TIME_NEVER)
-        return ALB_TIME_NEVER;
-    return ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns) * (qp->attr.retry_cnt + 1u);
+    alb_time timeout_ns = alb_qp_ack_timeout_ns(qp, ALB_ACK_TIMEOUT_STRETCH_MAX);
+    return timeout_ns == ALB_TIME_NEVER ? ALB_TIME_NEVER : timeout_ns * (qp->attr.retry_cnt + 1u);
 }
 
 // Something is to come from the peer.
@@ -349,12 +355,12 @@ static bool is_waiting(const struct alb_csa *csa)
 }
 
 // When the silence has lasted too long. Some of it may be ours: a descheduled engine has neither asked nor listened,
-// and the peer has one timeout from then on.
+// and the peer has one timeout from then on; not a stretched one, since on a busy machine that may happen repeatedly.
 static alb_time patience_ends(const struct alb_csa *csa, alb_time patience)
 {
     alb_time back_at = csa->qp->engine->back_at;
     alb_time end = csa->heard + patience;
-    return back_at > csa->heard ? ALB_MAX(end, back_at + patience / (csa->qp->attr.retry_cnt + 1u)) : end;
+    return back_at > csa->heard ? ALB_MAX(end, back_at + alb_qp_ack_timeout_ns(csa->qp, 1)) : end;
 }
 
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
@@ -376,7 +382,7 @@ void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
         return;
     }
     alb_qp_count(csa->qp, ALB_STAT_retry_exceeded_err, 1);
-    alb_csa_fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "no sign of life", now);
+    fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "no sign of life", now - csa->heard, now);
 }
 
 void alb_csa_heard(struct alb_csa *csa, alb_time now)

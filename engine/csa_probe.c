@@ -5,10 +5,10 @@
 
 enum {
     DOUBLINGS_MAX = 10,
-    PROBES_IN_PATIENCE = 4, // at least, before a queue pair fails for silence
-    ANSWER_PROBES_MAX = 12, // no request depends on our failing: a requester that wants the answer asks
-    PROBES_OF_PATIENCE = 2, // unanswered: then the window is left to others
-    STALE_RTTS = 16,        // that a timer may be ahead, and is not looked at
+    PROBES_IN_PATIENCE = 16, // at least, before a queue pair fails for silence
+    ANSWER_PROBES_MAX = 12,  // no request depends on our failing: a requester that wants the answer asks
+    PROBES_OF_PATIENCE = 2,  // unanswered: then the window is left to others
+    STALE_RTTS = 16,         // that a timer may be ahead, and is not looked at
 };
 
 bool alb_csa_has_given_up_answers(const struct alb_csa *csa)

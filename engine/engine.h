@@ -199,10 +199,11 @@ struct alb_qp_failure {
     bool at_responder; // it was the peer's request that failed here
     struct alb_endpoint peer;
     alb_qpn dest_qpn;
-    uint32_t last_psn;    // last one sent
-    uint32_t awaited_psn; // oldest one unacknowledged (at the responder: the one expected)
-    uint32_t retries;     // how often it was tried again
-    uint32_t retry_limit;
+    uint32_t last_psn;         // last one sent
+    uint32_t awaited_psn;      // oldest one unacknowledged (at the responder: the one expected)
+    uint32_t retries;          // how often it was tried again, or asked about
+    uint32_t retry_limit;      // 0: not by number
+    alb_time silence_ns;       // nothing was heard for so long; 0: that is not why
     enum alb_wr_opcode opcode; // of the request that failed
     const char *reason;        // one short phrase: "no acknowledgement", "remote key not valid", ...
 };

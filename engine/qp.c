@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#define ACK_TIMEOUT_LONG_NS (4096ull << 16) // is not stretched; four times what code 14 says, the most usual one
+
 // ---- create and destroy -----------------------------------------------------------------------------------
 
 static const struct alb_delivery_ops *delivery_of(const struct alb_engine *engine, enum alb_qp_type type)
@@ -407,6 +409,16 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
     // The completion queue may have overrun by the failure: that was an error already.
     bool only_sends_fail = wqe && !alb_qp_is_reliable(qp) && alb_qp_current_state(qp) != ALB_QPS_ERR;
     alb_qp_set_state(qp, only_sends_fail ? ALB_QPS_SQE : ALB_QPS_ERR, now);
+}
+
+alb_time alb_qp_ack_timeout_ns(const struct alb_qp *qp, uint32_t stretch)
+{
+    alb_time t = alb_ack_timeout_ns(qp->attr.timeout);
+    if (t == ALB_TIME_NEVER)
+        return ALB_TIME_NEVER;
+    alb_assert(stretch <= ALB_ACK_TIMEOUT_STRETCH_MAX);
+    t = ALB_MAX(t, qp->engine->config.ack_timeout_min_ns);
+    return ALB_MAX(t, ALB_MIN(t * stretch, ACK_TIMEOUT_LONG_NS));
 }
 
 alb_qpn alb_qp_number(const struct alb_qp *qp)

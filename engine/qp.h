@@ -67,6 +67,13 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
 // Completes the oldest request of the send queue with the given status and retires it.
 void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time now);
 
+#define ALB_ACK_TIMEOUT_STRETCH_MAX 4u // times T
+
+// The local ACK timeout: ALB_TIME_NEVER, or T = 4.096 us * 2^timeout and up to stretch times that, as far as the
+// specification allows (9.7.6.1.3: from T to 4 T). What is short is stretched, up to a quarter of a second: a peer in
+// software may be off its processor for as long, and programs know NICs that take no less than that.
+alb_time alb_qp_ack_timeout_ns(const struct alb_qp *qp, uint32_t stretch);
+
 // True if the type's packets are acknowledged.
 static inline bool alb_qp_is_reliable(const struct alb_qp *qp)
 {

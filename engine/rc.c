@@ -184,8 +184,10 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
         rc->una = rc->next = rc->high = qp->attr.sq_psn;
     if (mask & ALB_QP_TIMEOUT && rc->una != rc->next)
         alb_rc_watch(rc);
-    if (mask & ALB_QP_RETRY_CNT)
+    if (mask & ALB_QP_RETRY_CNT) {
         rc->retries_left = qp->attr.retry_cnt;
+        rc->timeouts = 0;
+    }
     if (mask & ALB_QP_RNR_RETRY)
         rc->rnr_retries_left = qp->attr.rnr_retry;
     return 0;

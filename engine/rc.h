@@ -59,6 +59,7 @@ struct alb_rc {
     struct alb_loss_sender loss_sender;
     uint8_t retries_left;
     uint8_t rnr_retries_left;
+    uint8_t timeouts; // in a row
     bool is_waiting_rnr;
     alb_time heard; // when something was last acknowledged, or the oldest packet in flight left
     struct alb_deadline ack_timer;

@@ -87,6 +87,16 @@ static void forget_requested(struct alb_rc *rc)
     rc->requested_again = ALB_MIN(rc->requested_again, rc->requested_count);
 }
 
+// The peer is there: what is missing now is a packet.
+static void hear(struct alb_rc *rc, alb_time now)
+{
+    rc->heard = now;
+    if (rc->timeouts == 0)
+        return;
+    rc->timeouts = 0;
+    alb_rc_watch(rc);
+}
+
 // PSNs before end are acknowledged.
 static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
 {
@@ -98,7 +108,7 @@ static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
     rc->una = end;
     if (alb_psn_diff(rc->next, end) < 0)
         rc->next = end;
-    rc->heard = now;
+    hear(rc, now);
     rc->retries_left = qp->attr.retry_cnt;
     rc->rnr_retries_left = qp->attr.rnr_retry;
     qp->engine->loss->on_progress(&rc->loss_sender);
@@ -149,7 +159,12 @@ static void recover(struct alb_rc *rc, enum alb_loss_cause cause, const char *re
         return;
     }
     rc->retries_left--;
-    rc->heard = now;
+    if (cause == ALB_LOSS_TIMEOUT) {
+        rc->timeouts++;
+        rc->heard = now;
+    } else {
+        hear(rc, now);
+    }
     alb_congestion_on_loss(qp->engine->congestion, &qp->peer->congestion, rc->inflight_bytes, rc->inflight_bytes, cause,
                            now);
     alb_rc_go_back(rc, alb_psn_add(rc->una, from), cause, now);
@@ -162,13 +177,13 @@ static void miss_answer(struct alb_rc *rc, alb_time now)
     recover(rc, ALB_LOSS_GAP, "answers were lost", now);
 }
 
+// The first one is as short as may be, for it is most often a packet that is missing. Of several in a row each lasts
+// twice as long as the one before: the peer may be off its processor.
 void alb_rc_watch(struct alb_rc *rc)
 {
     struct alb_qp *qp = rc->qp;
-    alb_time timeout_ns = alb_ack_timeout_ns(qp->attr.timeout);
-    alb_time at = ALB_TIME_NEVER;
-    if (timeout_ns != ALB_TIME_NEVER)
-        at = rc->heard + ALB_MAX(timeout_ns, qp->engine->config.ack_timeout_min_ns);
+    alb_time timeout_ns = alb_qp_ack_timeout_ns(qp, ALB_MIN(1u << rc->timeouts, ALB_ACK_TIMEOUT_STRETCH_MAX));
+    alb_time at = timeout_ns == ALB_TIME_NEVER ? ALB_TIME_NEVER : rc->heard + timeout_ns;
     alb_wheel_arm(&qp->engine->wheel, &rc->ack_timer.timer, at);
 }
 
@@ -214,6 +229,7 @@ static void wait_rnr(struct alb_rc *rc, uint8_t syndrome, alb_time now)
         rc->rnr_retries_left--;
     }
     rc->is_waiting_rnr = true;
+    rc->timeouts = 0;
     alb_rc_go_back(rc, rc->una, ALB_LOSS_RNR, now);
     alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
     alb_wheel_arm(&qp->engine->wheel, &rc->rnr_timer.timer, now + wait_ns);

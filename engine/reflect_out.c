@@ -8,8 +8,8 @@
 #define INTERVAL_MAX_NS (100 * ALB_NS_PER_MS) // between repetitions
 
 enum {
-    ASKS_IN_LEASE = 8,    // at least: a verdict that was lost is learned while there is time to decide
-    ASKS_IN_PATIENCE = 4, // at least: their answers may be the only signs of life
+    ASKS_IN_LEASE = 8,     // at least: a verdict that was lost is learned while there is time to decide
+    ASKS_IN_PATIENCE = 16, // at least: their answers may be the only signs of life
 };
 
 // ---- commands -------------------------------------------------------------------------------------------------------

@@ -48,6 +48,23 @@ static void alb_failure_format__at_requester(void **state)
     free(options);
 }
 
+static void alb_failure_format__how_often_by_what_decided(void **state)
+{
+    struct alb_device_options *options = pair_options("127.96.0.1");
+    struct side side;
+    char text[ALB_FAILURE_TEXT_MAX];
+    side_open(&side, options, ALB_QPT_RC);
+    struct alb_qp_failure failure = failure_of(&side);
+    failure.retry_limit = 0;
+    assert_non_null(strstr(alb_failure_format(side.qp, &failure, text), "retried 7 times, syndrome"));
+    failure.reason = "no sign of life";
+    failure.retries = 21;
+    failure.silence_ns = 2147483648;
+    assert_non_null(strstr(alb_failure_format(side.qp, &failure, text), "asked again 21 times in 2147 ms, syndrome"));
+    side_close(&side);
+    free(options);
+}
+
 static void alb_failure_format__at_responder(void **state)
 {
     static const char *const words[] = {"a request of peer 127.96.0.1:4793", "0x020123", "expected PSN 1200",
@@ -69,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_failure_format__at_requester),
+        cmocka_unit_test(alb_failure_format__how_often_by_what_decided),
         cmocka_unit_test(alb_failure_format__at_responder),
     };
     return cmocka_run_group_tests_name("failure", tests, NULL, NULL);

@@ -7,6 +7,8 @@
 #define MS  ALB_NS_PER_MS
 #define ACK ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT)
 
+enum { PATIENCE_MS = 134 }; // eight timeouts of 4.19 ms, four times as long as that each
+
 static void send_and_lose(struct csa_pair *c)
 {
     pair_send(c->pair, 0);
@@ -395,7 +397,7 @@ static void life__ends_with_silence(void **state)
     pair_pass(c->pair, 500 * MS); // nothing was owed meanwhile
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
     send_and_lose(c);
-    for (uint32_t i = 0; i < 33; i++) {
+    for (uint32_t i = 0; i < PATIENCE_MS; i++) {
         pair_pass(c->pair, MS);
         send_and_lose(c);
         csa_pair_expect_none(c, 0);
@@ -403,6 +405,9 @@ static void life__ends_with_silence(void **state)
     pair_pass(c->pair, MS);
     csa_pair_expect(c, 0, 1, ALB_WC_RETRY_EXC_ERR);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
+    assert_string_equal(event.failure.reason, "no sign of life");
+    assert_int_equal(event.failure.silence_ns, 8ull * 4 * (4096 << 10));
+    assert_int_equal(event.failure.retries, csa_pair_stat(c, 0, ALB_STAT_tail_probes));
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retry_exceeded_err), 1);
 }
 
@@ -416,10 +421,10 @@ static void stand_still(struct csa_pair *c, alb_time ns)
 static void life__is_not_judged_by_who_was_away(void **state)
 {
     struct csa_pair *c = *state;
-    const uint32_t timeout_ms = 4; // 33.6 ms for eight of them
+    const uint32_t timeout_ms = 4; // not stretched
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
     send_and_lose(c);
-    stand_still(c, 100 * MS); // nobody asked meanwhile, and nobody listened
+    stand_still(c, 2 * PATIENCE_MS * MS); // nobody asked meanwhile, and nobody listened
     csa_pair_expect_none(c, 0);
     for (uint32_t i = 0; i < timeout_ms; i++) {
         send_and_lose(c);
@@ -437,7 +442,7 @@ static void life__goes_on_for_who_was_away(void **state)
     struct csa_pair *c = *state;
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
     send_and_lose(c);
-    stand_still(c, 100 * MS);
+    stand_still(c, 2 * PATIENCE_MS * MS);
     for (uint32_t i = 0; i < 8; i++) {
         pair_pass(c->pair, MS / 2);
         pair_settle(c->pair);
@@ -451,7 +456,7 @@ static void life__goes_on_while_the_peer_is_heard(void **state)
     csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 8);
     send_and_lose(c);
     for (uint32_t i = 0; i < 20; i++) {
-        pair_pass(c->pair, 20 * MS);
+        pair_pass(c->pair, 100 * MS);
         send_and_lose(c);
         csa_pair_arrive_report(c, 1, (uint8_t)(50 + i), 2, 0, ACK);
     }

@@ -349,6 +349,35 @@ static void alb_flow_from_av__ports(void **state)
     assert_int_equal(flow.hop_limit, 64);
 }
 
+static void at_least_10_ms(struct alb_engine_config *config)
+{
+    config->ack_timeout_min_ns = 10 * ALB_NS_PER_MS;
+}
+
+static void alb_qp_ack_timeout_ns__is_from_one_to_four_times_what_was_asked_for(void **state)
+{
+    struct pair *pair = pair_new(at_least_10_ms);
+    struct alb_qp *qp = pair_qp(pair, 0, ALB_QPT_RC);
+    const struct {
+        uint8_t timeout;
+        alb_time ns[3]; // stretched by 1, 2, 4
+    } rows[] = {
+        {0, {ALB_TIME_NEVER, ALB_TIME_NEVER, ALB_TIME_NEVER}},
+        {1, {10000000, 20000000, 40000000}},
+        {13, {33554432, 67108864, 134217728}},
+        {14, {67108864, 134217728, 268435456}},
+        {15, {134217728, 268435456, 268435456}},
+        {16, {268435456, 268435456, 268435456}},
+        {31, {4096ull << 31, 4096ull << 31, 4096ull << 31}},
+    };
+    for (size_t i = 0; i < ALB_COUNT(rows); i++) {
+        qp->attr.timeout = rows[i].timeout;
+        for (uint32_t doublings = 0; doublings < 3; doublings++)
+            assert_int_equal(alb_qp_ack_timeout_ns(qp, 1u << doublings), rows[i].ns[doublings]);
+    }
+    pair_free(pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(alb_qp_query__what_was_given, setup, teardown),
         cmocka_unit_test(alb_qp_create__counters_where_the_driver_wants_them),
         cmocka_unit_test_setup_teardown(alb_flow_from_av__ports, setup, teardown),
+        cmocka_unit_test(alb_qp_ack_timeout_ns__is_from_one_to_four_times_what_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

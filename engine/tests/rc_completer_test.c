@@ -216,19 +216,25 @@ static void completer__sequence_errors_cost_retries_until_something_moves(void *
 
 // ---- silence --------------------------------------------------------------------------------------------------------
 
-static void completer__silence_costs_retries(void **state)
+// What is in flight is lost, and nothing happens before so many timeouts have passed.
+static void lose_for(struct pair_rc *c, uint32_t timeouts)
 {
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    lose_all(c, 0);
+    pair_pass(c->pair, timeouts * TIMEOUT_NS - 1);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    expect_none(c);
+    pair_pass(c->pair, 1);
+}
+
+static void completer__silence_costs_retries_and_each_waits_longer(void **state)
+{
+    static const uint32_t timeouts[] = {1, 2, 4, 4, 4, 4, 4, 4};
     struct pair_rc *c = *state;
     struct alb_event event;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
-    for (uint32_t i = 0; i <= 7; i++) {
-        assert_int_equal(pair_send(c->pair, 0), 1);
-        lose_all(c, 0);
-        pair_pass(c->pair, TIMEOUT_NS - 1);
-        assert_int_equal(pair_send(c->pair, 0), 0);
-        expect_none(c);
-        pair_pass(c->pair, 1);
-    }
+    for (size_t i = 0; i < ALB_COUNT(timeouts); i++)
+        lose_for(c, timeouts[i]);
     expect(c, 1, ALB_WC_RETRY_EXC_ERR);
     assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 8);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
@@ -236,6 +242,39 @@ static void completer__silence_costs_retries(void **state)
     assert_int_equal(event.failure.retry_limit, 7);
     assert_string_equal(event.failure.reason, "no acknowledgement");
     assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
+}
+
+// Who is heard is there: what is missing then is a packet.
+static void completer__a_sign_of_life_makes_timeouts_short_again(void **state)
+{
+    struct pair_rc *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    lose_for(c, 1);
+    lose_for(c, 2);
+    pair_send(c->pair, 0);
+    acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
+    lose_all(c, 0);
+    lose_for(c, 1);
+    lose_for(c, 2);
+    pair_settle(c->pair);
+    expect(c, 1, ALB_WC_SUCCESS);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    lose_for(c, 1);
+    pair_settle(c->pair);
+    expect(c, 2, ALB_WC_SUCCESS);
+}
+
+static void completer__receiver_not_ready_is_a_sign_of_life(void **state)
+{
+    struct pair_rc *c = *state;
+    ask(c, ALB_WR_SEND, 1, 8);
+    lose_for(c, 1);
+    lose_for(c, 2);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    acknowledge(c, 0, RNR(14));
+    pair_pass(c->pair, alb_rnr_timer_ns(14));
+    lose_for(c, 1);
 }
 
 static void no_retry(struct alb_qp_attr *attr, int side)
@@ -603,7 +642,9 @@ int main(void)
         PAIR_RC_TEST(completer__reserved_syndrome),
         PAIR_RC_TEST(completer__naks_that_end_it),
         PAIR_RC_TEST(completer__sequence_errors_cost_retries_until_something_moves),
-        PAIR_RC_TEST(completer__silence_costs_retries),
+        PAIR_RC_TEST(completer__silence_costs_retries_and_each_waits_longer),
+        PAIR_RC_TEST(completer__a_sign_of_life_makes_timeouts_short_again),
+        PAIR_RC_TEST(completer__receiver_not_ready_is_a_sign_of_life),
         PAIR_RC_TEST(completer__no_retries_at_all),
         PAIR_RC_TEST(completer__what_is_heard_gives_more_time),
         PAIR_RC_TEST(completer__nothing_in_flight_needs_no_timer),

@@ -294,7 +294,7 @@ def wait_pair(client, server, deadline):
 
 
 def patiently(run):
-    """The outcome (ok, detail, text) of run(). Most programs have half a second of patience in all, which is over when their peer gets no
+    """The outcome (ok, detail, text) of run(). Most programs have two seconds of patience in all, which are over when their peer gets no
     processor for so long: what fails for SILENCE is tried again, and is said to have been."""
     for tries in range(1, TRIES + 1):
         ok, detail, text = run()

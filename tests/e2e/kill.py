@@ -16,10 +16,10 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
 
-# timeout 14: 4.096 us * 2^14 = 67.1 ms between tries; a sender gives up after retries + 1 of them. A timeout may last up to four times as
-# long by the InfiniBand specification (C9-141); the rest is room for a machine with much to do, where a process may be off its processor
+# timeout 13: 4.096 us * 2^13 = 33.6 ms. A sender gives up after retries + 1 timeouts, each of which may last up to four times as long by the
+# InfiniBand specification (C9-141), 0.54 s in all; the rest is room for a machine with much to do, where a process may be off its processor
 # for seconds.
-TIMEOUT, RETRIES = 14, 3
+TIMEOUT, RETRIES = 13, 3
 BOUND_SECONDS = 4.096e-6 * 2 ** TIMEOUT * (RETRIES + 1) * 4 + 15.0
 
 # Who gets no processor for longer than the other has patience is taken for dead while it lives. That is no kill, and the round begins anew.
