@@ -6,9 +6,55 @@
 #include "device/syscalls.h"
 #include "plugins/rdmacm/door.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+// Channels that have not been destroyed. Programs (rping) have threads that ask for one event after another until the
+// process ends, and destroy the channel before: such a call may come with one that is gone, and must not look at it.
+static struct {
+    pthread_mutex_t mutex; // taken before a channel's lock
+    struct alb_list list;
+} living = {.mutex = PTHREAD_MUTEX_INITIALIZER, .list = {&living.list, &living.list}};
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&living.mutex);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&living.mutex);
+}
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&living.mutex, NULL);
+}
+
+__attribute__((constructor)) static void install_hooks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+// The process has begun to exit, which takes as long as peers need answers.
+static atomic_bool is_ending;
+
+void rdmacm_begin_to_end(void)
+{
+    atomic_store(&is_ending, true);
+}
+
+// With the mutex held.
+static bool lives(const struct rdmacm_channel *channel)
+{
+    ALB_LIST_FOR_EACH (&living.list, node) {
+        if (ALB_LIST_ENTRY(node, struct rdmacm_channel, link) == channel)
+            return true;
+    }
+    return false;
+}
 
 struct rdmacm_channel *rdmacm_channel_create(void)
 {
@@ -26,6 +72,9 @@ struct rdmacm_channel *rdmacm_channel_create(void)
     pthread_mutex_init(&channel->lock, NULL);
     alb_list_init(&channel->events);
     alb_list_init(&channel->ids);
+    pthread_mutex_lock(&living.mutex);
+    alb_list_push_back(&living.list, &channel->link);
+    pthread_mutex_unlock(&living.mutex);
     return channel;
 }
 
@@ -106,7 +155,12 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
 {
     struct rdmacm_channel *channel = rdmacm_channel(outer);
     struct alb_list forgotten;
-    if (rdmacm_channel_is_forked(channel))
+    pthread_mutex_lock(&living.mutex);
+    bool is_ours = lives(channel) && !rdmacm_channel_is_forked(channel);
+    if (is_ours)
+        alb_list_remove(&channel->link);
+    pthread_mutex_unlock(&living.mutex);
+    if (!is_ours)
         return;
     alb_list_init(&forgotten);
     rdmacm_lock();
@@ -232,13 +286,30 @@ static void wait_for_the_end(void)
         pause();
 }
 
+// Takes the lock of a channel that is there, and keeps the channel from being freed. 0, or an errno.
+static int begin_to_wait(struct rdmacm_channel *channel)
+{
+    pthread_mutex_lock(&living.mutex);
+    int error = !lives(channel) ? EBADF : rdmacm_channel_is_forked(channel) ? ENODEV : 0;
+    if (!error) {
+        pthread_mutex_lock(&channel->lock);
+        channel->waiting++;
+    }
+    pthread_mutex_unlock(&living.mutex);
+    return error;
+}
+
 // The next event, waited for unless the descriptor is non-blocking: NULL with an errno.
 static struct rdmacm_event *next(struct rdmacm_channel *channel)
 {
     struct rdmacm_event *event = NULL;
-    int error = 0;
-    pthread_mutex_lock(&channel->lock);
-    channel->waiting++;
+    int error = begin_to_wait(channel);
+    if (error) {
+        if (error == EBADF && atomic_load(&is_ending)) // what the program made of an error would be its exit status
+            wait_for_the_end();
+        errno = error;
+        return NULL;
+    }
     while (!event && !error) {
         int fd = channel->channel.fd;
         pthread_mutex_unlock(&channel->lock);
@@ -277,8 +348,6 @@ int rdma_get_cm_event(struct rdma_event_channel *outer, struct rdma_cm_event **o
 {
     if (!outer || !out)
         return rdmacm_fail(EINVAL);
-    if (rdmacm_channel_is_forked(rdmacm_channel(outer)))
-        return rdmacm_fail(ENODEV);
     struct rdmacm_event *event = next(rdmacm_channel(outer));
     if (!event)
         return -1;

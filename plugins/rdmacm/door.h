@@ -33,6 +33,7 @@
 
 struct rdmacm_channel {
     struct rdma_event_channel channel;
+    struct alb_list link; // among those that have not been destroyed
     struct alb_device *device;
     pthread_mutex_t lock;
     struct alb_list events; // struct rdmacm_event; the descriptor is readable while there is one
@@ -135,6 +136,8 @@ static inline int rdmacm_result(int error)
 // Opens the device once, a forked child its own; NULL with errno.
 struct ibv_context *rdmacm_context(void);
 struct alb_device *rdmacm_device(void);
+// When the process begins to exit: who asks a channel that is gone for an event waits for the end from then on.
+void rdmacm_begin_to_end(void);
 struct alb_engine *rdmacm_engine(void);
 void rdmacm_lock(void);
 void rdmacm_unlock(void);

@@ -7,6 +7,7 @@
 #include "wire/aeth.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 static struct {
     pthread_mutex_t mutex;
@@ -75,6 +76,9 @@ static struct ibv_context *open_home(void)
     alb_device_lock(home.device);
     alb_cm_set_user(engine, engine);
     alb_device_unlock(home.device);
+    // Called before the device's handler, which was registered earlier and may take seconds. If there is no memory for
+    // it, such calls end with EBADF.
+    atexit(rdmacm_begin_to_end);
     return context;
 }
 

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,52 @@ static void calls__that_are_refused_leave_nothing(void **state)
     expect_counts(&before);
 }
 
+// rping's thread asks for one event more when its channel is gone.
+static void calls__with_a_channel_that_is_gone(void **state)
+{
+    struct counts before = take_counts();
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_event *event;
+    rdma_destroy_event_channel(channel);
+    expect_errno(rdma_get_cm_event(channel, &event), EBADF);
+    rdma_destroy_event_channel(channel);
+    expect_counts(&before);
+}
+
+static atomic_bool ends;
+
+static void take_long_to_end(void)
+{
+    atomic_store(&ends, true);
+    usleep(200000);
+}
+
+static void *ask_while_it_ends(void *channel)
+{
+    struct rdma_cm_event *event;
+    while (!atomic_load(&ends))
+        usleep(1000);
+    rdma_get_cm_event(channel, &event);
+    _exit(9);
+}
+
+// What such a thread makes of an error must not become the exit status of a program that has succeeded.
+static void calls__with_a_channel_that_is_gone_while_the_process_ends(void **state)
+{
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pthread_t thread;
+        atexit(take_long_to_end);
+        struct rdma_event_channel *channel = rdma_create_event_channel();
+        rdma_destroy_event_channel(channel);
+        exit(channel && pthread_create(&thread, NULL, ask_while_it_ends, channel) == 0 ? 0 : 8);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void calls__without_an_address(void **state)
 {
     struct counts before = take_counts();
@@ -258,9 +305,14 @@ static void calls__without_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peer__dies_before_it_is_ready),  cmocka_unit_test(peer__never_answers),
-        cmocka_unit_test(requests__a_thousand_half_open), cmocka_unit_test(calls__that_are_refused_leave_nothing),
-        cmocka_unit_test(calls__without_an_address),      cmocka_unit_test(calls__without_descriptors),
+        cmocka_unit_test(peer__dies_before_it_is_ready),
+        cmocka_unit_test(peer__never_answers),
+        cmocka_unit_test(requests__a_thousand_half_open),
+        cmocka_unit_test(calls__that_are_refused_leave_nothing),
+        cmocka_unit_test(calls__with_a_channel_that_is_gone),
+        cmocka_unit_test(calls__with_a_channel_that_is_gone_while_the_process_ends),
+        cmocka_unit_test(calls__without_an_address),
+        cmocka_unit_test(calls__without_descriptors),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
