@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random numbers that nobody on the network can foretell: ChaCha20 (RFC 8439) over a seed that the driver gives. The
+// Random numbers that cannot be predicted from the network: ChaCha20 (RFC 8439) over a seed that the driver gives. The
 // same seed gives the same numbers. What has been handed out cannot be computed from a later state: every refill
 // replaces the key and numbers are erased as they leave (D. J. Bernstein, "Fast-key-erasure random-number generators",
 // 2017).

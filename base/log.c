@@ -93,7 +93,7 @@ void alb_log(enum alb_log_level level, const char *format, ...)
     line[length++] = '\n';
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); // the caller may hold a lock
-    ssize_t unused = write(STDERR_FILENO, line, length);     // a log that cannot be written has nobody to tell
+    ssize_t unused = write(STDERR_FILENO, line, length);     // a log that cannot be written is no error
     (void)unused;
     pthread_setcancelstate(cancel, NULL);
     errno = errno_before;

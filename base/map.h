@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A hash map from keys of a fixed number of bytes to a 64-bit value (a pointer or a number), in memory that the caller
-// gives once: it never grows, never allocates, and refuses when it is full. The hash is keyed, so a peer who chooses
+// gives once: it never grows, never allocates, and refuses when it is full. The hash is keyed, so a peer that chooses
 // the keys (addresses, ports, QPNs) cannot make them collide.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fast reproducible random numbers for faults, tests and simulations: xoshiro256** seeded by splitmix64 (D. Blackman,
-// S. Vigna). Anyone who sees some of them can foretell the rest: keys, QPNs and PSNs come from base/chacha.h.
+// S. Vigna). Some of them are enough to predict the rest: keys, QPNs and PSNs come from base/chacha.h.
 #pragma once
 
 #include "base/types.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012, with one and three rounds): a
-// hash for tables whose keys a stranger chooses. Without the key nobody can prepare inputs that collide.
+// hash for tables whose keys an attacker may choose. Without the secret key, colliding inputs cannot be prepared.
 #pragma once
 
 #include "base/types.h"

@@ -38,7 +38,7 @@ enum alb_raw_kind { ALB_RAW_DATA, ALB_RAW_PROBE, ALB_RAW_CREDIT, ALB_RAW_FIN, AL
 // In front of every datagram.
 struct alb_raw_header {
     uint8_t kind;
-    uint8_t wants_credit; // set in the last segment of a burst whose arrival is to be told
+    uint8_t wants_credit; // set in the last segment of a burst, to have its arrival reported
     uint8_t reserved[2];
     uint32_t nonce;      // of a PROBE, returned in its CREDIT
     uint64_t bytes;      // CREDIT, REPORT: UDP payload received so far

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Threads of programs may be cancelled (pthread_cancel(3)) at calls of the C library that are cancellation points. Ours
-// must not be: such a thread may hold the token, or a lock, and nobody would ever get it again. The data path makes its
+// must not be: such a thread may hold the token, or a lock, which would then never be released. The data path makes its
 // system calls by itself (device/syscalls.h), which is no such point and costs nothing; what is rare is put between
 // these two, 30 to 70 ns a pair.
 #pragma once

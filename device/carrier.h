@@ -5,8 +5,8 @@
 // and captures are those of the datagram inside.
 //
 // Trust. Nothing but a process of this host can send from 127/8, and it could send from ::1 as well. The port that the
-// header claims may be forged by it, as the port of an IPv4 datagram may not: a datagram's source is no proof to
-// anybody (unreliable datagrams are let in by their Q_Key), and nothing else is believed of what comes this way.
+// header claims may be forged by it, as the port of an IPv4 datagram may not: a datagram's source proves nothing
+// (unreliable datagrams are admitted by their Q_Key), and nothing else in what comes this way is trusted.
 #pragma once
 
 #include "device/socket.h"

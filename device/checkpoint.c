@@ -62,7 +62,7 @@ static int write_plain(struct copy *copy, const struct alb_ledger_entry *entry, 
     return write_record(copy, &record);
 }
 
-// Damage that came to the old file since goes over with its checksum, and is found by whoever reads it.
+// Damage to the old file since then is copied with its checksum, and is found when it is read.
 static int copy_body(struct copy *copy, uint64_t at, uint64_t length)
 {
     int error = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who listens for what: the part of the host directory by which a connection request finds its process. A service that
-// a process listens for, or has bound a port of, is a small file named after network namespace, kind of device (the
-// number of its connection manager's queue pair), service and address. Its process keeps it locked while it lives, so a
-// claim ends with any kind of death (also while a forked child lives on), and looking one up is a matter of opening at
-// most three files. Claims are seen among processes of one user.
+// Which process listens for which service: the part of the host directory by which a connection request finds its
+// process. A service that a process listens for, or has bound a port of, is a small file named after network namespace,
+// kind of device (the number of its connection manager's queue pair), service and address. Its process keeps it locked
+// while it lives, so a claim ends with any kind of death (also while a forked child lives on), and looking one up is a
+// matter of opening at most three files. Claims are seen among processes of one user.
 #pragma once
 
 #include "base/addr.h"
@@ -32,6 +32,6 @@ int alb_cm_claim_listen(struct alb_cm_claim *claim);
 // Harmless if nothing is claimed.
 void alb_cm_claim_end(struct alb_cm_claim *claim);
 
-// The slot of whoever listens for a service at that address; the claim for this very address wins over one for any.
-// False if nobody does.
+// The slot of the process that listens for a service at that address; a claim for this address wins over one for any.
+// False if there is none.
 bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot);

@@ -2,9 +2,9 @@
 // A device: one engine with its sockets, its thread, its process slot and its locks. A process has at most one per
 // device name, shared by all callers that open it: "roce0" speaks RoCEv2, "albedo0" CSA. An unopened one costs nothing.
 //
-// Who drives: whoever holds the driver token may call the engine. A thread that polls an empty completion queue takes
-// it (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the
-// device's own thread takes over within 100 to 400 us when no thread polls.
+// Driving: the holder of the driver token may call the engine. A thread that polls an empty completion queue takes it
+// (alb_device_poll), posting tries it (alb_device_kick), control calls wait for it (alb_device_lock), and the device's
+// own thread takes over within 100 to 400 us when no thread polls.
 #pragma once
 
 #include "base/faults.h"
@@ -51,8 +51,8 @@ struct alb_device_options {
 // what is wrong and what would be right, if error_size is ALB_DEVICE_ERROR_MAX.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
 
-// Sets what the engine of a device of that name is told by these options: transport, policies, paths. config refers to
-// the options' strings from then on. ENODEV: no such device.
+// Sets what these options give the engine of a device of that name: transport, policies, paths. config refers to the
+// options' strings from then on. ENODEV: no such device.
 int alb_device_configure(const char *name, const struct alb_device_options *options, struct alb_engine_config *config);
 
 // Opens the process's device of that name, or takes another reference to it; options count for the first open only. The
@@ -99,8 +99,7 @@ void alb_device_detach_all(struct alb_device *device, struct alb_qp *qp);
 // once.
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp);
 
-// A completion queue was found empty: drives the engine once if the token is free (else returns: whoever has it
-// drives).
+// A completion queue was found empty: drives the engine once if the token is free (else returns: its holder drives).
 void alb_device_poll(struct alb_device *device);
 
 // Where engine events go: called with the token held, by whichever thread drives; it must not call back into the

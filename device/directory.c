@@ -52,7 +52,7 @@ static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX])
     return fd;
 }
 
-// Creates and locks a file that nobody has taken for stale in between. Returns -1 with errno.
+// Creates and locks a file that was not removed as stale in between. Returns -1 with errno.
 static int create_locked(int folder, const char *name)
 {
     for (int attempt = 0; attempt < 16; attempt++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The host directory: which processes of this user have devices open, and where their boards are. A folder in /dev/shm
-// (one per user, nobody else may write to it) holds a small file for each device. Its process keeps it locked as long
-// as it lives, which holds across PID namespaces and ends with any kind of death; a file that nobody has locked is
-// stale, and whoever sees it removes it.
+// (one per user, writable by that user only) holds a small file for each device. Its process keeps it locked as long as
+// it lives, which holds across PID namespaces and ends with any kind of death; a file that is not locked is stale, and
+// is removed by the next reader.
 //
 // Reading takes nothing on trust: another process's file and board may hold anything.
 #pragma once
@@ -39,7 +39,7 @@ struct alb_directory_board {
 };
 
 struct alb_directory {
-    int dir_fd;            // -1: there is no folder, and so nobody is listed
+    int dir_fd;            // -1: there is no folder, and so no device is listed
     struct dirent **names; // of the folder's files, sorted
     int count, next;
 };

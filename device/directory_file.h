@@ -19,5 +19,5 @@ struct alb_directory_file {
 // then.
 char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX]);
 
-// 0 if the folder is that user's and only he can write to it, else EPERM or what fstat(2) says.
+// 0 if the folder is that user's and only that user can write to it, else EPERM or what fstat(2) says.
 int alb_directory_check_folder(int fd, uint32_t uid);

@@ -8,7 +8,7 @@
 #define QUIET_NS_MAX ALB_NS_PER_S
 
 // Our last acknowledgement may have been lost; then the peer asks again after its timeout (67 ms is what most programs
-// set), and must not find nobody. So where datagrams do get lost we stay until nobody has asked for a while.
+// set), and must find us still there. So where datagrams do get lost we stay until no request has come for a while.
 #define LINGER_NS     (200 * ALB_NS_PER_MS)
 #define LINGER_NS_MAX (2 * ALB_NS_PER_S)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a device counts at its edge, beside the engine's own counters: system calls, sockets, relay, faults, who drove.
+// What a device counts at its edge, beside the engine's own counters: system calls, sockets, relay, faults, drivers.
 // 64-bit words with one writer at a time (the holder of the driver token), in memory that others read meanwhile:
 // threads of the process, and `albedo stat` from another.
 #pragma once

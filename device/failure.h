@@ -6,7 +6,7 @@
 
 #define ALB_FAILURE_TEXT_MAX 512
 
-// One line: who failed at what, the peer, the last PSN, what was awaited, how often it was retried.
+// One line: the queue pair, the operation, the peer, the last PSN, what was awaited, how often it was retried.
 char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *failure,
                          char text[ALB_FAILURE_TEXT_MAX]);
 

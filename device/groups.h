@@ -2,8 +2,8 @@
 // The multicast groups that a device receives from. RoCEv2 multicast is IP multicast to UDP port 4791, so the kernel
 // carries it: every process of a host that has joined a group on an interface gets a copy of what is sent there, the
 // sender too, and of what comes in from other hosts. That asks for neither a route nor a privilege, and holds on the
-// loopback interface as well, over IPv4; for IPv6 there see device/carrier.h. Nothing is copied by us, and nobody who
-// has not joined is ever sent anything.
+// loopback interface as well, over IPv4; for IPv6 there see device/carrier.h. Nothing is copied by us, and only members
+// are sent anything.
 //
 // A group takes one socket for each interface that carries an address of its family, bound to the group's address: it
 // hears that group on that interface and nothing else.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of peers' identification habits. Whoever forges source addresses can fill it; a good ICRC is needed for
-// that, and what is lost is only the narrowing of the check for the peers that were pushed out.
+// The table of peers' identification habits. Forged source addresses can fill it; a good ICRC is needed for that, and
+// what is lost is only the narrowing of the check for the peers that were pushed out.
 #include "device/idents.h"
 
 #include <string.h>

@@ -40,11 +40,11 @@ struct alb_device {
     bool has_capture;
     bool has_trace;
 
-    // Who drives. The token guards everything the engine, the sockets and the files need.
+    // The token guards everything the engine, the sockets and the files need.
     _Alignas(64) struct alb_token token;
     _Alignas(64) _Atomic alb_time polled_at; // when a thread last found a completion queue empty
     _Atomic bool poller_drives; // such a thread holds the token: that may take longer than the takeover time
-    _Alignas(64) _Atomic alb_time deadline; // when somebody has to drive at the latest; written by the token's holder
+    _Alignas(64) _Atomic alb_time deadline; // when to drive at the latest; written by the token's holder
     _Atomic alb_time armed_until; // when the device thread wakes by itself; 0: it is awake, or takes a nap of a few
                                   // takeover times at the most
     _Atomic uint32_t kicks_left;  // kicks since the last pump that were left to a poller

@@ -2,7 +2,7 @@
 // The journal file of a durable region: FILE.journal beside FILE. Records are appended, then made safe together;
 // a checkpoint replaces the file by one with only what still matters. Not thread-safe: its store's thread has it.
 //
-// After a failure to make records safe, nobody knows whether they are. A journal is then broken: nothing is appended
+// After a failure to make records safe, it is unknown whether they are. A journal is then broken: nothing is appended
 // any more, and what is uncertain stays so until a checkpoint, which leaves out what was not confirmed, succeeds.
 #pragma once
 

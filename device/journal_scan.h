@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reading a journal that may have been cut off anywhere, or damaged. Two things look alike and must not be confused: a
-// torn tail (what was being written when the process or the machine went down, and nobody was told of) is cut off;
-// damage to what had been safe is refused, because transactions that were reported as committed may be in it.
+// torn tail (what was being written when the process or the machine went down, and never reported) is cut off; damage
+// to what had been safe is refused, because transactions that were reported as committed may be in it.
 //
 // What tells them apart: while the machine has not gone down, a file only ever ends early, so everything else is
 // damage. After it has, blocks of the unsafe tail may be there in any selection; but each record says up to which
-// record everything was safe, so a readable later one convicts an unreadable earlier one. What this cannot tell: damage
-// to the last record of all, after the machine went down, from that record's never having been safe.
+// record everything was safe, so a readable later one proves an unreadable earlier one damaged. What this cannot tell:
+// damage to the last record of all, after the machine went down, from that record's never having been safe.
 #pragma once
 
 #include "device/journal_record.h"

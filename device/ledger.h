@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the journal of a durable region still has to know, in memory: the transactions that are bound, the outcome of
-// the committed ones until their initiator has heard of it (its low-water mark says so), and that mark of every
-// initiator. What an initiator that is known has numbered at or above its mark, and is not here, was not committed; of
-// anything else nobody can say. So that what is forgotten for lack of room costs knowledge and never truth.
+// the committed ones until their initiator knows it (its low-water mark says so), and that mark of every initiator.
+// What an initiator that is known has numbered at or above its mark, and is not here, was not committed; all else is
+// unknown. So forgetting for lack of room may make an answer "unknown", never a wrong one.
 #pragma once
 
 #include "base/list.h"

@@ -43,7 +43,7 @@ int alb_line_init(struct alb_line *line);
 // Forgets what is still in it.
 void alb_line_fini(struct alb_line *line);
 
-// A copy of segment i of a burst that belongs to nobody yet; NULL if the line is full.
+// A copy of segment i of a burst that is in neither heap nor list yet; NULL if the line is full.
 struct alb_line_datagram *alb_line_copy(struct alb_line *line, const struct alb_tx *tx, const struct alb_burst *burst,
                                         const struct alb_segment *segment, struct alb_socket *socket);
 // Gives up a copy that is in neither heap nor list.
@@ -54,7 +54,7 @@ void alb_line_add(struct alb_line *line, struct alb_line_datagram *datagram, alb
 // Holds it until pass others have gone on, at most ALB_FAULTS_HOLD_NS_MAX.
 void alb_line_hold(struct alb_line *line, struct alb_line_datagram *datagram, uint32_t pass, alb_time delay_ns,
                    alb_time now);
-// Another datagram has gone on: who has been passed by enough is let go.
+// Another datagram has gone on: those that enough have passed are released.
 void alb_line_passed(struct alb_line *line, alb_time now);
 
 // The next one that is due, taken out (alb_line_free it), or NULL.

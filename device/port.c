@@ -103,7 +103,7 @@ void alb_port_sleep(struct alb_port *port, alb_time until)
 
 void alb_port_wake(struct alb_port *port)
 {
-    if (port->wake_fd < 0) // in a forked child, where nobody sleeps
+    if (port->wake_fd < 0) // in a forked child, where no thread sleeps
         return;
     ssize_t put = alb_sys_eventfd_add(port->wake_fd);
     alb_assert(put == (ssize_t)sizeof(uint64_t) || errno == EAGAIN || errno == EINTR);

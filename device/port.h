@@ -17,7 +17,7 @@ struct alb_port {
     struct alb_socket own[ALB_DEVICE_ADDRESSES_MAX];
     struct alb_socket front[ALB_DEVICE_ADDRESSES_MAX]; // port 4791, taken over from a process of slot 0 that is gone
     struct alb_path_sockets paths;
-    struct alb_groups groups;  // multicast groups that are heard
+    struct alb_groups groups;  // multicast groups that are received
     struct alb_socket carrier; // what ::1 sends to groups goes by it; fd -1: it has no address
     struct alb_socket *hot;    // the one that had something last
     uint32_t looks;            // at the hot socket alone, since all of them were looked at
@@ -54,5 +54,5 @@ static inline bool alb_port_is_front(const struct alb_port *port)
     return port->slot == 0 || port->has_front;
 }
 
-// Takes port 4791 on every address if nobody has it.
+// Takes port 4791 on every address if it is free.
 bool alb_port_take_front(struct alb_port *port);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The devices this process has open: one per name, shared by all who open it. Also what happens to them when the
-// process exits or forks.
+// The devices this process has open: one per name, shared by all its opens. Also what happens to them when the process
+// exits or forks.
 #pragma once
 
 #include "device/impl.h"

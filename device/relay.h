@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The relay. A foreign peer sends to UDP port 4791 whatever queue pair it means. Whoever holds that port passes what is
+// The relay. A foreign peer sends to UDP port 4791 whatever queue pair it means. The holder of that port passes what is
 // for another process slot on to port 4791 + slot of the same address: one envelope and behind it a run of datagrams
 // that came from one source in one burst, so that batches stay batches.
 //
-// Trust. An envelope says where its datagrams came from, so it is believed only if it came from port 4791 of the very
-// address that it was sent to. Nobody but the process that holds that port can send so, and that process receives (and
-// could change, drop or invent) everything foreign anyway: believing its envelopes gives it nothing it did not have. An
+// Trust. An envelope says where its datagrams came from, so it is trusted only if it came from port 4791 of the very
+// address that it was sent to. Only the process that holds that port can send so, and that process receives (and could
+// change, drop or invent) everything foreign anyway: trusting its envelopes gives it nothing it did not have. An
 // envelope from elsewhere is dropped and counted as not_roce. What is inside is still hostile: the ICRC is checked by
 // the receiver.
 #pragma once

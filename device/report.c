@@ -147,7 +147,7 @@ static bool write_and_close(const struct alb_board *board, FILE *file)
     return fclose(file) == 0 && is_whole;
 }
 
-// A pipe that nobody reads is not waited for.
+// A pipe without a reader is not waited for.
 static FILE *open_as_it_is(const char *name)
 {
     int fd = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

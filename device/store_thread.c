@@ -172,7 +172,7 @@ static int write_decision(struct alb_store *store, struct pending *pending)
     return alb_journal_append(&store->journal, &record, request, store->ledger.bound_count, &at);
 }
 
-// Nobody knows what of it is in the journal, and no answer would be true before that is certain: it is written anew.
+// It is unknown what of it is in the journal, and until that is certain no answer would be true: it is written anew.
 // False: it is to stop meanwhile.
 static bool wait_for_certainty(struct alb_store *store)
 {
@@ -293,7 +293,7 @@ static void *run(void *argument)
 int alb_store_start(struct alb_store *store, const struct alb_store_taker *taker)
 {
     store->taker = *taker;
-    int error = alb_spawn(&store->thread, "albedo/journal", run, store); // SIGXFSZ, too, is for nobody
+    int error = alb_spawn(&store->thread, "albedo/journal", run, store); // SIGXFSZ is blocked here, too
     store->has_thread = error == 0;
     return error;
 }

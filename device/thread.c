@@ -40,7 +40,7 @@
 #define ACTIVE_NS ALB_NS_PER_S
 
 // How often a process that does not hold port 4791 looks whether it is orphaned: seldom, unless it talks with foreign
-// peers, who can reach it by that port only.
+// peers, which can reach it by that port only.
 #define FRONT_TRY_NS        (50 * ALB_NS_PER_MS)
 #define FRONT_TRY_SELDOM_NS ALB_NS_PER_S
 
@@ -62,7 +62,7 @@ static bool is_polled(const struct alb_device *device, alb_time now)
            atomic_load_explicit(&device->poller_drives, memory_order_relaxed);
 }
 
-// Until polling must have begun again, or somebody has to take over.
+// Until polling must have begun again, or the device thread has to take over.
 static void nap(struct state *state, alb_time now)
 {
     const struct alb_device *device = state->device;
@@ -144,7 +144,8 @@ static void rest(struct state *state)
     flush_files(device);
     alb_time until = ALB_MIN(next_look(state, alb_clock_now()), atomic_load(&device->deadline));
     atomic_store(&device->armed_until, until);
-    // Who made the deadline earlier, or left a bell to us, before it could see that we sleep has not woken us.
+    // A thread that moved the deadline forward, or left a bell to us, before it could see that we sleep did not wake
+    // us.
     if (atomic_load(&device->deadline) >= until && !alb_engine_bell_is_rung(device->engine) &&
         !atomic_load(&device->stops)) {
         alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_thread_sleeps, 1);

@@ -52,7 +52,7 @@ static bool lock_until(struct alb_token *token, alb_time until)
             in_time = sleep_until_released(token, until);
     }
     atomic_fetch_sub(&token->waiting, 1);
-    // Who gave way to us left a note and went: having given up we look once more, now that nobody gives way any longer.
+    // A thread that gave way to us left a note: having given up we try once more, since none gives way any longer.
     return taken || take(token, 2);
 }
 

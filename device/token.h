@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The driver token: a lock that is usually only tried. Whoever holds it drives the engine. All of its state changes are
+// The driver token: a lock that is usually only tried. Its holder drives the engine. All of its state changes are
 // sequentially consistent, so that "leave a note, then try the token" on one side and "give the token back, then look
 // for notes" on the other cannot both miss.
 #pragma once
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 struct alb_token {
-    _Atomic uint32_t state;   // 0 free, 1 held, 2 held and somebody may sleep in the kernel
+    _Atomic uint32_t state;   // 0 free, 1 held, 2 held, and a waiter may sleep in the kernel
     _Atomic uint32_t waiting; // threads in alb_token_lock that do not hold it yet
 };
 

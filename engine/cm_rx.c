@@ -209,7 +209,7 @@ static struct alb_cm_id *find_rejected(struct alb_engine *engine, const struct a
 static void on_rejected(struct alb_cm_id *id, const struct alb_cm_message *message)
 {
     id->received = *message;
-    if (id->listener) // nobody has heard of it yet
+    if (id->listener) // not reported yet
         id->is_orphan = true;
     alb_cm_raise(id, ALB_CM_EVENT_REJECTED);
     alb_cm_set_state(id, ALB_CM_IDLE);

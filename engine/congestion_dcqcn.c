@@ -4,7 +4,7 @@
 // steps, one each time a timer ends and one each time a number of bytes has left: halfway to the target rate (fast
 // recovery), then with the target rate growing slowly (additive), then fast (hyper increase).
 //
-// No timer runs: what time would have done is made up for when somebody asks. The names of the paper stand in
+// No timer runs: what its steps would have done is made up for when the state is used. The names of the paper stand in
 // engine/dcqcn.h.
 #include "engine/dcqcn.h"
 

@@ -137,7 +137,7 @@ static uint64_t target_ns(const struct alb_congestion *congestion)
 }
 
 // A host whose thread was descheduled between reading the clock and reading its socket takes what has come meanwhile
-// for earlier than it was. So no round trip is believed to be a short one that the one heard before does not bear out.
+// for earlier than it was. So a round trip counts as a short one only if the sample before confirms it.
 static void note_base(struct alb_delay_window *w, uint32_t rtt_ns, alb_time now)
 {
     if (now != w->sample_at)
@@ -224,9 +224,10 @@ static void set_base(struct alb_congestion *congestion, uint32_t ns, alb_time no
     w->threshold_bytes = ALB_MAX(w->threshold_bytes, w->unpressed_bytes);
 }
 
-// Who uses a long path all the time, or came when others did, does not see its shortest round trip: half a window, for
-// a moment, shows it. Whoever sees a shorter one meanwhile looks again as much later as we do, and so all come to look
-// at the same time (BBR: Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14 (2016)).
+// A flow that uses a long path all the time, or began when others did, does not see its shortest round trip: half a
+// window, for a moment, shows it. A flow that sees a shorter one meanwhile drains again as much later as we do, and so
+// all come to drain at the same time (BBR: Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14
+// (2016)).
 static void begin_drain(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
@@ -342,7 +343,7 @@ static uint64_t growth_bytes(const struct alb_congestion *congestion)
     return GROWTH_BYTES * ALB_MAX(long_ns(congestion) / LONG_NS, 1ull);
 }
 
-// Packets come without having waited, as when those who shared the path have ended.
+// Packets come without having waited, as when the flows that shared the path have ended.
 static bool is_empty(const struct alb_congestion *congestion)
 {
     const struct alb_delay_window *w = &congestion->window;
@@ -350,8 +351,8 @@ static bool is_empty(const struct alb_congestion *congestion)
            w->share <= SHARE_AMPLE && long_ns(congestion) == 0 && is_apt(congestion);
 }
 
-// Who finds the path as empty as a new flow would may have as much in flight as that, by slow start (after NSCC's fast
-// increase).
+// A flow that finds the path as empty as a new one would may have as much in flight as that, by slow start (after
+// NSCC's fast increase).
 static void begin_anew(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
@@ -401,8 +402,8 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
     begin_round(w, now);
 }
 
-// A round is a round trip, and some more if none was measured in it. Who does not know how long that takes waits until
-// a window has come.
+// A round is a round trip, and some more if none was measured in it. While that time is unknown, a round lasts until a
+// window has come.
 static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
 {
     const struct alb_delay_window *w = &congestion->window;
@@ -411,7 +412,7 @@ static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
         end_round(congestion, now);
 }
 
-// ---- what is heard ------------------------------------------------------------------------------------------------
+// ---- feedback -------------------------------------------------------------------------------------------------------
 
 // What slow start sends in a round too many is as much as the path holds, and that of a long one is much: it ends when
 // no round trip is short any more (HyStart++, RFC 9406).

@@ -53,7 +53,7 @@ static uint32_t tick_of(alb_time moment)
     return (uint32_t)(moment >> 10);
 }
 
-// Differences of less than an hour; who has been still for longer has been taken out long ago, if anybody else sends.
+// Differences of less than an hour; a sender that was idle for longer has been taken out long ago, if any other sends.
 static uint64_t age_ns(const struct alb_credit_in *in, alb_time now)
 {
     return (uint64_t)(tick_of(now) - in->since) << 10;
@@ -127,7 +127,7 @@ static uint32_t share_bytes(const struct alb_credit_pool *pool, const struct alb
     return ALB_MAX(share, pool->grant_min_bytes);
 }
 
-// ---- what is heard ------------------------------------------------------------------------------------------------
+// ---- arrivals -------------------------------------------------------------------------------------------------------
 
 static void begin_interval(const struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t rtt_ns, alb_time now)
 {
@@ -139,7 +139,7 @@ static void begin_interval(const struct alb_credit_pool *pool, struct alb_credit
 }
 
 // Smoothed over time, since a sender may be weighed before its interval is over. The first time it may only look slower
-// than it is: nobody is told to give way for that.
+// than it is: no other has to give way for that.
 static void measure(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t elapsed_ns)
 {
     uint64_t span_ns = in->rate == 0 ? ALB_MAX(elapsed_ns, in->interval_ns) : ALB_MAX(elapsed_ns, 1u);

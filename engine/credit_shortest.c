@@ -24,7 +24,7 @@ static struct alb_credit_first *place_of(struct alb_credit_pool *pool, const str
     return NULL;
 }
 
-// A place that is free or has not been used, else that of the one who has most left, if that is more than so much.
+// A place that is free or has not been used, else that of the sender with most left, if that is more than so much.
 static struct alb_credit_first *find_place(struct alb_credit_pool *pool, uint32_t rest_bytes, alb_time now)
 {
     struct alb_credit_first *found = NULL;

@@ -249,7 +249,7 @@ static bool is_quiet(const struct alb_qp *qp)
            (!csa->reflect_out || alb_reflect_out_is_quiet(csa->reflect_out));
 }
 
-// The peer may not have heard of what came last, and cannot ask once we are gone.
+// The peer may have no report of what came last, and cannot ask once we are gone.
 static void farewell(struct alb_qp *qp)
 {
     struct alb_csa *csa = alb_csa_of(qp);

@@ -97,9 +97,9 @@ struct alb_assoc_live {
     struct alb_path_in *paths_in;
     uint32_t paths_in_count;           // a power of two
     struct alb_path_set paths_in_gaps; // incoming paths that have a gap (alb_assoc_note_path_in)
-    struct alb_path_set paths_in_news; // that the peer is to be told of
+    struct alb_path_set paths_in_news; // to be reported to the peer
     uint32_t rtt_ns, rtt_var_ns, rtt_min_ns;
-    uint32_t rtt_newest_ns; // the largest that the newest paths frame with one told
+    uint32_t rtt_newest_ns; // the largest in the newest paths frame that had one
     alb_time rtt_newest_at;
     uint32_t peer_rtt_ns; // as the peer says
     bool paths_are_due;
@@ -113,7 +113,7 @@ struct alb_assoc_live {
     struct alb_dcqcn_np np;
     struct alb_deadline settle_timer;
     struct alb_deadline pace_timer;
-    struct alb_trimmed_in trimmed; // what the peer is to be told of; last, since it is rarely looked at
+    struct alb_trimmed_in trimmed; // what is to be reported to the peer; last, since it is rarely looked at
 };
 
 // One per engine of this transport.
@@ -179,8 +179,8 @@ void alb_assoc_starve(struct alb_engine *engine, struct alb_stream_out *out);
 struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path);
 // Something has happened to that incoming path.
 void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
-// The peer has told all of its news of the paths in scope: what left by one that they say nothing of may be lost, and
-// then goes again.
+// The peer has reported all of its news of the paths in scope: what left by one that they say nothing of may be lost,
+// and then goes again.
 void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now);
 
 // ---- csa_rtt.c --------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_a
 
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
-// No longer in flight. Lets those who waited look again.
+// No longer in flight. Lets waiting senders try again.
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
 // Bytes have reached the peer: the window's policy hears of it.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
@@ -235,7 +235,7 @@ struct alb_sent {
 
 struct alb_stream_out {
     struct alb_csa *csa;
-    struct alb_list link; // among the association's senders that are ready, or wait; or those who wait for memory
+    struct alb_list link; // among the association's senders that are ready, or wait; or senders that wait for memory
     bool is_ready;
     bool is_response;
     bool has_report;
@@ -425,7 +425,7 @@ void alb_stream_out_lose_path(struct alb_stream_out *out, uint16_t path, alb_psn
 void alb_stream_out_uncharge(struct alb_stream_out *out);
 // It does not go again after all: what has become of it is for the peer to say.
 void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);
-// The peer was heard of it long after it last left, and does not hold it: so long that what was heard is no old word.
+// The peer has reported not to hold it, so long after it last left that the report is not an old one.
 bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn psn, alb_time now);
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out);
 
@@ -438,7 +438,7 @@ void alb_stream_in_stop(struct alb_stream_in *in);
 enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now);
 // Tries again what waited for a receive, or for a transaction to end.
 void alb_stream_in_retry(struct alb_stream_in *in, alb_time now);
-// Something waits for a receive: whoever posts it rings.
+// Something waits for a receive: posting one rings the bell.
 void alb_csa_want_receive(struct alb_qp *qp);
 // The peer says that it has sent everything before next.
 void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now);
@@ -457,7 +457,7 @@ void alb_stream_in_reported(struct alb_stream_in *in);
 // After something came: keeps the association's list of halves that miss something, and the tail timer.
 void alb_stream_in_watch(struct alb_stream_in *in, alb_time now);
 void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now);
-// Packets of a path are lost for good: whoever misses something says so.
+// Packets of a path are settled as lost: streams that miss something report it.
 void alb_assoc_report_losses(struct alb_assoc_live *live);
 void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now);
 void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now);
@@ -541,7 +541,7 @@ void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now);
 // ---- csa_responder.c --------------------------------------------------------------------------------------
 
 extern const struct alb_stream_in_ops alb_csa_responder_ops;
-// The request at psn cannot be executed or answered: the peer is told why, and the queue pair is in error (9.9.3).
+// The request at psn cannot be executed or answered: a NAK says why, and the queue pair is in error (9.9.3).
 void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now);
 
 // ---- csa_tx.c, csa_rx.c -----------------------------------------------------------------------------------

@@ -138,7 +138,8 @@ bool alb_csa_answer_rest(const struct alb_csa *csa, alb_psn psn, struct alb_csa_
 }
 
 // The segment's memory is gone. That is said when those before it have been answered, since the peer takes the oldest
-// one without an answer for what is refused. It may hold the segment and only not be heard: then it is asked.
+// one without an answer for what is refused. The peer may hold the segment although no report of it has come: then it
+// is asked.
 static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_psn psn, bool is_probe,
                                 alb_time now)
 {

@@ -33,7 +33,7 @@ struct alb_path_in *alb_assoc_path_in(struct alb_assoc_live *live, uint8_t path)
     return &paths[path];
 }
 
-// Nobody knows which streams used it.
+// Which streams used it is not recorded.
 static void lose_path(struct alb_assoc_live *live, uint16_t path, alb_psn from, alb_time now)
 {
     struct alb_engine *engine = live->engine;

@@ -73,7 +73,7 @@ bool alb_expect_is_pressing(const struct alb_csa *csa)
 
 // ---- patience -------------------------------------------------------------------------------------------------------
 
-// What left when the announcement was made needs half a round trip. While nobody waits for this one more than for the
+// What left when the announcement was made needs half a round trip. While this one is waited for no more than the
 // others, its sender gets a round trip to begin in.
 static alb_time patience_ns(const struct alb_expect *expect)
 {
@@ -114,7 +114,7 @@ static void ask(struct alb_expect *expect, alb_time now)
     expect->asks++;
     expect->asked_at = now;
     if (csa->assoc->peer_epoch == 0)
-        return; // a peer that has never heard of us would drop it
+        return; // a peer that does not know us would drop it
     alb_qp_count(csa->qp, ALB_STAT_expected_asks, 1);
     in->is_overdue = true;
     alb_stream_in_owe_report(in);

@@ -33,7 +33,7 @@ static void renew(struct alb_csa_cookies *cookies, struct alb_rng *rng, alb_time
     cookies->drawn_at = now;
 }
 
-// Who sent the packet: where from, to which address of ours, in which life.
+// The packet's sender: where from, to which address of ours, in which life.
 static void bake(const struct alb_csa_arrival *arrival, const struct alb_siphash_key keys[2],
                  uint8_t cookie[ALB_CSA_COOKIE_BYTES])
 {

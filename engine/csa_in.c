@@ -118,7 +118,7 @@ static enum taken refuse(struct alb_stream_in *in, enum alb_outcome outcome, alb
     return REFUSED;
 }
 
-// Whoever comes second, the post of a receive or this, sees the other.
+// The second of the two, the post of a receive or this, sees the other.
 void alb_csa_want_receive(struct alb_qp *qp)
 {
     if (atomic_exchange_explicit(&qp->wants_receive, true, memory_order_seq_cst))
@@ -127,7 +127,7 @@ void alb_csa_want_receive(struct alb_qp *qp)
         alb_engine_bell_ring(qp);
 }
 
-// The peer is told when a wait begins, and whenever it sends something: looking again is nothing that it must hear of.
+// The peer gets a report when a wait begins, and whenever it sends something; trying again is not reported.
 static enum taken wait_for_receive(struct alb_stream_in *in)
 {
     struct alb_qp *qp = in->csa->qp;
@@ -403,7 +403,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     enum alb_drop drop = take_new(in, segment, now);
     if (drop == ALB_DROP_NONE)
         note_rest(in, segment, now);
-    // Whoever asked with the last segment has been told of this hole, and waits.
+    // A peer that asked with the last segment has a report of this hole, and waits.
     if (fills_hole && !alb_stream_in_misses(in) && alb_qp_current_state(qp) != ALB_QPS_ERR)
         alb_stream_in_owe_report(in);
     return drop;

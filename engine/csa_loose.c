@@ -7,9 +7,9 @@
 #include "engine/segmenter.h"
 
 enum {
-    PATH_NONE = 0xff,        // nobody counts its packets
-    UNTOLD_MAX = 1 << 16,    // packets that left by a path and were not told of; then the peer is not asked any more
-    PACKETS_PER_PING = 64,   // of so many each, one asks to be told of
+    PATH_NONE = 0xff,        // its packets are not counted
+    UNTOLD_MAX = 1 << 16,    // packets that left by a path and were not reported; then the peer is not asked any more
+    PACKETS_PER_PING = 64,   // of so many each, one asks for a report
     PING_ROOM_BYTES = 8,     // that a segment leaves for that
     PAYLOAD_SURE = 512,      // what every network carries (RFC 791: 576 with headers)
     SEGMENT_BYTES_MIN = 512, // so that a message of any size has no more segments than it may have
@@ -17,7 +17,7 @@ enum {
 
 struct loose {
     struct alb_unreliable *u;
-    struct alb_csa_packet packet; // live NULL: counted by nobody
+    struct alb_csa_packet packet; // live NULL: not counted
     alb_psn psn;                  // of its first frame
     uint8_t slot;
     bool is_known; // there is an association
@@ -45,7 +45,7 @@ static uint32_t untold(const struct alb_path_out *out)
     return (uint32_t)alb_psn_diff(out->next, out->settled);
 }
 
-// A peer that has never been heard cannot know that the packets are ours, and tells of none.
+// A peer that has never been heard cannot know that the packets are ours, and reports none.
 static struct alb_assoc_live *counting(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t hash)
 {
     if (assoc && assoc->rest)
@@ -117,7 +117,8 @@ static bool open_packet(struct loose *loose, const struct alb_csa_parcel *parcel
     return true;
 }
 
-// Nobody else would ask for news of the path; and a peer that has never been heard asks who asks that (csa_hello.c).
+// Nothing else would ask for news of the path; and a peer that has never been heard answers it with a cookie
+// (csa_hello.c).
 static bool asks(const struct loose *loose)
 {
     const struct alb_csa_packet *packet = &loose->packet;

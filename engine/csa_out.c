@@ -316,7 +316,7 @@ static bool is_at_end(const struct alb_stream_out *out)
            csa->started == atomic_load_explicit(&csa->qp->sq.tail, memory_order_acquire);
 }
 
-// If the peer was just slow, what it has told of last has taken long, too.
+// If the peer was just slow, what it reported last has taken long, too.
 static alb_time tail_rtt_ns(const struct alb_stream_out *out)
 {
     const struct alb_assoc_live *live = out->csa->assoc->live;
@@ -345,7 +345,7 @@ static struct alb_loss_segment view(const struct alb_stream_out *out, const stru
     const struct alb_paths_out *paths = live_of(out)->paths;
     const struct alb_sent *held = alb_stream_out_at(out, alb_psn_add(newest, -1));
     int32_t behind = alb_psn_diff(newest, psn) - 1, later = 0;
-    if (behind > 0 && held->times == 1) // of one that left twice nobody knows which has come
+    if (behind > 0 && held->times == 1) // of one that left twice it is unknown which has come
         later = (int32_t)(held->at_64ns - sent->at_64ns);
     return (struct alb_loss_segment){
         .age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6,

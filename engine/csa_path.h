@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The paths of one association. A path is a source port, and packets of one path arrive in the order they left, unless
 // the network shows otherwise. Out: which path the next burst takes, and what is known of each. In: which packets of a
-// path have come, and which gaps are settled (lost for good).
+// path have come, and which gaps are settled (lost).
 //
 // What is known of an outgoing path comes from the peer's paths frames alone, so it covers every packet, whatever it
 // carried. A path that has died has no entry in them: then the other paths' entries judge it (alb_paths_find_silent).
@@ -137,7 +137,7 @@ static inline void alb_path_set_state(struct alb_paths_out *paths, uint32_t path
     load->state = state;
 }
 
-// What one entry of a paths frame told.
+// What one entry of a paths frame has reported.
 struct alb_path_news {
     bool is_new;               // else the entry is an old one, or not about a path of ours
     bool is_settled_newer;     // settled has moved: look for lost segments
@@ -150,7 +150,7 @@ struct alb_path_news {
 struct alb_path_scope {
     uint16_t first, past;
     bool is_heard;        // newest holds something
-    alb_path_tick newest; // when the newest packet left that it told of
+    alb_path_tick newest; // when the newest packet left that it reported
 };
 
 // next: the sequence number that every path begins with. count: 1 to ALB_PATHS_MAX.
@@ -257,7 +257,7 @@ alb_time alb_path_in_deadline(const struct alb_path_in *in);
 // Settles what is due; returns how many packets are lost by that.
 uint32_t alb_path_in_settle(struct alb_path_in *in, alb_time now);
 // True if a paths frame should tell of it. Each frame tells of all paths that have news: the sender takes silence for
-// loss. News are told a few times, since frames are lost too.
+// loss. News are repeated a few times, since frames are lost too.
 static inline bool alb_path_in_has_news(const struct alb_path_in *in)
 {
     return in->untold > 0;

@@ -2,7 +2,7 @@
 // What came by a path. Its packets arrive in the order they left, so a gap in their numbers is a loss, at once, as long
 // as the path behaves. Packets that come after younger ones teach it patience: from then on a gap waits as long as
 // packets have been seen to be late, and that wears off while nothing is late. The idea of a reordering window that is
-// measured, and not fixed, is that of RACK (RFC 8985, section 6.2); here the receiver holds it, who sees lateness
+// measured, and not fixed, is that of RACK (RFC 8985, section 6.2); here the receiver holds it, which sees lateness
 // itself where a sender only sees what it sent again in vain.
 #include "engine/csa_path.h"
 

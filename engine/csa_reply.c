@@ -56,8 +56,7 @@ static struct alb_csa_reply *answer(struct alb_engine *engine, const struct alb_
     return reply;
 }
 
-// The sender may be anyone. Our own epoch, if it were told, would let it forge what an association
-// believes.
+// The sender is not verified. Our own epoch would let it forge what an association believes.
 void alb_csa_reply_reset(struct alb_engine *engine, const struct alb_datagram *datagram,
                          const struct alb_csa_header *header)
 {
@@ -77,7 +76,7 @@ void alb_csa_reply_cookie(struct alb_engine *engine, const struct alb_datagram *
         reply->header.source_epoch = header->source_epoch;
 }
 
-// Whoever knows a queue pair's numbers is told our epoch by the answer to a first message, whole or not.
+// A sender that knows a queue pair's numbers learns our epoch from the answer to a first message, whole or not.
 bool alb_csa_reply_trimmed(struct alb_engine *engine, const struct alb_datagram *datagram,
                            const struct alb_csa_header *header, const struct alb_csa_trimmed *trimmed)
 {
@@ -91,5 +90,5 @@ void alb_csa_reply_hello(struct alb_engine *engine, const struct alb_datagram *d
     uint8_t frame[ALB_CSA_FRAME_MAX];
     struct alb_csa_reply *reply = answer(engine, datagram, header, frame, alb_csa_encode_hello(cookie, frame));
     if (reply)
-        reply->header.destination_epoch = 0; // the peer has not told its own
+        reply->header.destination_epoch = 0; // the peer's is not known
 }

@@ -214,7 +214,7 @@ static enum alb_outcome execute_atomic(struct alb_csa *csa, const struct alb_csa
 }
 
 // Its completion may find no room. Then the queue pair is in error: what is owed for the requests before it is still
-// answered, and then the peer is told.
+// answered, and then a NAK is sent.
 static enum alb_outcome end_message(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)
 {
     if (alb_unlikely(last->flags & ALB_CSA_REFLECT))

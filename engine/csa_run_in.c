@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs in: segments that come one behind the other as their sender made them. What was proved of the first one - whose
 // packet it is, which stream and message it belongs to - holds for those that repeat its bytes but for the numbers that
-// must rise by one. They are as hostile as any: each byte is either compared, or checked, or looked at by nobody.
+// must rise by one. They are as hostile as any: each byte is either compared, or checked, or never read.
 #include "engine/csa_run.h"
 
 #include "engine/impl.h"
@@ -55,7 +55,7 @@ static bool read_first(struct run *run)
     return (frame.segment.flags & ~ALB_CSA_REPORT_NOW) == 0;
 }
 
-// Its sender is who the queue pair is bound to, and nothing has to be proved.
+// Its sender is the one that the queue pair is bound to, and nothing has to be proved.
 static bool is_proven(struct alb_engine *engine, struct run *run)
 {
     const struct alb_csa_header *header = &run->header;

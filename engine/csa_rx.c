@@ -27,7 +27,7 @@ static void note_established(struct alb_qp *qp)
     }
 }
 
-// A queue pair in error says again why, to whoever has not heard it. Before it may, what comes finds no room.
+// A queue pair in error repeats its NAK to a peer that may not have it. Before it may, what comes finds no room.
 static enum alb_drop repeat_nak(struct alb_stream_in *in, alb_time now)
 {
     if (in->csa->is_refusing)
@@ -39,7 +39,7 @@ static enum alb_drop repeat_nak(struct alb_stream_in *in, alb_time now)
     return ALB_DROP_WRONG_QP_STATE;
 }
 
-// Nobody here wants the answer any more: it counts as held, so that the peer need not ask.
+// The answer is not wanted any more: it counts as held, so that the peer need not ask.
 static enum alb_drop decline_answer(struct alb_stream_in *in, const struct alb_csa_segment *segment)
 {
     alb_psn past = alb_psn_next(segment->psn);
@@ -334,7 +334,7 @@ enum alb_drop alb_csa_rx(struct alb_engine *engine, const struct alb_datagram *d
     if (drop != ALB_DROP_NONE || ends)
         return drop;
     on_frames(&arrival, cursor, now);
-    // Also what left before its sender had heard of us, or it would be counted as lost.
+    // Also what left before its sender knew us, or it would be counted as lost.
     if (arrival.live && arrival.header.source_epoch == arrival.assoc->peer_epoch)
         note_path(&arrival, now);
     return ALB_DROP_NONE;

@@ -10,5 +10,5 @@
 // Checks the memory that the answer to a READ is to come from, and copies it if it must not change. RNR: not now.
 // TOO_LARGE: never.
 enum alb_outcome alb_csa_snapshot_take(struct alb_csa *csa, struct alb_csa_answer *answer);
-// Nobody needs the answer any more. Nothing happens to one without a copy.
+// The answer is not needed any more. Nothing happens to one without a copy.
 void alb_csa_snapshot_put(struct alb_csa *csa, struct alb_csa_answer *answer);

@@ -12,7 +12,7 @@ static struct alb_assoc *find_sender(struct alb_engine *engine, const struct alb
     if (header->dest_slot != engine->config.slot || header->source_slot > UINT8_MAX)
         return NULL;
     if (header->destination_epoch != 0 && header->destination_epoch != engine->csa->epoch)
-        return NULL; // it may not have heard of us yet
+        return NULL; // it may not know us yet
     return alb_assoc_find(engine, &datagram->local.addr, &datagram->peer.addr, (uint8_t)header->source_slot);
 }
 

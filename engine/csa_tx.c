@@ -227,8 +227,8 @@ void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
     alb_scheduler_wake(&live->engine->scheduler, &live->source);
 }
 
-// Reports come by many paths, too, and who sends them hears of these paths only from us: now and then it goes with
-// data. One that is late would hold back the end of a message.
+// Reports come by many paths, too, and their sender learns of these paths only from us: now and then it goes with data.
+// One that is late would hold back the end of a message.
 static bool tells_of_paths(struct alb_assoc_live *live, alb_time now)
 {
     if (alb_path_set_count(&live->paths_in_news) < TOLD_PATHS_MIN || now < live->paths_told_at + live->rtt_ns)

@@ -124,7 +124,7 @@ static void owe(struct alb_csa_uc *uc, uint32_t message)
         alb_csa_partial_owe(uc, partial);
 }
 
-// Who has not proved himself is not answered.
+// A sender that is not verified is not answered.
 static enum alb_drop take_partial(struct alb_csa_arrival *arrival, struct alb_csa_uc *uc,
                                   const struct alb_csa_segment *segment, alb_time now)
 {

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define FRAME_BITS (64 * ALB_CSA_BITMAP_WORDS) // that one frame tells of
+#define FRAME_BITS (64 * ALB_CSA_BITMAP_WORDS) // that one frame covers
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 

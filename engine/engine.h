@@ -7,7 +7,7 @@
 //     alb_engine_bells(engine, now);                    what was posted
 //     alb_engine_tick(engine, now);                     what is due
 //     while (alb_engine_tx(engine, tx, now) > 0) ...    what goes out
-//     while (alb_engine_event(engine, &event)) ...      what the owner must be told
+//     while (alb_engine_event(engine, &event)) ...      what the owner must know
 //     alb_engine_deadline(engine)                       when to come back
 //
 // One thread at a time holds the engine; calls that may run beside it are marked [ring] or [any thread]. The only
@@ -58,9 +58,9 @@ struct alb_engine_config {
     uint64_t unreliable_bytes_per_s; // rate limit of UC and UD, which are not acknowledged; 0: none
     uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be descheduled)
     const char *transport;           // of connected queue pairs: "rc" (RoCEv2), "csa"
-    const char *loss;                // "go-back-n"
+    const char *loss;                // "go-back-n"; csa: "csa", "irn", "fixed", "sleek", "go-back-n"
     const char *congestion;          // "aimd", "fixed", "none"; csa also "window", "dcqcn"
-    const char *path;                // "single"
+    const char *path;                // "single"; csa also "spray", "adaptive"
     const char *credit;              // "end-to-end", "shortest", "off"
     uint32_t receive_budget_bytes;   // what all peers together may have in flight to us; 0: no limit
     uint32_t grant_min_bytes;        // at least this much for each of them
@@ -79,9 +79,8 @@ struct alb_engine_config {
     uint64_t txn_lease_ns, txn_lease_ns_max; // how long a target is bound: where nothing is said, and at most
     uint32_t path_max;                       // paths to a peer (source ports), where the transport uses several
     struct alb_device_stats *stats;          // required
-    struct alb_qp_stats
-        *qp_stats;          // qp_max entries by index; NULL: per-queue-pair counters are kept with the queue pair
-    uint32_t trace_records; // 0: no trace
+    struct alb_qp_stats *qp_stats;           // qp_max entries by index; NULL: the queue pairs keep their own
+    uint32_t trace_records;                  // 0: no trace
 };
 
 void alb_engine_config_default(struct alb_engine_config *config);
@@ -98,8 +97,8 @@ const struct alb_engine_config *alb_engine_configuration(const struct alb_engine
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
 
 // A datagram that a switch has trimmed to about its first ALB_CSA_TRIMMED_BYTES; its ICRC cannot be checked. It is
-// dropped; if it says which packet of csa it was, the peer is told, and sends that again. A driver with sockets cannot
-// call this: there a trimmed datagram cannot be distinguished from a damaged one (docs/PROTOCOL.md).
+// dropped; if it says which packet of csa it was, that is reported to the peer, which sends it again. A driver with
+// sockets cannot call this: there a trimmed datagram cannot be distinguished from a damaged one (docs/PROTOCOL.md).
 void alb_engine_rx_trimmed(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now);
 
 // Which memory the next datagram will most likely need, if it is like the last one: for a driver of more engines than
@@ -203,7 +202,7 @@ struct alb_qp_failure {
     uint32_t awaited_psn;      // oldest one unacknowledged (at the responder: the one expected)
     uint32_t retries;          // how often it was tried again, or asked about
     uint32_t retry_limit;      // 0: not by number
-    alb_time silence_ns;       // nothing was heard for so long; 0: that is not why
+    alb_time silence_ns;       // nothing was received for so long; 0: that is not why
     enum alb_wr_opcode opcode; // of the request that failed
     const char *reason;        // one short phrase: "no acknowledgement", "remote key not valid", ...
 };

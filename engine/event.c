@@ -45,7 +45,7 @@ static void fill(struct alb_event *event, struct alb_event_node *node)
     case ALB_EVENT_OF_CM:
         event->user = ALB_CONTAINER_OF(node, struct alb_cm, event)->user;
         break;
-    case ALB_EVENT_OF_REFLECT: // about whom, the driver asks
+    case ALB_EVENT_OF_REFLECT: // the driver asks which object it is about
         event->user = NULL;
         break;
     }

@@ -69,7 +69,7 @@ bool alb_gsi_send(struct alb_engine *engine, const struct alb_av *av, alb_qpn qp
     struct alb_gsi_mad *mad = mad_at(gsi, gsi->queued++);
     alb_flow_from_av(&mad->flow, av, qpn);
     mad->qpn = qpn;
-    // Who knows of slots answers straight to ours; others know queue pair 1 and no other.
+    // A peer that knows slots answers straight to ours; others know queue pair 1 only.
     alb_qpn slot = av->same_host || av->peer_has_slots ? engine->config.slot : 0;
     mad->src_qpn = slot << 16 | engine->config.gsi_index;
     alb_cm_encode(message, mad->bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Queue pair 1 (or 3, configured), the general services interface: management datagrams out of a bounded ring and into
-// the connection manager. What does not fit the ring is lost as on the network, and whoever waits for an answer sends
-// it again.
+// the connection manager. What does not fit the ring is lost as on the network, and a sender that waits for an answer
+// sends it again.
 #pragma once
 
 #include "engine/delivery.h"
@@ -23,7 +23,7 @@ struct alb_gsi {
     struct alb_gsi_mad *ring;
     uint32_t capacity; // a power of two
     uint32_t queued;
-    uint32_t sent; // handed to the driver, who may refer to it until it comes back
+    uint32_t sent; // handed to the driver, which may refer to it until it comes back
     uint32_t done;
     alb_psn psn;
 };

@@ -295,7 +295,7 @@ static uint64_t execute(enum alb_atomic atomic, uint64_t *word, uint64_t operand
         return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
     case ALB_ATOMIC_WRITE:
         __atomic_store_n(word, operand, __ATOMIC_SEQ_CST);
-        return 0; // what it held is nobody's business who may only write
+        return 0; // the right to write does not let the peer read what it held
     }
     return 0;
 }

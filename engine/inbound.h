@@ -16,7 +16,7 @@ enum alb_outcome {
     ALB_OUTCOME_TOO_LARGE,       // a READ that needs more memory of ours than there may ever be
 };
 
-// What follows from an outcome that ends the connection: what the peer is told, what is counted, raised and said.
+// What follows from an outcome that ends the connection: what is sent to the peer, counted, raised and logged.
 struct alb_refusal {
     enum alb_nak nak;
     enum alb_stat stat;

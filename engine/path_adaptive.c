@@ -303,7 +303,7 @@ static void end_trial(struct alb_paths_out *paths, struct alb_path_out *out, con
     take_back(paths, out, now);
 }
 
-// True if what is told of the good path is a reason to leave it.
+// True if what is reported of the good path is a reason to leave it.
 static bool judge(struct alb_paths_out *paths, struct alb_path_out *out, const struct alb_path_news *news)
 {
     bool is_left = is_suspect(paths, out, news->settled, news->lost);

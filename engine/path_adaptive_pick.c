@@ -4,7 +4,7 @@
 // Spreading. A burst takes the path whose bytes in flight, by its weight, would be fewest: a slow path empties slowly
 // and so gets little by itself, before anything is known of it (join the shortest queue, weighted). Where there are
 // many paths they are multiplied by the delay that is expected: that of the last few packets, or for how long the one
-// that is under way has not been heard of. A path much later than the typical one waits until the others are full, as
+// that is under way has not been reported. A path much later than the typical one waits until the others are full, as
 // paths with marked packets do in REPS (recycled entropies, Bonato et al., 2024), and until it is measured again: most
 // messages are over before anything smoother has followed. Weights follow from losses and marks, and round-trip times
 // over a longer time (the flowlet weights of CONGA and Presto have the same end, from switches). Paths of unequal delay
@@ -138,11 +138,12 @@ static uint32_t fitness_of(const struct alb_paths_out *paths, uint32_t path, con
     return alb_path_load(paths, path)->weight * (is_known ? FITNESS_KNOWN : 1u);
 }
 
-// Answers do not count as bytes in flight, and a side that only answers is told little of its paths, and nothing while
-// the peer hears nothing. If the best path took them, then when that one dies all answers would be lost, one after the
-// other, until the peer gives up. So all that are equally fit take them in turn, and when none is heard of any more,
-// all. Not in the order of their numbers: paths with adjacent source ports may share a route. The report that completes
-// a message is not repeated by later ones, so a slow path would delay it: it takes a path that has been measured.
+// Answers do not count as bytes in flight, and a side that only answers learns little of its paths, and nothing while
+// nothing reaches the peer. If the best path took them, then when that one dies all answers would be lost, one after
+// the other, until the peer gives up. So all that are equally fit take them in turn, and when nothing is reported of
+// any, all. Not in the order of their numbers: paths with adjacent source ports may share a route. The report that
+// completes a message is not repeated by later ones, so a slow path would delay it: it takes a path that has been
+// measured.
 static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
 {
     const struct alb_path_outlook outlook = outlook_of(paths, now);

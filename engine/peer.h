@@ -41,8 +41,8 @@ bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes);
 void alb_peer_charge(struct alb_peer *peer, uint32_t bytes);
 // Puts the source to sleep until the window may let it send. Only while something is in flight.
 void alb_peer_wait(struct alb_peer *peer, struct alb_source *source);
-// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited; so the congestion policy
-// is told before.
+// No longer in flight: acknowledged, given up, or to be sent again. Wakes sources that waited, so the congestion policy
+// must be updated before.
 void alb_peer_release(struct alb_engine *engine, struct alb_peer *peer, uint64_t bytes);
 
 // A rate limit: a bucket of bytes that fills with time.

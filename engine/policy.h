@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Policies, chosen by name per device: which packets are lost (loss), how much may be in flight (congestion), which
-// path a burst takes (path). Each is a table of functions over a small state that the user of the policy embeds.
+// Policies, chosen by name per device: which packets of RC are lost (loss; those of csa: engine/csa_loss.h), how much
+// may be in flight (congestion), which path a burst takes (path). Each is a table of functions over a small state that
+// the user of the policy embeds. The policy "credit" is in engine/credit.h.
 #pragma once
 
 #include "base/types.h"
@@ -19,14 +20,14 @@ enum alb_loss_verdict {
 };
 
 struct alb_loss_receiver {
-    bool is_reported; // the gap in front of the expected segment has been told
+    bool is_reported; // the gap in front of the expected segment has been reported
 };
 
 // Why a sender must decide what to send again.
 enum alb_loss_cause {
     ALB_LOSS_NAK,     // the receiver misses something
     ALB_LOSS_GAP,     // an answer is missing
-    ALB_LOSS_TIMEOUT, // nothing was heard for too long
+    ALB_LOSS_TIMEOUT, // nothing was received for too long
     ALB_LOSS_RNR,     // the receiver was not ready
     ALB_LOSS_TRIMMED, // a queue had no room for more than the headers (csa_trimmed.h)
 };
@@ -89,11 +90,11 @@ struct alb_delay_window {
     int8_t level;       // how often it is doubled
 
     bool limited;         // this round
-    uint8_t share;        // told last (ALB_CSA_SHARE_EVEN)
+    uint8_t share;        // reported last (ALB_CSA_SHARE_EVEN)
     uint8_t young_rounds; // with a full window, up to the first drain
     uint8_t drain_rounds; // left; 0: there is no drain now
     // Means nothing after a rest:
-    uint32_t before_ns; // of samples that were heard at another time than the newest, the newest
+    uint32_t before_ns; // of samples that came at another time than the newest, the newest
     alb_time sample_at;
 };
 
@@ -119,14 +120,14 @@ struct alb_congestion {
     };
 };
 
-// What the peer has told.
+// What the peer has reported.
 struct alb_ack {
     uint32_t bytes;           // no longer in flight, since they have come
     bool limited;             // the window, not the program, bounded what was in flight; else it does not grow
     uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
-    uint32_t packets, marked; // packets that have come since it was last told, and those with an ECN mark
-    uint32_t lost;            // packets that are lost for good since then
-    uint8_t share;            // our rate compared with the peer's other senders (ALB_CSA_SHARE_EVEN); 0: not told
+    uint32_t packets, marked; // packets that have come since its last report, and those with an ECN mark
+    uint32_t lost;            // packets that are settled as lost since then
+    uint8_t share;            // our rate compared with the peer's other senders (ALB_CSA_SHARE_EVEN); 0: not given
 };
 
 // Functions that a policy does not need are NULL, except init.
@@ -196,12 +197,13 @@ struct alb_path_news;
 
 struct alb_path_ops {
     const char *name;
-    // The path of a RoCEv2 queue pair, for good. NULL: not a policy for those, whose peers expect packets in order.
+    // The path of a RoCEv2 queue pair, which never changes. NULL: not a policy for those, whose peers expect packets in
+    // order.
     uint16_t (*choose)(uint32_t flow_hash);
     // The path of the next burst of this flow, among the paths of an association (engine/csa_path.h); bytes: at least
     // so many are to go.
     uint16_t (*pick)(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now);
-    // The peer told of packets that left by the path. NULL: no interest.
+    // The peer has reported packets that left by the path. NULL: no interest.
     void (*on_news)(struct alb_paths_out *paths, uint16_t path, const struct alb_path_news *news, alb_time now);
     // All that left by the path and was not settled now is, since nothing was heard of it: lost packets. NULL: no
     // interest.

@@ -50,7 +50,7 @@ struct alb_qp {
     struct alb_qp_stats own_stats; // where the driver supplies none
     struct alb_qp *_Atomic bell_next;
     _Atomic bool bell_is_rung;
-    _Atomic bool wants_receive; // a message waits for one: whoever posts it rings the bell
+    _Atomic bool wants_receive; // a message waits for one: posting it rings the bell
 };
 
 // Where packets for queue pair qpn behind that address go.

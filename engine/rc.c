@@ -133,7 +133,8 @@ static void take_rings(struct alb_rc *rc, struct rings *rings)
     free_rings(rc->qp->engine, &old);
 }
 
-// What is in flight counts toward the new peer from now on, and whoever waited for the old one's window looks again.
+// What is in flight counts toward the new peer from now on, and a queue pair that waited for the old one's window tries
+// again.
 static void move_to_peer(struct alb_rc *rc, struct alb_peer *peer)
 {
     struct alb_qp *qp = rc->qp;

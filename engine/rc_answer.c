@@ -92,7 +92,7 @@ static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_rc_answe
     return alb_inbound_read(qp, answer->rkey, answer->va + offset, bytes, source);
 }
 
-// One packet of a READ's answer. False if its memory is gone since: the peer is told instead.
+// One packet of a READ's answer. False if its memory is gone since: a NAK is sent instead.
 static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, struct alb_tx_builder *builder)
 {
     struct alb_qp *qp = rc->qp;

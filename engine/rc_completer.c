@@ -195,7 +195,7 @@ void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
         return; // nothing is under way (it may wait for the window); the next packet arms the timer again
     alb_rc_watch(rc);
     if (!alb_timer_is_armed(&deadline->timer) || deadline->timer.at > now)
-        return; // something was heard meanwhile, or there is all the time in the world
+        return; // something was received meanwhile, or there is no timeout
     alb_trace_add(qp->engine, ALB_TRACE_timeout, qp->number, rc->una, (uint64_t)(qp->attr.retry_cnt - rc->retries_left),
                   qp->attr.retry_cnt, now);
     alb_qp_count(qp, ALB_STAT_local_ack_timeout_err, 1);

@@ -64,7 +64,7 @@ static bool start_next(struct alb_rc *rc)
         rc->started++;
         return true;
     }
-    // Half the PSN space at the most is unacknowledged, or old and new could not be told apart.
+    // Half the PSN space at the most is unacknowledged, or old and new could not be distinguished.
     if (alb_psn_diff(rc->next, rc->una) + (int64_t)packets > ALB_PSN_MASK / 2)
         return false;
     alb_outbound_change_source(qp, wqe);

@@ -8,7 +8,7 @@
 
 // ---- refusals ---------------------------------------------------------------------------------------------
 
-// The request at the expected PSN can't be executed: the peer is told, and the queue pair is in error (9.9.3).
+// The request at the expected PSN can't be executed: a NAK is sent, and the queue pair is in error (9.9.3).
 static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, enum alb_outcome outcome, alb_time now)
 {
     struct alb_qp *qp = rc->qp;

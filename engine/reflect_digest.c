@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a digest covers: who, where and what, so that bytes that are misplaced, stale or played again differ, too. The
-// same bytes in the same order on both sides (docs/PROTOCOL.md): numbers are little-endian, 8 bytes each.
+// What a digest covers: sender, place and content, so that bytes that are misplaced, stale or played again differ, too.
+// The same bytes in the same order on both sides (docs/PROTOCOL.md): numbers are little-endian, 8 bytes each.
 #include "engine/reflect.h"
 
 static void add(struct alb_digest_state *state, const uint64_t *words, uint32_t count)

@@ -61,7 +61,7 @@ static uint8_t state_of(const struct alb_txn_in *txn)
 
 static struct alb_csa_verdict describe(const struct alb_txn_in *txn)
 {
-    // Of what was refused it may cover memory that nobody has written.
+    // Of what was refused it may cover memory that was not written.
     static const struct alb_digest none = {0, 0};
     return (struct alb_csa_verdict){
         .state = state_of(txn),

@@ -32,7 +32,7 @@ static struct alb_reflect_in *home(const struct alb_txn_in *txn)
 static void tell(struct alb_txn_in *txn, struct alb_reflect_in *in)
 {
     if (!in)
-        return; // whoever wants to know asks
+        return; // the initiator asks
     alb_list_remove(&txn->due);
     alb_list_push_back(&in->due, &txn->due);
     queue(in);
@@ -93,7 +93,7 @@ void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_ti
     case ALB_TXN_PROPOSED:
         break;
     case ALB_TXN_PREPARING:
-        if (!txn->is_taken) { // nobody has begun to write it
+        if (!txn->is_taken) { // its writing has not begun
             txn->journal_kind = 0;
             break;
         }
@@ -139,7 +139,7 @@ bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now)
         return true;
     }
     txn->engine->stats->sum.counter[ALB_STAT_digest_mismatches]++;
-    if (txn->is_in_place) { // nobody has read it, and what stood there is known
+    if (txn->is_in_place) { // it was not read, and what stood there is known
         alb_txn_in_undo(txn);
         alb_txn_in_finish(txn, ALB_TXN_ABORTED, ALB_TXN_DIGEST, now);
         return false;

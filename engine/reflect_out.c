@@ -131,7 +131,7 @@ static void end(struct alb_txn_out *txn, enum alb_txn_state state, enum alb_txn_
     complete(txn, now);
 }
 
-// It is not to be, and COMMIT was not sent. Once the target has the proposal it is told.
+// It is not to be, and COMMIT was not sent. Once the target has the proposal, ABORT is sent.
 static void withdraw(struct alb_txn_out *txn, enum alb_txn_reason reason, alb_time now)
 {
     txn->reason = reason;
@@ -171,7 +171,7 @@ void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wq
 void alb_reflect_out_sent(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, bool is_last, alb_time now)
 {
     struct alb_txn_out *txn = alb_txn_out_at(out, wqe->txn_number);
-    now = ALB_MAX(now, txn->stages.submitted); // whoever drives may have read the clock before it was posted
+    now = ALB_MAX(now, txn->stages.submitted); // the driver may have read the clock before it was posted
     if (txn->stages.placed == ALB_TIME_NEVER)
         txn->stages.placed = now;
     if (is_last)
@@ -280,7 +280,7 @@ static enum alb_txn_reason reason_of(const struct alb_csa_verdict *verdict, enum
                                                                               : otherwise;
 }
 
-// Who has no record has not exposed what was never decided.
+// A target without a record has not exposed what was never decided.
 static void on_unknown(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
     if (txn->is_question || txn->has_committed || txn->is_message)
@@ -314,15 +314,15 @@ static void judge(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict
     }
 }
 
-// The target answers in the name of the keeper that it was asked for; asked for none, as whoever has the record, or
-// none. What one of them does not know, or presumes, is no answer to a question to another.
+// The target answers in the name of the keeper that it was asked for; asked for none, as any with the record, or none.
+// What one of them does not know, or presumes, is no answer to a question to another.
 static bool answers(const struct alb_txn_out *question, const struct alb_csa_verdict *verdict)
 {
     return question->asked.initiator == verdict->id.initiator && question->asked.number == verdict->id.number &&
            (question->keeper == 0 || question->keeper == verdict->keeper);
 }
 
-// What is told is about an operation of ours, or about one that we ask about.
+// A verdict is about an operation of ours, or about one that we ask about.
 static struct alb_txn_out *find(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict)
 {
     const struct alb_csa_txn_id *id = &verdict->id;
@@ -346,7 +346,7 @@ void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_v
         return;
     if (!txn->is_question && !txn->is_delivered) {
         if (verdict->state == ALB_CSA_VERDICT_UNKNOWN || !alb_csa_is_sent(csa, txn->wqe_index))
-            return; // nobody has asked yet, or about what has not left: a lie
+            return; // not asked for, or about what has not left: a forgery
         alb_csa_on_executed(csa, txn->wqe_index, now);
         if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
             return;
@@ -363,7 +363,7 @@ void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_v
 static bool is_waiting(const struct alb_txn_out *txn)
 {
     if (!txn->is_delivered || txn->interval_ns == 0)
-        return false; // the stream sees to it, or nobody has asked
+        return false; // the stream sees to it, or it was not asked for
     return txn->state == ALB_TXN_TENTATIVE || txn->state == ALB_TXN_ABORTING ||
            (txn->state == ALB_TXN_REFLECTING && txn->has_committed) ||
            (txn->state == ALB_TXN_IN_DOUBT && txn->is_question);

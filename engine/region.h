@@ -40,8 +40,8 @@ struct alb_region {
     uint64_t keeper;              // region: of that journal
 };
 
-// Nobody may use the region any more, nor through a window: what it holds is not what was agreed, and whoever read it
-// would not know. Until it is destroyed.
+// The region may not be used any more, nor through a window, until it is destroyed: what it holds is not what was
+// agreed, and a reader could not see that.
 void alb_region_poison(struct alb_region *region);
 bool alb_region_is_poisoned(const struct alb_region *region);
 

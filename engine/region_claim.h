@@ -33,8 +33,8 @@ void alb_claim_init(struct alb_claim *claim, const void *owner, void (*on_gone)(
 bool alb_region_claim(struct alb_region *region, struct alb_claim *claim, uint64_t va, uint64_t length);
 // Nothing happens to one that is not made.
 void alb_region_unclaim(struct alb_claim *claim);
-// True if any of the range is claimed, by whomever.
+// True if any of the range is claimed, by any owner.
 bool alb_region_is_claimed(struct alb_region *region, uint64_t va, uint64_t length);
 
-// Every claim made through this region or window ends, and its owner is told.
+// Every claim made through this region or window ends, and its owner is called.
 void alb_region_claims_are_gone(struct alb_region *region);

@@ -2,9 +2,9 @@
 // Version words: how readers in the process of a transactional region see it whole while the engine changes it.
 //
 // A word stands for one stride of the region. It is even while the stride is stable and odd while it is being changed;
-// whenever a change is over it has grown. In an odd word the lowest 20 bits count who changes the stride (n of them:
-// 2n - 1), since transactions in place may share one: only when the last of them lets readers in again it is even. The
-// 44 bits above are the number of changes.
+// whenever a change is over it has grown. In an odd word the lowest 20 bits are 2n-1 for n changes under way, since
+// transactions in place may share a stride: the word is even again only when the last of them lets readers in. The 44
+// bits above are the number of changes.
 //
 // There is one writer, the holder of the engine. Readers run beside it, in any thread, and write nothing:
 //

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Chooses which source of packets is next. Sources (queue pairs; later associations) take turns, one burst each.
+// Chooses which source of packets is next. Sources (queue pairs, associations, the queues of management datagrams and
+// of replies to strangers) take turns, one burst each.
 #pragma once
 
 #include "base/list.h"

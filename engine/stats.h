@@ -77,7 +77,7 @@ struct alb_device_stats {
     uint64_t stage_gaps[ALB_STAGE_GAPS][64]; // operations whose gap was 2^i ns or more, and less than 2^(i + 1)
 };
 
-// One queue pair's: who it is, so that a reader needs nothing else, and its counters.
+// One queue pair's: its identity, so that a reader needs nothing else, and its counters.
 struct alb_qp_stats {
     uint32_t qpn;  // 0: no such queue pair
     uint8_t type;  // enum alb_qp_type

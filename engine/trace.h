@@ -58,7 +58,7 @@ void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t
 
 // The next record, oldest first; false if there is none.
 bool alb_engine_trace(struct alb_engine *engine, struct alb_trace_record *record);
-// Records lost because nobody drained the ring.
+// Records lost because the ring was not drained.
 uint64_t alb_engine_trace_lost(const struct alb_engine *engine);
 
 #define ALB_TRACE_LINE_MAX 256

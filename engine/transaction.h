@@ -156,7 +156,7 @@ int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_st
 
 // ---- the target -------------------------------------------------------------------------------------------
 
-// One range of a transaction, for whoever checks or journals it.
+// One range of a transaction, for the validator or the journal.
 struct alb_txn_part {
     struct alb_region *region; // NULL: it is empty, and nowhere
     uint64_t offset;           // in the region
@@ -222,9 +222,8 @@ int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper);
 // The oldest request that has not been taken (ALB_EVENT_JOURNAL says that there is one).
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request);
 // It is written as safely as the journal promises. error: an errno, and it is certainly not written, nor will a restart
-// find it: the transaction aborts. Who cannot be certain does not call this. ABORT has no error. True: what is
-// committed stands in its region. If not, since the region has gone or its copy is not what was agreed, the journal
-// keeps it.
+// find it: the transaction aborts. To be called only when that is certain. ABORT has no error. True: what is committed
+// stands in its region. If not, since the region has gone or its copy is not what was agreed, the journal keeps it.
 bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id, enum alb_journal_kind kind, int error,
                           alb_time now);
 // After a restart: an initiator of whose transactions the journal has dropped those below low_water. ENOMEM; EBUSY: it

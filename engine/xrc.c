@@ -35,7 +35,7 @@ int alb_xrcd_destroy(struct alb_xrcd *xrcd)
 
 // ---- numbers --------------------------------------------------------------------------------------------------------
 
-// One place more than there can be queues: number 0 is nobody's.
+// One place more than there can be queues: number 0 is not used.
 static uint32_t table_size(const struct alb_engine *engine)
 {
     return ALB_MIN(engine->config.srq_max, 0xfffeu) + 1;

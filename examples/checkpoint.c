@@ -98,7 +98,7 @@ static void train(const char *path, bool is_transaction, int report)
     }
 }
 
-// ---- who kills it, and looks ----------------------------------------------------------------------------------------
+// ---- the parent: kills it, and looks --------------------------------------------------------------------------------
 
 static void run_for(const char *path, bool is_transaction, unsigned microseconds, uint64_t *reported)
 {
@@ -156,7 +156,7 @@ static bool run(const char *path, bool is_transaction, int kills)
     return !is_transaction || (mixed == 0 && lost == 0);
 }
 
-// Files that are there already are somebody's: it works on files that it has made, and takes them away in the end.
+// Files that are there already are not touched: it works on files that it has made, and removes them in the end.
 static void make_file(const char *path, const char *journal)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);

@@ -2,7 +2,7 @@
 // An entry of a hash table, 304 bytes: version, key, value, status. One writer updates it from another host (here: by
 // the loop), others read it, in the host where it is and from afar, all the time. Three ways:
 //
-//     raw          RDMA WRITE, and whoever reads sees what is there: parts of two updates
+//     raw          RDMA WRITE, and a reader sees what is there: parts of two updates
 //     versioned    a version in every cache line, as FaRM has it: a reader compares them and reads again
 //     transaction  albdv_txn(3), albdv_region(3): a reader sees one update or the next, never both
 //
@@ -211,7 +211,7 @@ static void post_batch(struct batch *batch, struct ibv_qp *qp)
     check_error(ibv_post_send(qp, batch->wrs, &bad), "ibv_post_send");
 }
 
-// A batch is told as one, by its last READ: what is posted to a queue pair is done in its order.
+// A batch completes as one, by its last READ: what is posted to a queue pair is done in its order.
 static void read_remote(struct table *table, uint64_t reads, struct count *count)
 {
     struct pair pair;

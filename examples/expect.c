@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A work of steps: in each one block comes to every receiver, and nobody goes on before all blocks are there. The
+// A work of steps: in each one block comes to every receiver, and none goes on before all blocks are there. The
 // receivers announce each block, so that one which is lost on the way is asked for at once (albdv_expect(3)).
 //
 //     cc expect.c $(pkg-config --cflags --libs albedodv) -o expect

@@ -119,7 +119,7 @@ static void *produce(void *argument)
 
 // ---- the consumer ---------------------------------------------------------------------------------------------------
 
-// False: somebody is writing to one of them.
+// False: one of them is being written.
 static bool begin_all(struct cache *cache, struct albdv_read reads[3])
 {
     const struct block *block = cache->block;

@@ -307,7 +307,7 @@ static void receive_trimmed(struct world *w, int side, const uint8_t *bytes, uin
     free(left);
 }
 
-// Somebody who knows the epochs too, mostly.
+// A sender that knows the epochs too, mostly.
 static void forge(struct world *w)
 {
     static uint8_t bytes[2 * WORLD_PACKET_MAX];

@@ -53,7 +53,8 @@ static struct alb_endpoint endpoint(bool is_ipv6, uint8_t host, uint16_t port)
     return result;
 }
 
-// As it is, and then with the ICRC that it should have: that one passes, and tells the identification it was made with.
+// As it is, and then with the ICRC that it should have: the latter passes, and gives the identification it was made
+// with.
 static void check_icrc(struct alb_datagram datagram, uint16_t identification)
 {
     struct alb_icrc_peer peer = {0};

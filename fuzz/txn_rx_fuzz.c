@@ -3,8 +3,8 @@
 // while commands, verdicts, parts and proposals arrive that a peer might have sent and has not. Input: see world.h; its
 // first byte also says what of the target's memory is transactional, checked and durable.
 //
-// What must hold besides: every byte of the staging memory belongs to somebody; what has ended claims nothing; readers
-// are held out only of what is under way or poisoned; at the end nothing is open but what nobody has decided.
+// What must hold besides: every byte of the staging memory is accounted for; what has ended claims nothing; readers are
+// held out only of what is under way or poisoned; at the end nothing is open but what was not decided.
 #include "fuzz/fuzz.h"
 
 #include "fuzz/world.h"
@@ -612,7 +612,7 @@ static void serve(struct world *w, int side, bool is_good)
     } while (d->count);
 }
 
-// The queue pairs are gone: what was bound waits for its lease, and then nobody has anything of it.
+// The queue pairs are gone: what was bound waits for its lease, and then nothing of it is left.
 static void finish(struct world *w)
 {
     for (int side = 0; side < 2; side++) {

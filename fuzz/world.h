@@ -30,7 +30,7 @@ struct world;
 struct world_kind {
     // Chooses an engine's configuration by the input's first byte; no packet may be longer than WORLD_PACKET_MAX.
     void (*configure)(struct alb_engine_config *config);
-    // A packet arrives that somebody made up who knows the numbers: they lie in and around the windows.
+    // A forged packet arrives whose numbers lie in and around the windows.
     void (*forge)(struct world *w);
     // Asserts what must hold between operations.
     void (*check)(const struct world *w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A cluster: a topology come to life. Every host runs the engine of the product, every switch has a shared buffer,
-// marks, pauses or hands out credits as configured, links have a rate, a delay and faults at scheduled times. Whoever
-// runs something on it (scenarios, workloads, collectives) uses this header alone:
+// marks, pauses or hands out credits as configured, links have a rate, a delay and faults at scheduled times. What runs
+// on it (scenarios, workloads, collectives) uses this header alone:
 //
 //     alb_cluster_config_default(&config, "csa");
 //     alb_cluster_create(&config, &topology, &cluster);
@@ -45,9 +45,9 @@ struct alb_cluster_completion {
     uint64_t offset; // received by SEND, with real bytes: where it lies in the host's memory until on_complete returns
 };
 
-// What happens within the shortest delay of a link, which nobody else can hear of sooner, need not happen in the order
-// of time: a large cluster runs faster host by host, with the same result. Then a callback on behalf of a host may look
-// at and change only what is that host's own, and alb_cluster_run ends with such a window.
+// What happens within the shortest delay of a link, which cannot affect another host within it, need not happen in the
+// order of time: a large cluster runs faster host by host, with the same result. Then a callback on behalf of a host
+// may look at and change only what is that host's own, and alb_cluster_run ends with such a window.
 enum alb_cluster_order {
     ALB_CLUSTER_BY_TIME,         // event by event
     ALB_CLUSTER_BY_HOST,         // where all links have a delay (100 ns) and none has credit
@@ -107,7 +107,7 @@ enum alb_cluster_end alb_cluster_run(struct alb_cluster *cluster, alb_sim_time u
 void alb_cluster_stop(struct alb_cluster *cluster);
 
 alb_sim_time alb_cluster_now(const struct alb_cluster *cluster);
-// Of the caller's own events, which are nobody's: with windows they are not scheduled by what a host does.
+// For the caller's own events, which belong to no node: with windows they are not scheduled by what a host does.
 struct alb_sim_queue *alb_cluster_queue(struct alb_cluster *cluster);
 // An event on behalf of a host.
 void alb_cluster_schedule(struct alb_cluster *cluster, uint32_t host, struct alb_sim_event *event, alb_sim_time at);
@@ -183,7 +183,7 @@ enum alb_cluster_fault_kind {
     ALB_FAULT_DEATH,   // loses what it carries and what it is given; value: 0, or picoseconds after which switches
                        // that are next to it and those behind stop to route over it
     ALB_FAULT_REPAIR,  // as built: alive, its rate and delay, no loss; routed over again
-    ALB_FAULT_PAUSE,   // the far end pauses it for good (a storm of pause frames)
+    ALB_FAULT_PAUSE,   // the far end pauses it permanently (a storm of pause frames)
     ALB_FAULT_RESUME,
     ALB_FAULT_KINDS,
 };

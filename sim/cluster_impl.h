@@ -51,10 +51,10 @@ struct alb_cluster {
     struct alb_cluster_host *hosts;
     struct alb_list channels;
     struct alb_list faults; // scheduled
-    bool *is_closed;        // cables that nobody routes over
+    bool *is_closed;        // cables that no route uses
     uint64_t fault_seed;
     struct alb_sim_huge huge; // the engines' memory, if they are many
-    uint8_t *arena;           // what all hosts have for memory without real bytes: nobody writes to it
+    uint8_t *arena;           // what all hosts have for memory without real bytes: never written
 };
 
 // ---- sim/cluster_channel.c ------------------------------------------------------------------------------------------

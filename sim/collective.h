@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Collectives as schedules: who sends what to whom in which step, and which receipt each send waits for. All data has
-// `bytes` bytes at each rank before (reduce-scatter, all-reduce, all-to-all) or after it (all-gather).
+// Collectives as schedules: which rank sends what to which in which step, and which receipt each send waits for. All
+// data has `bytes` bytes at each rank before (reduce-scatter, all-reduce, all-to-all) or after it (all-gather).
 #pragma once
 
 #include "sim/schedule.h"

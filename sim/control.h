@@ -15,6 +15,6 @@ enum {
     ALB_SIM_CONTROL_WIRE_BYTES = 84, // the shortest frame, with preamble and gap
 };
 
-// To whoever feeds the link, over the link back. bytes: of credit. False: it was lost.
+// To the link's feeder, over the link back. bytes: of credit. False: it was lost.
 bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, enum alb_sim_control control,
                           uint64_t bytes, alb_sim_time now);

@@ -15,7 +15,7 @@
 #include "sim/event_pages.h"
 
 enum {
-    ALB_SIM_NOBODY = 0, // not a node: whoever is outside, and events that are nobody's own
+    ALB_SIM_NOBODY = 0, // not a node: the caller, and events that belong to no node
 };
 
 // A ring. Slots whose event has been cancelled have none.
@@ -32,7 +32,7 @@ struct alb_sim_windows {
     alb_sim_time end;    // what is due before has been taken into the run
     alb_sim_time latest; // of what has fired
     bool by_node;
-    uint32_t node_count;           // and one for nobody
+    uint32_t node_count;           // and one for no node
     uint64_t *ties;                // of each: how much it has scheduled
     uint32_t *firsts;              // of each: where its events go in the run
     struct alb_sim_heap of_nobody; // what fires between windows
@@ -63,7 +63,7 @@ void alb_sim_queue_init(struct alb_sim_queue *queue);
 void alb_sim_queue_fini(struct alb_sim_queue *queue);
 
 // From now on windows of that length, for nodes 1 to node_count - 1. by_node: false to fire by time, with the same
-// result. Nothing is scheduled but for nobody.
+// result. Only events of no node may be scheduled yet.
 void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node);
 
 // Schedules the event; one that is scheduled moves, and then counts as scheduled last. Not before now. ALB_SIM_NEVER
@@ -82,8 +82,7 @@ static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
            queue->windows.of_nobody.count;
 }
 
-// When the next event is due, or ALB_SIM_NEVER. Takes a search; who only wants to go on to a moment uses
-// alb_sim_queue_run.
+// When the next event is due, or ALB_SIM_NEVER. Takes a search; to go on to a moment, use alb_sim_queue_run.
 alb_sim_time alb_sim_queue_next_at(const struct alb_sim_queue *queue);
 
 // Fires the next event; false if there is none.

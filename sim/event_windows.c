@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Windows of the event queue: what happens within one, node by node or by time with the same result. A window is a day
-// of the calendar, or what an event of nobody's leaves of it.
+// of the calendar, or the part of it before an event that belongs to no node.
 #include "sim/event_queue_impl.h"
 #include "sim/event_sort.h"
 
@@ -56,8 +56,8 @@ static uint32_t put_back_later(struct alb_sim_queue *queue, uint32_t number, uin
     return count;
 }
 
-// The run, which is empty, gets those events of a page that are due before the window's end. Their places are told when
-// they are asked for (alb_sim_windows_find): most are not.
+// The run, which is empty, gets those events of a page that are due before the window's end. Their places are worked
+// out when they are asked for (alb_sim_windows_find): most are not.
 static void take_window(struct alb_sim_queue *queue, uint32_t number)
 {
     struct alb_sim_run *run = &queue->run;

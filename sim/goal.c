@@ -329,7 +329,7 @@ static bool resolve(struct reader *reader, const char *name, uint32_t line, uint
     return true;
 }
 
-// At the end of a rank, since labels may stand behind those who name them.
+// At the end of a rank, since labels may stand behind their uses.
 static bool end_rank(struct reader *reader)
 {
     if (reader->label_count)

@@ -439,7 +439,7 @@ static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *p
     return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &packet->source.addr), &identification, now);
 }
 
-// The packet with its gaps: what stood in them is zeros, unless nobody will look.
+// The packet with its gaps: what stood in them is zeros, unless nothing reads it.
 static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_packet *packet)
 {
     uint8_t *to = host->network->scratch;

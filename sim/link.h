@@ -118,12 +118,12 @@ struct alb_sim_link {
     bool has_urgent : 1;             // some have been trimmed
     bool to_host : 1, from_host : 1; // of a cluster
     bool goes_ahead : 1;
-    uint32_t to_node;                // of the event queue: who gets its packets,
+    uint32_t to_node;                // of the event queue: its packets are this node's
     uint32_t queue_bytes_peak;       // at most UINT32_MAX
     struct alb_sim_link_stats stats; // the first of them go with the above
 
     struct alb_sim_line urgent;
-    uint32_t from_node; // and whose everything else here is
+    uint32_t from_node; // and all else here is this one's
     uint16_t to_port;   // of the switch at its end
     uint64_t urgent_bytes;
     int64_t credit_bytes;
@@ -144,9 +144,9 @@ void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, s
                        struct alb_sim_node *to, const struct alb_sim_link_config *config);
 // Packets that wait or are held back are forgotten; those on the wire are the network's to wait for.
 void alb_sim_link_fini(struct alb_sim_link *link);
-// From now on packets are given their arrival at once: nobody wants to hear what departs, there is no pause, no credit,
-// and no packet goes before others. Its queue may have so many bytes, what is left on the wire among them (0: no
-// limit). What can hold it up, or changes what was worked out, ends that (alb_sim_link_go_by_steps), of itself too.
+// From now on packets are given their arrival at once: departures are not reported, there is no pause, no credit, and
+// no packet goes before others. Its queue may have so many bytes, what is left on the wire among them (0: no limit).
+// What can hold it up, or changes what was worked out, ends that (alb_sim_link_go_by_steps), of itself too.
 void alb_sim_link_go_ahead(struct alb_sim_link *link, uint64_t queue_bytes_max);
 // What comes from now on leaves in turn, so that it meets what befalls the link while it waits. What came before
 // arrives when it would have, and until then the wire is busy.

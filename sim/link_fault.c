@@ -35,7 +35,7 @@ void alb_sim_link_mark(struct alb_sim_link *link, struct alb_sim_packet *packet)
     link->stats.marked++;
 }
 
-// It never comes into the queue: who feeds the link need not keep room for it any more.
+// It never comes into the queue: the feeder need not keep room for it any more.
 static void lose_unsent(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
     if (link->feeder)

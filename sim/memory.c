@@ -24,7 +24,7 @@ static void *get(void *context, size_t bytes)
         return NULL;
     if (memory->fail_after != UINT64_MAX)
         memory->fail_after--;
-    // Zeroed pages of the system are not touched before somebody uses them.
+    // Zeroed pages of the system are not touched before they are used.
     uint8_t *block = memory->huge ? alb_sim_huge_get(memory->huge, bytes + ALIGNMENT) : NULL, *whole = NULL;
     if (!block) {
         whole = calloc(1, bytes + 2 * ALIGNMENT);

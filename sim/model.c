@@ -380,7 +380,7 @@ void alb_model_on_new_life(struct alb_model *model, uint32_t index)
 }
 
 // What completes without a word has succeeded, also on a queue pair that went into error behind it: after an error
-// every request is told of.
+// every request is reported.
 static void end_ops(struct alb_model *model, struct alb_model_qp *qp)
 {
     for (; qp->first_open < qp->count; qp->first_open++) {

@@ -121,7 +121,7 @@ static bool is_fresh(const struct fresh *fresh, uint32_t number)
     return false;
 }
 
-// It stands there, and nobody can see it: placed at once and not decided, or spoilt.
+// It stands there, and cannot be seen: placed at once and not decided, or spoilt.
 static bool is_concealed(const struct alb_model_txn *model, uint32_t side, uint32_t at)
 {
     if (model->has_corruption)
@@ -181,8 +181,8 @@ static void check_whole(struct alb_model_txn *model, uint32_t side, const struct
                                side, number, op->compares[i].at);
 }
 
-// Of what can be seen in part all is there: where readers are still held out it is because of somebody else, who may
-// stand over it already.
+// Of what can be seen in part all is there: where readers are still held out it is because of another transaction,
+// which may stand over it already.
 static void note_whole(struct alb_model_txn *model, uint32_t side, uint32_t number)
 {
     struct alb_model_txn_memory *memory = &model->memory[side];
@@ -288,7 +288,7 @@ void alb_model_txn_recover(struct alb_model_txn *model, uint32_t side)
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 
-// True if it is all there, and nobody can see it because others hold readers of each word out, or stand over it.
+// True if it is all there, and cannot be seen because others hold readers of each word out, or stand over it.
 static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t number)
 {
     if (!is_of_this_life(model, op) || !op->may_commit)
@@ -332,7 +332,7 @@ void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
     struct alb_model_txn_op *op = &model->ops[number];
     const struct alb_model_txn_memory *memory = &model->memory[op->target];
     look_behind_others(model, number);
-    bool is_unknown = (memory->is_spoilt && memory->life == op->life) || // nobody looks there any more
+    bool is_unknown = (memory->is_spoilt && memory->life == op->life) || // not looked at any more
                       (op->is_plain && memory->recoveries != op->recoveries);
     if (!op->is_visible && !is_unknown && !may_be_gone(model, op))
         alb_model_txn_fail(model, "operation %u was reported as committed, and was never visible", number);
@@ -373,7 +373,7 @@ void alb_model_txn_spoilt(struct alb_model_txn *model, uint32_t number)
 
 // ---- READs ----------------------------------------------------------------------------------------------------------
 
-// A word that came and went between two looks: it is of one moment, and nobody knows of which. It was not aborted.
+// A word that came and went between two looks: it is of one moment, which is unknown. It was not aborted.
 static bool is_fleeting(struct alb_model_txn *model, uint32_t side, uint64_t word, uint32_t at)
 {
     uint32_t number = number_of(word);
@@ -420,7 +420,7 @@ void alb_model_txn_read(struct alb_model_txn *model, uint32_t side, uint32_t ver
 {
     const struct alb_model_txn_memory *memory = &model->memory[side];
     if (version < memory->recovered_at)
-        return; // nobody knows what stood there before
+        return; // what stood there before is unknown
     uint64_t *state = malloc(model->word_count * sizeof(*state));
     alb_assert(state);
     memcpy(state, memory->seen, model->word_count * sizeof(*state));

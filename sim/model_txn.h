@@ -6,8 +6,8 @@
 //
 // A transaction becomes visible whole, in one moment, once, in the life of the target it was meant for, and only if its
 // program had not kept the decision to itself. What it compared holds in that moment. What was reported as committed is
-// visible before, what was reported as aborted never is, before or after, whoever reports it. A READ sees memory as it
-// was in one moment between its post and its completion.
+// visible before, what was reported as aborted never is, before or after, whichever side reports it. A READ sees memory
+// as it was in one moment between its post and its completion.
 //
 // Of a durable side's memory a recovery brings back what the last transaction wrote, or any plain WRITE after it: what
 // is written beside transactions may be lost.
@@ -33,7 +33,7 @@ struct alb_model_txn_compare {
 };
 
 enum alb_model_txn_fate {
-    ALB_MODEL_TXN_OPEN, // nobody has been told, or nobody can tell
+    ALB_MODEL_TXN_OPEN, // not reported, or unknown
     ALB_MODEL_TXN_COMMITTED,
     ALB_MODEL_TXN_ABORTED,
 };
@@ -54,7 +54,7 @@ struct alb_model_txn_op {
     uint64_t seen_before; // at the first word, then
     enum alb_model_txn_fate fate;
     bool is_visible;
-    bool is_unseen; // reported as committed while nobody looked: a recovery may bring it
+    bool is_unseen; // reported as committed between two looks: a recovery may bring it
     bool was_read;  // by a READ, between two looks
     uint32_t notifications;
 };

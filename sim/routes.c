@@ -11,7 +11,7 @@ static void *get(size_t count, size_t size)
     return memory;
 }
 
-// ---- who is next to whom --------------------------------------------------------------------------------------------
+// ---- neighbours -----------------------------------------------------------------------------------------------------
 
 static void list_hops(struct alb_routes *routes)
 {

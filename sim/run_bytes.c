@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    GAP_BYTES = 16, // between two places, that nobody may write to
+    GAP_BYTES = 16, // between two places, never to be written
 };
 
 // Where a message's bytes come from and where they go; a SEND goes to whatever was posted to receive.
@@ -105,7 +105,7 @@ void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, co
 
 // ---- in the end -----------------------------------------------------------------------------------------------------
 
-// The task whose place each byte is, and whether it comes from there: 2 * task + is_source + 1; 0: nobody's.
+// The task whose place each byte is, and whether it comes from there: 2 * task + is_source + 1; 0: of none.
 static void mark(const struct alb_run *run, uint32_t host, uint64_t bytes, uint32_t *owner)
 {
     for (uint32_t i = 0; i < run->schedule.task_count; i++) {

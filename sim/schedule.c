@@ -108,7 +108,7 @@ void alb_schedule_append(struct alb_schedule *schedule, const struct alb_schedul
     }
 }
 
-// ---- who waits for whom ---------------------------------------------------------------------------------------------
+// ---- dependencies ---------------------------------------------------------------------------------------------------
 
 // Orders the edges by the task that they come from, keeping the order of those of one task.
 static void sort_edges(struct alb_schedule *schedule)

@@ -23,7 +23,7 @@ enum alb_task_kind {
 struct alb_task {
     enum alb_task_kind kind : 8;
     uint16_t work;    // part of the schedule that it belongs to (alb_schedule_begin)
-    uint32_t rank;    // who does it
+    uint32_t rank;    // that does it
     uint32_t peer;    // the other one, of SEND and RECV
     uint32_t tag;     // CALC: the processor of its rank
     uint32_t line;    // in a trace; 0: none

@@ -17,7 +17,7 @@ struct mark {
 };
 
 struct ledger {
-    const struct alb_search_store_record **open; // what is bound or committed, of which nobody has passed
+    const struct alb_search_store_record **open; // what is bound or committed and above the low-water mark
     bool *is_committed;
     uint32_t open_count;
     struct mark marks[MARKS_MAX];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is reported of what sim/search_txn_work.c has posted, told to the model: by completions, by questions, and by
+// What is reported of what sim/search_txn_work.c has posted, passed to the model: by completions, by questions, and by
 // the state of a queue pair that ends.
 #include "sim/search_txn.h"
 
@@ -63,13 +63,13 @@ static void follow(struct alb_search_txn *search, struct alb_search_txn_work *wo
         if ((!work->is_open || is_over) && fate == ALB_MODEL_TXN_OPEN)
             report_aborted(search, work);
         break;
-    default: // never decided, and nobody is left to do so
+    default: // never decided, and none is left to do so
         if (is_over)
             report_aborted(search, work);
     }
 }
 
-// Its region went while it was being committed: it is there since the next opening, and nobody has been told.
+// Its region went while it was being committed: it is there since the next opening, and was not reported.
 static bool was_unplaced(const struct alb_search_txn *search, const struct alb_search_txn_work *work)
 {
     return search->is_durable && alb_search_store_was_unplaced(&search->sides[1 - work->side].store, &work->token.id);
@@ -109,7 +109,7 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
     }
 }
 
-// Whoever kept the journal's name has an answer, unless somebody else had learned the end.
+// The keeper of the journal's name has an answer, unless another had learned the outcome.
 static void report_unknown(struct alb_search_txn *search, const struct alb_search_txn_work *about,
                            const struct alb_txn_token *asked)
 {
@@ -196,7 +196,7 @@ void alb_search_txn_lose(struct alb_search_txn *search, uint32_t side)
         if (work->side != side)
             continue;
         if (work->kind == SEARCH_TXN_TRANSACTION && (work->is_open || work->is_followed))
-            work->is_in_doubt = work->was_lost = true; // whatever it was told, it has not written it down
+            work->is_in_doubt = work->was_lost = true; // an outcome that was reported to it is not recorded
         work->is_open = work->is_followed = false;
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random transactions and what stands in their way, told to the model and posted; and the answers of the target's
+// Random transactions and what stands in their way, passed to the model and posted; and the answers of the target's
 // program.
 #include "sim/search_txn.h"
 
@@ -291,7 +291,7 @@ static struct alb_search_txn_work *pick(struct alb_search_txn *search, uint32_t 
     return NULL;
 }
 
-// Who has decided for COMMIT and has no queue pair to say so may say it again.
+// A decision for COMMIT that has lost its queue pair may be sent again.
 static enum alb_txn_decision draw_decision(struct alb_search_txn *search, const struct alb_search_txn_work *about)
 {
     uint32_t choice = alb_search_below(&search->base, 10);

@@ -38,7 +38,7 @@ struct alb_summary_network {
     double time;                                      // simulated, ns
     double packets, packet_hops;                      // sent by hosts; that left any port
     double retransmitted, spurious;                   // packets sent again; that came though they had come before
-    double trimmed_resent;                            // packets that were trimmed and told, and so went again
+    double trimmed_resent;                            // packets that were trimmed and reported, and so went again
     double resent;                                    // parts of messages of partial completion, by the program
     double timeouts;                                  // of the transport
     double dropped, lost, trimmed, marked, corrupted; // for want of buffer, by fault, ...

@@ -22,7 +22,7 @@ struct alb_sim_port {
     uint64_t ingress_bytes;  // of what came in here and has not left, in the shared buffer
     uint64_t headroom_bytes; // likewise, in the port's own headroom
     uint64_t headroom_bytes_max;
-    bool has_paused; // whoever feeds it
+    bool has_paused; // its feeder
 };
 
 struct alb_sim_switch_stats {
@@ -40,7 +40,7 @@ struct alb_sim_switch {
     struct alb_sim_link **outs; // of each port
     uint32_t number;
     uint32_t leaf : 31;      // among the routes' leaves; ALB_SIM_NO_LEAF: it has no hosts
-    uint32_t goes_ahead : 1; // all its links do, and nobody keeps count of the buffer, which has no end
+    uint32_t goes_ahead : 1; // all its links do, and the buffer, which has no end, is not counted
     uint64_t salt;
     int64_t uncounted_bytes; // where it goes ahead: after so many more the buffer may be fuller than ever
 
@@ -60,7 +60,7 @@ void alb_sim_switch_join(struct alb_sim_switch *sw, uint32_t port, struct alb_si
 // All ports have their links: divides the buffer, gives the first credits. False: the headroom of its ports is more
 // than the buffer.
 bool alb_sim_switch_begin(struct alb_sim_switch *sw);
-// The link of that port has been dead: what was told over it may be lost, and is told anew.
+// The link of that port has been dead: control frames sent over it may be lost, and are sent again.
 void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t port, alb_sim_time now);
 
 // ---- sim/switch_buffer.c --------------------------------------------------------------------------------------------

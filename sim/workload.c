@@ -75,7 +75,7 @@ static alb_sim_time next_start(struct builder *builder)
     return builder->workload->start + builder->workload->gap * builder->senders++;
 }
 
-// A cyclic permutation (S. Sattolo, 1986), so that nobody sends to himself.
+// A cyclic permutation (S. Sattolo, 1986), so that no host sends to itself.
 static bool add_permutation(struct builder *builder)
 {
     const struct list *hosts = &builder->hosts;

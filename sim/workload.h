@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Workloads of a scenario as schedules: who sends how much to whom, and when.
+// Workloads of a scenario as schedules: which host sends how much to which, and when.
 #pragma once
 
 #include "base/prng.h"

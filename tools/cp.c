@@ -52,7 +52,7 @@ static bool split(const char *text, struct remote *remote)
     return true;
 }
 
-// Who is over there, and the path there. What goes into a folder keeps its name.
+// The host, and the path there. What goes into a folder keeps its name.
 static bool take_remote(struct copy *copy, const struct remote *remote, bool is_put)
 {
     char host[256];
@@ -131,7 +131,7 @@ static alb_time now(void)
     return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-// By the first address at which somebody listens: a server may have one of IPv4 only, and the name one of IPv6, too.
+// By the first address with a listener: a server may have one of IPv4 only, and the name one of IPv6, too.
 static enum files_result connect_to(struct copy *copy, struct files_link *link)
 {
     enum files_result result = FILES_LOST;

@@ -66,7 +66,7 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
 {
     const struct files_memory *memory = memory_sink(sink)->memory;
     uint64_t wrong = 0;
-    close_sink(sink); // nobody can change it from here on
+    close_sink(sink); // it cannot be changed from here on
     for (uint64_t at = 0; at < sink->size; at += sink->chunk_bytes) {
         uint8_t *entry = memory->table + at / sink->chunk_bytes * ENTRY_BYTES;
         struct alb_digest digest =

@@ -9,7 +9,7 @@
 #define FILES_TEXT_MAX      1024
 
 enum files_kind {
-    FILES_PING = 1, // are you there? Nobody answers: the transport does
+    FILES_PING = 1, // keep-alive: the transport's acknowledgement is the answer
     FILES_PUT,      // client: will send so many bytes, to be called text
     FILES_GET,      // client: wants what is called text
     FILES_HAVE,     // server, to GET: it has so many bytes

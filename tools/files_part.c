@@ -49,7 +49,7 @@ static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const ch
     return false;
 }
 
-// A part of another file, or what somebody else put there: it goes, unless it is not a file.
+// A part of another file, or a stranger's: removed, unless it is not a file.
 static bool clear_others(const struct files_part *part, char why[FILES_WHY_MAX])
 {
     struct stat status;
@@ -188,7 +188,7 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
     struct files_part *part = part_of(sink);
     struct alb_digest digest;
     uint64_t wrong;
-    close_part(sink); // nobody can change it from here on
+    close_part(sink); // it cannot be changed from here on
     int fd = openat(part->folder, part->part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return say(part, why, "cannot read back", errno);

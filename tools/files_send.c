@@ -102,7 +102,7 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
         return FILES_OK;
     }
     if (wc->status != IBV_WC_REM_ABORT_ERR && wc->status != IBV_WC_REM_OP_ERR)
-        return lose(sending); // the queue pair's own trouble, or nobody knows what became of it
+        return lose(sending); // the queue pair's own error, or the outcome is unknown
     if (may_pass(reason) && ++slot->tries < TRIES_MAX) {
         usleep(1000u << ALB_MIN(slot->tries, 7u));
         return post(sending, (uint32_t)wc->wr_id);
@@ -265,7 +265,7 @@ enum files_result files_send(struct files_link *link, int fd, uint64_t size, uin
         result = send_all(&sending, digest);
     else
         snprintf(why, FILES_WHY_MAX, "no memory for %zu bytes of buffers: use a smaller --chunk", bytes);
-    // The queue pair may still be at work on it; then nobody looks at what it sends any more.
+    // The queue pair may still be at work on it; what it sends then is ignored.
     if (sending.mr)
         ibv_dereg_mr(sending.mr);
     free(sending.memory);

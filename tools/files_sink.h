@@ -8,7 +8,7 @@ struct files_sink {
     uint64_t size;
     uint32_t chunk_bytes;
     void (*place)(const struct files_sink *sink, struct files_place *place);
-    // How many bytes of it are there. NULL: nobody looks.
+    // Reports how many bytes of it are there. May be NULL.
     uint64_t (*count)(struct files_sink *sink);
     // Nothing more comes: is it what the sender has sent? False: why says what is wrong.
     bool (*finish)(struct files_sink *sink, const struct alb_digest *expected, char why[FILES_WHY_MAX]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The two conversations of `albedo cp` and `albedo serve`: one sends, the other receives, whoever asked for it.
+// The two conversations of `albedo cp` and `albedo serve`: one sends, the other receives, whichever side asked for it.
 #pragma once
 
 #include "tools/files_send.h"
@@ -8,9 +8,9 @@
 // Ends the conversation: tells the peer why.
 void files_refuse(struct files_link *link, const char *why);
 
-// The peer has said what it will send: receives it. progress: of whoever looks on, or NULL.
+// The peer has said what it will send: receives it. progress may be NULL.
 enum files_result files_receive_file(struct files_link *link, struct files_sink *sink, struct progress *progress,
                                      struct alb_digest *digest, char why[FILES_WHY_MAX]);
-// The peer has been told what it will get: waits for where, sends it, has it verified.
+// What will be sent is announced: waits for where to put it, sends it, has it verified.
 enum files_result files_send_file(struct files_link *link, int fd, uint64_t size, uint32_t chunk_bytes,
                                   struct progress *progress, struct alb_digest *digest, char why[FILES_WHY_MAX]);

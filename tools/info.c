@@ -44,7 +44,7 @@ static json_t *addresses_of(const struct door_device *device)
     return addresses;
 }
 
-// What its engine is told. options must outlive config.
+// Its engine's configuration. options must outlive config.
 static int configuration_of(const char *name, struct alb_device_options *options, struct alb_engine_config *config,
                             char *error, size_t error_size)
 {

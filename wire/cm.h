@@ -164,7 +164,7 @@ static inline bool alb_cm_is_connected_service(const struct alb_cm_req *req)
            (req->transport == ALB_CM_TRANSPORT_EXTENDED && req->extended_transport == ALB_CM_EXTENDED_XRC);
 }
 
-// The queue pair of who replies, whichever field it stands in.
+// The queue pair of the replying side, whichever field it stands in.
 static inline alb_qpn alb_cm_rep_qpn(const struct alb_cm_rep *rep)
 {
     return rep->qpn ? rep->qpn : rep->eecn;

@@ -16,7 +16,7 @@
 #define ALB_CSA_FRAME_MAX     84   // longest frame of fixed length (WRITE_IMM, XRC, REFLECT)
 #define ALB_CSA_BITMAP_WORDS  32   // of a report, at most
 #define ALB_CSA_PATHS_ENTRIES 64   // of a paths frame, at most
-#define ALB_CSA_PATHS_MORE    0x80 // where it says how many: and further paths are told of elsewhere
+#define ALB_CSA_PATHS_MORE    0x80 // where it says how many: and further paths are reported elsewhere
 #define ALB_CSA_COOKIE_BYTES  16
 #define ALB_CSA_CREDIT_NONE   UINT32_MAX // no limit
 #define ALB_CSA_SHARE_EVEN    32         // of a paths frame: as much as others
@@ -208,13 +208,13 @@ struct alb_csa_path_entry {
     uint8_t path;
     alb_psn settled;           // every packet of the path before this one has come or is lost
     uint32_t echo;             // timestamp of the newest packet
-    uint32_t delay_ns;         // since that one came
+    uint32_t delay_ns;         // since that packet came
     uint32_t received, marked; // packets so far, modulo 2^32
 };
 
 struct alb_csa_paths {
     uint32_t credit_bytes;
-    uint8_t share; // of the receiver's, in parts of ALB_CSA_SHARE_EVEN; 0: not told
+    uint8_t share; // of the receiver's, in parts of ALB_CSA_SHARE_EVEN; 0: not given
     uint8_t first; // path that it tells of: all from this one on,
     bool has_more; // but none behind that of its last entry, of which there is one
     uint32_t count;

@@ -67,7 +67,7 @@ enum alb_icrc_ident {
 void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
                    const struct alb_endpoint *source, enum alb_icrc_ident ident);
 
-// What one peer's IPv4 identifications have looked like. One per peer address. All zero: nothing heard yet.
+// What one peer's IPv4 identifications have looked like. One per peer address. All zero: nothing received yet.
 struct alb_icrc_peer {
     uint32_t heard_ms;   // when the last good packet came
     uint16_t last;       // its identification

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Holding a peer to the IPv4 identifications it has shown. This guards against corruption, not against an attacker, who
-// can compute an ICRC himself. A packet that only its identification speaks against is far more likely to come from a
+// Holding a peer to the IPv4 identifications it has shown. This guards against corruption, not against an attacker,
+// which can compute an ICRC. A packet that only its identification speaks against is far more likely to come from a
 // peer with habits of its own than to be corrupt, so a peer is given up on after a few.
 #include "wire/icrc.h"
 

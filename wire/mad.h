@@ -10,7 +10,7 @@
 
 #define ALB_GSI_QPN 1
 #define ALB_GSI_ALBEDO_QPN \
-    3 // that of a device that speaks CSA, so that a host's two kinds of devices can be told apart
+    3 // that of a device that speaks CSA, so that a host's two kinds of devices can be distinguished
 #define ALB_GSI_QKEY 0x80010000u
 
 #define ALB_MAD_BASE_VERSION 1

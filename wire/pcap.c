@@ -10,7 +10,7 @@ static void put16(uint8_t *p, uint32_t value)
     p[1] = (uint8_t)value;
 }
 
-// The file and record headers are in the byte order of whoever writes them.
+// The file and record headers are in the byte order of their writer.
 static void put_native(uint8_t *p, uint32_t value)
 {
     memcpy(p, &value, sizeof(value));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Captures that Wireshark opens: building the bytes of a pcap file around datagrams, and walking through such bytes. No
-// files here: whoever has the datagrams (device, simulator) writes the bytes where they belong.
+// files here: the owner of the datagrams (device, simulator) writes the bytes.
 //
 // Times have nanoseconds (magic 0xa1b23c4d); the link type is raw IP, so that no link layer is made up. Wireshark takes
 // UDP port 4791 for RoCEv2 by itself; dissector/albedo_csa.lua tells it of the ports of other process slots.

@@ -203,7 +203,7 @@ static void claim_listen_and_find(void *found)
     alb_cm_claim_end(&claim);
 }
 
-// Requests are looked up by whoever drives the device, with the driver token.
+// Requests are looked up by the driver, which holds the token.
 static void alb_cm_claim__in_a_cancelled_thread(void **state)
 {
     bool found = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Connections between processes of one host (here: devices in slots of their own), over real sockets: a request goes to
-// port 4791, whoever holds it passes it on to the process that listens, and what follows finds its way by communication
+// port 4791, whose holder passes it on to the process that listens, and what follows finds its way by communication
 // ids.
 #include "device/cm_claim.h"
 #include "device/tests/own_directory.h"
@@ -33,7 +33,8 @@ static uint8_t gsi_index(const struct node *node)
 static int open_nodes(const char *const names[DEVICES])
 {
     own_directory_setup(NULL);
-    // An address of this test's own: on others somebody else may hold port 4791, and knows nothing of our claims.
+    // An address of this test's own: on others another user's process may hold port 4791, which does not see our
+    // claims.
     char address[32];
     snprintf(address, sizeof(address), "127.%d.%d.%d", 64 + getpid() / 65536 % 64, getpid() / 256 % 256,
              getpid() % 255 + 1);
@@ -191,7 +192,7 @@ static void relay__nobody_listens(void **state)
     assert_int_equal(event.message.rej.reason, ALB_CM_REJ_INVALID_SERVICE_ID);
 }
 
-// The driver is told by an engine event.
+// The driver learns it from an engine event.
 static void on_event(void *context, const struct alb_event *event)
 {
     if (event->type == ALB_EVENT_CM && event->user == context)

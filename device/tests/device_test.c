@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whole devices over loopback: data moves whoever drives, with and without faults; life and death.
+// Whole devices over loopback: data moves whichever thread drives, with and without faults; opening and closing.
 #include "device/device.h"
 
 #include "base/log.h"
@@ -89,7 +89,7 @@ static void alb_drive_pump__looks_before_a_timer_judges(void **state)
     alb_device_lock(b->device);
     memset(a->memory, 7, 64);
     side_write(a, b, 0, 64);
-    pass_by(a); // it has left then, whoever drove
+    pass_by(a); // it has left then, whichever thread drove
     // Something is always due while a peer is known.
     while (alb_engine_deadline(b->device->engine) + 10 * ALB_NS_PER_MS > alb_clock_now())
         usleep(100);
@@ -100,8 +100,8 @@ static void alb_drive_pump__looks_before_a_timer_judges(void **state)
     pair_close(&pair);
 }
 
-// Nobody drives for longer than a sender is patient: the peer has not been silent, it was never asked. Here it is a
-// queue pair of the same device, so that even its answer is still to be given.
+// No thread drives for longer than a sender's timeouts allow: the peer was not silent, its answers were not read. Here
+// it is a queue pair of the same device, so that even its answer is still to be given.
 static void alb_drive_pump__catches_up_before_a_timer_judges(void **state)
 {
     struct alb_device_options *options = pair_options("127.92.0.13");
@@ -277,7 +277,7 @@ static bool find_reachable(char *text)
     return found;
 }
 
-// What foreign peers send arrives at port 4791, also for those who do nothing but poll.
+// What foreign peers send arrives at port 4791, also when a program does nothing but poll.
 static void alb_device__takes_the_front_while_polled(void **state)
 {
     char address[NI_MAXHOST];

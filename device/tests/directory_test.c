@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The host directory: who is listed, who no longer is, and that nothing read from it is trusted.
+// The host directory: which devices are listed, which no longer are, and that nothing read from it is trusted.
 #include "device/directory_file.h"
 
 #include "base/log.h"
@@ -125,7 +125,7 @@ static void alb_directory__forgets_the_killed(void **state)
     assert_int_equal(count_files(), 2);
     assert_int_equal(count_boards(&slot), 1);
     assert_int_equal(slot, 2);
-    assert_int_equal(count_files(), 1); // the stale file was removed by who saw it
+    assert_int_equal(count_files(), 1); // the stale file was removed by its reader
     end(second);
     assert_int_equal(count_boards(&slot), 0);
     assert_int_equal(count_files(), 0);
@@ -211,7 +211,7 @@ static void alb_directory__garbage_files(void **state)
     assert_int_equal(count_boards(&slot), 0);
     assert_int_equal(count_files(), 0);
 
-    int locked = list_garbage("d", &file, sizeof(file)); // somebody lives, but shows nothing
+    int locked = list_garbage("d", &file, sizeof(file)); // a live process that shows nothing
     assert_int_equal(flock(locked, LOCK_EX), 0);
     assert_int_equal(count_boards(&slot), 0);
     assert_int_equal(count_files(), 1);
@@ -282,7 +282,7 @@ static void alb_directory_open__not_ours(void **state)
     struct alb_directory directory;
     char folder[ALB_DIRECTORY_FOLDER_MAX];
     mkdir(alb_directory_folder(geteuid(), folder), 0700);
-    chmod(folder, 0777); // anybody could put files there
+    chmod(folder, 0777); // any user could put files there
     assert_int_equal(alb_directory_open(&directory, geteuid()), EPERM);
     chmod(folder, 0700);
     rmdir(folder);

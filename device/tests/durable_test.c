@@ -127,7 +127,7 @@ static void alb_durable__many_in_flight(void **state)
     assert_int_equal(in_file(7999), 'y');
 }
 
-// The region goes while a transaction is bound: that one is aborted for good.
+// The region goes while a transaction is bound: that one is aborted.
 static void alb_durable_destroy__aborts_what_is_bound(void **state)
 {
     open_durable(false);
@@ -159,8 +159,8 @@ static void copy_file(const char *from, const char *to)
     assert_int_equal(system(command), 0);
 }
 
-// What a crash would have left is opened by another device: there the transaction is bound, and is committed by whoever
-// has its token.
+// What a crash would have left is opened by another device: there the transaction is bound, and is committed by
+// whichever program has its token.
 static void alb_durable_create__binds_again(void **state)
 {
     char journal[128], second_path[128], second_journal[160];

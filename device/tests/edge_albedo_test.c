@@ -196,7 +196,7 @@ static void alb_edge__largest_datagram(void **state)
     end_close(b);
 }
 
-// What is larger than the path's MTU, as what was cut before that shrank, comes in fragments, and it is told.
+// What is larger than the path's MTU, as what was cut before that shrank, comes in fragments, and that is reported.
 static void alb_edge__larger_than_the_path(void **state)
 {
     const uint32_t length = 65504; // IPv6 over the loopback interface has room for 65488

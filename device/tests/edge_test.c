@@ -173,7 +173,7 @@ static void alb_edge__relay_to_another_slot(void **state)
     struct alb_endpoint front = end_endpoint(owner), source = end_endpoint(foreign);
     end_add_burst(foreign, &front, 0x030100, 15, 4096, 8);
     end_add_burst(foreign, &front, 0x000100, 1, 8, 8); // for the owner itself
-    end_add_burst(foreign, &front, 0x050100, 1, 8, 8); // for a slot that nobody has
+    end_add_burst(foreign, &front, 0x050100, 1, 8, 8); // for an unused slot
     end_add_burst(foreign, &front, 0x000001, 1, 8, 8); // connection management
     end_send(foreign, 1);
     end_receive_all(owner);

@@ -88,7 +88,7 @@ static void alb_groups_join__every_process_hears(void **state)
     send_to(&one, "239.93.0.1", "hello");
     expect(&one, "239.93.0.1", "hello");
     expect(&two, "239.93.0.1", "hello");
-    assert_null(ready(&one)); // an interface that was named twice is heard once
+    assert_null(ready(&one)); // an interface that was named twice is joined once
     close_context(&two);
     close_context(&one);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Records come back as they were encoded; a journal that was cut or damaged anywhere is told from a sound one.
+// Records come back as they were encoded; a journal that was cut or damaged anywhere is distinguished from a sound one.
 #include "device/journal_scan.h"
 
 #include "base/tests/test.h"

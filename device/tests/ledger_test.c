@@ -62,7 +62,7 @@ static void alb_ledger_pass__drops_what_is_over(void **state)
     add(1, 3);                             // bound
     alb_ledger_commit(&ledger, add(1, 4)); // its bytes are needed
     alb_ledger_pass(&ledger, 1, 5);
-    alb_ledger_pass(&ledger, 3, 5); // nobody
+    alb_ledger_pass(&ledger, 3, 5); // of no initiator
     assert_false(has(1, 1) || has(1, 2));
     assert_true(has(1, 3) && has(1, 4) && has(1, 5) && has(2, 1));
     alb_ledger_pass(&ledger, 2, 2); // the last of its initiator

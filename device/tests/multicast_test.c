@@ -207,7 +207,8 @@ static void expect_drop(struct side *side, enum alb_drop reason)
     assert_int_equal(dropped(side, reason), 1);
 }
 
-// The number of all groups, sent to the front's address by a foreign peer: nobody's, and not to be relayed to slot 255.
+// The number of all groups, sent to the front's address by a foreign peer: no queue pair's, and not to be relayed to
+// slot 255.
 static void alb_rx__multicast_number_to_a_host(void **state)
 {
     struct context *c = *state;

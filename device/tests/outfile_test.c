@@ -98,7 +98,7 @@ static void alb_outfile_open__does_not_share(void **state)
     alb_outfile_close(&second);
     alb_outfile_close(&first);
     assert_int_equal(unlink(second.path), 0);
-    assert_int_equal(alb_outfile_open(&first, path("c")), 0); // nobody has it now: emptied
+    assert_int_equal(alb_outfile_open(&first, path("c")), 0); // no longer locked: emptied
     assert_int_equal(size_of(path("c")), 0);
     alb_outfile_close(&first);
     unlink(path("c"));

@@ -58,7 +58,7 @@ static void path_sockets__hear_nothing(void **state)
     alb_path_sockets_close(&paths);
 }
 
-// Without descriptors there is no path, and nobody tries again at once.
+// Without descriptors there is no path, and it is not tried again at once.
 static void path_sockets__no_descriptors(void **state)
 {
     struct alb_path_sockets paths = {.limit = 4};

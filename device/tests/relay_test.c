@@ -133,7 +133,7 @@ static void alb_relay_add__does_not_join_across(void **state)
     alb_relay_add(&r.relay, &r.front, 3, &from, datagrams, 1000);
     alb_relay_add(&r.relay, &r.front, 3, &from, datagrams + 1500, 1000);   // not behind the one before
     alb_relay_add(&r.relay, &r.front, 3, &marked, datagrams + 2500, 1000); // the mark must not be lost
-    alb_relay_add(&r.relay, &r.front, 4, &marked, datagrams + 3500, 500);  // another slot, where nobody is
+    alb_relay_add(&r.relay, &r.front, 4, &marked, datagrams + 3500, 500);  // another slot, which is unused
     alb_relay_flush(&r.relay);
     assert_int_equal(next(&r, got, sizeof(got), &envelope), ALB_ENVELOPE_BYTES + 1000);
     assert_int_equal(next(&r, got, sizeof(got), &envelope), ALB_ENVELOPE_BYTES + 1000);

@@ -83,7 +83,7 @@ static void alb_report_to_file__every_pid(void **state)
     unlink(path(name));
 }
 
-// As root, a name in its place would take /dev/stdout or /dev/null away from everybody.
+// As root, a name in its place would take /dev/stdout or /dev/null away from all programs.
 static void alb_report_to_file__leaves_what_is_no_file(void **state)
 {
     char link[128];
@@ -103,7 +103,7 @@ static void alb_report_to_file__leaves_what_is_no_file(void **state)
     assert_int_equal(reports_in(reader), 1);
     close(reader);
     alb_log_set_level(ALB_LOG_ERROR);
-    alb_report_to_file(&board, path("pipe")); // nobody reads it: not waited for
+    alb_report_to_file(&board, path("pipe")); // without a reader: not waited for
     assert_int_equal(kind_of(path("pipe")), S_IFIFO);
     unlink(path("pipe"));
 }

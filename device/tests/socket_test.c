@@ -9,7 +9,7 @@
 #include <netinet/udp.h>
 #include <poll.h>
 
-#define PORT 14791 // below those that the kernel gives to whoever asks for any
+#define PORT 14791 // below the kernel's ephemeral ports
 
 static struct alb_endpoint endpoint(const char *text, uint16_t port)
 {

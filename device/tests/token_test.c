@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The driver token: exclusion, no lost notes, priority of those who wait.
+// The driver token: exclusion, no lost notes, priority of waiters.
 #include "device/token.h"
 
 #include "base/tests/test.h"
@@ -44,7 +44,7 @@ static void alb_token_lock_for__gives_up(void **state)
 struct shared {
     struct alb_token token;
     uint64_t counter; // plain: the token guards it
-    atomic_uint note; // left by those who did not get the token
+    atomic_uint note; // left by threads that did not get the token
     atomic_uint taken_up;
 };
 

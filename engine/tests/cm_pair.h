@@ -52,7 +52,7 @@ struct alb_cm_message cm_expect_sent(struct cm_pair *cm, int side, enum alb_cm_t
 void cm_expect_nothing_sent(struct cm_pair *cm, int side);
 void cm_deliver(struct cm_pair *cm, int side);
 void cm_lose(struct cm_pair *cm, int side);
-// A message arrives from that side which nobody has sent.
+// A message arrives from that side which it has not sent.
 void cm_inject(struct cm_pair *cm, int side, const struct alb_cm_message *message);
 uint64_t cm_dropped(const struct cm_pair *cm, int side, enum alb_drop reason);
 

@@ -151,7 +151,7 @@ static void req__that_nobody_can_take(void **state)
     assert_int_equal(alb_cm_id_count(cm_engine(cm, 1)), 1);
 }
 
-// A listener that comes a moment later is found, by who is ready to ask again.
+// A listener that comes a moment later is found, if the request is repeated.
 static void refusal__is_borne_for_a_while(void **state)
 {
     struct cm_pair *cm = *state;
@@ -280,7 +280,7 @@ static void rep__for_nobody_is_rejected(void **state)
     cm_expect_nothing_sent(cm, 0); // a rejection is not answered
 }
 
-// A connection can only be touched by who knows both ids, and what answers a request also its transaction.
+// Only a message with both ids acts on a connection, and what answers a request needs its transaction, too.
 static void forged__messages_change_nothing(void **state)
 {
     struct cm_pair *cm = *state;
@@ -379,7 +379,7 @@ static void req__a_thousand_half_open_are_bounded_and_leave_nothing(void **state
     for (uint32_t i = 0; i < 1000; i++) {
         struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 5000 + i, .req = cm_req(cm, 1000 + i)};
         cm_inject(cm, 0, &req);
-        if (i % 3 == 0) // a user who takes some, and never answers
+        if (i % 3 == 0) // a user that takes some, and never answers
             while (alb_cm_event(cm_engine(cm, 1), &event))
                 taken[count++] = event.id;
     }

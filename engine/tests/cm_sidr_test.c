@@ -68,7 +68,7 @@ static void sidr__a_lost_answer_is_given_again_without_asking_the_user(void **st
     assert_int_equal(cm_dropped(cm, 1, ALB_DROP_DUPLICATE), 2);
 }
 
-// The same id asks anew: it is not told what it was told before.
+// The same id asks anew: it does not get the answer of before.
 static void sidr__another_question_with_the_same_number_is_new(void **state)
 {
     struct cm_pair *cm = *state;

@@ -58,7 +58,7 @@ static void id_number__shows_the_slot_and_is_never_zero(void **state)
     alb_cm_destroy(f->engine);
 }
 
-// A peer that remembers a number takes who comes with it again for the one before.
+// A peer that remembers a number takes its next user for the one before.
 static void id_number__comes_back_after_255_others(void **state)
 {
     struct fixture *f = *state;

@@ -239,7 +239,7 @@ static void window__one_round_trip_that_is_too_short_is_none(void **state)
     free(b);
 }
 
-// What comes while the sender does not run is heard of late: round trips of milliseconds, now and then.
+// What comes while the sender does not run is seen late: round trips of milliseconds, now and then.
 static void window__hosts_that_stall(void **state)
 {
     for (alb_time stall_ns = ALB_NS_PER_MS; stall_ns <= 8 * ALB_NS_PER_MS; stall_ns *= 2) {
@@ -312,7 +312,7 @@ static uint32_t window_after_two_rounds(uint8_t share)
 
 static void window__who_has_more_than_others_shrinks_first(void **state)
 {
-    assert_int_equal(window_after_two_rounds(0), 64000); // not told
+    assert_int_equal(window_after_two_rounds(0), 64000); // not given
     assert_int_equal(window_after_two_rounds(1), 64000);
     assert_int_equal(window_after_two_rounds(ALB_CSA_SHARE_EVEN), 64000);
     assert_in_range(window_after_two_rounds(ALB_CSA_SHARE_EVEN * 3 / 2), 40000, 56000);

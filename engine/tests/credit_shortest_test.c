@@ -49,7 +49,7 @@ static uint32_t grant(uint32_t i, alb_time now)
     return alb_credit_grant(&pool, &senders[i], now);
 }
 
-// Who goes, as bits.
+// The senders that may send, as bits.
 static uint32_t turns(alb_time now)
 {
     uint32_t bits = 0;
@@ -73,7 +73,7 @@ static void alb_credit_waits__who_has_least_left_goes(void **state)
     assert_int_equal(turns(0), 7 << (SENDERS - 3));
     heard(0, LONG_BYTES / 2, 0); // a new message
     assert_int_equal(turns(0), 3 << (SENDERS - 2) | 1);
-    heard(1, LONG_BYTES * 2, 0); // as much as the one that has most of those who go: nobody changes for nothing
+    heard(1, LONG_BYTES * 2, 0); // as much as the largest that sends now: no change for nothing
     assert_int_equal(turns(0), 3 << (SENDERS - 2) | 1);
 }
 
@@ -128,7 +128,7 @@ static void alb_credit_waits__whatever_is_said_of_the_rest(void **state)
     assert_int_equal(grant(7, 0), ALB_CREDIT_WAITING_BYTES);
 }
 
-// Those who wait count as what they use, and the others share the rest.
+// Waiting senders count as what they use, and the others share the rest.
 static void alb_credit_grant__shares_of_a_budget_go_to_those_whose_turn_it_is(void **state)
 {
     const uint32_t budget_bytes = 1000 * KB;

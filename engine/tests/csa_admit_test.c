@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who can end an association: only who has read its packets.
+// Only a sender that has read an association's packets can end it.
 #include "engine/tests/pair.h"
 
 #include "base/tests/test.h"
@@ -17,7 +17,7 @@ static void transport_csa(struct alb_engine_config *config)
     config->congestion = "fixed";
 }
 
-// Two queue pairs that have heard each other.
+// Two queue pairs that have received from each other.
 static int set_up(void **state)
 {
     pair = pair_new(transport_csa);
@@ -64,7 +64,7 @@ static void arrive(int side, const char *from, const struct alb_csa_header *head
     alb_engine_rx(pair->hosts[side].engine, &datagram, 1, pair->now);
 }
 
-// Side 1 claims that it is not who side 0 talks to.
+// Side 1 claims that it is not the life that side 0 talks to.
 static void reset_arrives(uint32_t named_epoch, uint32_t destination_epoch)
 {
     uint8_t frame[ALB_CSA_FRAME_MAX];
@@ -91,8 +91,8 @@ static void reset__names_both_epochs_or_does_nothing(void **state)
     assert_int_equal(alb_qp_current_state(qps[0]), ALB_QPS_ERR);
 }
 
-// Who is told that he talks to a former life learns nothing that he could use elsewhere.
-// Who knows our epoch, but is not the life of the peer that we know, is not taken for it.
+// The answer to a packet for a former life reveals nothing of use elsewhere. A sender with our epoch, but not that of
+// the peer's life that we know, is not taken for the peer.
 static void another_life__is_not_proven_by_our_epoch(void **state)
 {
     uint8_t frame[ALB_CSA_FRAME_MAX];

@@ -74,7 +74,7 @@ static void get__knows_sixteen_local_addresses_at_a_time(void **state)
     struct alb_assoc *second = get(c, 33, 4, 0);
     assert_non_null(second);
     alb_assoc_put(c->engines[0], assocs[3]);
-    assert_null(get(c, 60, 2, 0)); // somebody still uses it
+    assert_null(get(c, 60, 2, 0)); // still in use
     alb_assoc_put(c->engines[0], second);
     assocs[3] = get(c, 60, 2, 0);
     assert_non_null(assocs[3]);

@@ -186,7 +186,7 @@ static void rnr__ends_with_the_receive(void **state)
     csa_pair_free(c);
 }
 
-// A bell costs a system call where a thread sleeps: one for who waits, and none else.
+// A bell costs a system call where a thread sleeps: one where a thread waits, and none else.
 static void rnr__receives_ring_no_bell_while_nothing_waits(void **state)
 {
     struct csa_pair *c = csa_pair_new(NULL, set_rnr);
@@ -348,9 +348,8 @@ static void answer__into_memory_that_is_gone(void **state)
 
 // ---- signs of life --------------------------------------------------------------------------------------------------
 
-// Timeout code 10 and seven retries: eight times 4.194304 ms.
-// Its local key was gone when it was to leave again, which it said to nobody. It had arrived, and is answered. What was
-// sent before it completes first.
+// Timeout code 10 and seven retries: eight times 4.194304 ms. Its local key was gone when it was to leave again, which
+// it did not report. It had arrived, and is answered. What was sent before it completes first.
 static void answer__to_a_request_that_has_failed_since(void **state)
 {
     struct csa_pair *c = csa_pair_new(NULL, set_rnr);
@@ -375,7 +374,7 @@ static void answer__to_a_request_that_has_failed_since(void **state)
     pair_deliver_all(c->pair, 0);
     assert_int_equal(alb_mr_destroy(mr), 0);
     pair_send(c->pair, 1);
-    while (pair_count(c->pair, 1)) // both are held, and nobody hears of it
+    while (pair_count(c->pair, 1)) // both are held, and not acknowledged
         pair_lose(c->pair, 1);
     pair_pass(c->pair, 2 * MS);
     pair_send(c->pair, 0);
@@ -411,7 +410,7 @@ static void life__ends_with_silence(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retry_exceeded_err), 1);
 }
 
-// Nobody drives the engines for so long.
+// The engines are not driven for so long.
 static void stand_still(struct csa_pair *c, alb_time ns)
 {
     c->pair->now += ns;
@@ -424,7 +423,7 @@ static void life__is_not_judged_by_who_was_away(void **state)
     const uint32_t timeout_ms = 4; // not stretched
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
     send_and_lose(c);
-    stand_still(c, 2 * PATIENCE_MS * MS); // nobody asked meanwhile, and nobody listened
+    stand_still(c, 2 * PATIENCE_MS * MS); // nothing was asked meanwhile, nor received
     csa_pair_expect_none(c, 0);
     for (uint32_t i = 0; i < timeout_ms; i++) {
         send_and_lose(c);

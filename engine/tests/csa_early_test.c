@@ -89,7 +89,7 @@ static void place__the_oldest_takes_two_steps(void **state)
     csa_pair_free(c);
 }
 
-// First each n-th, then those between them, from behind: the worst for whoever knows the last one of a group.
+// First each n-th, then those between them, from behind: the worst case for a group that remembers its last one.
 static void place__is_bounded(void **state)
 {
     static const uint32_t strides[] = {2, 3, 63, 64, 65, 128, 1000};

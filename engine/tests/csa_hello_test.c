@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Cookies: who gets one, what it is good for, and what it is not.
+// Cookies: which packets get one, what it is good for, and what it is not.
 #include "engine/tests/csa_pair.h"
 
 static struct csa_pair *c;
@@ -92,7 +92,7 @@ static void overtaken_proof__cookie_brings_the_peer_in(void **state)
     assert_int_equal(seen.header.destination_epoch, epoch_of(0));
     assert_int_not_equal(seen.header.source_epoch, epoch_of(1)); // anyone may ask for it
     pair_deliver(c->pair, 1);
-    assert_int_equal(assoc_of(0)->peer_epoch, 0); // and nobody learns anything
+    assert_int_equal(assoc_of(0)->peer_epoch, 0); // and no sender learns anything
     assert_int_equal(pair_send(c->pair, 0), 1);
     csa_pair_look(c, 0, 1, &seen);
     assert_int_equal(seen.count, 1);
@@ -125,7 +125,7 @@ static void new_life__cookie_ends_the_former_one(void **state)
     arrive_hello("", present, cookie);
     assert_int_equal(assoc_of(1)->peer_epoch, present);
     assert_int_equal(assoc_of(1)->dead_epoch, former);
-    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR); // nobody is there whom it was connected to
+    assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR); // what it was connected to is gone
     arrive_hello("", former, cookie);
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_BAD_EPOCH), 1);
     assert_int_equal(assoc_of(1)->peer_epoch, present);

@@ -371,8 +371,8 @@ static void rnr__what_came_is_held(void **state)
     csa_pair_expect(c, 1, 5, ALB_WC_SUCCESS);
 }
 
-// A bell says that there is something to do, which need not be a receive: the peer is told once what it waits for, and
-// again only when it asks, or something has changed.
+// A bell says that there is something to do, which need not be a receive: what is waited for is reported once, and
+// again only when the peer asks, or something has changed.
 static void rnr__is_not_said_again_at_each_bell(void **state)
 {
     struct csa_pair *c = *state;

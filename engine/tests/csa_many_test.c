@@ -127,7 +127,7 @@ static struct effort work(bool has_many)
         pair_settle(c->pair);
         pass(c, c->pair->now + 20 * ALB_NS_PER_MS, &effort);
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
-        assert_int_equal(live_count(c->engines[0]), 1); // whom the sweep visits
+        assert_int_equal(live_count(c->engines[0]), 1); // that the sweep visits
     }
     effort.took = c->pair->now - began;
     effort.packets = csa_pair_stat(c, 0, ALB_STAT_sent_pkts) + csa_pair_stat(c, 1, ALB_STAT_sent_pkts);

@@ -259,7 +259,7 @@ static void use_many_paths(struct alb_engine_config *config)
 }
 
 // 1 leaves, later 2, which alone is said to have come. Over many paths that tells how far 1 is behind; not if 2 has
-// left twice, since nobody knows which of them came.
+// left twice, since which of them came is unknown.
 static uint32_t lost_behind(bool is_resent)
 {
     struct csa_pair *c = csa_pair_new(use_many_paths, NULL);

@@ -10,7 +10,7 @@
 #define US ALB_NS_PER_US
 #define MS ALB_NS_PER_MS
 
-// A policy that notes what it is told.
+// A policy that records its calls.
 static struct {
     uint32_t news, silences, lost;
     uint16_t path;
@@ -168,7 +168,7 @@ static void heard__old_and_impossible_words(void **state)
     send(paths, 0, 30, MS);
     assert_true(hear(paths, 0, 20, 18, MS, 0, 2 * MS).is_new);
     struct alb_path_out before = paths->path[0];
-    assert_false(hear(paths, 0, 20, 18, MS, 0, 3 * MS).is_new); // told again
+    assert_false(hear(paths, 0, 20, 18, MS, 0, 3 * MS).is_new); // reported again
     assert_false(hear(paths, 0, 10, 9, MS, 0, 3 * MS).is_new);  // overtaken
     assert_false(hear(paths, 0, 31, 30, MS, 0, 3 * MS).is_new); // of packets that have not left
     assert_false(hear(paths, 0, 20 + (1 << 22), 30, MS, 0, 3 * MS).is_new);

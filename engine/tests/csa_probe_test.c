@@ -124,7 +124,7 @@ static void probe__is_bare_when_only_an_answer_is_missing(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
 }
 
-// Who has never heard the peer is known there by the first message only.
+// Before anything came from the peer, it knows us by the first message only.
 static void probe__the_oldest_segment_to_who_was_never_heard(void **state)
 {
     struct csa_pair *c = *state;
@@ -155,7 +155,7 @@ static void probe__is_not_put_off_by_what_the_peer_sends(void **state)
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
 }
 
-// Nobody waits for the responder to fail, so its probes end. When the requester is heard again they begin again.
+// A responder need not fail in time, so its probes end. When the requester is heard again they begin again.
 static void probe__of_answers_resumes_when_the_peer_is_heard(void **state)
 {
     struct csa_pair *c = patient();
@@ -287,7 +287,7 @@ static void use_irn(struct alb_engine_config *config)
 }
 
 // The segment that is lost can not go again, since its key is gone; its request ends when the one before it has. That
-// one is held over there, and somebody has to ask.
+// one is held over there, and must be asked for.
 static void ask_behind_a_failure(void (*change)(struct alb_engine_config *config))
 {
     struct csa_pair *c = csa_pair_new(change, set_timeout);

@@ -93,7 +93,7 @@ static void write__of_a_later_message_is_placed_at_once_and_only_once(void **sta
     expect_bytes(r, 512, 100, 0x22);
     assert_true(in->cumulative == alb_psn_add(csa_pair_psn(0), 1)); // and is not executed
     assert_true(in->early_bytes < 100 + sizeof(struct alb_early));
-    memset(memory(r, 1) + 512, 0x33, 100); // who has the memory has gone on
+    memset(memory(r, 1) + 512, 0x33, 100); // the memory's owner has gone on
     arrive(r, &later, 0x22);
     arrive(r, &first, 0x11);
     expect_bytes(r, 0, 8, 0x11);

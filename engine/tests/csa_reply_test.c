@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers to who is refused: one small packet each, and nothing else is kept.
+// Answers to refused packets: one small packet each, and nothing else is kept.
 #include "engine/csa_reply.h"
 
 #include "engine/tests/csa_pair.h"

@@ -293,7 +293,7 @@ static void local__takes_its_turn(void **state)
 
 #define LONG (1u << 31)
 
-// Memory that nobody touches.
+// Memory that is not touched.
 static struct alb_region *make_long(struct csa_pair *c, int side)
 {
     struct alb_region *mr;

@@ -80,8 +80,8 @@ static void atomic__once_however_often_it_comes(void **state)
     assert_int_equal(c->csa[1]->answer_count, 4);
 }
 
-// Answers that are on their way take all numbers that old and new can be told apart by. What waits for that has done
-// nothing yet.
+// Answers that are on their way take all numbers by which old and new can be distinguished. What waits for that has
+// done nothing yet.
 static void atomic__no_room_for_its_answer__is_executed_once_and_later(void **state)
 {
     struct csa_pair *c = *state;
@@ -188,7 +188,7 @@ static void end__completion_queue_overruns(void **state)
     pair_pass(c->pair, 100 * ALB_NS_PER_MS);
 }
 
-// The peer is told when it has the answers to what it asked before.
+// The error is sent once the peer has the answers to what it asked before.
 static void end__completion_queue_overruns_behind_a_read(void **state)
 {
     struct csa_pair *c = csa_pair_new(NULL, NULL);
@@ -293,7 +293,7 @@ static void never_give_up(struct alb_qp_attr *attr, int side)
     attr->timeout = 0;
 }
 
-// The peer whose requests meet claims waits, and what he asked for comes about in his order.
+// A peer whose requests meet claims waits, and its requests are executed in order.
 static void claims__hold_requests_up_and_nothing_else(void **state)
 {
     struct csa_pair *c = csa_pair_new(NULL, never_give_up);
@@ -309,7 +309,7 @@ static void claims__hold_requests_up_and_nothing_else(void **state)
         pair_settle(c->pair);
         pair_pass(c->pair, 100 * ALB_NS_PER_US);
     }
-    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS); // was in nobody's way
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS); // was not in the way
     csa_pair_expect_none(c, 0);
     assert_int_equal(word(c), 0);
     alb_region_unclaim(&it);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Round-trip times, measured and told.
+// Round-trip times, measured and reported.
 #include "engine/tests/csa_pair.h"
 
 #define MS ALB_NS_PER_MS

@@ -94,7 +94,7 @@ static void spoil(struct batch *batch, struct alb_prng prng)
     case 5:
         batch->datagrams[at].traffic_class = ALB_ECN_CE;
         break;
-    default: // somebody else's
+    default: // another peer's
         batch->datagrams[at].peer.addr.bytes[15] ^= 1;
         break;
     }

@@ -231,7 +231,7 @@ static void csa_run_out__a_key_that_ends(void **state)
     end(&both);
 }
 
-// Likewise of an answer: the peer is told in the same place.
+// Likewise of an answer: it is reported in the same place.
 static void csa_run_out__an_answer_whose_memory_goes(void **state)
 {
     struct both both;

@@ -137,7 +137,7 @@ static void frames__of_noise(void **state)
     pair_check_guards(c->pair);
 }
 
-// ---- for whom -------------------------------------------------------------------------------------------------------
+// ---- the queue pair that a packet is for ----------------------------------------------------------------------------
 
 static void expect_drop(struct csa_pair *c, struct csa_made *made, enum alb_drop drop)
 {
@@ -170,7 +170,7 @@ static void qp__must_be_connected_to_the_sender(void **state)
     segment.dest_qpn = 0x010000 | (alb_qp_number(c->qps[1]) & 0xffff); // in another slot
     make_write(c, &made, &segment);
     expect_drop(c, &made, ALB_DROP_UNKNOWN_QP);
-    // Connected to somebody else.
+    // Connected to another peer.
     attr = pair_attr(c->pair, 1, c->qps[0]);
     attr.av.peer = alb_addr_from_ipv4((const uint8_t[]){10, 0, 0, 77});
     assert_int_equal(pair_move(c->pair, fresh, ALB_QPS_RTR, &attr), 0);
@@ -204,7 +204,7 @@ static void peer__another_address_or_slot_is_a_stranger(void **state)
     assert_int_equal(pair_send(c->pair, 1), 0);
 }
 
-// ---- who has not shown who he is ------------------------------------------------------------------------------------
+// ---- strangers ------------------------------------------------------------------------------------------------------
 
 // Nothing but a queue pair's first message counts.
 static void proof__is_the_first_message(void **state)
@@ -236,7 +236,7 @@ static void proof__is_the_first_message(void **state)
     expect_drop(c, &made, ALB_DROP_NOT_PROVEN);
     assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
     assert_int_equal(c->csa[1]->bound_epoch, 0);
-    assert_int_equal(pair_send(c->pair, 1), 1); // who is it? The others were too short to be asked
+    assert_int_equal(pair_send(c->pair, 1), 1); // a cookie. The others were too short to be answered
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_COOKIE, NULL), 1);
     pair_lose(c->pair, 1);
     segment = small_write(c, 0);
@@ -302,7 +302,7 @@ static void proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one(void **s
     expect_drop(c, &made, ALB_DROP_BAD_EPOCH);
 }
 
-// A sender fills its window before it has heard of us: those packets are not lost.
+// A sender fills its window before anything has come from us: those packets are not lost.
 static void path__counts_what_came_before_the_peer_knew_us(void **state)
 {
     struct csa_pair *c = *state;
@@ -469,7 +469,8 @@ static void use_two_paths(struct alb_engine_config *config)
     config->csa_probe_min_ns = 50 * ALB_NS_PER_MS;
 }
 
-// Another queue pair's news show that a path is silent. Who has something on it need not wait for a report of its own.
+// Another queue pair's news show that a path is silent. Streams with something on it need not wait for a report of
+// their own.
 static void paths__what_a_silent_path_had_goes_again_at_once(void **state)
 {
     struct csa_pair *c = csa_pair_new(use_two_paths, NULL);

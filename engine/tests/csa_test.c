@@ -189,7 +189,7 @@ static void query__tells_where_the_streams_are(void **state)
     assert_int_equal(attr.rq_psn, alb_psn_add(csa_pair_psn(0), 4));
 }
 
-// Who goes says three times what it has, since nobody will be there to be asked.
+// A queue pair that ends reports three times what it holds, since it cannot be asked later.
 static void farewell__is_said_three_times(void **state)
 {
     struct csa_pair *c = *state;

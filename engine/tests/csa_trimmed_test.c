@@ -126,7 +126,7 @@ static void trimmed__an_answer(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_pkts), 1);
 }
 
-// Its sender had not heard of us yet, but something else of his has come whole.
+// Nothing of ours had reached its sender yet, but another packet of that sender has come whole.
 static void trimmed__in_the_first_window(void **state)
 {
     struct csa_pair *c = *state;
@@ -142,7 +142,7 @@ static void trimmed__in_the_first_window(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_trimmed_pkts), 1);
 }
 
-// By a queue pair's numbers, as they prove a first message that comes whole; but nothing is kept, and nobody is bound.
+// By a queue pair's numbers, as they prove a first message that comes whole; but nothing is kept, and no peer is bound.
 static void trimmed__the_very_first_one(void **state)
 {
     struct csa_pair *c = *state;
@@ -159,7 +159,7 @@ static void trimmed__the_very_first_one(void **state)
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_tail_probes), 0);
 }
 
-// Of who does not know the numbers nothing is believed.
+// Without the numbers nothing is trusted.
 static void trimmed__of_a_stranger(void **state)
 {
     struct csa_pair *c = *state;
@@ -230,8 +230,8 @@ static void left__of_any_length(void **state)
     assert_int_equal(told(c, NULL), 1);
 }
 
-// One byte of what is left is another one, be it by damage or by malice: no state changes, and what is told is of no
-// use to anybody but for a queue pair's own missing segments.
+// One byte of what is left is another one, be it by damage or by malice: no state changes, and what is reported is of
+// no use but for a queue pair's own missing segments.
 static void left__with_any_byte_wrong(void **state)
 {
     struct csa_pair *c = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What leaves, in which packets, and who goes first.
+// What leaves, in which packets, and in which order.
 #include "engine/tests/csa_pair.h"
 
 #include <stdlib.h>

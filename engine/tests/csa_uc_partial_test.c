@@ -145,7 +145,7 @@ static void first_and_last_lost__still_come(void **state)
     transmit(1 << 0 | 1 << 4);
     pair_settle(pair);
     struct alb_partial told = look(0, 1, 0, NULL);
-    assert_int_equal(told.held, 0); // nobody has asked
+    assert_int_equal(told.held, 0); // not asked for
     assert_int_equal(alb_qp_partial_ask(qps[0], 1, pair->now), 0);
     pair_settle(pair);
     assert_int_equal(look(0, 1, 0, NULL).held, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UD over CSA: datagrams in frames, taken of anyone who knows the queue key, and for whom nothing is kept.
+// UD over CSA: datagrams in frames, taken from any sender that has the queue key, without state for it.
 #include "engine/csa_loose.h"
 
 #include "engine/tests/csa_pair.h"
@@ -70,7 +70,7 @@ static void expect_receive(uint64_t wr_id, uint32_t length)
     assert_int_equal(wc.sl, 0xA);
 }
 
-// Ten small ones in one packet, of which nobody keeps anything.
+// Ten small ones in one packet, of which nothing is kept.
 static void small_ones__share_a_packet(void **state)
 {
     struct alb_csa_header header;

@@ -42,7 +42,7 @@ struct alb_qp *fixture_qp(struct fixture *f, enum alb_qp_type type);
 struct alb_region *fixture_region(struct fixture *f, void *memory, uint64_t length);
 struct alb_region *fixture_region_with(struct fixture *f, void *memory, uint64_t length, uint32_t access);
 
-// alb_region_find_remote for who wants only the memory.
+// alb_region_find_remote where only the memory is wanted.
 enum alb_access_result fixture_find_remote(struct alb_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
                                            uint32_t access, uint8_t **host);
 

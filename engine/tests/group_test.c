@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Multicast groups: who is attached, who gets a copy, and what is dropped.
+// Multicast groups: which queue pairs are attached, which get a copy, and what is dropped.
 #include "engine/tests/pair.h"
 
 #include "base/tests/test.h"

@@ -231,7 +231,7 @@ static void inbound_atomic__each_operation(void **state)
     assert_int_equal(*word, 8);
     assert_int_equal(alb_inbound_atomic(qp, ALB_ATOMIC_WRITE, key, at, 77, 0, &original), ALB_OUTCOME_OK);
     assert_int_equal(*word, 77);
-    assert_int_equal(original, 0); // who may write may not read thereby
+    assert_int_equal(original, 0); // the right to write is none to read
 }
 
 static void inbound_atomic__refuses(void **state)

@@ -227,7 +227,7 @@ static void change_source__of_what_is_carried(void **state)
     assert_int_equal(differences(memory + 100, 10) + differences(memory + 200, 20), 1);
 }
 
-// What may be mapped for reading only, what is no source, and what nobody can reach any more.
+// What may be mapped for reading only, what is no source, and what cannot be reached any more.
 static void change_source__leaves_the_rest(void **state)
 {
     struct fixture *f = *state;

@@ -40,7 +40,7 @@ static void rc__both_ends_know_what_has_come(void **state)
     assert_int_equal(partial.held, SEGMENTS - 2);
     assert_int_equal(partial.remote_addr, pair_va(c->pair, 1, 0));
     assert_int_equal(query(c, 0, 0, &partial, &bitmap), 0);
-    assert_int_equal(bitmap, 0); // it has not been told yet
+    assert_int_equal(bitmap, 0); // not reported yet
     pair_send(c->pair, 1);
     pair_deliver_all(c->pair, 1);
     assert_int_equal(query(c, 0, 0, &partial, &bitmap), 0);

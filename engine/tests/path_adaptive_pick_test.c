@@ -19,7 +19,7 @@ static void report(struct alb_paths_out *paths, uint32_t count, uint32_t *times,
     }
 }
 
-// Not all by the one whose last round trip was least: were it to die, nothing would ever be heard of it.
+// Not all by the one whose last round trip was least: were it to die, its loss would never be reported.
 static void pick__reports_take_paths_in_turn(void **state)
 {
     struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);

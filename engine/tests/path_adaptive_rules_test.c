@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Policy "adaptive", its rules one by one: what is told of paths, and what becomes of them.
+// Policy "adaptive", its rules one by one: what is reported of paths, and what becomes of them.
 #include "engine/tests/path_told.h"
 
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static void silent__three_at_once_or_twice(void **state)
         alb_path_sent(paths, 0, 0, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 0, 2 * MS));
     assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_LEFT);
-    assert_int_equal(paths->path[0].back_off, 0); // the others have not been heard of either
+    assert_int_equal(paths->path[0].back_off, 0); // nothing was reported of the others either
     alb_path_sent(paths, 1, 0, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 2 * MS));
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);

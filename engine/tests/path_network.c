@@ -209,7 +209,7 @@ static void on_frame(struct network *network, const struct network_frame *frame)
     release(network, frame->sent_at);
 }
 
-// Nothing was heard for long: a packet asks for a sign of life.
+// Nothing was received for long: a packet asks for an answer.
 static void probe(struct network *network)
 {
     network->heard_at = network->now;

@@ -110,7 +110,7 @@ static void peer_wait__takes_it_out_of_the_ready_line(void **state)
     alb_peer_wait(peer, &source);
     assert_true(alb_scheduler_is_idle(&f->engine->scheduler));
     assert_false(source.is_ready);
-    alb_peer_put(f->engine, peer); // nobody is left behind when the peer ends
+    alb_peer_put(f->engine, peer); // no queue pair is left in it when the peer ends
     assert_true(source.is_ready);
     alb_scheduler_remove(&source);
 }

@@ -42,7 +42,7 @@ static void alb_qpn_pick__the_longest_rested_where_all_rest(void **state)
         assert_int_equal(alb_qp_destroy(qps[i]), 0);
 }
 
-// Who asks for a number by name knows what it does.
+// A number that is asked for explicitly is not delayed.
 static void alb_qpn_pick__a_resting_one_that_is_wanted(void **state)
 {
     struct fixture *f = *state;

@@ -396,7 +396,7 @@ static void reconcile__never_proposed_to_this_keeper_is_aborted(void **state)
     assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
 }
 
-// A record under another keeper is not what the token names: it is neither told of nor decided.
+// A record under another keeper is not what the token names: it is neither reported nor decided.
 static void reconcile__by_a_token_with_another_keeper(void **state)
 {
     struct csa_pair *c = *state;
@@ -410,14 +410,13 @@ static void reconcile__by_a_token_with_another_keeper(void **state)
     assert_true(pair_poll(c->pair, 0, &wc));
     assert_int_equal(wc.vendor_err, ALB_TXN_LOST);
     assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
-    token.keeper = 0; // asked for none, whoever has the record answers
+    token.keeper = 0; // asked for none, any keeper of the record answers
     ask(c, qps, &token, ALB_TXN_ABORT, 10);
     assert_true(pair_poll(c->pair, 0, &wc));
     assert_int_equal(wc.status, ALB_WC_REM_ABORT_ERR);
 }
 
-// Two questions about one transaction at a time, one without a keeper: that nobody knows is the answer to that one
-// only.
+// Two questions about one transaction at a time, one without a keeper: "unknown" is the answer to that one only.
 static void reconcile__each_question_has_its_own_answer(void **state)
 {
     struct csa_pair *c = *state;

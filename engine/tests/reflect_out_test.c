@@ -295,7 +295,7 @@ static void verdict__of_nobody_changes_nothing(void **state)
     assert_true(!pair_poll(c->pair, 0, &wc) || wc.status != ALB_WC_SUCCESS);
 }
 
-// Nobody has asked before the proposal was executed; its place in the ring is needed until then.
+// It was not asked for before the proposal was executed; its place in the ring is needed until then.
 static void verdict__of_ignorance_before_anybody_has_asked(void **state)
 {
     struct csa_pair *c = *state;

@@ -266,7 +266,7 @@ static void checked__program_that_never_answers(void **state)
     assert_false(reflect_pair_is_exposed(c, 0, 64));
 }
 
-// Its initiator may be gone: what came is given up, and whoever wants to close need not wait for the rest.
+// Its initiator may be gone: what came is given up, and closing need not wait for the rest.
 static void parts__that_nobody_proposes(void **state)
 {
     struct csa_pair *c = *state;

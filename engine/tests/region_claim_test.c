@@ -261,7 +261,7 @@ static void gone__when_the_window_is_destroyed_or_its_queue_pair(void **state)
     assert_null(s.mr->claim_root);
 }
 
-// ---- who waits ------------------------------------------------------------------------------------------------------
+// ---- waiting --------------------------------------------------------------------------------------------------------
 
 static void inbound__what_would_change_a_claimed_range_waits(void **state)
 {

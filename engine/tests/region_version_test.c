@@ -247,7 +247,7 @@ static void atomic__is_a_change(void **state)
     assert_int_equal(words[1], ALB_VERSION_STEP);
 }
 
-// An entry of 304 bytes that is written all the time: who reads it by its words never sees two versions at once.
+// An entry of 304 bytes that is written all the time: a reader that checks its words never sees two versions at once.
 enum {
     ENTRY_WORDS = 304 / 8,
     READS = 20000,

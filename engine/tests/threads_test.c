@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Sixteen threads post to 64 queue pairs and poll their completion queues at once, as the device lets them: a lock for
-// each ring, and one token for the engine, which whoever needs it tries to take. Worth most under the thread sanitizer.
+// each ring, and one token for the engine, which each thread tries to take. Worth most under the thread sanitizer.
 #include "engine/tests/pair.h"
 
 #include "base/prng.h"
@@ -17,7 +17,7 @@ enum {
     RECEIVES = 512,
     REQUESTS = 3000,        // of each thread
     BUFFER = 2048,          // of each queue pair
-    COUNTER = QPS * BUFFER, // offset of the word that everybody adds to
+    COUNTER = QPS * BUFFER, // offset of the word that all threads add to
 };
 
 static struct {

@@ -206,8 +206,8 @@ static inline uint64_t albdv_wr_txn_end(struct albdv_qp_ex *qp)
  * Asks for the outcome of a transaction of another queue pair, possibly of a process that has ended (EINVAL: of this
  * one; albdv_query_txn knows), and with COMMIT or ABORT decides it if it is still bound. Completes with success if it
  * is committed, and else as that transaction would. COMMIT is for a program that had recorded this decision before it
- * first made it: the target obeys any holder of the token, and another one could expose what the transaction's own
- * program was told is aborted.
+ * first made it: the target obeys any holder of the token, and another one could expose what was reported to the
+ * transaction's own program as aborted.
  */
 static inline void albdv_wr_reconcile(struct albdv_qp_ex *qp, const struct albdv_token *token,
                                       enum albdv_decision decision)

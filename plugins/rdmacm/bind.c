@@ -209,8 +209,8 @@ static int resolve(struct rdmacm_id *id, const struct alb_addr *peer, uint16_t p
     return 0;
 }
 
-// What the arguments are wrong about is said at once, what the network is wrong about by an event. After that one it
-// may be tried again; once resolved, an id stays so.
+// Wrong arguments are reported at once, network errors by an event, after which it may be tried again; once resolved,
+// an id stays so.
 int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct sockaddr *destination, int timeout_ms)
 {
     struct rdmacm_id *id = rdmacm_id(outer);

@@ -278,8 +278,8 @@ static int wait_for_one(int fd)
     return read(fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno;
 }
 
-// As with a kernel's channel, whose reader is not woken when its descriptor is closed. Whoever began to wait before
-// waits until the process ends.
+// As with a kernel's channel, whose reader is not woken when its descriptor is closed. A thread that waits already does
+// so until the process ends.
 static void wait_for_the_end(void)
 {
     for (;;)

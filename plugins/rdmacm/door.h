@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The rdma_cm door: what stands behind the structures of <rdma/rdma_cma.h>. It has no thread of its own. Engine events
-// are turned into rdma_cm events by whoever drives the device (home.c) and wait at an event channel; what follows from
-// them for queue pairs is done by the thread that takes them (rdma_get_cm_event).
+// are turned into rdma_cm events by the device's driver (home.c) and wait at an event channel; what follows from them
+// for queue pairs is done by the thread that takes them (rdma_get_cm_event).
 //
 // Locks, outermost first: the device's driver token, a channel's lock, an id's lock.
 #pragma once
@@ -136,7 +136,7 @@ static inline int rdmacm_result(int error)
 // Opens the device once, a forked child its own; NULL with errno.
 struct ibv_context *rdmacm_context(void);
 struct alb_device *rdmacm_device(void);
-// When the process begins to exit: who asks a channel that is gone for an event waits for the end from then on.
+// When the process begins to exit: from then on, asking a destroyed channel for an event blocks until the end.
 void rdmacm_begin_to_end(void);
 struct alb_engine *rdmacm_engine(void);
 void rdmacm_lock(void);
@@ -153,10 +153,10 @@ struct rdmacm_channel *rdmacm_channel_create(void);
 // From here on the id's events come to the channel; until it leaves, the channel is kept.
 void rdmacm_channel_join(struct rdmacm_channel *channel, struct rdmacm_id *id);
 void rdmacm_channel_leave(struct rdmacm_id *id);
-// EBADF when the program has destroyed the id's channel: nothing can begin then whose events nobody would hear.
+// EBADF when the program has destroyed the id's channel: then nothing may begin that ends in an event.
 int rdmacm_channel_error(struct rdmacm_id *id);
-// Keeps memory for the events of a connection, which nobody is left to be told about if there is none: how it was
-// answered, that it ended, that its numbers are free. ENOMEM.
+// Reserves memory for the events of a connection, which could not be reported without: how it was answered, that it
+// ended, that its numbers are free. ENOMEM.
 int rdmacm_event_reserve(struct rdmacm_id *id);
 void rdmacm_event_unreserve(struct rdmacm_id *id);
 // A new event, out of that memory first; NULL: there is none.
@@ -165,9 +165,9 @@ struct rdmacm_event *rdmacm_event_new(struct rdmacm_id *id, enum rdma_cm_event_t
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
 // An event that says only its type and status; ENOMEM, EBADF.
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
-// Moves the events of an id that nobody has taken into a list; those of one multicast join, or all (NULL).
+// Moves the events of an id that were not taken yet into a list; those of one multicast join, or all (NULL).
 void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *multicast, struct alb_list *taken);
-// Forgets the events of an id that nobody has taken; new ids in them are destroyed.
+// Forgets the events of an id that were not taken yet; new ids in them are destroyed.
 void rdmacm_forget_events(struct rdmacm_id *id);
 // An event that the program has taken is from here on the id's to acknowledge: id->event.
 void rdmacm_keep(struct rdmacm_id *id, struct rdma_cm_event *event);
@@ -205,7 +205,7 @@ int rdmacm_qp_error(struct rdmacm_id *id);
 
 // ---- xrc.c
 
-// The domain of the process, for who brings none; NULL with errno.
+// The domain of the process, for ids that bring none; NULL with errno.
 struct ibv_xrcd *rdmacm_default_xrcd(void);
 void rdmacm_xrcd_after_fork(void);
 // A completion queue for the id's XRC shared receive queue; an errno.
@@ -214,9 +214,9 @@ void rdmacm_srq_cq_destroy(struct rdmacm_id *id);
 
 // ---- target.c
 
-// On this host the listener's slot is known, so that the request depends on nobody else: whoever holds port 4791 may be
-// another user's process, which does not see our claims, or nobody. What we know nothing of, another user may have; if
-// nobody holds the port that could answer, our own slot refuses it at once.
+// On this host the listener's slot is known, so that the request does not depend on the holder of port 4791: that may
+// be another user's process, which does not see our claims, or none. A service without a claim may be another user's;
+// if no process holds the port, our own slot refuses it at once.
 struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id, uint64_t service_id);
 
 // ---- manager.c

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Multicast groups of ids: rdma_join_multicast(3), rdma_leave_multicast(3). There is no subnet administrator to ask: a
-// group is an IP multicast address, and whoever attaches a queue pair to it hears it. So a join is answered at once;
-// its event carries how to send to the group, and the id's queue pair is attached when that event is taken.
+// group is an IP multicast address, and attaching a queue pair to it receives it. So a join is answered at once; its
+// event carries how to send to the group, and the id's queue pair is attached when that event is taken.
 #include "plugins/rdmacm/door.h"
 
 #include <infiniband/ib.h>
@@ -164,7 +164,7 @@ static struct rdmacm_multicast *find(struct rdmacm_id *id, const struct alb_addr
     return found;
 }
 
-// Takes back the event of a join that nobody has taken, or waits until who takes it has done with the join.
+// Takes back the event of a join if it was not taken yet, else waits until its taker is done with the join.
 static void take_back(struct rdmacm_multicast *multicast)
 {
     struct rdmacm_id *id = multicast->id;

@@ -44,14 +44,14 @@ struct rsocket_ops {
     short (*events)(struct rsocket *rs);
     // The service thread found service_fd readable; false: it is not to be watched until asked for again.
     bool (*serve)(struct rsocket *rs);
-    // [service, now and then] Finds out whether the peer is still there. NULL: there is nobody to ask.
+    // [service, now and then] Finds out whether the peer is still there. NULL: there is no peer to ask.
     void (*probe)(struct rsocket *rs);
     // Last words, and waits for them if it must, until the time that it is given.
     void (*close)(struct rsocket *rs, alb_time until);
     int (*address)(struct rsocket *rs, bool is_peer, struct sockaddr_storage *out);
     int (*set_option)(struct rsocket *rs, int level, int name, const void *value, socklen_t length);
     int (*get_option)(struct rsocket *rs, int level, int name, void *value, socklen_t *length);
-    void (*free)(struct rsocket *rs); // without the lock: nobody else is left
+    void (*free)(struct rsocket *rs); // without the lock: no other reference is left
 };
 
 struct rsocket {
@@ -110,13 +110,13 @@ void rsocket_table_after_fork(void);
 void rsocket_progress(struct rsocket *rs);
 // Among the flags of a call: wait, although the rsocket does not block.
 #define RSOCKET_WAIT (1 << 30)
-// Something has changed: whoever sleeps looks again.
+// Something has changed: sleepers look again.
 void rsocket_wake(struct rsocket *rs);
 // Waits, with progress, until the condition holds: 0; EAGAIN (flags: MSG_DONTWAIT; or the rsocket does not block),
 // EINTR, EBADF (it was closed), ETIMEDOUT. The lock is held, and given up while waiting.
 int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until);
-// For who polls several: sleeping is prepared. False: something has changed, do not sleep. In both cases
-// rsocket_leave follows.
+// For polling several: sleeping is prepared. False: something has changed, do not sleep. In both cases rsocket_leave
+// follows.
 bool rsocket_enter(struct rsocket *rs);
 void rsocket_leave(struct rsocket *rs);
 bool rsocket_is_blocking(const struct rsocket *rs, int flags);

@@ -32,7 +32,7 @@ static int finish(struct rsocket *rs, int error)
     return rdmacm_result(error);
 }
 
-// A type with flags (SOCK_CLOEXEC and the like) is refused: who stands between a program and its sockets, as
+// A type with flags (SOCK_CLOEXEC and the like) is refused: what stands between a program and its sockets, as
 // librspreload does, then takes an ordinary one, and so do we ourselves.
 int rsocket(int domain, int type, int protocol)
 {
@@ -80,7 +80,7 @@ static void give_address(const struct sockaddr_storage *from, struct sockaddr *a
     *length = from->ss_family == AF_UNSPEC ? 0 : whole;
 }
 
-// is_short may be NULL: nobody asks.
+// is_short may be NULL.
 static ssize_t receive(int socket, const struct iovec *iov, size_t count, int flags, struct sockaddr *address,
                        socklen_t *length, bool *is_short)
 {

@@ -81,7 +81,7 @@ static bool can_send(struct rsocket *rs)
     return true;
 }
 
-// While nobody has waited since, the peer is still there.
+// While no thread has waited since, the peer is still there.
 static ssize_t send_now(struct rsocket_datagram *datagram, struct rsocket_cursor *from,
                         const struct rsocket_peer_key *key)
 {

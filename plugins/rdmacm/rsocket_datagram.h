@@ -90,7 +90,7 @@ void rsocket_dpair_again(struct rsocket_datagram *datagram, struct rsocket_arriv
 // The peer of an address, found or made. local: the address of ours that it has written to, or NULL. An error number.
 int rsocket_peer_get(struct rsocket_datagram *datagram, const struct rsocket_peer_key *key,
                      const struct alb_addr *local, struct rsocket_peer **out);
-// It has told its queue pair.
+// It has given its queue pair's number.
 void rsocket_peer_learn(struct rsocket_peer *peer, uint32_t qpn);
 // A peer's name in the family of the rsocket, where an IPv4 address may be a mapped one; its length.
 socklen_t rsocket_peer_name(const struct rsocket *rs, const struct rsocket_peer_key *key,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // riomap, riounmap, riowrite: buffers of the program that the peer writes to directly, under offsets that both agree
-// on. A mapping is an entry in the peer's table; one that has gone is told as one of no length.
+// on. A mapping is an entry in the peer's table; one that was removed is announced with length 0.
 #include "plugins/rdmacm/rsocket_stream.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom a datagram rsocket knows: for each address and port the queue pair of ours that is used toward it, and once it
-// has told, its own. Any sender can make us keep an entry; so there is a bound, and the oldest entry is replaced.
+// The peers of a datagram rsocket: for each address and port the queue pair of ours that is used toward it, and its
+// own, once it is known. Any sender can make us keep an entry; so there is a bound, and the oldest entry is replaced.
 #include "plugins/rdmacm/rsocket_datagram.h"
 
 #include <stdlib.h>

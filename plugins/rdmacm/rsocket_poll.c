@@ -83,7 +83,7 @@ static int look(struct set *set)
 
 // ---- sleeping
 
-// What has come since the last look was not told to anybody, since nobody slept: it is looked at once more.
+// What has come since the last look woke no one, since no thread slept: looks once more.
 static bool prepare(struct rsocket *rs, short asked)
 {
     rsocket_lock(rs);

@@ -182,8 +182,7 @@ static bool can_control_or_is_over(struct rsocket *rs)
     return rsocket_flow_can_control(rs) || rsocket_stream(rs)->state != RSOCKET_OPEN;
 }
 
-// Ends one direction or both, and tells the peer. Who has said that nothing more comes, and expects nothing more, has
-// disconnected.
+// Ends one direction or both, and tells the peer. Ending both is a disconnect.
 static int end(struct rsocket_stream *stream, bool ends_in, bool ends_out, alb_time until)
 {
     bool was_out = stream->has_ended_out;

@@ -14,7 +14,7 @@ enum rsocket_state {
     RSOCKET_ACCEPTING, // the program has not seen it yet
     RSOCKET_OPEN,
     RSOCKET_ENDED,  // in order, both ways
-    RSOCKET_FAILED, // rs.error says why, until somebody has been told
+    RSOCKET_FAILED, // rs.error says why, until it was reported
     RSOCKET_STATES,
 };
 
@@ -27,14 +27,14 @@ enum {
 struct rsocket_iomap {
     struct ibv_mr *mr; // NULL: free
     uint64_t offset;
-    bool is_news; // the peer is to be told
+    bool is_news; // to be sent to the peer
 };
 
 struct rsocket_stream {
     struct rsocket rs;
     enum rsocket_state state;
     bool has_ended_in, has_ended_out; // no more data comes; no more will be sent
-    bool is_peer_gone;                // nobody is there to acknowledge anything
+    bool is_peer_gone;                // nothing will be acknowledged any more
     struct rdma_event_channel *channel;
     struct rdma_cm_id *id;
 
@@ -60,7 +60,7 @@ struct rsocket_stream {
 
     struct rsocket_iomap *iomaps; // peer.iomap_count
     bool has_iomap_news;
-    struct alb_list local_iomaps; // buffers that are registered and not told to the peer
+    struct alb_list local_iomaps; // buffers that are registered and not announced to the peer
 
     // Of a listener.
     struct alb_list accepted; // struct rsocket_stream, that the program has not taken
@@ -78,7 +78,7 @@ static inline struct rsocket_stream *rsocket_stream(struct rsocket *rs)
 // ---- rsocket_stream.c
 
 void rsocket_stream_set_state(struct rsocket_stream *stream, enum rsocket_state state);
-// Ends it with an error that the program will be told.
+// Ends it with an error for the program.
 void rsocket_stream_fail(struct rsocket_stream *stream, int error);
 struct rsocket_stream *rsocket_stream_new(int domain, const struct rsocket_settings *settings);
 // Connected, or as good as: not on the way any more.
@@ -133,7 +133,7 @@ int rsocket_stream_connect(struct rsocket *rs, const struct sockaddr *address, s
 bool rsocket_stream_serve(struct rsocket *rs);
 // What the program has not accepted, in a list of its own.
 void rsocket_stream_take_accepted(struct rsocket_stream *listener, struct alb_list *taken);
-// A stream that nobody will ever use.
+// A stream that will never be used.
 void rsocket_stream_abandon(struct rsocket_stream *stream);
 
 // ---- rsocket_stream_options.c

@@ -109,7 +109,7 @@ static int set_rdma_option(struct rsocket_stream *stream, int name, const void *
 {
     if (name == RDMA_ROUTE)
         return EOPNOTSUPP;
-    // What a listener is told is for those that it accepts.
+    // A listener's options are for the streams that it accepts.
     if (stream->state != RSOCKET_NEW && stream->state != RSOCKET_LISTENING)
         return EINVAL;
     return rsocket_set_setting(&stream->rs.settings, name, value, length);

@@ -41,7 +41,7 @@ struct rsocket_hello {
 };
 
 void rsocket_hello_encode(const struct rsocket_hello *hello, uint8_t bytes[RSOCKET_HELLO_BYTES]);
-// False: too short, another version, or a table that nobody could use.
+// False: too short, another version, or a table that cannot be used.
 bool rsocket_hello_decode(const uint8_t *bytes, size_t length, struct rsocket_hello *hello);
 // What a number of mappings becomes on its way through the eight bits that carry it.
 uint32_t rsocket_iomap_count_carried(uint32_t count);

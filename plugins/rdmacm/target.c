@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where a request goes: to the slot of its listener, or to whoever holds port 4791.
+// Where a request goes: to the slot of its listener, or to the holder of port 4791.
 #include "plugins/rdmacm/door.h"
 
 #include "device/directory.h"
@@ -24,8 +24,7 @@ static uint8_t gsi_index(void)
     return alb_engine_configuration(rdmacm_engine())->gsi_index;
 }
 
-// True if who receives what is sent to port 4791 is known, and is a device of another kind: it refuses nothing that is
-// sent to ours.
+// True if the holder of port 4791 is known and is a device of another kind, which does not answer requests to ours.
 static bool has_other_front(void)
 {
     struct alb_directory directory;

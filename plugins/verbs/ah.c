@@ -16,7 +16,7 @@ int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_
 {
     const struct ibv_global_route *route = &attr->grh;
     struct alb_addr peer;
-    // As with any RoCE device; a user new to RoCE needs to be told.
+    // As with any RoCE device; the log line is for users new to RoCE.
     if (!attr->is_global)
         alb_log(ALB_LOG_WARNING, "an address without a GID: RoCE has no LIDs. Give the program a GID index, as in "
                                  "`ibv_rc_pingpong -g 0` or `ib_write_bw -x 0`");

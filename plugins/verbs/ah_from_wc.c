@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_init_ah_from_wc(3): the address of whoever sent a datagram, from the 40 bytes in front of its payload. They hold
-// an IPv6 header (which a GRH is), or an IPv4 header in their last 20 bytes (RoCEv2 annex A17.4.5.2).
+// ibv_init_ah_from_wc(3): the address of a datagram's sender, from the 40 bytes in front of its payload. They hold an
+// IPv6 header (which a GRH is), or an IPv4 header in their last 20 bytes (RoCEv2 annex A17.4.5.2).
 #include "plugins/verbs/door.h"
 
 #include <arpa/inet.h>

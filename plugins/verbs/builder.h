@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What stands behind ibv_wr_* between ibv_wr_start and ibv_wr_complete: the work request being built, for qp_ex.c and
-// for those who add requests that verbs does not know.
+// for the files that add requests which verbs does not have.
 #pragma once
 
 #include "plugins/verbs/door.h"

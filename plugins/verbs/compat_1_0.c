@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The names of IBVERBS_1.0 that IBVERBS_1.1 replaced in 2007, with other structures. They exist so that the node is
-// whole. A program that was linked against them is told that there is no device, and so never reaches the others.
+// whole. A program that was linked against them finds no device, and so never reaches the others.
 #include "plugins/verbs/symver.h"
 
 #include <errno.h>

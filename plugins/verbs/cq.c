@@ -69,7 +69,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
     return cq ? &cq->cq : NULL;
 }
 
-// Takes the queue from the engine, so that it says nothing more, and forgets what nobody has taken yet.
+// Takes the queue from the engine, so that it raises nothing more, and forgets the events that were not taken yet.
 static int detach(struct alb_door_cq *cq)
 {
     struct alb_door_context *context = alb_door_context(cq->cq.context);

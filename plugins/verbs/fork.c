@@ -15,7 +15,7 @@ static void after_fork_in_child(void)
     alb_door_proposals_after_fork();
 }
 
-// Before anybody can hold one of them. Its only error is ENOMEM, and then a child is as it would be without.
+// Before any of them can be held. Its only error is ENOMEM, and then a child is as it would be without.
 __attribute__((constructor)) static void install_hook(void)
 {
     pthread_atfork(NULL, NULL, after_fork_in_child);

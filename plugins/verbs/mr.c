@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-// What the engine is told of access flags. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of
-// on-demand memory only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
+// Access flags as the engine's. ON_DEMAND is refused: the engine cannot mend a page fault. HUGETLB speaks of on-demand
+// memory only, and optional flags that are unknown may be ignored by definition (IBV_ACCESS_OPTIONAL_RANGE).
 int alb_door_access(unsigned int flags, uint32_t *access)
 {
     const unsigned int passed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -113,7 +113,7 @@ static int destroy_durable(struct alb_door_mr *mr)
     return error;
 }
 
-// Once the region is gone another one may have its address: nobody may take that for this one.
+// Once the region is gone another one may have its address: that must not be taken for this one.
 static int destroy_region(struct alb_door_mr *mr)
 {
     struct alb_device *device = alb_door_context(mr->mr.context)->device;

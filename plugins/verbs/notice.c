@@ -89,8 +89,8 @@ struct alb_notice *alb_notices_take(struct alb_notices *notices)
     return notice;
 }
 
-// A count that is gone is with a reader, who will find nothing and read again; one that cannot be taken makes a reader
-// do the same.
+// A count that is missing was read already: its reader will find nothing and read again; one that cannot be read here
+// has the same effect.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
 {
     pthread_mutex_lock(&notices->lock);

@@ -36,5 +36,5 @@ void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
 // Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of read(2): EAGAIN, EINTR.
 struct alb_notice *alb_notices_take(struct alb_notices *notices);
-// Forgets what is pending. Afterwards notice->delivered is final, if nobody raises it any more.
+// Forgets what is pending. Afterwards notice->delivered is final, if it is not raised any more.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_alloc_pd(3), ibv_alloc_td(3), ibv_alloc_parent_domain(3).
 //
-// A thread domain promises that one thread uses what is created in it; an uncontended lock costs so little beside a
-// datagram that nothing is made of the promise. A parent domain is its protection domain by another name.
+// A thread domain promises that one thread uses what is created in it; the promise is not used, since an uncontended
+// lock costs little beside a datagram. A parent domain is its protection domain by another name.
 #include "plugins/verbs/door.h"
 
 #include <stdlib.h>

@@ -61,7 +61,7 @@ static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr,
     }
 }
 
-// Requests before the one that fails are posted; *bad_wr is that one.
+// Requests before the one that fails are posted; *bad_wr is the one that fails.
 static int post_send(struct ibv_qp *outer, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct alb_door_qp *qp = alb_door_qp(outer);

@@ -8,7 +8,7 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-// They are reached only through the versioned names below, by callers who know the real signatures; arguments are not
+// They are reached only through the versioned names below, by callers that know the real signatures; arguments are not
 // looked at.
 int alb_private_refuse(void);
 void *alb_private_refuse_pointer(void);

@@ -145,7 +145,7 @@ static struct alb_door_proposal *make(const struct alb_proposal *engine)
     return proposal;
 }
 
-// A proposal that nobody can be asked about is rejected.
+// A proposal without a validator to ask is rejected.
 static void take(struct alb_engine *engine, const struct alb_proposal *proposed)
 {
     struct alb_door_proposal *proposal = make(proposed);
@@ -246,7 +246,7 @@ static int open_checker(struct alb_door_mr *mr, const struct alb_door_checker *c
     return error;
 }
 
-// Those that wait in the checker's queue, moved to another list: nobody has taken them, and nobody will.
+// Moves the proposals that wait in the checker's queue, which no thread has taken or will take, to another list.
 static void withdraw(struct alb_door_checker *checker, struct alb_list *withdrawn)
 {
     struct alb_list *link = all.proposals.next;
@@ -257,7 +257,7 @@ static void withdraw(struct alb_door_checker *checker, struct alb_list *withdraw
             continue;
         alb_notices_forget(checker->queue, &proposal->notice);
         if (proposal->notice.delivered == proposal->raised)
-            continue; // somebody has it
+            continue; // a thread has taken it
         alb_list_remove(&proposal->link);
         alb_list_push_back(withdrawn, &proposal->link);
     }

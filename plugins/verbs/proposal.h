@@ -25,7 +25,7 @@ struct alb_door_proposal {
     struct albdv_proposal proposal;
     struct alb_list link; // among all that are not answered
     struct alb_notice notice;
-    uint32_t raised; // how often, so that one can see whether somebody has taken it
+    uint32_t raised; // how often, compared with notice.delivered, it shows whether a thread has taken it
     struct alb_door_context *context;
     struct alb_door_checker **checkers;
     uint32_t checker_count;
@@ -39,7 +39,7 @@ struct alb_door_channel_of_proposals {
     uint32_t refs; // regions that name it, and proposals taken from it
 };
 
-// Whoever has taken a proposal answers it, once, with no lock held. ENOENT: the transaction has ended meanwhile.
+// Answers a proposal that the caller has taken, once, with no lock held. ENOENT: the transaction has ended meanwhile.
 int alb_door_proposal_answer(struct alb_door_proposal *proposal, bool accept);
 // Whether the checker whose turn it is may still be asked: then it is running until alb_door_checker_rest.
 bool alb_door_checker_run(struct alb_door_checker *checker);

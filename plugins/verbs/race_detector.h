@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tells ThreadSanitizer what it cannot see. A program that is built with it brings its runtime, but this library is not
-// instrumented: without help, who takes a completion seems to race with who posted the request, and two who hold one
-// lock of ours with each other.
+// instrumented: without help, a thread that takes a completion seems to race with the one that posted the request, and
+// so do two threads that hold one lock of ours in turn.
 //
 // A completion is ordered behind the posting of what has the same wr_id. Where a program gives one number to several
 // requests more is ordered than is promised, which may hide a mistake of the program but does not invent one.

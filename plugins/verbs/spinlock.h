@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The lock of what a program posts to or polls: held for some dozen nanoseconds and mostly by one thread, so it is
-// given back by a plain store, which a mutex (that has to look for sleepers) cannot do. Who finds it taken offers its
-// core to the holder. All zero: free.
+// given back by a plain store, which a mutex (that has to look for sleepers) cannot do. A thread that finds it taken
+// yields its core. All zero: free.
 #pragma once
 
 #include "plugins/verbs/race_detector.h"

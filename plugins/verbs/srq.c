@@ -93,7 +93,7 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
     return srq;
 }
 
-// EINVAL: nobody can name it.
+// EINVAL: it has no number to be named by.
 static int get_srq_num(struct ibv_srq *outer, uint32_t *number)
 {
     struct alb_door_srq *srq = alb_door_srq(outer);

@@ -284,7 +284,7 @@ static const struct albdv_qp_ex operations = {
     .wr_resend = wr_resend,
 };
 
-// In the engine: whoever comes first says how many.
+// In the engine: the first call says how many.
 static int enable(struct alb_door_qp *qp, uint32_t in_flight_max)
 {
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);

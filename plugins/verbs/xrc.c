@@ -43,7 +43,7 @@ static struct alb_door_domain *find_domain(const struct alb_engine *engine, cons
     return NULL;
 }
 
-// file is NULL for a domain that nobody else can open.
+// file is NULL for a domain that cannot be shared.
 static int create_domain(struct alb_door_context *context, const struct stat *file, struct alb_door_domain **out)
 {
     struct alb_door_domain *domain = calloc(1, sizeof(*domain));

@@ -49,7 +49,7 @@ static void write__permutation_without_loss(void **state)
     bench_permutation(&b, 2 * MB);
     bench_run(&b, 128);
     struct alb_cluster_totals totals = bench_totals(&b);
-    assert_true(b.last_at < ALB_SIM_US(500)); // 185 if nobody met anybody
+    assert_true(b.last_at < ALB_SIM_US(500)); // 185 if no flows met
     assert_int_equal(totals.dropped, 0);
     assert_true(totals.packet_hops > 6 * 128 * 500);
     assert_true(totals.bytes < 128 * 512 * KB);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections over a network that loses, repeats and swaps: whatever one message meets, both sides are told the same
-// story, and in the end nothing is left.
+// Connections over a network that loses, repeats and swaps: whatever one message meets, both sides see the same story,
+// and in the end nothing is left.
 #include "base/tests/test.h"
 
 #include "engine/cm.h"
@@ -148,7 +148,7 @@ static void run(struct net *net)
     assert_true(alb_sim_network_run_idle(&net->pair.network, alb_sim_network_now(&net->pair.network) + ALB_SIM_S(120)));
 }
 
-// The whole life of a connection, told alike on both sides, each event once.
+// The whole life of a connection, reported alike on both sides, each event once.
 static void expect_whole_life(const struct net *net)
 {
     assert_int_equal(net->users[A].seen[ALB_CM_EVENT_RESPONSE], 1);
@@ -169,7 +169,7 @@ static void rule(struct net *net, int side, uint32_t nth, uint32_t times, enum a
     alb_sim_script_add(alb_sim_link_script(&net->pair.out[side]), &rule);
 }
 
-// Each message of the exchange, on either way, meets each mishap, whoever parts first.
+// Each message of the exchange, on either way, meets each mishap, whichever side disconnects first.
 static void life__whatever_one_message_meets(void **state)
 {
     static const enum alb_sim_action actions[] = {ALB_SIM_DROP, ALB_SIM_DUPLICATE, ALB_SIM_CORRUPT};
@@ -249,7 +249,7 @@ static void life__random_faults(void **state)
     assert_in_range(whole, 195, 200);
 }
 
-// Nobody there: the time that the request says, to the nanosecond.
+// No listener: the time that the request says, to the nanosecond.
 static void connect__to_a_dead_host(void **state)
 {
     struct net *net = net_new(2);

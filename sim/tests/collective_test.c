@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Collectives: an abstract run of each schedule, in which data is a set of ranks, must leave everybody with what the
+// Collectives: an abstract run of each schedule, in which data is a set of ranks, must leave every rank with what the
 // collective is for; and as few bytes as it should are sent.
 #include "base/tests/test.h"
 #include "sim/collective.h"

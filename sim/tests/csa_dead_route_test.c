@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CSA when one of four routes dies, in both directions and for good, and several paths take it. Who only answers is
-// told nothing of his paths while the peer hears nothing: whatever he knows of them, his answers must come by one that
-// lives before the peer gives up. Over many seeds: which paths meet on which route, and how both hosts halt now and
-// then, as processes do that wait for a processor, so that round-trip times say little.
+// CSA when one of four routes dies, in both directions and permanently, and several paths take it. A side that only
+// answers learns nothing of its paths while the peer receives nothing: whatever it knows of them, its answers must come
+// by one that works before the peer gives up. Over many seeds: which paths meet on which route, and how both hosts halt
+// now and then, as processes do that wait for a processor, so that round-trip times say little.
 #include "world.h"
 
 #include "base/prng.h"

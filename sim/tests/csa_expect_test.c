@@ -31,7 +31,7 @@ static int set_up(void **state)
         options.pair.out[side].delay = ALB_SIM_US(10);
     }
     w = world_new(&options);
-    for (uint32_t i = 0; i < MEMBERS; i++) // everybody has been heard, and round trips are known
+    for (uint32_t i = 0; i < MEMBERS; i++) // every peer has been heard, and round trips are known
         for (uint32_t n = 0; n < 4; n++) {
             post_on(w, &w->a, w->a.qps[i], (struct work){ALB_WR_RDMA_WRITE, 1, 0, KB, 200 * KB});
             run_for(w, ALB_SIM_US(60));
@@ -190,7 +190,7 @@ static void group__who_holds_it_back_is_asked_for_sooner(void **state)
 
 static void group__who_holds_it_back_is_asked_for_first(void **state)
 {
-    // 0 is expected by nobody else's work, 3 holds 1 and 2 back; both are due at the same moment.
+    // 0 is not of the group, 3 holds 1 and 2 back; both are due at the same moment.
     uint32_t reports = frames_of(&w->b, ALB_CSA_REPORT);
     for (uint32_t i = 1; i < MEMBERS; i++)
         expect(i, (struct alb_expectation){.bytes = KB, .group = 1, .step = 0, .steps = 1});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CSA against those who mean harm: packets that are forged, replayed, cut short or plain random never change what a
-// queue pair does, take no memory, and are never answered with more bytes than they came with.
+// CSA against attackers: packets that are forged, replayed, cut short or plain random never change what a queue pair
+// does, take no memory, and are never answered with more bytes than they came with.
 #include "world.h"
 
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void free_bench(struct bench *bench)
 {
     struct world *w = bench->w;
     check_nothing_happened(bench);
-    // And who was there before goes on as before.
+    // And the existing peer goes on as before.
     post(w, &w->a, (struct work){ALB_WR_SEND, 50, 0, KB});
     run_idle(w);
     expect_wc(w->a.cq, 50, ALB_WC_SUCCESS);
@@ -220,7 +220,7 @@ static void replayed__from_elsewhere__no_effect(void **state)
     free_bench(bench);
 }
 
-// Each recorded packet with some of its bytes changed, by someone who does not know the epochs: theirs are always
+// Each recorded packet with some of its bytes changed, by a sender that does not know the epochs: theirs are always
 // changed. Sealed anew.
 static void recorded_and_changed__no_effect(void **state)
 {
@@ -258,12 +258,12 @@ static struct alb_csa_segment random_segment(struct bench *bench)
         .psn = below(bench, 2) ? below(bench, 1 << 24) : 1000 + below(bench, 40),
         .total_bytes = 8,
         .va = (uintptr_t)w->b.memory + 64 * KB,
-        .rkey = alb_region_key(w->b.mr), // he has seen it
+        .rkey = alb_region_key(w->b.mr), // the attacker has seen it
         .operand = 1,
     };
 }
 
-// Well-formed, for the right queue pair, with a right key; but from somebody who is not its peer.
+// Well-formed, for the right queue pair, with a right key; but not from its peer.
 static struct alb_sim_packet *forged(struct bench *bench)
 {
     struct alb_sim_packet *packet = new_packet(bench);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // CSA when 32 senders meet at one receiver behind a link of 1 Gb/s: together they get through what one gets through,
-// each gets his share, and the receiver's memory does not grow.
+// each gets its share, and the receiver's memory does not grow.
 #include "base/tests/test.h"
 
 #include "base/prng.h"

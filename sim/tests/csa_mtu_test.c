@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long packets may be: found where nobody knows it, kept where the network says it, given up where long packets
+// How long packets may be: found where it is unknown, kept where the network says it, given up where long packets
 // vanish, and messages that were cut longer get through all the same.
 #include "world.h"
 
@@ -157,7 +157,7 @@ static void long_packets_vanish__found_out_and_message_completes(void **state)
 
 static void first_packets_vanish__found_out(void **state)
 {
-    carry(1400); // before anything has been heard of anybody
+    carry(1400); // before anything has been received
     post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
     run_for(w, ALB_SIM_MS(60));
     expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CSA when an engine's program ends and begins anew: nobody takes the new one for the old one, whatever number of a
+// CSA when an engine's program ends and begins anew: the new one is not taken for the old one, whatever number of a
 // queue pair, PSN or packet of the former life comes along.
 #include "world.h"
 
@@ -83,7 +83,7 @@ static void peer_restarts_in_the_middle__requests_fail(void **state)
     }
 }
 
-// Only the program of B could move it on, and nobody is there whom it was connected to.
+// Only the program of B could move it on, and what it was connected to is gone.
 static void peer_restarts__who_only_receives_fails_too(void **state)
 {
     struct options options;

@@ -233,7 +233,7 @@ static void first_or_middle_lost__does_not_wait_for_the_end(void **state)
     }
 }
 
-// ---- what is told ---------------------------------------------------------------------------------------------------
+// ---- what is reported -----------------------------------------------------------------------------------------------
 
 static void last_report_lost__the_sender_learns_soon(void **state)
 {

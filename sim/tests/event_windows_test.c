@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    NODES = 20, // the first is nobody
+    NODES = 20, // the first is no node
     TRAVELLERS = 300,
     LENGTH = 1000,
 };
@@ -21,7 +21,7 @@ struct traveller {
     uint32_t number;
 };
 
-// Nodes that pass travellers on and move their alarms, each by chance of its own; somebody outside looks at all.
+// Nodes that pass travellers on and move their alarms, each by chance of its own; an event of no node looks at all.
 struct crowd {
     struct alb_sim_queue queue;
     struct alb_prng prng[NODES];
@@ -61,7 +61,7 @@ static void alarm_node(struct alb_sim_event *event, alb_sim_time now)
     note(alarm->crowd, alarm->number, now);
 }
 
-// Who is nobody sees what all have done before, and nothing of what they do now.
+// An event of no node sees what all have done before, and nothing of what they do now.
 static void look_at_all(struct alb_sim_event *event, alb_sim_time now)
 {
     struct traveller *outside = ALB_CONTAINER_OF(event, struct traveller, event);

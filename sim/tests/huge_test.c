@@ -23,7 +23,7 @@ static void get__zeroed_lines_of_their_own(void **state)
     assert_int_equal(huge.chunk_count, 0);
 }
 
-// Nobody writes to what it gives here, so it takes no memory.
+// What it gives is not written here, so it takes no memory.
 static void get__has_an_end(void **state)
 {
     struct alb_sim_huge huge = {0};

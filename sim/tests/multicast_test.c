@@ -76,7 +76,7 @@ static void multicast__one_datagram_for_all(void **state)
     close_world(&g);
 }
 
-// The first of two is lost for all, and nobody sends it again.
+// The first of two is lost for all, and is not sent again.
 static void lost(enum alb_sim_action action, uint32_t amount)
 {
     struct group_world g = open_world();

@@ -72,7 +72,7 @@ static void packet_late__it_commits_once(void **state)
     each_packet(ALB_SIM_DELAY);
 }
 
-// The decision never arrives: the target withdraws, and says so to whoever asks.
+// The decision never arrives: the target withdraws, and says so when asked.
 static void lease_ends__aborted_and_nothing_exposed(void **state)
 {
     struct world *w = reflect_world();

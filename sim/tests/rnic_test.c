@@ -32,7 +32,7 @@ static void out__both_ways_share_the_cache_and_have_their_own_pipeline(void **st
     alb_rnic_bind(rnic, 9, 0x123456, 7);
     assert_int_equal(alb_rnic_out(rnic, 9, 0x123456, 0), 1000);
     assert_int_equal(alb_rnic_in(rnic, 7, 100), 100);       // it has been fetched
-    assert_int_equal(alb_rnic_out(rnic, 9, 77, 200), 1000); // of nobody: it only waits its turn
+    assert_int_equal(alb_rnic_out(rnic, 9, 77, 200), 1000); // of no queue pair: it only waits its turn
     alb_rnic_free(rnic);
 }
 

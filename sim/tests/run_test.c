@@ -87,7 +87,7 @@ static uint64_t hash_of_all(void)
     uint64_t hash = alb_cluster_trace_hash(run->cluster);
     struct alb_cluster_totals totals;
     alb_cluster_totals(run->cluster, &totals);
-    totals.bytes = 0; // how many packets there have been at once depends on who goes first
+    totals.bytes = 0; // how many packets there have been at once depends on the order
     alb_sim_note(&hash, alb_cluster_now(run->cluster), run->ended_at, &totals, sizeof(totals));
     alb_sim_note(&hash, run->end, 0, run->times, run->schedule.task_count * (uint32_t)sizeof(*run->times));
     for (uint32_t i = 0; i < 2 * run->topology.cable_count; i++) {
@@ -192,7 +192,7 @@ static void alb_run_go__ends_at_its_time(void **state)
     small_run_end(&small);
 }
 
-// A link that is dead for good: the queue pair gives up, and the run ends all the same.
+// A link that is dead permanently: the queue pair gives up, and the run ends all the same.
 static void alb_run_go__ends_when_a_queue_pair_fails(void **state)
 {
     small_run_go(&small,

@@ -17,7 +17,7 @@ struct star_config {
     struct alb_sim_link_config up, down; // of every host, toward the node and from it
     bool is_wheel;                       // every host is connected to every other; else all of them to host 0
     uint32_t mtu_bytes;
-    uint32_t path_payload_max; // 0: not told
+    uint32_t path_payload_max; // 0: not given
     void (*change)(struct alb_engine_config *engine);
 };
 

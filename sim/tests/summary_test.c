@@ -81,7 +81,7 @@ static void alb_summary_make__percentiles_and_bins(void **state)
     end();
 }
 
-// A ring of n hosts: 2 (n - 1) steps, each a message of a part there; nobody gets below that.
+// A ring of n hosts: 2 (n - 1) steps, each a message of a part there; no schedule gets below that.
 static void alb_ideal_work__of_a_ring(void **state)
 {
     small_run_go(&small, "[network]\nhosts = 4\n[workload]\nkind = all-reduce-ring\nsize = 400000\n", false);

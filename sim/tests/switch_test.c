@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What switches promise: who goes where, who gets how much of the buffer, and that flow control loses nothing.
+// What switches promise: which packet goes where, which port gets how much of the buffer, and that flow control loses
+// nothing.
 #include "cluster_bench.h"
 
 #include "base/tests/test.h"
@@ -191,7 +192,7 @@ static void trim__payload_goes_and_headers_arrive(void **state)
     bench_destroy(&b);
 }
 
-// Senders that heed what they are told: all that is cut off goes again by that, and nothing in vain.
+// Senders that act on reports of trimming: all that is cut off goes again by that, and nothing in vain.
 static void trim__what_is_cut_off_goes_again_by_that_alone(void **state)
 {
     struct bench b;

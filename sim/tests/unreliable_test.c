@@ -42,7 +42,7 @@ static void uc_message_lost(uint32_t nth, enum alb_sim_action action, uint32_t l
         post(w, &w->a, (struct work){ALB_WR_SEND_WITH_IMM, i, i * 4 * KB, 4 * KB, .imm = i});
     run_idle(w);
     for (uint32_t i = 0; i < 3; i++)
-        expect_wc(w->a.cq, i, ALB_WC_SUCCESS); // nobody tells the sender
+        expect_wc(w->a.cq, i, ALB_WC_SUCCESS); // the sender does not learn it
     uint32_t got = 0;
     for (uint32_t i = 0; i < 3; i++) {
         struct alb_wc wc;

@@ -130,7 +130,7 @@ static void window__survives_a_small_queue(void **state)
     world_free(w);
 }
 
-// What waits for the window is not under way, so its silence is nobody's fault and costs no retry.
+// What waits for the window is not under way, so its silence costs no retry.
 static void window__waiting_costs_no_retry(void **state)
 {
     struct options options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Workloads: who sends how much to whom, and when.
+// Workloads: which host sends how much to which, and when.
 #include "base/tests/test.h"
 #include "sim/workload.h"
 

@@ -86,7 +86,7 @@ struct options {
     uint32_t srq_wr_max, srq_limit; // of B; 0: none
     uint32_t qkey;
     uint32_t qpn_index;        // of the first queue pair of each side; 0: any
-    uint32_t path_payload_max; // what the engines are told of the way; 0: nothing
+    uint32_t path_payload_max; // the route's MTU as given to the engines; 0: not given
     bool is_b_in_rtr;          // B stays in RTR
     bool is_unconnected;       // leave the queue pairs in RESET
 };

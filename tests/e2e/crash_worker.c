@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Either side of tests/e2e/crash.py: a target with a region of slots, and an initiator that writes to them by
-// transactions and keeps a log of what it was told, both to be killed at any moment.
+// transactions and keeps a log of what was reported to it, both to be killed at any moment.
 //
 //   crash_worker target PORT FILE safe|cached|volatile
 //   crash_worker initiator PORT LOG COUNT
 //
 // The initiator first finds out what became of what its predecessor had posted. Each transaction writes its number to
 // two places, all over them. The log has a line per event, written before what it speaks of can be known elsewhere:
-//   P v initiator number keeper   posted      C v   committed      A v reason   aborted      U v   nobody can say
+//   P v initiator number keeper   posted      C v   committed      A v reason   aborted      U v   unknown
 #include <albedo/albedodv.h>
 
 #include <arpa/inet.h>
@@ -206,7 +206,7 @@ static void read_log(struct initiator *i, const char *path)
     while (file && fgets(line, sizeof(line), file)) {
         unsigned long long v, a = 0, b = 0, c = 0;
         if (!strchr(line, '\n') || sscanf(line, "%c %llu %llu %llu %llu", &kind, &v, &a, &b, &c) < 2)
-            continue; // the last words of who was killed
+            continue; // the last lines of a killed process
         if (kind != 'P')
             forget(i, v);
         else if (i->unresolved_count < UNRESOLVED_MAX)

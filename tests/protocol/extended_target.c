@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A verbs program with what albedodv adds, that does what it is told, for tests/protocol/run.py: extended_target PORT.
-// It listens at 127.0.0.1; a command is a line of words, the answer a line of JSON. It has one region, and one queue
-// pair: RC, or UC with messages of partial completion.
+// A verbs program with what albedodv adds, that obeys commands, for tests/protocol/run.py: extended_target PORT. It
+// listens at 127.0.0.1; a command is a line of words, the answer a line of JSON. It has one region, and one queue pair:
+// RC, or UC with messages of partial completion.
 //
 //   connect KIND QPN PSN GID    whole (the region becomes transactional)    receive COUNT
 //   poke OFFSET BYTE SIZE       peek OFFSET SIZE (a digit pair each)         poll COUNT MILLISECONDS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // mpi_check: an MPI program that checks every byte and number it gets. It knows MPI only; what carries the messages is
-// the business of who starts it. Built by run.py with each MPI's own compiler driver.
+// the caller's business. Built by run.py with each MPI's own compiler driver.
 //
 //   mpi_check [--max BYTES]     the largest point-to-point message (default: 64 MiB)
 //
@@ -196,7 +196,7 @@ static void wildcards(void)
 
 enum { CROWD = 400 };
 
-// All ranks send many small messages to all ranks before anybody receives: queues run full, receivers are not ready.
+// All ranks send many small messages to all ranks before any receives: queues run full, receivers are not ready.
 static void crowd(void)
 {
     static uint64_t out[CROWD], in[CROWD];

@@ -100,7 +100,7 @@ static void put_and_get(void)
     shmem_free(theirs);
 }
 
-// A put that does not wait, a fence, and a flag: who sees the flag must see what was put before it.
+// A put that does not wait, a fence, and a flag: a PE that sees the flag must see what was put before it.
 static void flags(void)
 {
     enum { COUNT = 3000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What was said before a connection ended is heard, however late the thread looks: queues and events are made here.
+// What was said before a connection ended is seen, however late the thread looks: queues and events are made here.
 #include "tools/files_link.h"
 
 #include "base/tests/test.h"

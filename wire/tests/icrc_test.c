@@ -270,7 +270,7 @@ static void icrc_seal__a_flow_forgets_what_no_longer_holds(void **state)
     }
 }
 
-// The same for who checks: an identification of zero is solved for, ones are compared.
+// The same for checking: an identification of zero is solved for, ones are compared.
 static void icrc_check__a_flow_forgets_what_no_longer_holds(void **state)
 {
     static const uint32_t lengths[] = {8, 1024, 8, 333};

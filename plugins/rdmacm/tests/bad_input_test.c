@@ -156,7 +156,7 @@ static void peer__never_answers(void **state)
     expect_counts(&before);
 }
 
-// Nobody answers the requests, and then everybody goes.
+// The requests are not answered, and then both sides are destroyed.
 static void requests__a_thousand_half_open(void **state)
 {
     static struct rdma_cm_id *clients[HALF_OPEN], *servers[HALF_OPEN];

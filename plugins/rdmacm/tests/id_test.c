@@ -36,7 +36,7 @@ static void channel__says_whether_it_holds_something(void **state)
     rdma_destroy_event_channel(channel);
 }
 
-// Events that nobody took end with their id.
+// Events that were not taken end with their id.
 static void channel__is_empty_when_its_ids_are_gone(void **state)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Joining and leaving multicast groups: what the event says, who is attached, what is refused.
+// Joining and leaving multicast groups: what the event says, which queue pair is attached, what is refused.
 #include "fixture.h"
 
 #include <arpa/inet.h>
@@ -261,7 +261,7 @@ static void destroy_id__leaves_its_groups(void **state)
     fixture_create_qp(id);
     assert_int_equal(join(id, GROUP, NULL), 0);
     pass_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
-    assert_int_equal(join(id, "239.97.1.2", NULL), 0); // and one whose event nobody takes
+    assert_int_equal(join(id, "239.97.1.2", NULL), 0); // and one whose event is not taken
     struct ibv_qp *qp = id->qp;
     assert_int_equal(rdma_destroy_id(id), 0);
     assert_int_equal(ibv_destroy_qp(qp), 0);

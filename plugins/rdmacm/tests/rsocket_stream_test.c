@@ -263,7 +263,7 @@ static void connect__nobody_listens(void **state)
 // The port of the device is held by something that takes requests and keeps quiet: a call ends nevertheless.
 static void connect__nobody_answers(void **state)
 {
-    char address[32]; // nobody else's, not even the same test's on the other device
+    char address[32]; // not used by the same test on the other device either
     snprintf(address, sizeof(address), "127.%d.%d.%d", 192 + getpid() / 65536 % 62, getpid() / 256 % 256,
              getpid() % 255 + 1);
     struct sockaddr_storage held = fixture_sockaddr(address, 4791), there = fixture_sockaddr(address, 9);

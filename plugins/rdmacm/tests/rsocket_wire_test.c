@@ -125,7 +125,7 @@ static void udp_header__both_ways(void **state)
     bytes[6] = 28; // longer than what there is
     assert_int_equal(rsocket_udp_header_decode(bytes, 16, &out), 0);
     bytes[6] = 16;
-    bytes[0] = 0; // somebody else's datagram
+    bytes[0] = 0; // a datagram that is not ours
     assert_int_equal(rsocket_udp_header_decode(bytes, 16, &out), 0);
 }
 

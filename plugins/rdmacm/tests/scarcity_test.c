@@ -541,7 +541,7 @@ static bool hears(struct rdma_event_channel *channel, enum rdma_cm_event_type ty
     return is_it;
 }
 
-// What becomes of a connection is heard of without memory: it is kept for these events.
+// What becomes of a connection is reported without allocating: memory is reserved for these events.
 static void rdma_cm__events_without_memory(void **state)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();

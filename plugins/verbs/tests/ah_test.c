@@ -93,7 +93,7 @@ static void init_ah_from_wc__nonsense(void **state)
     assert_int_equal(attr.is_global, 0);
 }
 
-// A datagram answered to whoever sent it.
+// A datagram answered to its sender.
 static void create_ah_from_wc__answers(void **state)
 {
     struct fixture *f = *state;

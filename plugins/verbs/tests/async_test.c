@@ -100,7 +100,7 @@ static void destroy_qp__waits_for_what_was_handed_out(void **state)
     assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-// An event that nobody takes goes with its object.
+// An event that is not taken goes with its object.
 static void destroy_qp__untaken_events(void **state)
 {
     struct fixture *f = *state;

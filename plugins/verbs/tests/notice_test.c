@@ -130,7 +130,7 @@ static void take__waits(void **state)
     assert_true(alb_notices_fini(&notices));
 }
 
-// The queue may end under a reader that waits for ever: it is told so, and what the reader uses stays.
+// The queue may end under a reader that waits for ever: the reader returns, and what it uses stays.
 static void fini__under_a_reader(void **state)
 {
     static struct alb_notices notices;

@@ -85,7 +85,7 @@ static bool hear(struct ends *e, uint32_t number, uint32_t held_before)
         struct albdv_partial told = look(e, ALBDV_SENDING, number, NULL);
         if (told.is_complete || told.held > held_before)
             return told.is_complete;
-        if (i % PATIENCE == 0) // nobody has come further: perhaps all that was sent is lost, too
+        if (i % PATIENCE == 0) // no progress: perhaps all that was sent is lost, too
             return false;
         if (i % (PATIENCE / 10) == 0)
             albdv_ask_partial(e->dv, number);

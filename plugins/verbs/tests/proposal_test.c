@@ -55,7 +55,7 @@ static void validator__decides(void **state)
     tear_down(&e);
 }
 
-// Who is asked last has as much to say as who is asked first.
+// The validator asked last counts as much as the one asked first.
 static void validators_of_two_regions__both_decide(void **state)
 {
     struct ends e;
@@ -112,7 +112,7 @@ static void proposals__as_events(void **state)
     assert_int_equal(((const uint8_t *)proposal->parts[0].bytes)[7], 0x5a); // may still be looked at
     assert_int_equal(albdv_answer_proposal(proposal, 1), ENOENT);
     assert_false(is_written(&e, SECOND));
-    begin(&e, 3, ALBDV_COMMITTED, 0); // nobody takes it
+    begin(&e, 3, ALBDV_COMMITTED, 0); // it is not taken
     add(&e, SECOND, BYTES);
     end(&e);
     assert_int_equal(poll(&fd, 1, 20000), 1);
@@ -156,7 +156,7 @@ static void proposals__name_regions_and_have_empty_parts(void **state)
     tear_down(&e);
 }
 
-// Its channel stays as long as somebody has a proposal from it.
+// Its channel stays as long as a proposal from it is held.
 static void channel__is_busy_until_the_answer(void **state)
 {
     struct ends e;
@@ -228,7 +228,7 @@ static void fork__child_has_no_say(void **state)
 #endif
     const struct fixture *f = *state;
     int status;
-    assert_true(albdv_is_supported()); // it is looked up, once, by who may allocate
+    assert_true(albdv_is_supported()); // it is looked up, once, where allocating is allowed
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {

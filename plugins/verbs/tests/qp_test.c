@@ -197,7 +197,7 @@ static void destroy_qp__without_an_answer(void **state)
     for (int i = 0; i < COUNT; i++) {
         qps[i] = fixture_qp(f, IBV_QPT_RC);
         fixture_to_init(qps[i]);
-        fixture_to_rtr(qps[i], 0x00000f); // nobody has this number
+        fixture_to_rtr(qps[i], 0x00000f); // no queue pair has this number
         fixture_to_rts(qps[i]);
         fixture_post_send(f, qps[i], 1, 0, 10);
     }

@@ -28,7 +28,7 @@ static void post_one(struct stage *stage, uint64_t pair)
                                .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE},
                        *bad_send;
     char text[64] = "sixteen threads";
-    sge.addr = (uintptr_t)stage->f->memory + 64 * pair; // nobody else's bytes
+    sge.addr = (uintptr_t)stage->f->memory + 64 * pair; // no other thread's bytes
     if (ibv_post_recv(stage->to[pair], &recv, &bad_recv) != 0)
         stage->failures++;
     sge.addr = (uintptr_t)text;
@@ -216,7 +216,7 @@ static void verbs__two_threads_bind_one_window(void **state)
     assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-// One of type 2 is bound on one queue pair; the other one is told.
+// One of type 2 is bound on one queue pair; the other one gets an error.
 static void verbs__two_queue_pairs_want_one_window(void **state)
 {
     struct fixture *f = *state;
@@ -299,7 +299,7 @@ static void run_cancelled(void *(*work_of)(void *), struct cancelled *cancelled)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
-// Whoever drives holds the engine's token. A thread that ended there would take it along.
+// The driver holds the engine's token, which a thread that ended there would never release.
 static void verbs__cancelled_threads_leave_the_device(void **state)
 {
 #ifdef __SANITIZE_ADDRESS__

@@ -253,7 +253,7 @@ static void txn__of_another_queue_pair_is_reconciled(void **state)
     reconcile(&other, 12, &tokens[1], ALBDV_COMMIT);
     struct ibv_wc wc = fixture_wait_for(other.f->cq, 12);
     assert_true(wc.status == IBV_WC_REM_ABORT_ERR || wc.status == IBV_WC_RESP_TIMEOUT_ERR);
-    tokens[1].keeper++; // and nobody who would know; of another, since the last answer may come twice
+    tokens[1].keeper++; // and a keeper that does not exist; another number, since the last answer may come twice
     tokens[1].number += 1;
     reconcile(&other, 13, &tokens[1], ALBDV_ASK);
     expect(&other, 13, IBV_WC_RESP_TIMEOUT_ERR, ALBDV_LOST);
@@ -452,7 +452,7 @@ static void txn__poisons_what_stays_wrong(void **state)
     uint64_t number = end(&e);
     expect(&e, 1, IBV_WC_REM_OP_ERR, ALBDV_COPY);
     assert_int_equal(query(&e, number).state, ALBDV_TXN_CORRUPT);
-    assert_true(albdv_read_retry(&read)); // who was reading learns it, who begins is kept out, and so are peers
+    assert_true(albdv_read_retry(&read)); // a reader learns it at its end, new readers and peers are kept out
     assert_true(albdv_region_is_poisoned(region));
     assert_true(albdv_read_begin(region, memory, BYTES, &read));
     write_to(&e, 2, mr);
