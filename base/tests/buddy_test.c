@@ -3,13 +3,13 @@
 // use is not touched; a block given back twice stops the process.
 #include "base/buddy.h"
 #include "base/prng.h"
+#include "base/tests/child.h"
 #include "base/tests/test.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -209,8 +209,15 @@ static void alb_buddy__touches_what_is_used(void **state)
     stop(&f);
 }
 
-static void give_back(struct fixture *f, int wrong)
+struct misuse {
+    struct fixture *fixture;
+    int wrong;
+};
+
+static void give_back(void *argument)
 {
+    struct fixture *f = ((struct misuse *)argument)->fixture;
+    int wrong = ((struct misuse *)argument)->wrong;
     char *block = alb_buddy_get(&f->buddy, 256);
     char *other = alb_buddy_get(&f->buddy, 64);
     alb_buddy_put(&f->buddy, block, 256);
@@ -229,17 +236,9 @@ static void alb_buddy_put__what_is_not_taken_is_a_bug(void **state)
     for (int wrong = 0; wrong <= 4; wrong++) {
         struct fixture f;
         start(&f, 4096);
-        pid_t child = fork();
-        assert_true(child >= 0);
-        if (child == 0) {
-            struct rlimit none = {0};
-            setrlimit(RLIMIT_CORE, &none);
-            signal(SIGABRT, SIG_DFL); // cmocka or a sanitizer may have taken it
-            give_back(&f, wrong);
-            _exit(0);
-        }
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
+        struct misuse misuse = {&f, wrong};
+        char text[4096];
+        int status = child_run(give_back, &misuse, text, sizeof(text));
         assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, wrong > 0);
         stop(&f);
     }

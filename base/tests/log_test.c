@@ -1,42 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What reaches stderr, by level and environment; each case in a child, since the level is read once.
 #include "base/log.h"
+#include "base/tests/child.h"
 #include "base/tests/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 // Runs body in a child with ALBEDO_LOG set (NULL: unset), and fills text with what it wrote to stderr.
-static void run_child(const char *level, void (*body)(void), char *text, size_t size)
+static void log_as(const char *level, void (*body)(void *argument), char *text, size_t size)
 {
-    int ends[2], status;
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (level == NULL)
-            unsetenv("ALBEDO_LOG");
-        else
-            setenv("ALBEDO_LOG", level, 1);
-        dup2(ends[1], STDERR_FILENO);
-        body();
-        _exit(0);
-    }
-    close(ends[1]);
-    size_t used = 0;
-    ssize_t got;
-    while (used < size - 1 && (got = read(ends[0], text + used, size - 1 - used)) > 0)
-        used += (size_t)got;
-    text[used] = '\0';
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (level == NULL)
+        unsetenv("ALBEDO_LOG");
+    else
+        setenv("ALBEDO_LOG", level, 1);
+    assert_int_equal(child_run(body, NULL, text, size), 0);
 }
 
-static void all_levels(void)
+static void all_levels(void *argument)
 {
     alb_log(ALB_LOG_ERROR, "e%d", 1);
     alb_log(ALB_LOG_WARNING, "w%s", "2");
@@ -61,26 +44,26 @@ static void alb_log__levels_of_the_environment(void **state)
     };
     for (size_t i = 0; i < ALB_COUNT(cases); i++) {
         char text[4096];
-        run_child(cases[i].level, all_levels, text, sizeof(text));
+        log_as(cases[i].level, all_levels, text, sizeof(text));
         assert_string_equal(text, cases[i].expected);
     }
 }
 
-static void set_level_then_log(void)
+static void set_level_then_log(void *argument)
 {
     alb_log_set_level(ALB_LOG_INFO);
     if (alb_log_is_shown(ALB_LOG_INFO) && !alb_log_is_shown(ALB_LOG_DEBUG))
-        all_levels();
+        all_levels(NULL);
 }
 
 static void alb_log_set_level__overrules_the_environment(void **state)
 {
     char text[4096];
-    run_child("error", set_level_then_log, text, sizeof(text));
+    log_as("error", set_level_then_log, text, sizeof(text));
     assert_string_equal(text, "albedo: error: e1\nalbedo: warning: w2\nalbedo: info: i\n");
 }
 
-static void log_control_characters(void)
+static void log_control_characters(void *argument)
 {
     alb_log(ALB_LOG_ERROR, "a\nb\tc\033[1md \xc3\xa9");
 }
@@ -88,11 +71,11 @@ static void log_control_characters(void)
 static void alb_log__stays_on_its_line(void **state)
 {
     char text[4096];
-    run_child(NULL, log_control_characters, text, sizeof(text));
+    log_as(NULL, log_control_characters, text, sizeof(text));
     assert_string_equal(text, "albedo: error: a b c [1md \xc3\xa9\n");
 }
 
-static void log_long_lines(void)
+static void log_long_lines(void *argument)
 {
     static const char prefix[] = "albedo: error: ";
     char longest[ALB_LOG_LINE_MAX + 100];
@@ -107,7 +90,7 @@ static void log_long_lines(void)
 static void alb_log__cuts_what_is_too_long(void **state)
 {
     char text[8192];
-    run_child(NULL, log_long_lines, text, sizeof(text));
+    log_as(NULL, log_long_lines, text, sizeof(text));
     char *first_end = strchr(text, '\n');
     assert_non_null(first_end);
     assert_int_equal(first_end - text, ALB_LOG_LINE_MAX - 2);
@@ -118,7 +101,7 @@ static void alb_log__cuts_what_is_too_long(void **state)
     }
 }
 
-static void log_to_nowhere(void)
+static void log_to_nowhere(void *argument)
 {
     close(STDERR_FILENO);
     errno = EAGAIN;
@@ -130,7 +113,7 @@ static void log_to_nowhere(void)
 static void alb_log__leaves_errno_alone(void **state)
 {
     char text[64];
-    run_child(NULL, log_to_nowhere, text, sizeof(text));
+    log_as(NULL, log_to_nowhere, text, sizeof(text));
     assert_string_equal(text, "");
 }
 
