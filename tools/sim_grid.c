@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "tools/sim_grid.h"
+
+#include "tools/command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct sim_cell *sim_grid_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed)
+{
+    return &grid->cells[((size_t)point * grid->policy_count + policy) * grid->seeds + seed];
+}
+
+const char *sim_grid_value(const struct sim_grid *grid, uint32_t point, uint32_t vary)
+{
+    for (uint32_t i = 0; i < vary; i++)
+        point /= grid->vary[i].count;
+    return grid->vary[vary].values[point % grid->vary[vary].count];
+}
+
+static bool is_variant(const struct sim_file *file, const char *name)
+{
+    return alb_document_find(&file->document, "variant", name, "") != NULL;
+}
+
+static int on_end(void *context, const struct alb_result_of *result)
+{
+    struct sim_cell *cell = context;
+    for (uint32_t i = 0; i < alb_metric_count; i++)
+        alb_metric_value(result->summary, &alb_metrics[i], NULL, &cell->values[i]);
+    cell->trace_hash = result->summary->trace_hash;
+    cell->end = result->run->end;
+    cell->is_run = true;
+    return COMMAND_OK;
+}
+
+// One key as this run has it; option says where it comes from.
+static bool put(struct sim_file *file, const char *path, const char *value, const char *option)
+{
+    struct alb_complaint complaint = {0};
+    return alb_document_put(&file->document, path, value, option, 0, &complaint) ||
+           command_error(false, "sim compare", "%s", complaint.text);
+}
+
+// The scenario as one run has it. *variant: of the file, or NULL.
+static int open_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct sim_file *file,
+                     const char **variant)
+{
+    const char *name = grid->policies[policy];
+    char number[16];
+    int status = sim_file_open(file, &grid->options);
+    if (status != COMMAND_OK)
+        return status;
+    snprintf(number, sizeof(number), "%" PRIu32, seed + 1);
+    bool varies = is_variant(file, name);
+    bool is_good = put(file, "scenario.seed", number, "--seeds");
+    for (uint32_t i = 0; i < grid->vary_count && is_good; i++)
+        is_good = put(file, grid->vary[i].key, sim_grid_value(grid, point, i), "--vary");
+    if (is_good && !varies && strcmp(name, "plain") != 0)
+        is_good = put(file, "host.loss", name, "--policies");
+    *variant = varies ? name : NULL;
+    if (is_good)
+        return COMMAND_OK;
+    sim_file_close(file);
+    return COMMAND_USAGE; // put has said which option
+}
+
+// In a process of its own.
+static int run_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed, struct sim_cell *cell)
+{
+    struct sim_file file;
+    struct sim_outcome outcome;
+    const char *variant;
+    const struct sim_listener listener = {on_end, cell};
+    int status = open_cell(grid, point, policy, seed, &file, &variant);
+    return status == COMMAND_OK ? sim_run(&file, &grid->options, variant, &listener, &outcome) : status;
+}
+
+int sim_grid_check(const struct sim_grid *grid)
+{
+    int status = COMMAND_OK;
+    for (uint32_t i = 0; i < grid->point_count * grid->policy_count && status == COMMAND_OK; i++) {
+        struct sim_file file;
+        const char *variant;
+        status = open_cell(grid, i / grid->policy_count, i % grid->policy_count, 0, &file, &variant);
+        if (status != COMMAND_OK)
+            break;
+        status = sim_file_check(&file, variant);
+        sim_file_close(&file);
+    }
+    return status;
+}
+
+// ---- all runs -------------------------------------------------------------------------------------------------------
+
+struct job {
+    pid_t pid;
+    int pipe;
+    uint32_t point, policy, seed;
+};
+
+static bool begin_job(const struct sim_grid *grid, struct job *job)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    fflush(NULL);
+    job->pid = fork();
+    if (job->pid == 0) {
+        struct sim_cell cell = {0};
+        close(ends[0]);
+        int status = run_cell(grid, job->point, job->policy, job->seed, &cell);
+        if (status == COMMAND_OK && write(ends[1], &cell, sizeof(cell)) != (ssize_t)sizeof(cell))
+            status = COMMAND_FAILED;
+        _exit(status);
+    }
+    close(ends[1]);
+    job->pipe = ends[0];
+    if (job->pid < 0)
+        close(ends[0]);
+    return job->pid > 0;
+}
+
+// A run that succeeded has written its cell to the pipe as a whole.
+static bool end_job(const struct sim_grid *grid, const struct job *job)
+{
+    struct sim_cell cell;
+    bool is_good = read(job->pipe, &cell, sizeof(cell)) == (ssize_t)sizeof(cell);
+    close(job->pipe);
+    if (is_good)
+        *sim_grid_cell(grid, job->point, job->policy, job->seed) = cell;
+    return is_good;
+}
+
+static bool wait_for_one(const struct sim_grid *grid, struct job *jobs, uint32_t *running)
+{
+    int status;
+    pid_t pid;
+    do
+        pid = waitpid(-1, &status, 0);
+    while (pid < 0 && errno == EINTR);
+    for (uint32_t i = 0; i < *running; i++) {
+        if (jobs[i].pid != pid)
+            continue;
+        bool is_good = end_job(grid, &jobs[i]);
+        jobs[i] = jobs[--*running];
+        return is_good;
+    }
+    return false;
+}
+
+int sim_grid_run(const struct sim_grid *grid)
+{
+    struct job jobs[SIM_GRID_JOBS_MAX];
+    uint32_t running = 0, done = 0, total = grid->point_count * grid->policy_count * grid->seeds;
+    bool is_good = true;
+    for (uint32_t next = 0; next < total || running > 0;) {
+        if (next < total && running < grid->jobs) {
+            struct job *job = &jobs[running];
+            *job = (struct job){.seed = next % grid->seeds,
+                                .policy = next / grid->seeds % grid->policy_count,
+                                .point = next / grid->seeds / grid->policy_count};
+            if (!begin_job(grid, job))
+                return command_error(COMMAND_FAILED, "sim compare", "fork: %s", strerror(errno));
+            running++;
+            next++;
+            continue;
+        }
+        is_good &= wait_for_one(grid, jobs, &running);
+        if (grid->has_progress)
+            fprintf(stderr, "\r%" PRIu32 " of %" PRIu32 " runs ", ++done, total);
+    }
+    if (grid->has_progress)
+        fprintf(stderr, "\r%40s\r", "");
+    return is_good ? COMMAND_OK : COMMAND_FAILED;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What `albedo sim compare` prints and writes.
+#include "tools/command.h"
+#include "tools/sim_grid.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static void print_figure(const struct sim_grid *grid, uint32_t point, uint32_t policy, const struct alb_metric *metric)
+{
+    double values[SIM_GRID_SEEDS_MAX];
+    uint32_t count = 0, number = (uint32_t)(metric - alb_metrics);
+    char median[ALB_METRIC_TEXT_MAX], least[ALB_METRIC_TEXT_MAX], most[ALB_METRIC_TEXT_MAX];
+    for (uint32_t seed = 0; seed < grid->seeds; seed++) {
+        const struct sim_cell *cell = sim_grid_cell(grid, point, policy, seed);
+        if (cell->is_run)
+            values[count++] = cell->values[number];
+    }
+    if (count == 0) {
+        printf("  %-18s no run ended\n", metric->name);
+        return;
+    }
+    qsort(values, count, sizeof(*values), compare_doubles);
+    double middle = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    printf("  %-18s %12s  (%s .. %s)\n", metric->name, alb_metric_format(metric->unit, middle, median),
+           alb_metric_format(metric->unit, values[0], least), alb_metric_format(metric->unit, values[count - 1], most));
+}
+
+void sim_grid_print(const struct sim_grid *grid)
+{
+    for (uint32_t point = 0; point < grid->point_count; point++) {
+        for (uint32_t policy = 0; policy < grid->policy_count; policy++) {
+            uint32_t done = 0;
+            for (uint32_t seed = 0; seed < grid->seeds; seed++)
+                done += sim_grid_cell(grid, point, policy, seed)->is_run &&
+                        sim_grid_cell(grid, point, policy, seed)->end == ALB_RUN_DONE;
+            printf("%s", grid->policies[policy]);
+            for (uint32_t i = 0; i < grid->vary_count; i++)
+                printf(", %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));
+            printf(": %" PRIu32 " of %" PRIu32 " runs done\n", done, grid->seeds);
+            for (uint32_t i = 0; i < grid->shown_count; i++)
+                print_figure(grid, point, policy, grid->shown[i]);
+        }
+    }
+}
+
+static void write_cell(FILE *to, const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed)
+{
+    const struct sim_cell *cell = sim_grid_cell(grid, point, policy, seed);
+    fputs("{\"record\":\"cell\",\"policy\":", to);
+    alb_result_string(to, grid->policies[policy]);
+    for (uint32_t i = 0; i < grid->vary_count; i++) {
+        fputc(',', to);
+        alb_result_string(to, grid->vary[i].key);
+        fputc(':', to);
+        alb_result_string(to, sim_grid_value(grid, point, i));
+    }
+    fprintf(to, ",\"seed\":%" PRIu32 ",\"end\":\"%s\"", seed + 1,
+            cell->is_run ? alb_result_end_name(cell->end) : "failed");
+    for (uint32_t i = 0; i < alb_metric_count && cell->is_run; i++)
+        fprintf(to, ",\"%s\":%.10g", alb_metrics[i].name, cell->values[i]);
+    fprintf(to, ",\"trace\":\"%016" PRIx64 "\"}\n", cell->trace_hash);
+}
+
+static bool has_run(const struct sim_grid *grid)
+{
+    for (uint32_t i = 0; i < grid->point_count * grid->policy_count * grid->seeds; i++)
+        if (grid->cells[i].is_run)
+            return true;
+    return false;
+}
+
+int sim_grid_write_json(struct sim_grid *grid)
+{
+    FILE *to = has_run(grid) ? sim_output_begin(&grid->json_output) : NULL;
+    for (uint32_t point = 0; point < grid->point_count && to; point++)
+        for (uint32_t policy = 0; policy < grid->policy_count; policy++)
+            for (uint32_t seed = 0; seed < grid->seeds; seed++)
+                write_cell(to, grid, point, policy, seed);
+    int error = sim_output_close(&grid->json_output);
+    return error ? command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(error)) : COMMAND_OK;
+}
