@@ -227,7 +227,6 @@ static void free_channel(struct alb_channel *channel)
     for (uint32_t side = 0; side < 2; side++) {
         struct alb_channel_end *end = &channel->ends[side];
         if (end->qp) {
-            alb_cq_forget_qp(end->host->cq, end->qp);
             int error = alb_qp_destroy(end->qp);
             alb_assert(error == 0);
         }

@@ -5,13 +5,14 @@
 #include "base/addr.h"
 #include "base/list.h"
 #include "sim/event_heap.h"
+#include "wire/csa.h"
 
 struct alb_sim_link;
 
 #define ALB_SIM_PATH_PORT 49152 // path p of a host has this source port + p; but path 0 has the engine's own port
 #define ALB_SIM_GAPS_MAX  4
 #define ALB_SIM_NOWHERE   UINT32_MAX
-#define ALB_SIM_TRIM_TO   64 // bytes of UDP payload that are left of a packet that is trimmed
+#define ALB_SIM_TRIM_TO   ALB_CSA_TRIMMED_BYTES // of UDP payload, left of a packet that is trimmed
 
 // A stretch of the UDP payload that is not carried.
 struct alb_sim_gap {

@@ -394,7 +394,7 @@ static void tell(const struct alb_run *run, const struct alb_run_options *option
     options->on_progress(options->context, &progress);
 }
 
-// In pieces, so that somebody can be told how far it has come.
+// In pieces, for reports of progress.
 static enum alb_cluster_end go(struct alb_run *run, const struct alb_run_options *options)
 {
     alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
@@ -413,7 +413,7 @@ enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *o
 {
     if (options->has_heat)
         alb_heat_init(run, run->scenario->interval ? run->scenario->interval : ALB_SIM_US(1));
-    alb_run_tasks_start(run);
+    alb_run_starts_begin(run);
     enum alb_cluster_end end = go(run, options);
     alb_heat_end(run);
     if (end == ALB_CLUSTER_IDLE)

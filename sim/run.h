@@ -94,7 +94,7 @@ struct alb_run {
     alb_sim_time *processors;          // by rank and processor: busy until then
     uint32_t processor_count;          // of each rank
     uint32_t *wild;                    // by rank: receipts from any rank that wait, oldest first
-    uint32_t *unclaimed;               // by rank: messages that came before anybody wanted them
+    uint32_t *unclaimed;               // by rank: messages that came before a task waited for them
     struct alb_list calculations;      // under way, or waiting for their processor
     struct alb_heat heat;
     uint64_t tasks_done, tasks_failed, bytes_done, bytes;
@@ -153,5 +153,12 @@ void alb_heat_end(struct alb_run *run);
 bool alb_run_tasks_init(struct alb_run *run);
 void alb_run_tasks_fini(struct alb_run *run);
 void alb_run_lose(struct alb_run *run);
-void alb_run_tasks_start(struct alb_run *run);
+// A task has nothing more to wait for; alb_run_drain begins it.
+void alb_run_push_ready(struct alb_run *run, uint32_t task);
+void alb_run_drain(struct alb_run *run, alb_sim_time now);
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
+
+// Of run_starts.c. Finds the tasks that wait for nothing but their time; schedules them. False: no memory.
+bool alb_run_starts_init(struct alb_run *run);
+void alb_run_starts_fini(struct alb_run *run);
+void alb_run_starts_begin(struct alb_run *run);

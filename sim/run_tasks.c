@@ -10,7 +10,7 @@
 enum task_state {
     WAITING, // for its edges, or its time
     BEGUN,
-    SENT, // by UC: nobody knows whether it arrives
+    SENT, // by UC: whether it arrives is unknown
     DONE,
     FAILED,
 };
@@ -23,8 +23,6 @@ struct calculation {
     uint32_t task;
 };
 
-static void drain(struct alb_run *run, alb_sim_time now);
-
 static struct alb_task *task_of(struct alb_run *run, uint32_t index)
 {
     return &run->schedule.tasks[index];
@@ -32,7 +30,7 @@ static struct alb_task *task_of(struct alb_run *run, uint32_t index)
 
 // ---- edges ----------------------------------------------------------------------------------------------------------
 
-static void push_ready(struct alb_run *run, uint32_t task)
+void alb_run_push_ready(struct alb_run *run, uint32_t task)
 {
     if (run->ready_first == run->ready_count)
         run->ready_first = run->ready_count = 0;
@@ -49,7 +47,7 @@ static void settle(struct alb_run *run, uint32_t task, bool at_start)
     for (uint32_t e = run->schedule.first_edge[task]; e < run->schedule.first_edge[task + 1]; e++) {
         const struct alb_task_edge *edge = &run->schedule.edges[e];
         if (edge->at_start == at_start && --task_of(run, edge->to)->waits == 0)
-            push_ready(run, edge->to);
+            alb_run_push_ready(run, edge->to);
     }
 }
 
@@ -273,7 +271,7 @@ static void on_calculated(struct alb_sim_event *event, alb_sim_time now)
         free(calculation);
         close_task(run, index, DONE, now);
     }
-    drain(run, now);
+    alb_run_drain(run, now);
 }
 
 static void begin_calc(struct alb_run *run, uint32_t index, alb_sim_time now)
@@ -296,7 +294,7 @@ static void begin_calc(struct alb_run *run, uint32_t index, alb_sim_time now)
 
 // ---- the list of those that can begin -------------------------------------------------------------------------------
 
-static void drain(struct alb_run *run, alb_sim_time now)
+void alb_run_drain(struct alb_run *run, alb_sim_time now)
 {
     if (run->is_draining)
         return;
@@ -369,82 +367,10 @@ void alb_run_on_complete(void *context, const struct alb_cluster_completion *com
         on_received(run, completion, now);
     else
         on_posted_done(run, completion, now);
-    drain(run, now);
+    alb_run_drain(run, now);
 }
 
 // ---- the beginning --------------------------------------------------------------------------------------------------
-
-static alb_sim_time start_of(const struct alb_run *run, uint32_t task)
-{
-    return run->schedule.tasks[task].kind == ALB_TASK_SEND ? run->schedule.tasks[task].at : 0;
-}
-
-static void await_start(struct alb_run_start *start)
-{
-    struct alb_run *run = start->run;
-    if (start->first < start->end)
-        alb_cluster_schedule(run->cluster, start->rank, &start->event, start_of(run, run->starts[start->first]));
-}
-
-static void on_start(struct alb_sim_event *event, alb_sim_time now)
-{
-    struct alb_run_start *start = ALB_CONTAINER_OF(event, struct alb_run_start, event);
-    struct alb_run *run = start->run;
-    while (start->first < start->end && start_of(run, run->starts[start->first]) <= now)
-        push_ready(run, run->starts[start->first++]);
-    await_start(start);
-    drain(run, now);
-}
-
-struct start {
-    alb_sim_time at;
-    uint32_t rank, task;
-};
-
-static int compare_starts(const void *left, const void *right)
-{
-    const struct start *a = left, *b = right;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->task < b->task ? -1 : 1;
-}
-
-// Each rank begins what is its own.
-static void divide_starts(struct alb_run *run, const struct start *starts, uint32_t count)
-{
-    for (uint32_t rank = 0; rank < run->schedule.rank_count; rank++) {
-        run->rank_starts[rank] = (struct alb_run_start){.run = run, .rank = rank};
-        alb_sim_event_init(&run->rank_starts[rank].event, on_start);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        struct alb_run_start *start = &run->rank_starts[starts[i].rank];
-        run->starts[i] = starts[i].task;
-        if (start->end == 0)
-            start->first = i;
-        start->end = i + 1;
-    }
-}
-
-static bool sort_starts(struct alb_run *run)
-{
-    uint32_t n = run->schedule.task_count, count = 0;
-    struct start *starts = malloc((n + 1u) * sizeof(*starts));
-    run->starts = malloc((n + 1u) * sizeof(*run->starts));
-    run->rank_starts = malloc(run->schedule.rank_count * sizeof(*run->rank_starts));
-    if (!starts || !run->starts || !run->rank_starts) {
-        free(starts);
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (run->schedule.tasks[i].waits == 0)
-            starts[count++] = (struct start){start_of(run, i), run->schedule.tasks[i].rank, i};
-    qsort(starts, count, sizeof(*starts), compare_starts);
-    divide_starts(run, starts, count);
-    free(starts);
-    return true;
-}
 
 bool alb_run_tasks_init(struct alb_run *run)
 {
@@ -468,13 +394,7 @@ bool alb_run_tasks_init(struct alb_run *run)
     memset(run->wild, 0xff, ranks * sizeof(*run->wild));
     memset(run->unclaimed, 0xff, ranks * sizeof(*run->unclaimed));
     alb_list_init(&run->calculations);
-    return alb_run_partial_init(run) && sort_starts(run);
-}
-
-void alb_run_tasks_start(struct alb_run *run)
-{
-    for (uint32_t rank = 0; rank < run->schedule.rank_count; rank++)
-        await_start(&run->rank_starts[rank]);
+    return alb_run_partial_init(run) && alb_run_starts_init(run);
 }
 
 void alb_run_tasks_fini(struct alb_run *run)
@@ -483,13 +403,12 @@ void alb_run_tasks_fini(struct alb_run *run)
         ALB_LIST_FOR_EACH (&run->calculations, node)
             free(ALB_LIST_ENTRY(node, struct calculation, link));
     alb_run_partial_fini(run);
+    alb_run_starts_fini(run);
     free(run->times);
     free(run->next);
     free(run->state);
     free(run->processors);
     free(run->wild);
     free(run->unclaimed);
-    free(run->starts);
-    free(run->rank_starts);
     free(run->ready);
 }

@@ -10,7 +10,7 @@
 
 enum {
     ROUNDS_MAX = 400,        // in which a phase must come to rest
-    ROUNDS_SHORT_MAX = 8000, // of short runs: short rounds, since whoever finds no receive asks all the time
+    ROUNDS_SHORT_MAX = 8000, // of short runs: short rounds, since a sender without a receive asks all the time
 };
 
 static void set_faults(struct alb_search *search, bool is_bad)
@@ -185,7 +185,7 @@ static void check_rest(struct alb_search *search)
 }
 
 // Whatever the network does to packets, what passes the ICRC is well-formed, and answers fit their requests as long as
-// nobody begins anew.
+// no side restarts.
 static void check_drops(struct alb_search *search)
 {
     static const enum alb_drop never[] = {
@@ -215,7 +215,7 @@ static void end_phase(struct alb_search *search)
             is_live[side][i] = alb_qp_current_state(search->sides[side].qps[i].qp) == ALB_QPS_RTS;
             search->result->failed_qps += !is_live[side][i];
         }
-        alb_search_free_slots(&search->sides[side]);
+        alb_search_reclaim_slots(&search->sides[side]);
     }
     alb_model_end_phase(&search->model);
     for (uint32_t i = 0; i < search->qp_count; i++)

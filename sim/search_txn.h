@@ -87,6 +87,15 @@ static inline bool alb_search_txn_has_failed(const struct alb_search_txn *search
     return search->model.failure[0] != 0;
 }
 
+// search_txn_world.c
+void alb_search_txn_open(struct alb_search_txn *search, uint64_t seed);
+void alb_search_txn_close(struct alb_search_txn *search);
+// A side's memory as a program has it that begins: its region, and what READs bring.
+void alb_search_txn_create_memory(struct alb_search_txn *search, uint32_t side);
+void alb_search_txn_destroy_memory(struct alb_search_txn *search, uint32_t side);
+// Registers its region, which search->sides[side].mr is from then on.
+void alb_search_txn_create_region(struct alb_search_txn *search, uint32_t side);
+
 // search_txn_work.c
 // Posts something, if there is room for it.
 void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t index);
@@ -94,7 +103,7 @@ void alb_search_txn_post(struct alb_search_txn *search, uint32_t side, uint32_t 
 bool alb_search_txn_write(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at);
 // A transaction of one word that nothing speaks against but the target's program; false: no room.
 bool alb_search_txn_write_agreed(struct alb_search_txn *search, uint32_t side, uint32_t index, uint32_t at);
-// Asks about something that is in doubt; false: nothing is, or nobody can be asked.
+// Asks about something that is in doubt; false: nothing is, or no side can be asked.
 bool alb_search_txn_ask(struct alb_search_txn *search, uint32_t side, uint32_t index, bool only_doubts);
 // Decides one on hold.
 void alb_search_txn_decide(struct alb_search_txn *search, bool all);

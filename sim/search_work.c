@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Random work: requests and receives, told to the model and posted, and what completes.
-#include "sim/search_world.h"
+// Random work: requests and receives, passed to the model and posted, and what completes.
+#include "sim/search_draft.h"
 
 #include <errno.h>
-#include <string.h>
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+// ---- slots ----------------------------------------------------------------------------------------------------------
 
 static bool is_open(const struct alb_search_slot *slot)
 {
@@ -14,65 +13,22 @@ static bool is_open(const struct alb_search_slot *slot)
     return slot->number < slot->qp->count && slot->qp->ops[slot->number].state == ALB_MODEL_OPEN;
 }
 
-void alb_search_free_slots(struct alb_search_side *side)
+void alb_search_reclaim_slots(struct alb_search_side *side)
 {
     for (uint32_t i = 0; i < SEARCH_SLOTS; i++)
         if (side->slots[i].is_taken && !is_open(&side->slots[i]))
             side->slots[i].is_taken = false;
 }
 
-static struct alb_search_slot *free_slot(const struct alb_search *search, struct alb_search_side *side)
+struct alb_search_slot *alb_search_find_slot(const struct alb_search *search, struct alb_search_side *side)
 {
     for (uint32_t tries = 0; tries < 2; tries++) {
         for (uint32_t i = 0; i < search->slot_count; i++)
             if (!side->slots[i].is_taken)
                 return &side->slots[i];
-        alb_search_free_slots(side);
+        alb_search_reclaim_slots(side);
     }
     return NULL;
-}
-
-// Cuts length bytes into pieces with gaps between them, from at on.
-static uint32_t cut(struct alb_search *search, uint32_t at, uint32_t length, struct alb_model_span *spans)
-{
-    uint32_t count = length ? 1 + alb_search_below(search, search->sge_max) : alb_search_below(search, 2);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t part = i + 1 == count ? length : alb_search_below(search, length + 1);
-        at += alb_search_below(search, SEARCH_GAP);
-        spans[i] = (struct alb_model_span){at, part};
-        at += part;
-        length -= part;
-    }
-    return count;
-}
-
-// Pieces of the source anywhere, overlapping or not.
-static uint32_t cut_source(struct alb_search *search, uint32_t length, struct alb_model_span *spans)
-{
-    uint32_t count = cut(search, 0, length, spans);
-    for (uint32_t i = 0; i < count; i++)
-        spans[i].at = alb_search_below(search, search->source_bytes - spans[i].length + 1);
-    return count;
-}
-
-static uint32_t draw_length(struct alb_search *search)
-{
-    uint32_t mtu = search->mtu_bytes;
-    uint32_t length;
-    switch (alb_search_below(search, 8)) {
-    case 0:
-        return 0;
-    case 1:
-        return 1 + alb_search_below(search, 16);
-    case 2:
-    case 3:
-        length = mtu * (1 + alb_search_below(search, 3)) - 1 + alb_search_below(search, 3);
-        return ALB_MIN(length, search->message_max);
-    case 4:
-        return alb_search_below(search, mtu);
-    default:
-        return alb_search_below(search, search->message_max + 1);
-    }
 }
 
 static void to_sges(const struct alb_search_side *side, const struct alb_model_span *spans, uint32_t count,
@@ -84,194 +40,28 @@ static void to_sges(const struct alb_search_side *side, const struct alb_model_s
 
 // ---- requests -------------------------------------------------------------------------------------------------------
 
-static enum alb_wr_opcode draw_opcode(struct alb_search *search, enum alb_qp_type type)
-{
-    static const enum alb_wr_opcode rc[] = {
-        ALB_WR_RDMA_WRITE,
-        ALB_WR_RDMA_WRITE,
-        ALB_WR_RDMA_WRITE,
-        ALB_WR_RDMA_WRITE_WITH_IMM,
-        ALB_WR_SEND,
-        ALB_WR_SEND,
-        ALB_WR_SEND_WITH_IMM,
-        ALB_WR_RDMA_READ,
-        ALB_WR_RDMA_READ,
-        ALB_WR_RDMA_READ,
-        ALB_WR_ATOMIC_CMP_AND_SWP,
-        ALB_WR_ATOMIC_FETCH_AND_ADD,
-        ALB_WR_ATOMIC_FETCH_AND_ADD,
-        ALB_WR_ATOMIC_WRITE,
-    };
-    static const enum alb_wr_opcode uc[] = {ALB_WR_RDMA_WRITE, ALB_WR_RDMA_WRITE_WITH_IMM, ALB_WR_SEND,
-                                            ALB_WR_SEND_WITH_IMM};
-    static const enum alb_wr_opcode ud[] = {ALB_WR_SEND, ALB_WR_SEND_WITH_IMM};
-    switch (type) {
-    case ALB_QPT_RC:
-        return rc[alb_search_below(search, ALB_COUNT(rc))];
-    case ALB_QPT_XRC_SEND:
-        return rc[alb_search_below(search, ALB_COUNT(rc) - 1)]; // no ATOMIC WRITE
-    case ALB_QPT_UC:
-        return uc[alb_search_below(search, ALB_COUNT(uc))];
-    default:
-        return ud[alb_search_below(search, ALB_COUNT(ud))];
-    }
-}
-
-// What is wrong with a request that must fail.
-enum wrong {
-    NOTHING,
-    LOCAL_KEY,
-    REMOTE_KEY,
-    BOUNDS,
-    RIGHTS,
-    LOCAL_FLEETING, // not wrong yet
-    REMOTE_FLEETING,
-    QUEUE, // XRC: no such shared receive queue
-};
-
-struct draft {
-    struct alb_model_op op;
-    enum wrong wrong;
-    bool is_inline;
-    struct alb_search_slot *slot;
-    struct alb_search_window *through_window; // the peer's, whose key it uses or invalidates
-};
-
-static bool is_remote(enum alb_wr_opcode opcode)
-{
-    return alb_model_is_write(opcode) || alb_model_is_atomic(opcode) || opcode == ALB_WR_RDMA_READ;
-}
-
-static void draw_wrong(struct alb_search *search, enum alb_qp_type type, struct draft *draft)
-{
-    struct alb_model_op *op = &draft->op;
-    if (!search->has_errors || op->length == 0)
-        return;
-    if (alb_search_percent(search, 15)) {
-        draft->wrong = is_remote(op->opcode) && alb_search_percent(search, 60) ? REMOTE_FLEETING : LOCAL_FLEETING;
-        if (draft->wrong == LOCAL_FLEETING && !draft->is_inline)
-            op->may_end = ALB_WC_LOC_PROT_ERR;
-        if (draft->wrong == REMOTE_FLEETING && alb_model_is_reliable(type))
-            op->may_end = ALB_WC_REM_ACCESS_ERR;
-        return;
-    }
-    if (!alb_search_percent(search, 4))
-        return;
-    draft->wrong = is_remote(op->opcode) ? (enum wrong)(LOCAL_KEY + alb_search_below(search, 4)) : LOCAL_KEY;
-    if (draft->wrong == LOCAL_KEY)
-        op->fate = draft->is_inline ? ALB_WC_SUCCESS : ALB_WC_LOC_PROT_ERR;
-    else if (alb_model_is_reliable(type))
-        op->fate = ALB_WC_REM_ACCESS_ERR;
-    else
-        op->is_undeliverable = true;
-}
-
-// Lets an XRC request name a queue that is not there.
-static void draw_queue(struct alb_search *search, enum alb_qp_type type, struct draft *draft)
-{
-    if (!alb_model_is_xrc(type) || !search->has_errors || draft->wrong != NOTHING || !alb_search_percent(search, 3))
-        return;
-    draft->wrong = QUEUE;
-    draft->op.fate = ALB_WC_REM_INV_REQ_ERR;
-}
-
-// Where the request works at the peer.
-static void draw_remote(struct alb_search *search, const struct alb_model_qp *qp, struct alb_model_op *op)
-{
-    if (alb_model_is_atomic(op->opcode))
-        op->remote_at = search->words_at + 8 * alb_search_below(search, ALB_MODEL_WORDS);
-    else if (op->opcode == ALB_WR_ATOMIC_WRITE)
-        op->remote_at = qp->slice.at + 8 * alb_search_below(search, qp->slice.length / 8);
-    else if (op->opcode == ALB_WR_RDMA_READ && alb_search_percent(search, 40))
-        op->remote_at = alb_search_below(search, search->source_bytes - op->length + 1);
-    else
-        op->remote_at = qp->slice.at + alb_search_below(search, qp->slice.length - op->length + 1);
-}
-
-static void draw_atomic(struct alb_search *search, const struct alb_model_qp *qp, struct alb_model_op *op)
-{
-    op->compare_add = alb_prng_u64(&search->prng);
-    op->swap = alb_prng_u64(&search->prng);
-    if (op->opcode == ALB_WR_ATOMIC_CMP_AND_SWP && alb_search_percent(search, 60)) // a value that may be there
-        memcpy(&op->compare_add, search->sides[1 - qp->side].arena + op->remote_at, 8);
-}
-
-// Lets the request use the peer's window, if it works there; or lets a SEND close it.
-static void draw_window(struct alb_search *search, const struct alb_search_qp *qp, struct draft *draft)
-{
-    struct alb_search_window *window = &search->sides[1 - qp->model->side].qps[qp->model->index].window;
-    struct alb_model_op *op = &draft->op;
-    bool is_inside = op->remote_at - qp->model->slice.at < qp->model->slice.length;
-    if (qp->model->type != ALB_QPT_RC || window->state != SEARCH_WINDOW_OPEN || draft->wrong != NOTHING ||
-        !alb_search_percent(search, 50))
-        return;
-    if (op->opcode == ALB_WR_SEND) {
-        op->opcode = ALB_WR_SEND_WITH_INV;
-        op->invalidate = window->key;
-        op->is_fenced = true; // a READ through the window may be executed again until it has completed
-        draft->through_window = window;
-    } else if (is_remote(op->opcode) && !alb_model_is_atomic(op->opcode) && is_inside) {
-        draft->through_window = window;
-    }
-}
-
-static bool draw_op(struct alb_search *search, struct alb_search_side *side, const struct alb_search_qp *qp,
-                    struct draft *draft)
-{
-    struct alb_model_op *op = &draft->op;
-    enum alb_qp_type type = qp->model->type;
-    op->opcode = draw_opcode(search, type);
-    bool has_answer = op->opcode == ALB_WR_RDMA_READ || alb_model_is_atomic(op->opcode);
-    bool is_word = alb_model_is_atomic(op->opcode) || op->opcode == ALB_WR_ATOMIC_WRITE;
-    op->length = is_word ? 8 : draw_length(search);
-    if (type == ALB_QPT_UD)
-        op->length = ALB_MIN(op->length, 4096u);
-    op->is_signaled = alb_search_percent(search, 70);
-    op->is_fenced = alb_search_percent(search, 10);
-    op->imm = (uint32_t)alb_prng_u64(&search->prng);
-    op->target = type == ALB_QPT_UD ? alb_search_below(search, search->qp_count) : 0;
-    if (is_remote(op->opcode))
-        draw_remote(search, qp->model, op);
-    if (alb_model_is_atomic(op->opcode))
-        draw_atomic(search, qp->model, op);
-    if (!has_answer) {
-        op->local_count = cut_source(search, op->length, op->local);
-        draft->is_inline = op->length <= qp->cap.inline_max_bytes && alb_search_percent(search, 40);
-    } else {
-        draft->slot = free_slot(search, side);
-        if (!draft->slot)
-            return false;
-        uint32_t at = search->slots_at + (uint32_t)(draft->slot - side->slots) * search->slot_bytes;
-        op->local_count = cut(search, at, op->length, op->local);
-    }
-    draw_wrong(search, type, draft);
-    draw_queue(search, type, draft);
-    draw_window(search, qp, draft);
-    return true;
-}
-
 static void make_inline(const struct alb_search_side *side, const struct alb_model_op *op, struct alb_sge *sges)
 {
     for (uint32_t i = 0; i < op->local_count; i++)
         sges[i] = (struct alb_sge){(uintptr_t)side->arena + op->local[i].at, op->local[i].length, 0};
 }
 
-static void aim(const struct alb_search *search, const struct alb_search_side *peer, const struct draft *draft,
-                struct alb_send_wr *wr)
+static void aim(const struct alb_search *search, const struct alb_search_side *peer,
+                const struct alb_search_draft *draft, struct alb_send_wr *wr)
 {
     wr->remote_addr = peer->iova + draft->op.remote_at;
     wr->rkey = alb_region_key(peer->mr);
     switch (draft->wrong) {
-    case REMOTE_KEY:
+    case SEARCH_WRONG_REMOTE_KEY:
         wr->rkey ^= 0x40;
         break;
-    case BOUNDS:
+    case SEARCH_WRONG_BOUNDS:
         wr->remote_addr = peer->iova + search->arena_bytes - (draft->op.length / 2 & ~7u);
         break;
-    case REMOTE_FLEETING:
+    case SEARCH_WRONG_REMOTE_FLEETING:
         wr->rkey = alb_region_key(peer->fleeting_mr);
         break;
-    case RIGHTS:
+    case SEARCH_WRONG_RIGHTS:
         wr->rkey = alb_region_key(peer->closed_mr);
         break;
     default:
@@ -292,13 +82,13 @@ static int hand_over(struct alb_search_qp *qp, const struct alb_send_wr *wr)
 }
 
 static int send(struct alb_search *search, struct alb_search_side *side, struct alb_search_qp *qp,
-                const struct draft *draft, uint32_t number)
+                const struct alb_search_draft *draft, uint32_t number)
 {
     const struct alb_search_side *peer = &search->sides[1 - qp->model->side];
     const struct alb_model_op *op = &draft->op;
     struct alb_sge sges[ALB_MODEL_SGE_MAX];
-    uint32_t key = alb_region_key(side->mr) ^ (draft->wrong == LOCAL_KEY ? 0x80 : 0);
-    if (draft->wrong == LOCAL_FLEETING)
+    uint32_t key = alb_region_key(side->mr) ^ (draft->wrong == SEARCH_WRONG_LOCAL_KEY ? 0x80 : 0);
+    if (draft->wrong == SEARCH_WRONG_LOCAL_FLEETING)
         key = alb_region_key(side->fleeting_mr);
     struct alb_send_wr wr = {
         .wr_id = number,
@@ -317,13 +107,13 @@ static int send(struct alb_search *search, struct alb_search_side *side, struct 
     };
     if (alb_model_is_xrc(qp->model->type))
         wr.remote_srqn = alb_srq_number(peer->named[qp->model->index % ALB_MODEL_NAMED]);
-    if (draft->wrong == QUEUE)
+    if (draft->wrong == SEARCH_WRONG_QUEUE)
         wr.remote_srqn ^= alb_search_percent(search, 50) ? 0x10000 : wr.remote_srqn;
     if (draft->is_inline)
         make_inline(side, op, sges);
     else
         to_sges(side, op->local, op->local_count, key, sges);
-    if (is_remote(op->opcode))
+    if (alb_search_is_remote(op->opcode))
         aim(search, peer, draft, &wr);
     return hand_over(qp, &wr);
 }
@@ -360,14 +150,14 @@ void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index)
 {
     struct alb_search_side *s = &search->sides[side];
     struct alb_search_qp *qp = &s->qps[index];
-    struct draft draft = {0};
+    struct alb_search_draft draft = {0};
     if (alb_qp_current_state(qp->qp) < ALB_QPS_RTS || qp->model->type == ALB_QPT_XRC_RECV)
         return;
     if (qp->model->type == ALB_QPT_RC && alb_search_percent(search, 8)) {
         post_window(search, qp);
         return;
     }
-    if (!draw_op(search, s, qp, &draft))
+    if (!alb_search_draw_request(search, s, qp, &draft))
         return;
     uint32_t open = alb_model_open(qp->model);
     uint32_t number = alb_model_post(&search->model, qp->model, &draft.op);
@@ -388,7 +178,7 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
 {
     struct alb_search_side *s = &search->sides[side];
     struct alb_search_qp *qp = &s->qps[index];
-    struct alb_search_slot *slot = free_slot(search, s);
+    struct alb_search_slot *slot = alb_search_find_slot(search, s);
     struct alb_model_recvs *recvs = qp->model->used;
     struct alb_model_recv recv = {0};
     struct alb_sge sges[ALB_MODEL_SGE_MAX];
@@ -398,9 +188,9 @@ bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t ind
     struct alb_srq *srq = qp->model->type == ALB_QPT_XRC_RECV ? s->named[index % ALB_MODEL_NAMED] : s->srq;
     recv.length = search->message_max + ALB_GRH_BYTES;
     if (!is_whole && search->has_short_recvs && alb_search_percent(search, 10))
-        recv.length = draw_length(search);
+        recv.length = alb_search_draw_length(search);
     uint32_t at = search->slots_at + (uint32_t)(slot - s->slots) * search->slot_bytes;
-    recv.local_count = cut(search, at, recv.length, recv.local);
+    recv.local_count = alb_search_cut(search, at, recv.length, recv.local);
     to_sges(s, recv.local, recv.local_count, alb_region_key(s->mr), sges);
     uint32_t open = recvs->open;
     uint32_t number = alb_model_post_recv(&search->model, recvs, side, &recv);

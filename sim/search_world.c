@@ -127,11 +127,6 @@ static void lay_out(struct alb_search *search)
 
 // ---- objects --------------------------------------------------------------------------------------------------------
 
-static void must(int error)
-{
-    alb_assert(error == 0);
-}
-
 static enum alb_qp_type type_of(const struct alb_search *search, uint32_t side, uint32_t index)
 {
     enum alb_qp_type type = search->types[index];
@@ -153,7 +148,7 @@ static void create_qp(struct alb_search *search, uint32_t side, uint32_t index)
         .cap = {search->send_wr_max, search->recv_wr_max, search->sge_max, search->sge_max, search->inline_max},
         .user = qp,
     };
-    must(alb_qp_create(init.type == ALB_QPT_XRC_RECV ? NULL : s->pd, &init, &qp->qp));
+    alb_search_must(alb_qp_create(init.type == ALB_QPT_XRC_RECV ? NULL : s->pd, &init, &qp->qp));
     qp->cap = init.cap;
     qp->model = &search->model.qps[side][index];
     qp->model->number = alb_qp_number(qp->qp);
@@ -172,8 +167,8 @@ void alb_search_renew_fleeting(struct alb_search *search, uint32_t side)
 {
     struct alb_search_side *s = &search->sides[side];
     if (s->fleeting_mr)
-        must(alb_mr_destroy(s->fleeting_mr));
-    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->fleeting_mr));
+        alb_search_must(alb_mr_destroy(s->fleeting_mr));
+    alb_search_must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->fleeting_mr));
 }
 
 static void create_objects(struct alb_search *search, uint32_t side)
@@ -187,17 +182,19 @@ static void create_objects(struct alb_search *search, uint32_t side)
                         .peer_has_slots = search->is_csa,
                         .path_payload_max = search->path_payload_max};
     s->iova = iova_base * (side + 1);
-    must(alb_pd_create(engine, &s->pd));
-    must(alb_cq_create(engine, search->is_short ? 1024 : 4096, NULL, &s->cq));
-    must(alb_ah_create(s->pd, &av, &s->ah));
-    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->mr));
-    must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));
+    alb_search_must(alb_pd_create(engine, &s->pd));
+    alb_search_must(alb_cq_create(engine, search->is_short ? 1024 : 4096, NULL, &s->cq));
+    alb_search_must(alb_ah_create(s->pd, &av, &s->ah));
+    alb_search_must(alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, rights(search), &s->mr));
+    alb_search_must(
+        alb_mr_create(s->pd, s->arena, search->arena_bytes, s->iova, ALB_ACCESS_LOCAL_WRITE, &s->closed_mr));
     alb_search_renew_fleeting(search, side);
     if (search->is_shared)
-        must(alb_srq_create(s->pd, search->recv_wr_max, search->sge_max, 0, NULL, &s->srq));
-    must(alb_xrcd_create(engine, &s->xrcd));
+        alb_search_must(alb_srq_create(s->pd, search->recv_wr_max, search->sge_max, 0, NULL, &s->srq));
+    alb_search_must(alb_xrcd_create(engine, &s->xrcd));
     for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
-        must(alb_srq_create_xrc(s->pd, s->xrcd, s->cq, search->recv_wr_max, search->sge_max, 0, NULL, &s->named[i]));
+        alb_search_must(
+            alb_srq_create_xrc(s->pd, s->xrcd, s->cq, search->recv_wr_max, search->sge_max, 0, NULL, &s->named[i]));
     for (uint32_t i = 0; i < search->qp_count; i++)
         create_qp(search, side, i);
 }
@@ -249,7 +246,7 @@ void alb_search_draw(struct alb_search *search, uint64_t seed, struct alb_sim_pa
 
 void alb_search_build(struct alb_search *search, uint64_t seed, const struct alb_sim_pair_config *config)
 {
-    must(alb_sim_pair_init(&search->pair, config));
+    alb_search_must(alb_sim_pair_init(&search->pair, config));
     for (uint32_t side = 0; side < ALB_MODEL_SIDES; side++) {
         search->sides[side].host = &search->pair.host[side];
         search->sides[side].arena = new_arena(search);
@@ -272,20 +269,20 @@ static void destroy_objects(struct alb_search *search, uint32_t side)
     struct alb_search_side *s = &search->sides[side];
     for (uint32_t i = 0; i < search->qp_count; i++) {
         alb_search_window_end(&s->qps[i].window);
-        must(alb_qp_destroy(s->qps[i].qp));
+        alb_search_must(alb_qp_destroy(s->qps[i].qp));
     }
     if (s->srq)
-        must(alb_srq_destroy(s->srq));
+        alb_search_must(alb_srq_destroy(s->srq));
     for (uint32_t i = 0; i < ALB_MODEL_NAMED; i++)
-        must(alb_srq_destroy(s->named[i]));
-    must(alb_xrcd_destroy(s->xrcd));
-    must(alb_mr_destroy(s->mr));
-    must(alb_mr_destroy(s->closed_mr));
-    must(alb_mr_destroy(s->fleeting_mr));
+        alb_search_must(alb_srq_destroy(s->named[i]));
+    alb_search_must(alb_xrcd_destroy(s->xrcd));
+    alb_search_must(alb_mr_destroy(s->mr));
+    alb_search_must(alb_mr_destroy(s->closed_mr));
+    alb_search_must(alb_mr_destroy(s->fleeting_mr));
     s->fleeting_mr = NULL;
-    must(alb_ah_destroy(s->ah));
-    must(alb_cq_destroy(s->cq));
-    must(alb_pd_destroy(s->pd));
+    alb_search_must(alb_ah_destroy(s->ah));
+    alb_search_must(alb_cq_destroy(s->cq));
+    alb_search_must(alb_pd_destroy(s->pd));
     if (s->host->memory.data_path_calls)
         alb_model_fail(&search->model, "side %u took memory on the data path", side);
 }
@@ -298,8 +295,8 @@ void alb_search_restart(struct alb_search *search, uint32_t side)
         alb_model_on_reset(&search->model, &search->model.qps[side][i]);
     alb_model_on_restart(&search->model, side);
     destroy_objects(search, side);
-    must(alb_sim_host_restart(search->sides[side].host));
-    alb_search_free_slots(&search->sides[side]);
+    alb_search_must(alb_sim_host_restart(search->sides[side].host));
+    alb_search_reclaim_slots(&search->sides[side]);
     create_objects(search, side);
     search->result->restarts++;
 }
@@ -321,14 +318,14 @@ static void reset(struct alb_search *search, uint32_t side, uint32_t index)
     struct alb_search_qp *qp = &search->sides[side].qps[index];
     alb_model_on_reset(&search->model, qp->model);
     alb_search_window_end(&qp->window);
-    alb_search_free_slots(&search->sides[side]);
+    alb_search_reclaim_slots(&search->sides[side]);
     if (alb_search_percent(search, 30)) {
-        must(alb_qp_destroy(qp->qp));
+        alb_search_must(alb_qp_destroy(qp->qp));
         create_qp(search, side, index);
         return;
     }
     struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
-    must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE, alb_sim_host_now(search->sides[side].host)));
+    alb_search_must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE, alb_sim_host_now(search->sides[side].host)));
 }
 
 static uint32_t rtr_mask(enum alb_qp_type type)
@@ -384,11 +381,11 @@ static void bring_up(struct alb_search *search, uint32_t side, uint32_t index, c
                .path_payload_max = search->path_payload_max},
     };
     uint32_t rights = type == ALB_QPT_UD ? ALB_QP_QKEY : ALB_QP_ACCESS_FLAGS;
-    must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | rights, now));
+    alb_search_must(alb_qp_modify(qp->qp, &attr, ALB_QP_STATE | ALB_QP_PKEY_INDEX | ALB_QP_PORT | rights, now));
     attr.state = ALB_QPS_RTR;
-    must(alb_qp_modify(qp->qp, &attr, rtr_mask(type), now));
+    alb_search_must(alb_qp_modify(qp->qp, &attr, rtr_mask(type), now));
     attr.state = ALB_QPS_RTS;
-    must(alb_qp_modify(qp->qp, &attr, rts_mask(type), now));
+    alb_search_must(alb_qp_modify(qp->qp, &attr, rts_mask(type), now));
     qp->model->rnr_retry = attr.rnr_retry;
     qp->model->may_fail = qp->model->has_failed = false;
     qp->is_connected = true;

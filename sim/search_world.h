@@ -12,7 +12,7 @@ enum {
     SEARCH_GAP = 32, // at most, between the pieces of a slot
 };
 
-// Who has a slot.
+// The owner of a slot.
 struct alb_search_slot {
     bool is_taken, is_recv;
     struct alb_model_qp *qp;       // of a request
@@ -67,7 +67,7 @@ struct alb_search {
     struct alb_search_result *result;
     bool is_csa;               // else RC
     bool is_short;             // few steps, small messages, small memory
-    uint32_t path_payload_max; // what the engines are told of the way; 0: nothing
+    uint32_t path_payload_max; // the route's MTU as given to the engines; 0: not given
 
     // Drawn from the seed.
     uint32_t qp_count;
@@ -94,6 +94,11 @@ struct alb_search {
 static inline uint32_t alb_search_below(struct alb_search *search, uint32_t n)
 {
     return (uint32_t)alb_prng_below(&search->prng, n);
+}
+
+static inline void alb_search_must(int error)
+{
+    alb_assert(error == 0);
 }
 
 static inline bool alb_search_percent(struct alb_search *search, uint32_t percent)
@@ -136,5 +141,7 @@ void alb_search_post(struct alb_search *search, uint32_t side, uint32_t index);
 bool alb_search_post_recv(struct alb_search *search, uint32_t side, uint32_t index, bool is_whole);
 // Shows the model all completions of a side; returns how many.
 uint32_t alb_search_poll(struct alb_search *search, uint32_t side);
+// A free slot, or NULL.
+struct alb_search_slot *alb_search_find_slot(const struct alb_search *search, struct alb_search_side *side);
 // Gives back the slots of what has completed.
-void alb_search_free_slots(struct alb_search_side *side);
+void alb_search_reclaim_slots(struct alb_search_side *side);
