@@ -24,26 +24,14 @@ static const char usage[] =
     "  -v, --verify            exchange over verbs or fabric: every byte is checked\n"
     "  -h, --help\n";
 
-_Noreturn static void refuse(const char *option, const char *value)
-{
-    fprintf(stderr, "flow: %s: \"%s\" is not possible\n%s", option, value, usage);
-    exit(2);
-}
-
-static uint32_t parse_number(const char *option, const char *text, uint32_t least, uint32_t most)
-{
-    uint32_t value;
-    if (!alb_bench_parse_number(text, least, most, &value))
-        refuse(option, text);
-    return value;
-}
+static const struct alb_bench_command command = {"flow", usage};
 
 static double parse_seconds(const char *option, const char *text)
 {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end || !(value >= 0 && value <= 600))
-        refuse(option, text);
+        alb_bench_refuse(&command, option, text);
     return value;
 }
 
@@ -62,7 +50,7 @@ static const struct alb_flow_ops *parse_transport(const char *text)
     }
     if (strcmp(text, "fabric") == 0)
         alb_flow_fail(text, "libfabric's headers were not there when this was built (scripts/setup.sh bench)");
-    refuse("--transport", text);
+    alb_bench_refuse(&command, "--transport", text);
 }
 
 enum { OPTION_TRANSPORT = 256, OPTION_LOCAL, OPTION_PEER, OPTION_PORT };
@@ -100,23 +88,23 @@ static void take_option(int option, struct alb_flow_options *o)
         o->peer = optarg;
         break;
     case OPTION_PORT:
-        o->port = (uint16_t)parse_number("--port", optarg, 1, 65535);
+        o->port = (uint16_t)alb_bench_take_number(&command, "--port", optarg, 1, 65535);
         break;
     case 'd':
         o->device = optarg;
         break;
     case 's':
-        o->bytes = parse_number("--size", optarg, ALB_FLOW_ANSWER_BYTES, 1u << 30);
+        o->bytes = alb_bench_take_number(&command, "--size", optarg, ALB_FLOW_ANSWER_BYTES, 1u << 30);
         break;
     case 'w':
-        o->window = parse_number("--window", optarg, 1, 4096);
+        o->window = alb_bench_take_number(&command, "--window", optarg, 1, 4096);
         break;
     case 'c':
-        o->senders = parse_number("--senders", optarg, 1, ALB_FLOW_SENDERS_MAX);
+        o->senders = alb_bench_take_number(&command, "--senders", optarg, 1, ALB_FLOW_SENDERS_MAX);
         break;
     case 'x':
         o->is_exchange = true;
-        o->messages = parse_number("--exchange", optarg, 1, 100000000);
+        o->messages = alb_bench_take_number(&command, "--exchange", optarg, 1, 100000000);
         break;
     case 'W':
         o->warm_s = parse_seconds("--warm", optarg);
@@ -125,10 +113,10 @@ static void take_option(int option, struct alb_flow_options *o)
         o->measure_s = parse_seconds("--seconds", optarg);
         break;
     case 'a':
-        o->ack_timeout = (uint8_t)parse_number("--ack-timeout", optarg, 1, 31);
+        o->ack_timeout = (uint8_t)alb_bench_take_number(&command, "--ack-timeout", optarg, 1, 31);
         break;
     case 'i':
-        o->interval_ms = parse_number("--interval", optarg, 1, 10000);
+        o->interval_ms = alb_bench_take_number(&command, "--interval", optarg, 1, 10000);
         break;
     case 'e':
         o->is_event = true;
@@ -152,7 +140,7 @@ int main(int argc, char **argv)
     for (int option; (option = getopt_long(argc, argv, "d:s:w:c:x:W:t:a:i:evh", long_options, NULL)) != -1;)
         take_option(option, &o);
     if (!o.ops || !o.local || !o.port || optind != argc)
-        refuse("arguments", "one is missing or too many");
+        alb_bench_refuse(&command, "arguments", "one is missing or too many");
     if (!o.device)
         o.device = strcmp(o.ops->name, "fabric") == 0 ? "tcp;ofi_rxm" : "roce0";
     if (o.is_exchange)

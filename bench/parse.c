@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Numbers and addresses on command lines.
 #include "bench/parse.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,4 +35,19 @@ socklen_t alb_bench_parse_address(const char *text, uint16_t port, struct sockad
         return sizeof(*v6);
     }
     return 0;
+}
+
+_Noreturn void alb_bench_refuse(const struct alb_bench_command *command, const char *option, const char *value)
+{
+    fprintf(stderr, "%s: %s: \"%s\" is not possible\n%s", command->name, option, value, command->usage);
+    exit(2);
+}
+
+uint32_t alb_bench_take_number(const struct alb_bench_command *command, const char *option, const char *text,
+                               uint32_t least, uint32_t most)
+{
+    uint32_t value;
+    if (!alb_bench_parse_number(text, least, most, &value))
+        alb_bench_refuse(command, option, text);
+    return value;
 }

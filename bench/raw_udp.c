@@ -23,30 +23,18 @@ static const char usage[] =
     "      --no-gso          single datagrams: sendmmsg and recvmmsg instead of UDP GSO and GRO\n"
     "  -h, --help\n";
 
-_Noreturn static void refuse(const char *option, const char *value)
-{
-    fprintf(stderr, "raw_udp: %s: \"%s\" is not possible\n%s", option, value ? value : "", usage);
-    exit(2);
-}
-
-static uint32_t parse_number(const char *option, const char *text, uint32_t least, uint32_t most)
-{
-    uint32_t value;
-    if (!alb_bench_parse_number(text, least, most, &value))
-        refuse(option, text);
-    return value;
-}
+static const struct alb_bench_command command = {"raw_udp", usage};
 
 static void parse_address(const char *option, const char *text, uint16_t port, struct sockaddr_storage *address)
 {
     if (!alb_bench_parse_address(text, port, address))
-        refuse(option, text);
+        alb_bench_refuse(&command, option, text);
 }
 
 static const char *parse_word(const char *option, const char *text, const char *first, const char *second)
 {
     if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
-        refuse(option, text);
+        alb_bench_refuse(&command, option, text);
     return text;
 }
 
@@ -89,27 +77,28 @@ static void parse_options(int argc, char **argv, struct alb_raw_options *o)
             peer = optarg;
             break;
         case OPTION_PORT:
-            port = parse_number("--port", optarg, 1, 65534);
+            port = alb_bench_take_number(&command, "--port", optarg, 1, 65534);
             break;
         case 's':
-            o->message_bytes = parse_number("--size", optarg, 1, ALB_RAW_MESSAGE_MAX);
+            o->message_bytes = alb_bench_take_number(&command, "--size", optarg, 1, ALB_RAW_MESSAGE_MAX);
             break;
         case 'P':
-            o->payload_bytes = parse_number("--payload", optarg, 1, ALB_RAW_BURST_BYTES - ALB_RAW_OVERHEAD_BYTES);
+            o->payload_bytes =
+                alb_bench_take_number(&command, "--payload", optarg, 1, ALB_RAW_BURST_BYTES - ALB_RAW_OVERHEAD_BYTES);
             break;
         case 'W':
-            o->window_bytes = parse_number("--window", optarg, 1, 1u << 30);
+            o->window_bytes = alb_bench_take_number(&command, "--window", optarg, 1, 1u << 30);
             break;
         case 't':
             o->seconds = strtod(optarg, NULL);
             if (!(o->seconds > 0 && o->seconds <= 60))
-                refuse("--seconds", optarg);
+                alb_bench_refuse(&command, "--seconds", optarg);
             break;
         case 'n':
-            o->iterations = parse_number("--iterations", optarg, 1, 10000000);
+            o->iterations = alb_bench_take_number(&command, "--iterations", optarg, 1, 10000000);
             break;
         case 'b':
-            o->buffer_bytes = parse_number("--buffer", optarg, 0, 1u << 30);
+            o->buffer_bytes = alb_bench_take_number(&command, "--buffer", optarg, 0, 1u << 30);
             break;
         case 'w':
             o->wait = strcmp(parse_word("--wait", optarg, "spin", "block"), "spin") ? ALB_RAW_BLOCK : ALB_RAW_SPIN;
@@ -126,7 +115,7 @@ static void parse_options(int argc, char **argv, struct alb_raw_options *o)
         }
     }
     if (!o->mode || !o->role || !local || !port || optind != argc || (*o->role == 's') != (peer != NULL))
-        refuse("arguments", "one is missing or too many");
+        alb_bench_refuse(&command, "arguments", "one is missing or too many");
     parse_address("--local", local, (uint16_t)(*o->role == 's' ? port + 1 : port), &o->local);
     if (peer)
         parse_address("--peer", peer, (uint16_t)port, &o->peer);

@@ -89,6 +89,19 @@ bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info
     return found;
 }
 
+int alb_address_list_error(char text[ALB_ADDRESS_REASON_MAX])
+{
+    struct ifaddrs *list;
+    if (getifaddrs(&list) == 0) {
+        freeifaddrs(list);
+        return 0;
+    }
+    int error = errno;
+    snprintf(text, ALB_ADDRESS_REASON_MAX, "this host's addresses cannot be listed: %s%s", strerror(error),
+             error == EMFILE || error == ENFILE ? "" : "; a sandbox must allow sockets of AF_NETLINK");
+    return error;
+}
+
 uint32_t alb_address_of_interface(const char *name, struct alb_addr *addresses, uint32_t capacity)
 {
     struct ifaddrs *list;
@@ -133,7 +146,7 @@ __attribute__((constructor)) static void install_hook(void)
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-// Who is cancelled while it reads would take the mutex along.
+// A thread that is cancelled here would leave the mutex locked.
 static bool list_addresses(struct ifaddrs **list)
 {
     int cancel = alb_cancel_off();

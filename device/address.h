@@ -14,10 +14,15 @@ struct alb_address_info {
 // What is known of one address. False if it is not this host's. All of 127/8 is, on the interface of 127.0.0.1.
 bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info);
 
+#define ALB_ADDRESS_REASON_MAX 160
+// An errno if this host's addresses cannot be listed at all, with words for the user in text; otherwise 0. For those
+// who find none and say so.
+int alb_address_list_error(char text[ALB_ADDRESS_REASON_MAX]);
+
 // True if datagrams to this address stay on this host. The list of local addresses is read again at most once a second.
 bool alb_address_is_local(const struct alb_addr *addr);
 
-// True for 127/8 and ::1, which nobody else can reach.
+// True for 127/8 and ::1, which no other host can reach.
 bool alb_address_is_loopback(const struct alb_addr *addr);
 
 // Appends the usable addresses of an interface (IPv4 first; link-local IPv6 needs a scope that GIDs cannot carry, and

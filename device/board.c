@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "device/descriptor.h"
+#include "device/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,8 @@ static int create_file(size_t bytes)
     int fd = alb_descriptor_aside(memfd_create("albedo-board", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -1;
-    if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    if (!alb_file_limit_allows(fd, bytes) || ftruncate(fd, (off_t)bytes) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         close(fd);
         return -1;
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Claims of services. The lock is one of the open file (F_OFD_SETLK): asking whether it is held takes nothing, so who
-// only looks never stands in the way of who claims. A file that nobody has locked means nothing, and the next claim
-// uses it again.
+// Claims of services. The lock is one of the open file (F_OFD_SETLK): testing it takes no lock, so a lookup never
+// blocks a claim. A file that is not locked means nothing, and the next claim uses it again.
 #include "device/cm_claim.h"
 
 #include "device/cancel.h"
 #include "device/descriptor.h"
 #include "device/directory_file.h"
+#include "device/file_limit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -148,7 +148,7 @@ static bool find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *
     return is_found;
 }
 
-// Whoever drives the device asks, perhaps a program's thread with the token.
+// Called by the driver, perhaps a program's thread that holds the token.
 bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
 {
     int cancel = alb_cancel_off();
@@ -200,7 +200,7 @@ static bool is_taken(int folder, const struct alb_cm_place *place)
     return is_taken;
 }
 
-// Creates and locks a file, which nobody has removed in between. Returns -1 with errno.
+// Creates and locks a file that was not removed in between. Returns -1 with errno.
 static int create_locked(int folder, const char *name)
 {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -225,6 +225,8 @@ static int create_locked(int folder, const char *name)
 static int write_content(int fd, const struct alb_cm_place *place)
 {
     const struct content content = {.magic = MAGIC, .slot = place->slot, .is_one_family = place->is_one_family};
+    if (!alb_file_limit_allows(fd, sizeof(content)))
+        return errno;
     ssize_t wrote = pwrite(fd, &content, sizeof(content), 0);
     return wrote == (ssize_t)sizeof(content) ? 0 : wrote < 0 ? errno : ENOSPC;
 }
@@ -297,7 +299,7 @@ int alb_cm_claim_listen(struct alb_cm_claim *claim)
     return error;
 }
 
-// Who has none waits for nobody: ids without one end under all sorts of locks.
+// Without a claim the mutex is not taken: such ids may end with any lock held.
 void alb_cm_claim_end(struct alb_cm_claim *claim)
 {
     if (claim->fd < 0)

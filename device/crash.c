@@ -107,22 +107,31 @@ void alb_crash_at_packet(enum alb_crash_place place, const uint8_t *bytes, uint3
         happen(frame_name(&frame));
 }
 
+static void gather(const struct alb_tx *tx, const struct alb_segment *segment, uint8_t *bytes)
+{
+    uint32_t length = 0;
+    for (const struct iovec *iov = &tx->iov[segment->iov_first]; length < segment->length; iov++) {
+        memcpy(bytes + length, iov->iov_base, iov->iov_len);
+        length += (uint32_t)iov->iov_len;
+    }
+}
+
+// The threads of programs come here, whose stacks may be small: a packet's bytes are not put on them.
 void alb_crash_at_batch(enum alb_crash_place place, const struct alb_tx *tx)
 {
-    uint8_t bytes[ALB_UDP_PAYLOAD_MAX];
-    for (uint32_t b = 0; b < tx->burst_count && alb_crash_is_armed(place); b++) {
+    if (!alb_crash_is_armed(place))
+        return;
+    uint8_t *bytes = malloc(ALB_UDP_PAYLOAD_MAX);
+    alb_assert(bytes != NULL);
+    for (uint32_t b = 0; b < tx->burst_count; b++) {
         const struct alb_burst *burst = &tx->bursts[b];
         for (uint32_t s = 0; s < burst->segment_count; s++) {
             const struct alb_segment *segment = &tx->segments[burst->segment_first + s];
-            const struct iovec *iov = &tx->iov[segment->iov_first];
-            uint32_t length = 0;
-            for (; length < segment->length; iov++) {
-                memcpy(bytes + length, iov->iov_base, iov->iov_len);
-                length += (uint32_t)iov->iov_len;
-            }
-            alb_crash_at_packet(place, bytes, length);
+            gather(tx, segment, bytes);
+            alb_crash_at_packet(place, bytes, segment->length);
         }
     }
+    free(bytes);
 }
 
 void alb_crash_at_journal(enum alb_crash_place place, enum alb_journal_kind kind)

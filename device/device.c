@@ -55,23 +55,31 @@ static void put_pages(void *memory, size_t bytes)
         munmap(memory, bytes);
 }
 
+// No address, or not this one: says why.
+static int refuse_addresses(const struct alb_device *device, const char *complaint)
+{
+    char reason[ALB_ADDRESS_REASON_MAX];
+    int error = alb_address_list_error(reason);
+    alb_log(ALB_LOG_ERROR, "%s: %s", device->name, error ? reason : complaint);
+    return error ? error : EADDRNOTAVAIL;
+}
+
 static int learn_addresses(struct alb_device *device, const struct alb_device_options *options)
 {
     device->mtu_bytes = ALB_ROCE_PAYLOAD_MAX;
     if (options->address_count > ALB_DEVICE_ADDRESSES_MAX)
         return EINVAL;
-    if (options->address_count == 0) {
-        alb_log(ALB_LOG_ERROR, "%s: there is no loopback address (`ip link set lo up`), and no other was asked for",
-                device->name);
-        return EADDRNOTAVAIL;
-    }
+    if (options->address_count == 0)
+        return refuse_addresses(device,
+                                "there is no loopback address (`ip link set lo up`), and no other was asked for");
     for (uint32_t i = 0; i < options->address_count; i++) {
         struct alb_address_info info;
         char text[ALB_ADDR_TEXT_MAX];
         if (!alb_address_find(&options->addresses[i], &info)) {
-            alb_log(ALB_LOG_ERROR, "%s: %s is not an address of this host", device->name,
-                    alb_addr_format(&options->addresses[i], text));
-            return EADDRNOTAVAIL;
+            char complaint[ALB_ADDR_TEXT_MAX + 64];
+            snprintf(complaint, sizeof(complaint), "%s is not an address of this host",
+                     alb_addr_format(&options->addresses[i], text));
+            return refuse_addresses(device, complaint);
         }
         uint32_t mtu_bytes = alb_address_roce_mtu(&info.addr, info.mtu_bytes);
         device->ifindexes[i] = info.ifindex;

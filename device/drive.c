@@ -116,8 +116,8 @@ static void hear(struct alb_device *device)
         alb_trace_file_drain(&device->trace, device->engine);
 }
 
-// What a timer misses may lie in a socket: it was us who did not look. After a while without anybody who drove a look
-// is not enough. There may be more than one takes at a time, and peers, or queue pairs of our own, that wait for us.
+// What a timer misses may lie unread in a socket. After a while without a driver one read is not enough: there may be
+// more than a single one takes, and peers, or queue pairs of our own, that wait for us.
 static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time now)
 {
     bool worked = alb_drive_receive(device, now) > 0;
@@ -168,22 +168,26 @@ static void wake_thread_if_late(struct alb_device *device)
     }
 }
 
-static void release(struct alb_device *device, alb_time tx_by)
+static void publish_and_release(struct alb_device *device, alb_time tx_by)
 {
-    for (;;) {
-        publish_deadline(device, tx_by);
-        alb_token_release(&device->token);
-        wake_thread_if_late(device);
-        // Who rang a bell while we held the token has not got it and counts on us.
-        if (alb_likely(!alb_engine_bell_is_rung(device->engine)) || !alb_token_retake(&device->token))
-            return;
+    publish_deadline(device, tx_by);
+    alb_token_release(&device->token);
+    wake_thread_if_late(device);
+}
+
+// A thread that rang a bell while we held the token relies on us to serve it.
+static void serve_bells(struct alb_device *device, alb_time tx_by)
+{
+    while (alb_unlikely(alb_engine_bell_is_rung(device->engine)) && alb_token_retake(&device->token)) {
         alb_drive_pump(device, BATCHES_OF_KICK, alb_clock_now());
+        publish_and_release(device, tx_by);
     }
 }
 
 void alb_drive_release(struct alb_device *device)
 {
-    release(device, 0);
+    publish_and_release(device, 0);
+    serve_bells(device, 0);
 }
 
 // A thread that waits for a token, or has one, is not cancelled: what it does with it may be a long way.
@@ -256,25 +260,41 @@ static void share_core(void)
     sharing.polls_to_yield = was_taken ? POLLS_TO_YIELD_MIN : ALB_MIN(2 * sharing.polls_to_yield, POLLS_TO_YIELD_MAX);
 }
 
+// True if a pump would find nothing: nothing is posted, due, or waits to be sent. Whoever holds the token publishes the
+// deadline before giving it back.
+static bool is_at_rest(const struct alb_device *device, alb_time now)
+{
+    return !alb_engine_bell_is_rung(device->engine) && !alb_engine_wants_tx(device->engine) &&
+           atomic_load_explicit(&device->deadline, memory_order_relaxed) > now;
+}
+
+// With the token, which it gives back. Returns true if there was anything to do.
+static bool drive_as_poller(struct alb_device *device, alb_time now)
+{
+    bool rests = is_at_rest(device, now);
+    atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
+    // Sends before it receives, so that a completion is not kept waiting for the acknowledgement of its message to
+    // leave: that goes with what the program posts next, with its next poll, or by the device thread if neither
+    // comes.
+    bool worked = !rests && alb_drive_pump(device, BATCHES_OF_POLL, now);
+    if (receive_as_poller(device, now) > 0) {
+        hear(device);
+        worked = true;
+    }
+    atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
+    if (!rests || worked)
+        publish_and_release(device, now + ALB_TAKEOVER_NS);
+    else
+        alb_token_release(&device->token); // what was published last holds
+    serve_bells(device, now + ALB_TAKEOVER_NS);
+    return worked;
+}
+
 void alb_device_poll(struct alb_device *device)
 {
     alb_time now = alb_clock_now();
     atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
-    bool worked = false;
-    if (alb_token_try(&device->token)) {
-        atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
-        // Sends before it receives, so that a completion is not kept waiting for the acknowledgement of its message to
-        // leave: that goes with what the program posts next, with its next poll, or by the device thread if neither
-        // comes.
-        worked = alb_drive_pump(device, BATCHES_OF_POLL, now);
-        if (receive_as_poller(device, now) > 0) {
-            hear(device);
-            worked = true;
-        }
-        atomic_store_explicit(&device->poller_drives, false, memory_order_relaxed);
-        release(device, now + ALB_TAKEOVER_NS);
-    }
-    if (worked)
+    if (alb_token_try(&device->token) && drive_as_poller(device, now))
         sharing.empty_polls = 0;
     else
         share_core();

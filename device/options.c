@@ -37,6 +37,11 @@ static int add_interface(struct alb_device_options *options, const char *name, c
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
     uint32_t count = alb_address_of_interface(name, addresses, ALB_COUNT(addresses));
     if (count == 0) {
+        char reason[ALB_ADDRESS_REASON_MAX];
+        if (alb_address_list_error(reason) != 0) {
+            snprintf(error, error_size, "ALBEDO_NET: %s", reason);
+            return EINVAL;
+        }
         snprintf(error, error_size,
                  "ALBEDO_NET: \"%.64s\" is neither an IP address nor an interface with one; say for example 10.0.0.1, "
                  "fd99::1 "

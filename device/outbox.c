@@ -2,6 +2,7 @@
 // sendmmsg, and what to do when it refuses.
 #include "device/outbox.h"
 
+#include "device/lone.h"
 #include "device/syscalls.h"
 #include "wire/icrc.h"
 
@@ -27,16 +28,14 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
     outbox->socket = NULL;
     outbox->count = outbox->joined_count = 0;
     outbox->bytes = 0;
-    outbox->flow.is_known = false;
 }
 
-void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, const struct alb_socket *socket,
-                     bool is_cut)
+void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket, bool is_cut)
 {
     enum alb_icrc_ident ident = outbox->icrc_ones ? ALB_ICRC_IDENT_ONES
                                 : is_cut          ? ALB_ICRC_IDENT_PLACE
                                                   : ALB_ICRC_IDENT_ZERO;
-    alb_icrc_seal(&outbox->flow, outbox->tx, burst, &socket->local, ident);
+    alb_icrc_seal(&socket->flow, outbox->tx, burst, &socket->local, ident);
 }
 
 static void add_control(struct msghdr *header, int level, int type, const void *value, size_t bytes)
@@ -49,10 +48,9 @@ static void add_control(struct msghdr *header, int level, int type, const void *
     header->msg_controllen += CMSG_SPACE(bytes);
 }
 
-#define UNSAID (-1) // a traffic class that the socket gives by itself
+#define UNSAID (-1) // a traffic class, or a size of segments, that the socket gives by itself
 
-static void add_controls(struct msghdr *header, bool is_ipv4, int traffic_class, uint8_t hop_limit,
-                         uint32_t segment_bytes)
+static void add_controls(struct msghdr *header, bool is_ipv4, int traffic_class, uint8_t hop_limit, int segment_bytes)
 {
     int level = is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
     int number = traffic_class;
@@ -62,10 +60,17 @@ static void add_controls(struct msghdr *header, bool is_ipv4, int traffic_class,
     if (hop_limit != 0)
         add_control(header, level, is_ipv4 ? IP_TTL : IPV6_HOPLIMIT, &number, sizeof(number));
     uint16_t gso = (uint16_t)segment_bytes;
-    if (segment_bytes != 0)
+    if (segment_bytes != UNSAID)
         add_control(header, IPPROTO_UDP, UDP_SEGMENT, &gso, sizeof(gso));
     if (header->msg_controllen == 0)
         header->msg_control = NULL;
+}
+
+// Whether it is to be cut is said of every message but one that the socket would not cut anyway.
+static int segment_bytes_to_say(const struct alb_socket *socket, uint32_t segment_bytes, size_t length)
+{
+    bool is_uncut = socket->segment_bytes == 0 || length <= socket->segment_bytes;
+    return segment_bytes == 0 && is_uncut ? UNSAID : (int)segment_bytes;
 }
 
 // The path to message i's peer is narrower than it was thought to be.
@@ -129,7 +134,8 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
     alb_outbox_seal(outbox, burst, outbox->socket, false);
     header.msg_control = &outbox->controls[i];
     header.msg_controllen = 0;
-    add_controls(&header, alb_addr_is_ipv4(&burst->peer.addr), burst->traffic_class, burst->hop_limit, 0);
+    add_controls(&header, alb_addr_is_ipv4(&burst->peer.addr), burst->traffic_class, burst->hop_limit,
+                 outbox->socket->segment_bytes ? 0 : UNSAID);
     for (uint32_t s = 0; s < burst->segment_count; s++) {
         const struct alb_segment *segment = &outbox->tx->segments[burst->segment_first + s];
         header.msg_iov = &outbox->tx->iov[segment->iov_first];
@@ -143,7 +149,7 @@ static void send_singly(struct alb_outbox *outbox, uint32_t i)
 // The kernel refused a message: waits, does without GSO, or gives the message up. True if it is settled.
 static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uint32_t *waits)
 {
-    if (error == EINTR)
+    if (error == EINTR || error == ECONNREFUSED) // ECONNREFUSED: of an earlier message of a connected socket
         return false;
     if (error == EAGAIN && *waits < FULL_WAITS_MAX) {
         struct pollfd file = {.fd = outbox->socket->fd, .events = POLLOUT};
@@ -160,15 +166,25 @@ static bool handle_refusal(struct alb_outbox *outbox, uint32_t i, int error, uin
         send_singly(outbox, i);
         return true;
     }
-    // Once more, for who has let datagrams grow too large.
+    // EIO again: from a socket that cuts what is longer, also for a message that need not be cut.
+    if (error == EIO && outbox->socket->segment_bytes != 0 && alb_socket_set_segment_bytes(outbox->socket, 0))
+        return false;
+    // EMSGSIZE: once more, in fragments, and the sender learns that its datagrams have become too long.
     settle(outbox, i, error == EMSGSIZE ? send_one(outbox, i, &outbox->headers[i].msg_hdr) : alb_outbox_reason(error));
     return true;
+}
+
+// A connected socket numbers its datagrams, which an ICRC that covers the identification could not foresee.
+static ssize_t send_alone(struct alb_outbox *outbox, uint32_t i)
+{
+    return alb_lone_send(outbox->socket, outbox->icrc_ones ? outbox->peers[i] : NULL, outbox->segment_bytes[i],
+                         &outbox->headers[i].msg_hdr);
 }
 
 static int send_from(struct alb_outbox *outbox, uint32_t first)
 {
     if (outbox->count - first == 1)
-        return alb_sys_sendmsg(outbox->socket->fd, &outbox->headers[first].msg_hdr) >= 0 ? 1 : -1;
+        return send_alone(outbox, first) >= 0 ? 1 : -1;
     return alb_sys_sendmmsg(outbox->socket->fd, outbox->headers + first, outbox->count - first);
 }
 
@@ -277,6 +293,8 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
     struct msghdr *header = &outbox->headers[i].msg_hdr;
     outbox->socket = message->socket;
     outbox->bursts[i] = message->burst;
+    outbox->peers[i] = message->peer;
+    outbox->segment_bytes[i] = message->segment_bytes;
     outbox->datagrams[i] = message->datagrams;
     outbox->copies[i] = message->copy;
     outbox->is_whole[i] = message->is_whole;
@@ -293,7 +311,9 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
         flatten(outbox, i, message);
     else if (message->burst)
         join(outbox, header);
-    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), traffic_class, hop_limit, message->segment_bytes);
+    size_t length = message->copy ? message->copy->length : message->length;
+    add_controls(header, alb_addr_is_ipv4(&message->peer->addr), traffic_class, hop_limit,
+                 segment_bytes_to_say(message->socket, message->segment_bytes, length));
     outbox->bytes += message->length;
     if (message->fragment_bytes)
         flush_in_fragments(outbox, message->fragment_bytes);

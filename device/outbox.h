@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages on their way to a socket: collected so that one system call takes many, sent in order, and what the socket
-// does not take is waited for, done without GSO, or lost and counted by reason.
+// Messages for a socket: collected so that one system call takes many, sent in order, and what the socket does not take
+// is waited for, done without GSO, or lost and counted by reason.
 #pragma once
 
 #include "device/edge_stats.h"
@@ -17,7 +17,7 @@
 
 struct alb_outbox_message {
     struct alb_socket *socket;
-    const struct alb_endpoint *peer;
+    const struct alb_endpoint *peer; // as iov
     uint8_t traffic_class;
     uint8_t hop_limit;
     bool is_whole;           // as the burst's
@@ -44,8 +44,7 @@ struct alb_outbox {
     bool has_too_big;          // a datagram has been refused as too large for the path since that was last looked at:
     struct alb_endpoint too_big_local, too_big_peer;
     uint32_t count;
-    uint32_t bytes;            // of all that wait
-    struct alb_icrc_flow flow; // that was sealed last
+    uint32_t bytes; // of all that wait
     struct mmsghdr headers[ALB_OUTBOX_MESSAGES];
     union alb_sockaddr names[ALB_OUTBOX_MESSAGES];
     struct alb_outbox_control controls[ALB_OUTBOX_MESSAGES];
@@ -54,6 +53,8 @@ struct alb_outbox {
     struct iovec joined[ALB_OUTBOX_JOINED]; // of bursts, and how many there are
     uint32_t joined_count;
     const struct alb_burst *bursts[ALB_OUTBOX_MESSAGES];
+    const struct alb_endpoint *peers[ALB_OUTBOX_MESSAGES];
+    uint32_t segment_bytes[ALB_OUTBOX_MESSAGES];
     bool is_whole[ALB_OUTBOX_MESSAGES];
     struct alb_line_datagram *copies[ALB_OUTBOX_MESSAGES];
     uint32_t datagrams[ALB_OUTBOX_MESSAGES];
@@ -63,8 +64,7 @@ void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_li
                      bool icrc_ones);
 
 // Writes the ICRCs of a burst. is_cut: the kernel is to cut it, else each segment leaves alone.
-void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, const struct alb_socket *socket,
-                     bool is_cut);
+void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket, bool is_cut);
 
 // Adds a message (iov and length are ignored for a copy); sends those before it first if they are for another socket or
 // too many, and all of them if they are many bytes.

@@ -3,6 +3,7 @@
 #include "device/outfile.h"
 
 #include "device/cancel.h"
+#include "device/file_limit.h"
 
 #include "base/log.h"
 
@@ -90,6 +91,8 @@ void alb_outfile_flush(struct alb_outfile *file)
 {
     uint32_t done = 0;
     int cancel = alb_cancel_off();
+    if (file->fd >= 0 && !alb_file_limit_allows(file->fd, file->used))
+        give_up(file);
     while (file->fd >= 0 && done < file->used) {
         ssize_t wrote = write(file->fd, file->buffer + done, file->used - done);
         if (wrote > 0)

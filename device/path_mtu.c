@@ -59,13 +59,18 @@ static uint32_t hash(const struct alb_endpoint *peer)
     return value;
 }
 
+static bool is_of(const struct alb_mtu_watch_peer *entry, const struct alb_addr *local, const struct alb_endpoint *peer)
+{
+    return alb_endpoint_equals(&entry->peer, peer) && alb_addr_equals(&entry->local, local);
+}
+
 // The peer's place, or the one that it shall have.
 static struct alb_mtu_watch_peer *find(struct alb_mtu_watch *watch, const struct alb_addr *local,
                                        const struct alb_endpoint *peer)
 {
     struct alb_mtu_watch_peer *set = &watch->peers[hash(peer) % (ALB_MTU_WATCH_PEERS / WAYS) * WAYS], *oldest = set;
     for (uint32_t i = 0; i < WAYS; i++) {
-        if (alb_endpoint_equals(&set[i].peer, peer) && alb_addr_equals(&set[i].local, local))
+        if (is_of(&set[i], local, peer))
             return &set[i];
         if (set[i].due < oldest->due)
             oldest = &set[i];
@@ -86,14 +91,16 @@ static void look(struct alb_mtu_watch *watch, struct alb_mtu_watch_peer *entry, 
 static struct alb_mtu_watch_peer *find_or_enter(struct alb_mtu_watch *watch, const struct alb_addr *local,
                                                 const struct alb_endpoint *peer, alb_time now)
 {
-    struct alb_mtu_watch_peer *entry = find(watch, local, peer);
-    if (alb_endpoint_equals(&entry->peer, peer) && alb_addr_equals(&entry->local, local))
+    if (alb_likely(watch->last && is_of(watch->last, local, peer)))
+        return watch->last;
+    struct alb_mtu_watch_peer *entry = watch->last = find(watch, local, peer);
+    if (is_of(entry, local, peer))
         return entry;
     *entry = (struct alb_mtu_watch_peer){
         .peer = *peer,
         .local = *local,
         .is_here = alb_address_is_local(&peer->addr),
-        .due = now + ALB_MTU_WATCH_AGE_NS, // its address vector has just told what the route says
+        .due = now + ALB_MTU_WATCH_AGE_NS, // its address vector has just reported the route's MTU
     };
     return entry;
 }

@@ -15,16 +15,17 @@ uint32_t alb_path_payload_max(const struct alb_addr *local, const struct alb_add
 struct alb_mtu_watch_peer {
     struct alb_endpoint peer; // port 0: none is here
     struct alb_addr local;
-    uint32_t payload_max; // as last told
+    uint32_t payload_max; // as last reported
     bool is_here;         // on this host, where nothing changes
     alb_time due;
 };
 
-// The peers that were sent to last; zeroed, with who is asked and who is told.
+// The peers that were sent to last. Zeroed, then given the function to ask and the one to report to.
 struct alb_mtu_watch {
     uint32_t (*ask)(const struct alb_addr *local, const struct alb_addr *peer); // alb_path_payload_max
     void (*tell)(void *context, const struct alb_endpoint *peer, uint32_t payload_max, alb_time now);
     void *context;
+    struct alb_mtu_watch_peer *last; // that was sent to; NULL: none yet
     struct alb_mtu_watch_peer peers[ALB_MTU_WATCH_PEERS];
 };
 

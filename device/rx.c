@@ -116,7 +116,7 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         .length = length,
     };
     bool is_good = rx->idents ? alb_idents_check(rx->idents, datagram, &identification, now)
-                              : alb_icrc_check_ones(&rx->flow, datagram);
+                              : alb_icrc_check_ones(&rx->flows[datagram->peer.port % ALB_RX_FLOWS], datagram);
     if (rx->capture)
         capture(rx, datagram, identification, now);
     if (is_good)
@@ -133,7 +133,7 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
 }
 
 // The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 (of albedo0: 3) whatever
-// process they mean; where the message does not tell, it is for whoever holds the port.
+// process they mean; where the message does not say, it is for the holder of the port.
 static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length)
 {
     uint8_t slot;
@@ -155,7 +155,7 @@ static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t sl
         .traffic_class = arrival->traffic_class,
         .hop_limit = arrival->hop_limit,
     };
-    if (slot == 0) // port 4791 is ours and slot 0 is not: nobody has it
+    if (slot == 0) // port 4791 is ours and slot 0 is not: slot 0 is unused
         rx->taker.drop(rx->taker.context, ALB_DROP_UNKNOWN_QP);
     else
         alb_relay_add(&rx->relay, arrival->socket, slot, &envelope, bytes, length);

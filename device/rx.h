@@ -12,13 +12,15 @@
 // Messages of one recvmmsg. Each has a buffer for the largest UDP datagram.
 #define ALB_RX_MESSAGES     8
 #define ALB_RX_BUFFER_BYTES 65536
-// About so many bytes are received before somebody looks whether there is something to send: a peer whose window is
-// full waits for it.
+// About so many bytes are received before we check whether there is something to send: a peer whose window is full
+// waits for it.
 #define ALB_RX_BYTES (128 << 10)
+// Of a peer the paths that its packets come by.
+#define ALB_RX_FLOWS 8
 // Datagrams handed on in one call.
 #define ALB_RX_DATAGRAMS 128
 
-// Who takes what was received.
+// The consumer of what was received.
 struct alb_rx_taker {
     void *context;
     void (*datagrams)(void *context, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
@@ -32,13 +34,13 @@ struct alb_rx_control {
 struct alb_rx {
     struct alb_rx_taker taker;
     struct alb_edge_stats *stats;
-    struct alb_idents *idents;   // NULL: ICRCs take the IPv4 identification as ones
-    struct alb_icrc_flow flow;   // that was checked last, without idents
-    struct alb_capture *capture; // NULL: none
+    struct alb_idents *idents;                // NULL: ICRCs take the IPv4 identification as ones
+    struct alb_icrc_flow flows[ALB_RX_FLOWS]; // that were checked last, by the peer's port, without idents
+    struct alb_capture *capture;              // NULL: none
     uint8_t own_slot;
     struct alb_relay relay;
     uint64_t bytes;     // received
-    uint64_t one_sided; // WRITE, READ and atomic requests received, for who waits by looking at memory
+    uint64_t one_sided; // WRITE, READ and atomic requests received, for programs that poll memory
     uint32_t count;
     struct alb_datagram datagrams[ALB_RX_DATAGRAMS];
     struct mmsghdr messages[ALB_RX_MESSAGES];

@@ -3,6 +3,7 @@
 #include "device/socket.h"
 
 #include "device/descriptor.h"
+#include "device/syscalls.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -133,12 +134,13 @@ int alb_socket_open_sender(struct alb_socket *sock, const struct alb_addr *local
     if (error)
         return error;
     refuse_all(sock->fd);
+    sock->only_sends = true;
     if (getsockname(sock->fd, &name.any, &length) != 0)
         return give_up(sock->fd);
     return alb_sockaddr_decode(&name, &sock->local) ? 0 : EAFNOSUPPORT;
 }
 
-// IPv4 looks at the interface of each membership, if it is told to; IPv6 at that of the socket only.
+// IPv4 checks the interface of each membership, if asked to; IPv6 that of the socket only.
 static bool join(int fd, const struct alb_addr *group, uint32_t ifindex)
 {
     if (alb_addr_is_ipv4(group)) {
@@ -197,6 +199,22 @@ void alb_socket_set_traffic_class(struct alb_socket *sock, uint8_t traffic_class
     bool is_ipv4 = alb_addr_is_ipv4(&sock->local.addr);
     if (set_option(sock->fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_TOS : IPV6_TCLASS, traffic_class))
         sock->traffic_class = traffic_class;
+}
+
+bool alb_socket_set_segment_bytes(struct alb_socket *sock, uint16_t segment_bytes)
+{
+    bool is_set = set_option(sock->fd, IPPROTO_UDP, UDP_SEGMENT, segment_bytes);
+    if (is_set)
+        sock->segment_bytes = segment_bytes;
+    return is_set;
+}
+
+void alb_socket_connect(struct alb_socket *sock, const struct alb_endpoint *peer)
+{
+    union alb_sockaddr name;
+    socklen_t length = alb_sockaddr_encode(peer, &name);
+    if (alb_sys_connect(sock->fd, &name.any, length) == 0)
+        sock->peer = *peer;
 }
 
 void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting, uint32_t payload_max)

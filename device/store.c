@@ -22,10 +22,12 @@
 static int lock_file(const struct alb_store *store)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(store->fd, F_OFD_SETLK, &lock) == 0)
-        return 0;
-    if (errno != EAGAIN && errno != EACCES)
+    struct stat status;
+    bool is_locked = fcntl(store->fd, F_OFD_SETLK, &lock) == 0;
+    if ((!is_locked && errno != EAGAIN && errno != EACCES) || fstat(store->fd, &status) != 0)
         return errno;
+    if (is_locked && status.st_nlink > 0) // else a process that created it, and could not use it, has just removed it
+        return 0;
     alb_log(ALB_LOG_ERROR, "%s: is open already as a durable region, by this or another process", store->path);
     return EBUSY;
 }
@@ -35,18 +37,21 @@ static int size_file(struct alb_store *store, uint64_t length)
     struct stat status;
     if (fstat(store->fd, &status) != 0)
         return errno;
-    uint64_t has = store->found_bytes = (uint64_t)status.st_size;
-    store->length = length ? length : has;
-    if (!S_ISREG(status.st_mode) || store->length == 0 || has > store->length) {
+    uint64_t has = (uint64_t)status.st_size;
+    if (length == 0)
+        length = has;
+    if (!S_ISREG(status.st_mode) || length == 0 || has > length) {
         alb_log(ALB_LOG_ERROR, "%s: cannot be a durable region of %llu bytes: %s", store->path,
-                (unsigned long long)store->length,
+                (unsigned long long)length,
                 !S_ISREG(status.st_mode) ? "it is not a file"
-                : has > store->length    ? "the file is longer"
+                : has > length           ? "the file is longer"
                                          : "say its length, it is empty");
         return EINVAL;
     }
-    // Every block is there from the beginning: a full disk would otherwise kill who writes to the mapping.
-    return posix_fallocate(store->fd, 0, (off_t)store->length);
+    store->found_bytes = has;
+    store->length = length;
+    // Every block is there from the beginning: a full disk would otherwise raise SIGBUS at a write to the mapping.
+    return posix_fallocate(store->fd, 0, (off_t)length);
 }
 
 static int map_file(struct alb_store *store)
@@ -72,10 +77,14 @@ static void complain(const struct alb_store *store, int error)
 
 static int open_file(struct alb_store *store, uint64_t length)
 {
-    store->fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    store->fd = open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool is_new = store->fd >= 0;
+    if (!is_new && errno == EEXIST)
+        store->fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int error = store->fd < 0 ? errno : 0;
     if (!error)
         error = lock_file(store);
+    store->is_new = is_new && !error;
     if (!error)
         error = size_file(store, length);
     if (!error)
@@ -83,6 +92,15 @@ static int open_file(struct alb_store *store, uint64_t length)
     if (error && error != EBUSY && error != EINVAL)
         complain(store, error);
     return error;
+}
+
+// While it is locked. A file that was lost must not be found as one of zeros next time, which its journal would fit.
+static void give_back(const struct alb_store *store)
+{
+    if (store->is_new)
+        unlink(store->path);
+    else if (store->found_bytes < store->length && ftruncate(store->fd, (off_t)store->found_bytes) != 0)
+        complain(store, errno);
 }
 
 int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
@@ -104,6 +122,8 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
         error = alb_journal_init(&store->journal, store->path);
     if (!error)
         error = alb_store_recover(store, init->page_cache);
+    if (error && !store->journal.is_broken) // else there is a journal of the file as it is now
+        give_back(store);
     if (!error)
         error = alb_store_reserve(store, store->ledger.bound_count);
     if (error)

@@ -35,6 +35,17 @@ static inline ssize_t alb_sys_sendmsg(int fd, const struct msghdr *message)
     return (ssize_t)syscall(SYS_sendmsg, fd, message, MSG_DONTWAIT);
 }
 
+// One piece to one peer (NULL: the one that the socket is connected to), and nothing else: less still.
+static inline ssize_t alb_sys_sendto(int fd, const struct iovec *piece, const struct sockaddr *peer, socklen_t length)
+{
+    return (ssize_t)syscall(SYS_sendto, fd, piece->iov_base, piece->iov_len, MSG_DONTWAIT, peer, length);
+}
+
+static inline int alb_sys_connect(int fd, const struct sockaddr *peer, socklen_t length)
+{
+    return (int)syscall(SYS_connect, fd, peer, length);
+}
+
 // Looks, and does not wait.
 static inline int alb_sys_epoll_look(int fd, struct epoll_event *events, int capacity)
 {

@@ -102,6 +102,10 @@ const char *door_interface(const struct door *door)
 {
     // A name that each version of the interface brought, newest first.
     static const char *const versions[][2] = {
+        {"IBVERBS_1.18", "ibv_create_comp_cntr"},
+        {"IBVERBS_1.17", "ibv_alloc_buf"},
+        {"IBVERBS_1.16", "ibv_query_port_speed"},
+        {"IBVERBS_1.15", "ibv_alloc_dmah"},
         {"IBVERBS_1.14", "ibv_query_qp_data_in_order"},
         {"IBVERBS_1.13", "ibv_is_fork_initialized"},
         {"IBVERBS_1.12", "ibv_reg_dmabuf_mr"},
@@ -121,8 +125,8 @@ const char *door_interface(const struct door *door)
 const char *door_cm_interface(const struct door *door)
 {
     static const char *const versions[][2] = {
-        {"RDMACM_1.3", "rdma_get_remote_ece"},
-        {"RDMACM_1.2", "rdma_establish"},
+        {"RDMACM_1.5", "repoll_create"},       {"RDMACM_1.4", "rdma_resolve_addrinfo"},
+        {"RDMACM_1.3", "rdma_get_remote_ece"}, {"RDMACM_1.2", "rdma_establish"},
         {"RDMACM_1.0", "rdma_connect"},
     };
     for (size_t i = 0; i < ALB_COUNT(versions); i++) {
@@ -135,7 +139,7 @@ const char *door_cm_interface(const struct door *door)
 const char *door_private_interface(const struct door *door, uint32_t *position)
 {
     static const char *const versions[] = {"IBVERBS_PRIVATE_34", "IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59",
-                                           "IBVERBS_PRIVATE_64"};
+                                           "IBVERBS_PRIVATE_64", "IBVERBS_PRIVATE_65"};
     while (*position < ALB_COUNT(versions)) {
         const char *version = versions[(*position)++];
         if (dlvsym(door->library, "ibv_query_gid_type", version) != NULL)

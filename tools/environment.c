@@ -44,7 +44,7 @@ int environment_set(const char *option, const char *value)
     return EINVAL;
 }
 
-// The device's complaints begin with the variable and a colon. Who gave the option knows no variable.
+// The device's complaints begin with the variable and a colon. The user gave an option, not a variable.
 static int complain(const char *command, const char *error)
 {
     size_t length = strcspn(error, ":");
@@ -56,16 +56,20 @@ static int complain(const char *command, const char *error)
     return command_error(COMMAND_USAGE, command, "%s", error);
 }
 
-// An address may belong to another host, or to nobody: the device would find out when the program opens it.
+// An address may belong to another host, or to none: the device would find out when the program opens it.
 static int check_addresses(const char *command, const struct alb_device_options *options)
 {
     for (uint32_t i = 0; i < options->address_count; i++) {
-        char text[ALB_ADDR_TEXT_MAX], error[256];
+        char text[ALB_ADDR_TEXT_MAX], reason[ALB_ADDRESS_REASON_MAX], error[256];
         struct alb_address_info info;
         if (alb_address_find(&options->addresses[i], &info))
             continue;
-        snprintf(error, sizeof(error), "ALBEDO_NET: %s is not an address of this host; `ip address` shows those it has",
-                 alb_addr_format(&options->addresses[i], text));
+        if (alb_address_list_error(reason) != 0)
+            snprintf(error, sizeof(error), "ALBEDO_NET: %s", reason);
+        else
+            snprintf(error, sizeof(error),
+                     "ALBEDO_NET: %s is not an address of this host; `ip address` shows those it has",
+                     alb_addr_format(&options->addresses[i], text));
         return complain(command, error);
     }
     return COMMAND_OK;

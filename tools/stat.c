@@ -3,7 +3,7 @@
 #include "tools/command.h"
 
 #include "base/text.h"
-#include "device/directory.h"
+#include "device/directory_file.h"
 #include "device/report.h"
 
 #include <errno.h>
@@ -215,6 +215,16 @@ static int take_options(int argc, char **argv, struct stat_options *taken, bool 
     return COMMAND_OK;
 }
 
+static int complain_of_directory(int error)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    alb_directory_folder((uint32_t)geteuid(), folder);
+    return command_error(COMMAND_FAILED, "stat",
+                         "host directory %s: %s; it is to be a folder of this user that nobody else may write to, and "
+                         "ALBEDO_DIRECTORY names another place",
+                         folder, strerror(error));
+}
+
 int command_stat(int argc, char **argv)
 {
     struct stat_options options = {0};
@@ -225,7 +235,7 @@ int command_stat(int argc, char **argv)
     for (;;) {
         int count = print_all(&options);
         if (count < 0)
-            return command_error(COMMAND_FAILED, "stat", "the directory of devices: %s", strerror(-count));
+            return complain_of_directory(-count);
         if (count == 0 && options.pid != 0)
             return command_error(COMMAND_FAILED, "stat", "process %d has no device open", options.pid);
         if (options.watch_seconds == 0)

@@ -3,10 +3,15 @@
 #include "device/address.h"
 
 #include "base/tests/test.h"
+#include "device/device.h"
 #include "device/tests/cancelled.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +38,31 @@ static void alb_address_find__loopback(void **state)
 
     addr = address("203.0.113.77");
     assert_false(alb_address_find(&addr, &info));
+}
+
+// A process without descriptors left, or in a sandbox, is not told that 127.0.0.1 is not there.
+static void alb_address_list_error__no_socket(void **state)
+{
+    char reason[ALB_ADDRESS_REASON_MAX], error[ALB_DEVICE_ERROR_MAX];
+    struct alb_addr addr = address("127.0.0.1");
+    struct alb_address_info info;
+    struct rlimit before, none;
+    static struct alb_device_options options;
+    assert_int_equal(alb_address_list_error(reason), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    setenv("ALBEDO_NET", "lo", 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool is_found = alb_address_find(&addr, &info);
+    int list_error = alb_address_list_error(reason);
+    int options_error = alb_device_options_from_environment(&options, error, sizeof(error));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    unsetenv("ALBEDO_NET");
+    assert_false(is_found);
+    assert_int_equal(list_error, EMFILE);
+    assert_non_null(strstr(reason, "Too many open files"));
+    assert_int_equal(options_error, EINVAL);
+    assert_non_null(strstr(error, reason));
 }
 
 static void alb_address_is_local__rules(void **state)
@@ -93,7 +123,7 @@ static void look_up(void *found)
     *(bool *)found = alb_address_is_local(&foreign);
 }
 
-// The list is read, by whoever asks first, under a lock that all others wait for.
+// The first caller reads the list under a lock that all others wait for.
 static void alb_address_is_local__in_a_cancelled_thread(void **state)
 {
     bool found = true;
@@ -143,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_address_is_local__in_a_cancelled_thread), // first: nothing is known yet
         cmocka_unit_test(alb_address_find__loopback),
+        cmocka_unit_test(alb_address_list_error__no_socket),
         cmocka_unit_test(alb_address_is_local__rules),
         cmocka_unit_test(alb_address_is_local__in_a_forked_child),
         cmocka_unit_test(alb_address_is_loopback__rules),

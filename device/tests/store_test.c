@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct shelf shelf;
@@ -140,6 +141,10 @@ static void alb_store_open__a_lost_file_is_not_replaced_by_zeros(void **state)
     assert_int_equal(shelf_open(&shelf, NULL), 0);
     shelf_crash(&shelf);
     assert_int_equal(truncate(shelf.path, 0), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+    assert_int_equal(unlink(shelf.path), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
     assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
 }
 
@@ -471,6 +476,48 @@ static void alb_store__full_disk(void **state)
     assert_int_equal(umount(shelf.folder), 0);
 }
 
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void alb_store_open__leaves_no_file_where_there_is_no_room(void **state)
+{
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){.rlim_cur = SHELF_REGION - 1, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EFBIG);
+    assert_false(is_there(shelf.path));
+    shelf_save(shelf.path, zeros, 100); // what was there stays
+    assert_int_equal(shelf_open(&shelf, NULL), EFBIG);
+    assert_true(is_there(shelf.path));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+}
+
+// The place where it would be written is taken.
+static void alb_store_open__leaves_no_file_without_its_journal(void **state)
+{
+    char place[160];
+    snprintf(place, sizeof(place), "%s.new", journal_path());
+    assert_int_equal(mkdir(place, 0700), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EISDIR);
+    assert_false(is_there(shelf.path));
+    assert_false(is_there(journal_path()));
+    assert_int_equal(rmdir(place), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_int_equal(mkdir(place, 0700), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), EISDIR);
+    assert_true(is_there(shelf.path));
+    assert_true(is_there(journal_path()));
+    assert_int_equal(rmdir(place), 0);
+}
+
 static void alb_store__file_size_limit(void **state)
 {
     static struct shelf_txn txns[64];
@@ -603,6 +650,8 @@ int main(void)
         TEST(alb_store__crash_at_every_byte),
         TEST(alb_store__unsafe_blocks_are_lost_with_the_machine),
         TEST(alb_store__full_disk),
+        TEST(alb_store_open__leaves_no_file_where_there_is_no_room),
+        TEST(alb_store_open__leaves_no_file_without_its_journal),
         TEST(alb_store__file_size_limit),
         TEST(alb_store__a_broken_journal_is_written_anew),
         TEST(alb_store__size_is_bounded),

@@ -58,22 +58,30 @@ static void fill_tables(struct alb_door_context *context)
     alb_door_fill_xrc(verbs);
 }
 
-static int open_engine(struct alb_door_context *context, const char *name)
+static int open_with(struct alb_door_context *context, const char *name, struct alb_device_options *options)
 {
-    struct alb_device_options options;
     char why[ALB_DEVICE_ERROR_MAX] = "";
-    int error = alb_device_options_from_environment(&options, why, sizeof(why));
+    int error = alb_device_options_from_environment(options, why, sizeof(why));
     if (!error)
-        error = alb_device_open(name, &options, &context->device);
+        error = alb_device_open(name, options, &context->device);
     if (error) {
         alb_log(ALB_LOG_ERROR, "cannot open %s: %s", name, why[0] ? why : strerror(error));
         return error;
     }
     alb_device_set_event_handler(context->device, alb_door_on_event, context->device);
     context->engine = alb_device_engine(context->device);
-    context->level = (enum alb_level)options.completions;
+    context->level = (enum alb_level)options->completions;
     context->limits = alb_engine_configuration(context->engine);
     return 0;
+}
+
+// The options are some 13 KiB, too many for the stack of a program's thread.
+static int open_engine(struct alb_door_context *context, const char *name)
+{
+    struct alb_device_options *options = malloc(sizeof(*options));
+    int error = options ? open_with(context, name, options) : ENOMEM;
+    free(options);
+    return error;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
