@@ -114,6 +114,8 @@ int alb_cm_notice_traffic(struct alb_cm_id *id, alb_time now);
 int alb_cm_reject(struct alb_cm_id *id, enum alb_cm_rej_reason reason, const struct alb_cm_private *data, alb_time now);
 // Ends a connection: sends a DREQ. EINVAL: it is not established.
 int alb_cm_disconnect(struct alb_cm_id *id, const struct alb_cm_private *data, alb_time now);
+// The same of all connections that the user has.
+void alb_cm_disconnect_all(struct alb_engine *engine, alb_time now);
 
 // Asks which queue pair serves service_id: sends a SIDR_REQ, waited for timeout_ns and sent retries times more. EINVAL:
 // not idle; private data too long; no time.
@@ -130,7 +132,7 @@ enum alb_cm_event_type {
     ALB_CM_EVENT_RESPONSE,      // active: message is the REP
     ALB_CM_EVENT_ESTABLISHED,   // passive: the RTU, or traffic
     ALB_CM_EVENT_REJECTED,      // message is the REJ; the id is idle
-    ALB_CM_EVENT_TIMED_OUT,     // nobody answered; the id is idle
+    ALB_CM_EVENT_TIMED_OUT,     // no answer came; the id is idle
     ALB_CM_EVENT_DISCONNECTED,  // the peer wanted it, has agreed to it, or said no more
     ALB_CM_EVENT_TIMEWAIT_OVER, // the id is idle again
     ALB_CM_EVENT_SIDR_REQUEST,  // message is the SIDR_REQ, id is new and the user's from now on

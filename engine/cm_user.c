@@ -47,7 +47,7 @@ static void aim(struct alb_cm_id *id, const struct alb_cm_target *target)
     id->gsi_qpn = target->gsi_qpn;
     id->refusals_left = target->refusals;
     id->remote_id = ALB_CM_NEVER_REMOTE;
-    // Random, so that who does not see the messages cannot answer them.
+    // Random, so that an attacker that does not see the messages cannot answer them.
     id->transaction = (uint64_t)alb_rng_u32(&id->engine->rng) << 32 | id->local_id;
 }
 
@@ -100,7 +100,7 @@ int alb_cm_notice_traffic(struct alb_cm_id *id, alb_time now)
     return 0;
 }
 
-// Says no, and keeps that for whoever did not hear it.
+// Rejects, and keeps the answer to repeat it.
 static int reject(struct alb_cm_id *id, enum alb_cm_answered answers, enum alb_cm_rej_reason reason,
                   const struct alb_cm_private *data, alb_time now)
 {
@@ -130,6 +130,16 @@ int alb_cm_disconnect(struct alb_cm_id *id, const struct alb_cm_private *data, a
     alb_cm_set_state(id, ALB_CM_DREQ_SENT);
     alb_cm_send_until_answered(id, now);
     return 0;
+}
+
+void alb_cm_disconnect_all(struct alb_engine *engine, alb_time now)
+{
+    struct alb_cm *cm = engine->cm;
+    for (uint32_t i = 0; cm && i < cm->ids_touched; i++) {
+        struct alb_cm_id *id = &cm->ids[i];
+        if (id->is_used && !id->is_orphan && id->state == ALB_CM_ESTABLISHED)
+            alb_cm_disconnect(id, NULL, now);
+    }
 }
 
 // ---- the end of an id -----------------------------------------------------------------------------------------------

@@ -27,3 +27,5 @@ struct alb_cq {
 // False: the queue was full; it is then overrun, ALB_EVENT_CQ_ERR is raised, and the caller puts its queue pair into
 // error.
 bool alb_cq_push(struct alb_cq *cq, const struct alb_wc *wc, bool solicited, alb_time now);
+// Forgets the queued completions of a queue pair.
+void alb_cq_forget_qp(struct alb_cq *cq, const struct alb_qp *qp);

@@ -27,7 +27,7 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
     }
 }
 
-// Only who has read the packet that is refused knows both epochs: the one it came from and the one it named.
+// Only a reader of the packet that is refused knows both epochs: the one it came from and the one it named.
 static enum alb_drop on_reset(struct alb_csa_arrival *arrival, const struct alb_csa_frame *frame, alb_time now)
 {
     struct alb_assoc *assoc = arrival->assoc;
@@ -48,11 +48,13 @@ static bool wake(struct alb_csa_arrival *arrival)
     return arrival->live != NULL;
 }
 
-// What the first frame is; 0: there is none, or it cannot be understood.
-static enum alb_csa_type first_type(struct alb_csa_cursor cursor, struct alb_csa_frame *frame)
+// True if the first frame is RESET or COOKIE, and can be understood: such a packet has no other.
+static bool ends_here(struct alb_csa_cursor cursor, struct alb_csa_frame *frame)
 {
     enum alb_drop drop = ALB_DROP_NONE;
-    return alb_csa_next(&cursor, frame, &drop) ? frame->type : 0;
+    if (alb_likely(cursor.at == cursor.end || (cursor.at[0] != ALB_CSA_RESET && cursor.at[0] != ALB_CSA_COOKIE)))
+        return false;
+    return alb_csa_next(&cursor, frame, &drop);
 }
 
 enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_csa_cursor cursor, bool *ends,
@@ -68,10 +70,9 @@ enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_c
     struct alb_assoc *assoc =
         alb_assoc_find(engine, &datagram->local.addr, &datagram->peer.addr, (uint8_t)header->source_slot);
     arrival->assoc = assoc;
-    enum alb_csa_type type = first_type(cursor, &frame);
-    if (type == ALB_CSA_RESET || type == ALB_CSA_COOKIE) {
+    if (ends_here(cursor, &frame)) {
         *ends = true;
-        return type == ALB_CSA_RESET ? on_reset(arrival, &frame, now) : alb_csa_on_cookie(arrival, &frame);
+        return frame.type == ALB_CSA_RESET ? on_reset(arrival, &frame, now) : alb_csa_on_cookie(arrival, &frame);
     }
     bool knows_us = header->destination_epoch == engine->csa->epoch;
     if (header->destination_epoch != 0 && !knows_us) {
@@ -90,7 +91,7 @@ enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_c
 
 // ---- a queue pair ---------------------------------------------------------------------------------------------------
 
-// The first message that the queue pair gets, with the number that it was told when it was connected.
+// The first message that the queue pair gets, with the number that it was given when it was connected.
 static bool is_proof(const struct alb_csa *csa, const struct alb_csa_segment *segment)
 {
     alb_psn first = alb_psn_add(segment->psn, -(int32_t)segment->index);

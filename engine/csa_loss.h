@@ -52,6 +52,7 @@ struct alb_csa_loss_ops {
                     const struct alb_loss_sending *sending);
     // Sender: how long after the last sign of life silence is acted upon, and how.
     alb_time (*silence_ns)(const struct alb_csa_loss *loss, const struct alb_loss_sending *sending);
+    bool waits_round_trip; // it is never less than a round trip
     enum alb_loss_silence on_silence;
     // Sender: a hole means that everything behind it goes again as well.
     bool goes_back;

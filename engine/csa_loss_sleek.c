@@ -27,6 +27,7 @@ const struct alb_csa_loss_ops alb_csa_loss_sleek = {
     .init = init,
     .is_lost = is_lost,
     .silence_ns = silence_ns,
+    .waits_round_trip = true,
     .on_silence = ALB_LOSS_PROBE,
     .takes_early = true,
     .reports_holes = true,

@@ -84,6 +84,12 @@ uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path, 
     return ALB_MAX(part_bytes, (uint32_t)ALB_PATH_TRY_BYTES);
 }
 
+// Without a crowd, as for a message at a time, nothing need be divided by what is known only now.
+static inline int32_t part_of(int32_t whole, int32_t samples, uint32_t crowd)
+{
+    return alb_likely(crowd == 1) ? whole / samples : whole / (samples * (int32_t)crowd);
+}
+
 // Smoothed as in RFC 6298, section 2, with gains for the number of samples that a round trip yields (RFC 7323, appendix
 // G), and a variation that follows much slower: a path that slows is to be seen against how it was. The smallest
 // round-trip time is forgotten slowly, for routes change.
@@ -97,12 +103,12 @@ static void measure(struct alb_path_out *out, uint32_t sample_ns, uint32_t sampl
         return;
     }
     uint32_t error_ns = sample_ns > out->rtt_ns ? sample_ns - out->rtt_ns : out->rtt_ns - sample_ns;
-    out->rtt_var_ns += (int32_t)(error_ns - out->rtt_var_ns) / (int32_t)(VARIATION_SAMPLES * crowd);
-    out->rtt_ns += (int32_t)(sample_ns - out->rtt_ns) / (int32_t)(RTT_SAMPLES * crowd);
+    out->rtt_var_ns += part_of((int32_t)(error_ns - out->rtt_var_ns), VARIATION_SAMPLES, crowd);
+    out->rtt_ns += part_of((int32_t)(sample_ns - out->rtt_ns), RTT_SAMPLES, crowd);
     if (sample_ns < out->rtt_min_ns)
         out->rtt_min_ns = sample_ns;
     else
-        out->rtt_min_ns += (sample_ns - out->rtt_min_ns) / (RTT_MIN_AGEING * crowd);
+        out->rtt_min_ns += (uint32_t)part_of((int32_t)(sample_ns - out->rtt_min_ns), RTT_MIN_AGEING, crowd);
 }
 
 static void note_recent(struct alb_path_pace *pace, uint32_t sample_ns)
@@ -151,7 +157,8 @@ static struct alb_path_news compare(const struct alb_path_out *out, const struct
     return news;
 }
 
-// What was trimmed does not come either, and was told already: it counts as marked. Returns how many of lost it were.
+// What was trimmed does not come either, and was reported already: it counts as marked. Returns how many of lost it
+// were.
 static uint32_t take_trimmed(struct alb_path_out *out, uint32_t lost)
 {
     uint32_t trimmed = ALB_MIN(lost, (uint32_t)out->trimmed);

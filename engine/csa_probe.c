@@ -37,13 +37,23 @@ static alb_time due_at(const struct alb_stream_out *out)
     alb_time since = ALB_MAX(out->sent_at, out->reported_at);
     if (out->probes > 0 || wait_ns <= sending.rtt_ns)
         return since + wait_ns;
-    // What left last is answered a round trip after it left, whatever was told meanwhile.
+    // What left last is answered a round trip after it left, whatever was reported meanwhile.
     return ALB_MAX(out->sent_at + wait_ns, since + wait_ns - sending.rtt_ns);
+}
+
+// True if it is surely not due before the timer looks again: mostly so where messages go one at a time.
+static bool looks_in_time(const struct alb_stream_out *out)
+{
+    const struct alb_timer *timer = &out->probe_timer.timer;
+    return alb_timer_is_armed(timer) && out->csa->qp->engine->csa->loss.ops->waits_round_trip &&
+           timer->at <= out->sent_at + alb_assoc_rtt_ns(out->csa->assoc);
 }
 
 // Called for every segment: the timer is left where it is, and looks again when it fires.
 void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
 {
+    if (looks_in_time(out))
+        return;
     bool is_armed = alb_timer_is_armed(&out->probe_timer.timer);
     // One armed while the round-trip time was not known would let the first loss wait very long.
     bool is_fair =

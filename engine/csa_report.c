@@ -89,7 +89,8 @@ void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now)
     const struct alb_path_set *gaps = &live->paths_in_gaps;
     for (uint32_t i = alb_path_set_next(gaps, 0); i < ALB_PATHS_MAX; i = alb_path_set_next(gaps, i + 1))
         at = ALB_MIN(at, alb_path_in_deadline(&live->paths_in[i]));
-    if (at != live->settle_timer.timer.at || !alb_timer_is_armed(&live->settle_timer.timer))
+    const struct alb_timer *timer = &live->settle_timer.timer;
+    if (alb_timer_is_armed(timer) ? at != timer->at : at != ALB_TIME_NEVER)
         alb_wheel_arm(&live->engine->wheel, &live->settle_timer.timer, at);
 }
 

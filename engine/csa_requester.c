@@ -61,13 +61,17 @@ static uint8_t op_of(const struct alb_send_wqe *wqe)
     }
 }
 
+static uint8_t flags_of(const struct alb_csa *csa)
+{
+    return csa->qp->type == ALB_QPT_XRC_SEND ? ALB_CSA_XRC : 0;
+}
+
 // What the frames of a request say, but for where in it they are.
 static void describe(const struct alb_csa *csa, const struct alb_send_wqe *wqe, struct alb_csa_segment *segment)
 {
-    bool is_xrc = csa->qp->type == ALB_QPT_XRC_SEND;
     *segment = (struct alb_csa_segment){
         .op = op_of(wqe),
-        .flags = is_xrc ? ALB_CSA_XRC : 0,
+        .flags = flags_of(csa),
         .dest_qpn = csa->qp->attr.dest_qpn,
         .total_bytes = wqe->length,
         .xrc_srqn = wqe->xrc_srqn,
@@ -127,18 +131,17 @@ static bool carries_data(const struct alb_send_wqe *wqe)
 // Cuts the request into segments and gives it its PSNs. False: not now.
 static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
 {
-    struct alb_csa_segment segment;
     wqe->recv_number = csa->recv_number;
-    describe(csa, wqe, &segment);
+    struct alb_csa_segment any = {.op = op_of(wqe), .flags = flags_of(csa)};
     if (alb_unlikely(wants_verdict(wqe)))
-        segment.flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
-    uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, &segment);
+        any.flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
+    uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, &any);
     uint32_t packets = carries_data(wqe) ? alb_segmenter_packets(wqe->length, payload_max) : 1;
     if (packets > ALB_CSA_MESSAGE_PACKETS_MAX) { // in segments as short as the way wants them
         finish_unsent(csa, wqe, ALB_WC_LOC_LEN_ERR);
         return true;
     }
-    // Half the PSN space at the most is unacknowledged, or old and new could not be told apart.
+    // Half the PSN space at the most is unacknowledged, or old and new could not be distinguished.
     if (alb_psn_diff(csa->started_psn, csa->requests.una) + (int64_t)packets > ALB_PSN_MASK / 2)
         return false;
     wqe->first_psn = csa->started_psn;

@@ -131,8 +131,7 @@ int alb_post_may_stage(const struct alb_qp *qp, uint32_t count)
     const struct alb_send_queue *sq = &qp->sq;
     if (!state_takes_sends(atomic_load_explicit(&qp->state, memory_order_acquire)))
         return EINVAL;
-    uint32_t used = sq->staged - atomic_load_explicit(&sq->head, memory_order_acquire);
-    return used + (uint64_t)count <= sq->capacity ? 0 : ENOMEM;
+    return count <= alb_send_queue_room(sq) ? 0 : ENOMEM;
 }
 
 struct alb_send_wqe *alb_post_fill(struct alb_qp *qp, const struct alb_send_wr *wr, uint64_t length)
@@ -176,7 +175,7 @@ int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sg
     int error = alb_recv_queue_post(&qp->rq, wr_id, sge, sge_count);
     if (error)
         return error;
-    // Whoever comes second, this post or the move to ERR, sees the other and has the receive flushed.
+    // The second of the two, this post or the move to ERR, sees the other and has the receive flushed.
     atomic_thread_fence(memory_order_seq_cst);
     *bell = atomic_load_explicit(&qp->state, memory_order_relaxed) == ALB_QPS_ERR ||
             atomic_load_explicit(&qp->wants_receive, memory_order_relaxed);

@@ -7,7 +7,7 @@
 //     reflect_state.c    names and legal moves          reflect_digest.c  what a digest covers
 //     reflect_post.c     [ring] requests with a number  reflect_ring.c    what the initiator keeps of each
 //     reflect_out.c      the initiator                  reflect_in.c      the target: commands and decisions
-//     reflect_propose.c  the target, up to the verdict
+//     reflect_propose.c  the target, up to the verdict  reflect_overlap.c  parts that lie upon each other
 //     reflect_apply.c    from staging to the regions    reflect_table.c   what the target keeps of each
 //     reflect_journal.c  durable regions                reflect_level.c   ordinary messages that want a verdict
 //     reflect_frames.c   commands and verdicts, in and out
@@ -30,7 +30,7 @@ struct alb_reflect_in;
 struct alb_reflect_out;
 struct alb_send_wqe;
 
-// Whoever has frames to send, in its association's line.
+// A sender of frames, in its association's line.
 struct alb_reflect_source {
     struct alb_list link;
     // Adds its frames; false: the batch is full.
@@ -41,11 +41,11 @@ struct alb_reflect_source {
 struct alb_reflect_engine {
     struct alb_buddy staging; // all that the target keeps
     void *arena, *bookkeeping;
-    uint64_t keeper; // who we are as the keeper of volatile transactions
+    uint64_t keeper; // our identity as the keeper of volatile transactions
     struct alb_map *records, *initiators;
     struct alb_list orphans;   // initiators whose queue pair has ended, the oldest first
     struct alb_list proposals; // not taken yet
-    struct alb_list journal;   // requests that nobody has taken
+    struct alb_list journal;   // requests that were not taken
     struct alb_event_node event;
 };
 
@@ -162,7 +162,7 @@ struct alb_txn_range {
     bool is_placed;            // in place: what stood there is to be put back, and readers are held out
     struct alb_region *region; // while it is claimed
     uint8_t *host;             // likewise
-    uint64_t va, length;
+    uint64_t va, length;       // va, rkey: as the initiator gave them
     uint32_t rkey;
     uint64_t expected, mask;
     uint64_t staged_bytes;
@@ -298,12 +298,20 @@ struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t leng
 bool alb_txn_in_list_parts(struct alb_txn_in *txn);
 void alb_txn_in_request_journal(struct alb_txn_in *txn, enum alb_journal_kind kind);
 
+// reflect_overlap.c
+// Staged parts, before what is compared is among its ranges. It compares no more bytes than they have.
+bool alb_txn_in_contradicts_itself(struct alb_txn_in *txn);
+
 // reflect_apply.c
 struct alb_digest alb_txn_in_digest(const struct alb_txn_in *txn, bool is_exposed);
 // Its parts lie in memory, where corruption on demand finds them.
 void alb_txn_in_corrupt(struct alb_txn_in *txn);
 // False: what is exposed stayed different.
 bool alb_txn_in_apply(struct alb_txn_in *txn);
+void alb_txn_range_hold_readers(const struct alb_txn_range *range);
+// Its claim was made through a window that is about to be unbound, and is not any more: it is made of the region behind
+// the window instead. False: the region itself goes.
+bool alb_txn_range_claim_root(struct alb_txn_range *range);
 // In place: what stood there is put back, and readers see it. Once.
 void alb_txn_in_undo(struct alb_txn_in *txn);
 

@@ -47,12 +47,39 @@ void alb_txn_in_corrupt(struct alb_txn_in *txn)
     }
 }
 
+// The address that the initiator gave may be a window's that has gone, or one of a former life of this process.
+static uint64_t va_in_root(const struct alb_txn_range *range)
+{
+    const struct alb_region *root = alb_region_root(range->region);
+    return root->iova + (uint64_t)(range->host - root->host);
+}
+
+void alb_txn_range_hold_readers(const struct alb_txn_range *range)
+{
+    alb_region_hold_readers(alb_region_root(range->region), va_in_root(range), range->length);
+}
+
+static void let_readers_of(const struct alb_txn_range *range)
+{
+    alb_region_let_readers(alb_region_root(range->region), va_in_root(range), range->length);
+}
+
+bool alb_txn_range_claim_root(struct alb_txn_range *range)
+{
+    struct alb_region *root = alb_region_root(range->region);
+    if (root == range->region)
+        return false;
+    range->is_claimed = alb_region_claim(root, &range->claim, va_in_root(range), range->length);
+    range->region = root;
+    return range->is_claimed;
+}
+
 static void hold_readers(struct alb_txn_in *txn)
 {
     ALB_LIST_FOR_EACH (&txn->ranges, node) {
         struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
         if (is_written(range))
-            alb_region_hold_readers(range->region, range->va, range->length);
+            alb_txn_range_hold_readers(range);
     }
 }
 
@@ -61,7 +88,7 @@ static void let_readers(struct alb_txn_in *txn)
     ALB_LIST_FOR_EACH (&txn->ranges, node) {
         struct alb_txn_range *range = ALB_LIST_ENTRY(node, struct alb_txn_range, link);
         if (is_written(range) && range->is_claimed)
-            alb_region_let_readers(range->region, range->va, range->length);
+            let_readers_of(range);
     }
 }
 
@@ -123,6 +150,6 @@ void alb_txn_in_undo(struct alb_txn_in *txn)
             continue;
         range->is_placed = false;
         alb_store_release(range->host, range->bytes, range->length);
-        alb_region_let_readers(range->region, range->va, range->length);
+        let_readers_of(range);
     }
 }

@@ -68,7 +68,7 @@ static enum alb_txn_reason begin_in_place(struct alb_qp *qp, struct alb_txn_rang
     if (reason != ALB_TXN_OK || range->length == 0)
         return reason;
     memcpy(range->bytes, range->host, range->length);
-    alb_region_hold_readers(range->region, range->va, range->length);
+    alb_txn_range_hold_readers(range);
     range->is_placed = true;
     return ALB_TXN_OK;
 }
@@ -169,28 +169,6 @@ static enum alb_txn_reason bind_parts(struct alb_qp *qp, struct alb_txn_in *txn,
     return ALB_TXN_OK;
 }
 
-static bool contradict(const struct alb_txn_range *a, const struct alb_txn_range *b)
-{
-    if (a->length == 0 || b->length == 0)
-        return false; // what is empty is nowhere
-    const uint8_t *first = ALB_MAX(a->host, b->host), *past = ALB_MIN(a->host + a->length, b->host + b->length);
-    return first < past && memcmp(a->bytes + (first - a->host), b->bytes + (first - b->host), (size_t)(past - first));
-}
-
-// Two of its parts would leave different bytes in the same place: what is exposed could never be what was agreed. In
-// place the digest finds it.
-static bool contradicts_itself(const struct alb_txn_in *txn)
-{
-    if (txn->is_in_place)
-        return false;
-    for (const struct alb_list *a = txn->ranges.next; a != &txn->ranges; a = a->next)
-        for (const struct alb_list *b = a->next; b != &txn->ranges; b = b->next)
-            if (contradict(ALB_LIST_ENTRY(a, struct alb_txn_range, link),
-                           ALB_LIST_ENTRY(b, struct alb_txn_range, link)))
-                return true;
-    return false;
-}
-
 // As it was before any part in place came, the newest of which may lie upon older ones.
 static uint64_t word_before(const struct alb_txn_in *txn, const uint8_t *host)
 {
@@ -261,7 +239,7 @@ static enum alb_txn_reason examine(struct alb_reflect_in *in, struct alb_txn_in 
         proposal->is_in_place != txn->is_in_place)
         return ALB_TXN_MALFORMED;
     enum alb_txn_reason reason = bind_parts(qp, txn, is_checked);
-    if (reason == ALB_TXN_OK && contradicts_itself(txn))
+    if (reason == ALB_TXN_OK && !txn->is_in_place && alb_txn_in_contradicts_itself(txn)) // in place the digest finds it
         reason = ALB_TXN_MALFORMED;
     for (uint32_t i = 0; reason == ALB_TXN_OK && i < proposal->compare_count; i++)
         reason = compare(qp, txn, &proposal->compares[i]);
@@ -276,7 +254,7 @@ static enum alb_txn_reason examine(struct alb_reflect_in *in, struct alb_txn_in 
 
 // ---- the proposal ---------------------------------------------------------------------------------------------------
 
-// There is no record: said once, and whoever asks again is told that we do not know.
+// There is no record: said once; asked again, the answer is "unknown".
 static void refuse(struct alb_reflect_in *in, struct alb_txn_in *txn, const struct alb_csa_proposal *proposal,
                    enum alb_txn_reason reason)
 {

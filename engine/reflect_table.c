@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a target keeps: a record of each transaction, and for each initiator the number below which it keeps none. Who
-// is not known here any more is answered that we do not know: forgetting costs knowledge, never truth.
+// What a target keeps: a record of each transaction, and for each initiator the number below which it keeps none. For
+// what is not kept any more the answer is "unknown": forgetting never makes an answer wrong.
 #include "engine/impl.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint6
     return initiator;
 }
 
-// Of what is below, the initiator knows the outcome: nobody will ask.
+// Of what is below, the initiator knows the outcome, and will not ask.
 void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_water)
 {
     if (low_water <= initiator->low_water || low_water > initiator->next)
@@ -222,7 +222,10 @@ static void on_gone(struct alb_claim *claim)
 {
     struct alb_txn_range *range = ALB_CONTAINER_OF(claim, struct alb_txn_range, claim);
     range->is_claimed = false;
-    alb_txn_in_lost_region(range->txn);
+    // A window is the right to begin. Were the range free from here on, the next opening of the journal would write
+    // this transaction over what has come since.
+    if (range->txn->state != ALB_TXN_COMMITTING || !alb_txn_range_claim_root(range))
+        alb_txn_in_lost_region(range->txn);
 }
 
 struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length)

@@ -40,5 +40,15 @@ void alb_send_queue_clear(struct alb_send_queue *queue)
 {
     queue->staged = 0;
     atomic_store_explicit(&queue->tail, 0, memory_order_relaxed);
+    atomic_store_explicit(&queue->polled, 0, memory_order_relaxed);
+    atomic_store_explicit(&queue->reported, 0, memory_order_relaxed);
     atomic_store_explicit(&queue->head, 0, memory_order_release);
+}
+
+uint32_t alb_send_queue_room(const struct alb_send_queue *queue)
+{
+    uint32_t open = queue->staged - atomic_load_explicit(&queue->head, memory_order_acquire);
+    uint32_t waiting = atomic_load_explicit(&queue->reported, memory_order_relaxed) -
+                       atomic_load_explicit(&queue->polled, memory_order_relaxed);
+    return open + waiting < queue->capacity ? queue->capacity - open - waiting : 0;
 }

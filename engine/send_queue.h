@@ -65,13 +65,19 @@ struct alb_send_queue {
     uint32_t inline_max_bytes;
     _Alignas(64) uint32_t staged;       // one past the last request staged; the program's
     _Atomic uint32_t tail;              // one past the last request handed over; written by the program
+    _Atomic uint32_t polled;            // completions popped; written by the program
     _Alignas(64) _Atomic uint32_t head; // the oldest request not completed; written by the engine
+    _Atomic uint32_t reported;          // completions queued; written by the engine, before head passes their requests
 };
 
 static inline struct alb_send_wqe *alb_send_queue_at(const struct alb_send_queue *queue, uint32_t index)
 {
     return (struct alb_send_wqe *)(queue->slots + (size_t)(index & (queue->capacity - 1)) * queue->stride);
 }
+
+// Requests that can be staged. A request whose completion waits in its queue keeps its place until that is popped: a
+// program that polls only when it is told that the send queue is full does not overrun its completion queue.
+uint32_t alb_send_queue_room(const struct alb_send_queue *queue);
 
 int alb_send_queue_init(struct alb_engine *engine, struct alb_send_queue *queue, const struct alb_qp_cap *cap);
 void alb_send_queue_fini(struct alb_engine *engine, struct alb_send_queue *queue);

@@ -68,12 +68,12 @@ int alb_mr_change(struct alb_region *mr, struct alb_pd *pd, void *address, uint6
 // EBUSY while memory windows are bound to it.
 int alb_mr_destroy(struct alb_region *mr);
 
-// Makes a region transactional: whoever reads it in this process sees by its version words, one for each stride bytes,
-// whether what was read belongs together (engine/region_version.h); a READ by a peer is answered from one version.
-// stride: a power of two from 64, or the region's whole length. The words are the caller's and stay there as long as
-// the region does; what they hold is where versions begin. words NULL: not transactional any more.
-// EINVAL: a window, no length, stride; EBUSY: a transaction stands there in place, or words are set already;
-// EOPNOTSUPP: not a device with reflection.
+// Makes a region transactional: readers in this process see by its version words, one for each stride bytes, whether
+// what was read belongs together (engine/region_version.h); a READ by a peer is answered from one version. stride: a
+// power of two from 64, or the region's whole length. The words are the caller's and stay there as long as the region
+// does; what they hold is where versions begin. words NULL: not transactional any more. EINVAL: a window, no length,
+// stride; EBUSY: a transaction stands there in place, or words are set already; EOPNOTSUPP: not a device with
+// reflection.
 int alb_mr_set_versions(struct alb_region *mr, _Atomic uint64_t *words, uint64_t stride);
 
 // EINVAL: no such type; ENOMEM at the configured limit, which windows and regions share.
@@ -176,15 +176,13 @@ bool alb_cq_is_empty(const struct alb_cq *cq);
 void alb_cq_pop(struct alb_cq *cq);
 // [ring] Asks for one ALB_EVENT_CQ_NOTIFY. Any thread, at any time.
 void alb_cq_arm(struct alb_cq *cq, enum alb_cq_arm arm);
-// For a queue whose notifications nobody could hear: arming it has no effect from now on, and each completion costs one
-// full barrier less. To be called before the queue is used.
+// For a queue whose notifications cannot be received: arming it has no effect from now on, and each completion costs
+// one full barrier less. To be called before the queue is used.
 void alb_cq_set_silent(struct alb_cq *cq);
 // True once it has overrun: completions were lost, its queue pairs are in error.
 bool alb_cq_is_overrun(const struct alb_cq *cq);
-// Forgets the queued completions of a queue pair (reset, destroy). The caller also excludes [ring] calls on the queue.
-void alb_cq_forget_qp(struct alb_cq *cq, const struct alb_qp *qp);
 
-// ---- scatter/gather, receives, shared receive queues ------------------------------------------------------
+// ---- scatter/gather ---------------------------------------------------------------------------------------
 
 struct alb_sge {
     uint64_t addr;
@@ -203,6 +201,8 @@ int alb_xrcd_create(struct alb_engine *engine, struct alb_xrcd **xrcd);
 // EBUSY while a shared receive queue or a queue pair belongs to it.
 int alb_xrcd_destroy(struct alb_xrcd *xrcd);
 
+// ---- shared receive queues --------------------------------------------------------------------------------
+
 // ENOMEM/EINVAL beyond the configured limits.
 int alb_srq_create(struct alb_pd *pd, uint32_t wr_max, uint32_t sge_max, uint32_t limit, void *user,
                    struct alb_srq **srq);
@@ -213,8 +213,8 @@ int alb_srq_create_xrc(struct alb_pd *pd, struct alb_xrcd *xrcd, struct alb_cq *
 uint32_t alb_srq_number(const struct alb_srq *srq);
 // resize: wr_max, or 0 to leave it; limit: UINT32_MAX to leave it. The caller also excludes [ring] calls on it.
 int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit);
-// EBUSY while a queue pair is attached. Whoever names one of XRC from now on is refused, in the middle of a message
-// too.
+// EBUSY while a queue pair is attached. A request that names one of XRC is refused from now on, in the middle of a
+// message too.
 int alb_srq_destroy(struct alb_srq *srq);
 void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_max, uint32_t *limit);
 // [ring] ENOMEM: full; EINVAL: too many entries. Keys are checked when the receive is used.
@@ -323,14 +323,17 @@ struct alb_qp_init {
 };
 
 // cap is rounded up in place of what was asked. EINVAL beyond the limits, or attached to a shared receive queue of XRC;
-// ENOMEM when no number is free. An XRC_SEND queue pair has no receive side (recv_cq and srq are not looked at), an
-// XRC_RECV one has nothing but its domain: pd is NULL, no queue is looked at.
+// EOPNOTSUPP: no such type; ENOMEM when no number is free; EADDRINUSE: the one asked for is taken, or of another slot.
+// An XRC_SEND queue pair has no receive side (recv_cq and srq are not looked at), an XRC_RECV one has nothing but its
+// domain: pd is NULL, no queue is looked at.
 int alb_qp_create(struct alb_pd *pd, struct alb_qp_init *init, struct alb_qp **qp);
 // The state table and masks of ibv_modify_qp(3). EINVAL: move or mask not allowed or attribute out of range;
-// EOPNOTSUPP: path migration, rate limits.
+// EOPNOTSUPP: path migration, rate limits. A move to RESET forgets the queued completions (ibv_modify_qp(3)): the
+// caller then also excludes [ring] calls on the completion queues.
 int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask, alb_time now);
 void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_qp_init *init);
-// EBUSY while it is attached to a multicast group.
+// EBUSY while it is attached to a multicast group. Its queued completions are forgotten (but receives of XRC, which are
+// the shared queue's): the caller also excludes [ring] calls on the completion queues.
 int alb_qp_destroy(struct alb_qp *qp);
 
 alb_qpn alb_qp_number(const struct alb_qp *qp);
@@ -338,7 +341,7 @@ enum alb_qp_state alb_qp_current_state(const struct alb_qp *qp); // any thread
 enum alb_qp_type alb_qp_kind(const struct alb_qp *qp);
 void *alb_qp_user(const struct alb_qp *qp);
 // The program is about to destroy it or to end its connection: what the peer may still wait for is acknowledged more
-// than once, since nobody will be there to answer when an acknowledgement that was lost is asked for again.
+// than once, since a lost acknowledgement cannot be asked for again.
 void alb_qp_farewell(struct alb_qp *qp);
 // Nothing sent is unacknowledged and nothing that must be answered is unanswered: what close and exit wait for.
 bool alb_qp_is_quiet(const struct alb_qp *qp);
@@ -397,8 +400,7 @@ struct alb_mw_bind {
     uint64_t addr;
     uint64_t length; // 0 unbinds a window of type 1
     uint32_t access;
-    uint32_t
-        rkey; // the key it shall have, of which the low byte is free; type 1: or 0, then the low byte goes up by one
+    uint32_t rkey; // the new key, of which the low byte is free; type 1: or 0, and the low byte goes up by one
 };
 
 struct alb_send_wr {
@@ -433,6 +435,7 @@ int alb_qp_send_stage(struct alb_qp *qp, const struct alb_send_wr *wr);
 void alb_qp_send_commit(struct alb_qp *qp);
 // [ring: send] Forgets what was staged since the last commit.
 void alb_qp_send_abort(struct alb_qp *qp);
-// [ring: receive] ENOMEM: full; EINVAL: too many entries, no receive queue of its own, state is RESET. When
-// *bell comes back true (the queue pair is in error and must flush it) the caller rings the queue pair's bell.
+// [ring: receive] ENOMEM: full; EINVAL: too many entries, no receive queue of its own, state is RESET. When *bell comes
+// back true (a message waits for a receive, or the queue pair is in error and must flush it) the caller rings the queue
+// pair's bell.
 int alb_qp_recv_post(struct alb_qp *qp, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count, bool *bell);

@@ -72,6 +72,22 @@ static void xrc__connects_and_disconnects(void **state)
     cm_expect_sent(cm, 1, ALB_CM_DREP);
 }
 
+static void disconnect_all__those_that_are_connected(void **state)
+{
+    struct cm_pair *cm = *state;
+    alb_cm_disconnect_all(cm_engine(cm, 0), cm->pair->now);
+    cm_expect_nothing_sent(cm, 0);
+    cm_establish(cm);
+    alb_cm_disconnect_all(cm_engine(cm, 0), cm->pair->now);
+    cm_expect_sent(cm, 0, ALB_CM_DREQ);
+    cm_deliver(cm, 0);
+    cm_expect_event(cm, 1, ALB_CM_EVENT_DISCONNECTED);
+    cm_expect_sent(cm, 1, ALB_CM_DREP);
+    cm_deliver(cm, 1);
+    alb_cm_disconnect_all(cm_engine(cm, 0), cm->pair->now);
+    cm_expect_nothing_sent(cm, 0);
+}
+
 static void ece__goes_with_request_and_reply(void **state)
 {
     static const struct alb_cm_ece ece = {.vendor_id = 0x15b3, .options = 7};
@@ -309,6 +325,7 @@ int main(void)
         CM_TEST(connect__handshake_and_parting),
         CM_TEST(connect__refuses_bad_arguments),
         CM_TEST(xrc__connects_and_disconnects),
+        CM_TEST(disconnect_all__those_that_are_connected),
         CM_TEST(ece__goes_with_request_and_reply),
         CM_TEST(calls__in_the_wrong_state),
         CM_TEST(calls__private_data_too_long),

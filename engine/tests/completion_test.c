@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "engine/tests/pair.h"
-
-#include "base/tests/test.h"
+#include "engine/tests/pair_expect.h"
 
 static int setup(void **state)
 {
@@ -22,20 +20,6 @@ static void post(struct pair *pair, struct alb_qp *qp, uint64_t wr_id, uint32_t 
     assert_int_equal(pair_post(pair, qp, &wr), 0);
 }
 
-static void expect(struct pair *pair, int side, uint64_t wr_id, enum alb_wc_status status)
-{
-    struct alb_wc wc;
-    assert_true(pair_poll(pair, side, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
-}
-
-static void expect_none(struct pair *pair, int side)
-{
-    struct alb_wc wc;
-    assert_false(pair_poll(pair, side, &wc));
-}
-
 static void to_error(struct pair *pair, struct alb_qp *qp)
 {
     struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
@@ -53,11 +37,11 @@ static void alb_qp_complete_send__in_the_order_of_posting(void **state)
     }
     pair_settle(pair);
     for (uint32_t i = 0; i < 8; i++) {
-        expect(pair, 0, i, ALB_WC_SUCCESS);
-        expect(pair, 1, 100 + i, ALB_WC_SUCCESS);
+        pair_expect(pair, 0, i, ALB_WC_SUCCESS);
+        pair_expect(pair, 1, 100 + i, ALB_WC_SUCCESS);
     }
-    expect_none(pair, 0);
-    expect_none(pair, 1);
+    pair_expect_none(pair, 0);
+    pair_expect_none(pair, 1);
 }
 
 static void alb_qp_complete_send__success_only_if_signaled(void **state)
@@ -70,9 +54,9 @@ static void alb_qp_complete_send__success_only_if_signaled(void **state)
         post(pair, qps[0], i, i % 2 ? ALB_SEND_SIGNALED : 0);
     }
     pair_settle(pair);
-    expect(pair, 0, 1, ALB_WC_SUCCESS);
-    expect(pair, 0, 3, ALB_WC_SUCCESS);
-    expect_none(pair, 0);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(pair, 0, 3, ALB_WC_SUCCESS);
+    pair_expect_none(pair, 0);
     assert_int_equal(pair->hosts[0].stats.sum.counter[ALB_STAT_rdma_sends], 4);
     assert_int_equal(pair->hosts[1].stats.sum.counter[ALB_STAT_rdma_recvs], 4);
 }
@@ -86,7 +70,7 @@ static void alb_qp_complete_send__all_with_sq_sig_all(void **state)
     assert_int_equal(pair_move(pair, qp, ALB_QPS_RTS, &attr), 0);
     post(pair, qp, 9, 0);
     pair_settle(pair);
-    expect(pair, 0, 9, ALB_WC_SUCCESS);
+    pair_expect(pair, 0, 9, ALB_WC_SUCCESS);
 }
 
 // What the program reads in a completion of each side.
@@ -141,13 +125,13 @@ static void alb_qp_flush_send__in_error_everything_is_flushed(void **state)
     alb_cq_arm(pair->hosts[0].cq, ALB_CQ_ARM_SOLICITED);
     to_error(pair, qps[0]);
     for (uint32_t i = 0; i < 3; i++)
-        expect(pair, 0, 200 + i, ALB_WC_WR_FLUSH_ERR);
+        pair_expect(pair, 0, 200 + i, ALB_WC_WR_FLUSH_ERR);
     for (uint32_t i = 0; i < 4; i++)
-        expect(pair, 0, i, ALB_WC_WR_FLUSH_ERR);
-    expect_none(pair, 0);
+        pair_expect(pair, 0, i, ALB_WC_WR_FLUSH_ERR);
+    pair_expect_none(pair, 0);
     assert_true(pair_event(pair, 0, ALB_EVENT_CQ_NOTIFY, &event));
     pair_settle(pair); // acknowledgements of what was on the wire change nothing
-    expect_none(pair, 0);
+    pair_expect_none(pair, 0);
 }
 
 static void alb_qp_flush_send__posted_in_error_too(void **state)
@@ -161,9 +145,9 @@ static void alb_qp_flush_send__posted_in_error_too(void **state)
         post(pair, qps[0], 1, 0);
         assert_int_equal(pair_receive(pair, qps[0], 2, 0, 128), 0);
         alb_engine_bells(qps[0]->engine, pair->now);
-        expect(pair, 0, 2, ALB_WC_WR_FLUSH_ERR);
-        expect(pair, 0, 1, ALB_WC_WR_FLUSH_ERR);
-        expect_none(pair, 0);
+        pair_expect(pair, 0, 2, ALB_WC_WR_FLUSH_ERR);
+        pair_expect(pair, 0, 1, ALB_WC_WR_FLUSH_ERR);
+        pair_expect_none(pair, 0);
         assert_int_equal(pair_send(pair, 0), 0);
     }
 }
@@ -181,7 +165,7 @@ static void alb_qp_flush_receive__not_of_a_shared_queue(void **state)
     struct alb_qp_attr attr = pair_attr(pair, 0, NULL);
     assert_int_equal(pair_move(pair, qp, ALB_QPS_RTS, &attr), 0);
     to_error(pair, qp);
-    expect_none(pair, 0);
+    pair_expect_none(pair, 0);
     assert_true(pair_event(pair, 0, ALB_EVENT_QP_LAST_WQE_REACHED, &event));
     assert_ptr_equal(event.qp, qp);
     assert_int_equal(alb_qp_destroy(qp), 0);
@@ -201,7 +185,7 @@ static void alb_qp_set_state__reset_forgets_without_a_completion(void **state)
     assert_int_equal(alb_qp_modify(qps[0], &attr, ALB_QP_STATE, pair->now), 0);
     pair_settle(pair);
     pair_pass(pair, ALB_NS_PER_S);
-    expect_none(pair, 0);
+    pair_expect_none(pair, 0);
 }
 
 // A connection that is set up once more starts from nothing.
@@ -213,7 +197,7 @@ static void alb_qp_set_state__works_again_after_reset(void **state)
     post(pair, qps[0], 1, ALB_SEND_SIGNALED);
     pair_send(pair, 0);
     to_error(pair, qps[0]);
-    expect(pair, 0, 1, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(pair, 0, 1, ALB_WC_WR_FLUSH_ERR);
     while (pair_count(pair, 0) > 0)
         pair_lose(pair, 0);
     for (int side = 0; side < 2; side++) {
@@ -225,8 +209,8 @@ static void alb_qp_set_state__works_again_after_reset(void **state)
     assert_int_equal(pair_receive(pair, qps[1], 7, 0, 128), 0);
     post(pair, qps[0], 2, ALB_SEND_SIGNALED);
     pair_settle(pair);
-    expect(pair, 0, 2, ALB_WC_SUCCESS);
-    expect(pair, 1, 7, ALB_WC_SUCCESS);
+    pair_expect(pair, 0, 2, ALB_WC_SUCCESS);
+    pair_expect(pair, 1, 7, ALB_WC_SUCCESS);
 }
 
 static struct alb_qp *qp_on_small_cq(struct pair *pair, enum alb_qp_type type, struct alb_cq **cq)

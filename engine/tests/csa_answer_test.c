@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Answers on their way, and how long they are kept. Side 0 asks by hand, side 1 answers.
+#include "engine/csa_message.h"
+#include "engine/csa_run.h"
 #include "engine/tests/csa_pair.h"
 
 #include <stdlib.h>
@@ -164,14 +166,77 @@ static void answer__whose_memory_is_gone_behind_another(void **state)
     assert_int_equal(c->csa[1]->answer_count, 0);
 }
 
-// It left before, and may have come: whoever waits for it says so, and a word of that may be late. Only who still lacks
-// it long afterwards is refused.
+// A request that names a key that there is not.
+static void read_nowhere(struct csa_pair *c, int32_t offset)
+{
+    struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, 8, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.rkey ^= 0xabcd00;
+    segment.acked = csa_pair_psn(0);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+}
+
+// Lets side 1 send; how many reports there were, of which the last one is copied.
+static uint32_t reports(struct csa_pair *c, struct alb_csa_report *last)
+{
+    struct alb_csa_frame frame = {0};
+    pair_send(c->pair, 1);
+    uint32_t count = csa_pair_count(c, 1, ALB_CSA_REPORT, &frame);
+    *last = frame.report;
+    lose_all(c);
+    return count;
+}
+
+// The peer takes the oldest request without an answer for the one that is refused.
+static void refusal__is_said_when_all_before_it_is_answered(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report said;
+    read(c, 1, 2 * A, 0);
+    read_nowhere(c, 2);
+    reports(c, &said);
+    assert_int_equal(said.syndrome, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    report(c, 50, 1, 0);
+    assert_int_equal(reports(c, &said), 0);
+    report(c, 51, 2, 0);
+    assert_int_equal(reports(c, &said), 1);
+    assert_int_equal(said.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+}
+
+// Then the peer hears of that one, and not of the request behind it that was refused before.
+static void refusal__of_an_answer_before_it_takes_its_place(void **state)
+{
+    struct csa_pair *c = *state;
+    static uint8_t memory[64];
+    struct alb_region *mr;
+    struct alb_csa_report said;
+    assert_int_equal(
+        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 8, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.va = (uintptr_t)memory;
+    segment.rkey = alb_region_key(mr);
+    segment.acked = csa_pair_psn(0);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+    read(c, 2, ALB_MAX_MESSAGE + 1u, 0);
+    assert_int_equal(c->csa[1]->in_requests.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_INVALID_REQUEST));
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    assert_true(reports(c, &said) > 0);
+    assert_int_equal(said.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+    assert_int_equal(c->csa[1]->answer_count, 0);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_resp_remote_invalid_request), 1); // the queue pair ends once
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_resp_remote_access_errors), 0);
+}
+
+// It left before, and may have come: its requester reports it missing, and such a report may be late. Only one that
+// still lacks it long afterwards is refused.
 static void lose_memory_behind_it(bool comes)
 {
     struct csa_pair *c = csa_pair_new(NULL, NULL);
     static uint8_t memory[64];
     struct alb_region *mr;
     struct alb_csa_frame frame;
+    uint32_t probes = 0;
     csa_pair_greet(c);
     assert_int_equal(
         alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
@@ -192,8 +257,10 @@ static void lose_memory_behind_it(bool comes)
         assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
         assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
         assert_true(csa_pair_count(c, 1, ALB_CSA_PROBE, NULL) <= 1); // as often as silence asks, not as it is answered
+        probes += csa_pair_count(c, 1, ALB_CSA_PROBE, NULL);
         lose_all(c);
     }
+    assert_true(probes > 0);
     if (comes) {
         report(c, 60, 1, 0);
         assert_int_equal(c->csa[1]->answer_count, 0);
@@ -250,6 +317,81 @@ static void answers__of_both_sides_with_losses(void **state)
     assert_int_equal(done[0] + done[1], 24);
 }
 
+// ---- what may be owed -----------------------------------------------------------------------------------------------
+
+static enum alb_outcome cut(struct csa_pair *c, uint32_t length)
+{
+    struct alb_csa_answer answer = {.op = ALB_CSA_READ, .length = length};
+    return alb_csa_cut_answer(c->csa[1], &answer);
+}
+
+static void owed__no_more_than_there_are_places(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa *csa = c->csa[1];
+    assert_int_equal(cut(c, 8), ALB_OUTCOME_OK);
+    csa->answer_count = csa->answer_capacity;
+    assert_int_equal(cut(c, 8), ALB_OUTCOME_INVALID_REQUEST);
+    csa->answer_count = 0;
+}
+
+// What is older and what is newer can be told apart within half of the numbers.
+static void owed__no_more_than_half_of_the_numbers(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa *csa = c->csa[1];
+    alb_psn before = csa->answer_psn;
+    const int32_t half = ALB_PSN_MASK / 2;
+    csa->answer_psn = alb_psn_add(csa->responses.una, half - 3);
+    assert_int_equal(cut(c, 3 * A), ALB_OUTCOME_OK);
+    assert_int_equal(cut(c, 3 * A + 1), ALB_OUTCOME_RNR);
+    csa->answer_psn = before;
+}
+
+// The segments of an answer between its first and its last may go as a run.
+static void answer_rest__is_what_is_neither_first_nor_last(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_rest_out rest;
+    read(c, 1, 3 * A + 5, 0);
+    assert_false(alb_csa_answer_rest(c->csa[1], csa_pair_psn(0), &rest));
+    for (uint32_t k = 1; k < 3; k++) {
+        assert_true(alb_csa_answer_rest(c->csa[1], alb_psn_add(csa_pair_psn(0), (int32_t)k), &rest));
+        assert_int_equal(rest.k, k);
+        assert_int_equal(rest.packets, 4);
+        assert_int_equal(rest.segment_bytes, A);
+        assert_int_equal(rest.bytes_count, (3 - k) * A + 5);
+        assert_ptr_equal(rest.bytes, c->pair->hosts[1].memory + k * A);
+    }
+    assert_false(alb_csa_answer_rest(c->csa[1], alb_psn_add(csa_pair_psn(0), 3), &rest));
+    assert_false(alb_csa_answer_rest(c->csa[1], alb_psn_add(csa_pair_psn(0), 4), &rest));
+}
+
+// A report is asked for when enough has gone, when the window has no room for two more, and with the latest.
+static void answer__asks_for_a_report(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa *csa = c->csa[1];
+    struct alb_assoc_live *live = csa_pair_live(c, 1);
+    read(c, 1, 8 * A, 0);
+    uint32_t window = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
+    uint32_t many = alb_assoc_report_bytes(live, window), inflight = live->inflight_bytes;
+    csa->responses.unasked_bytes = many - 2 * A;
+    assert_false(alb_csa_answer_asks_for_report(csa, false, A));
+    assert_int_equal(csa->responses.unasked_bytes, many - A);
+    assert_true(alb_csa_answer_asks_for_report(csa, false, A));
+    assert_int_equal(csa->responses.unasked_bytes, 0);
+    live->inflight_bytes = window - 2 * A;
+    assert_false(alb_csa_answer_asks_for_report(csa, false, A));
+    live->inflight_bytes++;
+    assert_true(alb_csa_answer_asks_for_report(csa, false, A));
+    live->inflight_bytes = inflight;
+    assert_false(alb_csa_answer_asks_for_report(csa, true, A)); // the last of its answer, with others behind it
+    csa->responses.next = alb_psn_add(csa->answer_psn, -1);
+    assert_true(alb_csa_answer_asks_for_report(csa, true, A));
+    csa->responses.next = csa->responses.una;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,9 +401,15 @@ int main(void)
         CSA_GREETED_TEST(answer__what_is_lost_goes_again),
         CSA_GREETED_TEST(answer__whose_memory_is_gone),
         CSA_GREETED_TEST(answer__whose_memory_is_gone_behind_another),
+        CSA_GREETED_TEST(refusal__is_said_when_all_before_it_is_answered),
+        CSA_GREETED_TEST(refusal__of_an_answer_before_it_takes_its_place),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_came),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
         CSA_GREETED_TEST(answers__of_both_sides_with_losses),
+        CSA_GREETED_TEST(owed__no_more_than_there_are_places),
+        CSA_GREETED_TEST(owed__no_more_than_half_of_the_numbers),
+        CSA_GREETED_TEST(answer_rest__is_what_is_neither_first_nor_last),
+        CSA_GREETED_TEST(answer__asks_for_a_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Announcements: who may make them, what counts toward them, and who of a group holds the others back. When they are
+// Announcements: which are allowed, what counts toward them, and which of a group holds the others back. When they are
 // acted upon is seen in virtual time (sim/tests/csa_expect_test.c).
 #include "engine/tests/pair.h"
 
@@ -75,7 +75,7 @@ static bool presses(uint32_t member)
     return alb_expect_is_pressing(alb_csa_of(members[member][1]));
 }
 
-// ---- who may --------------------------------------------------------------------------------------------------------
+// ---- what is allowed ------------------------------------------------------------------------------------------------
 
 static int expect_of(void (*change)(struct alb_engine_config *), enum alb_qp_type type)
 {
@@ -161,7 +161,7 @@ static void expect__what_comes_before_the_next_step_is_announced_counts_for_it(v
     assert_true(is_expected(0));
     write_to(0, 40);
     assert_false(is_expected(0));
-    write_to(0, 100); // of another work: nobody's
+    write_to(0, 100); // of another work: no member's
     assert_int_equal(expect(0, (struct alb_expectation){.bytes = 100, .group = 8, .step = 0, .steps = 3}), 0);
     assert_true(is_expected(0));
 }
@@ -223,6 +223,50 @@ static void group__half_have_finished__the_others_are_pressed(void **state)
     assert_false(presses(3));
 }
 
+static struct alb_expect *announced(uint32_t member)
+{
+    return alb_csa_of(members[member][1])->expect;
+}
+
+static void group__pressed__waits_no_longer_than_it_must(void **state)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        assert_int_equal(expect(i, (struct alb_expectation){.bytes = 64, .group = 7, .steps = 2}), 0);
+    write_to(0, 64);
+    alb_time before = announced(1)->timer.timer.at;
+    announced(3)->asks = 8; // as often as it may
+    alb_wheel_disarm(&pair->hosts[1].engine->wheel, &announced(3)->timer.timer);
+    write_to(2, 64);
+    assert_true(announced(1)->timer.timer.at < before);
+    assert_false(alb_timer_is_armed(&announced(3)->timer.timer));
+}
+
+// Once: what has been put off since, while its stream waited for something else, stays so.
+static void group__pressed__is_not_pressed_again(void **state)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        assert_int_equal(expect(i, (struct alb_expectation){.bytes = 64, .group = 7, .steps = 2}), 0);
+    write_to(0, 64);
+    write_to(2, 64);
+    alb_time later = pair->now + 100 * ALB_NS_PER_MS;
+    alb_wheel_arm(&pair->hosts[1].engine->wheel, &announced(1)->timer.timer, later);
+    write_to(3, 64);
+    assert_int_equal(announced(1)->timer.timer.at, later);
+}
+
+// All of the step had come before it was announced.
+static void group__pressed_by_a_member_that_joins(void **state)
+{
+    assert_int_equal(expect(0, (struct alb_expectation){.bytes = 64, .group = 7, .step = 0, .steps = 2}), 0);
+    write_to(0, 128);
+    assert_int_equal(expect(1, (struct alb_expectation){.bytes = 64, .group = 7, .step = 1, .steps = 2}), 0);
+    alb_time later = pair->now + 100 * ALB_NS_PER_MS;
+    alb_wheel_arm(&pair->hosts[1].engine->wheel, &announced(1)->timer.timer, later);
+    assert_int_equal(expect(0, (struct alb_expectation){.bytes = 64, .group = 7, .step = 1, .steps = 2}), 0);
+    assert_true(presses(1));
+    assert_true(announced(1)->timer.timer.at < later);
+}
+
 static void group__other_steps_and_groups_do_not_press(void **state)
 {
     assert_int_equal(expect(0, (struct alb_expectation){.bytes = 64, .group = 7, .step = 0, .steps = 2}), 0);
@@ -263,6 +307,9 @@ int main(void)
         CASE(expect__while_the_stream_waits__is_looked_at_ever_less),
         CASE(queue_pair_ends__so_does_what_it_expected),
         CASE(group__half_have_finished__the_others_are_pressed),
+        CASE(group__pressed__waits_no_longer_than_it_must),
+        CASE(group__pressed__is_not_pressed_again),
+        CASE(group__pressed_by_a_member_that_joins),
         CASE(group__other_steps_and_groups_do_not_press),
         CASE(group__member_leaves_it__no_longer_counts),
     };

@@ -43,11 +43,176 @@ static void suspect__at_once_when_the_size_is_another(void **state)
     assert_null(suspect(c)->mtu_search);
 }
 
+// ---- the sizes of a search ------------------------------------------------------------------------------------------
+
+enum {
+    SIZES_MAX = 24,
+    TRIES = 3,
+    CHECK_TRIES = 5,
+};
+
+struct search {
+    uint16_t in_use, limit; // at first
+    uint16_t network;       // what gets through
+    uint16_t sizes[SIZES_MAX], found;
+};
+
+// PINGs are answered by hand, and nothing leaves.
+static struct alb_assoc_live *prepare(struct csa_pair *c, uint16_t in_use, uint16_t limit)
+{
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    assert_non_null(live);
+    live->assoc->payload_max = in_use;
+    live->assoc->payload_limit = limit;
+    live->assoc->is_mtu_tried = live->assoc->is_mtu_sure = false;
+    return live;
+}
+
+static void time_out(struct alb_assoc_live *live, uint32_t times, alb_time now)
+{
+    for (uint32_t i = 0; i < times; i++) {
+        assert_non_null(live->mtu_search);
+        live->mtu_search->timer.fire(&live->mtu_search->timer, now);
+    }
+}
+
+static void follow(struct csa_pair *c, struct alb_assoc_live *live, const struct search *search)
+{
+    for (uint32_t i = 0; search->sizes[i] > 0; i++) {
+        assert_non_null(live->mtu_search);
+        uint16_t size = live->mtu_search->candidate;
+        assert_int_equal(size, search->sizes[i]);
+        if (size <= search->network) {
+            alb_mtu_on_pong(live, size, c->pair->now);
+            continue;
+        }
+        time_out(live, TRIES - 1, c->pair->now);
+        assert_int_equal(live->mtu_search->candidate, size);
+        time_out(live, 1, c->pair->now);
+    }
+    assert_null(live->mtu_search);
+    assert_int_equal(live->assoc->payload_max, search->found);
+}
+
+static void consider__sizes_that_it_tries(void **state)
+{
+    static const struct search searches[] = {
+        {1472, 9000, 9000, {9000}, 9000},
+        {1472, 65504, 4000, {65504, 8972, 8952, 4052, 2760, 3404, 3728, 3888, 3968, 4008, 3988}, 3988},
+        {1472, 1504, 1503, {1504, 1488}, 1488}, // 32 bytes are worth a try, fewer are not
+    };
+    struct csa_pair *c = *state;
+    for (size_t i = 0; i < ALB_COUNT(searches); i++) {
+        struct alb_assoc_live *live = prepare(c, searches[i].in_use, searches[i].limit);
+        alb_mtu_consider(live, c->pair->now);
+        follow(c, live, &searches[i]);
+    }
+}
+
+static void consider__not_for_less_than_is_worth_it(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = prepare(c, 1472, 1472 + 31);
+    alb_mtu_consider(live, c->pair->now);
+    assert_null(live->mtu_search);
+    live = prepare(c, 1472, 1472 + 32);
+    alb_mtu_consider(live, c->pair->now);
+    assert_non_null(live->mtu_search);
+}
+
+static void consider__not_again_for_ten_seconds(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = prepare(c, 1472, 9000);
+    const alb_time second = 1ull << 30; // as the association counts them
+    live->assoc->is_mtu_tried = true;
+    live->assoc->mtu_tried_at = (uint8_t)(c->pair->now / second);
+    alb_mtu_consider(live, c->pair->now + 9 * second);
+    assert_null(live->mtu_search);
+    alb_mtu_consider(live, c->pair->now + 10 * second);
+    assert_non_null(live->mtu_search);
+}
+
+static void suspect__long_packets_vanish(void **state)
+{
+    static const struct search searches[] = {
+        {1472, 1472, 1300, {1452, 1420, 1372, 1300, 1336, 1316}, 1300},
+        {1232, 1472, 600, {872, 692, 600, 644, 620}, 600},
+    };
+    struct csa_pair *c = *state;
+    for (size_t i = 0; i < ALB_COUNT(searches); i++) {
+        struct alb_assoc_live *live = prepare(c, searches[i].in_use, searches[i].limit);
+        alb_mtu_suspect(live, c->pair->now);
+        alb_mtu_on_pong(live, 128, c->pair->now); // the short one
+        time_out(live, CHECK_TRIES - 1, c->pair->now);
+        assert_int_equal(live->assoc->payload_max, searches[i].in_use);
+        time_out(live, 1, c->pair->now);
+        follow(c, live, &searches[i]);
+    }
+}
+
+// The short PING asks whether anything arrives: once it was answered, that is known.
+static void suspect__short_one_beside_the_long_one(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = suspect(c);
+    for (uint32_t i = 0; i < 3; i++) {
+        pair_send(c->pair, 0);
+        assert_int_equal(csa_pair_count(c, 0, ALB_CSA_PING, NULL), i < 2 ? 2 : 1);
+        while (pair_count(c->pair, 0))
+            pair_lose(c->pair, 0);
+        if (i == 1)
+            alb_mtu_on_pong(live, 128, c->pair->now);
+        time_out(live, 1, c->pair->now);
+    }
+}
+
+static void suspect__a_dead_path_says_nothing_of_sizes(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = prepare(c, 1472, 1472);
+    alb_mtu_suspect(live, c->pair->now);
+    alb_mtu_on_pong(live, 600, c->pair->now); // of a search that is over
+    time_out(live, CHECK_TRIES, c->pair->now);
+    assert_null(live->mtu_search);
+    assert_int_equal(live->assoc->payload_max, 1472);
+}
+
+static void suspect__not_the_shortest(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = prepare(c, 512, 1472);
+    alb_mtu_suspect(live, c->pair->now);
+    assert_null(live->mtu_search);
+}
+
+static void told__what_was_found_out_since_holds(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = prepare(c, 800, 1000);
+    live->assoc->is_mtu_told = false;
+    alb_mtu_told(c->engines[0], live->assoc, 1000); // the first word of the routes
+    assert_int_equal(live->assoc->payload_max, 1000);
+    live->assoc->payload_max = 800;
+    alb_mtu_told(c->engines[0], live->assoc, 1000);
+    assert_int_equal(live->assoc->payload_max, 800);
+    alb_mtu_told(c->engines[0], live->assoc, 900);
+    assert_int_equal(live->assoc->payload_max, 900);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_GREETED_TEST(suspect__not_again_at_once_when_the_size_has_worked),
         CSA_GREETED_TEST(suspect__at_once_when_the_size_is_another),
+        CSA_GREETED_TEST(consider__sizes_that_it_tries),
+        CSA_GREETED_TEST(consider__not_for_less_than_is_worth_it),
+        CSA_GREETED_TEST(consider__not_again_for_ten_seconds),
+        CSA_GREETED_TEST(suspect__long_packets_vanish),
+        CSA_GREETED_TEST(suspect__short_one_beside_the_long_one),
+        CSA_GREETED_TEST(suspect__a_dead_path_says_nothing_of_sizes),
+        CSA_GREETED_TEST(suspect__not_the_shortest),
+        CSA_GREETED_TEST(told__what_was_found_out_since_holds),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }

@@ -99,16 +99,12 @@ void csa_pair_ask_in_entries(struct csa_pair *c, enum alb_wr_opcode opcode, uint
 
 void csa_pair_expect(struct csa_pair *c, int side, uint64_t wr_id, enum alb_wc_status status)
 {
-    struct alb_wc wc;
-    assert_true(pair_poll(c->pair, side, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
+    pair_expect(c->pair, side, wr_id, status);
 }
 
 void csa_pair_expect_none(struct csa_pair *c, int side)
 {
-    struct alb_wc wc;
-    assert_false(pair_poll(c->pair, side, &wc));
+    pair_expect_none(c->pair, side);
 }
 
 uint64_t csa_pair_stat(const struct csa_pair *c, int side, enum alb_stat stat)
@@ -284,7 +280,7 @@ void csa_pair_add_bytes(struct csa_made *made, const void *bytes, uint32_t lengt
     made->length += length;
 }
 
-// The datagram lies in memory of its exact length, so that a sanitizer sees who reads beyond it.
+// The datagram lies in memory of its exact length, so that a sanitizer sees reads beyond it.
 void csa_pair_arrive(struct csa_pair *c, int side, struct csa_made *made)
 {
     uint8_t pad = alb_roce_pad(made->length);

@@ -3,9 +3,8 @@
 // stays open, segments of 1024 bytes for a WRITE, unless a test changes it.
 #pragma once
 
-#include "engine/tests/pair.h"
+#include "engine/tests/pair_expect.h"
 
-#include "base/tests/test.h"
 #include "engine/csa.h"
 
 enum {

@@ -191,6 +191,54 @@ static void packet__jump_at_the_edge_of_memory(void **state)
     assert_int_equal(come(&in, in.settled - 32, now, now), ALB_PATH_ARRIVAL_LATE);
 }
 
+static void packet__jump_that_is_just_not_remembered(void **state)
+{
+    struct alb_path_in in = {0};
+    flow(&in, 0, 64, MS);
+    in.lateness_ns = MS;
+    for (alb_psn sequence = 65; sequence < 128; sequence++)
+        come(&in, sequence, MS, MS);
+    assert_int_equal(come(&in, 64 + 64 + 32 + 63, MS, 2 * MS), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(lost_now, 1 + 32);
+    assert_int_equal(in.lost, UINT32_MAX); // the 32 that lie between what came and the new window
+}
+
+static void packet__fills_the_gap_before_a_full_window(void **state)
+{
+    struct alb_path_in in = {.lateness_ns = MS};
+    alb_time now = flow(&in, 0, 10, MS);
+    for (alb_psn sequence = 11; sequence < 10 + 64; sequence++)
+        come(&in, sequence, now, now);
+    assert_int_equal(in.settled, 10);
+    assert_int_equal(come(&in, 10, now, now), ALB_PATH_ARRIVAL_LATE);
+    assert_int_equal(in.settled, 10 + 64);
+    assert_int_equal(in.came, 0);
+    assert_int_equal(alb_path_in_deadline(&in), ALB_TIME_NEVER);
+}
+
+// The age of a gap stops at four seconds, and does not begin anew.
+static void packet__a_gap_that_nobody_settled(void **state)
+{
+    struct alb_path_in in = {.lateness_ns = MS};
+    alb_time now = flow(&in, 0, 10, MS);
+    come(&in, 11, now, now);
+    come(&in, 12, now, now + 3000 * MS);
+    come(&in, 13, now, now + 6000 * MS);
+    assert_int_equal(in.gap_age_ns, UINT32_MAX);
+    assert_int_equal(alb_path_in_settle(&in, now + 6000 * MS), 1);
+}
+
+static void packet__far_behind_teaches_nothing(void **state)
+{
+    struct alb_path_in in = {0};
+    alb_time now = flow(&in, 0, 5000, MS);
+    assert_int_equal(come(&in, 5000 - 4097, now - MS, now), ALB_PATH_ARRIVAL_LATE);
+    assert_int_equal(in.lateness_ns, 0);
+    assert_int_equal(come(&in, 5000 - 4096, now - MS, now), ALB_PATH_ARRIVAL_LATE);
+    assert_in_range(in.lateness_ns, MS, 2 * MS);
+    assert_int_equal(in.received, 5001);
+}
+
 static void packet__far_behind_damages_nothing(void **state)
 {
     struct alb_path_in in = {0};
@@ -239,8 +287,14 @@ static void packet__lateness_is_bounded(void **state)
     assert_int_equal(in.lateness_ns, 50 * MS);
     in.lateness_ns = 0;
     come(&in, 103, now, now);
-    come(&in, 102, now, now + 51 * MS); // nobody could have waited for that
+    come(&in, 102, now, now + 51 * MS); // too long to have been waited for
     assert_int_equal(in.lateness_ns, 0);
+    in = (struct alb_path_in){0};
+    flow(&in, 0, 100, MS);
+    come(&in, 101, now, now);
+    come(&in, 100, now, now + 50 * MS); // just not
+    assert_int_equal(in.lateness_ns, 50 * MS);
+    in.lateness_ns = 0;
     come(&in, 105, now + MS, now + MS);
     come(&in, 104, now + MS, now + MS); // in the same run of received packets
     assert_in_range(in.lateness_ns, 1, 20 * US);
@@ -260,6 +314,24 @@ static void packet__patience_wears_off(void **state)
     assert_in_range(in.lateness_ns, MS / 3, MS * 2 / 3);
     flow(&in, 11000, 100000, now);
     assert_int_equal(in.lateness_ns, 0);
+}
+
+// Each 64 times 16 packets take a sixteenth off, until it is less than can be measured.
+static void packet__patience_wears_off_in_steps(void **state)
+{
+    struct alb_path_in in = {.lateness_ns = 16 * US};
+    alb_time now = flow(&in, 0, 64 * 16 - 1, MS);
+    assert_int_equal(in.lateness_ns, 16 * US);
+    now = flow(&in, 64 * 16 - 1, 1, now);
+    assert_int_equal(in.lateness_ns, 15 * US);
+    in = (struct alb_path_in){.lateness_ns = 10667}; // what is left is 10,001 ns
+    now = flow(&in, 0, 64 * 16, now);
+    assert_int_equal(in.lateness_ns, 10001);
+    flow(&in, 64 * 16, 64 * 16, now);
+    assert_int_equal(in.lateness_ns, 0);
+    in = (struct alb_path_in){.lateness_ns = 10666}; // 10,000: it can just be measured
+    flow(&in, 0, 64 * 16, now);
+    assert_int_equal(in.lateness_ns, 10000);
 }
 
 static void packet__waiting_in_vain_wears_it_off_sooner(void **state)
@@ -388,10 +460,15 @@ int main(void)
         cmocka_unit_test(packet__jump_beyond_the_window),
         cmocka_unit_test(packet__jump_over_what_has_come),
         cmocka_unit_test(packet__jump_at_the_edge_of_memory),
+        cmocka_unit_test(packet__jump_that_is_just_not_remembered),
+        cmocka_unit_test(packet__fills_the_gap_before_a_full_window),
+        cmocka_unit_test(packet__a_gap_that_nobody_settled),
+        cmocka_unit_test(packet__far_behind_teaches_nothing),
         cmocka_unit_test(packet__far_behind_damages_nothing),
         cmocka_unit_test(packet__far_ahead_begins_anew),
         cmocka_unit_test(packet__lateness_is_bounded),
         cmocka_unit_test(packet__patience_wears_off),
+        cmocka_unit_test(packet__patience_wears_off_in_steps),
         cmocka_unit_test(packet__waiting_in_vain_wears_it_off_sooner),
         cmocka_unit_test(packet__steady_reordering_costs_little),
         cmocka_unit_test(packet__any_sequence),

@@ -80,17 +80,23 @@ static void report__goes_with_news_of_paths(void **state)
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_PATHS, NULL), 1);
 }
 
-// The path shows that something is lost: whoever misses something says so, at once.
+// One packet of the path is missing before this one.
+static void arrive_behind_a_loss(struct csa_pair *c, const struct alb_csa_segment *segment)
+{
+    struct csa_made made;
+    csa_pair_make(c, 0, &made);
+    made.header.sequence = alb_psn_add(made.header.sequence, 1);
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, segment, "12345678");
+    csa_pair_arrive(c, 0, &made);
+}
+
+// The path shows that something is lost: streams that miss something report it, at once.
 static void hole__is_reported_when_its_path_settles(void **state)
 {
     struct csa_pair *c = *state;
-    struct csa_made made;
     struct alb_csa_report report;
     struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
-    csa_pair_make(c, 0, &made);
-    made.header.sequence = alb_psn_add(made.header.sequence, 1); // one packet is missing
-    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
-    csa_pair_arrive(c, 0, &made);
+    arrive_behind_a_loss(c, &segment);
     assert_int_equal(reports(c, &report), 1);
     assert_int_equal(report.cumulative, alb_psn_add(csa_pair_psn(0), 1));
     assert_int_equal(report.held[0], 2);
@@ -132,6 +138,56 @@ static void tail__is_asked_for(void **state)
     assert_int_equal(in_of(c)->asks, 0);
     pair_pass(c->pair, 10000 * MS);
     assert_true(reports(c, NULL) > 0);
+}
+
+static void expect_asked_after(struct csa_pair *c, alb_time wait_ns)
+{
+    pair_pass(c->pair, wait_ns - 1);
+    assert_int_equal(reports(c, NULL), 0);
+    pair_pass(c->pair, 1);
+    assert_int_equal(reports(c, NULL), 1);
+}
+
+// When the end has come, and what is missing before it was asked for, the answer gets a round trip to come in.
+static void tail__was_asked_for_already(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
+    arrive_behind_a_loss(c, &segment);
+    assert_int_equal(reports(c, NULL), 1);
+    expect_asked_after(c, 1250 * US);
+}
+
+// What is to come behind the hole was not asked for.
+static void tail__of_which_the_hole_alone_was_asked_for(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 2 * 8, 8, 0);
+    arrive_behind_a_loss(c, &segment);
+    assert_int_equal(reports(c, NULL), 1);
+    expect_asked_after(c, 250 * US);
+}
+
+// The hole that was asked for was filled, and there is another one.
+static void tail__of_which_another_hole_was_asked_for(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 3, 0, 8, 8, ALB_CSA_LAST);
+    arrive_behind_a_loss(c, &segment);
+    assert_int_equal(reports(c, NULL), 1);
+    write_at(c, 1, 0);
+    in_of(c)->gap_ns = 0; // so much for patience between arrivals
+    expect_asked_after(c, 250 * US);
+}
+
+// Nothing was asked for, whatever number stands there.
+static void tail__of_a_stream_that_never_asked(void **state)
+{
+    struct csa_pair *c = *state;
+    write_at(c, 2, 0);
+    in_of(c)->asked_psn = in_of(c)->cumulative;
+    in_of(c)->asked_at = c->pair->now;
+    expect_asked_after(c, 250 * US);
 }
 
 // What has been asked for in vain does not make the receiver slow to ask once something comes.
@@ -194,6 +250,10 @@ int main(void)
         CSA_GREETED_TEST(hole__is_reported_when_its_path_settles),
         CSA_GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
         CSA_GREETED_TEST(tail__is_asked_for),
+        CSA_GREETED_TEST(tail__was_asked_for_already),
+        CSA_GREETED_TEST(tail__of_which_the_hole_alone_was_asked_for),
+        CSA_GREETED_TEST(tail__of_which_another_hole_was_asked_for),
+        CSA_GREETED_TEST(tail__of_a_stream_that_never_asked),
         CSA_GREETED_TEST(tail__patience_begins_anew),
         CSA_GREETED_TEST(tail__is_asked_for_by_what_is_known_meanwhile),
         CSA_GREETED_TEST(tail__nothing_is_missing),

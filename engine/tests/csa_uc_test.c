@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UC over CSA: what leaves, who is believed, and when its packets are counted.
+// UC over CSA: what leaves, which senders are trusted, and when packets are counted.
 #include "engine/csa_loose.h"
 
 #include "engine/tests/csa_pair.h"
@@ -28,7 +28,7 @@ static int set_up(void **state)
     pair_fill(pair);
     pair_connect(pair, ALB_QPT_UC, qps, NULL);
 
-    for (int side = 0; side < 2; side++) // as if the routes had told of it
+    for (int side = 0; side < 2; side++) // as if the routes had reported it
         alb_mtu_told(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
                      pair->hosts[side].engine->config.csa_payload_bytes);
     return 0;
@@ -49,14 +49,6 @@ static int tear_down(void **state)
 static void ask(int side, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
 {
     assert_int_equal(pair_ask(pair, qps[side], opcode, wr_id, ALB_SEND_SIGNALED, 0, length), 0);
-}
-
-static void expect(int side, uint64_t wr_id, enum alb_wc_status status)
-{
-    struct alb_wc wc;
-    assert_true(pair_poll(pair, side, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
 }
 
 static uint64_t dropped(int side, enum alb_drop reason)
@@ -84,7 +76,7 @@ static void expect_copied(uint32_t length)
     assert_memory_equal(pair->hosts[1].memory, pair->hosts[0].memory, length);
 }
 
-// Nothing is heard of the peer yet: an uncounted packet, with a question that makes the peer ask who asks.
+// Nothing has come from the peer yet: an uncounted packet, with a request that makes the peer ask for our epoch.
 static void first_packets__are_not_counted_and_ask(void **state)
 {
     struct alb_csa_header header;
@@ -102,7 +94,7 @@ static void first_packets__are_not_counted_and_ask(void **state)
     assert_int_equal(frames[0].segment.flags, ALB_CSA_LAST);
     pair_settle(pair);
     expect_copied(2 * SEGMENT);
-    expect(0, 1, ALB_WC_SUCCESS);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
 }
 
 // Once both know each other, packets have a number on one path, and one of many asks for news of it.
@@ -112,7 +104,7 @@ static void later_packets__are_counted_and_asked_for(void **state)
     struct alb_csa_frame frames[4];
     ask(0, ALB_WR_RDMA_WRITE, 1, 8);
     pair_settle(pair);
-    expect(0, 1, ALB_WC_SUCCESS);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(alb_csa_uc_of(qps[0])->assoc->peer_epoch, pair->hosts[1].engine->csa->epoch);
     uint32_t path = 255, pings = 0;
     alb_psn sequence = 0;
@@ -127,7 +119,7 @@ static void later_packets__are_counted_and_asked_for(void **state)
         sequence = header.sequence;
         pair_deliver(pair, 0);
         pair_send(pair, 0);
-        expect(0, 2, ALB_WC_SUCCESS);
+        pair_expect(pair, 0, 2, ALB_WC_SUCCESS);
     }
     assert_int_equal(pings, 1);
     pair_settle(pair);
@@ -145,7 +137,7 @@ static void small_messages__share_a_packet(void **state)
     assert_int_equal(look(0, 0, &header, frames, 8), 6);
     pair_settle(pair);
     for (uint32_t i = 0; i < 5; i++)
-        expect(0, i, ALB_WC_SUCCESS);
+        pair_expect(pair, 0, i, ALB_WC_SUCCESS);
 }
 
 // What follows a lost first message is taken, but proves nothing.
@@ -263,7 +255,7 @@ static void contradictions__lose_the_message(void **state)
     assert_int_equal(alb_qp_current_state(qps[1]), ALB_QPS_RTS);
 }
 
-// A rate that the peer's marks have cut is for what nobody acknowledges too.
+// A rate that the peer's marks have cut is for what is not acknowledged too.
 static void marked__the_rate_holds(void **state)
 {
     pair_free(pair);
@@ -271,7 +263,7 @@ static void marked__the_rate_holds(void **state)
     pair_connect(pair, ALB_QPT_UC, qps, NULL);
     ask(0, ALB_WR_RDMA_WRITE, 1, 8);
     pair_settle(pair);
-    expect(0, 1, ALB_WC_SUCCESS);
+    pair_expect(pair, 0, 1, ALB_WC_SUCCESS);
     struct alb_assoc_live *live = alb_csa_uc_of(qps[0])->assoc->live;
     for (uint32_t i = 0; i < 8; i++) {
         alb_congestion_on_mark(live->engine->congestion, &live->congestion, 0, pair->now);
@@ -288,7 +280,7 @@ static void marked__the_rate_holds(void **state)
         pair_settle(pair);
     }
     for (uint32_t i = 0; i < 8; i++)
-        expect(0, 2 + i, ALB_WC_SUCCESS);
+        pair_expect(pair, 0, 2 + i, ALB_WC_SUCCESS);
 }
 
 static void frames_of_other_services__are_dropped(void **state)

@@ -461,20 +461,31 @@ bool pair_event(struct pair *pair, int side, enum alb_event_type type, struct al
     return false;
 }
 
-int pair_rc_setup(void **state)
+static struct pair_qps *new_qps(enum alb_qp_type type)
 {
-    struct pair_rc *c = calloc(1, sizeof(*c));
+    struct pair_qps *c = calloc(1, sizeof(*c));
     alb_assert(c);
     c->pair = pair_new(NULL);
     pair_fill(c->pair);
-    pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
-    *state = c;
+    pair_connect(c->pair, type, c->qps, NULL);
+    return c;
+}
+
+int pair_rc_setup(void **state)
+{
+    *state = new_qps(ALB_QPT_RC);
     return 0;
 }
 
-int pair_rc_teardown(void **state)
+int pair_uc_setup(void **state)
 {
-    struct pair_rc *c = *state;
+    *state = new_qps(ALB_QPT_UC);
+    return 0;
+}
+
+int pair_qps_teardown(void **state)
+{
+    struct pair_qps *c = *state;
     pair_free(c->pair);
     free(c);
     return 0;

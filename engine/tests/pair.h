@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#ifndef PAIR_MEMORY_BYTES // who makes many pairs one after the other wants small ones
+#ifndef PAIR_MEMORY_BYTES // small for many pairs one after the other
 #define PAIR_MEMORY_BYTES (256u << 10)
 #endif
 #define PAIR_GUARD_BYTES 4096u // on either side of a host's memory, never to be written
@@ -80,17 +80,19 @@ uint32_t pair_mask(enum alb_qp_type type, enum alb_qp_state state);
 void pair_connect(struct pair *pair, enum alb_qp_type type, struct alb_qp *qps[2],
                   void (*change)(struct alb_qp_attr *attr, int side));
 
-// Two connected queue pairs of RC, and memory filled by pair_fill: what most tests of RC begin with.
-struct pair_rc {
+// Two connected queue pairs, and memory filled by pair_fill: what most tests of RC and UC begin with.
+struct pair_qps {
     struct pair *pair;
     struct alb_qp *qps[2];
 };
 
-// cmocka's setup and teardown, *state is a struct pair_rc *.
+// cmocka's setup and teardown, *state is a struct pair_qps *.
 int pair_rc_setup(void **state);
-int pair_rc_teardown(void **state);
+int pair_uc_setup(void **state);
+int pair_qps_teardown(void **state);
 
-#define PAIR_RC_TEST(test) cmocka_unit_test_setup_teardown(test, pair_rc_setup, pair_rc_teardown)
+#define PAIR_RC_TEST(test) cmocka_unit_test_setup_teardown(test, pair_rc_setup, pair_qps_teardown)
+#define PAIR_UC_TEST(test) cmocka_unit_test_setup_teardown(test, pair_uc_setup, pair_qps_teardown)
 
 // Lets a side send: its packets go onto the wire. Returns their number.
 uint32_t pair_send(struct pair *pair, int side);

@@ -220,7 +220,7 @@ static void alb_qp_send_stage__full_at_capacity(void **state)
     struct alb_qp *qp = pair_qp_with(pair, 0, &init);
     struct alb_qp_attr attr = pair_attr(pair, 0, NULL);
     assert_int_equal(pair_move(pair, qp, ALB_QPS_RTS, &attr), 0);
-    assert_int_equal(init.cap.send_wr_max, 8); // rounded up, and told so
+    assert_int_equal(init.cap.send_wr_max, 8); // rounded up, and reported so
     struct request request;
     make_request(&request, pair, ALB_WR_SEND, NULL);
     for (int i = 0; i < 8; i++)
@@ -228,6 +228,65 @@ static void alb_qp_send_stage__full_at_capacity(void **state)
     assert_int_equal(alb_qp_send_stage(qp, &request.wr), ENOMEM);
     alb_qp_send_abort(qp);
     assert_int_equal(alb_qp_send_stage(qp, &request.wr), 0);
+}
+
+static struct alb_qp *small_qp(struct pair *pair)
+{
+    struct alb_qp_init init = {.type = ALB_QPT_UC, .cap = {.send_wr_max = 4, .send_sge_max = 1}};
+    struct alb_qp *qp = pair_qp_with(pair, 0, &init);
+    struct alb_qp_attr attr = pair_attr(pair, 0, NULL);
+    assert_int_equal(pair_move(pair, qp, ALB_QPS_RTS, &attr), 0);
+    return qp;
+}
+
+static void post_and_send(struct pair *pair, struct alb_qp *qp, uint32_t flags)
+{
+    struct request request;
+    make_request(&request, pair, ALB_WR_SEND, NULL);
+    request.wr.flags = flags;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pair_post(pair, qp, &request.wr), 0);
+    pair_send(pair, 0); // without acknowledgements: sent is done
+}
+
+static int room(struct pair *pair, struct alb_qp *qp)
+{
+    struct request request;
+    make_request(&request, pair, ALB_WR_SEND, NULL);
+    int count = 0;
+    while (alb_qp_send_stage(qp, &request.wr) == 0)
+        count++;
+    alb_qp_send_abort(qp);
+    return count;
+}
+
+// Else a program that polls when its send queue is full would overrun its completion queue.
+static void alb_qp_send_stage__a_place_is_free_when_its_completion_is_popped(void **state)
+{
+    struct pair *pair = *state;
+    struct alb_qp *qp = small_qp(pair);
+    struct alb_wc wc;
+    post_and_send(pair, qp, ALB_SEND_SIGNALED);
+    assert_int_equal(room(pair, qp), 0);
+    for (int i = 1; i <= 4; i++) {
+        assert_true(pair_poll(pair, 0, &wc));
+        assert_int_equal(room(pair, qp), i);
+    }
+    post_and_send(pair, qp, 0);
+    assert_int_equal(room(pair, qp), 4);
+}
+
+static void alb_qp_send_stage__a_reset_queue_has_all_its_places(void **state)
+{
+    struct pair *pair = *state;
+    struct alb_qp *qp = small_qp(pair);
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    post_and_send(pair, qp, ALB_SEND_SIGNALED);
+    assert_int_equal(alb_qp_modify(qp, &attr, ALB_QP_STATE, pair->now), 0);
+    assert_null(alb_cq_peek(pair->hosts[0].cq));
+    attr = pair_attr(pair, 0, NULL);
+    assert_int_equal(pair_move(pair, qp, ALB_QPS_RTS, &attr), 0);
+    assert_int_equal(room(pair, qp), 4);
 }
 
 static void alb_qp_send_stage__a_queue_without_room_takes_nothing(void **state)
@@ -351,6 +410,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(alb_qp_send_stage__copies_the_address_of_a_datagram, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_send_stage__binds_need_a_window_and_a_region, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_send_stage__full_at_capacity, setup, teardown),
+        cmocka_unit_test_setup_teardown(alb_qp_send_stage__a_place_is_free_when_its_completion_is_popped, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(alb_qp_send_stage__a_reset_queue_has_all_its_places, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_send_stage__a_queue_without_room_takes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_send_commit__only_what_is_committed_is_sent, setup, teardown),
         cmocka_unit_test_setup_teardown(alb_qp_send_stage__inline_data_is_copied_at_once, setup, teardown),

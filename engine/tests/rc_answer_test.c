@@ -12,7 +12,7 @@ enum {
 
 // A request at that place in the sequence: a WRITE of eight bytes, a READ of length bytes from the start of memory, or
 // an atomic.
-static void arrive(struct pair_rc *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
+static void arrive(struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
 {
     static const uint8_t payload[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bool has_payload = alb_opcode_info(opcode)->flags & ALB_OPCODE_PAYLOAD;
@@ -35,7 +35,7 @@ struct want {
     uint32_t payload_bytes;
 };
 
-static void expect(struct pair_rc *c, const struct want *wants, uint32_t count)
+static void expect(struct pair_qps *c, const struct want *wants, uint32_t count)
 {
     pair_send(c->pair, 1);
     assert_int_equal(pair_count(c->pair, 1), count);
@@ -54,7 +54,7 @@ static void answer__a_read_in_packets(void **state)
         {ALB_RC_READ_RESPONSE_MIDDLE, 1, MTU},
         {ALB_RC_READ_RESPONSE_LAST, 2, 5},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     arrive(c, ALB_RC_READ_REQUEST, 0, 2 * MTU + 5);
     expect(c, wants, 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -74,7 +74,7 @@ static void answer__small_ones(void **state)
         {ALB_RC_ATOMIC_ACK, 2, 0},
         {ALB_RC_READ_RESPONSE_ONLY, 3, 0},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     arrive(c, ALB_RC_READ_REQUEST, 0, 9);
     arrive(c, ALB_RC_READ_REQUEST, 1, 0);
     arrive(c, ALB_RC_FETCH_ADD, 2, 8);
@@ -85,7 +85,7 @@ static void answer__small_ones(void **state)
 static void answer__acknowledgements_are_merged(void **state)
 {
     static const struct want wants[] = {{ALB_RC_ACK, 9, 0}};
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (int32_t i = 0; i < 10; i++)
         arrive(c, ALB_RC_WRITE_ONLY, i, 8);
     expect(c, wants, 1);
@@ -101,7 +101,7 @@ static void answer__acknowledgements_stand_behind_answers(void **state)
         {ALB_RC_ATOMIC_ACK, 3, 0},
         {ALB_RC_ACK, 4, 0},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
     arrive(c, ALB_RC_READ_REQUEST, 1, 8);
     arrive(c, ALB_RC_WRITE_ONLY, 2, 8);
@@ -117,21 +117,21 @@ static void answer__naks_stand_behind_answers(void **state)
         {ALB_RC_READ_RESPONSE_LAST, 1, MTU},
         {ALB_RC_ACK, 2, 0},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     arrive(c, ALB_RC_READ_REQUEST, 0, 2 * MTU);
     arrive(c, ALB_RC_WRITE_ONLY, 3, 8); // a gap
     expect(c, wants, 3);
     assert_int_equal(pair_peek(c->pair, 1, 2)->roce.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
 }
 
-// The refusal of a request puts the queue pair into error, and yet what was owed before is answered, and the peer told.
+// The refusal of a request puts the queue pair into error, and yet what was owed before is answered, and a NAK sent.
 static void answer__still_in_error(void **state)
 {
     static const struct want wants[] = {
         {ALB_RC_READ_RESPONSE_ONLY, 0, 8},
         {ALB_RC_ACK, 1, 0},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     arrive(c, ALB_RC_READ_REQUEST, 0, 8);
     arrive(c, ALB_RC_WRITE_LAST, 1, 8); // of no message
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
@@ -141,7 +141,7 @@ static void answer__still_in_error(void **state)
 
 static void answer__not_when_the_program_ends_it(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
     arrive(c, ALB_RC_READ_REQUEST, 0, 8);
     arrive(c, ALB_RC_WRITE_ONLY, 1, 8);
@@ -150,11 +150,10 @@ static void answer__not_when_the_program_ends_it(void **state)
     assert_true(alb_qp_is_quiet(c->qps[1]));
 }
 
-// Memory that is deregistered while a READ of it is being answered is not read any more: the peer is told where it
-// ended.
+// Memory that is deregistered while a READ of it is being answered is not read any more: a NAK says where it ended.
 static void answer__memory_that_goes(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct pair_host *host = &c->pair->hosts[1];
     struct alb_region *mr;
     assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, (uintptr_t)host->memory, ALB_ACCESS_REMOTE_READ, &mr),
@@ -182,7 +181,7 @@ static void answer__memory_that_goes(void **state)
 // The same when a READ comes again after its memory has gone.
 static void answer__memory_that_has_gone(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     arrive(c, ALB_RC_READ_REQUEST, 0, 8);
     pair_send(c->pair, 1);
     pair_lose(c->pair, 1);
@@ -196,7 +195,7 @@ static void answer__memory_that_has_gone(void **state)
 // Both ways at once: answers do not keep our own requests from being sent.
 static void answer__requests_of_our_own_go_too(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint32_t ours = 0, theirs = 0;
     assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 131072, 100 * MTU), 0);
     assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 0, 100 * MTU), 0);
@@ -219,7 +218,7 @@ static void answer__requests_of_our_own_go_too(void **state)
 
 static void farewell__acknowledges_again_what_came(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     alb_qp_farewell(c->qps[1]);
     assert_int_equal(pair_send(c->pair, 1), 0); // nothing has come
     arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
@@ -236,7 +235,7 @@ static void farewell__acknowledges_again_what_came(void **state)
 // A program that has what it waited for may end the connection before the acknowledgement has left.
 static void farewell__is_said_in_error_too(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
     arrive(c, ALB_RC_WRITE_ONLY, 0, 8);
     alb_qp_farewell(c->qps[1]);
@@ -253,7 +252,7 @@ static void farewell__is_said_in_error_too(void **state)
 // What has not been answered must not be acknowledged.
 static void farewell__is_not_said_behind_a_read(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
     arrive(c, ALB_RC_READ_REQUEST, 0, 8);
     alb_qp_farewell(c->qps[1]);

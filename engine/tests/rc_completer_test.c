@@ -2,41 +2,25 @@
 // What acknowledgements, answers and silence do to the requests in flight.
 #include "engine/rc.h"
 
-#include "engine/tests/pair.h"
-
-#include "base/tests/test.h"
+#include "engine/tests/pair_expect.h"
 
 enum {
     MTU = 1024,
     TIMEOUT_NS = 4096 << 10, // of timeout code 10
 };
 
-static void ask(struct pair_rc *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
+static void ask(struct pair_qps *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t length)
 {
     assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, ALB_SEND_SIGNALED, 0, length), 0);
 }
 
-static void expect(struct pair_rc *c, uint64_t wr_id, enum alb_wc_status status)
-{
-    struct alb_wc wc;
-    assert_true(pair_poll(c->pair, 0, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
-}
-
-static void expect_none(struct pair_rc *c)
-{
-    struct alb_wc wc;
-    assert_false(pair_poll(c->pair, 0, &wc));
-}
-
-static void lose_all(struct pair_rc *c, int side)
+static void lose_all(struct pair_qps *c, int side)
 {
     while (pair_count(c->pair, side) > 0)
         pair_lose(c->pair, side);
 }
 
-static struct alb_roce response(const struct pair_rc *c, uint8_t opcode, int32_t psn_offset, uint8_t syndrome)
+static struct alb_roce response(const struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint8_t syndrome)
 {
     return (struct alb_roce){
         .opcode = opcode,
@@ -47,18 +31,18 @@ static struct alb_roce response(const struct pair_rc *c, uint8_t opcode, int32_t
     };
 }
 
-static void acknowledge(struct pair_rc *c, int32_t psn_offset, uint8_t syndrome)
+static void acknowledge(struct pair_qps *c, int32_t psn_offset, uint8_t syndrome)
 {
     struct alb_roce roce = response(c, ALB_RC_ACK, psn_offset, syndrome);
     pair_inject(c->pair, 1, &roce, NULL, 0);
 }
 
-static uint64_t counted(const struct pair_rc *c, enum alb_stat stat)
+static uint64_t counted(const struct pair_qps *c, enum alb_stat stat)
 {
     return c->pair->hosts[0].stats.sum.counter[stat];
 }
 
-static uint64_t dropped(const struct pair_rc *c, enum alb_drop reason)
+static uint64_t dropped(const struct pair_qps *c, enum alb_drop reason)
 {
     return c->pair->hosts[0].stats.dropped[reason];
 }
@@ -71,36 +55,36 @@ static uint64_t dropped(const struct pair_rc *c, enum alb_drop reason)
 
 static void completer__one_acknowledgement_for_many(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (uint64_t i = 0; i < 5; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 2, ACK);
     for (uint64_t i = 0; i < 3; i++)
-        expect(c, i, ALB_WC_SUCCESS);
-    expect_none(c);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
+    pair_expect_none(c->pair, 0);
     acknowledge(c, 4, ACK);
-    expect(c, 3, ALB_WC_SUCCESS);
-    expect(c, 4, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 3, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 4, ALB_WC_SUCCESS);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
 }
 
 static void completer__part_of_a_message_does_not_complete_it(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 3 * MTU);
     pair_send(c->pair, 0);
     acknowledge(c, 1, ACK);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, MTU + ALB_RC_PACKET_OVERHEAD);
     acknowledge(c, 2, ACK);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
 }
 
 // Late ones, and those of what was never sent, change nothing.
 static void completer__acknowledges_what_is_not_in_flight(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     acknowledge(c, 0, ACK);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
@@ -109,12 +93,12 @@ static void completer__acknowledges_what_is_not_in_flight(void **state)
     acknowledge(c, 2, ACK);
     acknowledge(c, 0x7fffff, ACK);
     acknowledge(c, -0x800000, NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     acknowledge(c, 0, ACK);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     acknowledge(c, 0, ACK);
     acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     assert_int_equal(dropped(c, ALB_DROP_STALE_RESPONSE), 7);
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
     assert_int_equal(pair_send(c->pair, 0), 0);
@@ -122,7 +106,7 @@ static void completer__acknowledges_what_is_not_in_flight(void **state)
 
 static void completer__acknowledged_while_it_was_to_be_sent_again(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (uint64_t i = 0; i < 4; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, 8);
     pair_send(c->pair, 0);
@@ -133,18 +117,18 @@ static void completer__acknowledged_while_it_was_to_be_sent_again(void **state)
     assert_int_equal(pair_peek(c->pair, 0, 0)->roce.psn, alb_psn_add(PAIR_PSN, 3));
     acknowledge(c, 3, ACK);
     for (uint64_t i = 0; i < 4; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
 }
 
 static void completer__reserved_syndrome(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 0, 0x5f);
     assert_int_equal(dropped(c, ALB_DROP_BAD_RESPONSE), 1);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
 }
 
 // ---- NAKs -----------------------------------------------------------------------------------------------------------
@@ -162,7 +146,7 @@ static void completer__naks_that_end_it(void **state)
         {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_WC_REM_OP_ERR, ALB_STAT_req_remote_op_errors},
         {17, ALB_WC_BAD_RESP_ERR, ALB_STAT_COUNT},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (size_t i = 0; i < ALB_COUNT(rows); i++) {
         struct alb_event event;
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -171,10 +155,10 @@ static void completer__naks_that_end_it(void **state)
         ask(c, ALB_WR_RDMA_WRITE, 3, 8);
         pair_send(c->pair, 0);
         acknowledge(c, 1, NAK(rows[i].code));
-        expect(c, 1, ALB_WC_SUCCESS);
-        expect(c, 2, rows[i].status);
-        expect(c, 3, ALB_WC_WR_FLUSH_ERR);
-        expect_none(c);
+        pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, 2, rows[i].status);
+        pair_expect(c->pair, 0, 3, ALB_WC_WR_FLUSH_ERR);
+        pair_expect_none(c->pair, 0);
         assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
         if (rows[i].stat != ALB_STAT_COUNT)
             assert_int_equal(counted(c, rows[i].stat), 1);
@@ -197,7 +181,7 @@ static void one_retry(struct alb_qp_attr *attr, int side)
 
 static void completer__sequence_errors_cost_retries_until_something_moves(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, one_retry);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
@@ -205,11 +189,11 @@ static void completer__sequence_errors_cost_retries_until_something_moves(void *
     acknowledge(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
     assert_int_equal(pair_send(c->pair, 0), 2);
     acknowledge(c, 1, NAK(ALB_NAK_PSN_SEQUENCE_ERROR)); // acknowledges the first: a retry again
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(pair_send(c->pair, 0), 1);
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
     acknowledge(c, 1, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
-    expect(c, 2, ALB_WC_RETRY_EXC_ERR);
+    pair_expect(c->pair, 0, 2, ALB_WC_RETRY_EXC_ERR);
     assert_int_equal(counted(c, ALB_STAT_packet_seq_err), 3);
     assert_int_equal(counted(c, ALB_STAT_retry_exceeded_err), 1);
 }
@@ -217,25 +201,25 @@ static void completer__sequence_errors_cost_retries_until_something_moves(void *
 // ---- silence --------------------------------------------------------------------------------------------------------
 
 // What is in flight is lost, and nothing happens before so many timeouts have passed.
-static void lose_for(struct pair_rc *c, uint32_t timeouts)
+static void lose_for(struct pair_qps *c, uint32_t timeouts)
 {
     assert_int_equal(pair_send(c->pair, 0), 1);
     lose_all(c, 0);
     pair_pass(c->pair, timeouts * TIMEOUT_NS - 1);
     assert_int_equal(pair_send(c->pair, 0), 0);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     pair_pass(c->pair, 1);
 }
 
 static void completer__silence_costs_retries_and_each_waits_longer(void **state)
 {
     static const uint32_t timeouts[] = {1, 2, 4, 4, 4, 4, 4, 4};
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     for (size_t i = 0; i < ALB_COUNT(timeouts); i++)
         lose_for(c, timeouts[i]);
-    expect(c, 1, ALB_WC_RETRY_EXC_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_RETRY_EXC_ERR);
     assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 8);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
     assert_int_equal(event.failure.retries, 7);
@@ -244,10 +228,10 @@ static void completer__silence_costs_retries_and_each_waits_longer(void **state)
     assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
 }
 
-// Who is heard is there: what is missing then is a packet.
+// A peer that answers is there: what is missing then is a packet.
 static void completer__a_sign_of_life_makes_timeouts_short_again(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     lose_for(c, 1);
     lose_for(c, 2);
@@ -257,16 +241,16 @@ static void completer__a_sign_of_life_makes_timeouts_short_again(void **state)
     lose_for(c, 1);
     lose_for(c, 2);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
     lose_for(c, 1);
     pair_settle(c->pair);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
 }
 
 static void completer__receiver_not_ready_is_a_sign_of_life(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     lose_for(c, 1);
     lose_for(c, 2);
@@ -284,18 +268,18 @@ static void no_retry(struct alb_qp_attr *attr, int side)
 
 static void completer__no_retries_at_all(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, no_retry);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
     pair_pass(c->pair, TIMEOUT_NS);
-    expect(c, 1, ALB_WC_RETRY_EXC_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_RETRY_EXC_ERR);
 }
 
-// The time counts from the last thing heard, not from when the timer was armed.
+// The time counts from the last packet received, not from when the timer was armed.
 static void completer__what_is_heard_gives_more_time(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 3 * MTU);
     pair_send(c->pair, 0);
     pair_pass(c->pair, TIMEOUT_NS - 1);
@@ -310,7 +294,7 @@ static void completer__what_is_heard_gives_more_time(void **state)
 
 static void completer__nothing_in_flight_needs_no_timer(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_settle(c->pair);
     assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
@@ -323,7 +307,7 @@ static void infinite(struct alb_qp_attr *attr, int side)
 
 static void completer__for_ever(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, infinite);
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
@@ -333,7 +317,7 @@ static void completer__for_ever(void **state)
 // The time to wait is changed while something is in flight.
 static void completer__another_timeout_while_draining(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_send(c->pair, 0);
@@ -341,21 +325,21 @@ static void completer__another_timeout_while_draining(void **state)
     assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
     assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE | ALB_QP_TIMEOUT, c->pair->now), 0);
     pair_pass(c->pair, 100ull * TIMEOUT_NS);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 0);
     attr.timeout = 5;
     assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE | ALB_QP_TIMEOUT, c->pair->now), 0);
     pair_pass(c->pair, 100ull * TIMEOUT_NS);
     assert_int_equal(pair_send(c->pair, 0), 1); // there is a timer again
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
 }
 
 // ---- receiver not ready ---------------------------------------------------------------------------------------------
 
 static void completer__waits_as_long_as_the_receiver_says(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     ask(c, ALB_WR_SEND, 2, 8);
     pair_send(c->pair, 0);
@@ -372,12 +356,12 @@ static void completer__waits_as_long_as_the_receiver_says(void **state)
 
 static void completer__rnr_acknowledges_what_was_before(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_SEND, 2, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 1, RNR(1));
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
 }
 
@@ -388,24 +372,24 @@ static void two_rnr_retries(struct alb_qp_attr *attr, int side)
 
 static void completer__rnr_retries(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, two_rnr_retries);
     ask(c, ALB_WR_SEND, 1, 8);
     for (int i = 0; i < 3; i++) {
-        expect_none(c);
+        pair_expect_none(c->pair, 0);
         assert_int_equal(pair_send(c->pair, 0), 1);
         lose_all(c, 0);
         acknowledge(c, 0, RNR(1));
         acknowledge(c, 0, RNR(1)); // the same answer twice costs one
         pair_pass(c->pair, alb_rnr_timer_ns(1));
     }
-    expect(c, 1, ALB_WC_RNR_RETRY_EXC_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_RNR_RETRY_EXC_ERR);
     assert_int_equal(counted(c, ALB_STAT_retry_rnr_exceeded_err), 1);
 }
 
 static void completer__seven_means_for_ever(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(pair_send(c->pair, 0), 1);
@@ -413,14 +397,14 @@ static void completer__seven_means_for_ever(void **state)
         acknowledge(c, 0, RNR(1));
         pair_pass(c->pair, alb_rnr_timer_ns(1));
     }
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTS);
 }
 
 // The time in which the receiver wants to be left alone is not silence.
 static void completer__waiting_for_the_receiver_is_no_timeout(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 0, RNR(31)); // 491 ms, against a timeout of 4
@@ -432,12 +416,12 @@ static void completer__waiting_for_the_receiver_is_no_timeout(void **state)
 // An acknowledgement of everything comes while it waits: what is posted next goes when the wait is over.
 static void completer__acknowledged_while_it_waits(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_SEND, 1, 8);
     pair_send(c->pair, 0);
     acknowledge(c, 0, RNR(1));
     acknowledge(c, 0, ACK);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     ask(c, ALB_WR_SEND, 2, 8);
     pair_pass(c->pair, alb_rnr_timer_ns(1));
     assert_int_equal(pair_send(c->pair, 0), 1);
@@ -448,13 +432,13 @@ static void completer__acknowledged_while_it_waits(void **state)
 
 static void completer__reads_and_atomics(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint64_t *theirs = (uint64_t *)(c->pair->hosts[1].memory);
     uint64_t *ours = (uint64_t *)(c->pair->hosts[0].memory);
     *theirs = 41;
     ask(c, ALB_WR_ATOMIC_FETCH_AND_ADD, 1, 8);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(*ours, 41);
     assert_int_equal(*theirs, 42);
     ask(c, ALB_WR_ATOMIC_CMP_AND_SWP, 2, 8); // 42 is not 1
@@ -477,7 +461,7 @@ static void completer__reads_and_atomics(void **state)
     ask(c, ALB_WR_RDMA_READ, 6, 0);
     pair_settle(c->pair);
     for (uint64_t i = 2; i <= 6; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
     assert_int_equal(counted(c, ALB_STAT_rdma_atomics), 4);
     assert_int_equal(counted(c, ALB_STAT_rdma_reads), 2);
 }
@@ -485,21 +469,21 @@ static void completer__reads_and_atomics(void **state)
 // An answer acknowledges all requests before it.
 static void completer__answers_acknowledge(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     ask(c, ALB_WR_RDMA_READ, 2, 8);
     pair_send(c->pair, 0);
     struct alb_roce roce = response(c, ALB_RC_READ_RESPONSE_ONLY, 1, ACK);
     pair_inject(c->pair, 1, &roce, "12345678", 8);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
     assert_memory_equal(c->pair->hosts[0].memory, "12345678", 8);
 }
 
 // The acknowledgement of what came behind a READ shows that its answer was lost: it is asked for again without waiting.
 static void completer__an_answer_is_missing(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, 8);
     pair_send(c->pair, 0);
@@ -507,19 +491,19 @@ static void completer__an_answer_is_missing(void **state)
     assert_int_equal(pair_send(c->pair, 1), 2);
     pair_lose(c->pair, 1);
     pair_deliver(c->pair, 1);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     assert_int_equal(counted(c, ALB_STAT_implied_nak_seq_err), 1);
     assert_int_equal(pair_send(c->pair, 0), 2);
     assert_int_equal(pair_peek(c->pair, 0, 0)->roce.opcode, ALB_RC_READ_REQUEST);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 8);
 }
 
 static void completer__an_answer_comes_twice(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, 2 * MTU);
     pair_send(c->pair, 0);
     struct alb_roce roce = response(c, ALB_RC_READ_RESPONSE_FIRST, 0, ACK);
@@ -535,7 +519,7 @@ static void completer__an_answer_comes_twice(void **state)
 // An answer of another kind or length than its request asks for touches nothing.
 static void completer__answers_that_do_not_fit(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint8_t bytes[2 * MTU];
     memset(bytes, 0xcc, sizeof(bytes));
     ask(c, ALB_WR_RDMA_READ, 1, 2 * MTU - 3);
@@ -566,17 +550,17 @@ static void completer__answers_that_do_not_fit(void **state)
         assert_int_equal(dropped(c, ALB_DROP_BAD_RESPONSE), i + 1);
     }
     assert_memory_equal(c->pair->hosts[0].memory, before, 8);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     lose_all(c, 0);
     pair_pass(c->pair, TIMEOUT_NS);
     pair_settle(c->pair);
     for (uint64_t i = 1; i <= 4; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
 }
 
 static void completer__nowhere_to_put_the_answer(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_region *mr;
     struct pair_host *host = &c->pair->hosts[0];
     assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, ALB_ACCESS_LOCAL_WRITE, &mr), 0);
@@ -595,16 +579,16 @@ static void completer__nowhere_to_put_the_answer(void **state)
     pair_send(c->pair, 0);
     assert_int_equal(alb_mr_destroy(mr), 0);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect(c, 2, ALB_WC_LOC_PROT_ERR);
-    expect(c, 3, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 3, ALB_WC_WR_FLUSH_ERR);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
 }
 
 // READs, atomics and WRITEs in one queue with every packet of either side lost once: all come to their end, in order.
 static void completer__every_packet_lost_once(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (uint32_t lost = 0; lost < 24; lost++) {
         uint32_t seen = 0;
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -623,7 +607,7 @@ static void completer__every_packet_lost_once(void **state)
                     seen++ == lost ? pair_lose(c->pair, side) : pair_deliver(c->pair, side);
         }
         for (uint64_t i = 1; i <= 5; i++)
-            expect(c, i, ALB_WC_SUCCESS);
+            pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
         assert_int_equal(*word, 2); // executed once each
         assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
         assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 3 * MTU);

@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/rc.h"
 
-#include "engine/tests/pair.h"
-
-#include "base/tests/test.h"
+#include "engine/tests/pair_expect.h"
 
 enum {
     MTU = 1024,
 };
 
-static void ask(struct pair_rc *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length)
+static void ask(struct pair_qps *c, enum alb_wr_opcode opcode, uint64_t wr_id, uint32_t flags, uint32_t length)
 {
     assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, wr_id, flags, 0, length), 0);
 }
 
-static void expect(struct pair_rc *c, uint64_t wr_id, enum alb_wc_status status)
-{
-    struct alb_wc wc;
-    assert_true(pair_poll(c->pair, 0, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
-}
-
-static void expect_none(struct pair_rc *c)
-{
-    struct alb_wc wc;
-    assert_false(pair_poll(c->pair, 0, &wc));
-}
-
-static const struct alb_roce *sent(const struct pair_rc *c, uint32_t index)
+static const struct alb_roce *sent(const struct pair_qps *c, uint32_t index)
 {
     return &pair_peek(c->pair, 0, index)->roce;
 }
 
-static int move(struct pair_rc *c, enum alb_qp_state to)
+static int move(struct pair_qps *c, enum alb_qp_state to)
 {
     struct alb_qp_attr attr = {.state = to, .en_sqd_async_notify = true};
     uint32_t mask = ALB_QP_STATE | (to == ALB_QPS_SQD ? ALB_QP_EN_SQD_ASYNC_NOTIFY : 0);
@@ -42,7 +26,7 @@ static int move(struct pair_rc *c, enum alb_qp_state to)
 
 static void requester__packets_of_a_write(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     static const uint8_t opcodes[] = {ALB_RC_WRITE_FIRST, ALB_RC_WRITE_MIDDLE, ALB_RC_WRITE_LAST};
     ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 2 * MTU + 9);
     assert_int_equal(pair_send(c->pair, 0), 3);
@@ -56,14 +40,14 @@ static void requester__packets_of_a_write(void **state)
     assert_int_equal(pair_peek(c->pair, 0, 2)->payload_bytes, 9);
     assert_int_equal(sent(c, 2)->pad, 3);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_memory_equal(c->pair->hosts[1].memory, c->pair->hosts[0].memory, 2 * MTU + 9);
 }
 
 // Numbers run on from request to request and wrap; a READ takes as many as it has answers.
 static void requester__numbers(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 0, 3 * MTU);
     ask(c, ALB_WR_RDMA_READ, 2, 0, 5 * MTU);
     ask(c, ALB_WR_ATOMIC_FETCH_AND_ADD, 3, 0, 8);
@@ -85,7 +69,7 @@ static void requester__numbers(void **state)
 // A fenced request waits for READs and atomics before it, and for nothing else (10.8.3.3).
 static void requester__fence(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 8);
     ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
     ask(c, ALB_WR_RDMA_WRITE, 3, ALB_SEND_SIGNALED | ALB_SEND_FENCE, 8);
@@ -96,7 +80,7 @@ static void requester__fence(void **state)
     assert_int_equal(pair_send(c->pair, 0), 1);
     pair_settle(c->pair);
     for (uint64_t i = 1; i <= 3; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
     ask(c, ALB_WR_RDMA_WRITE, 4, ALB_SEND_SIGNALED, 8);
     ask(c, ALB_WR_RDMA_WRITE, 5, ALB_SEND_SIGNALED | ALB_SEND_FENCE, 8);
     assert_int_equal(pair_send(c->pair, 0), 2);
@@ -104,7 +88,7 @@ static void requester__fence(void **state)
 
 static void requester__max_rd_atomic_bounds_what_is_outstanding(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (uint64_t i = 0; i < 7; i++)
         ask(c, i % 2 ? ALB_WR_RDMA_READ : ALB_WR_ATOMIC_CMP_AND_SWP, i, ALB_SEND_SIGNALED, 8);
     assert_int_equal(pair_send(c->pair, 0), 4);
@@ -114,7 +98,7 @@ static void requester__max_rd_atomic_bounds_what_is_outstanding(void **state)
     assert_int_equal(pair_send(c->pair, 0), 1);
     pair_settle(c->pair);
     for (uint64_t i = 0; i < 7; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
 }
 
 static void no_reads(struct alb_qp_attr *attr, int side)
@@ -124,24 +108,24 @@ static void no_reads(struct alb_qp_attr *attr, int side)
 
 static void requester__no_reads_agreed(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     pair_connect(c->pair, ALB_QPT_RC, c->qps, no_reads);
     ask(c, ALB_WR_RDMA_READ, 1, 0, 8);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_LOC_QP_OP_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_LOC_QP_OP_ERR);
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
 }
 
 // Whatever there is to send, no more is in flight than the window toward the peer.
 static void requester__window(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_peer *peer = c->qps[0]->peer;
     ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 200 * MTU);
     uint32_t count = pair_send(c->pair, 0);
     assert_in_range(count, 50, (64 << 10) / (MTU + 64));
     assert_true(peer->inflight_bytes <= peer->congestion.window_bytes);
-    assert_true(sent(c, count - 1)->ackreq); // who is held back has asked
+    assert_true(sent(c, count - 1)->ackreq); // a sender that is held back has asked
     for (int round = 0; round < 1000 && alb_rc_of(c->qps[0])->una != alb_psn_add(PAIR_PSN, 200); round++) {
         pair_deliver(c->pair, 0);
         pair_send(c->pair, 1);
@@ -149,7 +133,7 @@ static void requester__window(void **state)
         pair_send(c->pair, 0);
         assert_true(peer->inflight_bytes <= peer->congestion.window_bytes);
     }
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(peer->inflight_bytes, 0);
     assert_int_equal(c->pair->hosts[0].stats.sum.counter[ALB_STAT_retransmitted_pkts], 0);
 }
@@ -157,7 +141,7 @@ static void requester__window(void **state)
 // The answers of READs count too, so a long one is asked for in pieces.
 static void requester__reads_in_pieces(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_peer *peer = c->qps[0]->peer;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 200 * MTU);
     uint32_t end = PAIR_PSN;
@@ -174,7 +158,7 @@ static void requester__reads_in_pieces(void **state)
         assert_true(pair_send(c->pair, 1) > 0);
         pair_deliver_all(c->pair, 1);
     }
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 200 * MTU);
     assert_int_equal(peer->inflight_bytes, 0);
 }
@@ -183,7 +167,7 @@ static void requester__reads_in_pieces(void **state)
 // beyond what the peer has granted would never be answered.
 static void requester__read_pieces_keep_their_ends(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 200 * MTU);
     assert_true(pair_send(c->pair, 0) > 1);
     uint32_t first = sent(c, 0)->length / MTU;
@@ -200,7 +184,7 @@ static void requester__read_pieces_keep_their_ends(void **state)
     assert_int_equal(sent(c, 0)->psn, alb_psn_add(PAIR_PSN, (int32_t)first - 5));
     assert_int_equal(sent(c, 0)->length, 5 * MTU);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 200 * MTU);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
 }
@@ -209,7 +193,7 @@ static void requester__read_pieces_keep_their_ends(void **state)
 // one.
 static void requester__reads_are_asked_for_again_one_by_one(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 10 * MTU);
     ask(c, ALB_WR_RDMA_READ, 2, ALB_SEND_SIGNALED, 10 * MTU);
     assert_int_equal(pair_send(c->pair, 0), 2);
@@ -224,25 +208,25 @@ static void requester__reads_are_asked_for_again_one_by_one(void **state)
     assert_int_equal(sent(c, 0)->length, 5 * MTU);
     assert_int_equal(sent(c, 1)->psn, (PAIR_PSN + 10) & 0xffffff);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
     assert_int_equal(c->pair->hosts[0].stats.sum.counter[ALB_STAT_implied_nak_seq_err], 14);
 }
 
-// Of an unsignaled request nobody waits for the end: the acknowledgement of a later one does for it.
+// The end of an unsignaled request is not waited for: the acknowledgement of a later one does for it.
 static void requester__asks_once_for_many(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (uint64_t i = 0; i < 8; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, i == 7 ? ALB_SEND_SIGNALED : 0, 64);
     assert_int_equal(pair_send(c->pair, 0), 8);
     for (uint32_t i = 0; i < 8; i++)
         assert_int_equal(sent(c, i)->ackreq, i == 7);
     pair_settle(c->pair);
-    expect(c, 7, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 7, ALB_WC_SUCCESS);
 }
 
-static struct alb_send_wr bind_of(struct pair_rc *c, struct alb_region *mw)
+static struct alb_send_wr bind_of(struct pair_qps *c, struct alb_region *mw)
 {
     return (struct alb_send_wr){
         .wr_id = 2,
@@ -252,37 +236,37 @@ static struct alb_send_wr bind_of(struct pair_rc *c, struct alb_region *mw)
     };
 }
 
-// What stands behind it may send nothing: then nobody else would ask.
+// What stands behind it may send nothing: then nothing else would ask.
 static void requester__asks_before_a_local_operation(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_region *mw;
     assert_int_equal(alb_mw_create(c->pair->hosts[0].pd, ALB_MW_TYPE_2, &mw), 0);
     struct alb_send_wr bind = bind_of(c, mw);
     ask(c, ALB_WR_RDMA_WRITE, 1, 0, 64);
     assert_int_equal(pair_post(c->pair, c->qps[0], &bind), 0);
     pair_settle(c->pair);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
     assert_true(alb_qp_is_quiet(c->qps[0]));
 }
 
 static void requester__asks_before_a_request_that_fails(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_sge sge = {.addr = 8, .length = 8, .lkey = 999};
     struct alb_send_wr bad = {.wr_id = 2, .opcode = ALB_WR_SEND, .sge = &sge, .sge_count = 1};
     ask(c, ALB_WR_RDMA_WRITE, 1, 0, 64);
     assert_int_equal(pair_post(c->pair, c->qps[0], &bad), 0);
     ask(c, ALB_WR_RDMA_WRITE, 3, 0, 64);
     assert_int_equal(pair_send(c->pair, 0), 1);
-    expect_none(c); // it is known to be bad, but its turn to complete has not come
+    pair_expect_none(c->pair, 0); // it is known to be bad, but its turn to complete has not come
     pair_settle(c->pair);
-    expect(c, 2, ALB_WC_LOC_PROT_ERR);
-    expect(c, 3, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(c->pair, 0, 2, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 3, ALB_WC_WR_FLUSH_ERR);
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_ERR);
 }
 
-static void connect_large_queues(struct pair_rc *c, struct alb_qp *qps[2],
+static void connect_large_queues(struct pair_qps *c, struct alb_qp *qps[2],
                                  void (*change)(struct alb_qp_attr *attr, int side))
 {
     for (int side = 0; side < 2; side++) {
@@ -300,7 +284,7 @@ static void connect_large_queues(struct pair_rc *c, struct alb_qp *qps[2],
 // The queue is drained just when its turn had ended, and the request that would have asked does not begin any more.
 static void requester__asks_when_it_drains(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     struct pair_host *host = &c->pair->hosts[0];
     struct alb_qp *other[2];
@@ -321,38 +305,38 @@ static void requester__asks_when_it_drains(void **state)
     assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     assert_int_equal(move(c, ALB_QPS_RTS), 0);
     pair_settle(c->pair);
-    expect(c, 64, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 64, ALB_WC_SUCCESS);
 }
 
 // A message of which packets have been sent is finished in SQD, one behind it does not begin.
 static void requester__drains(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 150 * MTU);
     ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
     pair_send(c->pair, 0);
     assert_int_equal(move(c, ALB_QPS_SQD), 0);
     pair_settle(c->pair);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect_none(c);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect_none(c->pair, 0);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     pair_settle(c->pair);
     assert_false(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event)); // once
     assert_int_equal(move(c, ALB_QPS_RTS), 0);
     pair_settle(c->pair);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
 }
 
 static void requester__drained_at_once_if_idle(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     assert_int_equal(move(c, ALB_QPS_SQD), 0);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8); // may be posted, and waits
     pair_settle(c->pair);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
 }
 
 static void small_mtu(struct alb_qp_attr *attr, int side)
@@ -360,10 +344,10 @@ static void small_mtu(struct alb_qp_attr *attr, int side)
     attr->path_mtu_bytes = 256;
 }
 
-// Old and new packets could no longer be told apart.
+// Old and new packets could no longer be distinguished.
 static void requester__message_of_half_the_numbers(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_region *mr;
     struct pair_host *host = &c->pair->hosts[0];
     pair_connect(c->pair, ALB_QPT_RC, c->qps, small_mtu);
@@ -372,12 +356,12 @@ static void requester__message_of_half_the_numbers(void **state)
     struct alb_send_wr wr = {.wr_id = 1, .opcode = ALB_WR_SEND, .sge = &sge, .sge_count = 1};
     assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
     assert_int_equal(pair_send(c->pair, 0), 0);
-    expect(c, 1, ALB_WC_LOC_LEN_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_LOC_LEN_ERR);
 }
 
 static void requester__sends_again_from_the_oldest_unacknowledged(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (uint64_t i = 0; i < 6; i++)
         ask(c, ALB_WR_RDMA_WRITE, i, ALB_SEND_SIGNALED, MTU);
     assert_int_equal(pair_send(c->pair, 0), 6);
@@ -393,7 +377,7 @@ static void requester__sends_again_from_the_oldest_unacknowledged(void **state)
     assert_int_equal(c->pair->hosts[0].stats.sum.counter[ALB_STAT_retransmitted_pkts], 4);
     pair_settle(c->pair);
     for (uint64_t i = 0; i < 6; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
     assert_int_equal(c->qps[0]->peer->inflight_bytes, 0);
 }
 
@@ -401,7 +385,7 @@ static void requester__sends_again_from_the_oldest_unacknowledged(void **state)
 // is sent, and the request ends for what is wrong with it.
 static void requester__a_key_that_goes_before_its_request_goes_again(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct pair_host *host = &c->pair->hosts[0];
     struct alb_region *mr;
     assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, 0, &mr), 0);
@@ -429,9 +413,9 @@ static void requester__a_key_that_goes_before_its_request_goes_again(void **stat
         pair_settle(c->pair);
         pair_pass(c->pair, 6 * ALB_NS_PER_MS);
     }
-    expect(c, 1, ALB_WC_LOC_PROT_ERR);
-    expect(c, 2, ALB_WC_WR_FLUSH_ERR);
-    expect(c, 3, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 2, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(c->pair, 0, 3, ALB_WC_WR_FLUSH_ERR);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
 }
 
@@ -444,7 +428,7 @@ static void large_mtu(struct alb_qp_attr *attr, int side)
 // until a large one has no room in any of them.
 static void requester__many_share_a_window_and_none_is_stuck(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp *many[15][2];
     for (int i = 0; i < 15; i++) {
         connect_large_queues(c, many[i], large_mtu);
@@ -454,7 +438,7 @@ static void requester__many_share_a_window_and_none_is_stuck(void **state)
     }
     pair_settle(c->pair); // no time passes: no timer helps
     for (int i = 0; i < 15; i++)
-        expect(c, 2, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
     assert_int_equal(many[0][0]->peer->inflight_bytes, 0);
 }
 

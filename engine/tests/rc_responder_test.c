@@ -3,15 +3,13 @@
 // answers.
 #include "engine/rc.h"
 
-#include "engine/tests/pair.h"
-
-#include "base/tests/test.h"
+#include "engine/tests/pair_expect.h"
 
 enum {
     MTU = 1024,
 };
 
-static struct alb_roce request(const struct pair_rc *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
+static struct alb_roce request(const struct pair_qps *c, uint8_t opcode, int32_t psn_offset, uint32_t length)
 {
     return (struct alb_roce){
         .opcode = opcode,
@@ -27,25 +25,25 @@ static struct alb_roce request(const struct pair_rc *c, uint8_t opcode, int32_t 
 
 static const uint8_t payload[MTU * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-static void arrive(struct pair_rc *c, const struct alb_roce *roce, uint32_t payload_bytes)
+static void arrive(struct pair_qps *c, const struct alb_roce *roce, uint32_t payload_bytes)
 {
     pair_inject(c->pair, 0, roce, payload, payload_bytes);
 }
 
-static void write_at(struct pair_rc *c, int32_t psn_offset)
+static void write_at(struct pair_qps *c, int32_t psn_offset)
 {
     struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, psn_offset, 8);
     arrive(c, &roce, 8);
 }
 
-static void send_at(struct pair_rc *c, int32_t psn_offset)
+static void send_at(struct pair_qps *c, int32_t psn_offset)
 {
     struct alb_roce roce = request(c, ALB_RC_SEND_ONLY, psn_offset, 0);
     arrive(c, &roce, 8);
 }
 
 // What side 1 sends next, or NULL.
-static const struct alb_roce *answer(struct pair_rc *c)
+static const struct alb_roce *answer(struct pair_qps *c)
 {
     while (pair_count(c->pair, 1) > 0)
         pair_lose(c->pair, 1);
@@ -54,7 +52,7 @@ static const struct alb_roce *answer(struct pair_rc *c)
     return packet ? &packet->roce : NULL;
 }
 
-static void expect_ack(struct pair_rc *c, int32_t psn_offset, uint8_t syndrome)
+static void expect_ack(struct pair_qps *c, int32_t psn_offset, uint8_t syndrome)
 {
     const struct alb_roce *roce = answer(c);
     assert_non_null(roce);
@@ -65,20 +63,12 @@ static void expect_ack(struct pair_rc *c, int32_t psn_offset, uint8_t syndrome)
     assert_int_equal(roce->dest_qpn, alb_qp_number(c->qps[0]));
 }
 
-static void expect(struct pair_rc *c, uint64_t wr_id, enum alb_wc_status status)
-{
-    struct alb_wc wc;
-    assert_true(pair_poll(c->pair, 1, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
-}
-
-static uint64_t counted(const struct pair_rc *c, enum alb_stat stat)
+static uint64_t counted(const struct pair_qps *c, enum alb_stat stat)
 {
     return c->pair->hosts[1].stats.sum.counter[stat];
 }
 
-static uint64_t dropped(const struct pair_rc *c, enum alb_drop reason)
+static uint64_t dropped(const struct pair_qps *c, enum alb_drop reason)
 {
     return c->pair->hosts[1].stats.dropped[reason];
 }
@@ -88,7 +78,7 @@ static uint64_t dropped(const struct pair_rc *c, enum alb_drop reason)
 
 static void responder__acknowledges_when_asked(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_roce roce = request(c, ALB_RC_WRITE_ONLY, 0, 8);
     roce.ackreq = false;
     arrive(c, &roce, 8);
@@ -102,7 +92,7 @@ static void responder__acknowledges_when_asked(void **state)
 // The message sequence number counts requests that are complete (9.7.7.1).
 static void responder__counts_messages(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_roce first = request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
     arrive(c, &first, MTU);
     assert_int_equal(answer(c)->msn, 0);
@@ -117,12 +107,12 @@ static void responder__counts_messages(void **state)
 
 static void responder__a_duplicate_is_acknowledged_and_not_executed(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 64), 0);
     assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 64, 64), 0);
     send_at(c, 0);
     write_at(c, 1);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 1, 1, ALB_WC_SUCCESS);
     c->pair->hosts[1].memory[0] = 99;
     send_at(c, 0);
     write_at(c, 1);
@@ -134,10 +124,10 @@ static void responder__a_duplicate_is_acknowledged_and_not_executed(void **state
     assert_int_equal(dropped(c, ALB_DROP_DUPLICATE), 2);
 }
 
-// A gap is told once; what follows it is dropped until the missing packet is there (9.7.5.2.8).
+// A gap is reported once; what follows it is dropped until the missing packet is there (9.7.5.2.8).
 static void responder__reports_a_gap_once(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     write_at(c, 0);
     write_at(c, 2);
     expect_ack(c, 1, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
@@ -154,7 +144,7 @@ static void responder__reports_a_gap_once(void **state)
 
 static void responder__the_far_half_is_behind(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     write_at(c, 0x7fffff);
     expect_ack(c, 0, NAK(ALB_NAK_PSN_SEQUENCE_ERROR));
     write_at(c, -0x800000);
@@ -163,7 +153,7 @@ static void responder__the_far_half_is_behind(void **state)
 
 static void responder__not_ready(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     send_at(c, 0);
     expect_ack(c, 0, ALB_AETH_SYNDROME_RNR(1));
     assert_int_equal(counted(c, ALB_STAT_send_rnr_err), 1);
@@ -171,7 +161,7 @@ static void responder__not_ready(void **state)
     assert_null(answer(c));
     assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 64), 0);
     send_at(c, 0);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 1, 1, ALB_WC_SUCCESS);
     write_at(c, 1);
     expect_ack(c, 1, ACK);
 }
@@ -184,13 +174,13 @@ struct refusal {
     enum alb_wc_status of_receive; // of a receive that was taken; else SUCCESS: it is flushed
 };
 
-static void check_refusal(struct pair_rc *c, const struct refusal *refusal)
+static void check_refusal(struct pair_qps *c, const struct refusal *refusal)
 {
     struct alb_event event;
     bool has_event = false, has_failure = false;
     arrive(c, &refusal->roce, refusal->payload_bytes);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
-    expect(c, 7, refusal->of_receive == ALB_WC_SUCCESS ? ALB_WC_WR_FLUSH_ERR : refusal->of_receive);
+    pair_expect(c->pair, 1, 7, refusal->of_receive == ALB_WC_SUCCESS ? ALB_WC_WR_FLUSH_ERR : refusal->of_receive);
     while (alb_engine_event(c->pair->hosts[1].engine, &event)) {
         has_event |= event.type == refusal->event;
         if (event.type == ALB_EVENT_QP_FAILED) {
@@ -224,7 +214,7 @@ static void responder__refusals(void **state)
         BAD_INVALIDATE,
         COUNT,
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (int i = 0; i < COUNT; i++) {
         struct refusal refusal = {.payload_bytes = 8};
         pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -287,7 +277,7 @@ static void responder__refusals(void **state)
 
 static void responder__a_broken_receive(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_sge sge = {.addr = 8, .length = 64, .lkey = 12345};
     bool bell;
     assert_int_equal(alb_qp_recv_post(c->qps[1], 7, &sge, 1, &bell), 0);
@@ -313,7 +303,7 @@ static void responder__rights_of_the_queue_pair(void **state)
         {ALB_RC_FETCH_ADD, ALB_ACCESS_REMOTE_ATOMIC, 0},   {ALB_RC_CMP_SWAP, ALB_ACCESS_REMOTE_ATOMIC, 0},
         {ALB_RC_ATOMIC_WRITE, ALB_ACCESS_REMOTE_WRITE, 8},
     };
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (size_t i = 0; i < ALB_COUNT(rows); i++)
         for (int allowed = 0; allowed < 2; allowed++) {
             pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -332,7 +322,7 @@ static void no_reads(struct alb_qp_attr *attr, int side)
 static void responder__no_reads_agreed(void **state)
 {
     static const uint8_t opcodes[] = {ALB_RC_READ_REQUEST, ALB_RC_FETCH_ADD, ALB_RC_CMP_SWAP};
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (size_t i = 0; i < ALB_COUNT(opcodes); i++) {
         pair_connect(c->pair, ALB_QPT_RC, c->qps, no_reads);
         struct alb_roce roce = request(c, opcodes[i], 0, 8);
@@ -343,7 +333,7 @@ static void responder__no_reads_agreed(void **state)
 
 static void responder__more_reads_than_agreed(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (int32_t i = 0; i < 5; i++) {
         struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, i, 8);
         assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
@@ -357,7 +347,7 @@ static void responder__more_reads_than_agreed(void **state)
 
 static void responder__no_read_in_the_middle_of_a_message(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_roce first = request(c, ALB_RC_WRITE_FIRST, 0, MTU + 8);
     arrive(c, &first, MTU);
     struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 1, 8);
@@ -369,7 +359,7 @@ static void responder__no_read_in_the_middle_of_a_message(void **state)
 
 static void responder__a_read_is_executed_again(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
     arrive(c, &roce, 0);
     assert_int_equal(pair_send(c->pair, 1), 3);
@@ -388,7 +378,7 @@ static void responder__a_read_is_executed_again(void **state)
 
 static void responder__no_more_of_a_read_than_was_granted(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_roce roce = request(c, ALB_RC_READ_REQUEST, 0, 3 * MTU);
     arrive(c, &roce, 0);
     pair_send(c->pair, 1);
@@ -405,7 +395,7 @@ static void responder__no_more_of_a_read_than_was_granted(void **state)
 // The answer to an atomic that comes again is the one it got the first time, and the word is not touched (9.4.5).
 static void responder__an_atomic_is_remembered(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     *word = 100;
     for (int32_t i = 0; i < 4; i++) {
@@ -432,7 +422,7 @@ static void responder__an_atomic_is_remembered(void **state)
 // Numbers come round: of two results under one number the later one is meant.
 static void responder__of_two_atomics_with_one_number_the_later_one(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     struct alb_roce roce = request(c, ALB_RC_FETCH_ADD, 0, 0);
     *word = 1;
@@ -449,7 +439,7 @@ static void responder__of_two_atomics_with_one_number_the_later_one(void **state
 // The results are still there when the number of places changes between two packets of a draining queue pair.
 static void responder__remembers_atomics_in_another_number_of_places(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint64_t *word = (uint64_t *)c->pair->hosts[1].memory;
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     *word = 50;
@@ -489,7 +479,7 @@ static void responder__remembers_atomics_in_another_number_of_places(void **stat
 // Keys of receives are those of the shared queue's protection domain, which need not be the queue pair's.
 static void responder__a_shared_queue_of_another_domain(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct pair_host *host = &c->pair->hosts[1];
     struct alb_pd *pd;
     struct alb_srq *srq;
@@ -504,7 +494,7 @@ static void responder__a_shared_queue_of_another_domain(void **state)
     struct alb_qp_attr attr = pair_attr(c->pair, 1, c->qps[0]);
     assert_int_equal(pair_move(c->pair, c->qps[1], ALB_QPS_RTS, &attr), 0);
     send_at(c, 0);
-    expect(c, 5, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 1, 5, ALB_WC_SUCCESS);
     assert_memory_equal(host->memory, payload, 8);
     assert_int_equal(alb_qp_destroy(c->qps[1]), 0);
     assert_int_equal(alb_srq_destroy(srq), 0);

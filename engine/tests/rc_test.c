@@ -10,12 +10,12 @@ enum {
     MTU = 1024,
 };
 
-static void ask(struct pair_rc *c, enum alb_wr_opcode opcode, uint32_t length)
+static void ask(struct pair_qps *c, enum alb_wr_opcode opcode, uint32_t length)
 {
     assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, 1, ALB_SEND_SIGNALED, 0, length), 0);
 }
 
-static void expect(struct pair_rc *c, enum alb_wc_status status)
+static void expect(struct pair_qps *c, enum alb_wc_status status)
 {
     struct alb_wc wc;
     assert_true(pair_poll(c->pair, 0, &wc));
@@ -24,7 +24,7 @@ static void expect(struct pair_rc *c, enum alb_wc_status status)
 
 static void rc__numbers_are_told_when_asked(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp_attr attr;
     struct alb_qp_init init;
     ask(c, ALB_WR_RDMA_READ, 3 * MTU);
@@ -38,7 +38,7 @@ static void rc__numbers_are_told_when_asked(void **state)
 
 static void rc__quiet(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_engine *engines[] = {c->pair->hosts[0].engine, c->pair->hosts[1].engine};
     assert_true(alb_qp_is_quiet(c->qps[0]));
     pair_send(c->pair, 0);
@@ -59,7 +59,7 @@ static void rc__quiet(void **state)
 // What has not begun when draining begins waits for the program, not for the peer.
 static void rc__quiet_when_drained(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     ask(c, ALB_WR_RDMA_WRITE, 8);
     pair_send(c->pair, 0);
@@ -111,7 +111,7 @@ static void rc__peers_are_limited(void **state)
     pair_free(pair);
 }
 
-static int to_sqd(struct pair_rc *c)
+static int to_sqd(struct pair_qps *c)
 {
     struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
     return alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now);
@@ -120,7 +120,7 @@ static int to_sqd(struct pair_rc *c)
 // While it drains a queue pair may be given another address: what is in flight is in flight toward that one.
 static void rc__another_address_while_draining(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct alb_qp *other[2];
     pair_connect(c->pair, ALB_QPT_RC, other, NULL); // keeps the old peer alive
     ask(c, ALB_WR_RDMA_WRITE, 3 * MTU);
@@ -142,7 +142,7 @@ static void rc__another_address_while_draining(void **state)
 // A refused change changes nothing.
 static void rc__limits_change_only_with_nothing_outstanding(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_READ, 8);
     pair_send(c->pair, 0);
     assert_int_equal(to_sqd(c), 0);
@@ -172,7 +172,7 @@ static void rc__limits_change_only_with_nothing_outstanding(void **state)
 // Memory runs out at each of the requests that a move makes: it is refused, and can be repeated.
 static void rc__no_memory_for_a_move(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     struct pair_host *host = &c->pair->hosts[0];
     for (enum alb_qp_state next = ALB_QPS_RTR; next <= ALB_QPS_RTS; next++) {
         struct alb_qp *qp = pair_qp(c->pair, 0, ALB_QPT_RC);
@@ -198,7 +198,7 @@ static void rc__no_memory_for_a_move(void **state)
 
 static void rc__ends_in_the_middle_of_everything(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     for (int k = 0; k < 3; k++) {
         if (k > 0)
             pair_connect(c->pair, ALB_QPT_RC, c->qps, NULL);
@@ -227,7 +227,7 @@ static void rc__ends_in_the_middle_of_everything(void **state)
 }
 
 // Packets of the next batch of side 0, which takes sixteen in turns of four: requests, and answers.
-static void count_batch(struct pair_rc *c, uint32_t *requests, uint32_t *answers)
+static void count_batch(struct pair_qps *c, uint32_t *requests, uint32_t *answers)
 {
     struct pair_host *host = &c->pair->hosts[0];
     host->tx.burst_segments_max = 4;
@@ -243,7 +243,7 @@ static void count_batch(struct pair_rc *c, uint32_t *requests, uint32_t *answers
 
 static void rc__answering_and_asking_take_turns(void **state)
 {
-    struct pair_rc *c = *state;
+    struct pair_qps *c = *state;
     uint32_t requests, answers;
     assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_READ, 1, 0, 0, 50 * MTU), 0);
     pair_send(c->pair, 1);

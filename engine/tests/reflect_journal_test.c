@@ -3,10 +3,11 @@
 #include "engine/tests/reflect_pair.h"
 
 #include "base/corruption.h"
+#include "engine/region_version.h"
 
 #define KEEPER 0x1234
 
-static int store; // of whom, the engine does not ask
+static int store; // opaque to the engine
 
 static int durable_setup(void **state)
 {
@@ -108,7 +109,7 @@ static struct alb_region *begin_aside(struct csa_pair *c)
     return mr;
 }
 
-// The journal has it and the region has not: whoever keeps the journal must not forget it.
+// The journal has it and the region has not: the journal's keeper must not forget it.
 static void region__gone_while_commit_is_written(void **state)
 {
     struct csa_pair *c = *state;
@@ -120,6 +121,65 @@ static void region__gone_while_commit_is_written(void **state)
     assert_false(written(c, &request, 0));
     assert_false(reflect_pair_is_exposed(c, 0, 64));
     reflect_pair_expect(c, 1, ALB_TXN_LOST);
+}
+
+static struct alb_region *bind_window(struct csa_pair *c)
+{
+    struct pair_host *host = &c->pair->hosts[1];
+    struct alb_region *mw;
+    assert_int_equal(alb_mw_create(host->pd, ALB_MW_TYPE_1, &mw), 0);
+    const struct alb_mw_bind bind = {
+        .mw = mw, .mr = host->mr, .addr = pair_va(c->pair, 1, 0), .length = 4096, .access = ALB_ACCESS_REMOTE_WRITE};
+    assert_int_equal(alb_mw_bind(c->qps[1], &bind), ALB_WC_SUCCESS);
+    return mw;
+}
+
+// A window gives the right to begin. What was decided is finished without it, and nothing comes in between: what the
+// journal has later would otherwise be overwritten with it at the next opening.
+static void window__gone_while_commit_is_written(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mw = bind_window(c);
+    reflect_pair_make(c, &made, 1, 100, 64);
+    reflect_pair_add(c, &made, 1000, 64);
+    made.writes[0].rkey = made.writes[1].rkey = alb_region_key(mw);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, 0);
+    request = take(c, ALB_JOURNAL_COMMIT);
+    assert_int_equal(alb_mw_destroy(mw), 0);
+    reflect_pair_make(c, &made, 2, 1063, 1);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_true(written(c, &request, 0));
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    reflect_pair_expect(c, 2, ALB_TXN_BUSY);
+    assert_true(reflect_pair_is_exposed(c, 100, 64));
+    assert_true(reflect_pair_is_exposed(c, 1000, 64));
+    assert_false(alb_region_is_claimed(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), 4096));
+}
+
+// Bound, it goes with the window.
+static void window__gone_before_the_decision(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_region *mw = bind_window(c);
+    reflect_pair_make(c, &made, 1, 100, 64);
+    made.writes[0].rkey = alb_region_key(mw);
+    made.wr.hold = true;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, 0);
+    assert_int_equal(alb_mw_destroy(mw), 0);
+    pair_settle(c->pair);
+    request = take(c, ALB_JOURNAL_ABORT);
+    written(c, &request, 0);
+    reflect_pair_expect(c, 1, ALB_TXN_REGION_GONE);
+    assert_false(reflect_pair_is_exposed(c, 100, 64));
 }
 
 static void corrupt__when_it_is_copied(void **state)
@@ -207,18 +267,10 @@ static void unsupported__durable_and_volatile(void **state)
 }
 
 // What the journal had of a transaction when its process ended.
-static void restore_upon(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed,
-                         const struct alb_txn_condition *condition)
+static void restore_part(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed,
+                         const struct alb_txn_condition *condition, const struct alb_txn_part *given)
 {
-    struct pair_host *host = &c->pair->hosts[1];
-    const struct alb_txn_part part = {
-        .region = host->mr,
-        .offset = 0,
-        .length = 64,
-        .va = pair_va(c->pair, 1, 0),
-        .rkey = alb_region_key(host->mr),
-        .bytes = c->pair->hosts[0].memory,
-    };
+    const struct alb_txn_part part = *given;
     struct alb_digest_state digest;
     alb_txn_digest_begin(&digest, id);
     alb_txn_digest_part(&digest, part.rkey, part.va, part.length);
@@ -236,6 +288,26 @@ static void restore_upon(struct csa_pair *c, const struct alb_txn_id *id, bool i
     if (condition)
         prepared.conditions[prepared.condition_count++] = *condition;
     assert_int_equal(alb_engine_restore(c->engines[1], &prepared, is_committed, KEEPER, c->pair->now), 0);
+}
+
+static struct alb_txn_part first_bytes(struct csa_pair *c)
+{
+    struct pair_host *host = &c->pair->hosts[1];
+    return (struct alb_txn_part){
+        .region = host->mr,
+        .offset = 0,
+        .length = 64,
+        .va = pair_va(c->pair, 1, 0),
+        .rkey = alb_region_key(host->mr),
+        .bytes = c->pair->hosts[0].memory,
+    };
+}
+
+static void restore_upon(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed,
+                         const struct alb_txn_condition *condition)
+{
+    const struct alb_txn_part part = first_bytes(c);
+    restore_part(c, id, is_committed, condition, &part);
 }
 
 static void restore(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed)
@@ -258,7 +330,7 @@ static void question(struct csa_pair *c, const struct alb_txn_id *id, enum alb_t
     assert_int_equal(alb_qp_txn_reconcile_stage(c->qps[0], 9, ALB_SEND_SIGNALED, &token, decision), 0);
     alb_qp_send_commit(c->qps[0]);
     alb_engine_bell_ring(c->qps[0]);
-    wait(c); // the first question finds a stranger, who sends a cookie first
+    wait(c); // the first question comes from a stranger, and is answered by a cookie
 }
 
 static void restart__bound_one_is_bound_again(void **state)
@@ -270,9 +342,30 @@ static void restart__bound_one_is_bound_again(void **state)
     question(c, &id, ALB_TXN_COMMIT);
     struct alb_journal_request request = take(c, ALB_JOURNAL_COMMIT);
     written(c, &request, 0);
-    wait(c); // who asks by another queue pair asks again
+    wait(c); // asked again, by another queue pair
     reflect_pair_expect(c, 9, ALB_TXN_OK);
     assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+// The part says the address that its initiator used, by which the memory does not stand any more, or never did.
+static void restart__readers_are_held_out_where_the_bytes_are(void **state)
+{
+    enum { STRIDE = 64, WORDS = PAIR_MEMORY_BYTES / STRIDE };
+    static _Atomic uint64_t words[WORDS];
+    struct csa_pair *c = *state;
+    const struct alb_txn_id id = {.initiator = 77, .number = 3};
+    struct alb_txn_part part = first_bytes(c);
+    part.offset = 2 * STRIDE;
+    part.va = pair_va(c->pair, 1, 9 * STRIDE); // still within the region here: of the process before it need not be
+    memset(words, 0, sizeof(words));
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, STRIDE), 0);
+    restore_part(c, &id, false, NULL, &part);
+    question(c, &id, ALB_TXN_COMMIT);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_COMMIT);
+    assert_true(written(c, &request, 0));
+    for (uint32_t i = 0; i < WORDS; i++)
+        assert_int_equal(words[i], i == 2 ? ALB_VERSION_STEP : 0);
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, NULL, 0), 0);
 }
 
 // The machine has lost what a plain WRITE had put there, and with it what the transaction was agreed to upon.
@@ -357,6 +450,8 @@ int main(void)
         DURABLE_TEST(abort__while_it_is_prepared),
         DURABLE_TEST(region__gone_before_anybody_writes),
         DURABLE_TEST(region__gone_while_commit_is_written),
+        DURABLE_TEST(window__gone_while_commit_is_written),
+        DURABLE_TEST(window__gone_before_the_decision),
         DURABLE_TEST(corrupt__when_it_is_copied),
         DURABLE_TEST(error__at_prepare_aborts),
         DURABLE_TEST(error__at_commit_takes_back_what_was_prepared),
@@ -364,6 +459,7 @@ int main(void)
         DURABLE_TEST(unsupported__durable_and_volatile),
         DURABLE_TEST(reopening__tells_what_became_of_it),
         DURABLE_TEST(restart__bound_one_is_bound_again),
+        DURABLE_TEST(restart__readers_are_held_out_where_the_bytes_are),
         DURABLE_TEST(restart__bound_one_upon_what_was_lost),
         DURABLE_TEST(restart__committed_one_is_known),
         DURABLE_TEST(restart__what_the_journal_does_not_have_was_aborted),

@@ -45,7 +45,7 @@ static void initiators__are_connected_once(void **state)
     struct alb_engine *engine = c->engines[1];
     struct alb_reflect_in *in = alb_reflect_in_get(c->csa[1]);
     assert_non_null(alb_txn_initiator_get(engine, 5, in));
-    assert_null(alb_txn_initiator_get(engine, 5, NULL)); // whoever comes with another's number
+    assert_null(alb_txn_initiator_get(engine, 5, NULL)); // one that comes with another's number
     assert_ptr_equal(alb_txn_initiator_get(engine, 5, in), alb_txn_initiator_find(engine, 5));
 }
 
@@ -110,6 +110,8 @@ static void memory__all_comes_back(void **state)
         if (round % 2)
             assert_int_equal(alb_qp_txn_decide(c->qps[0], number, round % 4 == 1, c->pair->now), 0);
         pair_settle(c->pair);
+        struct alb_wc wc;
+        assert_true(pair_poll(c->pair, 0, &wc));
     }
     const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
     assert_int_equal(alb_qp_modify(c->qps[1], &attr, ALB_QP_STATE, c->pair->now), 0);

@@ -3,39 +3,13 @@
 // SQD.
 #include "engine/unreliable.h"
 
-#include "engine/tests/pair.h"
-
-#include "base/tests/test.h"
-
-#include <stdlib.h>
+#include "engine/tests/pair_expect.h"
 
 enum {
     MTU = 1024,
 };
 
-struct context {
-    struct pair *pair;
-    struct alb_qp *qps[2];
-};
-
-static int setup(void **state)
-{
-    struct context *c = calloc(1, sizeof(*c));
-    c->pair = pair_new(NULL);
-    pair_connect(c->pair, ALB_QPT_UC, c->qps, NULL);
-    *state = c;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct context *c = *state;
-    pair_free(c->pair);
-    free(c);
-    return 0;
-}
-
-static void post(struct context *c, uint64_t wr_id, uint32_t length)
+static void post(struct pair_qps *c, uint64_t wr_id, uint32_t length)
 {
     struct alb_sge sge = pair_sge(c->pair, 0, 0, length);
     struct alb_send_wr wr = {
@@ -43,28 +17,14 @@ static void post(struct context *c, uint64_t wr_id, uint32_t length)
     assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
 }
 
-static void post_bad_key(struct context *c, uint64_t wr_id)
+static void post_bad_key(struct pair_qps *c, uint64_t wr_id)
 {
     struct alb_sge sge = {.addr = 8, .length = 8, .lkey = 999};
     struct alb_send_wr wr = {.wr_id = wr_id, .opcode = ALB_WR_SEND, .sge = &sge, .sge_count = 1};
     assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
 }
 
-static void expect(struct context *c, uint64_t wr_id, enum alb_wc_status status)
-{
-    struct alb_wc wc;
-    assert_true(pair_poll(c->pair, 0, &wc));
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
-}
-
-static void expect_none(struct context *c)
-{
-    struct alb_wc wc;
-    assert_false(pair_poll(c->pair, 0, &wc));
-}
-
-static int move(struct context *c, enum alb_qp_state to)
+static int move(struct pair_qps *c, enum alb_qp_state to)
 {
     struct alb_qp_attr attr = {.state = to, .en_sqd_async_notify = true};
     uint32_t mask = ALB_QP_STATE | (to == ALB_QPS_SQD ? ALB_QP_EN_SQD_ASYNC_NOTIFY : 0);
@@ -74,22 +34,22 @@ static int move(struct context *c, enum alb_qp_state to)
 // The driver may still refer to the program's memory after tx; only when it comes back is the request done.
 static void unreliable__completes_when_the_driver_comes_back(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct pair_host *host = &c->pair->hosts[0];
     post(c, 1, 8);
     alb_engine_bells(host->engine, c->pair->now);
     assert_int_equal(alb_engine_tx(host->engine, &host->tx, c->pair->now), 1);
-    expect_none(c);
+    pair_expect_none(c->pair, 0);
     assert_false(alb_qp_is_quiet(c->qps[0]));
     assert_true(alb_engine_wants_tx(host->engine));
     assert_int_equal(alb_engine_tx(host->engine, &host->tx, c->pair->now), 0);
-    expect(c, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     assert_true(alb_qp_is_quiet(c->qps[0]));
 }
 
 static void unreliable__numbers_packets_and_wraps(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     for (int i = 0; i < 4; i++)
         post(c, 1, 2 * MTU);
     assert_int_equal(pair_send(c->pair, 0), 8);
@@ -101,16 +61,16 @@ static void unreliable__numbers_packets_and_wraps(void **state)
 // (10.3.1.6).
 static void unreliable__a_bad_request_leads_to_sqe(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     post(c, 1, 8);
     post_bad_key(c, 2);
     post(c, 3, 8);
     assert_int_equal(pair_send(c->pair, 0), 1);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect(c, 2, ALB_WC_LOC_PROT_ERR);
-    expect(c, 3, ALB_WC_WR_FLUSH_ERR);
-    expect_none(c);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 3, ALB_WC_WR_FLUSH_ERR);
+    pair_expect_none(c->pair, 0);
     assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_SQE);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_QP_FAILED, &event));
     assert_int_equal(event.failure.status, ALB_WC_LOC_PROT_ERR);
@@ -118,42 +78,42 @@ static void unreliable__a_bad_request_leads_to_sqe(void **state)
 
 static void unreliable__in_sqe_receives_go_on(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct alb_sge sge = pair_sge(c->pair, 1, 0, 8);
     struct alb_send_wr wr = {.opcode = ALB_WR_SEND, .sge = &sge, .sge_count = 1};
     post_bad_key(c, 2);
     pair_send(c->pair, 0);
-    expect(c, 2, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 2, ALB_WC_LOC_PROT_ERR);
     assert_int_equal(pair_receive(c->pair, c->qps[0], 7, 0, 64), 0);
     assert_int_equal(pair_post(c->pair, c->qps[1], &wr), 0);
     pair_settle(c->pair);
-    expect(c, 7, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 7, ALB_WC_SUCCESS);
 }
 
 // Requests posted in SQE are flushed, and are no longer there when sending goes on.
 static void unreliable__back_to_rts_after_sqe(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     post_bad_key(c, 1);
     pair_send(c->pair, 0);
-    expect(c, 1, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 1, ALB_WC_LOC_PROT_ERR);
     post(c, 2, 8);
     post(c, 3, 8);
     assert_int_equal(pair_send(c->pair, 0), 0);
-    expect(c, 2, ALB_WC_WR_FLUSH_ERR);
-    expect(c, 3, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(c->pair, 0, 2, ALB_WC_WR_FLUSH_ERR);
+    pair_expect(c->pair, 0, 3, ALB_WC_WR_FLUSH_ERR);
     assert_int_equal(move(c, ALB_QPS_RTS), 0);
     assert_int_equal(pair_send(c->pair, 0), 0);
     post(c, 4, 8);
     assert_int_equal(pair_send(c->pair, 0), 1);
-    expect(c, 4, ALB_WC_SUCCESS);
-    expect_none(c);
+    pair_expect(c->pair, 0, 4, ALB_WC_SUCCESS);
+    pair_expect_none(c->pair, 0);
 }
 
 // A key that goes while a long message is being sent ends it there.
 static void unreliable__a_key_that_goes_in_the_middle(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct pair_host *host = &c->pair->hosts[0];
     struct alb_region *mr;
     assert_int_equal(alb_mr_create(host->pd, host->memory, 65536, 0, 0, &mr), 0);
@@ -167,14 +127,14 @@ static void unreliable__a_key_that_goes_in_the_middle(void **state)
     host->tx.segment_capacity = PAIR_SEGMENTS;
     assert_int_equal(alb_mr_destroy(mr), 0);
     assert_int_equal(pair_send(c->pair, 0), 0);
-    expect(c, 1, ALB_WC_LOC_PROT_ERR);
-    expect(c, 2, ALB_WC_WR_FLUSH_ERR);
-    expect_none(c);
+    pair_expect(c->pair, 0, 1, ALB_WC_LOC_PROT_ERR);
+    pair_expect(c->pair, 0, 2, ALB_WC_WR_FLUSH_ERR);
+    pair_expect_none(c->pair, 0);
 }
 
 static void unreliable__local_operations_complete_in_order(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct alb_region *mw;
     assert_int_equal(alb_mw_create(c->pair->hosts[0].pd, ALB_MW_TYPE_2, &mw), 0);
     struct alb_send_wr wr = {
@@ -191,13 +151,13 @@ static void unreliable__local_operations_complete_in_order(void **state)
     post(c, 4, 8);
     assert_int_equal(pair_send(c->pair, 0), 2);
     for (uint64_t i = 1; i <= 4; i++)
-        expect(c, i, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
 }
 
-// SQD: what was begun is finished, what was not waits, and the program is told when there is nothing left to finish.
+// SQD: what was begun is finished, what was not waits, and an event says when there is nothing left to finish.
 static void unreliable__drains(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     struct pair_host *host = &c->pair->hosts[0];
     post(c, 1, 8 * MTU);
@@ -209,17 +169,17 @@ static void unreliable__drains(void **state)
     assert_int_equal(move(c, ALB_QPS_SQD), 0);
     assert_false(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     assert_int_equal(pair_send(c->pair, 0), 4);
-    expect(c, 1, ALB_WC_SUCCESS);
-    expect_none(c);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    pair_expect_none(c->pair, 0);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     assert_int_equal(move(c, ALB_QPS_RTS), 0);
     assert_int_equal(pair_send(c->pair, 0), 1);
-    expect(c, 2, ALB_WC_SUCCESS);
+    pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
 }
 
 static void unreliable__drained_at_once_if_idle(void **state)
 {
-    struct context *c = *state;
+    struct pair_qps *c = *state;
     struct alb_event event;
     assert_int_equal(move(c, ALB_QPS_SQD), 0);
     pair_send(c->pair, 0);
@@ -253,7 +213,7 @@ static void unreliable__held_to_its_rate(void **state)
 // Nor is it drained while a request that was begun waits for the rate: that one still leaves.
 static void unreliable__drains__what_waits_for_the_rate_too(void **state)
 {
-    struct context c = {.pair = pair_new(limit_rate)};
+    struct pair_qps c = {.pair = pair_new(limit_rate)};
     struct alb_event event;
     pair_connect(c.pair, ALB_QPT_UC, c.qps, NULL);
     post(&c, 1, 61 * MTU); // as much as leaves at once
@@ -261,11 +221,11 @@ static void unreliable__drains__what_waits_for_the_rate_too(void **state)
     assert_int_equal(pair_send(c.pair, 0), 61);
     assert_int_equal(move(&c, ALB_QPS_SQD), 0);
     assert_int_equal(pair_send(c.pair, 0), 0);
-    expect(&c, 1, ALB_WC_SUCCESS);
+    pair_expect(c.pair, 0, 1, ALB_WC_SUCCESS);
     assert_false(pair_event(c.pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     pair_pass(c.pair, 10 * ALB_NS_PER_MS);
     assert_int_equal(pair_send(c.pair, 0), 1);
-    expect(&c, 2, ALB_WC_SUCCESS);
+    pair_expect(c.pair, 0, 2, ALB_WC_SUCCESS);
     assert_true(pair_event(c.pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     pair_free(c.pair);
 }
@@ -273,15 +233,15 @@ static void unreliable__drains__what_waits_for_the_rate_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(unreliable__completes_when_the_driver_comes_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__numbers_packets_and_wraps, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__a_bad_request_leads_to_sqe, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__in_sqe_receives_go_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__back_to_rts_after_sqe, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__a_key_that_goes_in_the_middle, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__local_operations_complete_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__drains, setup, teardown),
-        cmocka_unit_test_setup_teardown(unreliable__drained_at_once_if_idle, setup, teardown),
+        PAIR_UC_TEST(unreliable__completes_when_the_driver_comes_back),
+        PAIR_UC_TEST(unreliable__numbers_packets_and_wraps),
+        PAIR_UC_TEST(unreliable__a_bad_request_leads_to_sqe),
+        PAIR_UC_TEST(unreliable__in_sqe_receives_go_on),
+        PAIR_UC_TEST(unreliable__back_to_rts_after_sqe),
+        PAIR_UC_TEST(unreliable__a_key_that_goes_in_the_middle),
+        PAIR_UC_TEST(unreliable__local_operations_complete_in_order),
+        PAIR_UC_TEST(unreliable__drains),
+        PAIR_UC_TEST(unreliable__drained_at_once_if_idle),
         cmocka_unit_test(unreliable__held_to_its_rate),
         cmocka_unit_test(unreliable__drains__what_waits_for_the_rate_too),
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // ibv_create_cq_ex(3): completions read field by field, with timestamps. Between ibv_start_poll and ibv_end_poll the
-// thread holds the queue's poll lock and reads the engine's entry in place.
+// thread holds the queue's poll lock. What it reads is a copy, since the completion is polled as soon as it is shown:
+// programs post the next request between the two, into the place that this one had.
 #include "plugins/verbs/door.h"
 #include "plugins/verbs/race_detector.h"
 
@@ -16,12 +17,14 @@ static struct alb_door_cq *door_cq(struct ibv_cq_ex *cq)
 
 static int show(struct alb_door_cq *cq)
 {
-    cq->current = alb_cq_peek(cq->engine_cq);
-    if (!cq->current)
+    const struct alb_wc *oldest = alb_cq_peek(cq->engine_cq);
+    if (!oldest)
         return ENOENT;
-    alb_race_detector_complete(cq->current->wr_id);
-    cq->ex.wr_id = cq->current->wr_id;
-    cq->ex.status = (enum ibv_wc_status)cq->current->status;
+    cq->shown = *oldest;
+    alb_cq_pop(cq->engine_cq);
+    alb_race_detector_complete(cq->shown.wr_id);
+    cq->ex.wr_id = cq->shown.wr_id;
+    cq->ex.status = (enum ibv_wc_status)cq->shown.status;
     return 0;
 }
 
@@ -45,54 +48,47 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-    struct alb_door_cq *cq = door_cq(ex);
-    if (cq->current)
-        alb_cq_pop(cq->engine_cq);
-    return show(cq);
+    return show(door_cq(ex));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-    struct alb_door_cq *cq = door_cq(ex);
-    if (cq->current)
-        alb_cq_pop(cq->engine_cq);
-    cq->current = NULL;
-    alb_spinlock_give(&cq->poll_lock);
+    alb_spinlock_give(&door_cq(ex)->poll_lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
-    return (enum ibv_wc_opcode)door_cq(ex)->current->opcode;
+    return (enum ibv_wc_opcode)door_cq(ex)->shown.opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->vendor_err;
+    return door_cq(ex)->shown.vendor_err;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->byte_len;
+    return door_cq(ex)->shown.byte_len;
 }
 
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->imm_data;
+    return door_cq(ex)->shown.imm_data;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->qpn;
+    return door_cq(ex)->shown.qpn;
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->src_qpn;
+    return door_cq(ex)->shown.src_qpn;
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->flags;
+    return door_cq(ex)->shown.flags;
 }
 
 // There are no LIDs on Ethernet.
@@ -104,17 +100,17 @@ static uint32_t read_slid(struct ibv_cq_ex *ex)
 
 static uint8_t read_sl(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->sl;
+    return door_cq(ex)->shown.sl;
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->dlid_path_bits;
+    return door_cq(ex)->shown.dlid_path_bits;
 }
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-    return door_cq(ex)->current->timestamp;
+    return door_cq(ex)->shown.timestamp;
 }
 
 static uint64_t nanoseconds(clockid_t clock)
@@ -129,7 +125,7 @@ static uint64_t nanoseconds(clockid_t clock)
 static uint64_t read_completion_wallclock(struct ibv_cq_ex *ex)
 {
     uint64_t wall = nanoseconds(CLOCK_REALTIME);
-    return wall - (alb_device_now() - door_cq(ex)->current->timestamp);
+    return wall - (alb_device_now() - door_cq(ex)->shown.timestamp);
 }
 
 static int check_init(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)

@@ -30,7 +30,7 @@
 #define ALB_DOOR_PORT    1                        // the only port
 #define ALB_DOOR_GIDS    ALB_DEVICE_ADDRESSES_MAX // length of the GID table, empty entries included
 #define ALB_DOOR_PKEY    0xffff                   // the only partition key: full member of the default partition
-#define ALB_DOOR_VENDOR  0x02a1be                 // locally administered, so that it is nobody's IEEE OUI
+#define ALB_DOOR_VENDOR  0x02a1be                 // locally administered, so it is no IEEE OUI
 #define ALB_DOOR_VERSION "0.1.0"
 
 // ---- devices ----------------------------------------------------------------------------------------------
@@ -88,10 +88,10 @@ struct alb_door_context {
     struct alb_notices async;
     struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
     _Atomic uint32_t next_handle;
-    _Atomic alb_time impatient_until; // destroying a queue pair waits for no peer before then
-    enum alb_level level;             // that completes the WRITEs and SENDs of RC posted here, if they name none
-    struct alb_door_checks *checks;   // the thread of validators; NULL: none was set
-    struct verbs_context verbs;       // last, and its last member is what programs hold
+    _Atomic alb_time no_wait_until; // destroying a queue pair waits for no peer before then
+    enum alb_level level;           // that completes the WRITEs and SENDs of RC posted here, if they name none
+    struct alb_door_checks *checks; // the thread of validators; NULL: none was set
+    struct verbs_context verbs;     // last, and its last member is what programs hold
 };
 
 static inline struct alb_door_context *alb_door_context(struct ibv_context *context)
@@ -156,14 +156,14 @@ int alb_door_td_release(struct alb_door_td *td);
 
 // ---- events -----------------------------------------------------------------------------------------------
 
-// Where the device delivers the engine's events; holds the driver token, calls nothing but notices and, to reject
-// what nobody can be asked about, the engine.
+// Where the device delivers the engine's events; holds the driver token, calls nothing but notices and, to reject what
+// has no validator to ask, the engine.
 void alb_door_on_event(void *device, const struct alb_event *event);
 
 // Passes ALB_EVENT_CM on to the rdma_cm library, if the program has it.
 void alb_door_on_cm(void *user);
 
-// Takes the engine's proposals to whom they are for.
+// Hands the engine's proposals to their validators.
 void alb_door_on_proposal(struct alb_device *device);
 // The context ends, and its regions have ended: so do the thread of their validators, and what the program has taken
 // and not answered.
@@ -252,11 +252,11 @@ static inline struct alb_door_mw *alb_door_mw(struct ibv_mw *mw)
 // out of habit, says nothing about it and is dropped.
 struct alb_mw_bind alb_door_bind(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey);
 
-// The region is not known to the engine any more: its version words go, and nobody is asked about it.
+// The region is not known to the engine any more: its version words are freed, its validators no longer asked.
 void alb_door_region_forget(struct alb_door_mr *mr);
 void alb_door_checker_close(struct alb_door_mr *mr);
 
-// What the engine is told of a program's access flags. EINVAL, EOPNOTSUPP.
+// A program's access flags as the engine's. EINVAL, EOPNOTSUPP.
 int alb_door_access(unsigned int flags, uint32_t *access);
 // A durable region as programs see it; NULL: no memory.
 struct ibv_mr *alb_door_mr_from_durable(struct ibv_pd *pd, struct alb_durable *durable, uint32_t access);
@@ -281,7 +281,7 @@ struct alb_door_cq {
     struct alb_cq *engine_cq;
     struct alb_door_pd *parent_domain; // or NULL
     struct alb_spinlock poll_lock;
-    const struct alb_wc *current; // between ibv_start_poll and ibv_end_poll: what is read, NULL past the last one
+    struct alb_wc shown;          // between ibv_start_poll and ibv_end_poll: what is read
     struct alb_notice completion; // to the channel
     struct alb_notice overrun;    // asynchronous
 };

@@ -113,7 +113,7 @@ static int wc_stages(struct albdv_qp_ex *dv, const struct ibv_wc *wc, struct alb
 
 static uint64_t wc_read_number(struct ibv_cq_ex *cq)
 {
-    const struct alb_wc *wc = ALB_CONTAINER_OF(cq, struct alb_door_cq, ex)->current;
+    const struct alb_wc *wc = &ALB_CONTAINER_OF(cq, struct alb_door_cq, ex)->shown;
     return wc->opcode & ALB_WC_RECV ? 0 : (uint64_t)wc->src_qpn << 32 | wc->imm_data;
 }
 

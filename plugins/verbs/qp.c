@@ -270,21 +270,11 @@ static void unlock_queues(const struct ibv_qp *qp)
         alb_spinlock_give(&alb_door_cq(qp->recv_cq)->poll_lock);
 }
 
-// The completions of a queue pair end with it, and with its move to RESET (ibv_destroy_qp(3)). Those of XRC's receives
-// belong to the shared receive queue.
-static void forget_completions(const struct ibv_qp *qp, const struct alb_qp *engine_qp)
-{
-    if (qp->send_cq)
-        alb_cq_forget_qp(alb_door_cq(qp->send_cq)->engine_cq, engine_qp);
-    if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-        alb_cq_forget_qp(alb_door_cq(qp->recv_cq)->engine_cq, engine_qp);
-}
-
 // Programs destroy their queue pairs right after their last completion, while the peer may still wait for its
 // acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing; and once
 // waiting was in vain the next ones are not waited for, since a program that lost a peer may have thousands to destroy.
-static const alb_time patience_ns = 100 * ALB_NS_PER_MS;
-static const alb_time impatience_ns = ALB_NS_PER_S;
+static const alb_time quiet_wait_ns = 100 * ALB_NS_PER_MS;
+static const alb_time no_wait_ns = ALB_NS_PER_S;
 
 static bool is_quiet(struct alb_door_qp *qp)
 {
@@ -313,10 +303,10 @@ static void wait_quiet(struct alb_door_qp *qp)
     alb_time start = alb_device_now();
     while (!is_quiet(qp)) {
         alb_time now = alb_device_now();
-        if (now < atomic_load(&context->impatient_until))
+        if (now < atomic_load(&context->no_wait_until))
             return;
-        if (now - start >= patience_ns) {
-            atomic_store(&context->impatient_until, now + impatience_ns);
+        if (now - start >= quiet_wait_ns) {
+            atomic_store(&context->no_wait_until, now + no_wait_ns);
             return;
         }
         nanosleep(&pause, NULL);
@@ -329,7 +319,6 @@ static uint32_t detach(struct alb_door_qp *qp)
     struct alb_door_context *context = alb_door_context(outer->context);
     alb_device_lock(context->device);
     lock_queues(outer);
-    forget_completions(outer, qp->engine_qp);
     destroy_engine_qp(qp);
     unlock_queues(outer);
     alb_door_unlock(context);
@@ -389,7 +378,7 @@ int ibv_destroy_qp(struct ibv_qp *outer)
 
 // ---- modify and query -------------------------------------------------------------------------------------
 
-// The move to RESET empties the queues, so nobody may post to them or poll meanwhile.
+// The move to RESET empties the queues, so posting and polling must be kept out meanwhile.
 static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
@@ -397,8 +386,6 @@ static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *att
     alb_spinlock_take(&qp->recv_lock);
     lock_queues(outer);
     int error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
-    if (!error)
-        forget_completions(outer, qp->engine_qp);
     unlock_queues(outer);
     alb_spinlock_give(&qp->recv_lock);
     alb_spinlock_give(&qp->send_lock);

@@ -224,6 +224,40 @@ static void cq_ex__end_poll_consumes(void **state)
     f->cq = plain;
 }
 
+// ibv_rc_pingpong -t has one place, and posts while it looks at the completion of the request before.
+static void cq_ex__a_shown_completion_has_given_its_place_back(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_cq *plain = f->cq;
+    struct ibv_cq_ex *ex = create_ex(f, 0);
+    struct ibv_poll_cq_attr attr = {0};
+    struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+    f->cq = ibv_cq_ex_to_cq(ex);
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    fixture_to_init(qp);
+    fixture_to_rtr(qp, qp->qp_num);
+    fixture_to_rts(qp);
+    assert_int_equal(ibv_modify_qp(qp, &qp_attr, IBV_QP_STATE), 0); // what is posted is flushed
+    int error;
+    while ((error = ibv_post_send(qp, &wr, &bad)) == 0)
+        wr.wr_id++;
+    assert_int_equal(error, ENOMEM);
+    while ((error = ibv_start_poll(ex, &attr)) == ENOENT)
+        ;
+    assert_int_equal(error, 0);
+    assert_int_equal(ex->wr_id, 0);
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), ENOMEM);
+    assert_int_equal(ibv_next_poll(ex), 0);
+    assert_int_equal(ex->wr_id, 1);
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+    ibv_end_poll(ex);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(f->cq), 0);
+    f->cq = plain;
+}
+
 static void assert_ex_refused(struct fixture *f, struct ibv_cq_init_attr_ex init, int error)
 {
     errno = 0;
@@ -273,6 +307,7 @@ int main(void)
         FIXTURE_TEST(destroy_qp__takes_its_completions),
         FIXTURE_TEST(cq_ex__iterates_with_timestamps),
         FIXTURE_TEST(cq_ex__end_poll_consumes),
+        FIXTURE_TEST(cq_ex__a_shown_completion_has_given_its_place_back),
         FIXTURE_TEST(create_cq_ex__arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,53 @@
 
 #include "plugins/verbs/door.h"
 
+#include <errno.h>
+#include <linux/ioctl.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
+
+static unsigned queries; // of the kernel for a mapping
+static bool is_old;      // it does not know them
+
+int __real_ioctl(int fd, unsigned long request, void *argument);
+// Visible: in a build with a sanitizer the linker finds a shared library that refers to it.
+__attribute__((visibility("default"))) int __wrap_ioctl(int fd, unsigned long request, ...);
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+    va_list list;
+    va_start(list, request);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (_IOC_TYPE(request) != 'f')
+        return __real_ioctl(fd, request, argument);
+    queries++;
+    if (!is_old)
+        return __real_ioctl(fd, request, argument);
+    errno = ENOTTY;
+    return -1;
+}
+
+static int any_kernel(void **state)
+{
+    is_old = false;
+    queries = 0;
+    return 0;
+}
+
+static int old_kernel(void **state)
+{
+    is_old = true;
+    queries = 0;
+    return 0;
+}
+
+static int was_asked(void **state)
+{
+    return queries > 0 ? 0 : -1;
+}
 
 // Four pages: writable, read-only, writable, not accessible.
 static uint8_t *four_pages(void)
@@ -74,10 +118,14 @@ static void check_mapped__long_map(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_mapped__access),
-        cmocka_unit_test(check_mapped__hole),
-        cmocka_unit_test(check_mapped__nonsense),
-        cmocka_unit_test(check_mapped__long_map),
+        cmocka_unit_test_setup_teardown(check_mapped__access, any_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__hole, any_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__nonsense, any_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__long_map, any_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__access, old_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__hole, old_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__nonsense, old_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__long_map, old_kernel, was_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
