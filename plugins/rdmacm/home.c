@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a process has once: the device, and the handler by which its connection manager speaks.
 #include "device/cancel.h"
+#include "device/drain.h"
 #include "plugins/rdmacm/door.h"
 #include "plugins/rdmacm/rsocket.h"
 #include "plugins/verbs/bridge.h"
@@ -29,7 +30,7 @@ static void after_fork_in_child(void)
     rsocket_table_after_fork();
 }
 
-// Before anybody can hold one of them. Its only error is ENOMEM, and then a child is as it would be without.
+// Before any of them can be held. Its only error is ENOMEM, and then a child is as it would be without.
 __attribute__((constructor)) static void install_hook(void)
 {
     pthread_atfork(NULL, NULL, after_fork_in_child);
@@ -57,6 +58,19 @@ static struct ibv_context *open_first(void)
     return context;
 }
 
+// A kernel disconnects what a process leaves connected. What the process has sent comes first, since a peer that is
+// told may take no more; the device's own handler, which comes after this one, waits for the answers.
+static void at_exit(void)
+{
+    rdmacm_begin_to_end();
+    if (!atomic_load(&home.context))
+        return; // a forked child
+    alb_device_drain(home.device);
+    rdmacm_lock();
+    alb_cm_disconnect_all(rdmacm_engine(), alb_device_now());
+    rdmacm_unlock();
+}
+
 // Everything that events will need is there before the first of them can come.
 static struct ibv_context *open_home(void)
 {
@@ -77,8 +91,8 @@ static struct ibv_context *open_home(void)
     alb_cm_set_user(engine, engine);
     alb_device_unlock(home.device);
     // Called before the device's handler, which was registered earlier and may take seconds. If there is no memory for
-    // it, such calls end with EBADF.
-    atexit(rdmacm_begin_to_end);
+    // it, peers are not told, and calls for events of a channel that is gone end with EBADF.
+    atexit(at_exit);
     return context;
 }
 

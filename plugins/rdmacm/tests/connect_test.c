@@ -2,7 +2,10 @@
 #include "fixture.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct ends {
     struct rdma_event_channel *channels[2]; // of the listener's side, and of the caller's
@@ -170,7 +173,7 @@ static void channel__ends_its_ids(void **state)
     fixture_create_qp(second);
     assert_int_equal(rdma_connect(second, NULL), 0);
     poller.fd = ends.channels[0]->fd;
-    assert_int_equal(poll(&poller, 1, -1), 1); // its request, which nobody takes
+    assert_int_equal(poll(&poller, 1, -1), 1); // its request, which is not taken
     rdma_destroy_event_channel(ends.channels[0]);
     pass_event(another, RDMA_CM_EVENT_REJECTED);
     pass_event(ends.channels[1], RDMA_CM_EVENT_DISCONNECTED);
@@ -202,7 +205,7 @@ static void connect__over_ipv6(void **state)
     }
 }
 
-// Who listens at any address of IPv6 is reached by IPv4, unless it wants its own family only.
+// A listener at any IPv6 address is reached by IPv4, unless it wants its own family only.
 static void connect__ipv4_to_a_listener_of_ipv6(void **state)
 {
     struct ends ends;
@@ -271,7 +274,7 @@ static void connect__nobody_listens(void **state)
     close_ends(&ends);
 }
 
-// A request that nobody takes ends with its listener.
+// A request that is not taken ends with its listener.
 static void connect__the_listener_goes(void **state)
 {
     struct ends ends;
@@ -370,6 +373,46 @@ static void calls__without_a_connection(void **state)
     close_ends(&ends);
 }
 
+// Connects, and ends without a word about it.
+static void connect_and_exit(uint16_t port)
+{
+    struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .retry_count = 7};
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *id = fixture_resolved(channel, RDMA_PS_TCP, port);
+    fixture_create_qp(id);
+    assert_int_equal(rdma_connect(id, &param), 0);
+    pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+    exit(0);
+}
+
+// As a kernel does for the process. QEMU's iSCSI driver leaves it to that.
+static void connect__a_process_that_exits_disconnects(void **state)
+{
+    struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1};
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct pollfd told = {.fd = channel->fd, .events = POLLIN};
+    int status;
+    uint16_t port;
+    struct rdma_cm_id *listener = fixture_listener(channel, RDMA_PS_TCP, &port);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        connect_and_exit(port);
+    struct rdma_cm_event *event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    fixture_create_qp(server);
+    assert_int_equal(rdma_accept(server, &param), 0);
+    pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(poll(&told, 1, 10000), 1);
+    pass_event(channel, RDMA_CM_EVENT_DISCONNECTED);
+    close_id(server);
+    close_id(listener);
+    rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +429,7 @@ int main(void)
         cmocka_unit_test(datagrams__address_and_number_are_learnt),
         cmocka_unit_test(ece__is_exchanged_and_rejected),
         cmocka_unit_test(calls__without_a_connection),
+        cmocka_unit_test(connect__a_process_that_exits_disconnects),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }

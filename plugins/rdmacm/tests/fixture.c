@@ -15,6 +15,7 @@ enum { RESOLVE_MS = 2000 };
 char fixture_address[32];
 bool fixture_has_ipv6;
 static char base[64];
+static pid_t owner; // of the folder: a forked child leaves it alone
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
@@ -24,7 +25,8 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 // The device lists the process until it ends: this runs after its own last words.
 static void remove_base(void)
 {
-    nftw(base, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+    if (getpid() == owner)
+        nftw(base, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 }
 
 int fixture_setup(void **state)
@@ -33,6 +35,7 @@ int fixture_setup(void **state)
              getpid() / 256 % 256, getpid() % 255 + 1);
     strcpy(base, "/tmp/albedo-rdmacm-XXXXXX");
     assert_non_null(mkdtemp(base));
+    owner = getpid();
     atexit(remove_base);
     setenv("ALBEDO_DIRECTORY", base, 1);
     char net[64];
