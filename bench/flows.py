@@ -104,7 +104,7 @@ class Running:
 
 
 def take_options(parser, devices):
-    """What all programs that run flows are told; devices: those of ours that run unless others are named."""
+    """Options common to all programs that run flows; devices: those of ours that run unless others are named."""
     parser.add_argument("--build", default=os.path.join(TOP, "build"))
     parser.add_argument("--device", action="append", help="a device of ours (default: %s; may be repeated)" % " and ".join(devices))
     parser.add_argument("--option", action="append", default=[],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The Ultra Ethernet Consortium's reference simulator (htsim_uec, built by whoever has it) beside ours, in turn: the same permutation of 1,024 hosts on
+"""The Ultra Ethernet Consortium's reference simulator (htsim_uec, built separately) beside ours, in turn: the same permutation of 1,024 hosts on
 the same fat-tree, 2 MB each, 128 paths. Both by processor time and memory of the whole program, building the network included.
 
 Packet-hops are counted alike: any packet, reports too, that leaves one port. The reference says how many packets it sent of each kind, not where;

@@ -26,7 +26,7 @@ OVER_ALBEDO = {**ucx_of("roce0"), "UCX_TLS": TRANSPORTS["rc"]}
 
 
 class Way:
-    """A contestant: by Albedo or without it, and what its programs are told."""
+    """A contestant: by Albedo or without it, and its programs' arguments."""
 
     def __init__(self, name, over_albedo, environment, arguments=()):
         self.name, self.over_albedo, self.environment, self.arguments = name, over_albedo, environment, list(arguments)

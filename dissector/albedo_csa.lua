@@ -123,7 +123,7 @@ field("uint24", "report.cumulative", "Cumulative PSN", base.DEC)
 field("uint64", "report.bitmap", "Bitmap", base.HEX)
 field("string", "report.held", "Held beyond it")
 
-field("bool", "paths.more", "More paths are told of elsewhere", 8, nil, 0x80)
+field("bool", "paths.more", "More paths are reported elsewhere", 8, nil, 0x80)
 field("uint8", "paths.entries", "Entries", base.DEC, nil, 0x7f)
 field("uint8", "paths.share", "Share (in 1/32 of an even one)", base.DEC, {[0] = "not known"})
 field("uint8", "paths.first", "Tells of paths from", base.DEC)

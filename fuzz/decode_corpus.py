@@ -36,7 +36,7 @@ def seed(frame):
 
 
 def as_xrc(data):
-    """A seed of RC as one of XRC, which nobody's captures hold: another base of opcodes, and the XRCETH in every request. The ICRC is
+    """A seed of RC as one of XRC, which no capture holds: another base of opcodes, and the XRCETH in every request. The ICRC is
     not right any more."""
     head, bth, rest = data[:5], bytearray(data[5:17]), data[17:]
     is_response = 0x0d <= bth[0] <= 0x12

@@ -28,7 +28,7 @@ ASAN_OPTIONS=quarantine_size_mb=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export ASAN_OPTIONS
 
 # An input that takes a minute is one that hangs; the clock goes on while a busy machine has no processor for it.
-# As many at a time as there are processors; what each says goes to a file of its own and is told at its end.
+# As many at a time as there are processors; the output of each goes to a file of its own and is shown at its end.
 one='
     mkdir -p "$build/found/$1"
     status=0

@@ -12,7 +12,7 @@ CHANNELS = 4
 
 
 def connect(run, guest, seconds):
-    """A channel that nobody uses; the lock on it is held until this process ends."""
+    """A channel that is not in use; the lock on it is held until this process ends."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for channel in range(CHANNELS):

@@ -241,7 +241,7 @@ is_running() { # PID: a zombie is not
     esac
 }
 
-# The process of $RUN/pid is timeout(1); its child is unshare(1), and that one's child is in the namespaces.
+# The process of $RUN/pid is timeout(1); its child is unshare(1), whose child is in the namespaces.
 is_alive() { [ -e "$RUN/pid" ] && is_running "$(cat "$RUN/pid")"; }
 child_of() { awk '{ print $1 }' "/proc/$1/task/$1/children" 2>/dev/null; }
 inner_pid() { child_of "$(child_of "$(cat "$RUN/pid")")"; }

@@ -21,7 +21,7 @@ from harness import TOP, Claims, Count, Process, describe  # noqa: E402
 
 CASE_S = 150  # for what hangs: an emulated guest on a busy machine takes a minute for what it does in ten seconds else
 TRIED_S = 40  # the same for an attempt that is not the last one
-FAILED_S = 20  # for who is left when the other one has failed
+FAILED_S = 20  # for the other side, once one has failed
 RELAY_SLOT = 3
 # Linux 6.1's requester gives up now and then when packets are lost, against its own kind too (--reference shows it).
 KERNEL_TRIES = 3
@@ -143,7 +143,7 @@ class Case:
         return self.program.endswith("_pingpong")
 
     def argv(self, side, other, port, is_client):
-        """other: whom a client calls. The programs meet over TCP and IPv4 whatever the GIDs are."""
+        """other: the server of a client. The programs meet over TCP and IPv4 whatever the GIDs are."""
         gid = side.gid(self.version)
         argv = [self.program, "-d", side.device, "-p", str(port), *self.options]
         if self.is_pingpong():
@@ -164,7 +164,7 @@ class CmCase(Case):
         self.said, self.port, self.port_space = said, port, port_space
 
     def argv(self, side, other, port, is_client):
-        """other: whom a client calls; a server binds the address that is its own."""
+        """other: the server of a client; a server binds the address that is its own."""
         address = (other if is_client else side).ipv4 if self.version == 4 else (other if is_client else side).ipv6
         if self.program == "rping":
             return ["rping", "-c" if is_client else "-s", "-a", address, "-p", str(port), *self.options]

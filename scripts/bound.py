@@ -4,46 +4,73 @@
 
 usage: scripts/bound.py RESULT.jsonl      (of `albedo sim --json RESULT.jsonl --variant NAME SCENARIO`)
 
-The same flows at the same times, as fluids that hosts' links alone bound: shared evenly (max-min), and the shortest rest
-first, chosen by somebody who sees all hosts at every moment. No packet is lost or late, and no window has to be found. A
+The same flows at the same times, as fluids that hosts' links alone bound: shared evenly (max-min); each sender, or each
+receiver, serves the flow with the shortest rest first, and what that one cannot use the next; and the shortest rest
+first, chosen with knowledge of all hosts at every moment. No packet is lost or late, and no window has to be found. A
 constant time for each flow stands for the way there and back.
+
+The last line is no policy but a floor: the least P99 that each sender's link by itself, or each receiver's, leaves to
+any order of sending, even one that knows the future, and gives up the slowest hundredth altogether.
 """
 import argparse
 import json
+import math
 
 RATE = 100e9 / 8 * 4060 / 4200  # bytes of payload a second
 ROUND_TRIP = 13e-6
+SENDER, RECEIVER, REST = range(3)  # of an active flow
 
 
-def shared_evenly(active):
-    """Bytes a second of each active flow [from, to, rest]: the most loaded link first."""
-    left, users, rates = {}, {}, {}
-    for flow, (sender, receiver, _) in active.items():
-        for link in (("up", sender), ("down", receiver)):
-            users.setdefault(link, set()).add(flow)
-            left[link] = RATE
-    share = {link: RATE / len(flows) for link, flows in users.items()}
+def share_evenly(flows, left):
+    """Bytes a second of each of these flows, the most loaded link first, of what is left of each link."""
+    users, rates = {}, {}
+    for number, flow in flows.items():
+        for link in ((SENDER, flow[SENDER]), (RECEIVER, flow[RECEIVER])):
+            users.setdefault(link, set()).add(number)
+            left.setdefault(link, RATE)
+    share = {link: left[link] / len(numbers) for link, numbers in users.items()}
     while share:
         fullest = min(share, key=share.get)
         rate = share[fullest]
-        for flow in list(users[fullest]):
-            rates[flow] = rate
-            for link in (("up", active[flow][0]), ("down", active[flow][1])):
-                users[link].discard(flow)
-                left[link] -= rate
+        for number in list(users[fullest]):
+            rates[number] = rate
+            for link in ((SENDER, flows[number][SENDER]), (RECEIVER, flows[number][RECEIVER])):
+                users[link].discard(number)
+                left[link] = max(left[link] - rate, 0)
                 if not users[link]:
-                    del share[link]
+                    share.pop(link, None)
                 else:
-                    share[link] = max(left[link], 0) / len(users[link])
+                    share[link] = left[link] / len(users[link])
     return rates
 
 
-def shortest_first(active):
+def evenly(active):
+    return share_evenly(active, {})
+
+
+def has_room(flow, left):
+    return min(left.get((side, flow[side]), RATE) for side in (SENDER, RECEIVER)) > 1
+
+
+def shortest_of_each(side):
+    """The shortest flow of each host at that side, then the second of each, and so on, of what the others leave."""
+    def policy(active):
+        lines, left, rates = {}, {}, {}
+        for number in sorted(active, key=lambda number: active[number][REST]):
+            lines.setdefault(active[number][side], []).append(number)
+        for place in range(max(map(len, lines.values()))):
+            flows = {line[place]: active[line[place]] for line in lines.values() if len(line) > place}
+            rates.update(share_evenly({key: flow for key, flow in flows.items() if has_room(flow, left)}, left))
+        return rates
+    return policy
+
+
+def shortest_of_all(active):
     senders, receivers, rates = set(), set(), {}
-    for flow in sorted(active, key=lambda number: active[number][2]):
-        sender, receiver, _ = active[flow]
+    for number in sorted(active, key=lambda number: active[number][REST]):
+        sender, receiver, _ = active[number]
         if sender not in senders and receiver not in receivers:
-            rates[flow] = RATE
+            rates[number] = RATE
             senders.add(sender)
             receivers.add(receiver)
     return rates
@@ -54,12 +81,12 @@ def complete(flows, policy):
     now, begun, active, times = 0.0, 0, {}, [0.0] * len(flows)
     while begun < len(flows) or active:
         rates = policy(active) if active else {}
-        until_end = min((active[flow][2] / rate for flow, rate in rates.items() if rate > 0), default=float("inf"))
+        until_end = min((active[flow][REST] / rate for flow, rate in rates.items() if rate > 0), default=float("inf"))
         until_begin = flows[begun][0] - now if begun < len(flows) else float("inf")
         step = min(until_end, until_begin)
         now += step
         for flow, rate in rates.items():
-            active[flow][2] -= rate * step
+            active[flow][REST] -= rate * step
         if until_begin <= until_end:
             active[begun] = [flows[begun][1], flows[begun][2], float(flows[begun][3])]
             begun += 1
@@ -69,11 +96,52 @@ def complete(flows, policy):
     return times
 
 
-def show(name, times):
+def fewest_late(flows, limit, most):
+    """How many flows (begun, bytes) of one link take longer than the limit, whatever their order: at least so many.
+
+    Where all are allowed the same time, those that keep it may as well be served in the order of their beginnings. For
+    each number of flows given up so far: the earliest moment at which the others can have ended.
+    """
+    ends = {0: 0.0}
+    for begun, size in flows:
+        after = {}
+        for late, end in ends.items():
+            kept = max(end, begun) + size / RATE
+            if kept <= begun + limit:
+                after[late] = min(after.get(late, kept), kept)
+            if late < most:
+                after[late + 1] = min(after.get(late + 1, end), end)
+        ends = after
+    return min(ends, default=most + 1)
+
+
+def least_p99(flows):
+    allowed = len(flows) - math.ceil(0.99 * len(flows))
+    least = 0.0
+    for side in (1, 2):
+        links = {}
+        for flow in flows:
+            links.setdefault(flow[side], []).append((flow[0], flow[3]))
+        low, high = 0.0, 10.0
+        while high - low > 1e-7:
+            limit = (low + high) / 2
+            if sum(fewest_late(link, limit, allowed) for link in links.values()) <= allowed:
+                high = limit
+            else:
+                low = limit
+        least = max(least, high)
+    return least + ROUND_TRIP
+
+
+def show(name, times, ideals):
+    slowdowns = sorted(time / ideal for time, ideal in zip(times, ideals))
     times = sorted(times)
-    parts = [times[min(len(times) - 1, int(len(times) * part))] * 1e6 for part in (0.5, 0.95, 0.99)]
-    print("%-16s mean %.0f us, P50 %.0f, P95 %.0f, P99 %.0f, max %.0f"
-          % (name, sum(times) / len(times) * 1e6, *parts, times[-1] * 1e6))
+
+    def part(values, share):
+        return values[max(math.ceil(share * len(values)), 1) - 1]
+    print("%-26s mean %.0f us, P50 %.0f, P95 %.0f, P99 %.0f, max %.0f; slowdown mean %.2f, P99 %.1f"
+          % (name, sum(times) / len(times) * 1e6, *(part(times, share) * 1e6 for share in (0.5, 0.95, 0.99)),
+             times[-1] * 1e6, sum(slowdowns) / len(slowdowns), part(slowdowns, 0.99)))
 
 
 def main():
@@ -82,10 +150,15 @@ def main():
     with open(parser.parse_args().result, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     records = [record for record in records if record["record"] == "flow" and record["done_ns"] is not None]
-    flows = sorted((record["begun_ns"] * 1e-9, record["from"], record["to"], record["bytes"]) for record in records)
-    show("the run", [(record["done_ns"] - record["begun_ns"]) * 1e-9 for record in records])
-    show("shared evenly", complete(flows, shared_evenly))
-    show("shortest first", complete(flows, shortest_first))
+    records.sort(key=lambda record: record["begun_ns"])
+    flows = [(record["begun_ns"] * 1e-9, record["from"], record["to"], record["bytes"]) for record in records]
+    ideals = [record["ideal_ns"] * 1e-9 for record in records]
+    show("the run", [(record["done_ns"] - record["begun_ns"]) * 1e-9 for record in records], ideals)
+    show("shared evenly", complete(flows, evenly), ideals)
+    show("shortest of each sender", complete(flows, shortest_of_each(SENDER)), ideals)
+    show("shortest of each receiver", complete(flows, shortest_of_each(RECEIVER)), ideals)
+    show("shortest of all", complete(flows, shortest_of_all), ideals)
+    print("%-26s P99 %.0f" % ("no order is below", least_p99(flows) * 1e6))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """In the guest: runs the commands that guest-exec.py sends over the virtio serial ports, one at a time on each port.
 
-What nobody waits for any more is killed.
+A command that is not waited for any more is killed.
 
 A line of JSON each: {"id", "cmd", "timeout"} in; {"id", "o" | "e": output} and at last {"id", "rc"} out.
 """
@@ -62,7 +62,7 @@ def serve(device):
     buffered = b""
     while True:
         data = os.read(port, 65536)
-        if not data:  # nobody has connected on the host's side
+        if not data:  # no connection on the host's side
             time.sleep(0.05)
             buffered = b""
             continue

@@ -14,7 +14,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import (TOP, Albedo, Claims, Count, Place, describe, free_port, own_loopback, patiently, reason,  # noqa: E402
+from harness import (DEVICES, TOP, Albedo, Claims, Count, Place, describe, free_port, own_loopback, with_retries, reason,  # noqa: E402
                      wait_pair)
 
 RUNS = [
@@ -162,7 +162,7 @@ def check_beginnings(count, name, path):
         if to in promised and opcode not in ANSWERS:
             begun.setdefault(to, psn)
     ok = len(promised) == 2 and promised == begun
-    count.result(name + ": each side begins with the PSN it was told", ok, "", "promised %s, begun %s" % (promised, begun))
+    count.result(name + ": each side begins with the PSN it was given", ok, "", "promised %s, begun %s" % (promised, begun))
 
 
 def check_rdma_cm(count, albedo):
@@ -194,14 +194,14 @@ def check_rdma_cm(count, albedo):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
+    parser.add_argument("--device", default="roce0", choices=DEVICES, help="device (default: roce0)")
     arguments = parser.parse_args()
     if not shutil.which("tshark"):
         sys.exit("tshark is missing (scripts/setup.sh check)")
     count, albedo = Count(), Albedo(arguments.build, device=arguments.device)
     for name, argv in RUNS:
         with tempfile.TemporaryDirectory() as folder:
-            ok, why, text = patiently(lambda: run_pair(albedo, argv, folder))
+            ok, why, text = with_retries(lambda: run_pair(albedo, argv, folder))
             count.result(name + ": runs with a capture", ok, why, text)
             if not ok:
                 continue

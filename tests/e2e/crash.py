@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """kill -9 of initiator or target of transactions, at every message of the protocol and at any moment: what each side reports is true.
 
-The initiator logs what it posts and what it is told; whoever was killed is started again, and the initiator (or its successor) asks
+The initiator logs what it posts and what is reported to it; a killed process is started again, and the initiator (or its successor) asks
 what became of what it does not know. Then the target's file is compared with the log: a slot holds, whole, the last transaction that
-was reported as committed, or a later one of which nobody can say; never one that was reported as aborted.
+was reported as committed, or a later one whose outcome is unknown; never one that was reported as aborted.
 
-  --points            each message and each step of the journal once, and a table of what the initiator was told
+  --points            each message and each step of the journal once, and a table of what was reported to the initiator
   --rounds N          N kills at random moments and points
 """
 
@@ -83,7 +83,7 @@ class Run:
         """What is wrong with the file, or None."""
         outcomes, reasons = self.history()
         if None in outcomes.values():
-            return "outcomes that nobody asked for: %s" % [v for v, outcome in outcomes.items() if outcome is None]
+            return "outcomes that were not asked for: %s" % [v for v, outcome in outcomes.items() if outcome is None]
         last, later = {}, collections.defaultdict(set)
         for v, outcome in outcomes.items():
             slot = v % SLOTS
@@ -144,7 +144,7 @@ def strike_point(albedo, worker, mode, victim, point, count, table):
 
 
 def strike_at_random(run, draw):
-    """One round: who dies, and when. An error, or None, and whether somebody died."""
+    """One round: which process is killed, and when. An error, or None, and whether one was killed."""
     victims = draw.choice([["target"], ["target"], ["initiator"], ["target", "initiator"]])
     crash = {}
     if draw.random() < 0.6:
@@ -169,8 +169,8 @@ def strike_at_random(run, draw):
         processes[victim].wait(time.monotonic() + SECONDS)
     died = any(processes[victim].poll() == -signal.SIGKILL for victim in victims)
     problem = finish(run) or run.check()
-    # An initiator may be killed after it was told and before it has logged it, and the target has forgotten then; but one that lives
-    # is always told by a durable target.
+    # An initiator may be killed between a completion and its log line, and the target has forgotten then; but one that lives
+    # always gets the outcome from a durable target.
     if not problem and victims == ["target"] and run.mode != "volatile" and run.unknown() > unknown:
         problem = "the target has been asked, and does not know"
     return problem, died

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Albedo, Count, Place, describe, free_port  # noqa: E402
+from harness import DEVICES, Albedo, Count, Place, describe, free_port  # noqa: E402
 
 
 def open_devices(albedo, place, number):
@@ -48,7 +48,7 @@ def many_queue_pairs(albedo, place, number, seconds, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
+    parser.add_argument("--device", default="roce0", choices=DEVICES, help="device (default: roce0)")
     parser.add_argument("--processes", type=int, default=200, help="devices open at once (default: 200)")
     parser.add_argument("--talking", type=int, default=64, help="of which talk (default: 64)")
     parser.add_argument("--queue-pairs", type=int, default=10000, help="in one process (default: 10000)")

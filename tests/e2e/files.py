@@ -147,6 +147,17 @@ def check_paths(world):
     world.result("get of a folder", world.finish(get) == 1 and "Is a directory" in get.output(), get.output().strip(), get)
 
 
+def check_no_room(world):
+    """A limit on the size of files stands for a full disk."""
+    shutil.copy(world.source("roomy", 6 << 20), world.there("roomy"))
+    folder = os.path.join(world.here, "narrow")
+    os.mkdir(folder)
+    get = Process(["sh", "-c", "trap '' XFSZ; ulimit -f 8192; exec \"$0\" \"$@\"", world.program, "cp", "-p", str(world.port),
+                   world.remote("roomy"), os.path.join(folder, "roomy")])
+    ok = world.finish(get) == 1 and "cannot make room for roomy" in get.output() and not os.listdir(folder)
+    world.result("get without room leaves nothing", ok, get.output().strip(), get)
+
+
 def check_memory(world):
     source = world.source("weights", (2 << 20) - 100)
     back = os.path.join(world.here, "weights.back")
@@ -282,10 +293,10 @@ def check_limit(world):
         return status == 1 and "the server is full: it takes 1 connections at a time" in copies[1].output()
 
     ok = first_that_counts(ask_too_much)
-    world.result("one too many is told so", ok, copies[1].output().strip(), copies[1])
+    world.result("one too many is refused with a reason", ok, copies[1].output().strip(), copies[1])
     third = world.copy(source, world.remote("third"), "-r", str(SECONDS))
     ok = world.finish(third) == 0 and same(source, world.there("third"))
-    world.result("who waits for his turn gets it", ok, third.output().strip(), third)
+    world.result("a waiting copy gets its turn", ok, third.output().strip(), third)
     ok = world.finish(copies[0]) == 0 and same(source, world.there(world.first))
     world.result("and the first one was not disturbed", ok, copies[0].output().strip(), copies[0])
 
@@ -297,7 +308,7 @@ def check_misuse(world):
         world.result("albedo %s" % " ".join(arguments), world.finish(process) == 2, process.output().strip()[:100], process)
     world.stop_server()
     put = world.copy(world.source("nobody", 10), world.remote("x"), "-r", "1")
-    world.result("nobody serves", world.finish(put) == 1, put.output().strip(), put)
+    world.result("no server", world.finish(put) == 1, put.output().strip(), put)
 
 
 def main():
@@ -312,6 +323,7 @@ def main():
     check_names(world)
     check_replace(world)
     check_paths(world)
+    check_no_room(world)
     check_memory(world)
     check_faults(world)
     check_kills(world, arguments.rounds)

@@ -160,7 +160,7 @@ class Albedo:
 
 
 class Claims:
-    """A host directory of a test's own: its processes see each other's listeners, and nobody else's."""
+    """A host directory of a test's own: its processes see each other's listeners, and no others."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="albedo-e2e-")
@@ -266,22 +266,23 @@ class Count:
         sys.exit(1 if self.failed or not self.passed else 0)
 
 
-SILENCE = "a peer was silent for longer than the program has patience"
+SILENCE = "a peer was silent for longer than the program's timeouts"
+NOT_LISTENING = "the server did not listen in time"
 TRIES = 3
 
 
 def gave_up(*processes):
-    """Whether a queue pair has failed since its peer was not heard of through all retries."""
+    """Whether a queue pair has failed because its peer answered none of the retries."""
     return any(re.search(r"queue pair \w+ failed: .*: (no acknowledgement|no sign of life);", process.output()) for process in processes)
 
 
 def reason(detail, *processes):
-    """Why processes have not done what they were to do; SILENCE where it is that."""
+    """Why processes have failed, with SILENCE in front if that was the cause."""
     return "%s (%s)" % (SILENCE, detail) if gave_up(*processes) else detail
 
 
 def wait_pair(client, server, deadline):
-    """Their statuses, None: not in time. When one has ended, or has given the other up, the other one has 30 s more, or 10."""
+    """Their statuses, None: not in time. Once one has ended, the other has 30 s left; once one has given up, both have 10."""
     ended = (None, None)
     while None in ended and time.monotonic() < deadline:
         if any(status is not None for status in ended):
@@ -293,12 +294,12 @@ def wait_pair(client, server, deadline):
     return ended
 
 
-def patiently(run):
-    """The outcome (ok, detail, text) of run(). Most programs have two seconds of patience in all, which are over when their peer gets no
-    processor for so long: what fails for SILENCE is tried again, and is said to have been."""
+def with_retries(run):
+    """The outcome (ok, detail, text) of run(), which is repeated where it fails because a peer was late: the timeouts of most programs are
+    over in two seconds, and on a busy machine a process may not run for as long. The detail counts the tries."""
     for tries in range(1, TRIES + 1):
         ok, detail, text = run()
-        if ok or SILENCE not in detail:
+        if ok or not any(cause in detail for cause in (SILENCE, NOT_LISTENING)):
             break
     return ok, detail + (" (try %d)" % tries if tries > 1 else ""), text
 

@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
+from harness import DEVICES, Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
 
 # timeout 13: 4.096 us * 2^13 = 33.6 ms. A sender gives up after retries + 1 timeouts, each of which may last up to four times as long by the
 # InfiniBand specification (C9-141), 0.54 s in all; the rest is room for a machine with much to do, where a process may be off its processor
@@ -22,7 +22,7 @@ from harness import Albedo, Count, Place, describe, free_port, namespaces  # noq
 TIMEOUT, RETRIES = 13, 3
 BOUND_SECONDS = 4.096e-6 * 2 ** TIMEOUT * (RETRIES + 1) * 4 + 15.0
 
-# Who gets no processor for longer than the other has patience is taken for dead while it lives. That is no kill, and the round begins anew.
+# A process that does not run for longer than the other's timeouts is taken for dead while it lives. That is no kill, and the round is repeated.
 ATTEMPTS = 3
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kill_worker.py")
@@ -87,7 +87,7 @@ def run_rounds(albedo, here, there, victim_role, operation, rounds, draw, count,
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
+    parser.add_argument("--device", default="roce0", choices=DEVICES, help="device (default: roce0)")
     parser.add_argument("--place", choices=["loopback", "veth", "both"], default="both")
     parser.add_argument("--rounds", type=int, default=5, help="kills per operation and side (default: 5)")
     parser.add_argument("--seed", type=int, default=1)

@@ -75,7 +75,7 @@ class Side:
         self.qp.to_init(attributes)
         self.post_receives()
         self.qp.to_rts(attributes)
-        # Nobody sends before both are ready to receive.
+        # Neither sends before both are ready to receive.
         stream.sendall(b"r")
         if stream.recv(1) != b"r":
             raise ConnectionError("the peer went away before it was ready")
@@ -140,7 +140,7 @@ def connect(port, address):
             return socket.create_connection((address, port))
         except OSError:
             time.sleep(0.01)
-    raise ConnectionError("nobody listens on %s port %d" % (address, port))
+    raise ConnectionError("no listener on %s port %d" % (address, port))
 
 
 def status_name(status):

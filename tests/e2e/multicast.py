@@ -12,9 +12,9 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from capture import icrc_is_right, packets, tshark  # noqa: E402
-from harness import Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
+from harness import DEVICES, Albedo, Count, Place, describe, free_port, namespaces  # noqa: E402
 
-MESSAGES = 10  # what mckey sends unless told otherwise; few, since nobody sends again what is lost
+MESSAGES = 10  # what mckey sends by default; few, since losses are not repaired
 JOINED = "joined dgid"
 
 
@@ -113,7 +113,7 @@ def run_in(count, albedo, name, here, there, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--device", default="roce0", help="device (default: roce0)")
+    parser.add_argument("--device", default="roce0", choices=DEVICES, help="device (default: roce0)")
     parser.add_argument("--quick", action="store_true", help="the short subset that make check runs")
     parser.add_argument("--faults", metavar="SPEC", help="faults of every process, as albedo run --faults takes them")
     arguments = parser.parse_args()

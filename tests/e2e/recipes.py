@@ -11,7 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import SILENCE, TOP, Count, Process, describe, gave_up, patiently  # noqa: E402
+from harness import NOT_LISTENING, TOP, Count, Process, describe, with_retries, reason  # noqa: E402
 
 
 def recipes():
@@ -31,8 +31,11 @@ def run(block, build):
         status = process.wait(time.monotonic() + 120)
         text = describe(process)
         process.end()
-        is_late = "Couldn't connect" in text or gave_up(process)  # a second to start in is short on a busy machine
-        return status == 0, "exit %s%s" % (status, " (%s)" % SILENCE if status and is_late else ""), text
+        if status == 0:
+            return True, "exit 0", text
+        if "Couldn't connect" in text:  # the recipes' servers have a second to start in
+            return False, "%s (exit %s)" % (NOT_LISTENING, status), text
+        return False, reason("exit %s" % status, process), text
 
 
 def main():
@@ -44,7 +47,7 @@ def main():
         if "unshare" in block and subprocess.run(["unshare", "-Urn", "true"], stderr=subprocess.DEVNULL).returncode != 0:
             count.skip(title, "unshare -Urn: not permitted here")
             continue
-        count.result(title, *patiently(lambda: run(block, build)))
+        count.result(title, *with_retries(lambda: run(block, build)))
     count.finish()
 
 

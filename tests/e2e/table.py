@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import table  # noqa: E402
 from cm_cases import cm_table  # noqa: E402
-from harness import (Albedo, Claims, Count, Place, Process, describe, devices_of, free_port, namespaces, patiently,  # noqa: E402
+from harness import (Albedo, Claims, Count, Place, Process, describe, devices_of, free_port, namespaces, with_retries,  # noqa: E402
                      reason, wait_pair)
 from rsocket_cases import rsocket_table  # noqa: E402
 
@@ -186,12 +186,12 @@ def run_cm(case, albedo, here, there, arguments):
 
 def run(case, albedo, here, there, arguments):
     if case.kind() == "cm":
-        return patiently(lambda: run_cm(case, albedo, here, there, arguments))
+        return with_retries(lambda: run_cm(case, albedo, here, there, arguments))
     if case.kind() == "single":
         return run_single(case, albedo, here)
     if case.refused:
         return run_refused(case, albedo, here, there, arguments)
-    return patiently(lambda: run_pair(case, albedo, here, there, arguments))
+    return with_retries(lambda: run_pair(case, albedo, here, there, arguments))
 
 
 def arguments_of(argv):

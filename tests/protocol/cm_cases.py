@@ -13,7 +13,7 @@ SIZE, MESSAGES = 5000, 3
 
 
 def connects(stage):
-    """REQ goes to slot 0, as long as nobody has told another; REP, RTU, messages both ways, DREQ and DREP."""
+    """REQ goes to slot 0, as long as no other is known; REP, RTU, messages both ways, DREQ and DREP."""
     program = Partner(stage.albedo, PROGRAM, lambda port: ["ucmatose", "-b", PROGRAM, "-p", str(port), "-c", "1", "-C", str(MESSAGES), "-S",
                                                            str(SIZE)])
     peer = Peer(OURS)

@@ -15,7 +15,7 @@ def data_in_first_packet(stage):
         exchange(program, peer, pair, SIZE, 3)
         first = peer.sent[0]
         check(carries_segment(first) and not first.destination_epoch, "the first packet holds data")
-        check(not peer.cookies_seen and not peer.cookies_sent, "nobody asks for a cookie")
+        check(not peer.cookies_seen and not peer.cookies_sent, "no cookie is asked for")
         check(peer.heard[0].destination_epoch == peer.epoch, "the first answer names our epoch")
         check(all(packet.length % 4 == 0 for packet in peer.heard) and not peer.dropped, "all that comes is well formed")
 
@@ -30,7 +30,7 @@ def asks_for_a_cookie(stage):
     """A HELLO without a cookie asks for one, which proves the next packet; its data is taken by the epochs alone then."""
     with stage.echo(SIZE, 2) as (program, peer, pair):
         peer.transmit([Short(HELLO, 0, bytes(16))], number=0)
-        until(peer, lambda: peer.remote_epoch, "the cookie is taken and the program's epoch is told")
+        until(peer, lambda: peer.remote_epoch, "the cookie is taken and the program's epoch is sent")
         check(len(peer.cookies_seen) == 1, "one cookie for one HELLO")
         said = packets_with(peer.heard, Paths)[0]
         check(not packets_with([said], Report), "PATHS alone tells it")
@@ -130,7 +130,7 @@ def dead_path(stage):
         peer.tamper = lambda packet: [] if packet.path == 1 else [packet]
         exchange(program, peer, pair, SIZE, 3)
         check(not any(news.path == 1 for packet in peer.heard for frame in packet.frames if isinstance(frame, Paths)
-                      for news in frame.entries), "nothing is told of a path by which nothing came")
+                      for news in frame.entries), "nothing is reported of a path by which nothing came")
 
 
 def two_mebibytes(stage):

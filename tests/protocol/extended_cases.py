@@ -33,19 +33,19 @@ def told(peer, pair, number, what):
 
 
 def parts_are_sent_again(stage):
-    """What of a message has come is in its place and told by both; the rest makes it whole, whatever comes twice."""
+    """What of a message has come is in its place and reported by both; the rest makes it whole, whatever comes twice."""
     with stage.extended("uc", Unreliable) as (program, peer, pair):
         data = os.urandom(SIZE)
         segments = pair.partial(data, program.address + PLACE, program.key)
         pair.transmit(segments[:1])
-        until(peer, lambda: peer.remote_epoch, "the peers know each other, or it would not be told")
+        until(peer, lambda: peer.remote_epoch, "the peers know each other, or it would not be reported")
         pair.transmit_partial([segments[2], segments[4]])
-        news = told(peer, pair, 1, "what is held is told")
+        news = told(peer, pair, 1, "what is held is reported")
         check(news.flags == 0 and news.segments == {0, 2, 4}, "the first, the third and the last: %s" % news)
         check(ask(peer, program, "held", RECEIVING, 1) == {"complete": 0, "held": [0, 2, 4]}, "the program sees the same")
         check(ask(peer, program, "peek", PLACE + 4096, SIZE - 4096) == data[4096:].hex(), "the last is in its place")
         pair.transmit_partial([segments[3], segments[0], segments[1]])
-        news = told(peer, pair, 1, "that it is whole is told")
+        news = told(peer, pair, 1, "that it is whole is reported")
         check(news.flags == COMPLETE and not news.words, "all of it: %s" % news)
         check(ask(peer, program, "peek", PLACE, SIZE) == data.hex(), "as it was sent")
         check(ask(peer, program, "held", RECEIVING, 1)["complete"], "and the program knows")
@@ -59,16 +59,16 @@ def the_last_part_needs_a_receive(stage):
         pair.transmit(segments[:1])
         until(peer, lambda: peer.remote_epoch, "the peers know each other")
         pair.transmit_partial(segments[1:])
-        news = told(peer, pair, 1, "what is held is told")
+        news = told(peer, pair, 1, "what is held is reported")
         check(news.segments == {0, 1}, "not the last: %s" % news)
         ask(peer, program, "receive", 1)
         pair.transmit_partial(segments[2:])
-        check(told(peer, pair, 1, "it is told again").flags == COMPLETE, "now it is whole")
+        check(told(peer, pair, 1, "it is reported again").flags == COMPLETE, "now it is whole")
         check(ask(peer, program, "poll", 1, 5000) == [[IBV_WC_SUCCESS, 2500]], "and has completed a receive")
 
 
 def messages_are_forgotten(stage):
-    """A segment that contradicts others is dropped, its message is not; of one that is too old nothing is taken or told any more."""
+    """A segment that contradicts others is dropped, its message is not; of one that is too old nothing is taken or reported any more."""
     with stage.extended("uc", Unreliable) as (program, peer, pair):
         first = pair.partial(bytes(3000), program.address, program.key)
         pair.transmit_partial(first[:1])
@@ -91,7 +91,7 @@ def messages_are_forgotten(stage):
 
 
 def program_sends_again(stage):
-    """Only what we have not told to hold comes again, with the numbers that it had; a question is answered."""
+    """Only what we have not reported to hold comes again, with the numbers that it had; a question is answered."""
     with stage.extended("uc", Unreliable) as (program, peer, pair):
         ask(peer, program, "poke", 0, 7, LONG)
         peer.deaf = lambda packet: any(isinstance(frame, Segment) and frame.index == 1 for frame in packet.frames)
@@ -105,7 +105,7 @@ def program_sends_again(stage):
         ask(peer, program, "resend", 1, LONG, 0x1000, 5)
         until(peer, lambda: pair.partials[1].is_whole, "the rest comes")
         again = [frame for packet in packets_with(peer.heard, Segment) for frame in packet.frames if isinstance(frame, Segment)]
-        check([(frame.index, frame.psn) for frame in again] == [(1, begin + 1 & 0xFFFFFF)], "that one, with its number: %s" % again)
+        check([(frame.index, frame.psn) for frame in again] == [(1, begin + 1 & 0xFFFFFF)], "the missing one, with its number: %s" % again)
         check(pair.partials[1].data == bytes([7]) * LONG, "as it is over there")
         check(ask(peer, program, "ask", 1) == 0, "the program asks")
         until(peer, lambda: ask(peer, program, "held", SENDING, 1)["complete"], "and hears that it is whole")

@@ -30,7 +30,7 @@ def settle(program, peer, pair, data=b"still well"):
     pair.write(data, program.address + 512, program.key)
     read = pair.read(len(data), program.address + 512, program.key)
     until(peer, is_answered(read), "the queue pair still works")
-    check(read.answer == data, "and does what it is told")
+    check(read.answer == data, "and obeys commands")
 
 
 def drops(program):
@@ -39,7 +39,7 @@ def drops(program):
 
 
 def is_untouched(program):
-    return program.told("peek", offset=0, size=5) == b"known".hex()
+    return program.call("peek", offset=0, size=5) == b"known".hex()
 
 
 def spoilt(stage):
@@ -92,18 +92,18 @@ def replayed(stage):
 
         peer.put_bytes = record
         known(program, peer, pair)
-        program.told("receive", count=1, size=64)
+        program.call("receive", count=1, size=64)
         pair.send(b"once")
         grown = pair.fetch_and_add(1, program.address + 8, program.key)
         until(peer, is_done(pair), "all is done")
         peer.put_bytes = put
         check(grown.answer == 0, "the word has grown")
-        program.told("poke", offset=0, data=word(7).hex())
+        program.call("poke", offset=0, data=word(7).hex())
         for data in recorded * 3:
             put(data)
         settle(program, peer, pair)
-        check(program.told("peek", offset=0, size=16) == (word(7) + word(1)).hex(), "nothing is executed again")
-        check(program.told("poll", count=2, seconds=0.1) == [[0, IBV_WC_SUCCESS, 4]], "one message has come")
+        check(program.call("peek", offset=0, size=16) == (word(7) + word(1)).hex(), "nothing is executed again")
+        check(program.call("poll", count=2, seconds=0.1) == [[0, IBV_WC_SUCCESS, 4]], "one message has come")
         check(drops(program)["duplicate"] >= 9, "they are counted")
 
 
@@ -192,7 +192,7 @@ def garbage(stage):
             peer.put_bytes(peer.encoded(packet), 1)
         peer.heard = []
         settle(program, peer, pair)
-        check(program.told("peek", offset=0, size=5) == b"taken".hex(), "and the others do nothing")
+        check(program.call("peek", offset=0, size=5) == b"taken".hex(), "and the others do nothing")
         check(sum(drops(program).values()) >= TIMES, "they are counted")
 
 
@@ -216,12 +216,12 @@ def false_reports(stage):
     with stage.target() as (program, peer, pair):
         known(program, peer, pair)
         peer.deaf = lambda packet: bool(packet.frames) and isinstance(packet.frames[-1], Segment)
-        program.told("post", operation="send", offset=0, size=100)
+        program.call("post", operation="send", offset=0, size=100)
         first = pair.requests_in.begin
         for number, cumulative in ((1, wrap24(first + 500)), (2, wrap24(first - 1)), (3, first), (0xFFF0, wrap24(first + 1))):
             peer.transmit([Report(pair.remote_qpn, number, cumulative)])
         settle(program, peer, pair)
-        check(program.told("poll", count=1, seconds=0.2) == [], "the SEND is not acknowledged")
+        check(program.call("poll", count=1, seconds=0.2) == [], "the SEND is not acknowledged")
         peer.deaf = lambda packet: False
         pair.requests_in.number = 3
         done = serve(peer, program, "poll", count=1, seconds=30)

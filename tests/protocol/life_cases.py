@@ -15,7 +15,7 @@ NARROW = 1400  # bytes of UDP payload
 
 
 def sends_one_at_a_time(stage):
-    """Without credit the program has one segment in flight, and goes on when it is told that there is no limit any more."""
+    """Without credit the program has one segment in flight, and goes on when a report lifts the limit."""
     with stage.target(paths=1) as (program, peer, pair):
         peer.granted = 0
         known(program, peer, pair)
@@ -31,9 +31,9 @@ def sends_one_at_a_time(stage):
             return False
 
         data = os.urandom(SIZE)
-        program.told("poke", offset=0, data=data.hex())
+        program.call("poke", offset=0, data=data.hex())
         peer.deaf = deaf
-        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
         check([status for _, status, _ in serve(peer, program, "poll", count=1, seconds=30)] == [IBV_WC_SUCCESS], "it completes")
         check(region.bytes == data, "all of it has come")
         check(most[0] == 1, "never more than one segment before we have said something: %d" % most[0])
@@ -51,7 +51,7 @@ def trimmed(stage):
             return Trimmed(pair.remote_qpn, packet.frames[-1].psn, packet.path, packet.sequence ^ by)
 
         def has_left_again():
-            """Each packet is told of as it comes, until the segment has left and was no probe. The REPORT is for a program that has asked
+            """Each packet is reported as it comes, until the segment has left and was no probe. The REPORT is for a program that has asked
             in vain before, if we were slow: nothing but probes would leave."""
             if any(not packet.frames[-1].flags & PROBING for packet in lost[1:]):
                 return True
@@ -61,7 +61,7 @@ def trimmed(stage):
                     peer.transmit([hint(packet, 1), hint(packet), pair.requests_in.report()])
             return False
 
-        program.told("post", operation="write", offset=0, size=SIZE // 5, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=SIZE // 5, address=ADDRESS, key=KEY)
         until(peer, has_left_again, "it leaves again")
         check(lost[-1].frames[-1].psn == lost[0].frames[-1].psn, "the same segment")
         peer.deaf = lambda packet: False
@@ -83,10 +83,10 @@ def notices(stage):
         until(peer, lambda: peer.notices, "a CNP comes")
         peer.socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT0)
         pair.regions[KEY] = region = Region(ADDRESS, SIZE)
-        program.told("poke", offset=0, data=b"slowly".hex())
+        program.call("poke", offset=0, data=b"slowly".hex())
         for _ in range(50):
             peer.transmit([Short(CNP)])
-        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and region.bytes[:6] == b"slowly", "a WRITE completes: %s" % done)
 
@@ -98,7 +98,7 @@ def shared_receives(stage):
         pair = peer.pair()
         there = program.join(pair, "connect_shared", is_sender=False)
         pair.srq = there["srq"]
-        program.told("receive", count=2, size=RECEIVE_BYTES, shared=True)
+        program.call("receive", count=2, size=RECEIVE_BYTES, shared=True)
         data = os.urandom(5000)
         peer.tamper = is_every(3)
         pair.send(data)
@@ -108,10 +108,10 @@ def shared_receives(stage):
         check(read.answer == data, "it has what was written")
         done = serve(peer, program, "poll", count=1, seconds=20)
         check(done == [[0, IBV_WC_SUCCESS, 5000]], "a shared receive completes: %s" % done)
-        check(program.told("peek", offset=0, size=5000) == data.hex(), "with its bytes")
+        check(program.call("peek", offset=0, size=5000) == data.hex(), "with its bytes")
         sender = peer.pair()
         program.join(sender, "connect_shared", is_sender=True)
-        program.told("post", operation="send", offset=0, size=5000, shared=0x123456)
+        program.call("post", operation="send", offset=0, size=5000, shared=0x123456)
         done = serve(peer, program, "poll", count=1, seconds=20)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS], "what the program sends completes: %s" % done)
         said = [frame for packet in peer.heard for frame in packet.frames if isinstance(frame, Segment) and frame.qpn == sender.qpn]
@@ -124,7 +124,7 @@ def we_restart(stage):
     with stage.target() as (program, peer, pair):
         known(program, peer, pair)
         pair.regions[KEY] = Region(ADDRESS, 2 * SIZE)
-        program.told("post", operation="write", offset=0, size=2 * SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=2 * SIZE, address=ADDRESS, key=KEY)
         lost = []
         peer.deaf = lambda packet: bool(packets_with([packet], Segment)) and not lost.append(packet)
         until(peer, lambda: lost, "the program writes")
@@ -138,7 +138,7 @@ def we_restart(stage):
         again = peer.pair()
         program.join(again)
         known(program, peer, again)
-        program.told("post", operation="send", offset=0, size=5000)
+        program.call("post", operation="send", offset=0, size=5000)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and len(again.received) == 1, "the new one works: %s" % done)
 
@@ -149,7 +149,7 @@ def narrow_way(stage):
         known(program, peer, pair)
         pair.regions[KEY] = region = Region(ADDRESS, SIZE)
         data = os.urandom(SIZE)
-        program.told("poke", offset=0, data=data.hex())
+        program.call("poke", offset=0, data=data.hex())
         asked = []  # long PINGs: how long
 
         def is_lost(packet):
@@ -159,13 +159,13 @@ def narrow_way(stage):
             return packet.length > NARROW and (is_ping or len(set(asked)) < 2)
 
         peer.deaf = is_lost
-        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
         until(peer, lambda: len(set(asked)) > 1, "it has given up one size, and tries others")
         check(asked.count(asked[0]) >= 3, "after some tries of the first one: %s" % asked)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and region.bytes == data, "the WRITE completes: %s" % done)
         del peer.heard[:]
-        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS], "so does the next: %s" % done)
         check(all(packet.length <= NARROW for packet in packets_with(peer.heard, Segment)), "in packets that fit")
@@ -182,8 +182,8 @@ def program_restarts(stage):
             until(peer, lambda: peer.resets, "what was for the former life is refused")
             check(peer.resets[0].epoch == over and peer.resets[0].reason == 1 and pair.failed, "the queue pair has failed with it")
             known(program, peer, again)
-            check(peer.remote_epoch not in (0, over), "the new life has told its epoch")
-            program.told("post", operation="send", offset=0, size=5000)
+            check(peer.remote_epoch not in (0, over), "the new life has sent its epoch")
+            program.call("post", operation="send", offset=0, size=5000)
             done = serve(peer, program, "poll", count=1, seconds=30)
             check([status for _, status, _ in done] == [IBV_WC_SUCCESS] and len(again.received) == 1, "and all is well: %s" % done)
 

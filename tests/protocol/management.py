@@ -29,7 +29,7 @@ class Caller:
         self.peer, self.remote = peer, remote
         peer.manager = self
         self.id, self.transaction = secrets.randbelow(1 << 24) + 1 | peer.slot << 24, secrets.randbits(64)
-        self.to = INDEX  # who answers tells his own slot
+        self.to = INDEX  # an answer brings its own slot
         self.heard = []  # (type, data, QPN that it came from)
 
     def say(self, kind, data, to_port=PORT):

@@ -203,7 +203,7 @@ class Pair:
 
     @property
     def is_fresh(self):
-        """Nothing has been executed, and nobody is proven."""
+        """Nothing has been executed, and no peer is verified."""
         return not self.epoch and self.requests_in.begin == self.agreed_psn
 
     def is_first_message(self, segment):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs on albedo0 that the peer talks to: ibv_rc_pingpong as it is, and two that do what they are told: target.py, and
+"""Programs on albedo0 that the peer talks to: ibv_rc_pingpong as it is, and two that obey commands: target.py, and
 extended_target, which knows albedodv."""
 
 import json
@@ -73,7 +73,7 @@ class Pingpong(Partner):
 
 
 class Target(Partner):
-    """target.py: told() answers what its functions return."""
+    """target.py: call() answers what its functions return."""
 
     def __init__(self, albedo, address, options=()):
         script = os.path.join(TOP, "tests", "protocol", "target.py")
@@ -89,13 +89,13 @@ class Target(Partner):
 
     def join(self, pair, how="connect", **words):
         """Connects our queue pair to a new one of the program's; what it says of that."""
-        said = self.told(how, qpn=pair.qpn, psn=pair.psn, gid=gid_of(pair.peer.address), **words)
+        said = self.call(how, qpn=pair.qpn, psn=pair.psn, gid=gid_of(pair.peer.address), **words)
         pair.peer.meet(address_of(said["gid"]), said["qpn"])
         pair.connect(said["qpn"], said["psn"])
         self.address, self.key = said["address"], said["key"]
         return said
 
-    def told(self, what, **words):
+    def call(self, what, **words):
         self.begin(what, **words)
         return self.answer()
 
@@ -127,12 +127,12 @@ class Extended(Target):
         Partner.__init__(self, albedo, address, lambda port: [program, str(port)])
 
     def join(self, pair, kind):
-        said = self.told("connect", kind, pair.qpn, pair.psn, gid_of(pair.peer.address))
+        said = self.call("connect", kind, pair.qpn, pair.psn, gid_of(pair.peer.address))
         pair.peer.meet(address_of(said["gid"]), said["qpn"])
         pair.connect(said["qpn"], said["psn"])
         self.address, self.key = said["address"], said["key"]
 
-    def told(self, *words):
+    def call(self, *words):
         self.begin(*words)
         return self.answer()
 

@@ -55,12 +55,12 @@ class Peer:
         self.address, self.slot, first = address, *self._claim(address)
         self.epoch = secrets.randbelow((1 << 32) - 1) + 1
         sockets = [first] + [open_socket(address) for _ in range(paths - 1)]
-        # Numbers that will soon wrap show who forgets that they do.
+        # Numbers that will soon wrap.
         self.leaving = [Leaving(i, one, (1 << 24) - 20 * (i + 1)) for i, one in enumerate(sockets)]
         self.socket = first
         self.remote_epoch = self.former_epoch = 0
         self.arriving, self.pairs, self.pairs_made = {}, {}, 0
-        self.manager = None  # who gets the connection manager's datagrams
+        self.manager = None  # takes the connection manager's datagrams
         self.granted = NO_LIMIT  # what we let the peer have in flight
         self.credit, self.turn = FIRST_CREDIT, 0
         self.believes_pairs = True
@@ -177,7 +177,7 @@ class Peer:
             self._on_frame(frame, packet)
 
     def _is_of_nobody(self, packet, is_known):
-        """COOKIE and RESET: their header does not say who sends them, and proves nothing."""
+        """COOKIE and RESET: their header does not name the sender, and proves nothing."""
         frame, is_ours = packet.frames[0], is_known and packet.destination_epoch == self.epoch
         if isinstance(frame, Reset):
             if is_ours and frame.epoch == self.remote_epoch:
@@ -213,7 +213,7 @@ class Peer:
                 pair.on_datagram(frame, packet)
 
     def _take_unproven(self, packet):
-        """Who sends UC does not wait to know us, and its first message may be lost: what is behind it is taken, and binds nothing."""
+        """A sender of UC does not wait to know us, and its first message may be lost: what is behind it is taken, and binds nothing."""
         for frame in packet.frames:
             pair = self.pairs.get(frame.qpn) if isinstance(frame, Segment) else None
             if isinstance(pair, Unreliable) and pair.epoch in (0, packet.source_epoch):
@@ -331,7 +331,7 @@ class Peer:
         return [Paths(part, self.granted, first=first, more=i + 1 < len(parts)) for i, (part, first) in enumerate(zip(parts, firsts))]
 
     def _may_send(self, segment):
-        """Whoever has nothing in flight may always send one."""
+        """With nothing in flight one may always be sent."""
         in_flight = sum(stream.bytes_in_flight for pair in self.pairs.values() for stream in pair.streams_out)
         return not in_flight or in_flight + len(segment.payload) + SEGMENT_COST <= self.credit
 

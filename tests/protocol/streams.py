@@ -17,7 +17,7 @@ NOT_READY_MS = [655.36, .01, .02, .03, .04, .06, .08, .12, .16, .24, .32, .48, .
 
 
 class Sent:
-    """A segment that has left and is not known to be there for good."""
+    """A segment that has left and is not known to have arrived."""
 
     def __init__(self, segment):
         self.segment = segment

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A verbs program that does what it is told, for tests/protocol/run.py: target.py DEVICE PORT. It listens at 127.0.0.1; commands and
-answers are lines of JSON. It has one region, and talks by the queue pair that it was last told to connect."""
+"""A verbs program that obeys commands, for tests/protocol/run.py: target.py DEVICE PORT. It listens at 127.0.0.1; commands and
+answers are lines of JSON. It has one region, and talks by the queue pair that it connected last."""
 
 import json
 import os

@@ -28,7 +28,7 @@ def times(_stage):
 def exchange(stage):
     """Three segments, the second of which is lost: what each side says."""
     with stage.target(paths=1, psn=100) as (program, peer, pair):
-        program.told("receive", count=1, size=4096)
+        program.call("receive", count=1, size=4096)
         peer.leaving[0].sequence = 7
         pair.requests.probe = lambda *_: None  # however slow the program is
         peer.tamper = lambda one: [] if one.sequence == 8 else [one]

@@ -94,5 +94,5 @@ class Transaction:
         return False
 
     def end(self):
-        """Its outcome is known, and nobody will ask again."""
+        """Its outcome is known, and will not be asked for again."""
         self.initiator.low_water_mark = self.number + 1

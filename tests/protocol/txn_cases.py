@@ -14,7 +14,7 @@ NEW = b"as agreed"
 
 
 def memory(program, size=len(NEW), offset=0):
-    return bytes.fromhex(program.told("peek", offset=offset, size=size))
+    return bytes.fromhex(program.call("peek", offset=offset, size=size))
 
 
 def reflected(peer, transaction):
@@ -50,7 +50,7 @@ def committed(stage):
 def in_place(stage):
     with stage.target() as (program, peer, pair):
         initiator = Initiator(pair)
-        program.told("poke", offset=0, data=bytes(16).hex())
+        program.call("poke", offset=0, data=bytes(16).hex())
         transaction = initiator.propose([(program.address, program.key, NEW)], flags=IN_PLACE)
         reflected(peer, transaction)
         check(memory(program) == NEW, "it stands in its place")
@@ -66,7 +66,7 @@ def two_parts_and_a_precondition(stage):
     """Both parts or none, by a word that has to be as expected."""
     with stage.target() as (program, peer, pair):
         initiator = Initiator(pair)
-        program.told("poke", offset=64, data=word(5).hex())
+        program.call("poke", offset=64, data=word(5).hex())
         parts = [(program.address, program.key, NEW), (program.address + 32, program.key, b"other")]
         no = initiator.propose(parts, [Compare(program.address + 64, program.key, 6)])
         aborted(peer, no, BY_PRECONDITION)
@@ -91,7 +91,7 @@ def refused(stage):
 
 
 def others_wait(stage):
-    """A plain WRITE to what is bound, and what is behind it, is told "not ready" until the transaction has ended."""
+    """A plain WRITE to what is bound, and what is behind it, gets "not ready" until the transaction has ended."""
     with stage.target() as (program, peer, pair):
         transaction = Initiator(pair).propose([(program.address, program.key, NEW)])
         reflected(peer, transaction)
@@ -128,7 +128,7 @@ def lost_and_doubled(stage):
         transaction = Initiator(pair).propose([(program.address, program.key, NEW)])
         reflected(peer, transaction)
         until(peer, lambda: transaction.is_told(COMMIT, (COMMITTED,)), "it is committed")
-        program.told("poke", offset=0, data=bytes(len(NEW)).hex())
+        program.call("poke", offset=0, data=bytes(len(NEW)).hex())
         peer.deaf, times = lambda packet: False, len(transaction.verdicts())
         for command in (COMMIT, ABORT, ASK):
             transaction.say(command)
@@ -138,7 +138,7 @@ def lost_and_doubled(stage):
 
 
 def forged(stage):
-    """Commands for a transaction that nobody proposed, and for one of another initiator's name, decide nothing."""
+    """Commands for a transaction that was not proposed, and for one of another initiator's name, decide nothing."""
     with stage.target() as (program, peer, pair):
         mine, other = Initiator(pair), Initiator(pair)
         before = memory(program)

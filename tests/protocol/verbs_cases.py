@@ -58,14 +58,14 @@ def writes_and_reads(stage):
         until(peer, is_answered(read, nothing), "both READs are answered")
         check(read.answer == data and nothing.answer == b"", "what was written is read")
         until(peer, is_done(pair), "all is acknowledged")
-        check(program.told("peek", offset=0, size=SIZE) == data.hex(), "the program sees it")
+        check(program.call("peek", offset=0, size=SIZE) == data.hex(), "the program sees it")
 
 
 def atomics(stage):
     """Each is executed once though each packet leaves twice, and half of the answers are lost at first."""
     with stage.target() as (program, peer, pair):
-        program.told("poke", offset=0, data=word(1234).hex())
-        program.told("poke", offset=8, data=word(5).hex())
+        program.call("poke", offset=0, data=word(1234).hex())
+        program.call("poke", offset=8, data=word(5).hex())
         loses = is_every(2)
         peer.tamper, peer.deaf = lambda packet: [packet, packet], lambda packet: not loses(packet)
         at, key = program.address, program.key
@@ -73,7 +73,7 @@ def atomics(stage):
                  pair.atomic_write(b"as it is", at + 8, key)]
         until(peer, is_answered(*asked), "all are answered")
         check([one.answer for one in asked] == [1234, 1240, 77, 0], "what the words held; nothing of one that was only written")
-        check(program.told("peek", offset=0, size=16) == (word(77) + b"as it is").hex(), "what they hold")
+        check(program.call("peek", offset=0, size=16) == (word(77) + b"as it is").hex(), "what they hold")
 
 
 def receiver_not_ready(stage):
@@ -84,22 +84,22 @@ def receiver_not_ready(stage):
         until(peer, lambda: any(NOT_READY <= one.syndrome < OUT_OF_ORDER for one in reports(peer)), "the receiver is not ready")
         until(peer, lambda: packets_with(peer.sent, Probe), "a PROBE asks again")
         times = len(packets_with(peer.sent, Segment))
-        program.told("receive", count=1, size=RECEIVE_BYTES)
+        program.call("receive", count=1, size=RECEIVE_BYTES)
         until(peer, is_done(pair), "the message is taken")
         check(len(packets_with(peer.sent, Segment)) == times, "what was held has not been sent again")
-        check(program.told("poll", count=1, seconds=20) == [[0, IBV_WC_SUCCESS, 5000]], "a receive completes")
-        check(program.told("peek", offset=0, size=5000) == data.hex(), "with its bytes")
+        check(program.call("poll", count=1, seconds=20) == [[0, IBV_WC_SUCCESS, 5000]], "a receive completes")
+        check(program.call("peek", offset=0, size=5000) == data.hex(), "with its bytes")
 
 
 def immediate(stage):
     with stage.target() as (program, peer, pair):
-        program.told("receive", count=2, size=RECEIVE_BYTES)
+        program.call("receive", count=2, size=RECEIVE_BYTES)
         pair.send(b"first")
         pair.write_imm(b"second", program.address + 70_000, program.key, 99)
         until(peer, is_done(pair), "both are acknowledged")
-        done = program.told("poll", count=2, seconds=20)
+        done = program.call("poll", count=2, seconds=20)
         check(done == [[0, IBV_WC_SUCCESS, 5], [1, IBV_WC_SUCCESS, 6]], "two receives complete, in order")
-        check(program.told("peek", offset=70_000, size=6) == b"second".hex(), "the bytes are where they belong")
+        check(program.call("peek", offset=70_000, size=6) == b"second".hex(), "the bytes are where they belong")
 
 
 def refused(stage):
@@ -110,7 +110,7 @@ def refused(stage):
         pair.write(bytes(3000), program.address, program.key + 1)
         until(peer, lambda: pair.requests.refused, "it is refused")
         check(pair.requests.refused == ACCESS_ERROR and pair.requests.oldest == bad, "by that syndrome, at that message")
-        check(program.told("peek", offset=0, size=4) == b"good".hex(), "the one before it is executed")
+        check(program.call("peek", offset=0, size=4) == b"good".hex(), "the one before it is executed")
 
 
 def contradiction(stage):
@@ -125,7 +125,7 @@ def contradiction(stage):
 
 def wrong_receive_number(stage):
     with stage.target() as (program, peer, pair):
-        program.told("receive", count=1, size=RECEIVE_BYTES)
+        program.call("receive", count=1, size=RECEIVE_BYTES)
         pair.requests.add(cut(REQUEST, SEND, pair.remote_qpn, pair.requests.end, b"x", 1024, (1,)), peer.now())
         until(peer, lambda: pair.requests.refused == INVALID_REQUEST, "it is refused")
 
@@ -137,29 +137,29 @@ def serves_the_program(stage):
         region.bytes[:] = os.urandom(2 * SIZE)
         before = bytes(region.bytes)
         data = os.urandom(SIZE)
-        program.told("poke", offset=0, data=data.hex())
+        program.call("poke", offset=0, data=data.hex())
         peer.tamper, loses = is_every(5), is_every(2)
         peer.deaf = lambda packet: not loses(packet)
-        program.told("post", operation="read", offset=SIZE, size=2 * SIZE, address=ADDRESS, key=KEY)
-        program.told("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
-        program.told("post", operation="send", offset=0, size=5000)
-        program.told("post", operation="write_imm", offset=0, size=9, address=ADDRESS + SIZE, key=KEY, immediate=0x01020304)
-        program.told("post", operation="fetch_and_add", offset=512 * 1024, size=8, address=ADDRESS + 2 * SIZE - 8, key=KEY, compare_add=3)
+        program.call("post", operation="read", offset=SIZE, size=2 * SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=SIZE, address=ADDRESS, key=KEY)
+        program.call("post", operation="send", offset=0, size=5000)
+        program.call("post", operation="write_imm", offset=0, size=9, address=ADDRESS + SIZE, key=KEY, immediate=0x01020304)
+        program.call("post", operation="fetch_and_add", offset=512 * 1024, size=8, address=ADDRESS + 2 * SIZE - 8, key=KEY, compare_add=3)
         done = serve(peer, program, "poll", count=5, seconds=30)
         check([status for _, status, _ in done] == 5 * [IBV_WC_SUCCESS], "all complete: %s" % done)
-        check(program.told("peek", offset=SIZE, size=2 * SIZE) == before.hex(), "it has read what was there")
+        check(program.call("peek", offset=SIZE, size=2 * SIZE) == before.hex(), "it has read what was there")
         check(region.bytes[:SIZE] == data and region.bytes[SIZE:SIZE + 9] == data[:9], "and written what it meant")
         check([one.data for one in pair.received] == [data[:5000], data[:9]], "two messages took receives")
         check(pair.received[1].immediate.to_bytes(4, "big") == (0x01020304).to_bytes(4, sys.byteorder), "the immediate as it was given")
         old = int.from_bytes(before[-8:], sys.byteorder)
         check(region.bytes[-8:] == word((old + 3) % (1 << 64)), "the word has grown")
-        check(program.told("peek", offset=512 * 1024, size=8) == before[-8:].hex(), "and what it held was told")
+        check(program.call("peek", offset=512 * 1024, size=8) == before[-8:].hex(), "and what it held was reported")
 
 
 def refuses_the_program(stage):
     """What we refuse completes with the error that the syndrome stands for."""
     with stage.target() as (program, peer, pair):
-        program.told("post", operation="write", offset=0, size=5000, address=ADDRESS, key=KEY)
+        program.call("post", operation="write", offset=0, size=5000, address=ADDRESS, key=KEY)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_REM_ACCESS_ERR], "a remote access error: %s" % done)
 
@@ -168,7 +168,7 @@ def makes_the_program_wait(stage):
     """Our side is not ready: the program waits, probes, and goes on."""
     with stage.target() as (program, peer, pair):
         pair.receives = 0
-        program.told("post", operation="send", offset=0, size=5000)
+        program.call("post", operation="send", offset=0, size=5000)
         until(peer, lambda: packets_with(peer.heard, Probe), "the program probes")
         pair.receives = None
         done = serve(peer, program, "poll", count=1, seconds=30)
@@ -176,10 +176,10 @@ def makes_the_program_wait(stage):
 
 
 def demands_a_cookie(stage):
-    """We believe nobody: the program has to bring its cookie back, and then what it had said before comes again."""
+    """We verify all: the program has to bring its cookie back, and then what it had said before comes again."""
     with stage.target() as (program, peer, pair):
         peer.believes_pairs = False
-        program.told("post", operation="send", offset=0, size=5000)
+        program.call("post", operation="send", offset=0, size=5000)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check([status for _, status, _ in done] == [IBV_WC_SUCCESS], "it completes: %s" % done)
         hellos = [one for one in packets_with(peer.heard, Short) if isinstance(one.frames[0], Short) and one.frames[0].kind == HELLO]
@@ -189,16 +189,16 @@ def demands_a_cookie(stage):
 def second_message_first(stage):
     """What overtakes the first message proves nothing and is answered with a cookie; all arrives in order."""
     with stage.target() as (program, peer, pair):
-        program.told("receive", count=2, size=RECEIVE_BYTES)
+        program.call("receive", count=2, size=RECEIVE_BYTES)
         peer.tamper = lambda packet: [packet] if carries_segment(packet) and packet.frames[0].psn != pair.psn else []
         pair.send(b"first")
         pair.send(b"second")
         until(peer, lambda: peer.cookies_seen, "a cookie comes")
-        check(not reports(peer), "nothing is reported to who is not proven")
+        check(not reports(peer), "nothing is reported to a sender that is not verified")
         check(all(frame.kind == COOKIE for packet in peer.heard for frame in packet.frames), "and nothing else is said")
         peer.tamper = lambda packet: [packet]
         until(peer, is_done(pair), "both are taken")
-        check(program.told("poll", count=2, seconds=20) == [[0, IBV_WC_SUCCESS, 5], [1, IBV_WC_SUCCESS, 6]], "in order")
+        check(program.call("poll", count=2, seconds=20) == [[0, IBV_WC_SUCCESS, 5], [1, IBV_WC_SUCCESS, 6]], "in order")
 
 
 def probe_and_ping(stage):
@@ -227,7 +227,7 @@ def many_paths(stage):
         del peer.heard[:]
         for number in range(100):
             peer.transmit([Short(PING, 0, b"")], number=number)
-        until(peer, lambda: all(path.has_settled(wrap24(path.sequence - 1)) for path in peer.leaving), "each path is told of")
+        until(peer, lambda: all(path.has_settled(wrap24(path.sequence - 1)) for path in peer.leaving), "each path is reported")
         told = [frame for packet in peer.heard for frame in packet.frames if isinstance(frame, Paths)]
         check(all(len(frame.entries) <= 64 for frame in told), "no frame has too many entries")
         for frame, behind in zip(told, told[1:]):
@@ -244,7 +244,7 @@ def marks(stage):
         pair.write(bytes(20 * 1024), program.address, program.key)
         until(peer, is_done(pair), "all arrives")
         peer.socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT0)
-        until(peer, lambda: peer.leaving[0].news.marked >= 20, "twenty marks are told")
+        until(peer, lambda: peer.leaving[0].news.marked >= 20, "twenty marks are reported")
         check(peer.leaving[0].news.marked < peer.leaving[0].news.received, "the first packet had none")
 
 
@@ -260,7 +260,7 @@ def restart(stage):
         peer.transmit([Short(HELLO, 0, bytes(16))])
         until(peer, lambda: peer.cookies_seen and peer.remote_epoch, "the cookie is taken")
         check(not reports(peer), "the former queue pair is not talked of")
-        program.told("post", operation="send", offset=0, size=10)
+        program.call("post", operation="send", offset=0, size=10)
         done = serve(peer, program, "poll", count=1, seconds=30)
         check(done[0][1] in (IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR), "the program's queue pair has failed: %s" % done)
 

@@ -65,7 +65,7 @@ class Arriving:
 
 
 class Leaving:
-    """A path of ours: a source port, numbers for what leaves by it, and what the peer has told of it."""
+    """A path of ours: a source port, numbers for what leaves by it, and what the peer has reported of it."""
 
     def __init__(self, number, socket, sequence):
         self.number, self.socket, self.sequence = number, socket, sequence
@@ -77,7 +77,7 @@ class Leaving:
         return sequence
 
     def on_news(self, news, now):
-        """An entry that tells nothing new changes nothing, and nobody can settle what has not been sent."""
+        """An entry that tells nothing new changes nothing, and what has not been sent cannot be settled."""
         is_ahead = self.settled is None or ahead(news.settled, self.settled) > 0
         is_more = self.news is None or 0 < (news.received - self.news.received & 0xFFFFFFFF) < 1 << 31
         if ahead(news.settled, self.sequence) > 0 or not (is_ahead or is_more):

@@ -16,7 +16,7 @@ from harness import Albedo, Process, describe, free_port  # noqa: E402
 
 
 class Outcome:
-    """How a job ended: whether well, why not, the output of its last process, and everybody's counters."""
+    """How a job ended: whether well, why not, the output of its last process, and the counters of all."""
 
     def __init__(self, ok, reason, output, text, counters):
         self.ok, self.reason, self.output, self.text, self.counters = ok, reason, output, text, counters

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs what stands on verbs, unmodified, over a device: UCX, libfabric, Open MPI, MPICH, mpi4py, qperf, fio, QEMU. Prints a table.
+"""Runs what stands on verbs, unmodified, over a device: UCX, libfabric, Open MPI, MPICH, mpi4py, qperf, fio, DAPL, QEMU. Prints a table.
 
 A case passes only if its programs say that all is well and the devices' own counters show that the data went through them. Cases whose
 programs are not installed are skipped (scripts/setup.sh stacks). The last line is "N passed, N failed"; the exit status is 0 only if

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""More of what run.py runs: programs that speak verbs and rdma_cm by themselves: qperf, fio, and the live migration of QEMU."""
+"""More of what run.py runs: programs that speak verbs and rdma_cm by themselves: qperf, fio, those of DAPL, tgt and libiscsi, and the live
+migration of QEMU."""
 
 import json
 import os
@@ -71,6 +72,34 @@ class Fio(Case):
         if outcome.ok and ("err= 0" not in outcome.output or not rate):
             outcome.ok, outcome.reason = False, "no result in the client's output"
         return judged(outcome, 2, self.size, bench.faults, rate.group(1) if rate else "")
+
+
+class Dapl(Case):
+    """dapltest, whose threads have stacks of 64 KiB: two threads exchange messages over four connections each, one writes and reads the
+    other's memory, every byte is compared; at last the server is told to end. DAPL's provider is told the network interface."""
+
+    tests = ("-i 50 -t 2 -w 4 -V client SR 4096 4 server SR 4096 4",
+             "-i 50 -t 1 -w 2 -V client RW 65536 server RR 65536 client SR 256 server SR 256")
+    total = 2 * 50 * 2 * 4 * 4 * 4096 + 2 * 50 * 2 * 65536
+    port = 62000
+
+    def __init__(self, **keywords):
+        super().__init__("apps", "dapltest", **keywords)
+
+    def needs(self):
+        return "dapltest"
+
+    def run(self, bench):
+        folder = bench.stacks.subfolder("dapl")
+        with open(os.path.join(folder, "dat.conf"), "w") as file:
+            file.write('cma u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "lo 0" ""\n')
+        talks = ["dapltest -T T -s 127.0.0.1 -D cma " + test for test in self.tests] + ["dapltest -T Q -s 127.0.0.1 -D cma"]
+        set_config = ["env", "DAT_OVERRIDE=" + file.name]
+        outcome = together(bench, set_config + ["dapltest", "-T", "S", "-D", "cma"], set_config + ["sh", "-c", " && ".join(talks)], self.port,
+                           self.seconds * bench.patience)
+        if outcome.ok and outcome.output.count("Total Recv") != len(self.tests):  # its exit status says nothing
+            outcome.ok, outcome.reason = False, "not every test has a result"
+        return judged(outcome, 1 + len(talks), self.total, bench.faults)
 
 
 class Monitor:
@@ -166,5 +195,6 @@ def services():
     # server that is not given a processor in time ends the run, on any device.
     for verb in ("write", "read"):
         yield Fio(verb, quick=verb == "write", lossy=True)
+    yield Dapl(quick=True, lossy=True)
     for pin_all in (True, False):
         yield Migration(pin_all, quick=pin_all, lossy=True)

@@ -75,7 +75,7 @@ ONLY_TESTED = {
     "alb_rnic_misses": "what the model of a cache has counted",
     "alb_sim_link_script": "drops, swaps and copies of chosen packets",
     "alb_sim_link_set_payload_max": "a route with a smaller MTU",
-    "alb_sim_link_set_tap": "whoever listens on a link",
+    "alb_sim_link_set_tap": "a listener on a link",
     "alb_sim_queue_step": "one event at a time",
     "alb_sim_script_add": "drops, swaps and copies of chosen packets",
     "alb_sim_script_clear": "drops, swaps and copies of chosen packets",
