@@ -56,7 +56,8 @@ static void describe(struct alb_board_header *header, const struct alb_board_ide
     header->slot = identity->slot;
     header->mtu_bytes = identity->mtu_bytes;
     header->address_count = identity->address_count;
-    memcpy(header->addresses, identity->addresses, identity->address_count * sizeof(header->addresses[0]));
+    for (uint32_t i = 0; i < identity->address_count; i++)
+        header->addresses[i] = identity->addresses[i];
     snprintf(header->device, sizeof(header->device), "%s", identity->device);
     snprintf(header->program, sizeof(header->program), "%s", program_invocation_short_name);
     alb_faults_format(identity->faults, header->faults);
