@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ENTRY_BYTES 16u
@@ -28,7 +29,8 @@ bool files_memory_make(struct files_memory *memory, const char *text, char why[F
     snprintf(memory->name, sizeof(memory->name), "%.*s", (int)name_bytes, text);
     memory->fd = memfd_create(memory->name, MFD_CLOEXEC);
     void *address = MAP_FAILED;
-    if (memory->fd >= 0 && ftruncate(memory->fd, (off_t)memory->bytes) == 0)
+    // A file that is copied from here gets its mode, which would let everyone write.
+    if (memory->fd >= 0 && fchmod(memory->fd, 0644) == 0 && ftruncate(memory->fd, (off_t)memory->bytes) == 0)
         address = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
     if (address == MAP_FAILED)
         snprintf(why, FILES_WHY_MAX, "%s: %s", text, strerror(errno));

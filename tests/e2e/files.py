@@ -168,7 +168,7 @@ def check_memory(world):
     ok = world.finish(get) == 0
     if ok:
         with open(source, "rb") as first, open(back, "rb") as second:
-            ok = first.read() + bytes(100) == second.read()
+            ok = first.read() + bytes(100) == second.read() and os.stat(back).st_mode & 0o777 == 0o644
     world.result("get of memory", ok and not os.path.exists(world.there("block")), get.output().strip(), get)
     put = world.copy(world.source("large", (2 << 20) + 1), world.remote("block"))
     world.result("put of too much", world.finish(put) == 1 and "less than the file" in put.output(), put.output().strip(), put)
