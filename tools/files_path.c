@@ -27,22 +27,34 @@ static int descend(int folder, const char *name, bool makes_folders)
     return next;
 }
 
+// Says before a folder is made whether each part is a plain name. 0, or an errno.
+static int check(const char *path)
+{
+    for (;;) {
+        size_t length = strcspn(path, "/");
+        if (!is_plain(path, length))
+            return length > NAME_MAX ? ENAMETOOLONG : EACCES;
+        if (!path[length])
+            return 0;
+        path += length + 1;
+    }
+}
+
 int files_path_open_folder(int root, const char *path, bool makes_folders, char name[NAME_MAX + 1])
 {
+    int error = check(path);
+    if (error) {
+        errno = error;
+        return -1;
+    }
     int folder = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (folder >= 0) {
-        const char *slash = strchr(path, '/');
-        size_t length = slash ? (size_t)(slash - path) : strlen(path);
-        if (!is_plain(path, length)) {
-            close(folder);
-            errno = length > NAME_MAX ? ENAMETOOLONG : EACCES;
-            return -1;
-        }
+        size_t length = strcspn(path, "/");
         snprintf(name, NAME_MAX + 1, "%.*s", (int)length, path);
-        if (!slash)
+        if (!path[length])
             break;
         folder = descend(folder, name, makes_folders);
-        path = slash + 1;
+        path += length + 1;
     }
     return folder;
 }

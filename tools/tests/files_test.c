@@ -128,6 +128,10 @@ static void files_path__stays_within(void **state)
                                       "./x", "in//x", "in/", "link/x", "link/", "inner/x", "file/x"};
     for (size_t i = 0; i < ALB_COUNT(bad); i++)
         assert_int_equal(try(root, bad[i], true, NULL), EACCES);
+    // What is refused leaves no folders.
+    assert_int_equal(try(root, "made/../x", true, NULL), EACCES);
+    assert_int_equal(try(root, "made//x", true, NULL), EACCES);
+    assert_int_equal(faccessat(root, "made", F_OK, 0), -1);
     memset(part, 'y', sizeof(part) - 1);
     part[sizeof(part) - 1] = '\0';
     assert_int_equal(try(root, part, true, NULL), ENAMETOOLONG);
