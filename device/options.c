@@ -182,7 +182,7 @@ static int parse_policy(const char *variable, enum alb_policy policy, struct alb
     for (uint32_t i = 0; (name = alb_engine_policy_name("csa", policy, i)); i++) {
         if (strlen(name) != length || memcmp(name, value, length) != 0)
             continue;
-        snprintf(error, error_size, "%s: \"%.64s\": %s has no such parameters; albedo-run(1) lists those it has",
+        snprintf(error, error_size, "%s: \"%.64s\": %s has no such parameter or value; albedo-run(1) lists them",
                  variable, value, name);
         return EINVAL;
     }

@@ -194,14 +194,17 @@ int files_cp(const struct files_cp_options *options)
     struct remote from, to;
     bool is_get = split(options->from, &from), is_put = split(options->to, &to);
     if (is_get == is_put) {
-        fputs("albedo cp: one of the two is to be HOST:PATH, the other a file here (./a:b if it has a colon)\n",
-              stderr);
+        fputs(
+            "albedo cp: one of the two is to be HOST:PATH (an IPv6 address stands in brackets), the other a file here "
+            "(./a:b if it has a colon)\n",
+            stderr);
         return 2;
     }
     int fd = open_here(options, is_put);
     if (fd < 0 || (is_put && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))) {
-        fprintf(stderr, "albedo cp: %s: %s\n", is_put ? options->from : options->to,
-                fd < 0 ? strerror(errno) : "is not a file");
+        int error = errno;
+        const char *path = is_put ? options->from : options->to;
+        fprintf(stderr, "albedo cp: %s: %s\n", path[0] ? path : "\"\"", fd < 0 ? strerror(error) : "is not a file");
         return 1;
     }
     enum files_result result = FILES_FAILED;

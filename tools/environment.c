@@ -44,6 +44,14 @@ int environment_set(const char *option, const char *value)
     return EINVAL;
 }
 
+int environment_take(const char *command, const char *option, const char *value)
+{
+    if (*value == '\0' && strcmp(option, "faults") != 0)
+        return command_error(COMMAND_USAGE, command, "--%s: its value is empty", option);
+    int error = environment_set(option, value);
+    return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, command, "%s", strerror(error));
+}
+
 // The device's complaints begin with the variable and a colon. The user gave an option, not a variable.
 static int complain(const char *command, const char *error)
 {

@@ -14,28 +14,30 @@
 #include <string.h>
 #include <unistd.h>
 
-// Takes from the options those that concern the device; what is wrong with the others the program says itself. 0, or an
-// errno.
-static int set_environment(int argc, char **argv, const char *letters)
+// Takes from the options those that concern the device; what is wrong with the others the program says itself.
+// COMMAND_OK, or the status to end with.
+static int set_environment(const char *command, int argc, char **argv, const char *letters)
 {
     static const struct option options[] = FILES_OPTIONS;
-    int error = setenv("ALBEDO_DEVICES", "albedo0", 1) == 0 ? 0 : errno;
+    if (setenv("ALBEDO_DEVICES", "albedo0", 1) != 0)
+        return command_error(COMMAND_FAILED, command, "%s", strerror(errno));
+    int status = COMMAND_OK;
     opterr = 0;
-    for (int option; error == 0 && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+    for (int option; status == COMMAND_OK && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
         if (option == 'n')
-            error = environment_set("net", optarg);
+            status = environment_take(command, "net", optarg);
         if (option == 'f')
-            error = environment_set("faults", optarg);
+            status = environment_take(command, "faults", optarg);
     }
-    return error;
+    return status;
 }
 
 static int become_files(const char *command, int argc, char **argv, const char *letters)
 {
     char directory[PATH_MAX], program[PATH_MAX + 32];
-    int error = set_environment(argc, argv, letters);
-    if (error)
-        return command_error(COMMAND_FAILED, command, "%s", strerror(error));
+    int status = set_environment(command, argc, argv, letters);
+    if (status != COMMAND_OK)
+        return status;
     if (environment_check(command) != COMMAND_OK)
         return COMMAND_USAGE;
     if (libraries_find(command, directory) != COMMAND_OK || libraries_put_in_front(command, directory) != COMMAND_OK)
@@ -49,7 +51,7 @@ static int become_files(const char *command, int argc, char **argv, const char *
     for (int i = 1; i < argc; i++)
         arguments[i + 1] = argv[i];
     execv(program, arguments);
-    error = errno;
+    int error = errno;
     free(arguments);
     return command_error(COMMAND_NOT_FOUND, command, "%s: %s", program, strerror(error));
 }

@@ -74,7 +74,7 @@ static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted
         char peer[INET6_ADDRSTRLEN + NI_MAXSERV + 8];
         name_peer(link->id, peer, sizeof(peer));
         snprintf(why, FILES_WHY_MAX, "%s: %s (%s)", peer,
-                 event->event == RDMA_CM_EVENT_REJECTED      ? "nobody listens there: is `albedo serve` running?"
+                 event->event == RDMA_CM_EVENT_REJECTED      ? "nothing listens there: is `albedo serve` running?"
                  : event->event == RDMA_CM_EVENT_UNREACHABLE ? "no answer: is it the right address, and is the host up?"
                                                              : "cannot connect",
                  rdma_event_str(event->event));

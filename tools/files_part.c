@@ -44,6 +44,7 @@ static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const ch
 {
     const char *advice = error == ENOSPC || error == EDQUOT ? "; make room and copy it again"
                          : error == EBUSY                   ? "; is another copy to it under way?"
+                         : error == EISDIR                  ? "; end its name with \"/\" to copy into it"
                                                             : "";
     snprintf(why, FILES_WHY_MAX, "%s %.300s: %s%s", what, part->name, strerror(error), advice);
     return false;

@@ -236,12 +236,13 @@ static int take_options(int argc, char **argv, struct info_options *taken)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    int option;
+    int option, status;
     while ((option = getopt_long(argc, argv, "n:sjh", options, NULL)) != -1) {
         switch (option) {
         case 'n':
-            if (environment_set("net", optarg) != 0)
-                return command_error(COMMAND_FAILED, "info", "%s", strerror(errno));
+            status = environment_take("info", "net", optarg);
+            if (status != COMMAND_OK)
+                return status;
             break;
         case 's':
             taken->with_state = true;

@@ -131,12 +131,7 @@ static int set_file(const char *option, const char *path)
 // Puts one option into the environment.
 static int take_option(int option, const char *name, const char *value)
 {
-    if (is_file_option(option))
-        return set_file(name, value);
-    if (*value == '\0' && option != OPTION_FAULTS) // a variable that is empty is as good as none
-        return command_error(COMMAND_USAGE, "run", "--%s: its value is empty", name);
-    int error = environment_set(name, value);
-    return error == 0 ? COMMAND_OK : command_error(COMMAND_FAILED, "run", "%s", strerror(error));
+    return is_file_option(option) ? set_file(name, value) : environment_take("run", name, value);
 }
 
 // Options until the program's name. COMMAND_OK: optind is at the program; otherwise the exit status; *is_done: leave

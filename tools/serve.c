@@ -345,7 +345,7 @@ int files_serve(const struct files_serve_options *options)
     }
     server.root = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0) {
-        fprintf(stderr, "albedo serve: %s: %s\n", options->folder, strerror(errno));
+        fprintf(stderr, "albedo serve: %s: %s\n", options->folder[0] ? options->folder : "\"\"", strerror(errno));
         return 1;
     }
     struct rdma_event_channel *channel = rdma_create_event_channel();

@@ -162,7 +162,7 @@ static void options__policies_that_are_none(void **state)
     assert_int_equal(parse("ALBEDO_PATH", "single path"), EINVAL);
     assert_int_equal(parse("ALBEDO_CREDIT", ":off"), EINVAL);
     assert_int_equal(parse("ALBEDO_LOSS", "irn:interval=1s"), EINVAL);
-    assert_non_null(strstr(error, "irn has no such parameters"));
+    assert_non_null(strstr(error, "irn has no such parameter or value"));
     char endless[4096];
     memset(endless, 'x', sizeof(endless));
     memcpy(endless, "irn:", 4);

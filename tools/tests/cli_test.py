@@ -41,7 +41,7 @@ class Main(unittest.TestCase):
 
     def test_wrong_use(self):
         for arguments, said in (([], "Usage"), (["walk"], "walk"), (["--frob"], "frob"), (["run"], "no program"),
-                                (["info", "x"], "options only"), (["stat", "x"], "process id"), (["stat", "1", "2"], "one process id"),
+                                (["info", "x"], "options only"), (["info", "--net", ""], "--net: its value is empty"), (["stat", "x"], "process id"), (["stat", "1", "2"], "one process id"),
                                 (["stat", "--watch", "0"], "--watch")):
             status, _, err = albedo(*arguments)
             self.assertEqual(status, 2, arguments)
@@ -81,6 +81,11 @@ class Copy(unittest.TestCase):
             (["serve", "-m", "a=1M", "-m", "a=2M", "."], 2, "a is there already"),
             (["serve", "-m", "a=17179869184G", "."], 2, "NAME=BYTES"),
             (["serve", "no-such-folder"], 1, "No such file"),
+            (["serve", ""], 1, "\"\": No such file"),
+            (["cp", "", "localhost:b"], 1, "\"\": No such file"),
+            (["cp", "--net", "", "README.md", "localhost:b"], 2, "--net: its value is empty"),
+            (["serve", "--net=", "."], 2, "--net: its value is empty"),
+            (["cp", "README.md", "::1:b"], 2, "an IPv6 address stands in brackets"),
             (["cp", "--frob", "a", "b"], 2, "unrecognized option '--frob'\nTry `albedo cp --help`"),
             (["serve", "--port"], 2, "requires an argument\nTry `albedo serve --help`"),
             (["cp", "--memory", "a=1M", "README.md", "localhost:b"], 2, "--memory is an option of `albedo serve`"),
@@ -97,7 +102,7 @@ class Copy(unittest.TestCase):
         status, _, err = albedo("cp", "--net", "127.88.0.2", "--port", "1", "--retry", "1", "README.md", "127.88.0.2:b")
         self.assertEqual(status, 1)
         self.assertIn("trying for 1 seconds", err)
-        self.assertIn("127.88.0.2 port 1: nobody listens there", err)
+        self.assertIn("127.88.0.2 port 1: nothing listens there", err)
         self.assertEqual(err.count("is `albedo serve` running?"), 2)
 
     def test_serve_that_cannot_listen_says_where_and_what_to_do(self):
@@ -132,7 +137,8 @@ class Run(unittest.TestCase):
             (["--device", ""], "--device"),
             (["--log", "loud"], "loud"),
             (["--loss", "hope"], "csa, go-back-n, irn, fixed, sleek"),
-            (["--loss", "irn:interval=1s"], "no such parameters"),
+            (["--loss", "irn:interval=1s"], "irn has no such parameter or value"),
+            (["--loss", "irn:low=5"], "irn has no such parameter or value"),
             (["--congestion", "aimd"], "window, dcqcn, fixed, none"),
             (["--path", "4"], "adaptive, spray, single"),
             (["--credit", "card"], "end-to-end, shortest, off"),
