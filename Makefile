@@ -65,7 +65,9 @@ fuzz:
 install: programs
 	@cmake --install $(BUILD)
 
-package: all
+package:
+	@scripts/setup.sh build package
+	@$(MAKE) --no-print-directory programs
 	@cd $(BUILD) && cpack
 
 format:
@@ -94,7 +96,7 @@ help:
 	@echo 'make arm64      cross-built, under qemu: unit tests, traces and a talk with the native build'
 	@echo 'make fuzz       fuzzers, for a bounded time'
 	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo install'
-	@echo 'make package    a Debian package of the same, in build/'
+	@echo 'make package    a Debian package of the same, in build/ (installs what is missing)'
 	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
 	@echo 'make clean      removes build/'
 	@echo 'Variables: BUILD (folder), TYPE (CMake build type), CMAKE_FLAGS, JOBS,'
