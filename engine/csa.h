@@ -38,14 +38,14 @@
 
 #define ALB_CSA_FAREWELLS 2 // with independent losses of 1 %, three reports leave one peer in a million waiting
 
-// An answer on its way, in the order of requests.
+// An answer that the requester is not known to hold.
 struct alb_csa_answer {
-    alb_psn first; // in the response stream
-    uint32_t packets;
-    alb_psn request_psn;
-    uint8_t op; // enum alb_csa_op of the request
-    uint32_t segment_bytes;
-    uint32_t rkey, length, xrc_srqn;
+    alb_psn first;                   // of its segments, in the response stream
+    uint32_t packets;                // how many segments it has
+    alb_psn request_psn;             // of the request's first segment
+    uint8_t op;                      // enum alb_csa_op of the request
+    uint32_t segment_bytes;          // of each segment but the last
+    uint32_t rkey, length, xrc_srqn; // READ: what is asked for, checked again as it leaves
     uint64_t va;
     union {
         uint64_t original; // of an atomic operation
@@ -56,7 +56,7 @@ struct alb_csa_answer {
 struct alb_csa {
     struct alb_qp *qp;
     struct alb_assoc *assoc;
-    uint32_t bound_epoch;                // of the peer: packets with another one are ignored; 0: nothing has come yet
+    uint32_t bound_epoch;                // the peer's: packets of another one are dropped; 0: nothing has come yet
     struct alb_expect *expect;           // NULL: nothing was announced
     struct alb_reflect_out *reflect_out; // NULL: no transactions are enabled
     struct alb_reflect_in *reflect_in;   // NULL: none have come
@@ -69,24 +69,24 @@ struct alb_csa {
     uint32_t cursor;        // send queue index of the request that the next new segment belongs to
     uint32_t answered_open; // READs and atomics started and not completed: what a fence waits for
     uint32_t asked_open;    // of them, asked for and not answered (max_rd_atomic)
-    uint32_t recv_number;   // receives that the requests started use
+    uint32_t recv_number;   // of the peer's receives that the requests started use
     bool is_blocked;        // a request failed before it was sent: nothing behind it starts
     bool is_waiting_rnr;
     uint8_t rnr_retries_left;
 
     // Completer.
-    alb_time heard;         // a sign of life, or when there was last nothing to wait for
+    alb_time heard;         // when the peer last showed life, or there was nothing to wait for
     uint32_t answer_cursor; // send queue index of the request whose answer comes next
     uint32_t acked_cursor;  // and of the first one with a number, or before it, that is not known to be executed
     struct alb_deadline life_timer;
     struct alb_deadline rnr_timer;
 
     // Responder.
-    bool is_refusing;  // in error for a request of the peer's: answers to those before it still go, and then why
+    bool is_refusing;  // in error for a request of the peer's: answers to those before it still go, then the NAK
     uint8_t farewells; // reports to repeat before the queue pair goes
     struct alb_target target;
     uint32_t received;              // receives that the messages executed have used
-    struct alb_csa_answer *answers; // ring
+    struct alb_csa_answer *answers; // ring of as many as max_dest_rd_atomic, in the order of requests
     uint32_t answer_first, answer_count, answer_capacity;
     alb_psn answer_psn; // in the response stream: of the next answer
 };
@@ -115,56 +115,73 @@ enum alb_csa_fill {
 
 struct alb_csa_packet;
 
+// Adds to the packet what is next of the request stream: a probe, a segment that was lost, a new one.
 enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
-// True if the segment of the request that leaves now asks for a report; that is remembered, so it has to leave.
+// True if the segment of the request that leaves now is to ask for a report. Counts the segment: a caller whose segment
+// does not leave restores requests.unasked_bytes. is_again: it left before; cost_bytes: what it counts toward the
+// window.
 bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe, bool is_last, bool is_again,
                              uint32_t cost_bytes);
 // Likewise of an answer.
 bool alb_csa_answer_asks_for_report(struct alb_csa *csa, bool is_last, uint32_t cost_bytes);
-// The request that a segment belongs to that has left before, of those that have not completed, of which there is one.
+// Of the requests that have PSNs and have not completed, of which there must be one: the last that begins at psn or
+// before it, else the oldest. Never NULL.
 struct alb_send_wqe *alb_csa_find_request(const struct alb_csa *csa, alb_psn psn);
-// Adds a segment's frame, without its payload.
+// Adds a segment's frame with room for refs references to its payload, which the caller adds. A probe ignores the
+// window.
 enum alb_csa_fill alb_csa_add_segment(struct alb_csa *csa, struct alb_csa_packet *packet, enum alb_csa_type type,
                                       const struct alb_csa_segment *segment, uint32_t refs, bool is_probe);
-// The largest payload of a segment with such a frame header: it fills a packet.
+// The payload in bytes of a segment with such a frame header that fills a packet to the peer.
 uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type,
                                  const struct alb_csa_segment *segment);
 // No request begins any more: asks for the report that one of those to come would have asked for.
 void alb_csa_requester_drain(struct alb_csa *csa, alb_time now);
-// Adds a bare probe.
+// Adds a probe without a segment.
 enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_packet *packet);
+// Likewise of the response stream.
 enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
-// Something of the request stream was acknowledged.
+// Something of the request stream was acknowledged: completes what has ended, and lets the rest go on.
 void alb_csa_on_acked(struct alb_csa *csa, alb_time now);
-// Something of the response stream was.
+// Something of the response stream was acknowledged: those answers are forgotten.
 void alb_csa_on_answers_acked(struct alb_csa *csa);
+// Forgets all answers and what is in flight of them.
 void alb_csa_stop_answering(struct alb_csa *csa);
-// Cuts an answer into segments, before anything is executed or kept for it. INVALID_REQUEST: there are as many as were
-// agreed (max_dest_rd_atomic), or it is too long; RNR: not before others have come.
+// Computes an answer's segments, before anything is executed or kept for it. INVALID_REQUEST: there are
+// max_dest_rd_atomic answers already, or it is too long; RNR: the stream has no numbers left until earlier ones are
+// acknowledged.
 enum alb_outcome alb_csa_cut_answer(const struct alb_csa *csa, struct alb_csa_answer *answer);
-// Owes one that was cut.
+// The answer, which alb_csa_cut_answer has accepted, is to be sent; it is copied.
 void alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *answer);
 // The requester holds all of the response stream before that PSN.
 void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked);
+// Forgets them without touching the response stream.
 void alb_csa_forget_all_answers(struct alb_csa *csa);
-// Frames of a queue pair have left.
+// So many frames of a queue pair have left, in a packet or several: for its statistics.
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames);
+// True for READs and atomic operations.
 bool alb_csa_wants_answer(const struct alb_send_wqe *wqe);
 
 // ---- csa_completer.c --------------------------------------------------------------------------------------
 
 extern const struct alb_stream_in_ops alb_csa_completer_ops;
+// Completes the oldest requests that have ended, in order. The queue pair may be in error afterwards.
 void alb_csa_retire(struct alb_csa *csa, alb_time now);
+// The queue pair goes to its error state: the oldest started request completes with that status, all others are
+// flushed. reason: for a log line, a literal.
 void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndrome, const char *reason, alb_time now);
+// The peer's half of the queue pair has shown life.
 void alb_csa_heard(struct alb_csa *csa, alb_time now);
-// The request at that index of the send queue has left, all of it.
+// True if all segments of the request at that index of the send queue have left, and it has not completed.
 bool alb_csa_is_sent(const struct alb_csa *csa, uint32_t index);
-// The peer has executed it, as a verdict shows.
+// A verdict shows that the peer has executed the request at that index, and so all before it.
 void alb_csa_on_executed(struct alb_csa *csa, uint32_t index, alb_time now);
+// What a report says besides: an RNR NAK lets the requester wait, other NAKs fail the queue pair.
 void alb_csa_on_syndrome(struct alb_csa *csa, uint8_t syndrome, alb_time now);
 // How long silence may last before the queue pair fails; ALB_TIME_NEVER: for ever.
 alb_time alb_csa_patience_ns(const struct alb_csa *csa);
+// Something is awaited of the peer: arms the timer of silence, unless it is armed.
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now);
+// The timer of silence, and that of an RNR NAK.
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now);
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now);
 
@@ -176,9 +193,13 @@ void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, 
 
 // ---- csa_tx.c, csa_rx.c -----------------------------------------------------------------------------------
 
+// The association's turn with the scheduler: fills one burst with what its streams have to send, then with reports and
+// the like.
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
+// The timer of the congestion policy's rate: data may be sent again.
 void alb_assoc_pace(struct alb_deadline *deadline, alb_time now);
-// A RoCE packet to a queue pair of csa: it takes none.
+// A RoCE packet to a queue pair of csa: always a drop.
 enum alb_drop alb_csa_rx_foreign(struct alb_qp *qp, const struct alb_packet *packet, alb_time now);
-// A datagram to the engine's own QPN index.
+// A datagram to the engine's own QPN index, which is where CSA packets go. Returns ALB_DROP_NONE, or why it was dropped
+// as a whole; a frame that is dropped is counted only.
 enum alb_drop alb_csa_rx(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now);

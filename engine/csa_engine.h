@@ -14,35 +14,37 @@
 
 struct alb_csa;
 
-// One per engine of this transport.
 struct alb_csa_engine {
     struct alb_engine *engine;
     struct alb_buddy pool;
-    void *arena, *bookkeeping;
-    uint32_t epoch;
-    struct alb_assoc *assocs;
-    struct alb_assoc *found_last; // by alb_assoc_find; NULL: it has ended
-    struct alb_csa *heard_last;   // by alb_csa_find_qp; NULL: it has ended
-    uint32_t *buckets;            // index + 1
-    uint32_t bucket_count, free_first;
+    void *arena, *bookkeeping;        // the pool's memory
+    uint32_t epoch;                   // ours; never 0
+    struct alb_assoc *assocs;         // config.peer_max places
+    struct alb_assoc *found_last;     // by alb_assoc_find; NULL: it has ended
+    struct alb_csa *heard_last;       // by alb_csa_find_qp; NULL: it has ended
+    uint32_t *buckets;                // by hash: index + 1 of the first association in each; 0: empty
+    uint32_t bucket_count;            // a power of two
+    uint32_t free_first;              // index + 1 of the first free place, which has the next one; 0: none
     uint32_t assoc_count, assoc_used; // now; places that were ever taken
     struct alb_siphash_key hash_key;
-    struct alb_addr locals[16];
-    uint32_t local_refs[16]; // associations that have it
-    uint32_t local_count;    // places that were ever taken
-    struct alb_list live;
-    struct alb_slab rests;
-    alb_time aged_at;        // when what rests was last looked at
-    struct alb_list starved; // senders whose association could not wake: the pool was empty
+    struct alb_addr locals[16]; // our addresses that associations have
+    uint32_t local_refs[16];    // associations that have it
+    uint32_t local_count;       // places that were ever taken
+    struct alb_list live;       // of struct alb_assoc_live
+    struct alb_slab rests;      // records of associations that have slept (csa_rest.c)
+    alb_time aged_at;           // when what rests was last looked at
+    struct alb_list starved;    // of struct alb_stream_out: the pool was empty when they wanted to send
     struct alb_deadline sweep_timer;
     struct alb_csa_loss loss;
     struct alb_credit_pool credit;
-    uint64_t waiting_bytes; // of segments that came early
-    uint64_t snapshot_bytes;
+    uint64_t waiting_bytes;  // of segments that came early
+    uint64_t snapshot_bytes; // of answers that are kept (csa_snapshot.c)
     struct alb_csa_replies replies;
     struct alb_list expect_groups;
     struct alb_csa_cookies cookies;
 };
 
+// Fills engine->csa by the engine's configuration. Returns 0; EINVAL: no such loss or credit policy; ENOMEM.
 int alb_csa_engine_create(struct alb_engine *engine);
+// Frees it all; nothing is awake any more. Does nothing where there is none.
 void alb_csa_engine_destroy(struct alb_engine *engine);
