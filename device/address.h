@@ -15,8 +15,8 @@ struct alb_address_info {
 bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info);
 
 #define ALB_ADDRESS_REASON_MAX 160
-// An errno if this host's addresses cannot be listed at all, with words for the user in text; otherwise 0. For those
-// who find none and say so.
+// An errno if this host's addresses cannot be listed at all, with words for the user in text; otherwise 0. For
+// callers that find none and say so.
 int alb_address_list_error(char text[ALB_ADDRESS_REASON_MAX]);
 
 // True if datagrams to this address stay on this host. The list of local addresses is read again at most once a second.

@@ -153,7 +153,7 @@ static int recover_from(struct alb_store *store, const uint8_t *image, uint64_t 
     uint64_t end = scan.at;
     if (end < image_bytes)
         alb_log(ALB_LOG_WARNING,
-                "%s: the last %llu bytes were not written completely, and nobody was told of them: "
+                "%s: the last %llu bytes were not written completely, and never acknowledged: "
                 "cut off",
                 store->journal.path, (unsigned long long)(image_bytes - end));
     alb_ledger_fini(&store->ledger);

@@ -18,72 +18,76 @@ struct alb_engine_config;
 
 struct alb_credit_ops {
     const char *name;
-    bool is_limited;
-    bool prefers_short; // the sender with least left to send goes first (credit_shortest.c)
+    bool is_limited;    // the receive budget is divided; else each sender is granted any number
+    bool prefers_short; // the senders with least left to send go first (credit_shortest.c)
 };
 
 extern const struct alb_credit_ops alb_credit_end_to_end;
 extern const struct alb_credit_ops alb_credit_shortest;
 extern const struct alb_credit_ops alb_credit_off;
 
-const struct alb_credit_ops *alb_credit_find(const char *name); // NULL: no such policy
+// The policy of that name; NULL: there is none, or name is NULL.
+const struct alb_credit_ops *alb_credit_find(const char *name);
 
-#define ALB_CREDIT_FIRST_MAX     3     // senders at a time: some of them are held up elsewhere
-#define ALB_CREDIT_WAITING_BYTES 16384 // so that waiting senders are heard, and idle time is used
+#define ALB_CREDIT_FIRST_MAX     3     // senders whose turn it is: several, since some are held up elsewhere
+#define ALB_CREDIT_WAITING_BYTES 16384 // granted to the others, so that they are heard and fill idle time
 
 struct alb_credit_in;
 
-// One whose turn it is.
+// A place of those whose turn it is, for policies that prefer the short ones.
 struct alb_credit_first {
-    struct alb_credit_in *in; // NULL: none
-    uint32_t until;           // then the place is another's, if this one has not been heard, in ticks of 1024 ns
+    struct alb_credit_in *in; // NULL: the place is free
+    uint32_t until;           // from then on another may take it, unless this one is heard; in ticks of 1024 ns
 };
 
-// A receiver's.
+// An engine's, as a receiver.
 struct alb_credit_pool {
     const struct alb_credit_ops *ops;
-    uint32_t budget_bytes; // 0: no limit
-    uint32_t grant_min_bytes;
-    uint64_t interval_ns;
-    struct alb_list senders; // that have sent lately, the one heard of longest ago first
-    uint32_t count;          // of them
-    uint32_t bulk_count;     // of them: those that share what is not in reserve
-    uint64_t reserved_bytes; // for the others
-    uint64_t rates, squares; // sums over all senders: of their rates, and of these squared
-    uint32_t short_bytes;    // a sender that has no more left has sent it, or may
+    uint32_t budget_bytes;    // 0: no limit
+    uint32_t grant_min_bytes; // no share is smaller
+    uint64_t interval_ns;     // a sender is weighed at least so often; farther ones each two round trips
+    struct alb_list senders;  // of struct alb_credit_in that have sent lately, the one weighed longest ago first
+    uint32_t count;           // of senders
+    uint32_t bulk_count;      // of those that share what is not reserved
+    uint64_t reserved_bytes;  // for the other senders together
+    uint64_t rates, squares;  // sums over all senders: of their rates, and of these squared
+    uint32_t short_bytes;     // a sender that has no more left needs no turn: it is under way
     struct alb_credit_first first[ALB_CREDIT_FIRST_MAX];
 };
 
-// What it knows of one sender; in no list before it has sent anything, and when it has not for long.
+// What it knows of one sender. In the pool's list while the sender counts: from its first packet on, until nothing has
+// come for several intervals.
 struct alb_credit_in {
     struct alb_list link;
-    uint32_t since;          // when its interval began, in ticks of 1024 ns
+    uint32_t since;          // when its interval began, in ticks of 1024 ns modulo 2^32
     uint32_t interval_ns;    // the pool's, or two round trips
-    uint32_t bytes;          // since then
-    uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is one of those that share
+    uint32_t bytes;          // received in its interval
+    uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is a bulk sender, one of those that share
     uint32_t rate;           // bytes in 2^20 ns, smoothed; 0: not measured yet
-    uint32_t rest_bytes;     // of the message that it sends, as far as is known
+    uint32_t rest_bytes;     // still to come of the message that it sends, as far as is known
 };
 
+// ops stays the caller's and must outlive the pool; config is read only now.
 void alb_credit_pool_init(struct alb_credit_pool *pool, const struct alb_credit_ops *ops,
                           const struct alb_engine_config *config);
 void alb_credit_in_init(struct alb_credit_in *in);
-// Before it ends.
+// Before the sender's memory goes: takes it out of the pool.
 void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in);
 
-// A packet of so many bytes came. rtt_ns: a round trip to that sender; 0: not known.
+// A packet of so many bytes came. rtt_ns: a round trip to that sender; 0: not known. The only call by which a sender
+// begins to count.
 void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
                           alb_time now);
-// So many bytes of a message of that sender are still to come, after something of it has. Means nothing but to policies
-// that prefer the short ones.
+// So many bytes of a message of that sender are still to come, after something of it has. Does nothing unless the
+// policy prefers the short ones.
 void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
                         alb_time now);
 // True if it is not this sender's turn, and so it is granted ALB_CREDIT_WAITING_BYTES at the most.
 bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in);
-// It goes, and so does its turn.
+// Gives up its turn, if it has one.
 void alb_credit_forget_first(struct alb_credit_pool *pool, const struct alb_credit_in *in);
-// How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any.
+// How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any number. May take silent senders out.
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
-// How fast that sender is compared with the present senders: ALB_CSA_SHARE_EVEN is as fast. 0: not known, or shares are
-// not meant to be even.
+// The sender's rate divided by the mean of all present senders' (weighted by rate), in units of 1/ALB_CSA_SHARE_EVEN,
+// from 1 to 255; 0: not known, or the policy does not want even shares.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in);

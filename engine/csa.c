@@ -97,7 +97,7 @@ static int connect(struct alb_csa *csa)
         return EBUSY;
     }
     if (av->path_payload_max)
-        alb_mtu_told(engine, assoc, av->path_payload_max);
+        alb_mtu_set_route(engine, assoc, av->path_payload_max);
     if (is_same)
         alb_assoc_put(engine, assoc);
     else

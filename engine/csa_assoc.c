@@ -158,6 +158,6 @@ void alb_engine_path_mtu(struct alb_engine *engine, const struct alb_endpoint *p
     for (uint32_t i = 0; slot <= UINT8_MAX && i < csa->local_count; i++) {
         struct alb_assoc *assoc = find(csa, &peer->addr, (uint8_t)slot, (uint8_t)i);
         if (assoc)
-            alb_mtu_told(engine, assoc, udp_payload_max);
+            alb_mtu_set_route(engine, assoc, udp_payload_max);
     }
 }

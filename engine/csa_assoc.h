@@ -31,7 +31,7 @@ struct alb_assoc {
     uint32_t rtt_ns;             // when it last slept; 0: never measured
     uint8_t slot;                // the peer's process slot
     uint8_t local;               // our address: index in alb_csa_engine.locals
-    uint8_t is_mtu_told : 1;     // payload_limit is the routes'
+    uint8_t is_route_mtu : 1;    // payload_limit is the routes'
     uint8_t is_mtu_tried : 1;    // longer packets were tried at mtu_tried_at, and are not tried again for a while
     uint8_t is_mtu_sure : 1;     // since then the size in use was doubted, and has proved to work
     uint8_t mtu_tried_at;        // in units of 2^30 ns, modulo 256
@@ -67,7 +67,7 @@ struct alb_assoc_live {
     alb_time rtt_newest_at;
     uint32_t peer_rtt_ns;   // what the peer has measured; 0: it has not said
     bool paths_are_due;     // a paths frame goes with the next packet
-    alb_time paths_told_at; // when one last went that no report asked for
+    alb_time paths_sent_at; // when one last went that no report asked for
     bool cnp_is_due;        // a congestion notification
     bool trimmed_is_due;    // there is something in trimmed
     bool window_limited;    // the window, and not the credit, has held something back since the policy was called

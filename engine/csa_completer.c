@@ -280,7 +280,7 @@ static void wait_rnr(struct alb_csa *csa, uint8_t syndrome, alb_time now)
     alb_wheel_arm(&qp->engine->wheel, &csa->rnr_timer.timer, now + wait_ns);
 }
 
-// What is held over there need not go again: a probe lets the peer look for a receive once more. What it had no room
+// What the peer holds need not go again: a probe lets the peer look for a receive once more. What it had no room
 // for does.
 void alb_csa_on_rnr(struct alb_deadline *deadline, alb_time now)
 {

@@ -41,10 +41,10 @@ static void bake(const struct alb_csa_arrival *arrival, const struct alb_siphash
     struct {
         struct alb_addr peer, local;
         uint32_t slot, epoch;
-    } who = {datagram->peer.addr, datagram->local.addr, arrival->header.source_slot, arrival->header.source_epoch};
-    _Static_assert(sizeof(who) == 40, "nothing in between that would have any value");
+    } sender = {datagram->peer.addr, datagram->local.addr, arrival->header.source_slot, arrival->header.source_epoch};
+    _Static_assert(sizeof(sender) == 40, "no padding, whose bytes would be undefined");
     for (uint32_t half = 0; half < 2; half++) {
-        uint64_t hash = alb_siphash13(&keys[half], &who, sizeof(who));
+        uint64_t hash = alb_siphash13(&keys[half], &sender, sizeof(sender));
         memcpy(cookie + half * sizeof(hash), &hash, sizeof(hash));
     }
 }

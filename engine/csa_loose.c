@@ -7,12 +7,12 @@
 #include "engine/segmenter.h"
 
 enum {
-    PATH_NONE = 0xff,        // its packets are not counted
-    UNTOLD_MAX = 1 << 16,    // packets that left by a path and were not reported; then the peer is not asked any more
-    PACKETS_PER_PING = 64,   // of so many each, one asks for a report
-    PING_ROOM_BYTES = 8,     // that a segment leaves for that
-    PAYLOAD_SURE = 512,      // what every network carries (RFC 791: 576 with headers)
-    SEGMENT_BYTES_MIN = 512, // so that a message of any size has no more segments than it may have
+    PATH_NONE = 0xff,         // its packets are not counted
+    UNREPORTED_MAX = 1 << 16, // packets that left by a path and were not reported; then the peer is not asked any more
+    PACKETS_PER_PING = 64,    // of so many each, one asks for a report
+    PING_ROOM_BYTES = 8,      // that a segment leaves for that
+    PAYLOAD_SURE = 512,       // what every network carries (RFC 791: 576 with headers)
+    SEGMENT_BYTES_MIN = 512,  // so that a message of any size has no more segments than it may have
 };
 
 struct loose {
@@ -40,7 +40,7 @@ static uint16_t path_of(const struct alb_paths_out *paths, uint32_t hash)
     return (uint16_t)(hash % paths->count);
 }
 
-static uint32_t untold(const struct alb_path_out *out)
+static uint32_t unreported(const struct alb_path_out *out)
 {
     return (uint32_t)alb_psn_diff(out->next, out->settled);
 }
@@ -51,7 +51,7 @@ static struct alb_assoc_live *counting(struct alb_engine *engine, struct alb_ass
     if (assoc && assoc->rest)
         alb_assoc_wake(engine, assoc);
     struct alb_assoc_live *live = assoc && assoc->peer_epoch ? assoc->live : NULL;
-    return live && untold(&live->paths->path[path_of(live->paths, hash)]) < UNTOLD_MAX ? live : NULL;
+    return live && unreported(&live->paths->path[path_of(live->paths, hash)]) < UNREPORTED_MAX ? live : NULL;
 }
 
 static void aim(struct loose *loose, const struct alb_csa_parcel *parcel)
@@ -123,7 +123,7 @@ static bool asks(const struct loose *loose)
 {
     const struct alb_csa_packet *packet = &loose->packet;
     if (packet->live)
-        return untold(&packet->live->paths->path[packet->flow.path]) % PACKETS_PER_PING == PACKETS_PER_PING - 1;
+        return unreported(&packet->live->paths->path[packet->flow.path]) % PACKETS_PER_PING == PACKETS_PER_PING - 1;
     return loose->is_known && loose->u->uncounted++ % PACKETS_PER_PING == 0;
 }
 

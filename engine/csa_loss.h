@@ -10,32 +10,33 @@ struct alb_csa_loss_ops;
 // A policy with its parameters. What a parameter means is the policy's; those without a meaning stay 0.
 struct alb_csa_loss {
     const struct alb_csa_loss_ops *ops;
-    alb_time interval_ns;     // fixed: of reports, and of patience
-    alb_time low_ns, high_ns; // irn: timeouts with few segments in flight, and with more
-    alb_time timeout_ns;      // go-back-n
-    uint64_t few;             // irn: how many are few
-    uint64_t threshold;       // sleek: segments behind one before it is lost
+    alb_time interval_ns;     // fixed: between reports; the receiver's patience. 0: by its own reckoning
+    alb_time low_ns, high_ns; // irn: timeout with at most few segments in flight, and with more
+    alb_time timeout_ns;      // go-back-n: timeout
+    uint64_t few;             // irn
+    uint64_t threshold;       // irn, sleek: one is lost when the peer holds one so many PSNs behind it
 };
 
-// One unacknowledged segment, as a report leaves it.
+// One segment in flight, as a report leaves it. Times in ns.
 struct alb_loss_segment {
-    alb_time age_ns;      // since it last left
-    alb_time path_rtt_ns; // of its path, 0: not measured
-    alb_time path_rtt_min_ns;
-    alb_time overtaken_ns; // by how much the newest that the peer holds left later; 0: not
-    uint32_t behind;       // PSNs between it and the newest that the peer holds; 0: nothing newer is held
-    bool is_settled;       // the peer has settled its packet: it has come or is lost
-    bool was_resent;
+    alb_time age_ns;          // since it last left
+    alb_time path_rtt_ns;     // its path's, smoothed; 0: not measured
+    alb_time path_rtt_min_ns; // its path's least; 0: not measured
+    alb_time overtaken_ns;    // how much later the newest that the peer holds left; 0: it did not, or that is not known
+    uint32_t behind;          // how many PSNs later the newest that the peer holds is; 0: it holds nothing newer
+    bool is_settled;          // the peer knows whether its packet came: a segment that it does not hold is lost
+    bool was_resent;          // it has left more than once
 };
 
+// The stream that it belongs to, and the report.
 struct alb_loss_sending {
-    alb_time rtt_ns, margin_ns; // of the association
-    alb_time rtt_newest_ns;     // of what came last, 0: not known
-    alb_time tail_rtt_ns;       // nothing new is to be sent, and over most paths it would be back by then; 0: else
+    alb_time rtt_ns, margin_ns; // alb_assoc_rtt_ns, alb_assoc_margin_ns
+    alb_time rtt_newest_ns;     // of alb_assoc_live; 0: none
+    alb_time tail_rtt_ns;       // the round trip of most paths, if nothing new is to be sent; else 0
     uint32_t flying;            // segments that are not acknowledged
     bool is_nak;                // the report says that a segment came before its turn and was dropped
     bool answers_probe;         // the report came after a probe
-    bool has_many_paths;        // few packets of a window leave by each
+    bool has_many_paths;        // so many that few packets of a window leave by each
     bool is_overdue;            // the report was written because something is overdue, or was probed for
 };
 
@@ -46,13 +47,13 @@ enum alb_loss_silence {
 
 struct alb_csa_loss_ops {
     const char *name;
-    void (*init)(struct alb_csa_loss *loss); // default parameters
-    // Sender: true if the segment is to be sent again.
+    void (*init)(struct alb_csa_loss *loss); // sets default parameters; NULL: there are none
+    // Sender: true if the segment, which the peer does not hold, is to be sent again. Called after a report.
     bool (*is_lost)(const struct alb_csa_loss *loss, const struct alb_loss_segment *segment,
                     const struct alb_loss_sending *sending);
-    // Sender: how long after the last sign of life silence is acted upon, and how.
+    // Sender: how long nothing may be sent or reported before on_silence is done; the engine doubles it each time.
     alb_time (*silence_ns)(const struct alb_csa_loss *loss, const struct alb_loss_sending *sending);
-    bool waits_round_trip; // it is never less than a round trip
+    bool waits_round_trip; // silence_ns is never less than a round trip
     enum alb_loss_silence on_silence;
     // Sender: a hole means that everything behind it goes again as well.
     bool goes_back;
@@ -69,6 +70,6 @@ extern const struct alb_csa_loss_ops alb_csa_loss_irn;
 extern const struct alb_csa_loss_ops alb_csa_loss_fixed;
 extern const struct alb_csa_loss_ops alb_csa_loss_sleek;
 
-// "irn", or with parameters behind a colon: "irn:low=100us,high=320us,few=3". False: no such policy or parameter, or a
-// value out of range.
+// Reads "irn", or with parameters behind a colon "irn:low=100us,high=320us,few=3", into *loss. False: no such policy or
+// parameter, a value out of range, or text is NULL; *loss is then undefined.
 bool alb_csa_loss_parse(const char *text, struct alb_csa_loss *loss);

@@ -167,16 +167,16 @@ void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now)
     try(search, now);
 }
 
-void alb_mtu_told(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max)
+void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max)
 {
     payload_max = ALB_MIN(payload_max, engine->config.csa_payload_bytes) & ~3u;
-    if (payload_max == assoc->payload_limit && assoc->is_mtu_told)
+    if (payload_max == assoc->payload_limit && assoc->is_route_mtu)
         return; // what was found out since holds
     if (assoc->live)
         alb_mtu_stop(assoc->live);
     set_size(assoc, payload_max);
     assoc->payload_limit = assoc->payload_max;
-    assoc->is_mtu_told = true;
+    assoc->is_route_mtu = true;
     assoc->is_mtu_tried = assoc->is_mtu_sure = false;
 }
 

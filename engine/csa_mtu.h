@@ -34,7 +34,7 @@ struct alb_mtu_search {
 // Of a new association: what is safe where nothing is known.
 void alb_mtu_begin(const struct alb_engine *engine, struct alb_assoc *assoc);
 // The routes carry so many bytes of UDP payload.
-void alb_mtu_told(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);
+void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);
 // Traffic flows: tries longer packets if it is time to.
 void alb_mtu_consider(struct alb_assoc_live *live, alb_time now);
 // A segment was lost that had left ALB_MTU_SUSPICIOUS_TIMES or more times.

@@ -219,14 +219,14 @@ static inline size_t alb_paths_out_bytes(uint32_t count)
 
 // Zeroed, it is a path of which nothing has come.
 struct alb_path_in {
-    uint64_t came;         // bit i: settled + i has come (bit 0 never set at rest)
-    alb_time newest_at;    // when the newest packet came: the newest by sequence number
-    uint32_t settled : 24; // everything before has come or is lost
-    uint32_t untold : 2;   // paths frames that still have to tell what came
-    uint32_t is_known : 1; // something has come
-    uint32_t lost;         // bit i: settled - 1 - i was settled as lost, and has not come since
-    uint32_t gap_age_ns;   // of the gap at settled, when the newest packet came
-    uint32_t lateness_ns;  // how late packets have been after younger ones; how long a gap waits to be settled
+    uint64_t came;           // bit i: settled + i has come (bit 0 never set at rest)
+    alb_time newest_at;      // when the newest packet came: the newest by sequence number
+    uint32_t settled : 24;   // everything before has come or is lost
+    uint32_t unreported : 2; // paths frames that still have to tell what came
+    uint32_t is_known : 1;   // something has come
+    uint32_t lost;           // bit i: settled - 1 - i was settled as lost, and has not come since
+    uint32_t gap_age_ns;     // of the gap at settled, when the newest packet came
+    uint32_t lateness_ns;    // how late packets have been after younger ones; how long a gap waits to be settled
     uint32_t newest_timestamp;
     uint32_t received, marked; // packets, each once
     uint8_t ahead;             // the newest packet is settled + ahead - 1; 0: there is no gap
@@ -260,7 +260,7 @@ uint32_t alb_path_in_settle(struct alb_path_in *in, alb_time now);
 // loss. News are repeated a few times, since frames are lost too.
 static inline bool alb_path_in_has_news(const struct alb_path_in *in)
 {
-    return in->untold > 0;
+    return in->unreported > 0;
 }
 // What a paths frame that is now sent says of it.
-void alb_path_in_tell(struct alb_path_in *in, uint8_t path, alb_time now, struct alb_csa_path_entry *entry);
+void alb_path_in_report(struct alb_path_in *in, uint8_t path, alb_time now, struct alb_csa_path_entry *entry);

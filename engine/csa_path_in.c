@@ -16,7 +16,7 @@ enum {
     MEMORY = 32,       // packets before the settled mark of which is known whether they came
     OLD_MAX = 4096,    // packets: what is older than that teaches nothing
     FAR = 1 << 22,     // packets: a jump of this size is no loss, the sender has begun anew
-    TELLINGS = 3,      // paths frames that tell of a packet
+    REPORT_TIMES = 3,  // paths frames that tell of a packet
     CALM_PACKETS = 16, // received, make one step of calm; so does a gap that waited in vain
     CALM_STEPS = 64,   // take a sixteenth off the lateness
 };
@@ -62,8 +62,8 @@ static void count_packet(struct alb_path_in *in, bool is_marked)
 {
     in->received++;
     in->marked += is_marked;
-    if (in->untold != TELLINGS) // what is written in part is slow to be read as a whole
-        in->untold = TELLINGS;
+    if (in->unreported != REPORT_TIMES) // what is written in part is slow to be read as a whole
+        in->unreported = REPORT_TIMES;
     if (in->lateness_ns == 0)
         return;
     in->calm += in->received % CALM_PACKETS == 0;
@@ -204,7 +204,7 @@ uint32_t alb_path_in_settle(struct alb_path_in *in, alb_time now)
     return lost;
 }
 
-void alb_path_in_tell(struct alb_path_in *in, uint8_t path, alb_time now, struct alb_csa_path_entry *entry)
+void alb_path_in_report(struct alb_path_in *in, uint8_t path, alb_time now, struct alb_csa_path_entry *entry)
 {
     *entry = (struct alb_csa_path_entry){
         .path = path,
@@ -214,5 +214,5 @@ void alb_path_in_tell(struct alb_path_in *in, uint8_t path, alb_time now, struct
         .received = in->received,
         .marked = in->marked,
     };
-    in->untold -= in->untold > 0;
+    in->unreported -= in->unreported > 0;
 }

@@ -16,7 +16,7 @@ enum {
 // An incoming path without a gap. The count of marked packets begins anew, for which senders are prepared.
 struct path_at_rest {
     uint32_t settled : 24;
-    uint32_t untold : 2;
+    uint32_t unreported : 2;
     uint32_t is_known : 1;
     uint32_t received;
     uint32_t newest_timestamp;
@@ -128,7 +128,7 @@ static void keep_paths_in(struct alb_rest *rest, const struct alb_assoc_live *li
         const struct alb_path_in *in = &live->paths_in[i];
         kept[i] = (struct path_at_rest){
             .settled = in->settled,
-            .untold = in->untold,
+            .unreported = in->unreported,
             .is_known = in->is_known,
             .received = in->received,
             .newest_timestamp = in->newest_timestamp,
@@ -149,7 +149,7 @@ static void give_paths_in(struct alb_rest *rest, struct alb_assoc_live *live, al
         *in = (struct alb_path_in){
             .newest_at = now - ALB_MIN(now, passed_ns),
             .settled = kept[i].settled,
-            .untold = kept[i].untold,
+            .unreported = kept[i].unreported,
             .is_known = true,
             .newest_timestamp = kept[i].newest_timestamp,
             .lateness_ns = kept[i].lateness_ns,

@@ -91,7 +91,7 @@ void alb_engine_rx_trimmed(struct alb_engine *engine, const struct alb_datagram 
     engine->now = now;
     alb_engine_count_drop(engine, ALB_DROP_TRUNCATED);
     if (note(engine, datagram))
-        engine->stats->sum.counter[ALB_STAT_trimmed_told]++;
+        engine->stats->sum.counter[ALB_STAT_trimmed_reported]++;
 }
 
 // ---- out ------------------------------------------------------------------------------------------------------------

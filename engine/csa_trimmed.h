@@ -25,7 +25,7 @@ static inline bool alb_trimmed_in_next(const struct alb_trimmed_in *in, struct a
 }
 
 // That one has been reported.
-static inline void alb_trimmed_in_told(struct alb_trimmed_in *in)
+static inline void alb_trimmed_in_reported(struct alb_trimmed_in *in)
 {
     in->first = (uint8_t)((in->first + 1) % ALB_TRIMMED_MAX);
     in->count--;

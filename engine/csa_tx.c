@@ -5,7 +5,7 @@
 #include "engine/csa_run.h"
 #include "engine/impl.h"
 
-enum { TOLD_PATHS_MIN = 8 };
+enum { NEWS_PATHS_MIN = 8 };
 
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
 {
@@ -149,7 +149,7 @@ static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet
         paths.has_more = left > 0;
         for (paths.count = 0; paths.count < count; path++) {
             path = alb_path_set_next(news, path);
-            alb_path_in_tell(&live->paths_in[path], (uint8_t)path, now, &paths.entries[paths.count++]);
+            alb_path_in_report(&live->paths_in[path], (uint8_t)path, now, &paths.entries[paths.count++]);
             alb_assoc_note_path_in(live, path);
         }
         alb_csa_encode_paths(&paths, frame);
@@ -181,7 +181,7 @@ static bool add_trimmed(struct alb_assoc_live *live, struct alb_csa_packet *pack
         if (!frame)
             return false;
         memcpy(frame, room, bytes);
-        alb_trimmed_in_told(&live->trimmed);
+        alb_trimmed_in_reported(&live->trimmed);
     }
     live->trimmed_is_due = false;
     return true;
@@ -229,11 +229,11 @@ void alb_assoc_pace(struct alb_deadline *deadline, alb_time now)
 
 // Reports come by many paths, too, and their sender learns of these paths only from us: now and then it goes with data.
 // One that is late would hold back the end of a message.
-static bool tells_of_paths(struct alb_assoc_live *live, alb_time now)
+static bool wants_paths(struct alb_assoc_live *live, alb_time now)
 {
-    if (alb_path_set_count(&live->paths_in_news) < TOLD_PATHS_MIN || now < live->paths_told_at + live->rtt_ns)
+    if (alb_path_set_count(&live->paths_in_news) < NEWS_PATHS_MIN || now < live->paths_sent_at + live->rtt_ns)
         return false;
-    live->paths_told_at = now;
+    live->paths_sent_at = now;
     return true;
 }
 
@@ -274,7 +274,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         if (data_bytes >= burst_bytes)
             break;
     }
-    live->paths_are_due |= data_bytes > 0 && tells_of_paths(live, now);
+    live->paths_are_due |= data_bytes > 0 && wants_paths(live, now);
     bool is_complete = add_control(live, &packet, now) && alb_mtu_send(&packet);
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)

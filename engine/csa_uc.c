@@ -218,7 +218,7 @@ static int connect(struct alb_qp *qp)
     if (!assoc)
         return ENOMEM;
     if (av->path_payload_max)
-        alb_mtu_told(qp->engine, assoc, av->path_payload_max);
+        alb_mtu_set_route(qp->engine, assoc, av->path_payload_max);
     if (assoc == uc->assoc) {
         alb_assoc_put(qp->engine, assoc);
         return 0;

@@ -23,7 +23,7 @@ struct alb_dcqcn_config {
 
 // What Zhu et al. publish ("Congestion control for large-scale RDMA deployments", SIGCOMM 2015), for links of 40 Gb/s.
 void alb_dcqcn_config_default(struct alb_dcqcn_config *config);
-// Whether the parameters are within what the arithmetic bears.
+// True if the parameters are within what the arithmetic can represent.
 bool alb_dcqcn_config_is_valid(const struct alb_dcqcn_config *config);
 
 // The notification point of one association.

@@ -275,9 +275,9 @@ void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiato
 bool alb_txn_state_is_end(enum alb_txn_state state);
 
 // A verdict without record.
-void alb_reflect_in_tell_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
+void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
 // Its initiator hears of it, if it is connected.
-void alb_txn_in_tell(struct alb_txn_in *txn);
+void alb_txn_in_owe_verdict(struct alb_txn_in *txn);
 bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
 // True if that journal is open here.
 bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper);

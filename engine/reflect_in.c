@@ -38,12 +38,12 @@ static void tell(struct alb_txn_in *txn, struct alb_reflect_in *in)
     queue(in);
 }
 
-void alb_txn_in_tell(struct alb_txn_in *txn)
+void alb_txn_in_owe_verdict(struct alb_txn_in *txn)
 {
     tell(txn, home(txn));
 }
 
-void alb_reflect_in_tell_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict)
+void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict)
 {
     in->stray = *verdict;
     in->has_stray = true;
@@ -221,12 +221,12 @@ static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command,
     struct alb_reflect_in *in = csa->reflect_in;
     if (!in)
         return;
-    alb_reflect_in_tell_stray(in, &(struct alb_csa_verdict){
-                                      .state = is_aborted ? ALB_CSA_VERDICT_ABORTED : ALB_CSA_VERDICT_UNKNOWN,
-                                      .reason = is_aborted ? ALB_TXN_PEER_GONE : ALB_TXN_LOST,
-                                      .id = command->id,
-                                      .keeper = command->keeper,
-                                  });
+    alb_reflect_in_owe_stray(in, &(struct alb_csa_verdict){
+                                     .state = is_aborted ? ALB_CSA_VERDICT_ABORTED : ALB_CSA_VERDICT_UNKNOWN,
+                                     .reason = is_aborted ? ALB_TXN_PEER_GONE : ALB_TXN_LOST,
+                                     .id = command->id,
+                                     .keeper = command->keeper,
+                                 });
 }
 
 void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *command, alb_time now)

@@ -66,7 +66,7 @@ static void be_unsure(struct alb_txn_in *txn, alb_time now)
     txn->reason = ALB_TXN_JOURNAL;
     alb_txn_in_drop_notice(txn);
     alb_txn_in_release(txn);
-    alb_txn_in_tell(txn);
+    alb_txn_in_owe_verdict(txn);
 }
 
 static void take_back(struct alb_txn_in *txn, alb_time now)

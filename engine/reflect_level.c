@@ -67,15 +67,15 @@ static void say(struct alb_reflect_in *in, const struct alb_csa_segment *last, c
     }
     if (txn)
         alb_txn_in_destroy(txn);
-    alb_reflect_in_tell_stray(in, &(struct alb_csa_verdict){
-                                      .state = is_good ? ALB_CSA_VERDICT_COMMITTED : ALB_CSA_VERDICT_CORRUPT,
-                                      .reason = is_good ? ALB_TXN_OK : ALB_TXN_DIGEST,
-                                      .id = last->txn,
-                                      .digest = alb_digest_to_wire(*digest),
-                                      .placed_at = now,
-                                      .decided_at = now,
-                                      .visible_at = now,
-                                  });
+    alb_reflect_in_owe_stray(in, &(struct alb_csa_verdict){
+                                     .state = is_good ? ALB_CSA_VERDICT_COMMITTED : ALB_CSA_VERDICT_CORRUPT,
+                                     .reason = is_good ? ALB_TXN_OK : ALB_TXN_DIGEST,
+                                     .id = last->txn,
+                                     .digest = alb_digest_to_wire(*digest),
+                                     .placed_at = now,
+                                     .decided_at = now,
+                                     .visible_at = now,
+                                 });
 }
 
 void alb_reflect_in_message(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now)

@@ -245,7 +245,7 @@ static bool is_ours(const struct alb_txn_out *txn, const struct alb_csa_verdict 
 static void on_reflected(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
     if (txn->is_message || txn->is_question)
-        return; // cannot be, since nothing is bound; it is bound over there: its lease, or our decision, will end it
+        return; // cannot be, since nothing is bound; it is bound at the target: its lease, or our decision, will end it
     if (txn->state == ALB_TXN_ABORTING) {
         command(txn, ALB_CSA_TXN_ABORT, now);
         return;

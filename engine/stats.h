@@ -7,54 +7,54 @@
 #include "base/types.h"
 #include "wire/drop.h"
 
-#define ALB_STATS(X)                                                                    \
-    X(sent_pkts, "packets sent")                                                        \
-    X(rcvd_pkts, "packets received")                                                    \
-    X(sent_bytes, "UDP payload bytes sent")                                             \
-    X(rcvd_bytes, "UDP payload bytes received")                                         \
-    X(retransmitted_pkts, "request packets sent again")                                 \
-    X(duplicate_request, "requests received again")                                     \
-    X(out_of_seq_request, "requests received ahead of the one expected")                \
-    X(packet_seq_err, "NAK sequence errors received")                                   \
-    X(sent_seq_err, "NAK sequence errors sent")                                         \
-    X(rcvd_rnr_err, "RNR NAKs received")                                                \
-    X(send_rnr_err, "RNR NAKs sent")                                                    \
-    X(ack_sent, "acknowledgements sent")                                                \
-    X(ack_deferred, "acknowledgements merged into a later one")                         \
-    X(implied_nak_seq_err, "responses received ahead of the one expected")              \
-    X(local_ack_timeout_err, "transport timeouts")                                      \
-    X(retry_exceeded_err, "queue pairs failed: transport retries used up")              \
-    X(retry_rnr_exceeded_err, "queue pairs failed: receiver-not-ready retries used up") \
-    X(req_remote_access_errors, "NAK remote access errors received")                    \
-    X(req_remote_invalid_request, "NAK invalid requests received")                      \
-    X(req_remote_op_errors, "NAK remote operational errors received")                   \
-    X(resp_remote_access_errors, "NAK remote access errors sent")                       \
-    X(resp_remote_invalid_request, "NAK invalid requests sent")                         \
-    X(resp_remote_op_errors, "NAK remote operational errors sent")                      \
-    X(resp_cqe_error, "completion queue overruns")                                      \
-    X(rdma_sends, "SEND messages completed")                                            \
-    X(rdma_recvs, "messages received into a posted receive")                            \
-    X(rdma_writes, "WRITE messages completed")                                          \
-    X(rdma_reads, "READ messages completed")                                            \
-    X(rdma_atomics, "atomic operations completed")                                      \
-    X(window_stalls, "times a queue pair waited for its peer's window")                 \
-    X(tail_asks, "reports sent because the rest of a message was overdue")              \
-    X(expected_asks, "reports sent because nothing of what was announced has come")     \
-    X(tail_probes, "probes sent because nothing was heard")                             \
-    X(trimmed_told, "packets received without their payload, and told to their sender") \
-    X(trimmed_pkts, "packets that the network cut down to headers, sent again at once") \
-    X(path_mtu_drops, "times long packets had ceased to get through")                   \
-    X(read_snapshots, "READs of transactional regions answered from a copy")            \
-    X(read_snapshot_waits, "times one waited for memory, or for a change to end")       \
-    X(ecn_marked_pkts, "packets received with congestion experienced")                  \
-    X(txn_committed, "transactions committed")                                          \
-    X(txn_aborted, "transactions aborted")                                              \
-    X(txn_corrupt, "transactions exposed other than agreed")                            \
-    X(txn_unknown, "transactions whose outcome cannot be known")                        \
-    X(txn_applied, "transactions of peers exposed")                                     \
-    X(txn_refused, "transactions of peers not bound")                                   \
-    X(txn_expired, "transactions of peers whose lease ended")                           \
-    X(txn_copied_again, "times what was exposed differed and was copied again")         \
+#define ALB_STATS(X)                                                                            \
+    X(sent_pkts, "packets sent")                                                                \
+    X(rcvd_pkts, "packets received")                                                            \
+    X(sent_bytes, "UDP payload bytes sent")                                                     \
+    X(rcvd_bytes, "UDP payload bytes received")                                                 \
+    X(retransmitted_pkts, "request packets sent again")                                         \
+    X(duplicate_request, "requests received again")                                             \
+    X(out_of_seq_request, "requests received ahead of the one expected")                        \
+    X(packet_seq_err, "NAK sequence errors received")                                           \
+    X(sent_seq_err, "NAK sequence errors sent")                                                 \
+    X(rcvd_rnr_err, "RNR NAKs received")                                                        \
+    X(send_rnr_err, "RNR NAKs sent")                                                            \
+    X(ack_sent, "acknowledgements sent")                                                        \
+    X(ack_deferred, "acknowledgements merged into a later one")                                 \
+    X(implied_nak_seq_err, "responses received ahead of the one expected")                      \
+    X(local_ack_timeout_err, "transport timeouts")                                              \
+    X(retry_exceeded_err, "queue pairs failed: transport retries used up")                      \
+    X(retry_rnr_exceeded_err, "queue pairs failed: receiver-not-ready retries used up")         \
+    X(req_remote_access_errors, "NAK remote access errors received")                            \
+    X(req_remote_invalid_request, "NAK invalid requests received")                              \
+    X(req_remote_op_errors, "NAK remote operational errors received")                           \
+    X(resp_remote_access_errors, "NAK remote access errors sent")                               \
+    X(resp_remote_invalid_request, "NAK invalid requests sent")                                 \
+    X(resp_remote_op_errors, "NAK remote operational errors sent")                              \
+    X(resp_cqe_error, "completion queue overruns")                                              \
+    X(rdma_sends, "SEND messages completed")                                                    \
+    X(rdma_recvs, "messages received into a posted receive")                                    \
+    X(rdma_writes, "WRITE messages completed")                                                  \
+    X(rdma_reads, "READ messages completed")                                                    \
+    X(rdma_atomics, "atomic operations completed")                                              \
+    X(window_stalls, "times a queue pair waited for its peer's window")                         \
+    X(tail_asks, "reports sent because the rest of a message was overdue")                      \
+    X(expected_asks, "reports sent because nothing of what was announced has come")             \
+    X(tail_probes, "probes sent because nothing was heard")                                     \
+    X(trimmed_reported, "packets received without their payload, and reported to their sender") \
+    X(trimmed_pkts, "packets that the network cut down to headers, sent again at once")         \
+    X(path_mtu_drops, "times long packets had ceased to get through")                           \
+    X(read_snapshots, "READs of transactional regions answered from a copy")                    \
+    X(read_snapshot_waits, "times one waited for memory, or for a change to end")               \
+    X(ecn_marked_pkts, "packets received with congestion experienced")                          \
+    X(txn_committed, "transactions committed")                                                  \
+    X(txn_aborted, "transactions aborted")                                                      \
+    X(txn_corrupt, "transactions exposed other than agreed")                                    \
+    X(txn_unknown, "transactions whose outcome cannot be known")                                \
+    X(txn_applied, "transactions of peers exposed")                                             \
+    X(txn_refused, "transactions of peers not bound")                                           \
+    X(txn_expired, "transactions of peers whose lease ended")                                   \
+    X(txn_copied_again, "times what was exposed differed and was copied again")                 \
     X(digest_mismatches, "digests of peers' data that were not theirs")
 
 enum alb_stat {

@@ -12,9 +12,9 @@
 // What a completion says.
 enum alb_level {
     ALB_LEVEL_DELIVERED, // t5: the peer's transport has it (an ordinary completion)
-    ALB_LEVEL_VISIBLE,   // t6: a processor over there reads the new bytes, and their digest is ours
+    ALB_LEVEL_VISIBLE,   // t6: a processor of the target reads the new bytes, and their digest is ours
     ALB_LEVEL_REFLECTED, // a transaction: whole, checked and bound until its lease ends, not yet exposed
-    ALB_LEVEL_COMMITTED, // t7: exposed over there, digest equal, known to both
+    ALB_LEVEL_COMMITTED, // t7: exposed at the target, digest equal, known to both
 };
 
 // A transaction's state, the same names on both sides; which moves are legal: engine/reflect_state.c.

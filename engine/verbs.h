@@ -418,7 +418,7 @@ struct alb_send_wr {
     const struct alb_ah *ah; // UD
     alb_qpn remote_qpn;      // UD
     uint32_t remote_qkey;    // UD
-    uint32_t remote_srqn;    // XRC_SEND: the shared receive queue over there
+    uint32_t remote_srqn;    // XRC_SEND: the peer's shared receive queue
     struct alb_mw_bind bind; // BIND_MW
     uint8_t level;           // enum alb_level (engine/transaction.h) that completes it: DELIVERED (0), VISIBLE
     bool wants_stages;       // its stages are asked for

@@ -11,7 +11,7 @@ enum {
     RUN = DAYS, // keepers behind those of the pages
     LATE,
     FAR,
-    OF_NOBODY,
+    NODELESS,
     RUN_MIN = 256,
     DAY_SHIFT_START = 10, // a nanosecond
     DAY_SHIFT_MIN = 2,
@@ -34,14 +34,14 @@ void alb_sim_queue_init(struct alb_sim_queue *queue)
     alb_sim_pages_init(&queue->pages);
     alb_sim_heap_init(&queue->late, LATE);
     alb_sim_heap_init(&queue->far, FAR);
-    alb_sim_heap_init(&queue->windows.of_nobody, OF_NOBODY);
+    alb_sim_heap_init(&queue->windows.nodeless, NODELESS);
 }
 
 void alb_sim_queue_fini(struct alb_sim_queue *queue)
 {
     alb_sim_heap_fini(&queue->late);
     alb_sim_heap_fini(&queue->far);
-    alb_sim_heap_fini(&queue->windows.of_nobody);
+    alb_sim_heap_fini(&queue->windows.nodeless);
     free(queue->windows.ties);
     free(queue->windows.firsts);
     free(queue->run.slots);
@@ -274,9 +274,9 @@ static void file_for(struct alb_sim_queue *queue, struct alb_sim_event *event, a
 {
     struct alb_sim_windows *windows = &queue->windows;
     uint64_t tie = (uint64_t)queue->node << TIE_SHIFT | windows->ties[queue->node]++;
-    alb_assert(node == queue->node || queue->node == ALB_SIM_NOBODY || at >= windows->end);
-    if (alb_unlikely(node == ALB_SIM_NOBODY))
-        alb_sim_heap_push(&windows->of_nobody, (struct alb_sim_slot){at, tie, event, node});
+    alb_assert(node == queue->node || queue->node == ALB_SIM_NO_NODE || at >= windows->end);
+    if (alb_unlikely(node == ALB_SIM_NO_NODE))
+        alb_sim_heap_push(&windows->nodeless, (struct alb_sim_slot){at, tie, event, node});
     else
         file(queue, event, at, tie, node);
 }
@@ -292,7 +292,7 @@ void alb_sim_queue_schedule_for(struct alb_sim_queue *queue, struct alb_sim_even
     if (queue->windows.length)
         file_for(queue, event, at, node);
     else
-        file(queue, event, at, queue->sequence++, ALB_SIM_NOBODY);
+        file(queue, event, at, queue->sequence++, ALB_SIM_NO_NODE);
 }
 
 void alb_sim_queue_schedule(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at)
@@ -311,8 +311,8 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
         alb_sim_heap_remove(&queue->late, event->place);
     else if (event->keeper == FAR)
         alb_sim_heap_remove(&queue->far, event->place);
-    else if (event->keeper == OF_NOBODY)
-        alb_sim_heap_remove(&queue->windows.of_nobody, event->place);
+    else if (event->keeper == NODELESS)
+        alb_sim_heap_remove(&queue->windows.nodeless, event->place);
     else if (queue->windows.length && (slot = alb_sim_windows_find(queue, event)))
         run_remove(&queue->run, (uint32_t)(slot - queue->run.slots));
     else

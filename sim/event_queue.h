@@ -15,7 +15,7 @@
 #include "sim/event_pages.h"
 
 enum {
-    ALB_SIM_NOBODY = 0, // not a node: the caller, and events that belong to no node
+    ALB_SIM_NO_NODE = 0, // not a node: the caller, and events that belong to no node
 };
 
 // A ring. Slots whose event has been cancelled have none.
@@ -32,10 +32,10 @@ struct alb_sim_windows {
     alb_sim_time end;    // what is due before has been taken into the run
     alb_sim_time latest; // of what has fired
     bool by_node;
-    uint32_t node_count;           // and one for no node
-    uint64_t *ties;                // of each: how much it has scheduled
-    uint32_t *firsts;              // of each: where its events go in the run
-    struct alb_sim_heap of_nobody; // what fires between windows
+    uint32_t node_count;          // and one for no node
+    uint64_t *ties;               // of each: how much it has scheduled
+    uint32_t *firsts;             // of each: where its events go in the run
+    struct alb_sim_heap nodeless; // what fires between windows
 };
 
 struct alb_sim_queue {
@@ -78,8 +78,7 @@ void alb_sim_queue_cancel(struct alb_sim_queue *queue, struct alb_sim_event *eve
 // Events scheduled.
 static inline uint64_t alb_sim_queue_count(const struct alb_sim_queue *queue)
 {
-    return queue->run.count + queue->late.count + queue->pages.count + queue->far.count +
-           queue->windows.of_nobody.count;
+    return queue->run.count + queue->late.count + queue->pages.count + queue->far.count + queue->windows.nodeless.count;
 }
 
 // When the next event is due, or ALB_SIM_NEVER. Takes a search; to go on to a moment, use alb_sim_queue_run.

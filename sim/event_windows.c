@@ -85,15 +85,15 @@ struct alb_sim_slot *alb_sim_windows_find(struct alb_sim_queue *queue, const str
         struct alb_sim_slot *slot = &run->slots[i];
         if (slot->event == event)
             return slot;
-        if (queue->windows.by_node && queue->node != ALB_SIM_NOBODY && slot->node != queue->node)
+        if (queue->windows.by_node && queue->node != ALB_SIM_NO_NODE && slot->node != queue->node)
             return NULL;
     }
     return NULL;
 }
 
-static void fire_of_nobody(struct alb_sim_queue *queue)
+static void fire_nodeless(struct alb_sim_queue *queue)
 {
-    struct alb_sim_slot slot = alb_sim_heap_pop(&queue->windows.of_nobody);
+    struct alb_sim_slot slot = alb_sim_heap_pop(&queue->windows.nodeless);
     queue->windows.end = ALB_MAX(queue->windows.end, slot.at);
     queue->windows.latest = ALB_MAX(queue->windows.latest, slot.at);
     queue->now = slot.at;
@@ -112,12 +112,12 @@ static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
                                      : alb_sim_queue_day_of(queue, queue->far.slots[0].at);
         begin = ALB_MAX(alb_sim_queue_begin_of(queue, day), windows->end);
     }
-    if (windows->of_nobody.count > 0)
-        next = windows->of_nobody.slots[0].at;
+    if (windows->nodeless.count > 0)
+        next = windows->nodeless.slots[0].at;
     if (ALB_MIN(begin, next) > until)
         return false;
     if (next <= begin) {
-        fire_of_nobody(queue);
+        fire_nodeless(queue);
         return true;
     }
     queue->day = day;
@@ -131,8 +131,8 @@ static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
 
 alb_sim_time alb_sim_windows_next_at(const struct alb_sim_queue *queue)
 {
-    const struct alb_sim_heap *of_nobody = &queue->windows.of_nobody;
-    alb_sim_time at = of_nobody->count > 0 ? of_nobody->slots[0].at : ALB_SIM_NEVER;
+    const struct alb_sim_heap *nodeless = &queue->windows.nodeless;
+    alb_sim_time at = nodeless->count > 0 ? nodeless->slots[0].at : ALB_SIM_NEVER;
     for (uint32_t i = 0; i < queue->late.count; i++)
         at = ALB_MIN(at, queue->late.slots[i].at);
     if (queue->pages.count > 0)
@@ -148,7 +148,7 @@ static void fire_window(struct alb_sim_queue *queue)
         queue->windows.latest = ALB_MAX(queue->windows.latest, queue->now);
         event->fire(event, queue->now);
     }
-    queue->node = ALB_SIM_NOBODY;
+    queue->node = ALB_SIM_NO_NODE;
     queue->now = queue->windows.latest;
 }
 

@@ -17,7 +17,7 @@ struct label {
 };
 
 struct requirement {
-    char who[ALB_GOAL_LABEL_MAX], what[ALB_GOAL_LABEL_MAX];
+    char task[ALB_GOAL_LABEL_MAX], other[ALB_GOAL_LABEL_MAX];
     uint32_t line;
     bool at_start;
 };
@@ -294,9 +294,9 @@ static bool read_requirement(struct reader *reader, const char *label, bool at_s
 {
     struct requirement requirement = {.line = reader->line, .at_start = at_start};
     struct word word;
-    if (!next(reader, &word) || !label_of(reader, word, requirement.what) || !take_end(reader))
+    if (!next(reader, &word) || !label_of(reader, word, requirement.other) || !take_end(reader))
         return false;
-    strcpy(requirement.who, label);
+    strcpy(requirement.task, label);
     reader->requirements = one_more(reader->requirements, reader->requirement_count, &reader->requirement_capacity,
                                     sizeof(*reader->requirements));
     reader->requirements[reader->requirement_count++] = requirement;
@@ -341,11 +341,11 @@ static bool end_rank(struct reader *reader)
                                 reader->labels[i].name, reader->labels[i - 1].line);
     for (uint32_t i = 0; i < reader->requirement_count; i++) {
         const struct requirement *requirement = &reader->requirements[i];
-        uint32_t who = 0, what = 0;
-        if (!resolve(reader, requirement->who, requirement->line, &who) ||
-            !resolve(reader, requirement->what, requirement->line, &what))
+        uint32_t task = 0, other = 0;
+        if (!resolve(reader, requirement->task, requirement->line, &task) ||
+            !resolve(reader, requirement->other, requirement->line, &other))
             return false;
-        alb_schedule_require(reader->schedule, who, what, requirement->at_start);
+        alb_schedule_require(reader->schedule, task, other, requirement->at_start);
     }
     reader->label_count = reader->requirement_count = 0;
     reader->is_inside = false;

@@ -41,7 +41,7 @@ const struct alb_metric alb_metrics[] = {
     {"lost", ALB_METRIC_NUMBER, NETWORK(lost), "by faults"},
     {"corrupted", ALB_METRIC_NUMBER, NETWORK(corrupted), "by faults"},
     {"trimmed", ALB_METRIC_NUMBER, NETWORK(trimmed), "to headers"},
-    {"trimmed_resent", ALB_METRIC_NUMBER, NETWORK(trimmed_resent), "of them sent again since the peer told so"},
+    {"trimmed_resent", ALB_METRIC_NUMBER, NETWORK(trimmed_resent), "of them sent again since the peer reported them"},
     {"marked", ALB_METRIC_NUMBER, NETWORK(marked), "with congestion experienced"},
     {"pauses", ALB_METRIC_NUMBER, NETWORK(pauses), "of links, by PFC"},
     {"paused", ALB_METRIC_NS, NETWORK(paused), "all links together, by PFC or for want of credit"},

@@ -93,7 +93,7 @@ static void check_delivered(struct alb_model *model, const struct alb_model_qp *
                 is_alone = j == i || !has_effect(qp, &qp->ops[j]) ||
                            op->remote_at + k - qp->ops[j].remote_at >= qp->ops[j].length;
             if (is_alone && actual[op->remote_at - qp->slice.at + k] != op->content[k]) {
-                alb_model_fail(model, "WRITE %u of queue pair %u/%u told of but not whole", i, qp->side, qp->index);
+                alb_model_fail(model, "WRITE %u of queue pair %u/%u reported but not whole", i, qp->side, qp->index);
                 return;
             }
         }
@@ -232,7 +232,7 @@ void alb_model_check_arena(struct alb_model *model, uint32_t side)
         return;
     for (uint32_t i = 0; i < memory->bytes; i++)
         if (memory->actual[i] != memory->expected[i] && !memory->loose[i]) {
-            alb_model_fail(model, "side %u: byte %u is %02x, must be %02x, and nobody may have changed it", side, i,
+            alb_model_fail(model, "side %u: byte %u is %02x, must be %02x, and nothing may have changed it", side, i,
                            memory->actual[i], memory->expected[i]);
             return;
         }

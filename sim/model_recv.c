@@ -106,8 +106,8 @@ static void deliver(struct alb_model *model, struct alb_model_qp *qp, const stru
     if (op)
         op->deliveries++;
     else
-        alb_model_fail(model, "receive %u of queue pair %u/%u: %u bytes that nobody sent, or not now", number, qp->side,
-                       qp->index, wc->byte_len);
+        alb_model_fail(model, "receive %u of queue pair %u/%u: %u bytes that were not sent, or not now", number,
+                       qp->side, qp->index, wc->byte_len);
 }
 
 void alb_model_on_recv(struct alb_model *model, struct alb_model_qp *qp, uint32_t number, const struct alb_wc *wc,

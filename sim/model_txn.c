@@ -148,7 +148,7 @@ static bool may_be(struct alb_model_txn *model, uint32_t side, uint32_t at)
     uint64_t word = memory->words[at];
     uint32_t number = number_of(word);
     if (number == 0 || number >= model->count || (uint32_t)word != at) {
-        alb_model_txn_fail(model, "side %u, word %u: %016llx, which nobody has written there", side, at,
+        alb_model_txn_fail(model, "side %u, word %u: %016llx, which was never written there", side, at,
                            (unsigned long long)word);
         return false;
     }

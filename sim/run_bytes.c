@@ -132,7 +132,8 @@ static void check_host(struct alb_run *run, uint32_t host, uint64_t bytes)
     for (uint64_t at = 0; at < bytes; at++) {
         if (owner[at] == 0) {
             if (memory[at] != 0)
-                alb_run_violate(run, "host %" PRIu32 ": byte %" PRIu64 " was written to, and is nobody's", host, at);
+                alb_run_violate(run, "host %" PRIu32 ": byte %" PRIu64 " was written to, and belongs to no flow", host,
+                                at);
             continue;
         }
         uint32_t task = (owner[at] - 1) / 2;

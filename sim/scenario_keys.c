@@ -22,7 +22,7 @@ static const char *const faults[] = {"loss", "corrupt", "rate", "delay", "death"
 
 static const struct alb_field scenario_fields[] = {
     {"title", ALB_FIELD_TEXT, AT(alb_scenario, title), .text = "what it shows, in a line"},
-    {"source", ALB_FIELD_TEXT, AT(alb_scenario, source), .text = "who has found or claimed it"},
+    {"source", ALB_FIELD_TEXT, AT(alb_scenario, source), .text = "the work that found or claims it"},
     {"expected", ALB_FIELD_TEXT, AT(alb_scenario, expected), .text = "the result, in words"},
     {"stage", ALB_FIELD_CHOICE, AT(alb_scenario, stage), .choices = stages,
      .text = "when `make scenarios` runs it (ci)"},
@@ -158,7 +158,7 @@ static const struct alb_field host_fields[] = {
 static const struct alb_field workload_fields[] = {
     {"kind", ALB_FIELD_CHOICE, AT(alb_scenario_workload, kind), .choices = kinds, .text = "what is sent to whom"},
     {"hosts", ALB_FIELD_TEXT, AT(alb_scenario_workload, hosts),
-     .text = "who takes part: all, 3, 0..7, 0..62/2, with commas (all)"},
+     .text = "the hosts that take part: all, 3, 0..7, 0..62/2, with commas (all)"},
     {"to", ALB_FIELD_TEXT, AT(alb_scenario_workload, to), .text = "incast, pairs: receivers"},
     {"size", ALB_FIELD_BYTES, AT(alb_scenario_workload, bytes), 0, 1ull << 42,
      .text = "of a message, or of a collective's data"},

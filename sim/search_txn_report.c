@@ -91,7 +91,7 @@ static void on_transaction(struct alb_search_txn *search, struct alb_search_txn_
     case ALB_WC_RESP_TIMEOUT_ERR:
         if (work->life == search->model.memory[1 - work->side].life && !was_unplaced(search, work))
             alb_model_txn_fail(&search->model,
-                               "nobody knows of operation %u, and its target has been there all the while", work->op);
+                               "no side knows of operation %u, and its target has been there all the while", work->op);
         work->is_in_doubt = true;
         search->result->unknown++;
         return;
@@ -116,7 +116,7 @@ static void report_unknown(struct alb_search_txn *search, const struct alb_searc
     search->result->unknown++;
     if (search->is_durable && asked->keeper != 0 && about->is_in_doubt && !about->was_lost &&
         !was_unplaced(search, about))
-        alb_model_txn_fail(&search->model, "nobody knows of operation %u, and its target is durable", about->op);
+        alb_model_txn_fail(&search->model, "no side knows of operation %u, and its target is durable", about->op);
 }
 
 static void on_question(struct alb_search_txn *search, struct alb_search_txn_work *work, const struct alb_wc *wc)

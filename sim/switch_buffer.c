@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A switch's buffer: what is still admitted, and what a port's feeder is told about it.
+// A switch's buffer: what is still admitted, and what is signalled about it to what sends to a port.
 //
 // Without flow control a port's queue may be as long as alpha times what is free, so that a few busy ports may have
 // much of the buffer and many share it. With PFC the same bounds what an ingress port may fill; beyond that its link is
@@ -41,8 +41,8 @@ static uint64_t credit_of(const struct alb_switch_config *config, const struct a
     return 2 * bytes_in(port->in, port->in->delay + port->out->delay) + 4 * PACKET_WIRE_BYTES;
 }
 
-// True if nothing that leaves has to be looked at before: no room to be given back, no feeder to be told, no packet
-// that goes before others; and few ports, since the buffer is not counted then.
+// True if nothing that leaves has to be looked at before: no room to be given back, no feeder to be signalled, no
+// packet that goes before others; and few ports, since the buffer is not counted then.
 static bool may_go_ahead(const struct alb_sim_switch *sw)
 {
     const struct alb_switch_config *config = sw->shared->config;
@@ -92,7 +92,7 @@ static uint64_t xoff_bytes(const struct alb_sim_switch *sw)
     return fixed ? fixed : share(sw);
 }
 
-// Which port filled it is kept only where its feeder is told.
+// Which port filled it is kept only where its feeder is signalled.
 static bool keeps_ports(const struct alb_sim_switch *sw)
 {
     return sw->shared->config->flow_control != ALB_FLOW_CONTROL_NONE;

@@ -51,7 +51,7 @@ static bool read_hosts(struct reader *reader)
         !alb_text_parse_u64(reader->words[1], 1, ALB_TOPOLOGY_NODES_MAX / 2, &count, why, sizeof(why)))
         return fail(reader, "expected: hosts N, with N from 1 to %u", ALB_TOPOLOGY_NODES_MAX / 2);
     if (reader->topology->node_count > 0)
-        return fail(reader, "hosts are told once, before everything else");
+        return fail(reader, "hosts are given once, before everything else");
     alb_topology_add_hosts(reader->topology, (uint32_t)count);
     return true;
 }

@@ -25,7 +25,7 @@ struct copy {
     const struct files_cp_options *options;
     struct sockaddr_storage addresses[FILES_ADDRESSES_MAX];
     uint32_t address_count;
-    char path[FILES_TEXT_MAX]; // over there
+    char path[FILES_TEXT_MAX]; // at the other host
     const char *kept_name;     // of the destination: what the user has not said, or ""
     struct progress progress;
     struct alb_digest digest;

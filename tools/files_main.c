@@ -37,7 +37,7 @@ static void print_cp_usage(FILE *to)
 static void print_serve_usage(FILE *to)
 {
     fputs("Usage: albedo serve [OPTIONS] FOLDER\n"
-          "Lets `albedo cp` write to and read from a folder. There is no check of who asks: for networks that are "
+          "Lets `albedo cp` write to and read from a folder. Clients are not authenticated: for networks that are "
           "trusted.\n\n"
           "Options:\n"
           "  -a, --address ADDRESS  to listen at (default: all)\n"

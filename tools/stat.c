@@ -219,10 +219,11 @@ static int complain_of_directory(int error)
 {
     char folder[ALB_DIRECTORY_FOLDER_MAX];
     alb_directory_folder((uint32_t)geteuid(), folder);
-    return command_error(COMMAND_FAILED, "stat",
-                         "host directory %s: %s; it is to be a folder of this user that nobody else may write to, and "
-                         "ALBEDO_DIRECTORY names another place",
-                         folder, strerror(error));
+    return command_error(
+        COMMAND_FAILED, "stat",
+        "host directory %s: %s; it is to be a folder of this user that no other user may write to, and "
+        "ALBEDO_DIRECTORY names another place",
+        folder, strerror(error));
 }
 
 int command_stat(int argc, char **argv)

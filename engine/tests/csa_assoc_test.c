@@ -103,11 +103,11 @@ static void payload__is_bounded_and_a_multiple_of_four(void **state)
     struct csa_pair *c = *state;
     struct alb_assoc *assoc = c->csa[0]->assoc;
     uint32_t most = c->engines[0]->config.csa_payload_bytes;
-    alb_mtu_told(c->engines[0], assoc, 1000000);
+    alb_mtu_set_route(c->engines[0], assoc, 1000000);
     assert_int_equal(assoc->payload_max, most);
-    alb_mtu_told(c->engines[0], assoc, 1003);
+    alb_mtu_set_route(c->engines[0], assoc, 1003);
     assert_int_equal(assoc->payload_max, 1000);
-    alb_mtu_told(c->engines[0], assoc, 0);
+    alb_mtu_set_route(c->engines[0], assoc, 0);
     assert_int_equal(assoc->payload_max, 512);
     const struct alb_endpoint peer = {c->pair->hosts[1].addr, ALB_ROCE_PORT};
     alb_engine_path_mtu(c->engines[0], &peer, 804, c->pair->now);

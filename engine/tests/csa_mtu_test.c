@@ -37,7 +37,7 @@ static void suspect__at_once_when_the_size_is_another(void **state)
     struct csa_pair *c = *state;
     suspect(c);
     pair_settle(c->pair);
-    alb_mtu_told(c->engines[0], c->csa[0]->assoc, 800);
+    alb_mtu_set_route(c->engines[0], c->csa[0]->assoc, 800);
     assert_non_null(suspect(c)->mtu_search);
     pair_settle(c->pair);
     assert_null(suspect(c)->mtu_search);
@@ -190,13 +190,13 @@ static void told__what_was_found_out_since_holds(void **state)
 {
     struct csa_pair *c = *state;
     struct alb_assoc_live *live = prepare(c, 800, 1000);
-    live->assoc->is_mtu_told = false;
-    alb_mtu_told(c->engines[0], live->assoc, 1000); // the first word of the routes
+    live->assoc->is_route_mtu = false;
+    alb_mtu_set_route(c->engines[0], live->assoc, 1000); // the first word of the routes
     assert_int_equal(live->assoc->payload_max, 1000);
     live->assoc->payload_max = 800;
-    alb_mtu_told(c->engines[0], live->assoc, 1000);
+    alb_mtu_set_route(c->engines[0], live->assoc, 1000);
     assert_int_equal(live->assoc->payload_max, 800);
-    alb_mtu_told(c->engines[0], live->assoc, 900);
+    alb_mtu_set_route(c->engines[0], live->assoc, 900);
     assert_int_equal(live->assoc->payload_max, 900);
 }
 

@@ -413,14 +413,14 @@ static void tell__says_what_came(void **state)
     struct alb_csa_path_entry entry;
     flow(&in, 10, 5, MS);
     alb_path_in_packet(&in, 15, 4711, true, 2 * MS, &lost_now);
-    alb_path_in_tell(&in, 3, 2 * MS + 700, &entry);
+    alb_path_in_report(&in, 3, 2 * MS + 700, &entry);
     assert_int_equal(entry.path, 3);
     assert_int_equal(entry.settled, 16);
     assert_int_equal(entry.echo, 4711);
     assert_int_equal(entry.delay_ns, 700);
     assert_int_equal(entry.received, 6);
     assert_int_equal(entry.marked, 1);
-    alb_path_in_tell(&in, 3, 2 * MS + (1ull << 40), &entry);
+    alb_path_in_report(&in, 3, 2 * MS + (1ull << 40), &entry);
     assert_int_equal(entry.delay_ns, UINT32_MAX);
 }
 
@@ -431,10 +431,10 @@ static void tell__a_few_times(void **state)
     come(&in, 0, MS, MS);
     for (int i = 0; i < 3; i++) {
         assert_true(alb_path_in_has_news(&in));
-        alb_path_in_tell(&in, 0, MS, &entry);
+        alb_path_in_report(&in, 0, MS, &entry);
     }
     assert_false(alb_path_in_has_news(&in));
-    alb_path_in_tell(&in, 0, MS, &entry);
+    alb_path_in_report(&in, 0, MS, &entry);
     assert_false(alb_path_in_has_news(&in));
     come(&in, 0, MS, MS); // again: no news
     assert_false(alb_path_in_has_news(&in));

@@ -53,7 +53,7 @@ static void probe__sends_the_newest_segment_again(void **state)
 static void probe__waits_twice_as_long_each_time(void **state)
 {
     struct csa_pair *c = patient();
-    alb_mtu_told(c->engines[0], c->csa[0]->assoc, 512); // so little that the path MTU is not suspected
+    alb_mtu_set_route(c->engines[0], c->csa[0]->assoc, 512); // so little that the path MTU is not suspected
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
     lose_all(c, 0);
     for (uint32_t i = 0; i < 4; i++) {
@@ -75,7 +75,7 @@ static void probe__newest_and_oldest_take_turns(void **state)
 {
     struct csa_pair *c = patient();
     struct alb_csa_frame frame;
-    alb_mtu_told(c->engines[0], c->csa[0]->assoc, 512); // so little that the path MTU is not suspected
+    alb_mtu_set_route(c->engines[0], c->csa[0]->assoc, 512); // so little that the path MTU is not suspected
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 3 * 256);
     lose_all(c, 0);
     uint32_t newest = (uint32_t)alb_stream_out_count(&c->csa[0]->requests) - 1;

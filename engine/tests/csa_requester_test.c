@@ -325,7 +325,7 @@ static void request__of_too_many_segments_is_refused_at_once(void **state)
         .remote_addr = pair_va(c->pair, 1, 0),
         .rkey = alb_region_key(c->pair->hosts[1].mr),
     };
-    alb_mtu_told(c->engines[0], c->csa[0]->assoc, 512);
+    alb_mtu_set_route(c->engines[0], c->csa[0]->assoc, 512);
     csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
     assert_int_equal(pair_post(c->pair, c->qps[0], &wr), 0);
     pair_settle(c->pair);
@@ -349,7 +349,7 @@ static void answer__of_too_many_segments_is_refused(void **state)
     struct csa_pair *c = *state;
     csa_pair_greet(c);
     struct alb_region *mr = make_long(c, 1);
-    alb_mtu_told(c->engines[1], c->csa[1]->assoc, 512);
+    alb_mtu_set_route(c->engines[1], c->csa[1]->assoc, 512);
     struct alb_csa_segment segment = ask_long(c, mr, 1);
     csa_pair_arrive_segment(c, 0, &segment, 0);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
@@ -379,7 +379,7 @@ static void answer__waits_where_those_before_it_have_all_numbers(void **state)
         csa_pair_arrive_segment(c, 0, &segment, 0);
         assert_int_equal(c->csa[1]->answer_count, i);
     }
-    alb_mtu_told(c->engines[1], c->csa[1]->assoc, 640); // and now more
+    alb_mtu_set_route(c->engines[1], c->csa[1]->assoc, 640); // and now more
     struct alb_csa_segment acked = ask_long(c, mr, 5);
     acked.total_bytes = LONG / 2;
     csa_pair_arrive_segment(c, 0, &acked, 0);

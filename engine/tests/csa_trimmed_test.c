@@ -64,7 +64,7 @@ static void trimmed__is_told_at_once(void **state)
     assert_int_equal(trimmed.psn, seen.frames[0].segment.psn);
     assert_int_equal(trimmed.path, 0);
     assert_int_equal(trimmed.sequence, seen.header.sequence);
-    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_told), 1);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_reported), 1);
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_TRUNCATED), 1);
 }
 
@@ -149,7 +149,7 @@ static void trimmed__the_very_first_one(void **state)
     ask_segments(c, 3);
     for (uint32_t i = 0; i < 3; i++)
         trim(c, 0);
-    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_told), 3);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_reported), 3);
     assert_int_equal(c->csa[1]->bound_epoch, 0);
     assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
     assert_int_equal(told(c, NULL), 3);
@@ -172,7 +172,7 @@ static void trimmed__of_a_stranger(void **state)
         const struct alb_datagram datagram = {.peer = made.peer, .local = made.local, .bytes = made.bytes};
         arrive_trimmed(c, 0, &datagram, ALB_CSA_TRIMMED_BYTES);
     }
-    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_told), 0);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_reported), 0);
     assert_int_equal(pair_send(c->pair, 1), 0);
 }
 
@@ -214,7 +214,7 @@ static void path_mtu__is_not_suspected(void **state)
 
 static void expect_nothing_told(struct csa_pair *c)
 {
-    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_told), 0);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_reported), 0);
     assert_int_equal(told(c, NULL), 0);
 }
 

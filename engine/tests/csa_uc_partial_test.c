@@ -30,8 +30,8 @@ static int set_up(void **state)
     pair_fill(pair);
     pair_connect(pair, ALB_QPT_UC, qps, NULL);
     for (int side = 0; side < 2; side++) {
-        alb_mtu_told(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
-                     pair->hosts[side].engine->config.csa_payload_bytes);
+        alb_mtu_set_route(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
+                          pair->hosts[side].engine->config.csa_payload_bytes);
         assert_int_equal(alb_qp_partial_enable(qps[side], MESSAGES), 0);
     }
     return 0;

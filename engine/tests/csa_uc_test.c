@@ -29,8 +29,8 @@ static int set_up(void **state)
     pair_connect(pair, ALB_QPT_UC, qps, NULL);
 
     for (int side = 0; side < 2; side++) // as if the routes had reported it
-        alb_mtu_told(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
-                     pair->hosts[side].engine->config.csa_payload_bytes);
+        alb_mtu_set_route(pair->hosts[side].engine, alb_csa_uc_of(qps[side])->assoc,
+                          pair->hosts[side].engine->config.csa_payload_bytes);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Policy "adaptive": which path is chosen.
-#include "engine/tests/path_told.h"
+#include "engine/tests/path_reported.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +22,10 @@ static void report(struct alb_paths_out *paths, uint32_t count, uint32_t *times,
 // Not all by the one whose last round trip was least: were it to die, its loss would never be reported.
 static void pick__reports_take_paths_in_turn(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
+    struct alb_paths_out *paths = path_reported_new(ALB_PATHS_MANY);
     uint32_t times[ALB_PATHS_MANY];
     for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
-        path_told(paths, p, 8, 0, 10 * MS);
+        path_reported(paths, p, 8, 0, 10 * MS);
         alb_path_pace(paths, p)->recent_ns = 20 * US + p * 100;
     }
     report(paths, 4 * ALB_PATHS_MANY, times, 10 * MS);
@@ -46,9 +46,9 @@ static void pick__reports_take_all_when_none_is_heard(void **state)
     static const uint32_t counts[] = {2, 3, 5, 8, 11, ALB_PATHS_MANY};
     for (size_t c = 0; c < ALB_COUNT(counts); c++) {
         uint32_t count = counts[c], times[ALB_PATHS_MANY];
-        struct alb_paths_out *paths = path_told_new(count);
+        struct alb_paths_out *paths = path_reported_new(count);
         for (uint8_t p = 0; p < count; p++) {
-            path_told(paths, p, 8, 0, 10 * MS);
+            path_reported(paths, p, 8, 0, 10 * MS);
             alb_path_load(paths, p)->weight = 20 + p;
             if (count >= ALB_PATHS_MANY)
                 alb_path_pace(paths, p)->recent_ns = 100 * US;
@@ -69,10 +69,10 @@ static void pick__reports_take_all_when_none_is_heard(void **state)
 // What ends a message has no other behind it: it tries no path of which nothing is known.
 static void pick__an_awaited_report_takes_known_paths_in_turn(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
+    struct alb_paths_out *paths = path_reported_new(ALB_PATHS_MANY);
     uint32_t times[ALB_PATHS_MANY];
-    path_told_pace(paths, 4, 10, 20 * US);
-    path_told_pace(paths, 9, 10, 60 * US); // late
+    path_reported_rtt(paths, 4, 10, 20 * US);
+    path_reported_rtt(paths, 9, 10, 60 * US); // late
     paths->is_awaited = true;
     report(paths, 1, times, 10 * MS); // what is typical becomes known
     report(paths, 10, times, 10 * MS);
@@ -84,7 +84,7 @@ static void pick__an_awaited_report_takes_known_paths_in_turn(void **state)
         assert_int_equal(times[p], p == 9 ? 0 : 2);
     free(paths);
 
-    paths = path_told_new(ALB_PATHS_MANY); // nothing is known of any
+    paths = path_reported_new(ALB_PATHS_MANY); // nothing is known of any
     paths->is_awaited = true;
     report(paths, 2 * ALB_PATHS_MANY, times, 10 * MS);
     for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
@@ -96,17 +96,17 @@ static void pick__an_awaited_report_takes_known_paths_in_turn(void **state)
 static void pick__late_until_measured_again(void **state)
 {
     const struct alb_path_news news = {.is_new = true, .rtt_sample_ns = 60 * US};
-    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
+    struct alb_paths_out *paths = path_reported_new(ALB_PATHS_MANY);
     for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
         alb_path_load(paths, p)->inflight_bytes = p == 3 ? 0 : 4096;
-    path_told_pace(paths, 0, ALB_PATHS_MANY, 20 * US);
-    path_told_pace(paths, 3, 4, 60 * US);
+    path_reported_rtt(paths, 0, ALB_PATHS_MANY, 20 * US);
+    path_reported_rtt(paths, 3, 4, 60 * US);
     paths->typical_ns = 20 * US;
     for (uint32_t i = 0; i < 8; i++)
         assert_int_not_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
     assert_in_range(paths->typical_ns, 20 * US, 21 * US); // one that is late says little of most
     alb_path_adaptive.on_news(paths, 3, &news, MS);
-    path_told_pace(paths, 0, ALB_PATHS_MANY, 60 * US);
+    path_reported_rtt(paths, 0, ALB_PATHS_MANY, 60 * US);
     paths->typical_ns = 60 * US;
     for (uint32_t i = 0; i < 8; i++)
         assert_int_not_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, MS), 3);
@@ -120,7 +120,7 @@ static void pick__late_until_measured_again(void **state)
 static void pick__reports_try_one_in_four(void **state)
 {
     for (uint32_t count = 5; count <= ALB_PATHS_MANY; count += ALB_PATHS_MANY - 5) {
-        struct alb_paths_out *paths = path_told_new(count);
+        struct alb_paths_out *paths = path_reported_new(count);
         uint32_t times[ALB_PATHS_MANY], tried = 0;
         for (uint8_t p = 0; p < 4; p++)
             alb_path_set_state(paths, p, ALB_PATH_LEFT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Policy "adaptive", its rules one by one: what is reported of paths, and what becomes of them.
-#include "engine/tests/path_told.h"
+#include "engine/tests/path_reported.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,23 +10,23 @@
 
 static void leave__three_of_few(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(3);
+    struct alb_paths_out *paths = path_reported_new(3);
     for (uint8_t p = 0; p < 3; p++)
-        path_told(paths, p, 500, 0, MS);
-    path_told(paths, 1, 10, 3, MS);
+        path_reported(paths, p, 500, 0, MS);
+    path_reported(paths, 1, 10, 3, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
-    path_told(paths, 1, 10, 2, MS);
+    path_reported(paths, 1, 10, 2, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[1].back_off, 1);
     // The others are what they were.
     assert_int_equal(alb_path_load(paths, 0)->weight, ALB_PATH_WEIGHT_MAX);
     assert_int_equal(paths->path[0].recent_sent, 500);
     // It does not come back because another one is left.
-    path_told(paths, 2, 10, 8, MS);
+    path_reported(paths, 2, 10, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     // The last one stays.
-    path_told(paths, 0, 100, 80, MS);
+    path_reported(paths, 0, 100, 80, MS);
     assert_int_equal(alb_path_load(paths, 0)->state, ALB_PATH_GOOD);
     assert_int_equal(alb_path_load(paths, 0)->suspicion, 0);
     free(paths);
@@ -34,71 +34,71 @@ static void leave__three_of_few(void **state)
 
 static void leave__spread_losses_are_forgiven(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
-    path_told(paths, 0, 500, 0, MS);
+    struct alb_paths_out *paths = path_reported_new(2);
+    path_reported(paths, 0, 500, 0, MS);
     for (int i = 0; i < 300; i++)
-        path_told(paths, 1, 100, 1, MS);
+        path_reported(paths, 1, 100, 1, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     free(paths);
 }
 
 static void leave__compared_with_good_paths_only(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(3);
-    path_told(paths, 0, 500, 0, MS);
-    path_told(paths, 1, 500, 50, MS);
+    struct alb_paths_out *paths = path_reported_new(3);
+    path_reported(paths, 0, 500, 0, MS);
+    path_reported(paths, 1, 500, 50, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     paths->path[0].recent_lost = 100; // the other good one loses a fifth
-    path_told(paths, 2, 50, 8, MS);
+    path_reported(paths, 2, 50, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
     paths->path[1].recent_lost = 0; // what a left one does is of no account
-    path_told(paths, 2, 50, 8, MS);
+    path_reported(paths, 2, 50, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_GOOD);
     paths->path[0].recent_lost = 0;
-    path_told(paths, 2, 50, 8, MS);
+    path_reported(paths, 2, 50, 8, MS);
     assert_int_equal(alb_path_load(paths, 2)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void leave__not_for_a_lighter_one(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
-    path_told(paths, 0, 500, 0, MS);
+    struct alb_paths_out *paths = path_reported_new(2);
+    path_reported(paths, 0, 500, 0, MS);
     alb_path_load(paths, 0)->weight = 8; // just taken back
-    path_told(paths, 1, 50, 25, MS);
+    path_reported(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_load(paths, 0)->weight = ALB_PATH_WEIGHT_MAX;
-    path_told(paths, 1, 50, 0, MS); // what was before does not count
+    path_reported(paths, 1, 50, 0, MS); // what was before does not count
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
-    path_told(paths, 1, 50, 25, MS);
+    path_reported(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void leave__not_what_bears_all(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(4);
+    struct alb_paths_out *paths = path_reported_new(4);
     for (uint8_t p = 0; p < 4; p++)
-        path_told(paths, p, 500, 0, MS);
+        path_reported(paths, p, 500, 0, MS);
     alb_path_set_state(paths, 2, ALB_PATH_LEFT);
     alb_path_set_state(paths, 3, ALB_PATH_LEFT);
     alb_path_load(paths, 0)->inflight_bytes = 20000;
     alb_path_load(paths, 1)->inflight_bytes = 80000;
-    path_told(paths, 1, 50, 25, MS); // four fifths: it may lose for that
+    path_reported(paths, 1, 50, 25, MS); // four fifths: it may lose for that
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_load(paths, 0)->inflight_bytes = 60000;
     alb_path_load(paths, 1)->inflight_bytes = 40000;
-    path_told(paths, 1, 50, 25, MS);
+    path_reported(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 
     // While half of the paths remain, that is no question.
-    paths = path_told_new(4);
+    paths = path_reported_new(4);
     for (uint8_t p = 0; p < 4; p++)
-        path_told(paths, p, 500, 0, MS);
+        path_reported(paths, p, 500, 0, MS);
     alb_path_set_state(paths, 3, ALB_PATH_LEFT);
     alb_path_load(paths, 1)->inflight_bytes = 80000;
-    path_told(paths, 1, 50, 25, MS);
+    path_reported(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
@@ -106,7 +106,7 @@ static void leave__not_what_bears_all(void **state)
 // The longest that timestamps can tell is longer than what is kept of it.
 static void news__the_longest_round_trip(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
+    struct alb_paths_out *paths = path_reported_new(ALB_PATHS_MANY);
     alb_path_sent(paths, 0, 0, MS);
     alb_time now = MS + 1900 * MS;
     const struct alb_csa_path_entry entry = {.settled = 1, .received = 1, .echo = (uint32_t)MS};
@@ -118,8 +118,8 @@ static void news__the_longest_round_trip(void **state)
 // Its first packet may have been fast; what has not come for so long says more.
 static void silent__it_is_late_at_least(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(ALB_PATHS_MANY);
-    path_told_pace(paths, 0, ALB_PATHS_MANY, 20 * US);
+    struct alb_paths_out *paths = path_reported_new(ALB_PATHS_MANY);
+    path_reported_rtt(paths, 0, ALB_PATHS_MANY, 20 * US);
     alb_path_sent(paths, 3, 4096, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 3, 2 * MS));
     assert_in_range(alb_path_pace(paths, 3)->recent_ns, MS - 2 * US, MS + 2 * US);
@@ -136,7 +136,7 @@ static void silent__it_is_late_at_least(void **state)
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 5, 4 * MS));
     assert_int_equal(alb_path_load(paths, 5)->state, ALB_PATH_LEFT);
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 2048, 60 * MS), 5);
-    path_told(paths, 5, 4, 0, 60 * MS);
+    path_reported(paths, 5, 4, 0, 60 * MS);
     assert_int_equal(alb_path_load(paths, 5)->state, ALB_PATH_GOOD);
     assert_int_equal(alb_path_pace(paths, 5)->recent_ns, 0);
     assert_false(alb_path_pace(paths, 5)->is_late);
@@ -145,7 +145,7 @@ static void silent__it_is_late_at_least(void **state)
 
 static void silent__three_at_once_or_twice(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(3);
+    struct alb_paths_out *paths = path_reported_new(3);
     for (int i = 0; i < 3; i++)
         alb_path_sent(paths, 0, 0, MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 0, 2 * MS));
@@ -155,7 +155,7 @@ static void silent__three_at_once_or_twice(void **state)
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 2 * MS));
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_sent(paths, 1, 0, 3 * MS);
-    path_told(paths, 2, 10, 0, 4 * MS);
+    path_reported(paths, 2, 10, 0, 4 * MS);
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 1, 5 * MS));
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     assert_int_equal(paths->path[1].back_off, 1);
@@ -172,18 +172,18 @@ static void silent__three_at_once_or_twice(void **state)
 
 static void back__all_are_suspected_anew(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
+    struct alb_paths_out *paths = path_reported_new(2);
     alb_time now = MS;
-    path_told(paths, 0, 500, 0, now);
-    path_told(paths, 1, 50, 25, now);
+    path_reported(paths, 0, 500, 0, now);
+    path_reported(paths, 1, 50, 25, now);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
-    path_told(paths, 0, 100, 50, now);
+    path_reported(paths, 0, 100, 50, now);
     alb_path_load(paths, 0)->suspicion = 700;
     now += 34 * MS;
     alb_path_load(paths, 0)->inflight_bytes = 1000;
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
-    path_told(paths, 1, 4, 0, now);
+    path_reported(paths, 1, 4, 0, now);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     assert_int_equal(alb_path_load(paths, 1)->weight, 8);
     assert_int_equal(paths->path[1].recent_sent, 0);
@@ -194,11 +194,11 @@ static void back__all_are_suspected_anew(void **state)
 
 static void back__the_past_is_forgotten_in_time(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
+    struct alb_paths_out *paths = path_reported_new(2);
     alb_time now = 1000 * MS;
     alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].back_off = 2;
-    path_told(paths, 1, 8, 0, now);
+    path_reported(paths, 1, 8, 0, now);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     for (int i = 0; i < 300; i++, now += MS) {
         struct alb_path_out *out = &paths->path[0];
@@ -223,20 +223,20 @@ static void back__a_trial_is_longer_each_time(void **state)
 {
     static const uint32_t packets[] = {4, 4, 8, 16, 32, 32};
     for (uint32_t back_off = 0; back_off < ALB_COUNT(packets); back_off++) {
-        struct alb_paths_out *paths = path_told_new(2);
-        path_told(paths, 0, 500, 0, MS);
+        struct alb_paths_out *paths = path_reported_new(2);
+        path_reported(paths, 0, 500, 0, MS);
         alb_path_load(paths, 0)->inflight_bytes = 1000;
         alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].back_off = back_off & 7;
         for (uint32_t came = 0; came < packets[back_off]; came += 4) {
             assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
             assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, MS), 1); // it wants more
-            path_told(paths, 1, 4, 0, MS);
+            path_reported(paths, 1, 4, 0, MS);
         }
         assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
         alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
-        path_told(paths, 1, 4, 1, MS);
+        path_reported(paths, 1, 4, 1, MS);
         assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
         free(paths);
     }
@@ -245,25 +245,25 @@ static void back__a_trial_is_longer_each_time(void **state)
 // Where all lose as much a long trial would never be passed.
 static void back__a_trial_may_lose_what_others_do(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
-    path_told(paths, 0, 500, 0, MS);
+    struct alb_paths_out *paths = path_reported_new(2);
+    path_reported(paths, 0, 500, 0, MS);
     paths->path[0].recent_lost = 25;
     alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].back_off = 5;
-    path_told(paths, 1, 32, 3, MS);
+    path_reported(paths, 1, 32, 3, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
     alb_path_set_state(paths, 1, ALB_PATH_TRYING);
     paths->path[1].recent_sent = paths->path[1].recent_lost = 0;
     paths->path[0].recent_sent = 500;
     paths->path[0].recent_lost = 25;
-    path_told(paths, 1, 32, 4, MS);
+    path_reported(paths, 1, 32, 4, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
 }
 
 static void adaptive__a_trial_is_small(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
+    struct alb_paths_out *paths = path_reported_new(2);
     alb_path_load(paths, 0)->inflight_bytes = 1000;
     alb_path_set_state(paths, 1, ALB_PATH_LEFT);
     paths->path[1].try_at = 100;
@@ -283,7 +283,7 @@ static void adaptive__a_trial_is_small(void **state)
 
 static void adaptive__marks_make_it_lighter(void **state)
 {
-    struct alb_paths_out *paths = path_told_new(2);
+    struct alb_paths_out *paths = path_reported_new(2);
     uint32_t chosen[2] = {0};
     for (uint32_t i = 1; i <= 200; i++)
         for (uint8_t p = 0; p < 2; p++) {

@@ -226,9 +226,9 @@ static void on_packet(struct network *network, struct network_path *path)
     struct alb_path_in *in = &network->in[path - network->path];
     uint32_t lost;
     alb_path_in_packet(in, packet->sequence, (uint32_t)packet->left_at, false, network->now, &lost);
-    if (network->untold++ == 0)
+    if (network->unreported++ == 0)
         network->frame_due = network->now + FRAME_NS;
-    if (network->untold >= FRAME_PACKETS || lost > 0)
+    if (network->unreported >= FRAME_PACKETS || lost > 0)
         network->frame_due = network->now;
 }
 
@@ -236,11 +236,11 @@ static void send_frame(struct network *network)
 {
     struct network_frame *frame = &network->frames[network->frame_next % NETWORK_FRAMES];
     *frame = (struct network_frame){.sent_at = network->now, .comes_at = network->now + network->back_ns};
-    network->untold = 0;
+    network->unreported = 0;
     network->frame_due = ALB_TIME_NEVER;
     for (uint32_t i = 0; i < network->count; i++)
         if (alb_path_in_has_news(&network->in[i]))
-            alb_path_in_tell(&network->in[i], (uint8_t)i, network->now, &frame->entries[frame->count++]);
+            alb_path_in_report(&network->in[i], (uint8_t)i, network->now, &frame->entries[frame->count++]);
     network->frame_next += !alb_prng_chance(&network->prng, network->frame_loss_ppb);
     assert_true(network->frame_next - network->frame_first < NETWORK_FRAMES);
 }

@@ -62,9 +62,9 @@ struct network {
     alb_time next_burst_at;
     struct network_frame frames[NETWORK_FRAMES];
     uint32_t frame_first, frame_next;
-    uint32_t untold;    // packets that came since the last frame
-    alb_time frame_due; // ALB_TIME_NEVER: nothing to tell
-    alb_time heard_at;  // last sign of life, or when there was nothing to hear of
+    uint32_t unreported; // packets that came since the last frame
+    alb_time frame_due;  // ALB_TIME_NEVER: nothing to tell
+    alb_time heard_at;   // last sign of life, or when there was nothing to hear of
     uint16_t last_path;
     uint64_t came_bytes; // acknowledged, since network_measure
     uint32_t lost;       // packets judged lost, since network_measure

@@ -46,9 +46,9 @@ int albdv_expect(struct ibv_qp *qp, const struct albdv_expectation *expectation)
 /* What a completion says. */
 enum albdv_level {
     ALBDV_DELIVERED, /* the peer's transport has it: an ordinary completion */
-    ALBDV_VISIBLE,   /* a processor over there reads the new bytes, and their digest is ours */
-    ALBDV_REFLECTED, /* a transaction: checked over there and bound until its lease ends, not yet exposed */
-    ALBDV_COMMITTED, /* exposed over there, digest equal, known to both */
+    ALBDV_VISIBLE,   /* a processor of the target reads the new bytes, and their digest is ours */
+    ALBDV_REFLECTED, /* a transaction: checked at the target and bound until its lease ends, not yet exposed */
+    ALBDV_COMMITTED, /* exposed at the target, digest equal, known to both */
 };
 
 enum albdv_txn_state {
@@ -72,7 +72,7 @@ enum albdv_reason {
     ALBDV_DIGEST,       /* what arrived is not what was posted: post it again */
     ALBDV_BUSY,         /* overlaps another one that is bound */
     ALBDV_PRECONDITION, /* a compared word differs */
-    ALBDV_REJECTED,     /* the validator or the program over there said no */
+    ALBDV_REJECTED,     /* the validator or the program of the target said no */
     ALBDV_ACCESS,       /* key, bounds or rights */
     ALBDV_TOO_LARGE,    /* for the target's staging memory, ever */
     ALBDV_NO_MEMORY,    /* for it, now */
@@ -166,7 +166,7 @@ static inline void albdv_wr_txn_write(struct albdv_qp_ex *qp, uint32_t rkey, uin
 }
 
 /*
- * A precondition, at most 8: the aligned 8-byte word there, as a processor over there reads it, and'ed with mask, is
+ * A precondition, at most 8: the aligned 8-byte word there, as a processor there reads it, and'ed with mask, is
  * expected, from the verdict to the end.
  */
 static inline void albdv_wr_txn_compare(struct albdv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, uint64_t expected,
@@ -238,7 +238,7 @@ struct albdv_stages {
     uint64_t transmitted;    /* t3: its last segment has left for the first time */
     uint64_t remote_placed;  /* t4: all of it is in the target's memory */
     uint64_t delivered;      /* t5: acknowledged by the transport */
-    uint64_t visible;        /* t6: a processor over there reads it */
+    uint64_t visible;        /* t6: a processor of the target reads it */
     uint64_t agreed;         /* t7: taken into the target's state */
     uint64_t clock_error_ns; /* t4, t6 and t7 may be wrong by so much; 0 on one host */
 };

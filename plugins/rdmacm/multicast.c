@@ -14,7 +14,7 @@ struct rdmacm_multicast {
     struct alb_addr group;
     bool sends_only;
     bool is_attached; // the id's queue pair, by this join
-    bool is_told;     // its event has been taken, and acted on
+    bool is_handled;  // its event has been taken, and acted on
 };
 
 // The group that a socket address names: an IP multicast address, or that same address as the GID that it is.
@@ -114,7 +114,7 @@ void rdmacm_on_join(struct rdmacm_event *event)
     }
     pthread_mutex_lock(&id->lock);
     multicast->is_attached = id->id.qp && !multicast->sends_only && !error;
-    multicast->is_told = true;
+    multicast->is_handled = true;
     pthread_cond_broadcast(&id->acknowledged);
     pthread_mutex_unlock(&id->lock);
 }
@@ -171,11 +171,11 @@ static void take_back(struct rdmacm_multicast *multicast)
     struct alb_list taken, *node;
     alb_list_init(&taken);
     rdmacm_take_events(id, multicast, &taken);
-    bool is_told = !alb_list_is_empty(&taken);
+    bool was_untaken = !alb_list_is_empty(&taken);
     while ((node = alb_list_pop(&taken)))
         free(ALB_LIST_ENTRY(node, struct rdmacm_event, link));
     pthread_mutex_lock(&id->lock);
-    while (!is_told && !multicast->is_told)
+    while (!was_untaken && !multicast->is_handled)
         pthread_cond_wait(&id->acknowledged, &id->lock);
     pthread_mutex_unlock(&id->lock);
 }

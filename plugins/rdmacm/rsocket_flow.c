@@ -85,7 +85,7 @@ bool rsocket_flow_can_write(struct rsocket *rs)
            rsocket_outbox_room(&stream->outbox) >= room_wanted(stream);
 }
 
-bool rsocket_flow_can_tell(struct rsocket *rs)
+bool rsocket_flow_can_announce(struct rsocket *rs)
 {
     const struct rsocket_stream *stream = rsocket_stream(rs);
     return stream->state == RSOCKET_OPEN && stream->slots > 0 && stream->sent != stream->allowed;
@@ -161,7 +161,7 @@ void rsocket_flow_write(struct rsocket_stream *stream, struct rsocket_cursor *fr
     post_payload(stream, &posting, from, ALB_MIN(length, most));
 }
 
-void rsocket_flow_tell(struct rsocket_stream *stream, uint32_t index, struct rsocket_mapping mapping)
+void rsocket_flow_announce(struct rsocket_stream *stream, uint32_t index, struct rsocket_mapping mapping)
 {
     if (stream->is_swapped)
         mapping = rsocket_mapping_swapped(mapping);
@@ -207,7 +207,7 @@ void rsocket_flow_probe(struct rsocket *rs)
 
 static bool is_grant_due(const struct rsocket_stream *stream)
 {
-    uint16_t unannounced = (uint16_t)(stream->received - stream->told);
+    uint16_t unannounced = (uint16_t)(stream->received - stream->granted_at);
     return rsocket_inbox_can_grant(&stream->inbox) || unannounced >= stream->rs.settings.receive_queue / 2;
 }
 
@@ -233,7 +233,7 @@ static void grant_once(struct rsocket_stream *stream)
         posting.key = stream->peer.targets.key;
         stream->peer_index = (stream->peer_index + 1) % stream->peer.targets.length;
     }
-    stream->told = stream->received;
+    stream->granted_at = stream->received;
     post(stream, &posting);
 }
 

@@ -58,7 +58,7 @@ int rsocket_iomap_flush(struct rsocket_stream *stream, int flags)
         struct rsocket_iomap *map = &stream->iomaps[i];
         if (!map->is_news)
             continue;
-        int error = rsocket_wait(&stream->rs, rsocket_flow_can_tell, flags, ALB_TIME_NEVER);
+        int error = rsocket_wait(&stream->rs, rsocket_flow_can_announce, flags, ALB_TIME_NEVER);
         if (error)
             return error;
         if (!map->is_news)
@@ -67,7 +67,7 @@ int rsocket_iomap_flush(struct rsocket_stream *stream, int flags)
         if (map->mr)
             mapping.place = (struct rsocket_place){(uintptr_t)map->mr->addr, map->mr->rkey, (uint32_t)map->mr->length};
         map->is_news = false;
-        rsocket_flow_tell(stream, i, mapping);
+        rsocket_flow_announce(stream, i, mapping);
     }
     stream->has_iomap_news = false;
     return 0;

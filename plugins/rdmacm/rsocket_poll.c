@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALWAYS_TOLD (POLLERR | POLLHUP | POLLNVAL)
+#define ALWAYS_REPORTED (POLLERR | POLLHUP | POLLNVAL)
 
 // One call's descriptors: the program's, what the kernel is asked, and the rsockets among them.
 struct set {
@@ -31,7 +31,7 @@ static short look_at(struct rsocket *rs, short asked)
     if (!rs->is_closed)
         events = rs->ops->events(rs);
     rsocket_unlock(rs);
-    return (short)(events & (asked | ALWAYS_TOLD));
+    return (short)(events & (asked | ALWAYS_REPORTED));
 }
 
 static int look_at_rsockets(struct set *set)
@@ -88,7 +88,7 @@ static bool prepare(struct rsocket *rs, short asked)
 {
     rsocket_lock(rs);
     bool is_quiet = rsocket_enter(rs);
-    is_quiet &= !(rs->ops->events(rs) & (asked | ALWAYS_TOLD));
+    is_quiet &= !(rs->ops->events(rs) & (asked | ALWAYS_REPORTED));
     rsocket_unlock(rs);
     return is_quiet;
 }
@@ -205,11 +205,11 @@ static nfds_t from_sets(struct pollfd *fds, int count, const fd_set *reads, cons
 }
 
 // As select(2) understands what poll(2) says.
-static int mark(const struct pollfd *fd, short asked, short told, fd_set *set)
+static int mark(const struct pollfd *fd, short asked, short reported, fd_set *set)
 {
     if (!(fd->events & asked))
         return 0;
-    bool holds = fd->revents & told;
+    bool holds = fd->revents & reported;
     if (!holds)
         FD_CLR(fd->fd, set);
     return holds;

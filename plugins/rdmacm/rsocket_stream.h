@@ -53,10 +53,10 @@ struct rsocket_stream {
 
     // What the peer has said.
     struct rsocket_hello peer;
-    bool is_swapped;        // its tables are written in the other byte order
-    uint32_t peer_index;    // the entry of its table that is written next
-    uint16_t sent, allowed; // messages, in all, modulo 2^16
-    uint16_t received, told;
+    bool is_swapped;               // its tables are written in the other byte order
+    uint32_t peer_index;           // the entry of its table that is written next
+    uint16_t sent, allowed;        // messages, in all, modulo 2^16
+    uint16_t received, granted_at; // likewise: received; received when credits were last granted
 
     struct rsocket_iomap *iomaps; // peer.iomap_count
     bool has_iomap_news;
@@ -114,9 +114,9 @@ void rsocket_flow_send(struct rsocket_stream *stream, struct rsocket_cursor *fro
 bool rsocket_flow_can_write(struct rsocket *rs);
 void rsocket_flow_write(struct rsocket_stream *stream, struct rsocket_cursor *from, uint32_t length, uint64_t addr,
                         uint32_t key);
-// Tells the peer of a mapping; rsocket_flow_can_tell holds.
-bool rsocket_flow_can_tell(struct rsocket *rs);
-void rsocket_flow_tell(struct rsocket_stream *stream, uint32_t index, struct rsocket_mapping mapping);
+// Tells the peer of a mapping; rsocket_flow_can_announce holds.
+bool rsocket_flow_can_announce(struct rsocket *rs);
+void rsocket_flow_announce(struct rsocket_stream *stream, uint32_t index, struct rsocket_mapping mapping);
 void rsocket_flow_control(struct rsocket_stream *stream, enum rsocket_control control);
 // A write of nothing, if nothing else is under way: only an answer to it is wanted.
 void rsocket_flow_probe(struct rsocket *rs);

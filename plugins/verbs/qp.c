@@ -287,7 +287,7 @@ static bool is_quiet(struct alb_door_qp *qp)
     return is_quiet;
 }
 
-static void say_farewell(struct alb_door_qp *qp)
+static void announce_end(struct alb_door_qp *qp)
 {
     struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     alb_device_lock(context->device);
@@ -341,7 +341,7 @@ static void free_qp(struct alb_door_qp *qp)
 int alb_door_qp_release(struct alb_door_qp *qp)
 {
     alb_device_detach_all(alb_door_context(qp->ex.qp_base.context)->device, qp->engine_qp);
-    say_farewell(qp);
+    announce_end(qp);
     wait_quiet(qp);
     detach(qp);
     free_qp(qp);
@@ -368,7 +368,7 @@ int ibv_destroy_qp(struct ibv_qp *outer)
         return 0;
     if (outer->qp_type == IBV_QPT_UD && is_in_a_group(qp))
         return EBUSY;
-    say_farewell(qp);
+    announce_end(qp);
     wait_quiet(qp);
     uint32_t delivered = detach(qp);
     alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);

@@ -66,10 +66,10 @@ static void look_at_all(struct alb_sim_event *event, alb_sim_time now)
 {
     struct traveller *outside = ALB_CONTAINER_OF(event, struct traveller, event);
     struct crowd *crowd = outside->crowd;
-    struct alb_prng *prng = &crowd->prng[ALB_SIM_NOBODY];
-    assert_int_equal(crowd->queue.node, ALB_SIM_NOBODY);
+    struct alb_prng *prng = &crowd->prng[ALB_SIM_NO_NODE];
+    assert_int_equal(crowd->queue.node, ALB_SIM_NO_NODE);
     for (uint32_t node = 1; node < NODES; node++)
-        note(crowd, ALB_SIM_NOBODY, crowd->log[node]);
+        note(crowd, ALB_SIM_NO_NODE, crowd->log[node]);
     uint32_t node = 1 + (uint32_t)alb_prng_below(prng, NODES - 1);
     alb_sim_queue_schedule_for(&crowd->queue, &crowd->alarms[node].event, now + alb_prng_below(prng, 2), node);
     alb_sim_queue_schedule(&crowd->queue, event, now + alb_prng_below(prng, 30) * 500);
@@ -83,14 +83,14 @@ static struct crowd *crowd_new(bool by_node, uint32_t travellers)
     for (uint32_t i = 0; i < NODES; i++) {
         alb_prng_init(&crowd->prng[i], i);
         crowd->alarms[i] = (struct traveller){.crowd = crowd, .number = i};
-        alb_sim_event_init(&crowd->alarms[i].event, i == ALB_SIM_NOBODY ? look_at_all : alarm_node);
+        alb_sim_event_init(&crowd->alarms[i].event, i == ALB_SIM_NO_NODE ? look_at_all : alarm_node);
     }
     for (uint32_t i = 0; i < travellers; i++) {
         crowd->travellers[i] = (struct traveller){.crowd = crowd, .number = i};
         alb_sim_event_init(&crowd->travellers[i].event, travel);
         alb_sim_queue_schedule_for(&crowd->queue, &crowd->travellers[i].event, i * 10, 1 + i % (NODES - 1));
     }
-    alb_sim_queue_schedule(&crowd->queue, &crowd->alarms[ALB_SIM_NOBODY].event, 700);
+    alb_sim_queue_schedule(&crowd->queue, &crowd->alarms[ALB_SIM_NO_NODE].event, 700);
     return crowd;
 }
 

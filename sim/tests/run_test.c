@@ -248,7 +248,7 @@ static void alb_run_go__checks_every_byte(void **state)
     assert_string_equal(small.run.violation, "");
     alb_cluster_memory(small.run.cluster, 1)[small.run.memory_used - 1] = 7; // between places
     alb_run_bytes_end(&small.run, small.run.memory_used);
-    assert_non_null(strstr(small.run.violation, "was written to, and is nobody's"));
+    assert_non_null(strstr(small.run.violation, "was written to, and belongs to no flow"));
     small_run_end(&small);
 }
 

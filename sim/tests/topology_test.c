@@ -138,7 +138,7 @@ static void read__errors_say_where_and_what(void **state)
     } cases[] = {
         {"", "hosts N"},
         {"hosts 0\n", "net:1: expected: hosts N"},
-        {"hosts 2\nhosts 2\n", "net:2: hosts are told once"},
+        {"hosts 2\nhosts 2\n", "net:2: hosts are given once, before everything else"},
         {"switch a\n", "net:1: expected first: hosts N"},
         {"hosts 2\nswitch a\nswitch a\n", "net:3: there is a node"},
         {"hosts 2\nswitch a-b\n", "net:2: expected: switch NAME"},

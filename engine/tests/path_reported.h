@@ -6,8 +6,8 @@
 #include "engine/csa_path.h"
 
 // The caller frees them.
-struct alb_paths_out *path_told_new(uint32_t count);
+struct alb_paths_out *path_reported_new(uint32_t count);
 // So many packets leave by the path, and some of them are lost; without a round-trip time.
-void path_told(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now);
+void path_reported(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now);
 // The last round trip of those from first up to past.
-void path_told_pace(struct alb_paths_out *paths, uint32_t first, uint32_t past, uint32_t rtt_ns);
+void path_reported_rtt(struct alb_paths_out *paths, uint32_t first, uint32_t past, uint32_t rtt_ns);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "engine/tests/path_told.h"
+#include "engine/tests/path_reported.h"
 
 #include <stdlib.h>
 
-struct alb_paths_out *path_told_new(uint32_t count)
+struct alb_paths_out *path_reported_new(uint32_t count)
 {
     struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
     assert_non_null(paths);
@@ -11,7 +11,7 @@ struct alb_paths_out *path_told_new(uint32_t count)
     return paths;
 }
 
-void path_told(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now)
+void path_reported(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_t lost, alb_time now)
 {
     struct alb_path_out *out = &paths->path[path];
     for (uint32_t i = 0; i < sent; i++)
@@ -26,7 +26,7 @@ void path_told(struct alb_paths_out *paths, uint8_t path, uint32_t sent, uint32_
     alb_path_heard(paths, &alb_path_adaptive, &entry, now);
 }
 
-void path_told_pace(struct alb_paths_out *paths, uint32_t first, uint32_t past, uint32_t rtt_ns)
+void path_reported_rtt(struct alb_paths_out *paths, uint32_t first, uint32_t past, uint32_t rtt_ns)
 {
     for (uint32_t p = first; p < past; p++)
         alb_path_pace(paths, p)->recent_ns = rtt_ns;
