@@ -10,7 +10,7 @@
 //     reflect_propose.c  the target, up to the verdict  reflect_overlap.c  parts that lie upon each other
 //     reflect_apply.c    from staging to the regions    reflect_table.c   what the target keeps of each
 //     reflect_journal.c  durable regions                reflect_level.c   ordinary messages that want a verdict
-//     reflect_frames.c   commands and verdicts, in and out
+//     reflect_frames.c   commands and verdicts, in and out    reflect_stages.c  when an operation reached which stage
 #pragma once
 
 #include "base/buddy.h"
@@ -149,6 +149,12 @@ bool alb_reflect_out_is_waiting(const struct alb_reflect_out *out);
 void alb_reflect_out_destroy(struct alb_reflect_out *out);
 bool alb_reflect_out_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
 void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now);
+
+// reflect_stages.c
+// The verdict says when the target had placed, read and decided: in our clock, and in order.
+void alb_txn_out_note_stages(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now);
+// The operation has ended: adds each gap between its stages to the device's histograms, in powers of two ns.
+void alb_txn_out_count_gaps(const struct alb_txn_out *txn);
 
 // ---- the target -------------------------------------------------------------------------------------------
 
