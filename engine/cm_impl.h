@@ -16,23 +16,23 @@ struct alb_cm_id {
     struct alb_engine *engine;
     void *user;
     enum alb_cm_state state;
-    bool is_used;
+    bool is_used;         // it stands for something; else it is free
     bool is_orphan;       // the user has destroyed it
     bool is_question;     // a SIDR_REQ brought it: remote_id is a request id
     bool is_remote_known; // remote_id is in the map of peers
     bool is_qpn_known;    // and remote_qpn
     uint32_t local_id, remote_id;
     alb_qpn local_qpn, remote_qpn;
-    uint64_t transaction;
-    struct alb_av av;
-    alb_qpn gsi_qpn;
+    uint64_t transaction; // of the MADs
+    struct alb_av av;     // to the peer
+    alb_qpn gsi_qpn;      // the peer's management queue pair
     struct alb_cm_ece ece;
 
-    struct alb_deadline deadline;
-    alb_time timeout_ns; // until a message is sent again
-    alb_time timewait_ns;
+    struct alb_deadline deadline; // its meaning follows from state
+    alb_time timeout_ns;          // until a message is sent again
+    alb_time timewait_ns;         // how long TIMEWAIT lasts
     uint8_t retries, retries_left;
-    uint8_t refusals_left;
+    uint8_t refusals_left;          // that are answered by asking again (alb_cm_retries_after_refusal)
     struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back
     struct alb_cm_message received; // of the event pending
 
@@ -77,26 +77,32 @@ void alb_cm_release(struct alb_cm_id *id);
 // Its peer's numbers, by which repetitions are recognised. False if another id has them.
 bool alb_cm_learn_remote(struct alb_cm_id *id, uint32_t remote_id);
 bool alb_cm_learn_qpn(struct alb_cm_id *id, alb_qpn qpn);
+// And forgotten: its id, its queue pair, or both.
 void alb_cm_forget_remote(struct alb_cm_id *id);
-void alb_cm_forget_peer(struct alb_cm_id *id); // both
+void alb_cm_forget_peer(struct alb_cm_id *id);
 void alb_cm_forget_qpn(struct alb_cm_id *id);
-// NULL if there is none.
+// The id with that number of ours (whose peer has that address), of the peer's, of a question of the peer's, with that
+// queue pair of the peer's, and the listener for a service at a local address. NULL: there is none.
 struct alb_cm_id *alb_cm_find_local(struct alb_engine *engine, uint32_t local_id, const struct alb_addr *peer);
 struct alb_cm_id *alb_cm_find_remote(struct alb_engine *engine, uint32_t remote_id, const struct alb_addr *peer);
 struct alb_cm_id *alb_cm_find_question(struct alb_engine *engine, uint32_t request_id, const struct alb_addr *peer);
 struct alb_cm_id *alb_cm_find_qpn(struct alb_engine *engine, alb_qpn qpn, const struct alb_addr *peer);
 struct alb_cm_id *alb_cm_find_listener(struct alb_engine *engine, uint64_t service_id, const struct alb_addr *local);
+// A listener stops listening, and is IDLE; the requests that it holds are the caller's.
 void alb_cm_unlisten(struct alb_cm_id *id);
 
 // ---- cm_state.c
 
 // The only writer of state. Entering IDLE forgets the peer, and an orphan ends: id is then gone.
 void alb_cm_set_state(struct alb_cm_id *id, enum alb_cm_state state);
+// True if the move is legal.
 bool alb_cm_state_can_move(enum alb_cm_state from, enum alb_cm_state to);
 
 // ---- cm_event.c
 
+// The id's user is to hear of that, once, if it is there.
 void alb_cm_raise(struct alb_cm_id *id, enum alb_cm_event_type type);
+// What was raised and not taken is not to be any more.
 void alb_cm_forget_events(struct alb_cm_id *id);
 // Takes an untaken request out of its listener's list.
 void alb_cm_leave_listener(struct alb_cm_id *id);
@@ -117,8 +123,8 @@ alb_time alb_cm_code_ns(uint8_t code);
 int alb_cm_compose(struct alb_cm_id *id, enum alb_cm_type type, const struct alb_cm_private *data);
 // Sends id->sent, and again when id->timeout_ns has passed, id->retries times.
 void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now);
-// The peer knows no such service. True if it will be asked again, soon.
-bool alb_cm_bears_refusal(struct alb_cm_id *id, alb_time now);
+// The peer knows no such service. True if the question will be repeated soon: its listener may be about to start.
+bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now);
 // Sends id->sent once (again).
 void alb_cm_send(struct alb_cm_id *id);
 // Sends a message to the id's peer without remembering it. An MRA answers the REQ or REP that waits for our user.
@@ -137,8 +143,10 @@ void alb_cm_answer_sidr(struct alb_engine *engine, const struct alb_cm_arrival *
 // ---- cm_timer.c
 
 void alb_cm_timer_init(struct alb_cm_id *id);
+// The deadline is in so many ns, instead of what it was; and is none.
 void alb_cm_arm(struct alb_cm_id *id, alb_time after_ns, alb_time now);
 void alb_cm_disarm(struct alb_cm_id *id);
+// The connection is over: TIMEWAIT, for timewait_ns.
 void alb_cm_enter_timewait(struct alb_cm_id *id, alb_time now);
 // Keeps the answer in id->sent for a while in that state (REJECTED or SIDR_ANSWERED).
 void alb_cm_linger(struct alb_cm_id *id, enum alb_cm_state state, alb_time now);
@@ -149,6 +157,7 @@ void alb_cm_note_lingering(struct alb_cm_id *id);
 
 // True if the request is a copy of the one that the id holds; false: its number has been used again.
 bool alb_cm_is_repeated(const struct alb_cm_id *id, const struct alb_cm_arrival *arrival);
+// A message has come. Returns ALB_DROP_NONE, or why it was dropped.
 enum alb_drop alb_cm_rx(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
 enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
 enum alb_drop alb_cm_rx_sidr_rep(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);

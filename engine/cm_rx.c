@@ -222,7 +222,7 @@ static enum alb_drop on_rej(struct alb_engine *engine, const struct alb_cm_arriv
         return ALB_DROP_STALE_RESPONSE;
     switch (id->state) {
     case ALB_CM_REQ_SENT:
-        if (arrival->message->rej.reason == ALB_CM_REJ_INVALID_SERVICE_ID && alb_cm_bears_refusal(id, now))
+        if (arrival->message->rej.reason == ALB_CM_REJ_INVALID_SERVICE_ID && alb_cm_retries_after_refusal(id, now))
             return ALB_DROP_NONE;
         on_rejected(id, arrival->message);
         return ALB_DROP_NONE;

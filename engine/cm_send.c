@@ -48,7 +48,7 @@ void alb_cm_send_until_answered(struct alb_cm_id *id, alb_time now)
     alb_cm_arm(id, id->timeout_ns, now);
 }
 
-bool alb_cm_bears_refusal(struct alb_cm_id *id, alb_time now)
+bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now)
 {
     if (id->refusals_left == 0)
         return false;

@@ -74,7 +74,7 @@ enum alb_drop alb_cm_rx_sidr_rep(struct alb_engine *engine, const struct alb_cm_
     struct alb_cm_id *id = alb_cm_find_local(engine, message->local_id, &arrival->av.peer);
     if (!id || id->state != ALB_CM_SIDR_SENT || id->transaction != message->transaction)
         return ALB_DROP_STALE_RESPONSE;
-    if (message->sidr_rep.status == ALB_CM_SIDR_UNSUPPORTED && alb_cm_bears_refusal(id, now))
+    if (message->sidr_rep.status == ALB_CM_SIDR_UNSUPPORTED && alb_cm_retries_after_refusal(id, now))
         return ALB_DROP_NONE;
     id->received = *message;
     alb_cm_raise(id, ALB_CM_EVENT_SIDR_RESPONSE);

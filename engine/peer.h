@@ -29,15 +29,17 @@ struct alb_peers {
     struct alb_siphash_key hash_key; // peers choose their addresses
 };
 
+// 0 or ENOMEM.
 int alb_peers_init(struct alb_engine *engine);
 void alb_peers_fini(struct alb_engine *engine);
-// The peer at that endpoint, made if need be; NULL when the table is full.
+// The peer at that endpoint, made if need be, with one reference more; NULL: the table is full.
 struct alb_peer *alb_peer_get(struct alb_engine *engine, const struct alb_endpoint *endpoint);
-// The last one ends the peer: nothing of it may be in flight.
+// Gives a reference back. The last one ends the peer: nothing of it may be in flight.
 void alb_peer_put(struct alb_engine *engine, struct alb_peer *peer);
 
 // True if bytes more may be put in flight; the first packet always may.
 bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes);
+// So many bytes are in flight.
 void alb_peer_charge(struct alb_peer *peer, uint32_t bytes);
 // Puts the source to sleep until the window may let it send. Only while something is in flight.
 void alb_peer_wait(struct alb_peer *peer, struct alb_source *source);
@@ -55,6 +57,7 @@ struct alb_pacer {
 };
 
 void alb_pacer_init(struct alb_engine *engine);
+// True if something may leave now, however large; alb_pacer_charge says how large it was.
 bool alb_pacer_permits(struct alb_engine *engine, alb_time now);
 void alb_pacer_charge(struct alb_engine *engine, uint32_t bytes);
 // Puts the source to sleep until the bucket has filled again.

@@ -153,6 +153,7 @@ extern const struct alb_congestion_ops alb_congestion_dcqcn;  // a rate, cut by 
 extern const struct alb_congestion_ops alb_congestion_fixed;  // window_max_bytes always
 extern const struct alb_congestion_ops alb_congestion_none;   // no bound
 
+// Each calls the policy's function, if it has one.
 static inline void alb_congestion_on_sent(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
                                           uint32_t bytes, alb_time now)
 {
@@ -188,7 +189,7 @@ static inline alb_time alb_congestion_send_at(const struct alb_congestion_ops *o
     return ops->send_at ? ops->send_at(congestion, now) : now;
 }
 
-const struct alb_congestion_ops *alb_congestion_find(const char *name);
+const struct alb_congestion_ops *alb_congestion_find(const char *name); // NULL: no such policy
 
 // ---- path -------------------------------------------------------------------------------------------------
 
@@ -214,4 +215,4 @@ extern const struct alb_path_ops alb_path_single;   // each flow on one path
 extern const struct alb_path_ops alb_path_spray;    // all paths in turn
 extern const struct alb_path_ops alb_path_adaptive; // more on better ones; bad ones are left, and tried again
 
-const struct alb_path_ops *alb_path_find(const char *name);
+const struct alb_path_ops *alb_path_find(const char *name); // NULL: no such policy

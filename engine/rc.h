@@ -97,6 +97,7 @@ static inline uint8_t alb_rc_opcode(const struct alb_rc *rc, uint8_t opcode)
     return (uint8_t)(opcode - rc->opcode_base);
 }
 
+// True for READs and atomic operations.
 static inline bool alb_rc_wants_answer(const struct alb_send_wqe *wqe)
 {
     return wqe->opcode == ALB_WR_RDMA_READ || wqe->opcode == ALB_WR_ATOMIC_CMP_AND_SWP ||
@@ -116,15 +117,18 @@ void alb_rc_requester_drain(struct alb_rc *rc, alb_time now);
 void alb_rc_requester_stop(struct alb_rc *rc);
 
 // rc_completer.c
+// An acknowledgement, an answer or a NAK has come. Returns why it was dropped.
 enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
 // Arms the timer of acknowledgements for the time at which silence will have lasted too long.
 void alb_rc_watch(struct alb_rc *rc);
+// The timers of silence, and of an RNR NAK.
 void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now);
 void alb_rc_on_rnr_timeout(struct alb_deadline *deadline, alb_time now);
 // Completes the requests at the head of the send queue that are done.
 void alb_rc_retire(struct alb_rc *rc, alb_time now);
 
 // rc_responder.c
+// A request has come: executed, or a NAK is owed. Returns why it was dropped.
 enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
 
 // rc_answer.c: builds answers and acknowledgements.
@@ -132,11 +136,13 @@ enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_buil
 // False: more READs and atomics than were agreed. Makes room for one more answer, if need be by giving up one whose
 // request had come before: a peer that keeps to the agreement has that one already, or asks again.
 bool alb_rc_make_room(struct alb_rc *rc);
-// As above; notes the answer.
+// Makes room likewise, and owes the answer, which is copied.
 bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);
 // Drops what is owed from psn on: its request has come again.
 void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn);
+// A NAK (an RNR NAK too) with that syndrome, for the request at psn, is to be sent behind the answers that are owed.
 void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn);
+// True if an answer or a NAK is to be sent; or anything at all.
 static inline bool alb_rc_owes_more_than_ack(const struct alb_rc *rc)
 {
     return rc->answer_count > 0 || rc->nak_is_due;

@@ -37,18 +37,19 @@ struct alb_reflect_source {
     bool (*add)(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
 };
 
-// One per engine.
+// What an engine has once.
 struct alb_reflect_engine {
-    struct alb_buddy staging; // all that the target keeps
+    struct alb_buddy staging; // memory of all that the target keeps
     void *arena, *bookkeeping;
-    uint64_t keeper; // our identity as the keeper of volatile transactions
-    struct alb_map *records, *initiators;
-    struct alb_list orphans;   // initiators whose queue pair has ended, the oldest first
-    struct alb_list proposals; // not taken yet
-    struct alb_list journal;   // requests that were not taken
+    uint64_t keeper;                      // our identity as the keeper of volatile transactions
+    struct alb_map *records, *initiators; // id -> struct alb_txn_in, struct alb_txn_initiator; NULL: staging is off
+    struct alb_list orphans;              // initiators whose queue pair has ended, the oldest first
+    struct alb_list proposals;            // of struct alb_txn_in: the driver has not taken them yet
+    struct alb_list journal;              // of struct alb_txn_in: requests that the driver has not taken yet
     struct alb_event_node event;
 };
 
+// Fills engine->reflect. 0 or ENOMEM; what was made until then alb_reflect_engine_destroy frees.
 int alb_reflect_engine_create(struct alb_engine *engine);
 void alb_reflect_engine_destroy(struct alb_engine *engine);
 
@@ -62,7 +63,7 @@ void alb_txn_in_set_state(struct alb_txn_in *txn, enum alb_txn_state state, alb_
 
 // ---- digests ----------------------------------------------------------------------------------------------
 
-// What every digest begins with, what stands in front of a part's payload, and what ends one.
+// A digest is computed over its beginning, for each part a header and the payload (which the caller adds), and an end.
 void alb_txn_digest_begin(struct alb_digest_state *state, const struct alb_txn_id *id);
 void alb_txn_digest_part(struct alb_digest_state *state, uint32_t rkey, uint64_t va, uint64_t length);
 struct alb_digest alb_txn_digest_end(struct alb_digest_state *state, const struct alb_csa_proposal *proposal);
@@ -85,20 +86,20 @@ struct alb_txn_out {
     uint64_t number;
     enum alb_txn_state state;
     enum alb_txn_reason reason;
-    uint8_t level;      // enum alb_level
-    bool is_message;    // an ordinary message with a level or stages
-    bool is_question;   // a reconciliation: of the transaction asked about, by another's number
-    bool holds;         // for the program's decision
-    bool has_committed; // COMMIT was sent, or stood ready to be
-    bool is_delivered;  // the peer has executed its request, so that commands cannot overtake it
-    bool is_completed;
-    uint32_t wqe_index;       // the request that its completion is of
+    uint8_t level;            // enum alb_level
+    bool is_message;          // an ordinary message with a level or stages
+    bool is_question;         // a reconciliation: of the transaction asked about, by another's number
+    bool holds;               // the program wants to decide itself (alb_qp_txn_decide)
+    bool has_committed;       // COMMIT was sent, or stood ready to be
+    bool is_delivered;        // the peer has executed its request, so that commands cannot overtake it
+    bool is_completed;        // the request's completion has been, or may be, generated
+    uint32_t wqe_index;       // send queue index of its request
     uint8_t command;          // enum alb_csa_command, due while linked
     struct alb_txn_id asked;  // the transaction: its own id, or what a question is about
-    uint64_t keeper;          // learned from the first verdict that is none of ignorance
-    struct alb_digest digest; // at post
+    uint64_t keeper;          // who keeps its record: from the first verdict of a target that has one; 0: not known
+    struct alb_digest digest; // of the bytes as they were when it was posted
     uint64_t deadline_ns;     // 0: none
-    uint64_t lease_ns;        // how long the target will be bound, as far as we know; 0: nothing of ours is
+    uint64_t lease_ns;        // how long the target stays bound without a command; 0: it binds nothing
     alb_time asked_at;        // when a command last left
     alb_time interval_ns;     // until it is repeated
     struct alb_list due;      // its command is to be sent
@@ -107,11 +108,11 @@ struct alb_txn_out {
     uint8_t proposal[ALB_CSA_PROPOSAL_BYTES_MAX];
 };
 
-// What an initiating queue pair has: a ring by number.
+// What an initiating queue pair has: a ring of operations by number. ended <= begun <= posted <= staged.
 struct alb_reflect_out {
     struct alb_reflect_source source;
     struct alb_csa *csa;
-    uint64_t initiator;
+    uint64_t initiator;     // our identity in the ids of its transactions
     uint32_t capacity;      // a power of two
     uint64_t staged;        // [ring] next number to be given
     uint64_t posted;        // [ring] numbers before it are handed over
@@ -131,20 +132,24 @@ static inline struct alb_txn_out *alb_txn_out_at(struct alb_reflect_out *out, ui
 
 // The low-water mark moves behind what has ended.
 void alb_reflect_out_advance(struct alb_reflect_out *out);
-// The operation of that number, if it has begun and is known; NULL.
+// The operation of that number; NULL: it has not begun, or has ended and is forgotten.
 struct alb_txn_out *alb_txn_out_find(struct alb_reflect_out *out, uint64_t number);
 // The request is the next one to be sent.
 void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now);
 // A segment of a request with a number has left for the first time.
 void alb_reflect_out_sent(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, bool is_last, alb_time now);
-// The peer has executed it.
+// The peer has executed that request.
 void alb_reflect_out_delivered(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now);
+// A verdict has come, about an operation of this queue pair or one that it asks about; others are ignored. May complete
+// requests, and so end the queue pair.
 void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_verdict *verdict, alb_time now);
 // The queue pair cannot go on: what is not decided is aborted or in doubt.
 void alb_reflect_out_stop(struct alb_reflect_out *out, alb_time now);
+// The queue pair begins anew, as another initiator: forgets all operations.
 void alb_reflect_out_reset(struct alb_reflect_out *out);
+// True if every operation that has begun has ended.
 bool alb_reflect_out_is_quiet(const struct alb_reflect_out *out);
-// A command was sent, or a verdict is due, that is not answered.
+// True if an answer of the target is awaited: silence is then no rest.
 bool alb_reflect_out_is_waiting(const struct alb_reflect_out *out);
 void alb_reflect_out_destroy(struct alb_reflect_out *out);
 bool alb_reflect_out_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
@@ -158,7 +163,7 @@ void alb_txn_out_count_gaps(const struct alb_txn_out *txn);
 
 // ---- the target -------------------------------------------------------------------------------------------
 
-// One range of a transaction. What is only compared has no bytes.
+// One range of a transaction: a part, or what is only compared, which has no bytes. From the staging memory.
 struct alb_txn_range {
     struct alb_list link;
     struct alb_txn_in *txn;
@@ -175,23 +180,25 @@ struct alb_txn_range {
     uint8_t bytes[]; // staged; in place: what stood there before
 };
 
+// What the target knows of an initiator.
 struct alb_txn_initiator {
     uint64_t id;
     uint64_t low_water;        // numbers below have ended, and are not known any more
     uint64_t next;             // the least number that may come
     struct alb_reflect_in *in; // NULL: its queue pair has ended
-    struct alb_list orphan;
-    struct alb_list records; // by number
+    struct alb_list orphan;    // in the engine's orphans
+    struct alb_list records;   // of struct alb_txn_in, by number
 };
 
+// The target's record of a transaction.
 struct alb_txn_in {
     struct alb_engine *engine;
     struct alb_txn_id id;
     struct alb_txn_initiator *initiator; // NULL: not proposed yet
     struct alb_list of_initiator;
-    struct alb_list due;       // its verdict is to be sent, in the line of in
-    struct alb_list queue;     // of proposals, or of the journal
-    struct alb_reflect_in *in; // while its parts come: where
+    struct alb_list due;       // its verdict is to be sent: in the due list of its queue pair
+    struct alb_list queue;     // in the engine's proposals or journal
+    struct alb_reflect_in *in; // until it is proposed: the queue pair that its parts come by
     enum alb_txn_state state;
     enum alb_txn_reason reason; // TENTATIVE: why it cannot succeed
     bool is_in_place, notifies, is_solicited;
@@ -205,8 +212,8 @@ struct alb_txn_in {
     uint32_t part_count;
     uint64_t bytes;
     uint64_t lease_ns;
-    uint64_t keeper;
-    void *store;                // NULL: volatile
+    uint64_t keeper;            // of the journal, or the engine's for volatile ones
+    void *store;                // the driver's journal; NULL: volatile
     void *user;                 // of the region that has it checked
     struct alb_list ranges;     // parts, then what is compared
     struct alb_txn_part *parts; // for the driver
@@ -215,7 +222,7 @@ struct alb_txn_in {
     alb_time placed_at, decided_at, visible_at;
 };
 
-// Of a transaction that is exposed, to the program.
+// Of a transaction that is exposed: what the program's receive will say of it.
 struct alb_reflect_notice {
     uint32_t imm_be;
     uint32_t byte_len;
@@ -230,7 +237,7 @@ static inline bool alb_txn_range_agrees(const struct alb_txn_range *range, uint6
 
 #define ALB_REFLECT_NOTICES 64
 
-// What a receiving queue pair has; taken from the staging memory with its first transaction.
+// What a receiving queue pair has; from the staging memory, with its first transaction.
 struct alb_reflect_in {
     struct alb_reflect_source source;
     struct alb_csa *csa;
@@ -238,12 +245,12 @@ struct alb_reflect_in {
     struct alb_txn_in *receiving;        // its parts come
     struct alb_txn_range *range;         // of the part that comes
     uint64_t refused_number;             // of the transaction for whose record there was no memory
-    struct alb_list due;
-    bool has_stray; // a verdict about what we have no record of
+    struct alb_list due;                 // of struct alb_txn_in: their verdicts are to be sent
+    bool has_stray;                      // stray is to be sent: a verdict about what there is no record of
     struct alb_csa_verdict stray;
     struct alb_reflect_notice notices[ALB_REFLECT_NOTICES]; // a ring: notifications that wait for a receive
     uint32_t notice_first, notice_count;
-    uint32_t notices_promised; // with those of transactions that are not decided
+    uint32_t notices_promised; // places taken: notice_count, and those of transactions that are not decided
     struct alb_deadline notice_timer;
     alb_time notice_wait_ns; // between the last two looks
     uint8_t proposal[ALB_CSA_PROPOSAL_BYTES_MAX];
@@ -257,51 +264,66 @@ enum alb_outcome alb_reflect_in_begin(struct alb_csa *csa, const struct alb_csa_
 enum alb_outcome alb_reflect_in_end(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now);
 // An ordinary message that wants a verdict is in place, and has not completed its receive yet.
 void alb_reflect_in_message(struct alb_csa *csa, const struct alb_csa_segment *last, alb_time now);
+// A command has come: does it, if its state allows that, and owes a verdict in any case.
 void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *command, alb_time now);
-// What waits for a receive looks again.
+// Completes receives for the notifications that wait, as many as there are. May end the queue pair.
 void alb_reflect_in_notify(struct alb_csa *csa, alb_time now);
 // The queue pair has ended.
 void alb_reflect_in_stop(struct alb_csa *csa, alb_time now);
+// True if no verdict is to be sent, and no transaction is coming.
 bool alb_reflect_in_is_quiet(const struct alb_reflect_in *in);
 bool alb_reflect_in_add(struct alb_reflect_source *source, struct alb_csa_packet *packet, alb_time now);
 
 // Between the target's files.
+// The queue pair's, made if need be; NULL: no memory.
 struct alb_reflect_in *alb_reflect_in_get(struct alb_csa *csa);
+// A record without an id, for parts that begin to come; NULL: no memory.
 struct alb_txn_in *alb_txn_in_create(struct alb_engine *engine);
 void alb_txn_in_destroy(struct alb_txn_in *txn);
+// NULL: there is no record.
 struct alb_txn_in *alb_txn_in_find(struct alb_engine *engine, const struct alb_txn_id *id);
-// Gives it its id. NO_MEMORY; MALFORMED: an id that cannot be.
+// Gives it its id, in initiator's records. ALB_TXN_OK; NO_MEMORY; MALFORMED: an id that cannot be.
 enum alb_txn_reason alb_txn_in_name(struct alb_txn_in *txn, struct alb_txn_initiator *initiator, uint64_t number);
 // The initiator by its id, made for that queue pair (NULL: an orphan) if it is new; NULL: no room, or another's.
 struct alb_txn_initiator *alb_txn_initiator_get(struct alb_engine *engine, uint64_t id, struct alb_reflect_in *in);
+// NULL: it is not known.
 struct alb_txn_initiator *alb_txn_initiator_find(struct alb_engine *engine, uint64_t id);
+// The initiator knows the outcome of all numbers below: those records that have ended are forgotten.
 void alb_txn_initiator_pass(struct alb_txn_initiator *initiator, uint64_t low_water);
 // Its queue pair has ended.
 void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiator *initiator);
+// True if nothing moves on from that state.
 bool alb_txn_state_is_end(enum alb_txn_state state);
 
-// A verdict without record.
+// A verdict about what there is no record of is to be sent; *verdict is copied. A second one replaces it.
 void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
-// Its initiator hears of it, if it is connected.
+// Its verdict is to be sent, if the initiator's queue pair is connected; else the initiator asks.
 void alb_txn_in_owe_verdict(struct alb_txn_in *txn);
+// Copies the staged bytes into their regions and ends the transaction. False: the digest afterwards was wrong, and it
+// is ABORTED or CORRUPT.
 bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
 // True if that journal is open here.
 bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper);
+// Ends it as ABORTED, at once or when the journal has answered; nothing if it is decided.
 void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now);
-// Bound from now on.
+// It has passed all checks: bound from now on, until its lease ends.
 void alb_txn_in_bind(struct alb_txn_in *txn, alb_time now);
+// The lease timer; while parts come, the time that they may take.
 void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now);
-// All of it is decided: memory and claims go back.
+// Ends it in that state: memory and claims go back, and a verdict is owed.
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now);
+// Memory and claims go back; what the driver looks at stays until it has answered.
 void alb_txn_in_release(struct alb_txn_in *txn);
 // There will be no notification: its place is free again.
 void alb_txn_in_drop_notice(struct alb_txn_in *txn);
 // The memory behind one of its ranges is about to go.
 void alb_txn_in_lost_region(struct alb_txn_in *txn);
 void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now);
+// A range with so many bytes of staging, last in the list; NULL: no memory.
 struct alb_txn_range *alb_txn_range_create(struct alb_txn_in *txn, uint64_t length);
 // The array of its parts that drivers look at; false: no memory.
 bool alb_txn_in_list_parts(struct alb_txn_in *txn);
+// Queues a request to the driver's journal; its answer comes through alb_engine_journaled.
 void alb_txn_in_request_journal(struct alb_txn_in *txn, enum alb_journal_kind kind);
 
 // reflect_overlap.c
@@ -325,8 +347,9 @@ void alb_txn_in_undo(struct alb_txn_in *txn);
 
 struct alb_assoc_live;
 struct alb_csa_arrival;
-// What is due; false: the batch is full.
+// Adds all commands and verdicts that are due; false: the batch is full, and some still are.
 bool alb_reflect_add(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now);
+// A frame has come. Returns why it was dropped.
 enum alb_drop alb_reflect_on_command(struct alb_csa_arrival *arrival, const struct alb_csa_txn *command, alb_time now);
 enum alb_drop alb_reflect_on_verdict(struct alb_csa_arrival *arrival, const struct alb_csa_verdict *verdict,
                                      alb_time now);

@@ -40,15 +40,16 @@ static inline struct alb_unreliable *alb_unreliable_of(const struct alb_qp *qp)
     return qp->delivery_state;
 }
 
-// bytes: of the delivery layer's state.
+// bytes: of the delivery layer's state, which begins with a struct alb_unreliable. 0 or ENOMEM.
 int alb_unreliable_create(struct alb_qp *qp, size_t bytes, alb_unreliable_fill *fill);
+// The functions of struct alb_delivery_ops that all of them share.
 void alb_unreliable_destroy(struct alb_qp *qp);
 void alb_unreliable_on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now);
 void alb_unreliable_work(struct alb_qp *qp, alb_time now);
 bool alb_unreliable_is_quiet(const struct alb_qp *qp);
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr);
 
-// Why a message that has come to that is dropped.
+// The drop that a message counts as whose execution had that outcome.
 enum alb_drop alb_unreliable_drop_of(enum alb_outcome outcome);
 // The message coming in met a receive whose own key is bad: the receive completes in error, and the queue pair is in
 // error (10.3.1.5).
@@ -62,13 +63,13 @@ void alb_unreliable_retire_all(struct alb_engine *engine, alb_time now);
 // The request that the next packet, or frame, is of; NULL: nothing may be sent now, and the source has been put where
 // it is woken again.
 struct alb_send_wqe *alb_unreliable_next(struct alb_unreliable *u, alb_time now);
-// There is more to send, after such a NULL too.
+// True if there is more to send, after such a NULL too.
 bool alb_unreliable_has_more(const struct alb_unreliable *u);
 // Gathers the payload of the next one behind its headers. False: a key is gone, the request has failed, and the packet
 // is to be given up.
 bool alb_unreliable_gather(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
                            uint32_t bytes);
-// It leaves.
+// That packet, with so many bytes of payload, leaves.
 void alb_unreliable_sent(struct alb_unreliable *u, struct alb_send_wqe *wqe, uint32_t bytes, alb_time now);
 // All of it as a RoCE packet. False: the batch has no room.
 bool alb_unreliable_send_packet(struct alb_unreliable *u, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
@@ -87,6 +88,7 @@ struct alb_ud_message {
     bool has_imm;
     bool solicited;
 };
+// Places it in a receive, which completes. Returns why it was dropped.
 enum alb_drop alb_ud_take(struct alb_qp *qp, const struct alb_ud_message *message, alb_time now);
 // The Q_Key that a request names.
 uint32_t alb_ud_qkey(const struct alb_qp *qp, const struct alb_send_wqe *wqe);

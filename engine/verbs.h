@@ -216,6 +216,7 @@ int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit);
 // EBUSY while a queue pair is attached. A request that names one of XRC is refused from now on, in the middle of a
 // message too.
 int alb_srq_destroy(struct alb_srq *srq);
+// What it was created with, or resized to, and its limit (0: not armed).
 void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_max, uint32_t *limit);
 // [ring] ENOMEM: full; EINVAL: too many entries. Keys are checked when the receive is used.
 int alb_srq_post(struct alb_srq *srq, uint64_t wr_id, const struct alb_sge *sge, uint32_t sge_count);
@@ -235,6 +236,7 @@ struct alb_av {
     uint32_t path_payload_max; // bytes of UDP payload that reach the peer whole; 0: not known
 };
 
+// *av is copied. ENOMEM.
 int alb_ah_create(struct alb_pd *pd, const struct alb_av *av, struct alb_ah **ah);
 int alb_ah_destroy(struct alb_ah *ah);
 const struct alb_av *alb_ah_av(const struct alb_ah *ah);
