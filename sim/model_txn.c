@@ -58,7 +58,8 @@ void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_M
         model->memory[side].words = words[side];
         model->memory[side].seen = calloc(word_count, sizeof(uint64_t));
         model->memory[side].bases = calloc(word_count, sizeof(struct alb_model_txn_base));
-        alb_assert(model->memory[side].seen && model->memory[side].bases);
+        model->memory[side].covers = calloc(word_count, sizeof(struct alb_model_txn_cover));
+        alb_assert(model->memory[side].seen && model->memory[side].bases && model->memory[side].covers);
         fill(model, side);
     }
 }
@@ -68,6 +69,7 @@ void alb_model_txn_fini(struct alb_model_txn *model)
     for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
         free(model->memory[side].seen);
         free(model->memory[side].bases);
+        free(model->memory[side].covers);
         free(model->memory[side].changes);
     }
     free(model->ops);
@@ -166,6 +168,19 @@ static bool may_be(struct alb_model_txn *model, uint32_t side, uint32_t at)
     return !why;
 }
 
+// What stands there may cover the operation.
+static bool is_covered(const struct alb_model_txn_memory *memory, uint32_t at, uint32_t number)
+{
+    return number < memory->covers[at].count && memory->covers[at].word == memory->words[at];
+}
+
+static bool was_there(const struct alb_model_txn_memory *memory, const struct alb_model_txn_compare *compare,
+                      uint32_t number)
+{
+    return memory->seen[compare->at] == compare->expected ||
+           (is_covered(memory, compare->at, number) && memory->covers[compare->at].beneath == compare->expected);
+}
+
 static void check_whole(struct alb_model_txn *model, uint32_t side, const struct fresh *fresh, uint32_t number)
 {
     const struct alb_model_txn_op *op = &model->ops[number];
@@ -173,10 +188,10 @@ static void check_whole(struct alb_model_txn *model, uint32_t side, const struct
     for (uint32_t i = 0; i < op->span_count; i++)
         for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
             if (memory->words[at] != alb_model_txn_word(number, at) && !is_concealed(model, side, at) &&
-                !is_fresh(fresh, number_of(memory->words[at])))
+                !is_fresh(fresh, number_of(memory->words[at])) && !is_covered(memory, at, number))
                 alb_model_txn_fail(model, "side %u: operation %u can be read, but not its word %u", side, number, at);
     for (uint32_t i = 0; i < op->compare_count; i++)
-        if (memory->seen[op->compares[i].at] != op->compares[i].expected)
+        if (!was_there(memory, &op->compares[i], number))
             alb_model_txn_fail(model, "side %u: operation %u can be read, though word %u was not what it asked for",
                                side, number, op->compares[i].at);
 }
@@ -188,9 +203,14 @@ static void note_whole(struct alb_model_txn *model, uint32_t side, uint32_t numb
     struct alb_model_txn_memory *memory = &model->memory[side];
     const struct alb_model_txn_op *op = &model->ops[number];
     for (uint32_t i = 0; i < op->span_count; i++)
-        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
-            if (memory->words[at] == alb_model_txn_word(number, at) || is_concealed(model, side, at))
-                note(memory, at, alb_model_txn_word(number, at));
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++) {
+            uint64_t word = alb_model_txn_word(number, at);
+            if (is_concealed(model, side, at))
+                memory->covers[at] = (struct alb_model_txn_cover){word, memory->seen[at], model->count};
+            else if (memory->words[at] != word)
+                continue;
+            note(memory, at, word);
+        }
 }
 
 // From now on no recovery goes behind these.

@@ -72,10 +72,18 @@ struct alb_model_txn_base {
     uint64_t word;
 };
 
+// A word that an operation wrote while readers were held out of it, though it could be read elsewhere: what had stood
+// there for readers. Operations that could be read nowhere yet may have been there in between.
+struct alb_model_txn_cover {
+    uint64_t word, beneath;
+    uint32_t count; // of operations that had been posted
+};
+
 struct alb_model_txn_memory {
     uint64_t *words; // of the target
     uint64_t *seen;  // what a reader has seen there last
     struct alb_model_txn_base *bases;
+    struct alb_model_txn_cover *covers;
     uint32_t recoveries, recovered_at; // how many, and the version since the last one
     uint64_t gone_back;                // words that were older after them
     uint32_t life;

@@ -86,8 +86,10 @@ static void run__seeds_that_found_something(void **state)
 {
     struct alb_search_txn_result sum = {0};
     run(2002422, false, &sum);
-    run(8275, true, &sum);   // the model: what was committed in spoilt memory is there after a recovery
-    run(101374, true, &sum); // the model: a flushed request whose reason is COPY was committed, and is corrupt
+    run(100011417, false, &sum); // the model: what readers never saw in part was covered by what came after it
+    run(200000595, false, &sum); // the same: what came before it or after it
+    run(8275, true, &sum);       // the model: what was committed in spoilt memory is there after a recovery
+    run(101374, true, &sum);     // the model: a flushed request whose reason is COPY was committed, and is corrupt
 }
 
 static void run__same_seed_same_trace(void **state)
