@@ -110,15 +110,41 @@ static int create_engine_qp(struct alb_door_qp *qp, struct ibv_qp_init_attr_ex *
     return error;
 }
 
-// The driver token is held.
+// The completion queues of a queue pair, each once, in the order of their addresses.
+static void lock_queues(const struct ibv_qp *qp)
+{
+    struct alb_door_cq *a = qp->send_cq ? alb_door_cq(qp->send_cq) : NULL;
+    struct alb_door_cq *b = qp->recv_cq ? alb_door_cq(qp->recv_cq) : NULL;
+    struct alb_door_cq *first = a < b ? a : b, *second = a < b ? b : a;
+    if (first)
+        alb_spinlock_take(&first->poll_lock);
+    if (second && second != first)
+        alb_spinlock_take(&second->poll_lock);
+}
+
+static void unlock_queues(const struct ibv_qp *qp)
+{
+    if (qp->send_cq)
+        alb_spinlock_give(&alb_door_cq(qp->send_cq)->poll_lock);
+    if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+        alb_spinlock_give(&alb_door_cq(qp->recv_cq)->poll_lock);
+}
+
+// Its completions go with it, so polling must be kept out meanwhile.
 static void destroy_engine_qp(struct alb_door_qp *qp)
 {
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    struct alb_door_context *context = alb_door_context(outer->context);
+    alb_device_lock(context->device);
+    lock_queues(outer);
     if (qp->target) {
         alb_door_target_leave(qp);
-        return;
+    } else {
+        int error = alb_qp_destroy(qp->engine_qp);
+        alb_assert(error == 0);
     }
-    int error = alb_qp_destroy(qp->engine_qp);
-    alb_assert(error == 0);
+    unlock_queues(outer);
+    alb_door_unlock(context);
 }
 
 static void init_public(struct alb_door_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
@@ -170,9 +196,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
     if (!error && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
         error = alb_door_builder_create(qp, init->send_ops_flags, &init->cap);
     if (error) {
-        alb_device_lock(alb_door_context(context)->device);
         destroy_engine_qp(qp);
-        alb_door_unlock(alb_door_context(context));
         free(qp);
         return alb_door_fail(error);
     }
@@ -250,26 +274,6 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *outer)
 
 // ---- destroy ----------------------------------------------------------------------------------------------
 
-// The completion queues of a queue pair, each once, in the order of their addresses.
-static void lock_queues(const struct ibv_qp *qp)
-{
-    struct alb_door_cq *a = qp->send_cq ? alb_door_cq(qp->send_cq) : NULL;
-    struct alb_door_cq *b = qp->recv_cq ? alb_door_cq(qp->recv_cq) : NULL;
-    struct alb_door_cq *first = a < b ? a : b, *second = a < b ? b : a;
-    if (first)
-        alb_spinlock_take(&first->poll_lock);
-    if (second && second != first)
-        alb_spinlock_take(&second->poll_lock);
-}
-
-static void unlock_queues(const struct ibv_qp *qp)
-{
-    if (qp->send_cq)
-        alb_spinlock_give(&alb_door_cq(qp->send_cq)->poll_lock);
-    if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-        alb_spinlock_give(&alb_door_cq(qp->recv_cq)->poll_lock);
-}
-
 // Programs destroy their queue pairs right after their last completion, while the peer may still wait for its
 // acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing; and once
 // waiting was in vain the next ones are not waited for, since a program that lost a peer may have thousands to destroy.
@@ -315,14 +319,8 @@ static void wait_quiet(struct alb_door_qp *qp)
 
 static uint32_t detach(struct alb_door_qp *qp)
 {
-    struct ibv_qp *outer = &qp->ex.qp_base;
-    struct alb_door_context *context = alb_door_context(outer->context);
-    alb_device_lock(context->device);
-    lock_queues(outer);
     destroy_engine_qp(qp);
-    unlock_queues(outer);
-    alb_door_unlock(context);
-    return alb_door_notices_forget(outer->context, qp->notices, ALB_DOOR_QP_NOTICES);
+    return alb_door_notices_forget(qp->ex.qp_base.context, qp->notices, ALB_DOOR_QP_NOTICES);
 }
 
 static void free_qp(struct alb_door_qp *qp)
