@@ -107,6 +107,8 @@ int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t ma
         return error;
     struct alb_qp_attr before = qp->attr;
     struct alb_flow flow_before = qp->flow;
+    if (from != ALB_QPS_SQD && to == ALB_QPS_SQD) // each drain asks for its own event
+        qp->attr.en_sqd_async_notify = false;
     take_attributes(qp, attr, mask);
     if (mask & ALB_QP_AV && qp->type != ALB_QPT_UD)
         learn_flow(qp);
@@ -128,6 +130,7 @@ void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_
     *attr = qp->attr;
     attr->state = alb_qp_current_state(qp);
     attr->cur_state = attr->state;
+    attr->sq_draining = attr->state == ALB_QPS_SQD && !qp->drain_raised;
     qp->delivery->query(qp, attr);
     *init = (struct alb_qp_init){
         .type = qp->type,

@@ -339,6 +339,20 @@ static void requester__drained_at_once_if_idle(void **state)
     pair_expect_none(c->pair, 0);
 }
 
+// The event is an attribute of the move, not of the queue pair.
+static void requester__drained__is_asked_for_each_time(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_event event;
+    struct alb_qp_attr attr = {.state = ALB_QPS_SQD};
+    assert_int_equal(move(c, ALB_QPS_SQD), 0);
+    assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
+    assert_int_equal(move(c, ALB_QPS_RTS), 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    pair_settle(c->pair);
+    assert_false(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
+}
+
 static void small_mtu(struct alb_qp_attr *attr, int side)
 {
     attr->path_mtu_bytes = 256;
@@ -460,6 +474,7 @@ int main(void)
         PAIR_RC_TEST(requester__asks_when_it_drains),
         PAIR_RC_TEST(requester__drains),
         PAIR_RC_TEST(requester__drained_at_once_if_idle),
+        PAIR_RC_TEST(requester__drained__is_asked_for_each_time),
         PAIR_RC_TEST(requester__message_of_half_the_numbers),
         PAIR_RC_TEST(requester__sends_again_from_the_oldest_unacknowledged),
         PAIR_RC_TEST(requester__a_key_that_goes_before_its_request_goes_again),

@@ -31,6 +31,14 @@ static int move(struct pair_qps *c, enum alb_qp_state to)
     return alb_qp_modify(c->qps[0], &attr, mask, c->pair->now);
 }
 
+static bool is_draining(const struct pair_qps *c)
+{
+    struct alb_qp_attr attr;
+    struct alb_qp_init init;
+    alb_qp_query(c->qps[0], &attr, &init);
+    return attr.sq_draining;
+}
+
 // The driver may still refer to the program's memory after tx; only when it comes back is the request done.
 static void unreliable__completes_when_the_driver_comes_back(void **state)
 {
@@ -166,12 +174,15 @@ static void unreliable__drains(void **state)
     host->tx.segment_capacity = 4;
     assert_int_equal(alb_engine_tx(host->engine, &host->tx, c->pair->now), 1);
     host->tx.segment_capacity = PAIR_SEGMENTS;
+    assert_false(is_draining(c));
     assert_int_equal(move(c, ALB_QPS_SQD), 0);
+    assert_true(is_draining(c));
     assert_false(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
     assert_int_equal(pair_send(c->pair, 0), 4);
     pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     pair_expect_none(c->pair, 0);
     assert_true(pair_event(c->pair, 0, ALB_EVENT_SQ_DRAINED, &event));
+    assert_false(is_draining(c));
     assert_int_equal(move(c, ALB_QPS_RTS), 0);
     assert_int_equal(pair_send(c->pair, 0), 1);
     pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);

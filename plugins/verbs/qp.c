@@ -432,11 +432,9 @@ int ibv_query_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask, struc
     if (error)
         return error;
     alb_qp_query(qp->engine_qp, &engine, &engine_init);
-    bool is_draining = engine.state == ALB_QPS_SQD && !alb_qp_is_quiet(qp->engine_qp);
     alb_door_unlock(context);
 
     alb_door_qp_attr_to(&engine, attr);
-    attr->sq_draining = is_draining;
     attr->cap = cap_from(&engine_init.cap);
     *init = (struct ibv_qp_init_attr){
         .qp_context = outer->qp_context,

@@ -53,6 +53,7 @@ void alb_door_qp_attr_to(const struct alb_qp_attr *from, struct ibv_qp_attr *att
         .qp_access_flags = from->access,
         .pkey_index = from->pkey_index,
         .en_sqd_async_notify = from->en_sqd_async_notify,
+        .sq_draining = from->sq_draining,
         .max_rd_atomic = from->max_rd_atomic,
         .max_dest_rd_atomic = from->max_dest_rd_atomic,
         .min_rnr_timer = from->min_rnr_timer,
