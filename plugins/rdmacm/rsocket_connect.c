@@ -47,7 +47,7 @@ static int state_error(enum rsocket_state state)
     }
 }
 
-int rsocket_stream_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
+static int begin_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
 {
     struct rsocket_stream *stream = rsocket_stream(rs);
     struct sockaddr_storage copy = {0};
@@ -61,13 +61,24 @@ int rsocket_stream_connect(struct rsocket *rs, const struct sockaddr *address, s
         return errno;
     rsocket_stream_set_state(stream, RSOCKET_CONNECTING);
     error = rsocket_service_watch(rs);
-    if (error) {
+    if (error)
         rsocket_stream_fail(stream, error);
+    stream->is_outcome_due = !error;
+    return error;
+}
+
+// A call that goes on without its program says how it went when the program calls again, once, as TCP does on Linux.
+// It is EINPROGRESS until then: librspreload takes any other error, EALREADY too, for a reason to go on by TCP.
+int rsocket_stream_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
+{
+    struct rsocket_stream *stream = rsocket_stream(rs);
+    int error = stream->is_outcome_due ? 0 : begin_connect(rs, address, length);
+    if (error)
         return error;
-    }
     error = rsocket_wait(rs, rsocket_stream_is_settled, 0, ALB_TIME_NEVER);
     if (error)
         return error == EAGAIN ? EINPROGRESS : error;
+    stream->is_outcome_due = false;
     if (stream->state != RSOCKET_FAILED)
         return 0;
     error = rs->error;

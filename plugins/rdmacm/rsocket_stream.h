@@ -35,6 +35,7 @@ struct rsocket_stream {
     enum rsocket_state state;
     bool has_ended_in, has_ended_out; // no more data comes; no more will be sent
     bool is_peer_gone;                // nothing will be acknowledged any more
+    bool is_outcome_due;              // rconnect has begun, and not yet said how it went
     struct rdma_event_channel *channel;
     struct rdma_cm_id *id;
 

@@ -260,6 +260,42 @@ static void connect__nobody_listens(void **state)
     assert_int_equal(rclose(fd), 0);
 }
 
+static int call_until_settled(int fd, const struct sockaddr *there)
+{
+    while (rconnect(fd, there, sizeof(struct sockaddr_in))) {
+        if (errno != EINPROGRESS)
+            return errno;
+        poll(NULL, 0, 1);
+    }
+    return 0;
+}
+
+// A program that does not block may learn how its call went by calling again, as with TCP on Linux.
+static void connect__again(void **state)
+{
+    struct sockaddr_storage here;
+    const struct sockaddr *there = (struct sockaddr *)&here;
+    int listener = listen_here(&here), client = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rfcntl(client, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rconnect(client, there, sizeof(struct sockaddr_in)), EINPROGRESS);
+    assert_int_equal(call_until_settled(client, there), 0);
+    expect_errno(rconnect(client, there, sizeof(struct sockaddr_in)), EISCONN);
+    close_ends(&(struct ends){listener, client, raccept(listener, NULL, NULL)});
+}
+
+static void connect__again_where_nobody_listens(void **state)
+{
+    struct sockaddr_storage here;
+    const struct sockaddr *there = (struct sockaddr *)&here;
+    int listener = listen_here(&here), client = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rclose(listener), 0);
+    assert_int_equal(rfcntl(client, F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rconnect(client, there, sizeof(struct sockaddr_in)), EINPROGRESS);
+    assert_int_equal(call_until_settled(client, there), ECONNREFUSED);
+    expect_errno(rconnect(client, there, sizeof(struct sockaddr_in)), ENOTCONN);
+    assert_int_equal(rclose(client), 0);
+}
+
 // The port of the device is held by something that takes requests and keeps quiet: a call ends nevertheless.
 static void connect__nobody_answers(void **state)
 {
@@ -430,6 +466,8 @@ int main(void)
         cmocka_unit_test(stream__closed_with_data_on_its_way),
         cmocka_unit_test(stream__half_closed),
         cmocka_unit_test(connect__nobody_listens),
+        cmocka_unit_test(connect__again),
+        cmocka_unit_test(connect__again_where_nobody_listens),
         cmocka_unit_test(connect__nobody_answers),
         cmocka_unit_test(poll__with_ordinary_descriptors),
         cmocka_unit_test(numbers__above_what_was_taken_before),
