@@ -10,7 +10,6 @@
 enum {
     SHIFT = 10, // log2 of the nanoseconds that a slot of level 0 covers
     DIGIT = 5,  // log2 of the slots of a level
-    UNARMED = UINT16_MAX,
 };
 
 _Static_assert(1 << DIGIT == ALB_WHEEL_SLOTS, "a digit names a slot");
@@ -185,12 +184,7 @@ void alb_timer_init(struct alb_timer *timer)
 {
     memset(timer, 0, sizeof(*timer));
     timer->at = ALB_TIME_NEVER;
-    timer->slot = UNARMED;
-}
-
-bool alb_timer_is_armed(const struct alb_timer *timer)
-{
-    return timer->slot != UNARMED;
+    timer->slot = ALB_TIMER_UNARMED;
 }
 
 void alb_wheel_arm(struct alb_wheel *wheel, struct alb_timer *timer, alb_time at)
@@ -217,7 +211,7 @@ void alb_wheel_disarm(struct alb_wheel *wheel, struct alb_timer *timer)
         if (below != NULL)
             wheel->roots[slot] = heap_join(root, below);
     }
-    timer->slot = UNARMED;
+    timer->slot = ALB_TIMER_UNARMED;
 }
 
 alb_time alb_wheel_next_due(const struct alb_wheel *wheel)

@@ -12,6 +12,7 @@
 enum {
     ALB_WHEEL_LEVELS = 11,
     ALB_WHEEL_SLOTS = 32, // of each level
+    ALB_TIMER_UNARMED = UINT16_MAX,
 };
 
 // Lies in the object that it belongs to (ALB_CONTAINER_OF leads back). All but at is private; at is meaningful while
@@ -38,7 +39,10 @@ void alb_wheel_init(struct alb_wheel *wheel, alb_time now);
 // Must come before any other call with this timer.
 void alb_timer_init(struct alb_timer *timer);
 
-bool alb_timer_is_armed(const struct alb_timer *timer);
+static inline bool alb_timer_is_armed(const struct alb_timer *timer)
+{
+    return timer->slot != ALB_TIMER_UNARMED;
+}
 
 // Lets the timer be due at the given moment, which may have passed; an armed one moves there. ALB_TIME_NEVER disarms.
 // O(1) for an unarmed timer.

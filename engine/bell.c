@@ -22,7 +22,7 @@ bool alb_engine_bell_is_rung(const struct alb_engine *engine)
 
 static void answer(struct alb_qp *qp, alb_time now)
 {
-    switch (alb_qp_current_state(qp)) {
+    switch (alb_qp_state_of(qp)) {
     case ALB_QPS_RESET:
         break;
     case ALB_QPS_ERR:

@@ -49,7 +49,7 @@ static void push(struct alb_qp *qp, struct alb_cq *cq, struct alb_wc *wc, bool s
     if (alb_cq_push(cq, wc, solicited, now))
         return;
     alb_qp_count(qp, ALB_STAT_resp_cqe_error, 1);
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR) {
+    if (alb_qp_state_of(qp) != ALB_QPS_ERR) {
         alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_FATAL);
         alb_qp_set_state(qp, ALB_QPS_ERR, now);
     }

@@ -177,7 +177,7 @@ static void reset(struct alb_csa *csa)
 static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
 {
     struct alb_csa *csa = alb_csa_of(qp);
-    switch (alb_qp_current_state(qp)) {
+    switch (alb_qp_state_of(qp)) {
     case ALB_QPS_RESET:
         reset(csa);
         break;
@@ -203,7 +203,7 @@ static void retry(struct alb_stream_in *in, alb_time now)
 {
     alb_psn cumulative = in->cumulative;
     alb_stream_in_retry(in, now);
-    if (alb_qp_current_state(in->csa->qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(in->csa->qp) == ALB_QPS_ERR)
         return;
     if (in->cumulative != cumulative)
         alb_stream_in_owe_report(in);
@@ -235,14 +235,14 @@ static bool owes_report(const struct alb_csa *csa)
 static bool is_quiet(const struct alb_qp *qp)
 {
     const struct alb_csa *csa = alb_csa_of(qp);
-    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) < ALB_QPS_RTR)
         return true;
     if (owes_report(csa) || (csa->reflect_in && !alb_reflect_in_is_quiet(csa->reflect_in)))
         return false;
     bool is_answered = csa->responses.una == csa->answer_psn || alb_csa_has_given_up_answers(csa);
-    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return is_answered;
-    bool is_draining = alb_qp_current_state(qp) == ALB_QPS_SQD; // then what has not begun waits for the program
+    bool is_draining = alb_qp_state_of(qp) == ALB_QPS_SQD; // then what has not begun waits for the program
     uint32_t done = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     uint32_t wanted = is_draining ? done : atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
     return csa->requests.una == csa->requests.next && is_answered && csa->asked_open == 0 && csa->started == wanted &&
@@ -253,7 +253,7 @@ static bool is_quiet(const struct alb_qp *qp)
 static void farewell(struct alb_qp *qp)
 {
     struct alb_csa *csa = alb_csa_of(qp);
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     bool is_connected = state == ALB_QPS_RTR || state == ALB_QPS_RTS || state == ALB_QPS_SQD;
     if (!is_connected || csa->bound_epoch == 0)
         return;
@@ -264,9 +264,9 @@ static void farewell(struct alb_qp *qp)
 static void query(const struct alb_qp *qp, struct alb_qp_attr *attr)
 {
     const struct alb_csa *csa = alb_csa_of(qp);
-    if (alb_qp_current_state(qp) >= ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) >= ALB_QPS_RTR)
         attr->rq_psn = csa->in_requests.cumulative;
-    if (alb_qp_current_state(qp) >= ALB_QPS_RTS)
+    if (alb_qp_state_of(qp) >= ALB_QPS_RTS)
         attr->sq_psn = csa->requests.next;
 }
 

@@ -17,7 +17,7 @@ static void fail_bound(struct alb_engine *engine, const struct alb_assoc *assoc,
         if (qp->delivery != &alb_csa_ops)
             continue;
         struct alb_csa *csa = alb_csa_of(qp);
-        enum alb_qp_state state = alb_qp_current_state(qp);
+        enum alb_qp_state state = alb_qp_state_of(qp);
         if (csa->assoc != assoc || csa->bound_epoch != epoch)
             continue;
         alb_stream_in_forget_report(&csa->in_requests);

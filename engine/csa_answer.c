@@ -219,7 +219,7 @@ enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_pack
 {
     struct alb_stream_out *out = &csa->responses;
     alb_psn psn;
-    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR && !csa->is_refusing)
+    if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR && !csa->is_refusing)
         return ALB_CSA_FILL_NONE;
     if (out->probe_is_due)
         return alb_csa_send_probe(out, packet);

@@ -36,7 +36,7 @@ static void raise_drained(struct alb_csa *csa)
 {
     struct alb_qp *qp = csa->qp;
     bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == csa->started;
-    if (alb_qp_current_state(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
+    if (alb_qp_state_of(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
         return;
     qp->drain_raised = true;
     if (qp->attr.en_sqd_async_notify)
@@ -119,7 +119,7 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now)
         if (csa->answer_cursor == head)
             csa->answer_cursor++;
         alb_qp_complete_send(qp, status_of(wqe), now);
-        if (alb_qp_current_state(qp) == ALB_QPS_ERR) // the completion queue overran
+        if (alb_qp_state_of(qp) == ALB_QPS_ERR) // the completion queue overran
             return;
     }
     raise_drained(csa);
@@ -141,7 +141,7 @@ void alb_csa_on_acked(struct alb_csa *csa, alb_time now)
     csa->rnr_retries_left = csa->qp->attr.rnr_retry;
     note_executed(csa, now);
     alb_csa_retire(csa, now);
-    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_stream_out_wake(&csa->requests);
 }
 
@@ -214,7 +214,7 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
     csa->asked_open--;
     csa->requests.probes = 0;
     alb_csa_retire(csa, now);
-    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_stream_out_wake(&csa->requests);
     return ALB_OUTCOME_OK;
 }
@@ -233,7 +233,7 @@ static void complete_before_answer(struct alb_csa *csa, alb_time now)
 static void refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, alb_time now)
 {
     complete_before_answer(csa, now);
-    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
         return; // a completion queue is full
     if (outcome == ALB_OUTCOME_OPERATIONAL)
         alb_csa_fail(csa, ALB_WC_LOC_PROT_ERR, 0, "a local key does not cover the request's memory", now);

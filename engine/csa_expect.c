@@ -195,7 +195,7 @@ static int check(const struct alb_qp *qp, const struct alb_expectation *expectat
 {
     if (qp->delivery != &alb_csa_ops || qp->type == ALB_QPT_XRC_SEND || !qp->engine->csa->loss.ops->watches_tail)
         return EOPNOTSUPP;
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     if (state != ALB_QPS_RTR && state != ALB_QPS_RTS && state != ALB_QPS_SQD)
         return EINVAL;
     if (expectation->bytes > INT64_MAX)

@@ -254,7 +254,7 @@ static enum taken try_to_take(struct alb_stream_in *in, const struct alb_csa_seg
     in->is_open = false;
     taken = outcome_to_taken(in, in->ops->end(in->csa, segment, now), segment->psn, now);
     // A completion may have found its queue full: then all of this has been stopped.
-    return alb_qp_current_state(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
+    return alb_qp_state_of(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
 }
 
 // Takes a segment if it is its turn.
@@ -365,7 +365,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     if (in->waits_rnr) {
         alb_stream_in_owe_report(in);
         take_early(in, now);
-        if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        if (alb_qp_state_of(qp) == ALB_QPS_ERR)
             return ALB_DROP_WRONG_QP_STATE;
     }
     int32_t distance = alb_psn_diff(segment->psn, in->cumulative);
@@ -404,7 +404,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     if (drop == ALB_DROP_NONE)
         note_rest(in, segment, now);
     // A peer that asked with the last segment has a report of this hole, and waits.
-    if (fills_hole && !alb_stream_in_misses(in) && alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (fills_hole && !alb_stream_in_misses(in) && alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_stream_in_owe_report(in);
     return drop;
 }

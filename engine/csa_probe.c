@@ -7,7 +7,6 @@ enum {
     DOUBLINGS_MAX = 10,
     PROBES_IN_PATIENCE = 16, // at least, before a queue pair fails for silence
     ANSWER_PROBES_MAX = 12,  // no request depends on our failing: a requester that wants the answer asks
-    PROBES_OF_PATIENCE = 2,  // unanswered: then the window is left to others
     STALE_RTTS = 16,         // that a timer may be ahead, and is not looked at
 };
 
@@ -151,12 +150,8 @@ static void probe(struct alb_stream_out *out, alb_time now)
 // A policy of timeouts asks with everything that is not acknowledged, until the stream counts as silent.
 static bool resends_all(const struct alb_stream_out *out)
 {
-    return out->csa->qp->engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL && out->probes < PROBES_OF_PATIENCE;
-}
-
-bool alb_stream_out_is_silent(const struct alb_stream_out *out)
-{
-    return out->una != out->next && out->probes > PROBES_OF_PATIENCE && out->reported_at < out->sent_at;
+    return out->csa->qp->engine->csa->loss.ops->on_silence == ALB_LOSS_RESEND_ALL &&
+           out->probes < ALB_PROBES_OF_PATIENCE;
 }
 
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)

@@ -158,7 +158,7 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
 static bool start_next(struct alb_csa *csa)
 {
     struct alb_qp *qp = csa->qp;
-    if (csa->started == tail_of(csa) || csa->is_blocked || alb_qp_current_state(qp) != ALB_QPS_RTS)
+    if (csa->started == tail_of(csa) || csa->is_blocked || alb_qp_state_of(qp) != ALB_QPS_RTS)
         return false;
     struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->started);
     if (wqe->flags & ALB_SEND_FENCE && csa->answered_open > 0)
@@ -194,7 +194,7 @@ static struct alb_send_wqe *current(struct alb_csa *csa, alb_time now)
                 return NULL;
             if (alb_csa_wqe(csa, csa->cursor)->is_done) {
                 alb_csa_retire(csa, now);
-                if (alb_qp_current_state(csa->qp) != ALB_QPS_RTS)
+                if (alb_qp_state_of(csa->qp) != ALB_QPS_RTS)
                     return NULL;
                 csa->cursor += csa->cursor != csa->started;
                 continue;
@@ -234,7 +234,7 @@ static bool is_followed(const struct alb_csa *csa)
     const struct alb_send_wqe *next = alb_csa_wqe(csa, index);
     if (index != csa->started)
         return !next->is_done;
-    return alb_qp_current_state(csa->qp) == ALB_QPS_RTS && !csa->is_blocked && !alb_outbound_is_local(next) &&
+    return alb_qp_state_of(csa->qp) == ALB_QPS_RTS && !csa->is_blocked && !alb_outbound_is_local(next) &&
            !(next->flags & ALB_SEND_FENCE && csa->answered_open > 0) && check(csa, next) == ALB_WC_SUCCESS;
 }
 
@@ -344,7 +344,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, struct alb_send_wqe *
 
 static bool may_send(const struct alb_csa *csa)
 {
-    enum alb_qp_state state = alb_qp_current_state(csa->qp);
+    enum alb_qp_state state = alb_qp_state_of(csa->qp);
     return (state == ALB_QPS_RTS || state == ALB_QPS_SQD) && !csa->is_waiting_rnr;
 }
 

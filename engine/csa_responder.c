@@ -24,7 +24,7 @@ void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, 
         .reason = refusal->reason,
     };
     csa->is_refusing = true;
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_qp_fail(qp, NULL, &failure, now);
 }
 
@@ -221,7 +221,7 @@ static enum alb_outcome end_message(struct alb_csa *csa, const struct alb_csa_se
         alb_reflect_in_message(csa, last, now);
     csa->is_refusing = true;
     enum alb_outcome outcome = alb_csa_message_end(csa->qp, last, now);
-    csa->is_refusing = alb_qp_current_state(csa->qp) == ALB_QPS_ERR;
+    csa->is_refusing = alb_qp_state_of(csa->qp) == ALB_QPS_ERR;
     csa->received += alb_csa_uses_receive(last->op);
     if (alb_unlikely(csa->is_refusing)) {
         csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_OPERATIONAL_ERROR);

@@ -81,7 +81,7 @@ static bool begin(struct alb_engine *engine, struct run *run)
 {
     struct alb_csa *csa = run->csa = engine->csa->heard_last;
     if (!csa || !read_first(run) || csa->qp->number != run->segment.dest_qpn || csa->qp->type != ALB_QPT_RC ||
-        csa->expect || engine->csa->credit.ops->prefers_short || alb_qp_current_state(csa->qp) == ALB_QPS_ERR ||
+        csa->expect || engine->csa->credit.ops->prefers_short || alb_qp_state_of(csa->qp) == ALB_QPS_ERR ||
         !is_proven(engine, run) || !is_in_order(run))
         return false;
     run->path = alb_assoc_path_in(csa->assoc->live, run->header.path);

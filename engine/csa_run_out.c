@@ -25,7 +25,7 @@ static struct alb_stream_out *only_sender(const struct alb_assoc_live *live)
 static bool is_steady(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;
-    enum alb_qp_state state = alb_qp_current_state(csa->qp);
+    enum alb_qp_state state = alb_qp_state_of(csa->qp);
     bool may_send = out->is_response ? state != ALB_QPS_ERR : state == ALB_QPS_RTS && !csa->is_waiting_rnr;
     return may_send && csa->qp->type == ALB_QPT_RC && out->lost_count == 0 && out->probes == 0 && !out->probe_is_due &&
            !out->has_probe_psn;

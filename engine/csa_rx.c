@@ -13,7 +13,7 @@ enum alb_drop alb_csa_find_qp(struct alb_csa_arrival *arrival, alb_qpn qpn, stru
         return ALB_DROP_UNKNOWN_QP;
     if (qp->delivery != &alb_csa_ops)
         return ALB_DROP_BAD_SERVICE;
-    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) < ALB_QPS_RTR)
         return ALB_DROP_WRONG_QP_STATE;
     *csa = arrival->engine->csa->heard_last = alb_csa_of(qp);
     return (*csa)->assoc == arrival->assoc ? ALB_DROP_NONE : ALB_DROP_WRONG_PEER;
@@ -96,14 +96,14 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
                   segment->payload_bytes, now);
-    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return is_response ? decline_answer(in, segment) : repeat_nak(in, now);
     note_established(qp);
     alb_csa_heard(csa, now);
     if (is_response) // of what was asked for
         csa->requests.reported_at = now;
     drop = alb_stream_in_segment(in, segment, now);
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_stream_in_watch(in, now);
     return drop;
 }
@@ -118,7 +118,7 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
     drop = alb_csa_admit(arrival, csa, NULL, alb_stream_out_can_be_acked(out, report->cumulative));
     if (drop != ALB_DROP_NONE)
         return drop;
-    enum alb_qp_state state = alb_qp_current_state(csa->qp);
+    enum alb_qp_state state = alb_qp_state_of(csa->qp);
     if ((state == ALB_QPS_ERR && !(report->is_response && csa->is_refusing)) ||
         (!report->is_response && state < ALB_QPS_RTS))
         return ALB_DROP_WRONG_QP_STATE;
@@ -134,7 +134,7 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
     }
     if (out->una != una)
         alb_csa_on_acked(csa, now);
-    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_csa_on_syndrome(csa, report->syndrome, now);
     return ALB_DROP_NONE;
 }
@@ -149,14 +149,14 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     drop = alb_csa_admit(arrival, csa, NULL, is_ahead(in, probe->next));
     if (drop != ALB_DROP_NONE)
         return drop;
-    if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
         return repeat_nak(in, now);
     alb_csa_heard(csa, now);
     alb_stream_in_hear_end(in, probe->next, now);
     alb_stream_in_retry(in, now);
     in->is_overdue = true;
     alb_stream_in_owe_report(in);
-    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_stream_in_watch(in, now);
     return ALB_DROP_NONE;
 }

@@ -32,7 +32,8 @@ struct alb_sent {
     uint8_t times;  // how often it has left
 };
 
-#define ALB_STREAM_OUT_OWN 4 // records that need no memory of the pool
+#define ALB_STREAM_OUT_OWN     4 // records that need no memory of the pool
+#define ALB_PROBES_OF_PATIENCE 2 // unanswered: then the window is left to others
 
 struct alb_stream_out {
     struct alb_csa *csa;
@@ -131,7 +132,10 @@ void alb_stream_out_watch(struct alb_stream_out *out, alb_time now);
 // A probe is due with the oldest segment, or without one if the peer holds it. Disarms the timer: the caller watches.
 void alb_stream_out_probe_oldest(struct alb_stream_out *out);
 // True if several probes have found no answer: nothing but probes leaves then, and what is in flight is not charged.
-bool alb_stream_out_is_silent(const struct alb_stream_out *out);
+static inline bool alb_stream_out_is_silent(const struct alb_stream_out *out)
+{
+    return out->una != out->next && out->probes > ALB_PROBES_OF_PATIENCE && out->reported_at < out->sent_at;
+}
 // The probe timer: sends a probe, or all again, by the loss policy.
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now);
 

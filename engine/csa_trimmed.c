@@ -19,8 +19,7 @@ static struct alb_assoc *find_sender(struct alb_engine *engine, const struct alb
 static struct alb_csa *find_qp(struct alb_engine *engine, const struct alb_assoc *assoc, alb_qpn qpn)
 {
     const struct alb_qp *qp = alb_engine_find_qp(engine, qpn);
-    if (!qp || qp->delivery != &alb_csa_ops || alb_qp_current_state(qp) < ALB_QPS_RTR ||
-        alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (!qp || qp->delivery != &alb_csa_ops || alb_qp_state_of(qp) < ALB_QPS_RTR || alb_qp_state_of(qp) == ALB_QPS_ERR)
         return NULL;
     struct alb_csa *csa = alb_csa_of(qp);
     return csa->assoc == assoc ? csa : NULL;

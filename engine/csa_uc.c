@@ -88,7 +88,7 @@ static enum alb_drop check(const struct alb_csa_arrival *arrival, const struct a
     if (qp->delivery != &alb_csa_uc_ops || frame->type != ALB_CSA_REQUEST || !is_known_op(frame->segment.op) ||
         frame->segment.flags & ALB_CSA_XRC)
         return ALB_DROP_BAD_SERVICE;
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
     return alb_csa_uc_of(qp)->assoc == arrival->assoc ? ALB_DROP_NONE : ALB_DROP_WRONG_PEER;
@@ -164,7 +164,7 @@ enum alb_drop alb_csa_uc_on_holds(struct alb_csa_arrival *arrival, const struct 
     if (qp->delivery != &alb_csa_uc_ops || !alb_csa_uc_of(qp)->partials)
         return ALB_DROP_BAD_SERVICE;
     struct alb_csa_uc *uc = alb_csa_uc_of(qp);
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
     if (uc->assoc != arrival->assoc)
@@ -243,7 +243,7 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
 
 static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
 {
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     alb_unreliable_on_state(qp, old, now);
     if (state == ALB_QPS_RESET || state == ALB_QPS_ERR) {
         alb_csa_uc_close(alb_csa_uc_of(qp));

@@ -75,6 +75,13 @@ static inline void alb_engine_put_memory(struct alb_engine *engine, void *memory
         engine->config.memory.put(engine->config.memory.context, memory, bytes);
 }
 
+static inline void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn,
+                                 uint64_t a, uint64_t b, alb_time now)
+{
+    if (alb_unlikely(engine->trace.capacity > 0))
+        alb_trace_put(&engine->trace, kind, qpn, psn, a, b, now);
+}
+
 // Counts for the queue pair and for the device.
 static inline void alb_qp_count(struct alb_qp *qp, enum alb_stat stat, uint64_t n)
 {

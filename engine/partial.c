@@ -111,7 +111,7 @@ int alb_qp_partial_ask(struct alb_qp *qp, uint32_t number, alb_time now)
     if (qp->delivery != &alb_csa_uc_ops || !alb_csa_uc_of(qp)->partials || number == 0)
         return EINVAL;
     struct alb_csa_partial *message = alb_csa_partial_find(alb_csa_uc_of(qp), ALB_PARTIAL_SENDING, number);
-    if (!message || alb_qp_current_state(qp) != ALB_QPS_RTS)
+    if (!message || alb_qp_state_of(qp) != ALB_QPS_RTS)
         return ENOENT;
     if (!message->is_complete)
         alb_csa_partial_owe(alb_csa_uc_of(qp), message);

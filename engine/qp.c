@@ -238,7 +238,7 @@ static void enter_error(struct alb_qp *qp, alb_time now)
 
 void alb_qp_set_state(struct alb_qp *qp, enum alb_qp_state state, alb_time now)
 {
-    enum alb_qp_state old = alb_qp_current_state(qp);
+    enum alb_qp_state old = alb_qp_state_of(qp);
     atomic_store_explicit(&qp->state, state, memory_order_seq_cst);
     qp->stats->state = (uint8_t)state;
     alb_trace_add(qp->engine, ALB_TRACE_state, qp->number, 0, old, state, now);
@@ -274,7 +274,7 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
     }
     alb_event_raise(qp->engine, &qp->event, ALB_EVENT_QP_FAILED);
     // The completion queue may have overrun by the failure: that was an error already.
-    bool only_sends_fail = wqe && !alb_qp_is_reliable(qp) && alb_qp_current_state(qp) != ALB_QPS_ERR;
+    bool only_sends_fail = wqe && !alb_qp_is_reliable(qp) && alb_qp_state_of(qp) != ALB_QPS_ERR;
     alb_qp_set_state(qp, only_sends_fail ? ALB_QPS_SQE : ALB_QPS_ERR, now);
 }
 
@@ -295,7 +295,7 @@ alb_qpn alb_qp_number(const struct alb_qp *qp)
 
 enum alb_qp_state alb_qp_current_state(const struct alb_qp *qp)
 {
-    return (enum alb_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
+    return alb_qp_state_of(qp);
 }
 
 enum alb_qp_type alb_qp_kind(const struct alb_qp *qp)

@@ -53,6 +53,12 @@ struct alb_qp {
     _Atomic bool wants_receive; // a message waits for one: posting it rings the bell
 };
 
+// alb_qp_current_state without a call.
+static inline enum alb_qp_state alb_qp_state_of(const struct alb_qp *qp)
+{
+    return (enum alb_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
 // Where packets for queue pair qpn behind that address go.
 void alb_flow_from_av(struct alb_flow *flow, const struct alb_av *av, alb_qpn qpn);
 

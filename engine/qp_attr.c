@@ -96,7 +96,7 @@ static void show_flow(struct alb_qp *qp)
 
 int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t mask, alb_time now)
 {
-    enum alb_qp_state from = alb_qp_current_state(qp);
+    enum alb_qp_state from = alb_qp_state_of(qp);
     enum alb_qp_state to = mask & ALB_QP_STATE ? attr->state : from;
     if (mask & ALB_QP_CUR_STATE && attr->cur_state != from)
         return EINVAL;
@@ -128,7 +128,7 @@ int alb_qp_modify(struct alb_qp *qp, const struct alb_qp_attr *attr, uint32_t ma
 void alb_qp_query(const struct alb_qp *qp, struct alb_qp_attr *attr, struct alb_qp_init *init)
 {
     *attr = qp->attr;
-    attr->state = alb_qp_current_state(qp);
+    attr->state = alb_qp_state_of(qp);
     attr->cur_state = attr->state;
     attr->sq_draining = attr->state == ALB_QPS_SQD && !qp->drain_raised;
     qp->delivery->query(qp, attr);

@@ -227,7 +227,7 @@ static void end_answers(struct alb_rc *rc)
 static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
 {
     struct alb_rc *rc = alb_rc_of(qp);
-    switch (alb_qp_current_state(qp)) {
+    switch (alb_qp_state_of(qp)) {
     case ALB_QPS_RESET:
         alb_rc_requester_stop(rc);
         reset(rc);
@@ -294,12 +294,12 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
 static bool is_quiet(const struct alb_qp *qp)
 {
     const struct alb_rc *rc = alb_rc_of(qp);
-    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) < ALB_QPS_RTR)
         return true;
-    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return !alb_rc_owes(rc);
     // While draining, what has not begun waits for the program.
-    bool is_draining = alb_qp_current_state(qp) == ALB_QPS_SQD;
+    bool is_draining = alb_qp_state_of(qp) == ALB_QPS_SQD;
     uint32_t done = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
     uint32_t wanted = is_draining ? done : atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
     return rc->una == rc->high && !alb_rc_owes(rc) && rc->started == wanted;
@@ -311,7 +311,7 @@ static bool is_quiet(const struct alb_qp *qp)
 static void farewell(struct alb_qp *qp)
 {
     struct alb_rc *rc = alb_rc_of(qp);
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     bool is_connected = state == ALB_QPS_RTR || state == ALB_QPS_RTS || state == ALB_QPS_SQD;
     if (!is_connected || rc->expected == qp->attr.rq_psn)
         return;
@@ -322,9 +322,9 @@ static void farewell(struct alb_qp *qp)
 static void query(const struct alb_qp *qp, struct alb_qp_attr *attr)
 {
     const struct alb_rc *rc = alb_rc_of(qp);
-    if (alb_qp_current_state(qp) >= ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) >= ALB_QPS_RTR)
         attr->rq_psn = rc->expected;
-    if (alb_qp_current_state(qp) >= ALB_QPS_RTS)
+    if (alb_qp_state_of(qp) >= ALB_QPS_RTS)
         attr->sq_psn = rc->high;
 }
 

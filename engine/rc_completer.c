@@ -29,7 +29,7 @@ static void raise_drained(struct alb_rc *rc)
 {
     struct alb_qp *qp = rc->qp;
     bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == rc->started;
-    if (alb_qp_current_state(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
+    if (alb_qp_state_of(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
         return;
     qp->drain_raised = true;
     if (qp->attr.en_sqd_async_notify)
@@ -53,7 +53,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
         if (rc->cursor == head)
             rc->cursor++;
         alb_qp_complete_send(qp, ALB_WC_SUCCESS, now);
-        if (alb_qp_current_state(qp) == ALB_QPS_ERR) // the completion queue overran
+        if (alb_qp_state_of(qp) == ALB_QPS_ERR) // the completion queue overran
             return;
     }
     raise_drained(rc);
@@ -200,7 +200,7 @@ void alb_rc_on_ack_timeout(struct alb_deadline *deadline, alb_time now)
                   qp->attr.retry_cnt, now);
     alb_qp_count(qp, ALB_STAT_local_ack_timeout_err, 1);
     recover(rc, ALB_LOSS_TIMEOUT, "no acknowledgement", now);
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_rc_watch(rc);
 }
 
@@ -275,7 +275,7 @@ static enum alb_drop on_ack(struct alb_rc *rc, const struct alb_roce *roce, alb_
     alb_psn end = class == ALB_AETH_ACK ? alb_psn_next(roce->psn) : roce->psn;
     alb_psn unanswered = first_unanswered(rc, end);
     acknowledge(rc, unanswered, now);
-    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return ALB_DROP_NONE;
     if (unanswered != end)
         miss_answer(rc, now);
@@ -343,7 +343,7 @@ static enum alb_drop on_answer(struct alb_rc *rc, const struct alb_packet *packe
     // It also acknowledges everything before its request, unless an answer owed to an earlier one is missing.
     alb_psn awaited = first_unanswered(rc, alb_psn_next(psn));
     acknowledge(rc, awaited, now);
-    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return ALB_DROP_NONE;
     if (awaited != psn) {
         miss_answer(rc, now);
@@ -360,7 +360,7 @@ static enum alb_drop on_answer(struct alb_rc *rc, const struct alb_packet *packe
 
 enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
 {
-    enum alb_qp_state state = alb_qp_current_state(rc->qp);
+    enum alb_qp_state state = alb_qp_state_of(rc->qp);
     if (state != ALB_QPS_RTS && state != ALB_QPS_SQD)
         return ALB_DROP_WRONG_QP_STATE;
     alb_psn psn = packet->roce.psn;

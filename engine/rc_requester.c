@@ -46,7 +46,7 @@ static enum alb_wc_status check(const struct alb_rc *rc, const struct alb_send_w
 static bool start_next(struct alb_rc *rc)
 {
     struct alb_qp *qp = rc->qp;
-    if (rc->started == tail_of(rc) || rc->is_blocked || alb_qp_current_state(qp) != ALB_QPS_RTS)
+    if (rc->started == tail_of(rc) || rc->is_blocked || alb_qp_state_of(qp) != ALB_QPS_RTS)
         return false;
     struct alb_send_wqe *wqe = alb_rc_wqe(rc, rc->started);
     if (wqe->flags & ALB_SEND_FENCE && rc->answered_open > 0)
@@ -83,7 +83,7 @@ static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
                 return NULL;
             if (alb_rc_wqe(rc, rc->cursor)->is_done) {
                 alb_rc_retire(rc, now);
-                if (alb_qp_current_state(rc->qp) != ALB_QPS_RTS)
+                if (alb_qp_state_of(rc->qp) != ALB_QPS_RTS)
                     return NULL;
                 rc->cursor += rc->cursor != rc->started;
                 continue;
@@ -151,7 +151,7 @@ static bool is_followed(const struct alb_rc *rc)
     const struct alb_send_wqe *next = alb_rc_wqe(rc, index);
     if (index != rc->started)
         return !next->is_done;
-    return alb_qp_current_state(qp) == ALB_QPS_RTS && !alb_outbound_is_local(next) &&
+    return alb_qp_state_of(qp) == ALB_QPS_RTS && !alb_outbound_is_local(next) &&
            !(next->flags & ALB_SEND_FENCE && rc->answered_open > 0) && check(rc, next) == ALB_WC_SUCCESS;
 }
 
@@ -338,7 +338,7 @@ static enum alb_build_result send_one(struct alb_rc *rc, struct alb_tx_builder *
 
 static bool may_send(const struct alb_rc *rc)
 {
-    enum alb_qp_state state = alb_qp_current_state(rc->qp);
+    enum alb_qp_state state = alb_qp_state_of(rc->qp);
     return (state == ALB_QPS_RTS || state == ALB_QPS_SQD) && !rc->is_waiting_rnr;
 }
 

@@ -27,7 +27,7 @@ static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, 
         .awaited_psn = rc->expected,
         .reason = refusal->reason,
     };
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_qp_fail(qp, NULL, &failure, now);
     return outcome == ALB_OUTCOME_INVALID_REQUEST ? ALB_DROP_BAD_REQUEST : ALB_DROP_ACCESS;
 }
@@ -144,7 +144,7 @@ static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, 
     rc->expected = alb_psn_add(rc->expected, (int32_t)psns_of(rc, packet));
     if (packet->info->flags & ALB_OPCODE_LAST)
         rc->msn = (rc->msn + 1) & ALB_PSN_MASK;
-    if (packet->roce.ackreq && alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (packet->roce.ackreq && alb_qp_state_of(qp) != ALB_QPS_ERR)
         owe_ack(rc);
     return ALB_DROP_NONE;
 }
@@ -215,7 +215,7 @@ static enum alb_drop report_gap(struct alb_rc *rc)
 
 enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
 {
-    enum alb_qp_state state = alb_qp_current_state(rc->qp);
+    enum alb_qp_state state = alb_qp_state_of(rc->qp);
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
     int32_t distance = alb_psn_diff(packet->roce.psn, rc->expected);

@@ -107,7 +107,7 @@ static enum alb_drop admit(struct alb_csa_arrival *arrival, alb_qpn qpn, struct 
     enum alb_drop drop = alb_csa_find_qp(arrival, qpn, csa);
     if (drop == ALB_DROP_NONE)
         drop = alb_csa_admit(arrival, *csa, NULL, true);
-    if (drop == ALB_DROP_NONE && alb_qp_current_state((*csa)->qp) == ALB_QPS_ERR)
+    if (drop == ALB_DROP_NONE && alb_qp_state_of((*csa)->qp) == ALB_QPS_ERR)
         drop = ALB_DROP_WRONG_QP_STATE;
     if (drop == ALB_DROP_NONE && (*csa)->qp->type != ALB_QPT_RC)
         drop = ALB_DROP_BAD_SERVICE;

@@ -268,8 +268,7 @@ static bool is_placed_early(const struct alb_csa *csa)
 static bool take_receive(struct alb_csa *csa)
 {
     struct alb_qp *qp = csa->qp;
-    return !qp->recv_is_taken && alb_qp_current_state(qp) != ALB_QPS_ERR && !is_placed_early(csa) &&
-           alb_qp_take_receive(qp);
+    return !qp->recv_is_taken && alb_qp_state_of(qp) != ALB_QPS_ERR && !is_placed_early(csa) && alb_qp_take_receive(qp);
 }
 
 static void wait_for_receive(struct alb_reflect_in *in, alb_time now)
@@ -311,7 +310,7 @@ void alb_reflect_in_notify(struct alb_csa *csa, alb_time now)
         in->notice_wait_ns = 0;
         alb_wheel_disarm(&qp->engine->wheel, &in->notice_timer.timer);
         alb_qp_complete_receive(qp, &wc, is_solicited, now);
-        if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+        if (alb_qp_state_of(qp) == ALB_QPS_ERR)
             return; // the completion queue overran, and with the queue pair went what we have of it
     }
     if (in->notice_count > 0)

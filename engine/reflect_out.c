@@ -85,7 +85,7 @@ static void complete(struct alb_txn_out *txn, alb_time now)
     alb_txn_out_count_gaps(txn);
     alb_reflect_out_advance(txn->out);
     alb_csa_retire(csa, now);
-    if (alb_qp_current_state(csa->qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_stream_out_wake(&csa->requests);
 }
 
@@ -288,7 +288,7 @@ void alb_reflect_out_verdict(struct alb_reflect_out *out, const struct alb_csa_v
         if (verdict->state == ALB_CSA_VERDICT_UNKNOWN || !alb_csa_is_sent(csa, txn->wqe_index))
             return; // not asked for, or about what has not left: a forgery
         alb_csa_on_executed(csa, txn->wqe_index, now);
-        if (alb_qp_current_state(csa->qp) == ALB_QPS_ERR)
+        if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
             return;
     }
     if (txn->keeper == 0 && verdict->state != ALB_CSA_VERDICT_UNKNOWN && verdict->state != ALB_CSA_VERDICT_ABORTED)

@@ -19,7 +19,7 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
 {
     if ((packet->roce.pkey & 0x7fff) != (ALB_PKEY_DEFAULT & 0x7fff)) // the high bit tells full from limited members
         return ALB_DROP_BAD_PKEY;
-    if (alb_qp_current_state(qp) < ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) < ALB_QPS_RTR)
         return ALB_DROP_WRONG_QP_STATE;
     alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
     alb_qp_count(qp, ALB_STAT_rcvd_bytes, packet->datagram->length + ALB_ICRC_BYTES);

@@ -24,12 +24,9 @@ void alb_trace_fini(struct alb_engine *engine)
     *trace = (struct alb_trace){0};
 }
 
-void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a,
+void alb_trace_put(struct alb_trace *trace, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a,
                    uint64_t b, alb_time now)
 {
-    struct alb_trace *trace = &engine->trace;
-    if (alb_likely(trace->capacity == 0))
-        return;
     if (trace->count == trace->capacity) {
         trace->lost++;
         return;

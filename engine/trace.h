@@ -53,7 +53,8 @@ struct alb_trace {
 // The ring of config.trace_records; ENOMEM.
 int alb_trace_init(struct alb_engine *engine);
 void alb_trace_fini(struct alb_engine *engine);
-void alb_trace_add(struct alb_engine *engine, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a,
+// To a trace that is on: alb_trace_add of engine/impl.h asks.
+void alb_trace_put(struct alb_trace *trace, enum alb_trace_kind kind, uint32_t qpn, uint32_t psn, uint64_t a,
                    uint64_t b, alb_time now);
 
 // The next record, oldest first; false if there is none.

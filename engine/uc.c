@@ -43,7 +43,7 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     struct alb_unreliable *u = alb_unreliable_of(qp);
     if (packet->info->service != ALB_SERVICE_UC)
         return ALB_DROP_BAD_SERVICE;
-    if (alb_qp_current_state(qp) == ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
     if (!alb_addr_equals(&packet->datagram->peer.addr, &qp->flow.peer.addr))
         return ALB_DROP_WRONG_PEER;

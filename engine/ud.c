@@ -104,7 +104,7 @@ static uint8_t header_type(const struct alb_datagram *datagram)
 
 static enum alb_drop check(const struct alb_qp *qp, const struct alb_ud_message *message)
 {
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     if (state < ALB_QPS_RTR || state == ALB_QPS_ERR)
         return ALB_DROP_WRONG_QP_STATE;
     if (message->qkey != qp->attr.qkey)

@@ -31,7 +31,7 @@ static const char *text_of(enum alb_wc_status status)
 static void retire(struct alb_unreliable *u, alb_time now)
 {
     struct alb_qp *qp = u->qp;
-    while (head_of(u) != u->cursor && alb_qp_current_state(qp) != ALB_QPS_ERR)
+    while (head_of(u) != u->cursor && alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_qp_complete_send(qp, ALB_WC_SUCCESS, now);
     if (u->is_blocked && head_of(u) == u->cursor) {
         struct alb_send_wqe *wqe = alb_send_queue_at(&qp->sq, u->cursor);
@@ -40,7 +40,7 @@ static void retire(struct alb_unreliable *u, alb_time now)
         return;
     }
     bool is_drained = head_of(u) == u->cursor && !u->is_open;
-    if (alb_qp_current_state(qp) == ALB_QPS_SQD && is_drained && !qp->drain_raised) {
+    if (alb_qp_state_of(qp) == ALB_QPS_SQD && is_drained && !qp->drain_raised) {
         qp->drain_raised = true;
         if (qp->attr.en_sqd_async_notify)
             alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
@@ -146,7 +146,7 @@ bool alb_unreliable_send_packet(struct alb_unreliable *u, struct alb_send_wqe *w
 
 static bool may_send(const struct alb_unreliable *u)
 {
-    enum alb_qp_state state = alb_qp_current_state(u->qp);
+    enum alb_qp_state state = alb_qp_state_of(u->qp);
     return (state == ALB_QPS_RTS || (state == ALB_QPS_SQD && u->is_open)) && !u->is_blocked;
 }
 
@@ -229,7 +229,7 @@ enum alb_drop alb_unreliable_break_receive(struct alb_qp *qp, alb_time now)
         .reason = "a local key does not cover the posted receive",
     };
     alb_inbound_fail(qp, ALB_OUTCOME_OPERATIONAL, now);
-    if (alb_qp_current_state(qp) != ALB_QPS_ERR)
+    if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_qp_fail(qp, NULL, &failure, now);
     return ALB_DROP_ACCESS;
 }
@@ -277,7 +277,7 @@ static void stop(struct alb_unreliable *u)
 void alb_unreliable_on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
 {
     struct alb_unreliable *u = alb_unreliable_of(qp);
-    switch (alb_qp_current_state(qp)) {
+    switch (alb_qp_state_of(qp)) {
     case ALB_QPS_RESET:
         stop(u);
         u->cursor = 0;
@@ -311,15 +311,15 @@ void alb_unreliable_work(struct alb_qp *qp, alb_time now)
 bool alb_unreliable_is_quiet(const struct alb_qp *qp)
 {
     const struct alb_unreliable *u = alb_unreliable_of(qp);
-    enum alb_qp_state state = alb_qp_current_state(qp);
+    enum alb_qp_state state = alb_qp_state_of(qp);
     return state != ALB_QPS_RTS || (u->cursor == tail_of(u) && !alb_list_is_linked(&u->unsent));
 }
 
 void alb_unreliable_query(const struct alb_qp *qp, struct alb_qp_attr *attr)
 {
     const struct alb_unreliable *u = alb_unreliable_of(qp);
-    if (alb_qp_current_state(qp) >= ALB_QPS_RTR)
+    if (alb_qp_state_of(qp) >= ALB_QPS_RTR)
         attr->rq_psn = u->expected;
-    if (alb_qp_current_state(qp) >= ALB_QPS_RTS)
+    if (alb_qp_state_of(qp) >= ALB_QPS_RTS)
         attr->sq_psn = u->next;
 }
