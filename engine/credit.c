@@ -119,6 +119,8 @@ void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in)
 static uint32_t share_bytes(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
 {
     bool is_new = !alb_list_is_linked(&in->link);
+    if (pool->count + is_new == 1)
+        return ALB_MAX(pool->budget_bytes, pool->grant_min_bytes);
     uint64_t reserved = pool->reserved_bytes - (is_new || is_bulk(in) ? 0 : in->reserved_bytes);
     uint32_t bulk = pool->bulk_count + (is_new || !is_bulk(in));
     uint32_t equal = pool->budget_bytes / (pool->count + is_new);
@@ -200,6 +202,8 @@ uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_cr
 {
     if (in->rate == 0 || pool->rates == 0 || pool->ops->prefers_short)
         return 0;
+    if (pool->count == 1)
+        return ALB_CSA_SHARE_EVEN;
     uint64_t mean = ALB_MAX(pool->squares / pool->rates, 1u);
     uint64_t share = ALB_MIN((uint64_t)in->rate * ALB_CSA_SHARE_EVEN / mean, (uint64_t)UINT8_MAX);
     return (uint8_t)ALB_MAX(share, 1u);

@@ -16,10 +16,15 @@ static struct alb_csa_answer *answer_at(const struct alb_csa *csa, uint32_t i)
     return &csa->answers[(csa->answer_first + i) % csa->answer_capacity];
 }
 
+static uint8_t op_of(const struct alb_csa_answer *answer)
+{
+    return answer->op == ALB_CSA_READ ? ALB_CSA_READ_DATA : ALB_CSA_RESULT;
+}
+
 static void describe(const struct alb_csa *csa, const struct alb_csa_answer *answer, struct alb_csa_segment *segment)
 {
     *segment = (struct alb_csa_segment){
-        .op = answer->op == ALB_CSA_READ ? ALB_CSA_READ_DATA : ALB_CSA_RESULT,
+        .op = op_of(answer),
         .dest_qpn = csa->qp->attr.dest_qpn,
         .total_bytes = answer->length,
         .request_psn = answer->request_psn,
@@ -75,11 +80,9 @@ void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked)
 
 enum alb_outcome alb_csa_cut_answer(const struct alb_csa *csa, struct alb_csa_answer *answer)
 {
-    struct alb_csa_segment segment;
     if (csa->answer_count == csa->answer_capacity)
         return ALB_OUTCOME_INVALID_REQUEST;
-    describe(csa, answer, &segment);
-    answer->segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, &segment);
+    answer->segment_bytes = alb_csa_segment_payload(csa->assoc, ALB_CSA_RESPONSE, op_of(answer), 0);
     answer->packets = alb_segmenter_packets(answer->length, answer->segment_bytes);
     if (answer->packets > ALB_CSA_MESSAGE_PACKETS_MAX)
         return ALB_OUTCOME_INVALID_REQUEST;

@@ -365,10 +365,11 @@ static alb_time patience_ends(const struct alb_csa *csa, alb_time patience)
 
 void alb_csa_watch_life(struct alb_csa *csa, alb_time now)
 {
-    alb_time patience = alb_csa_patience_ns(csa);
-    if (alb_timer_is_armed(&csa->life_timer.timer) || patience == ALB_TIME_NEVER)
+    if (alb_timer_is_armed(&csa->life_timer.timer))
         return;
-    alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(patience_ends(csa, patience), now + 1));
+    alb_time patience = alb_csa_patience_ns(csa);
+    if (patience != ALB_TIME_NEVER)
+        alb_wheel_arm(&csa->qp->engine->wheel, &csa->life_timer.timer, ALB_MAX(patience_ends(csa, patience), now + 1));
 }
 
 void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)

@@ -286,6 +286,6 @@ enum alb_build_result alb_csa_loose_build(struct alb_source *source, struct alb_
 
 uint32_t alb_csa_loose_payload(const struct alb_assoc *assoc, const struct alb_csa_segment *segment)
 {
-    uint32_t bytes = alb_csa_segment_payload(assoc, ALB_CSA_REQUEST, segment) - PING_ROOM_BYTES;
+    uint32_t bytes = alb_csa_segment_payload(assoc, ALB_CSA_REQUEST, segment->op, segment->flags) - PING_ROOM_BYTES;
     return ALB_MAX(bytes, (uint32_t)SEGMENT_BYTES_MIN);
 }

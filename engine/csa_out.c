@@ -423,9 +423,12 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
         return false;
     out->has_report = true;
     out->report_number = report->number;
-    struct alb_loss_sending sending = alb_stream_out_sending(out);
-    sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
-    sending.is_overdue = report->is_overdue;
+    struct alb_loss_sending sending = {0};
+    if (report->cumulative != out->next) { // else nothing is left to be judged
+        sending = alb_stream_out_sending(out);
+        sending.is_nak = report->syndrome == ALB_AETH_SYNDROME_NAK(ALB_NAK_PSN_SEQUENCE_ERROR);
+        sending.is_overdue = report->is_overdue;
+    }
     bool was_silent = alb_stream_out_is_silent(out);
     out->reported_at = now;
     alb_psn newest, una = out->una;

@@ -149,10 +149,26 @@ static enum alb_path_arrival arrive_within(struct alb_path_in *in, uint32_t dist
     return arrival;
 }
 
+// One that alb_path_in_is_next: nothing of the window moves but its beginning.
+static void take_next(struct alb_path_in *in, uint32_t timestamp, bool is_marked, alb_time now)
+{
+    in->settled = alb_psn_next(in->settled);
+    in->lost <<= 1;
+    in->gap_age_ns = 0;
+    in->old = 0;
+    in->newest_at = now;
+    in->newest_timestamp = timestamp;
+    count_packet(in, is_marked);
+}
+
 enum alb_path_arrival alb_path_in_packet(struct alb_path_in *in, alb_psn sequence, uint32_t timestamp, bool is_marked,
                                          alb_time now, uint32_t *lost)
 {
     *lost = 0;
+    if (alb_likely(alb_path_in_is_next(in, sequence))) {
+        take_next(in, timestamp, is_marked, now);
+        return ALB_PATH_ARRIVAL_NEXT;
+    }
     int32_t distance = in->is_known ? alb_psn_diff(sequence, in->settled) : 0;
     if (!in->is_known || distance > FAR) {
         enum alb_path_arrival arrival = in->is_known ? ALB_PATH_ARRIVAL_GAP : ALB_PATH_ARRIVAL_NEXT;
@@ -175,13 +191,7 @@ enum alb_path_arrival alb_path_in_packet(struct alb_path_in *in, alb_psn sequenc
 
 void alb_path_in_take_next(struct alb_path_in *in, uint32_t timestamp, alb_time now)
 {
-    in->settled = alb_psn_next(in->settled);
-    in->lost <<= 1;
-    in->gap_age_ns = 0;
-    in->old = 0;
-    in->newest_at = now;
-    in->newest_timestamp = timestamp;
-    count_packet(in, false);
+    take_next(in, timestamp, false, now);
 }
 
 alb_time alb_path_in_deadline(const struct alb_path_in *in)

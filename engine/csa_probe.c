@@ -43,9 +43,12 @@ static alb_time due_at(const struct alb_stream_out *out)
 // True if it is surely not due before the timer looks again: mostly so where messages go one at a time.
 static bool looks_in_time(const struct alb_stream_out *out)
 {
+    const struct alb_engine *engine = out->csa->qp->engine;
     const struct alb_timer *timer = &out->probe_timer.timer;
-    return alb_timer_is_armed(timer) && out->csa->qp->engine->csa->loss.ops->waits_round_trip &&
-           timer->at <= out->sent_at + alb_assoc_rtt_ns(out->csa->assoc);
+    if (!alb_timer_is_armed(timer))
+        return false;
+    return timer->at <= out->sent_at + engine->config.csa_probe_min_ns ||
+           (engine->csa->loss.ops->waits_round_trip && timer->at <= out->sent_at + alb_assoc_rtt_ns(out->csa->assoc));
 }
 
 // Called for every segment: the timer is left where it is, and looks again when it fires.

@@ -108,11 +108,10 @@ static void ask_for_verdict(const struct alb_csa *csa, const struct alb_send_wqe
     segment->txn_low_water = atomic_load_explicit(&csa->reflect_out->ended, memory_order_relaxed);
 }
 
-// The largest payload of a segment with that frame header, so that it fills a packet.
-uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type,
-                                 const struct alb_csa_segment *segment)
+uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags)
 {
-    return (assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - alb_csa_segment_bytes(type, segment)) & ~3u;
+    uint32_t header_bytes = alb_csa_segment_header_bytes(type, op, flags);
+    return (assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - header_bytes) & ~3u;
 }
 
 static enum alb_wc_status check(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
@@ -132,10 +131,10 @@ static bool carries_data(const struct alb_send_wqe *wqe)
 static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
 {
     wqe->recv_number = csa->recv_number;
-    struct alb_csa_segment any = {.op = op_of(wqe), .flags = flags_of(csa)};
+    uint8_t flags = flags_of(csa);
     if (alb_unlikely(wants_verdict(wqe)))
-        any.flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
-    uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, &any);
+        flags |= ALB_CSA_REFLECT; // all segments but the last are of one size
+    uint32_t payload_max = alb_csa_segment_payload(csa->assoc, ALB_CSA_REQUEST, op_of(wqe), flags);
     uint32_t packets = carries_data(wqe) ? alb_segmenter_packets(wqe->length, payload_max) : 1;
     if (packets > ALB_CSA_MESSAGE_PACKETS_MAX) { // in segments as short as the way wants them
         finish_unsent(csa, wqe, ALB_WC_LOC_LEN_ERR);
@@ -249,8 +248,8 @@ bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe
     out->unasked_bytes += cost_bytes;
     bool closes = live->inflight_bytes + 2 * (uint64_t)cost_bytes > window_bytes ||
                   ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
-    if (!is_again && out->unasked_bytes < alb_assoc_report_bytes(live, window_bytes) && !closes &&
-        !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa))))
+    bool ends = is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa));
+    if (!is_again && !ends && !closes && out->unasked_bytes < alb_assoc_report_bytes(live, window_bytes))
         return false;
     out->unasked_bytes = 0;
     return true;

@@ -42,6 +42,13 @@ static bool is_forgotten(const struct alb_paths_out *paths, uint32_t path, alb_t
            (!pace || passed_ns >= (uint64_t)EXPLORE_RTTS * pace->recent_ns);
 }
 
+// The path whose turn it is to be explored; count: it need not be.
+static uint32_t find_forgotten(const struct alb_paths_out *paths, alb_time now)
+{
+    uint32_t path = paths->turn / EXPLORE_TURNS % paths->count;
+    return is_forgotten(paths, path, now) ? path : paths->count;
+}
+
 static struct alb_path_outlook outlook_of(const struct alb_paths_out *paths, alb_time now)
 {
     return (struct alb_path_outlook){(uint64_t)paths->typical_ns * ALB_PATH_LATE_PERCENT / 100, alb_path_late_ns(paths),
@@ -177,11 +184,9 @@ static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
 
 uint16_t alb_path_adaptive_pick(struct alb_paths_out *paths, uint32_t flow_hash, uint32_t bytes, alb_time now)
 {
-    uint16_t explored = (uint16_t)(paths->turn / EXPLORE_TURNS % paths->count), path;
-    bool explores = paths->turn % EXPLORE_TURNS == 0 && is_forgotten(paths, explored, now);
-    if (has_data_in_flight(paths))
-        path = choose_for_data(paths, bytes, now);
-    else
-        path = choose_for_answer(paths, now);
-    return explores && alb_path_is_good(paths, path) ? explored : path;
+    uint32_t count = paths->count, explored = count; // count: none is
+    if (paths->turn % EXPLORE_TURNS == 0)
+        explored = find_forgotten(paths, now);
+    uint16_t path = has_data_in_flight(paths) ? choose_for_data(paths, bytes, now) : choose_for_answer(paths, now);
+    return explored < count && alb_path_is_good(paths, path) ? (uint16_t)explored : path;
 }

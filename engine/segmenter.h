@@ -9,7 +9,7 @@
 // Number of packets of a message of length bytes: at least one.
 static inline uint32_t alb_segmenter_packets(uint32_t length, uint32_t mtu_bytes)
 {
-    return length ? (uint32_t)(((uint64_t)length + mtu_bytes - 1) / mtu_bytes) : 1;
+    return length <= mtu_bytes ? 1 : (uint32_t)(((uint64_t)length + mtu_bytes - 1) / mtu_bytes);
 }
 
 // Bytes of payload in packets [first, first + count) of it.

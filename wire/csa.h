@@ -324,7 +324,11 @@ static inline uint32_t alb_csa_segment_offset(const struct alb_csa_segment *segm
 }
 
 // Bytes of a segment's frame header, so that a packet can be planned before it is written.
-uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segment *segment);
+uint32_t alb_csa_segment_header_bytes(enum alb_csa_type type, uint8_t op, uint8_t flags);
+static inline uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segment *segment)
+{
+    return alb_csa_segment_header_bytes(type, segment->op, segment->flags);
+}
 static inline uint32_t alb_csa_report_bytes(uint32_t word_count)
 {
     return 12 + 8 * word_count;

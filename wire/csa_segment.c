@@ -284,13 +284,13 @@ uint32_t alb_csa_encode_segment(enum alb_csa_type type, const struct alb_csa_seg
     return (uint32_t)(p - out);
 }
 
-uint32_t alb_csa_segment_bytes(enum alb_csa_type type, const struct alb_csa_segment *segment)
+uint32_t alb_csa_segment_header_bytes(enum alb_csa_type type, uint8_t op, uint8_t flags)
 {
     if (type == ALB_CSA_DATAGRAM)
-        return datagram_bytes(segment->op);
-    alb_assert(segment->op < ALB_COUNT(ops) && ops[segment->op].type == type);
-    return SEGMENT_BYTES + (has_srqn((uint8_t)type, segment->flags) ? SRQN_BYTES : 0) + ops[segment->op].bytes +
-           (is_reflected((uint8_t)type, segment->flags) ? REFLECT_BYTES : 0);
+        return datagram_bytes(op);
+    alb_assert(op < ALB_COUNT(ops) && ops[op].type == type);
+    return SEGMENT_BYTES + (has_srqn((uint8_t)type, flags) ? SRQN_BYTES : 0) + ops[op].bytes +
+           (is_reflected((uint8_t)type, flags) ? REFLECT_BYTES : 0);
 }
 
 const char *alb_csa_op_name(uint8_t op)
