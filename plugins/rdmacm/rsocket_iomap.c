@@ -52,24 +52,38 @@ static int map_locally(struct rsocket_stream *stream, void *buffer, size_t lengt
     return 0;
 }
 
+static bool may_announce(struct rsocket *rs)
+{
+    return rsocket_flow_can_announce(rs) || rsocket_stream(rs)->state != RSOCKET_OPEN;
+}
+
+static void announce(struct rsocket_stream *stream, uint32_t index)
+{
+    struct rsocket_iomap *map = &stream->iomaps[index];
+    struct rsocket_mapping mapping = {.offset = map->offset};
+    if (map->mr)
+        mapping.place = (struct rsocket_place){(uintptr_t)map->mr->addr, map->mr->rkey, (uint32_t)map->mr->length};
+    map->is_news = false;
+    rsocket_flow_announce(stream, index, mapping);
+}
+
+// Round and round, until one round has found nothing: while this waits, other threads announce, and make news.
 int rsocket_iomap_flush(struct rsocket_stream *stream, int flags)
 {
-    for (uint32_t i = 0; stream->has_iomap_news && i < stream->peer.iomap_count; i++) {
-        struct rsocket_iomap *map = &stream->iomaps[i];
-        if (!map->is_news)
+    uint32_t count = stream->peer.iomap_count;
+    for (uint32_t i = 0, quiet = 0; stream->has_iomap_news; i = (i + 1) % count) {
+        stream->has_iomap_news = stream->iomaps[i].is_news || ++quiet < count;
+        if (!stream->iomaps[i].is_news)
             continue;
-        int error = rsocket_wait(&stream->rs, rsocket_flow_can_announce, flags, ALB_TIME_NEVER);
+        int error = rsocket_wait(&stream->rs, may_announce, flags, ALB_TIME_NEVER);
         if (error)
             return error;
-        if (!map->is_news)
-            continue; // by another thread, while this one waited
-        struct rsocket_mapping mapping = {.offset = map->offset};
-        if (map->mr)
-            mapping.place = (struct rsocket_place){(uintptr_t)map->mr->addr, map->mr->rkey, (uint32_t)map->mr->length};
-        map->is_news = false;
-        rsocket_flow_announce(stream, i, mapping);
+        if (stream->state != RSOCKET_OPEN)
+            return 0; // nobody needs to know
+        quiet = 0;
+        if (stream->iomaps[i].is_news) // not announced by another thread meanwhile
+            announce(stream, i);
     }
-    stream->has_iomap_news = false;
     return 0;
 }
 
@@ -134,12 +148,20 @@ static bool find_target(const struct rsocket_stream *stream, uint64_t offset, st
     return false;
 }
 
+static bool may_write(struct rsocket *rs)
+{
+    const struct rsocket_stream *stream = rsocket_stream(rs);
+    return rsocket_flow_can_write(rs) || stream->has_ended_out || stream->state != RSOCKET_OPEN;
+}
+
 static int write_once(struct rsocket_stream *stream, struct rsocket_cursor *from, uint64_t *offset, int flags)
 {
     struct rsocket_mapping target;
-    int error = rsocket_wait(&stream->rs, rsocket_flow_can_write, flags, ALB_TIME_NEVER);
+    int error = rsocket_wait(&stream->rs, may_write, flags, ALB_TIME_NEVER);
     if (error)
         return error;
+    if (!rsocket_flow_can_write(&stream->rs))
+        return rsocket_stream_why_not_sent(&stream->rs);
     if (!find_target(stream, *offset, &target))
         return EFAULT;
     uint64_t into = *offset - target.offset;

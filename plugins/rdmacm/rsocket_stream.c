@@ -134,7 +134,7 @@ static bool may_send(struct rsocket *rs)
            (stream->state != RSOCKET_OPEN && rsocket_stream_is_settled(rs));
 }
 
-static int why_not_sent(struct rsocket *rs)
+int rsocket_stream_why_not_sent(struct rsocket *rs)
 {
     const struct rsocket_stream *stream = rsocket_stream(rs);
     int error = take_error(rs);
@@ -154,7 +154,7 @@ static ssize_t send_all(struct rsocket *rs, struct rsocket_cursor *from, int fla
         if (error)
             break;
         if (!rsocket_flow_can_send(rs)) {
-            error = why_not_sent(rs);
+            error = rsocket_stream_why_not_sent(rs);
             break;
         }
         rsocket_flow_send(stream, from);

@@ -85,6 +85,9 @@ struct rsocket_stream *rsocket_stream_new(int domain, const struct rsocket_setti
 // Connected, or as good as: not on the way any more.
 bool rsocket_stream_is_settled(struct rsocket *rs);
 
+// The error number for a program whose stream bears no more: it has ended in that direction, or at all.
+int rsocket_stream_why_not_sent(struct rsocket *rs);
+
 // ---- rsocket_pair.c: queue pair and memory
 
 // For stream->id, whose device is known. An error number; what there is by then goes with rsocket_pair_close.
@@ -144,6 +147,7 @@ int rsocket_stream_get_option(struct rsocket *rs, int level, int name, void *val
 
 // ---- rsocket_iomap.c
 
-// Tells the peer of mappings, so that data sent afterwards comes after them. An error number.
+// Tells the peer of mappings, so that data sent afterwards comes after them. An error number; 0 also if the stream has
+// ended, which is for what is sent afterwards to say.
 int rsocket_iomap_flush(struct rsocket_stream *stream, int flags);
 void rsocket_iomap_free(struct rsocket_stream *stream);

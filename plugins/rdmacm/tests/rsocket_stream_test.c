@@ -401,6 +401,94 @@ static void iomap__written_by_offset(void **state)
     close_ends(&ends);
 }
 
+// What is announced is announced as long as there is a peer; then calls say that there is none, and wait for nothing.
+static void iomap__whose_peer_has_gone(void **state)
+{
+    static char buffer[4096];
+    char byte;
+    struct ends ends = open_ends(2);
+    assert_int_equal(riomap(ends.client, buffer, sizeof(buffer), PROT_WRITE, 0, 0), 0);
+    assert_int_equal(rsend(ends.client, "!", 1, 0), 1);
+    receive_all(ends.server, &byte, 1);
+    assert_int_equal(rshutdown(ends.server, SHUT_WR), 0);
+    expect_errno((int)(ssize_t)riowrite(ends.server, "late", 4, 0, MSG_DONTWAIT), EPIPE);
+    assert_int_equal(rclose(ends.server), 0);
+    while (!(wait_for(ends.client, POLLIN) & POLLHUP))
+        ;
+    assert_int_equal(riounmap(ends.client, buffer, sizeof(buffer)), 0);
+    expect_errno((int)rsend(ends.client, "!", 1, MSG_DONTWAIT), ECONNRESET);
+    expect_errno((int)(ssize_t)riowrite(ends.client, "late", 4, 0, MSG_DONTWAIT), ENOTCONN);
+    assert_int_equal(rclose(ends.client), 0);
+    assert_int_equal(rclose(ends.listener), 0);
+}
+
+static void *send_one(void *argument)
+{
+    rsend(*(int *)argument, "x", 1, 0);
+    return NULL;
+}
+
+// A thread that sends as much as its peer bears, and then waits until it may tell the peer of a mapping.
+static pthread_t begin_to_announce(struct ends *ends, void *buffer, size_t length)
+{
+    static const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    struct pollfd poller = {.fd = ends->client, .events = POLLOUT};
+    pthread_t thread;
+    while (rpoll(&poller, 1, 50) == 1)
+        assert_int_equal(rsend(ends->client, "x", 1, MSG_DONTWAIT), 1);
+    assert_int_equal(riounmap(ends->client, buffer, length), 0);
+    assert_int_equal(pthread_create(&thread, NULL, send_one, &ends->client), 0);
+    nanosleep(&pause, NULL);
+    return thread;
+}
+
+static void join(pthread_t thread)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), 0);
+}
+
+static void iomap__whose_peer_goes_while_it_is_announced(void **state)
+{
+    static char buffer[4096];
+    struct ends ends = open_ends(2);
+    assert_int_equal(riomap(ends.client, buffer, sizeof(buffer), PROT_WRITE, 0, 0), 0);
+    pthread_t thread = begin_to_announce(&ends, buffer, sizeof(buffer));
+    assert_int_equal(rclose(ends.server), 0);
+    join(thread);
+    assert_int_equal(rclose(ends.client), 0);
+    assert_int_equal(rclose(ends.listener), 0);
+}
+
+static void receive_what_is_there(int fd)
+{
+    char bytes[64];
+    while (rrecv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        ;
+}
+
+static void iomap__changed_while_another_is_announced(void **state)
+{
+    static char first[4096], second[4096];
+    struct ends ends = open_ends(2);
+    assert_int_equal(riomap(ends.client, first, sizeof(first), PROT_WRITE, 0, 0), 0);
+    assert_int_equal(riomap(ends.client, second, sizeof(second), PROT_WRITE, 0, 8192), 8192);
+    pthread_t thread = begin_to_announce(&ends, second, sizeof(second));
+    assert_int_equal(riounmap(ends.client, first, sizeof(first)), 0);
+    receive_what_is_there(ends.server);
+    join(thread);
+    receive_what_is_there(ends.server);
+    assert_int_equal(rsend(ends.client, "!", 1, 0), 1);
+    char last = 0;
+    while (last != '!')
+        receive_all(ends.server, &last, 1);
+    expect_errno((int)(ssize_t)riowrite(ends.server, "late", 4, 8192, 0), EFAULT);
+    expect_errno((int)(ssize_t)riowrite(ends.server, "late", 4, 0, 0), EFAULT);
+    close_ends(&ends);
+}
+
 static void options__buffers_are_bounded(void **state)
 {
     static const int names[] = {SO_RCVBUF, SO_SNDBUF};
@@ -473,6 +561,9 @@ int main(void)
         cmocka_unit_test(numbers__above_what_was_taken_before),
         cmocka_unit_test(options__kept_and_refused),
         cmocka_unit_test(iomap__written_by_offset),
+        cmocka_unit_test(iomap__whose_peer_has_gone),
+        cmocka_unit_test(iomap__whose_peer_goes_while_it_is_announced),
+        cmocka_unit_test(iomap__changed_while_another_is_announced),
         cmocka_unit_test(fork__child_has_its_own),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
