@@ -255,6 +255,8 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
     int error = is_xrc ? complete_xrc(rdmacm_id(id), attr) : 0;
     if (!error && !(id->srq = ibv_create_srq_ex(id->verbs, attr)))
         error = errno;
+    if (error && is_xrc && attr->cq == rdmacm_id(id)->srq_cq)
+        attr->cq = NULL; // the program may try again
     if (error)
         rdmacm_srq_cq_destroy(rdmacm_id(id));
     return rdmacm_result(error);

@@ -150,6 +150,16 @@ static int find_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     return error;
 }
 
+// The program may try again with the same attributes, which do not name what is gone.
+static void take_back_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    if (id->owns_cqs && attr->send_cq == id->id.send_cq)
+        attr->send_cq = NULL;
+    if (id->owns_cqs && attr->recv_cq == id->id.recv_cq && attr->recv_cq != id->srq_cq)
+        attr->recv_cq = NULL;
+    destroy_cqs(id);
+}
+
 static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     if (rdmacm_is_forked(id))
@@ -176,7 +186,7 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
         id->id.qp = NULL;
     }
     if (error)
-        destroy_cqs(id);
+        take_back_cqs(id, attr);
     return error;
 }
 

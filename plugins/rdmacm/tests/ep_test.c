@@ -167,6 +167,35 @@ static void srq__belongs_to_an_id(void **state)
     rdma_destroy_ep(id);
 }
 
+// What it was completed with is gone, and the program's attributes are as they were.
+static void qp__one_that_failed_is_tried_again(void **state)
+{
+    struct ibv_qp_init_attr_ex attr = {.cap = wanted.cap, .qp_type = IBV_QPT_RC};
+    struct rdma_cm_id *id = create_ep(0, "7471", false);
+    attr.cap.max_send_sge = 1 << 20;
+    expect_errno(rdma_create_qp_ex(id, &attr), EINVAL);
+    assert_null(attr.send_cq);
+    assert_null(attr.recv_cq);
+    attr.cap.max_send_sge = 1;
+    assert_int_equal(rdma_create_qp_ex(id, &attr), 0);
+    assert_ptr_equal(attr.send_cq, id->send_cq);
+    assert_ptr_equal(attr.recv_cq, id->recv_cq);
+    rdma_destroy_ep(id);
+}
+
+static void srq__one_that_failed_is_tried_again(void **state)
+{
+    struct ibv_srq_init_attr_ex attr = {
+        .attr = {.max_wr = 4, .max_sge = 1 << 20}, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_XRC};
+    struct rdma_cm_id *id = create_ep(0, "7471", false);
+    expect_errno(rdma_create_srq_ex(id, &attr), EINVAL);
+    assert_null(attr.cq);
+    attr.attr.max_sge = 1;
+    assert_int_equal(rdma_create_srq_ex(id, &attr), 0);
+    assert_ptr_equal(attr.cq, id->recv_cq);
+    rdma_destroy_ep(id);
+}
+
 static void getaddrinfo__an_address_longer_than_any_is_refused(void **state)
 {
     static uint8_t bytes[4096];
@@ -185,6 +214,8 @@ int main(void)
         cmocka_unit_test(ep__calls_return_what_went_wrong),
         cmocka_unit_test(ep__a_message_by_xrc),
         cmocka_unit_test(srq__belongs_to_an_id),
+        cmocka_unit_test(qp__one_that_failed_is_tried_again),
+        cmocka_unit_test(srq__one_that_failed_is_tried_again),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }
