@@ -33,16 +33,20 @@
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
 
+static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock, alb_time now)
+{
+    uint32_t messages = alb_rx_receive(&device->rx, sock, now);
+    if (messages > 0)
+        alb_port_note_found(&device->port, sock);
+    return messages;
+}
+
 static uint32_t receive_from_all(struct alb_device *device, alb_time now)
 {
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
     uint32_t messages = 0, count = alb_port_ready(&device->port, ready, ALB_COUNT(ready));
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t got = alb_rx_receive(&device->rx, ready[i], now);
-        if (got > 0)
-            device->port.hot = ready[i];
-        messages += got;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        messages += receive_from(device, ready[i], now);
     device->port.looks = 0;
     return messages;
 }
@@ -61,8 +65,8 @@ uint32_t alb_drive_receive(struct alb_device *device, alb_time now)
 
 static uint32_t receive_as_poller(struct alb_device *device, alb_time now)
 {
-    uint32_t messages = ++device->port.looks < HOT_LOOKS ? alb_rx_receive(&device->rx, device->port.hot, now)
-                                                         : receive_from_all(device, now);
+    uint32_t messages =
+        ++device->port.looks < HOT_LOOKS ? receive_from(device, device->port.hot, now) : receive_from_all(device, now);
     return note_received(device, messages, now);
 }
 

@@ -9,6 +9,8 @@
 #include "device/path_sockets.h"
 #include "device/slot.h"
 
+#include <stdatomic.h>
+
 struct alb_port {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
     uint32_t address_count;
@@ -20,7 +22,10 @@ struct alb_port {
     struct alb_groups groups;  // multicast groups that are received
     struct alb_socket carrier; // what ::1 sends to groups goes by it; fd -1: it has no address
     struct alb_socket *hot;    // the one that had something last
+    uint32_t hot_times;        // in a row
     uint32_t looks;            // at the hot socket alone, since all of them were looked at
+    // The one that the epoll instance does not watch, or NULL. Changed with the token; read by who sleeps, too.
+    struct alb_socket *_Atomic unwatched;
     int epoll_fd;
     int wake_fd; // eventfd that ends alb_port_sleep
 };
@@ -29,8 +34,10 @@ struct alb_port {
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count);
 void alb_port_close(struct alb_port *port);
 
-// Which sockets have something to receive, without waiting. Returns how many were stored.
+// Which sockets may have something to receive, without waiting. Returns how many were stored.
 uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint32_t capacity);
+// A socket had something.
+void alb_port_note_found(struct alb_port *port, struct alb_socket *sock);
 
 // Waits until a socket has something, alb_port_wake is called, or the time has come.
 void alb_port_sleep(struct alb_port *port, alb_time until);

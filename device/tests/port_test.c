@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which sockets are looked at, and how, on addresses that no other test uses.
+#include "device/port.h"
+
+#include "base/tests/test.h"
+#include "device/clock.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define TIMES_ENOUGH 64
+#define LONG_NS      (20 * ALB_NS_PER_S)
+
+struct context {
+    struct alb_port port;
+    struct alb_socket sender;
+};
+
+static void open_context(struct context *c)
+{
+    struct alb_addr addresses[2];
+    struct alb_endpoint from = {.port = 0};
+    assert_true(alb_addr_parse("127.90.0.1", &addresses[0]));
+    assert_true(alb_addr_parse("127.90.0.2", &addresses[1]));
+    assert_true(alb_addr_parse("127.90.0.3", &from.addr));
+    assert_int_equal(alb_port_open(&c->port, addresses, 2), 0);
+    assert_int_equal(alb_socket_open(&c->sender, &from), 0);
+}
+
+static void close_context(struct context *c)
+{
+    alb_socket_close(&c->sender);
+    alb_port_close(&c->port);
+}
+
+static void send_to(struct context *c, const struct alb_socket *sock)
+{
+    union alb_sockaddr name;
+    socklen_t length = alb_sockaddr_encode(&sock->local, &name);
+    assert_int_equal(sendto(c->sender.fd, "x", 1, 0, (const struct sockaddr *)&name, length), 1);
+}
+
+static void take_from(const struct alb_socket *sock)
+{
+    char byte;
+    assert_int_equal(recv(sock->fd, &byte, 1, MSG_DONTWAIT), 1);
+}
+
+static void find_often(struct context *c, struct alb_socket *sock)
+{
+    for (int i = 0; i < TIMES_ENOUGH; i++)
+        alb_port_note_found(&c->port, sock);
+}
+
+static bool is_ready(struct context *c, const struct alb_socket *sock)
+{
+    struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
+    uint32_t count = alb_port_ready(&c->port, ready, ALB_COUNT(ready));
+    for (uint32_t i = 0; i < count; i++) {
+        if (ready[i] == sock)
+            return true;
+    }
+    return false;
+}
+
+// Takes back what woke the last sleep without a datagram.
+static void forget_wakes(struct context *c)
+{
+    alb_port_sleep(&c->port, alb_clock_now());
+}
+
+static bool sleeps_through(struct context *c)
+{
+    alb_time until = alb_clock_now() + 20 * ALB_NS_PER_MS;
+    alb_port_sleep(&c->port, until);
+    return alb_clock_now() >= until;
+}
+
+static void alb_port_note_found__busy_socket_is_seen_and_wakes(void **state)
+{
+    struct context c;
+    open_context(&c);
+    find_often(&c, &c.port.own[0]);
+    assert_ptr_equal(c.port.unwatched, &c.port.own[0]);
+    forget_wakes(&c);
+    assert_true(sleeps_through(&c));
+    send_to(&c, &c.port.own[0]);
+    assert_true(is_ready(&c, &c.port.own[0]));
+    assert_false(is_ready(&c, &c.port.own[1]));
+    assert_false(sleeps_through(&c));
+    send_to(&c, &c.port.own[1]);
+    assert_true(is_ready(&c, &c.port.own[1]));
+    take_from(&c.port.own[0]);
+    assert_false(sleeps_through(&c));
+    close_context(&c);
+}
+
+static void alb_port_note_found__another_takes_its_place(void **state)
+{
+    struct context c;
+    open_context(&c);
+    find_often(&c, &c.port.own[0]);
+    find_often(&c, &c.port.own[1]);
+    assert_ptr_equal(c.port.unwatched, &c.port.own[1]);
+    forget_wakes(&c);
+    for (int i = 0; i < 2; i++) {
+        send_to(&c, &c.port.own[i]);
+        assert_true(is_ready(&c, &c.port.own[i]));
+        assert_false(sleeps_through(&c));
+        take_from(&c.port.own[i]);
+        assert_true(sleeps_through(&c));
+    }
+    close_context(&c);
+}
+
+static void alb_port_note_found__turns_change_nothing(void **state)
+{
+    struct context c;
+    open_context(&c);
+    for (int i = 0; i < 4 * TIMES_ENOUGH; i++)
+        alb_port_note_found(&c.port, &c.port.own[i % 2]);
+    assert_null(c.port.unwatched);
+    close_context(&c);
+}
+
+static void *sleep_long(void *context)
+{
+    alb_port_sleep(&((struct context *)context)->port, alb_clock_now() + LONG_NS);
+    return NULL;
+}
+
+// Who slept before the change does not know of it.
+static void alb_port_note_found__ends_a_sleep(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    struct context c;
+    pthread_t thread;
+    open_context(&c);
+    alb_time start = alb_clock_now();
+    assert_int_equal(pthread_create(&thread, NULL, sleep_long, &c), 0);
+    nanosleep(&pause, NULL);
+    find_often(&c, &c.port.own[0]);
+    pthread_join(thread, NULL);
+    assert_true(alb_clock_now() - start < LONG_NS);
+    close_context(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_port_note_found__busy_socket_is_seen_and_wakes),
+        cmocka_unit_test(alb_port_note_found__another_takes_its_place),
+        cmocka_unit_test(alb_port_note_found__turns_change_nothing),
+        cmocka_unit_test(alb_port_note_found__ends_a_sleep),
+    };
+    return cmocka_run_group_tests_name("port", tests, NULL, NULL);
+}
