@@ -108,8 +108,10 @@ struct alb_paths_out {
     uint8_t best_path : 7;      // whose best_ns is
     uint8_t current;            // the one chosen last
     uint8_t good;               // paths of that state
-    uint32_t turn : 31;         // choices so far
+    uint32_t turn : 22;         // choices so far
     uint32_t is_awaited : 1;    // the next choice is for a report that ends what the peer waits for
+    uint32_t is_paced : 1;      // a path has or had a recent_ns; else nothing is typical, and need not be looked for
+    uint32_t loaded : 8;        // paths that have bytes in flight: an answer need not look through all for one
     alb_path_tick newest;       // when the newest packet left that the peer was heard to have, of whatever path
     alb_path_tick round_at;     // when the policy last weighed all of them
     uint32_t best_ns;           // smallest sample of a round-trip time since then, of a good path; 0: none
@@ -118,6 +120,8 @@ struct alb_paths_out {
                                 // them late; 0: none is known
     struct alb_path_out path[]; // then a struct alb_path_load of each, and a struct alb_path_pace where they are many
 };
+
+_Static_assert(ALB_PATHS_MAX <= UINT8_MAX, "counts of paths have 8 bits");
 
 static inline struct alb_path_load *alb_path_load(const struct alb_paths_out *paths, uint32_t path)
 {
@@ -128,6 +132,13 @@ static inline struct alb_path_load *alb_path_load(const struct alb_paths_out *pa
 static inline struct alb_path_pace *alb_path_pace(const struct alb_paths_out *paths, uint32_t path)
 {
     return paths->count < ALB_PATHS_MANY ? NULL : (struct alb_path_pace *)alb_path_load(paths, paths->count) + path;
+}
+
+// ns: at most ALB_PATH_RECENT_NS_MAX.
+static inline void alb_path_set_recent_ns(struct alb_paths_out *paths, struct alb_path_pace *pace, uint32_t ns)
+{
+    pace->recent_ns = ns & ALB_PATH_RECENT_NS_MAX;
+    paths->is_paced = true;
 }
 
 static inline void alb_path_set_state(struct alb_paths_out *paths, uint32_t path, enum alb_path_state state)
@@ -168,7 +179,9 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
 // the packet leaves.
 static inline void alb_path_charge(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
 {
-    alb_path_load(paths, path)->inflight_bytes += bytes;
+    struct alb_path_load *load = alb_path_load(paths, path);
+    paths->loaded += load->inflight_bytes == 0 && bytes > 0;
+    load->inflight_bytes += bytes;
 }
 // bytes that left by it are no longer in flight: acknowledged, judged lost, or given up.
 void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes);

@@ -65,7 +65,7 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
         out->since = alb_path_tick_of(now);
     out->next = alb_psn_next(sequence);
     note_waiting(paths, path);
-    alb_path_load(paths, path)->inflight_bytes += bytes;
+    alb_path_charge(paths, path, bytes);
     return sequence;
 }
 
@@ -74,6 +74,7 @@ void alb_path_done(struct alb_paths_out *paths, uint16_t path, uint32_t bytes)
     struct alb_path_load *load = alb_path_load(paths, path);
     alb_assert(bytes <= load->inflight_bytes);
     load->inflight_bytes -= bytes;
+    paths->loaded -= load->inflight_bytes == 0 && bytes > 0;
 }
 
 uint32_t alb_path_burst_bytes(const struct alb_paths_out *paths, uint16_t path, uint32_t window_bytes)
@@ -111,12 +112,13 @@ static void measure(struct alb_path_out *out, uint32_t sample_ns, uint32_t sampl
         out->rtt_min_ns += (uint32_t)part_of((int32_t)(sample_ns - out->rtt_min_ns), RTT_MIN_AGEING, crowd);
 }
 
-static void note_recent(struct alb_path_pace *pace, uint32_t sample_ns)
+static void note_recent(struct alb_paths_out *paths, uint32_t path, uint32_t sample_ns)
 {
+    struct alb_path_pace *pace = alb_path_pace(paths, path);
     if (!pace)
         return;
     sample_ns = ALB_MIN(sample_ns, ALB_PATH_RECENT_NS_MAX);
-    pace->recent_ns = (pace->recent_ns ? pace->recent_ns / 2 + sample_ns / 2 : sample_ns) & ALB_PATH_RECENT_NS_MAX;
+    alb_path_set_recent_ns(paths, pace, pace->recent_ns ? pace->recent_ns / 2 + sample_ns / 2 : sample_ns);
 }
 
 static void remember(struct alb_path_out *out, uint32_t sent, uint32_t lost, uint32_t marked)
@@ -226,7 +228,7 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     if (news.received > 0 && entry->delay_ns != UINT32_MAX && sample_ns > 0 && sample_ns < RTT_MAX_NS) {
         news.rtt_sample_ns = sample_ns;
         measure(out, sample_ns, waiting / news.received);
-        note_recent(alb_path_pace(paths, entry->path), sample_ns);
+        note_recent(paths, entry->path, sample_ns);
     }
     if (ops->on_news)
         ops->on_news(paths, entry->path, &news, now);

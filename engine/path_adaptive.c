@@ -61,14 +61,14 @@ static void note_lateness(const struct alb_paths_out *paths, uint32_t path)
 }
 
 // Nothing has come back for so long: if it does, it has taken no less. It need not be forgotten for as long, though.
-static void note_unheard(const struct alb_paths_out *paths, uint32_t path, alb_time now)
+static void note_unheard(struct alb_paths_out *paths, uint32_t path, alb_time now)
 {
     struct alb_path_pace *pace = alb_path_pace(paths, path);
     uint64_t waited_ns = (uint64_t)(alb_path_tick_of(now) - paths->path[path].since) << 10;
     uint64_t half_ns = ALB_MIN(alb_path_late_ns(paths), (uint64_t)ALB_PATH_DELAY_MAX_NS / 2);
     waited_ns = ALB_MIN(waited_ns, 2 * half_ns);
     if (pace && pace->recent_ns < waited_ns)
-        pace->recent_ns = waited_ns & ALB_PATH_RECENT_NS_MAX;
+        alb_path_set_recent_ns(paths, pace, (uint32_t)waited_ns);
     note_lateness(paths, path);
 }
 

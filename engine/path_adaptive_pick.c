@@ -55,17 +55,6 @@ static struct alb_path_outlook outlook_of(const struct alb_paths_out *paths, alb
                                      alb_path_tick_of(now)};
 }
 
-static bool has_data_in_flight(const struct alb_paths_out *paths)
-{
-    if (alb_path_pace(paths, 0))
-        return alb_path_chooser_best()->has_data(paths);
-    const struct alb_path_load *loads = alb_path_load(paths, 0);
-    uint32_t i = 0;
-    while (i < paths->count && loads[i].inflight_bytes == 0)
-        i++;
-    return i < paths->count;
-}
-
 static void begin_trial(struct alb_paths_out *paths, uint32_t path)
 {
     if (alb_path_load(paths, path)->state == ALB_PATH_LEFT)
@@ -178,7 +167,7 @@ static uint16_t choose_for_answer(struct alb_paths_out *paths, alb_time now)
         }
     }
     alb_assert(best_path < count);
-    paths->typical_ns = alb_path_pace(paths, 0) ? alb_path_chooser_best()->typical(paths, outlook.late_ns) : 0;
+    paths->typical_ns = paths->is_paced ? alb_path_chooser_best()->typical(paths, outlook.late_ns) : 0;
     return (uint16_t)best_path;
 }
 
@@ -187,6 +176,6 @@ uint16_t alb_path_adaptive_pick(struct alb_paths_out *paths, uint32_t flow_hash,
     uint32_t count = paths->count, explored = count; // count: none is
     if (paths->turn % EXPLORE_TURNS == 0)
         explored = find_forgotten(paths, now);
-    uint16_t path = has_data_in_flight(paths) ? choose_for_data(paths, bytes, now) : choose_for_answer(paths, now);
+    uint16_t path = paths->loaded > 0 ? choose_for_data(paths, bytes, now) : choose_for_answer(paths, now);
     return explored < count && alb_path_is_good(paths, path) ? (uint16_t)explored : path;
 }

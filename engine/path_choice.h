@@ -26,7 +26,6 @@ struct alb_path_chooser {
                          uint32_t *typical_ns);
     // Mean of recent_ns of good paths that have one, of late ones as much as makes them late; 0: none has.
     uint32_t (*typical)(const struct alb_paths_out *paths, uint64_t late_ns);
-    bool (*has_data)(const struct alb_paths_out *paths); // any in flight
 };
 
 extern const struct alb_path_chooser alb_path_chooser_plain;

@@ -122,22 +122,7 @@ static uint32_t typical(const struct alb_paths_out *paths, uint64_t late_ns)
     return mean_of(&mean, paths, path, late_ns);
 }
 
-static bool has_data(const struct alb_paths_out *paths)
-{
-    const struct alb_path_load *loads = alb_path_load(paths, 0);
-    words any = {0};
-    uint64_t is_any = 0;
-    uint32_t path = 0;
-    for (; path + LANES <= paths->count; path += LANES)
-        any |= load_words(&loads[path]);
-    for (uint32_t i = 0; i < LANES; i++)
-        is_any |= any[i] & LOW_WORDS;
-    for (; path < paths->count; path++)
-        is_any |= loads[path].inflight_bytes;
-    return is_any != 0;
-}
-
 #define CHOOSER_NAME_(chooser) #chooser
 #define CHOOSER_NAME(chooser)  CHOOSER_NAME_(chooser)
 
-const struct alb_path_chooser CHOOSER = {CHOOSER_NAME(CHOOSER), cheapest, typical, has_data};
+const struct alb_path_chooser CHOOSER = {CHOOSER_NAME(CHOOSER), cheapest, typical};

@@ -51,13 +51,4 @@ static uint32_t typical(const struct alb_paths_out *paths, uint64_t late_ns)
     return known ? (uint32_t)(sum_ns / known) : 0;
 }
 
-static bool has_data(const struct alb_paths_out *paths)
-{
-    const struct alb_path_load *loads = alb_path_load(paths, 0);
-    uint32_t path = 0;
-    while (path < paths->count && loads[path].inflight_bytes == 0)
-        path++;
-    return path < paths->count;
-}
-
-const struct alb_path_chooser alb_path_chooser_plain = {"plain", cheapest, typical, has_data};
+const struct alb_path_chooser alb_path_chooser_plain = {"plain", cheapest, typical};

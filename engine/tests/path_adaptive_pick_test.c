@@ -26,7 +26,7 @@ static void pick__reports_take_paths_in_turn(void **state)
     uint32_t times[ALB_PATHS_MANY];
     for (uint8_t p = 0; p < ALB_PATHS_MANY; p++) {
         path_reported(paths, p, 8, 0, 10 * MS);
-        alb_path_pace(paths, p)->recent_ns = 20 * US + p * 100;
+        path_reported_rtt(paths, p, p + 1u, 20 * US + p * 100);
     }
     report(paths, 4 * ALB_PATHS_MANY, times, 10 * MS);
     for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
@@ -51,7 +51,7 @@ static void pick__reports_take_all_when_none_is_heard(void **state)
             path_reported(paths, p, 8, 0, 10 * MS);
             alb_path_load(paths, p)->weight = 20 + p;
             if (count >= ALB_PATHS_MANY)
-                alb_path_pace(paths, p)->recent_ns = 100 * US;
+                path_reported_rtt(paths, p, p + 1u, 100 * US);
             alb_path_sent(paths, p, 0, 10 * MS);
         }
         report(paths, count, times, 10 * MS); // the best of them, and what is typical becomes known
@@ -97,8 +97,8 @@ static void pick__late_until_measured_again(void **state)
 {
     const struct alb_path_news news = {.is_new = true, .rtt_sample_ns = 60 * US};
     struct alb_paths_out *paths = path_reported_new(ALB_PATHS_MANY);
-    for (uint32_t p = 0; p < ALB_PATHS_MANY; p++)
-        alb_path_load(paths, p)->inflight_bytes = p == 3 ? 0 : 4096;
+    for (uint8_t p = 0; p < ALB_PATHS_MANY; p++)
+        path_reported_inflight(paths, p, p == 3 ? 0 : 4096);
     path_reported_rtt(paths, 0, ALB_PATHS_MANY, 20 * US);
     path_reported_rtt(paths, 3, 4, 60 * US);
     paths->typical_ns = 20 * US;

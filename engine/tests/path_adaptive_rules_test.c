@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Policy "adaptive", its rules one by one: what is reported of paths, and what becomes of them.
+#include "base/prng.h"
 #include "engine/tests/path_reported.h"
 
 #include <stdlib.h>
@@ -82,12 +83,12 @@ static void leave__not_what_bears_all(void **state)
         path_reported(paths, p, 500, 0, MS);
     alb_path_set_state(paths, 2, ALB_PATH_LEFT);
     alb_path_set_state(paths, 3, ALB_PATH_LEFT);
-    alb_path_load(paths, 0)->inflight_bytes = 20000;
-    alb_path_load(paths, 1)->inflight_bytes = 80000;
+    path_reported_inflight(paths, 0, 20000);
+    path_reported_inflight(paths, 1, 80000);
     path_reported(paths, 1, 50, 25, MS); // four fifths: it may lose for that
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_GOOD);
-    alb_path_load(paths, 0)->inflight_bytes = 60000;
-    alb_path_load(paths, 1)->inflight_bytes = 40000;
+    path_reported_inflight(paths, 0, 60000);
+    path_reported_inflight(paths, 1, 40000);
     path_reported(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
@@ -97,7 +98,7 @@ static void leave__not_what_bears_all(void **state)
     for (uint8_t p = 0; p < 4; p++)
         path_reported(paths, p, 500, 0, MS);
     alb_path_set_state(paths, 3, ALB_PATH_LEFT);
-    alb_path_load(paths, 1)->inflight_bytes = 80000;
+    path_reported_inflight(paths, 1, 80000);
     path_reported(paths, 1, 50, 25, MS);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_LEFT);
     free(paths);
@@ -124,7 +125,7 @@ static void silent__it_is_late_at_least(void **state)
     assert_true(alb_path_silent(paths, &alb_path_adaptive, 3, 2 * MS));
     assert_in_range(alb_path_pace(paths, 3)->recent_ns, MS - 2 * US, MS + 2 * US);
     assert_int_equal(alb_path_load(paths, 3)->state, ALB_PATH_GOOD);
-    alb_path_load(paths, 0)->inflight_bytes = 4096;
+    path_reported_inflight(paths, 0, 4096);
     // Others are known: it is late, but looked at again in time.
     paths->typical_ns = 20 * US;
     alb_path_sent(paths, 5, 4096, 2 * MS);
@@ -180,7 +181,7 @@ static void back__all_are_suspected_anew(void **state)
     path_reported(paths, 0, 100, 50, now);
     alb_path_load(paths, 0)->suspicion = 700;
     now += 34 * MS;
-    alb_path_load(paths, 0)->inflight_bytes = 1000;
+    path_reported_inflight(paths, 0, 1000);
     assert_int_equal(alb_paths_choose(paths, &alb_path_adaptive, 0, 1000, now), 1);
     assert_int_equal(alb_path_load(paths, 1)->state, ALB_PATH_TRYING);
     path_reported(paths, 1, 4, 0, now);
@@ -225,7 +226,7 @@ static void back__a_trial_is_longer_each_time(void **state)
     for (uint32_t back_off = 0; back_off < ALB_COUNT(packets); back_off++) {
         struct alb_paths_out *paths = path_reported_new(2);
         path_reported(paths, 0, 500, 0, MS);
-        alb_path_load(paths, 0)->inflight_bytes = 1000;
+        path_reported_inflight(paths, 0, 1000);
         alb_path_set_state(paths, 1, ALB_PATH_TRYING);
         paths->path[1].back_off = back_off & 7;
         for (uint32_t came = 0; came < packets[back_off]; came += 4) {
@@ -264,7 +265,7 @@ static void back__a_trial_may_lose_what_others_do(void **state)
 static void adaptive__a_trial_is_small(void **state)
 {
     struct alb_paths_out *paths = path_reported_new(2);
-    alb_path_load(paths, 0)->inflight_bytes = 1000;
+    path_reported_inflight(paths, 0, 1000);
     alb_path_set_state(paths, 1, ALB_PATH_LEFT);
     paths->path[1].try_at = 100;
     for (int i = 0; i < 10; i++)
@@ -304,6 +305,62 @@ static void adaptive__marks_make_it_lighter(void **state)
     free(paths);
 }
 
+// Anything a peer may say of what left by the path.
+static struct alb_csa_path_entry draw_entry(struct alb_prng *prng, const struct alb_path_out *out, uint8_t path,
+                                            alb_time now)
+{
+    uint32_t waiting = (uint32_t)alb_psn_diff(out->next, out->settled);
+    uint32_t settled = (uint32_t)alb_prng_below(prng, waiting + 1u);
+    return (struct alb_csa_path_entry){
+        .path = path,
+        .settled = (out->settled + settled) & ALB_PSN_MASK,
+        .received = out->received_seen + (uint32_t)alb_prng_below(prng, settled + 2u),
+        .echo = (uint32_t)(now - alb_prng_below(prng, 200 * US)),
+        .delay_ns = alb_prng_below(prng, 8) ? 0 : UINT32_MAX,
+    };
+}
+
+static void draw_step(struct alb_prng *prng, struct alb_paths_out *paths, alb_time now)
+{
+    uint8_t path = (uint8_t)alb_prng_below(prng, paths->count);
+    uint32_t bytes = alb_prng_below(prng, 3) ? (uint32_t)alb_prng_below(prng, 2) * 2048 : 0;
+    const struct alb_csa_path_entry entry = draw_entry(prng, &paths->path[path], path, now);
+    switch (alb_prng_below(prng, 8)) {
+    case 0:
+        alb_path_silent(paths, &alb_path_adaptive, path, now);
+        break;
+    case 1:
+    case 2:
+        alb_path_heard(paths, &alb_path_adaptive, &entry, now);
+        break;
+    case 3:
+    case 4:
+        alb_path_done(paths, path, (uint32_t)alb_prng_below(prng, 2) * alb_path_load(paths, path)->inflight_bytes);
+        break;
+    default:
+        alb_path_sent(paths, alb_paths_choose(paths, &alb_path_adaptive, 0, bytes, now), bytes, now);
+    }
+}
+
+static void counts__whatever_is_reported(void **state)
+{
+    static const uint8_t counts[] = {3, ALB_PATHS_MANY, ALB_PATHS_MAX};
+    struct alb_prng prng;
+    alb_prng_init(&prng, 15);
+    for (uint32_t c = 0; c < ALB_COUNT(counts); c++) {
+        struct alb_paths_out *paths = path_reported_new(counts[c]);
+        uint32_t loaded = 0;
+        for (alb_time now = MS; now < 5000 * MS; now += 500 * US) {
+            draw_step(&prng, paths, now);
+            path_reported_recount(paths);
+            loaded = ALB_MAX(loaded, (uint32_t)paths->loaded);
+        }
+        assert_int_equal(paths->is_paced, counts[c] >= ALB_PATHS_MANY);
+        assert_int_not_equal(loaded, 0);
+        free(paths);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +378,7 @@ int main(void)
         cmocka_unit_test(back__a_trial_may_lose_what_others_do),
         cmocka_unit_test(adaptive__a_trial_is_small),
         cmocka_unit_test(adaptive__marks_make_it_lighter),
+        cmocka_unit_test(counts__whatever_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,26 +138,6 @@ static void typical__every_chooser(void **state)
     }
 }
 
-// On each of so many paths by itself, and on none.
-static void has_data__every_chooser(void **state)
-{
-    for (uint32_t count = ALB_PATHS_MANY; count <= ALB_PATHS_MAX; count++) {
-        struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
-        const struct alb_path_chooser *chooser;
-        assert_non_null(paths);
-        alb_paths_out_init(paths, count, 0);
-        for (uint32_t i = 0; (chooser = alb_path_chooser(i)); i++) {
-            assert_false(chooser->has_data(paths));
-            for (uint32_t path = 0; path < count; path++) {
-                alb_path_load(paths, path)->inflight_bytes = 1u << path % 32;
-                assert_true(chooser->has_data(paths));
-                alb_path_load(paths, path)->inflight_bytes = 0;
-            }
-        }
-        free(paths);
-    }
-}
-
 static void alb_path_chooser_best__the_last_one(void **state)
 {
     const struct alb_path_chooser *last = NULL, *chooser;
@@ -172,7 +152,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(cheapest__every_chooser, seed),
         cmocka_unit_test_setup(typical__every_chooser, seed),
-        cmocka_unit_test(has_data__every_chooser),
         cmocka_unit_test(alb_path_chooser_best__the_last_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

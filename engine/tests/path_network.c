@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "engine/tests/path_network.h"
 
+#include "engine/tests/path_reported.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -323,4 +325,5 @@ void network_run(struct network *network, alb_time span_ns)
         note_states(network, before, ALB_MIN(at, until) - began);
         network->now = ALB_MIN(at, until);
     }
+    path_reported_recount(network->paths);
 }
