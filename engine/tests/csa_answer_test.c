@@ -40,6 +40,25 @@ static void lose_all(struct csa_pair *c)
         pair_lose(c->pair, 1);
 }
 
+// Memory of side 1 beside the pair's own, which goes before what was asked of it has left.
+static struct alb_region *lend(struct csa_pair *c, uint8_t memory[64])
+{
+    struct alb_region *mr;
+    assert_int_equal(alb_mr_create(c->pair->hosts[1].pd, memory, 64, (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr),
+                     0);
+    return mr;
+}
+
+static void read_lent(struct csa_pair *c, int32_t offset, const uint8_t *memory, uint32_t rkey, int32_t acked)
+{
+    struct alb_csa_segment segment = csa_pair_write(c, 0, offset, 0, 8, 0, ALB_CSA_LAST);
+    segment.op = ALB_CSA_READ;
+    segment.va = (uintptr_t)memory;
+    segment.rkey = rkey;
+    segment.acked = alb_psn_add(csa_pair_psn(0), acked);
+    csa_pair_arrive_segment(c, 0, &segment, 0);
+}
+
 static void answer__a_read_in_segments(void **state)
 {
     struct csa_pair *c = *state;
@@ -115,16 +134,9 @@ static void answer__whose_memory_is_gone(void **state)
 {
     struct csa_pair *c = *state;
     static uint8_t memory[64];
-    struct alb_region *mr;
     struct alb_csa_frame frame;
-    assert_int_equal(
-        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
-    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 8, 0, ALB_CSA_LAST);
-    segment.op = ALB_CSA_READ;
-    segment.va = (uintptr_t)memory;
-    segment.rkey = alb_region_key(mr);
-    segment.acked = csa_pair_psn(0);
-    csa_pair_arrive_segment(c, 0, &segment, 0);
+    struct alb_region *mr = lend(c, memory);
+    read_lent(c, 1, memory, alb_region_key(mr), 0);
     assert_int_equal(alb_mr_destroy(mr), 0);
     pair_send(c->pair, 1);
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
@@ -140,25 +152,17 @@ static void answer__whose_memory_is_gone_behind_another(void **state)
 {
     struct csa_pair *c = *state;
     static uint8_t memory[64];
-    struct alb_region *mr;
     struct alb_csa_frame frame;
-    assert_int_equal(
-        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
+    struct alb_region *mr = lend(c, memory);
+    uint32_t rkey = alb_region_key(mr);
     read(c, 1, 8, 0);
-    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 0, ALB_CSA_LAST);
-    segment.op = ALB_CSA_READ;
-    segment.va = (uintptr_t)memory;
-    segment.rkey = alb_region_key(mr);
-    segment.acked = csa_pair_psn(0);
-    csa_pair_arrive_segment(c, 0, &segment, 0);
+    read_lent(c, 2, memory, rkey, 0);
     assert_int_equal(alb_mr_destroy(mr), 0);
     pair_send(c->pair, 1);
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 1);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_RTS);
     lose_all(c);
-    segment.psn = alb_psn_next(segment.psn); // the same key
-    segment.acked = alb_psn_add(csa_pair_psn(0), 1);
-    csa_pair_arrive_segment(c, 0, &segment, 0);
+    read_lent(c, 3, memory, rkey, 1); // the same key
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
     pair_send(c->pair, 1);
     assert_true(csa_pair_count(c, 1, ALB_CSA_REPORT, &frame) > 0);
@@ -208,16 +212,9 @@ static void refusal__of_an_answer_before_it_takes_its_place(void **state)
 {
     struct csa_pair *c = *state;
     static uint8_t memory[64];
-    struct alb_region *mr;
     struct alb_csa_report said;
-    assert_int_equal(
-        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
-    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 8, 0, ALB_CSA_LAST);
-    segment.op = ALB_CSA_READ;
-    segment.va = (uintptr_t)memory;
-    segment.rkey = alb_region_key(mr);
-    segment.acked = csa_pair_psn(0);
-    csa_pair_arrive_segment(c, 0, &segment, 0);
+    struct alb_region *mr = lend(c, memory);
+    read_lent(c, 1, memory, alb_region_key(mr), 0);
     read(c, 2, ALB_MAX_MESSAGE + 1u, 0);
     assert_int_equal(c->csa[1]->in_requests.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_INVALID_REQUEST));
     assert_int_equal(alb_mr_destroy(mr), 0);
@@ -228,24 +225,36 @@ static void refusal__of_an_answer_before_it_takes_its_place(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_resp_remote_access_errors), 0);
 }
 
+// Also when it had left before, and what it takes the place of has been said.
+static void refusal__of_a_lost_answer_is_said(void **state)
+{
+    struct csa_pair *c = *state;
+    static uint8_t memory[64];
+    struct alb_csa_report said;
+    struct alb_region *mr = lend(c, memory);
+    read_lent(c, 1, memory, alb_region_key(mr), 0);
+    read_nowhere(c, 2);
+    assert_int_equal(reports(c, &said), 1);
+    assert_int_equal(said.syndrome, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    pair_pass(c->pair, 60 * ALB_NS_PER_MS);
+    lose_all(c);
+    report(c, 50, 0, 0);
+    assert_int_equal(reports(c, &said), 1);
+    assert_int_equal(said.syndrome, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR));
+}
+
 // It left before, and may have come: its requester reports it missing, and such a report may be late. Only one that
 // still lacks it long afterwards is refused.
 static void lose_memory_behind_it(bool comes)
 {
     struct csa_pair *c = csa_pair_new(NULL, NULL);
     static uint8_t memory[64];
-    struct alb_region *mr;
     struct alb_csa_frame frame;
     uint32_t probes = 0;
     csa_pair_greet(c);
-    assert_int_equal(
-        alb_mr_create(c->pair->hosts[1].pd, memory, sizeof(memory), (uintptr_t)memory, ALB_ACCESS_REMOTE_READ, &mr), 0);
-    struct alb_csa_segment segment = csa_pair_write(c, 0, 1, 0, 8, 0, ALB_CSA_LAST);
-    segment.op = ALB_CSA_READ;
-    segment.va = (uintptr_t)memory;
-    segment.rkey = alb_region_key(mr);
-    segment.acked = csa_pair_psn(0);
-    csa_pair_arrive_segment(c, 0, &segment, 0);
+    struct alb_region *mr = lend(c, memory);
+    read_lent(c, 1, memory, alb_region_key(mr), 0);
     pair_send(c->pair, 1);
     assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 1);
     lose_all(c);
@@ -286,6 +295,55 @@ static void answer__whose_memory_is_gone_since_it_came(void **state)
 static void answer__whose_memory_is_gone_since_it_was_lost(void **state)
 {
     lose_memory_behind_it(false);
+}
+
+// ---- silence --------------------------------------------------------------------------------------------------------
+
+// Lets time pass until side 1 sends segments of answers: how many, of which the last is copied.
+static uint32_t answers_after_silence(struct csa_pair *c, struct alb_csa_frame *last)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 1000 && count == 0; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_send(c->pair, 1);
+        count = csa_pair_count(c, 1, ALB_CSA_RESPONSE, last);
+        lose_all(c);
+    }
+    return count;
+}
+
+static void probe__is_the_newest_segment_once(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    read(c, 1, 2 * A, 0);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    assert_int_equal(answers_after_silence(c, &frame), 1);
+    assert_int_equal(frame.segment.index, 1);
+    assert_int_equal(frame.segment.flags, ALB_CSA_LAST | ALB_CSA_PROBING | ALB_CSA_REPORT_NOW);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
+}
+
+// Other answers wait until the requester says that it has something.
+static void silence__holds_answers_back(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_frame frame;
+    read(c, 1, 8, 0);
+    pair_send(c->pair, 1);
+    lose_all(c);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(answers_after_silence(c, &frame), 1);
+    read(c, 2, 8, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 0);
+    lose_all(c);
+    report(c, 50, 1, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, &frame), 1);
+    assert_int_equal(frame.segment.request_psn, alb_psn_add(csa_pair_psn(0), 2));
 }
 
 // Many READs and atomics both ways, with every third packet lost.
@@ -403,8 +461,11 @@ int main(void)
         CSA_GREETED_TEST(answer__whose_memory_is_gone_behind_another),
         CSA_GREETED_TEST(refusal__is_said_when_all_before_it_is_answered),
         CSA_GREETED_TEST(refusal__of_an_answer_before_it_takes_its_place),
+        CSA_GREETED_TEST(refusal__of_a_lost_answer_is_said),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_came),
         cmocka_unit_test(answer__whose_memory_is_gone_since_it_was_lost),
+        CSA_GREETED_TEST(probe__is_the_newest_segment_once),
+        CSA_GREETED_TEST(silence__holds_answers_back),
         CSA_GREETED_TEST(answers__of_both_sides_with_losses),
         CSA_GREETED_TEST(owed__no_more_than_there_are_places),
         CSA_GREETED_TEST(owed__no_more_than_half_of_the_numbers),
