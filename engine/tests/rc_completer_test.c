@@ -81,6 +81,42 @@ static void completer__part_of_a_message_does_not_complete_it(void **state)
     pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
 }
 
+// Of the window as much as the packets took that it covers, whole messages and parts of one; the other queue pairs of
+// the peer may use it.
+static void completer__gives_back_what_is_acknowledged(void **state)
+{
+    struct pair_qps *c = *state;
+    const uint64_t *inflight_bytes = &c->qps[0]->peer->inflight_bytes;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 3 * MTU);
+    ask(c, ALB_WR_RDMA_WRITE, 3, 100);
+    ask(c, ALB_WR_RDMA_WRITE, 4, 200);
+    pair_send(c->pair, 0);
+    assert_int_equal(*inflight_bytes, 8 + 3 * MTU + 100 + 200 + 6 * ALB_RC_PACKET_OVERHEAD);
+    acknowledge(c, 2, ACK);
+    assert_int_equal(*inflight_bytes, MTU + 100 + 200 + 3 * ALB_RC_PACKET_OVERHEAD);
+    acknowledge(c, 4, ACK);
+    assert_int_equal(*inflight_bytes, 200 + ALB_RC_PACKET_OVERHEAD);
+    acknowledge(c, 5, ACK);
+    assert_int_equal(*inflight_bytes, 0);
+}
+
+static void completer__the_window_grows_where_it_was_in_the_way(void **state)
+{
+    struct pair_qps *c = *state;
+    const uint32_t *window_bytes = &c->qps[0]->peer->congestion.window_bytes;
+    uint32_t before = *window_bytes;
+    for (uint64_t i = 0; i * 16 * MTU < before; i++)
+        ask(c, ALB_WR_RDMA_WRITE, i, 16 * MTU);
+    pair_send(c->pair, 0);
+    acknowledge(c, 3, ACK);
+    assert_int_equal(*window_bytes, before + 4 * (MTU + ALB_RC_PACKET_OVERHEAD));
+    pair_send(c->pair, 0); // the rest, and then there is room left
+    acknowledge(c, 7, ACK);
+    acknowledge(c, 11, ACK);
+    assert_int_equal(*window_bytes, before + 4 * (MTU + ALB_RC_PACKET_OVERHEAD));
+}
+
 // Late ones, and those of what was never sent, change nothing.
 static void completer__acknowledges_what_is_not_in_flight(void **state)
 {
@@ -387,6 +423,26 @@ static void completer__rnr_retries(void **state)
     assert_int_equal(counted(c, ALB_STAT_retry_rnr_exceeded_err), 1);
 }
 
+static void completer__progress_gives_rnr_retries_back(void **state)
+{
+    struct pair_qps *c = *state;
+    pair_connect(c->pair, ALB_QPT_RC, c->qps, two_rnr_retries);
+    for (uint64_t i = 0; i < 3; i++)
+        ask(c, ALB_WR_SEND, i, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    for (int32_t i = 0; i < 3; i++) {
+        for (int j = 0; j < 2; j++) {
+            acknowledge(c, i, RNR(1));
+            pair_pass(c->pair, alb_rnr_timer_ns(1));
+            assert_int_equal(pair_send(c->pair, 0), 3 - i);
+            lose_all(c, 0);
+        }
+        acknowledge(c, i, ACK);
+        pair_expect(c->pair, 0, (uint64_t)i, ALB_WC_SUCCESS);
+    }
+}
+
 static void completer__seven_means_for_ever(void **state)
 {
     struct pair_qps *c = *state;
@@ -499,6 +555,30 @@ static void completer__an_answer_is_missing(void **state)
     pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
     pair_expect(c->pair, 0, 2, ALB_WC_SUCCESS);
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 8);
+}
+
+// Each gap is acted on once, and so is the next one.
+static void completer__answers_are_missing_again_and_again(void **state)
+{
+    struct pair_qps *c = *state;
+    const uint8_t bytes[8] = {0};
+    for (uint64_t i = 0; i < 4; i++)
+        ask(c, ALB_WR_RDMA_READ, i, 8);
+    for (int32_t i = 0; i < 4; i += 2) {
+        pair_send(c->pair, 0);
+        lose_all(c, 0);
+        struct alb_roce late = response(c, ALB_RC_READ_RESPONSE_ONLY, i, ACK);
+        struct alb_roce early = response(c, ALB_RC_READ_RESPONSE_ONLY, i + 1, ACK);
+        pair_inject(c->pair, 1, &early, bytes, sizeof(bytes));
+        pair_inject(c->pair, 1, &early, bytes, sizeof(bytes));
+        assert_int_equal(counted(c, ALB_STAT_implied_nak_seq_err), i + 2);
+        assert_int_equal(pair_send(c->pair, 0), 4 - i);
+        lose_all(c, 0);
+        pair_inject(c->pair, 1, &late, bytes, sizeof(bytes));
+        pair_inject(c->pair, 1, &early, bytes, sizeof(bytes));
+    }
+    for (uint64_t i = 0; i < 4; i++)
+        pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
 }
 
 static void completer__an_answer_comes_twice(void **state)
@@ -621,6 +701,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PAIR_RC_TEST(completer__one_acknowledgement_for_many),
         PAIR_RC_TEST(completer__part_of_a_message_does_not_complete_it),
+        PAIR_RC_TEST(completer__gives_back_what_is_acknowledged),
+        PAIR_RC_TEST(completer__the_window_grows_where_it_was_in_the_way),
         PAIR_RC_TEST(completer__acknowledges_what_is_not_in_flight),
         PAIR_RC_TEST(completer__acknowledged_while_it_was_to_be_sent_again),
         PAIR_RC_TEST(completer__reserved_syndrome),
@@ -637,12 +719,14 @@ int main(void)
         PAIR_RC_TEST(completer__waits_as_long_as_the_receiver_says),
         PAIR_RC_TEST(completer__rnr_acknowledges_what_was_before),
         PAIR_RC_TEST(completer__rnr_retries),
+        PAIR_RC_TEST(completer__progress_gives_rnr_retries_back),
         PAIR_RC_TEST(completer__seven_means_for_ever),
         PAIR_RC_TEST(completer__waiting_for_the_receiver_is_no_timeout),
         PAIR_RC_TEST(completer__acknowledged_while_it_waits),
         PAIR_RC_TEST(completer__reads_and_atomics),
         PAIR_RC_TEST(completer__answers_acknowledge),
         PAIR_RC_TEST(completer__an_answer_is_missing),
+        PAIR_RC_TEST(completer__answers_are_missing_again_and_again),
         PAIR_RC_TEST(completer__an_answer_comes_twice),
         PAIR_RC_TEST(completer__answers_that_do_not_fit),
         PAIR_RC_TEST(completer__nowhere_to_put_the_answer),
