@@ -209,6 +209,26 @@ static uint16_t identification_of(enum alb_icrc_ident ident, uint32_t place)
     return 0;
 }
 
+#define FETCH_AHEAD     3    // packets: at 1.4 KiB that is the distance at which memory arrives in time
+#define FETCH_STEP      64   // bytes of a cache line
+#define FETCH_LEVEL     2    // into the second-level cache, since for bytes that are there already the first is dearer
+#define FETCH_BYTES_MAX 2048 // longer pieces run long enough for the processor's own prefetching
+
+// What a sender seals lies in a program's memory, and often in no cache: the payload of a packet to come is asked for.
+// Always inline: GCC takes a function that only prefetches for one without effect (LESSONS 70).
+__attribute__((always_inline)) static inline void fetch_next(const struct alb_tx *tx, const struct alb_burst *burst,
+                                                             uint32_t place)
+{
+    if (place + FETCH_AHEAD >= burst->segment_count)
+        return;
+    const struct alb_segment *segment = &tx->segments[burst->segment_first + place + FETCH_AHEAD];
+    const struct iovec *payload = &tx->iov[segment->iov_first + 1];
+    if (segment->iov_count < 3 || payload->iov_len > FETCH_BYTES_MAX)
+        return;
+    for (size_t at = 0; at < payload->iov_len; at += FETCH_STEP)
+        __builtin_prefetch((const uint8_t *)payload->iov_base + at, 0, FETCH_LEVEL);
+}
+
 void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
                    const struct alb_endpoint *source, enum alb_icrc_ident ident)
 {
@@ -217,6 +237,7 @@ void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct a
         const struct alb_segment *segment = &tx->segments[burst->segment_first + place];
         const struct iovec *iov = &tx->iov[segment->iov_first];
         const struct iovec *trailer = &iov[segment->iov_count - 1];
+        fetch_next(tx, burst, place);
         uint32_t icrc = compute_again(flow, identification_of(ident, place), iov, segment->length - ALB_ICRC_BYTES);
         store((uint8_t *)trailer->iov_base + trailer->iov_len - ALB_ICRC_BYTES, icrc);
     }
