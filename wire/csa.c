@@ -81,17 +81,22 @@ enum alb_drop alb_csa_decode_trimmed(const uint8_t *bytes, uint32_t length, stru
     return drop;
 }
 
+// BTH and DETH, which differ between packets in slots and sequence alone.
+static void encode_outer(const struct alb_csa_header *header, uint8_t *out)
+{
+    out[0] = ALB_UD_SEND_ONLY;
+    out[1] = 0;
+    alb_put_be16(out + 2, ALB_PKEY_DEFAULT);
+    alb_put_be32(out + 4, (uint32_t)header->dest_slot << 16 | ALB_CSA_QPN_INDEX);
+    alb_put_be32(out + 8, header->sequence & ALB_PSN_MASK);
+    alb_put_be32(out + ALB_BTH_BYTES, ALB_CSA_QKEY);
+    alb_put_be32(out + ALB_BTH_BYTES + 4, (uint32_t)header->source_slot << 16 | ALB_CSA_QPN_INDEX);
+}
+
 void alb_csa_encode(const struct alb_csa_header *header, uint8_t *out)
 {
-    struct alb_roce roce = {
-        .opcode = ALB_UD_SEND_ONLY,
-        .pkey = ALB_PKEY_DEFAULT,
-        .dest_qpn = header->dest_slot << 16 | ALB_CSA_QPN_INDEX,
-        .psn = header->sequence,
-        .qkey = ALB_CSA_QKEY,
-        .src_qpn = header->source_slot << 16 | ALB_CSA_QPN_INDEX,
-    };
-    uint8_t *csa = out + alb_roce_encode(&roce, out);
+    uint8_t *csa = out + FRAMES_OFFSET;
+    encode_outer(header, out);
     csa[0] = ALB_CSA_VERSION << 4;
     csa[1] = 0;
     alb_put_be16(csa + 2, header->key_id);
