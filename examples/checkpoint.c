@@ -170,7 +170,7 @@ static void make_file(const char *path, const char *journal)
 
 int main(int argc, char **argv)
 {
-    int kills = argc > 1 ? atoi(argv[1]) : 10;
+    int kills = (int)number_argument(argc, argv, 2, 10, "[KILLS [FILE]]");
     char folder[] = "/tmp/checkpoint.XXXXXX";
     char path[4096], journal[sizeof(path) + 16];
     check(argc > 2 || mkdtemp(folder), folder);

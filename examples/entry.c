@@ -279,11 +279,24 @@ static bool run(struct table *table, bool is_local, uint64_t reads)
     return table->way != TRANSACTION || count.torn == 0;
 }
 
+static bool is_one_of(const char *name, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
+    static const char usage[] = "[READS [raw|versioned|transaction [local|remote]]]";
+    static const char *const places[] = {"local", "remote"};
     static struct table table;
-    uint64_t reads = argc > 1 ? strtoull(argv[1], NULL, 0) : 100000;
+    uint64_t reads = number_argument(argc, argv, 3, 100000, usage);
     bool is_good = true;
+    if ((argc > 2 && !is_one_of(argv[2], way_names, WAYS)) || (argc > 3 && !is_one_of(argv[3], places, 2)))
+        refuse_arguments(argv[0], usage);
     loop_open(&table.loop);
     for (int way = RAW; way < WAYS; way++) {
         if (argc > 2 && strcmp(argv[2], way_names[way]) != 0)

@@ -144,10 +144,14 @@ static int announce(struct ibv_qp *qp, uint32_t step)
     return error == 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct work w = {0};
     uint32_t announced = 0;
+    if (argc > 1) {
+        fprintf(stderr, "Usage: %s\n", argv[0]);
+        return 2;
+    }
     open_device(&w);
     for (int i = 0; i < MEMBERS; i++) {
         w.senders[i] = create_qp(&w);

@@ -193,7 +193,7 @@ static bool run(struct cache *cache)
 int main(int argc, char **argv)
 {
     static struct cache cache;
-    cache.blocks = argc > 1 ? strtoull(argv[1], NULL, 0) : 500;
+    cache.blocks = number_argument(argc, argv, 1, 500, "[BLOCKS]");
     loop_open(&cache.loop);
     bool is_good = run(&cache);
     cache.is_transaction = true;

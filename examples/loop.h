@@ -4,6 +4,8 @@
 
 #include <albedo/albedodv.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,25 @@ static inline void check_error(int error, const char *what)
 {
     errno = error;
     check(error == 0, what);
+}
+
+static inline _Noreturn void refuse_arguments(const char *program, const char *arguments)
+{
+    fprintf(stderr, "Usage: %s %s\n", program, arguments);
+    exit(2);
+}
+
+// The first of at most count_max arguments, a number from 1; what it is if there is none.
+static inline uint32_t number_argument(int argc, char **argv, int count_max, uint32_t otherwise, const char *arguments)
+{
+    if (argc < 2)
+        return otherwise;
+    char *end;
+    unsigned long long number = strtoull(argv[1], &end, 10);
+    bool is_number = argv[1][0] >= '0' && argv[1][0] <= '9' && *end == '\0';
+    if (!is_number || number == 0 || number > INT32_MAX || argc - 1 > count_max)
+        refuse_arguments(argv[0], arguments);
+    return (uint32_t)number;
 }
 
 static inline void loop_open(struct loop *loop)
