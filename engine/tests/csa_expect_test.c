@@ -293,6 +293,31 @@ static void group__member_leaves_it__no_longer_counts(void **state)
     assert_false(presses(1));
 }
 
+// One that goes on to the next step before all of this one has come belongs to that alone.
+static void group__member_goes_on__is_pressed_there_only(void **state)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(expect(i, (struct alb_expectation){.bytes = 64, .group = 7, .steps = 2}), 0);
+    assert_int_equal(expect(1, (struct alb_expectation){.bytes = 64, .group = 7, .step = 1, .steps = 2}), 0);
+    alb_time later = pair->now + 100 * ALB_NS_PER_MS;
+    alb_wheel_arm(&pair->hosts[1].engine->wheel, &announced(1)->timer.timer, later);
+    alb_wheel_arm(&pair->hosts[1].engine->wheel, &announced(2)->timer.timer, later);
+    write_to(0, 64);
+    assert_true(presses(2));
+    assert_true(announced(2)->timer.timer.at < later);
+    assert_false(presses(1));
+    assert_int_equal(announced(1)->timer.timer.at, later);
+}
+
+static void group__member_goes_on_alone(void **state)
+{
+    assert_int_equal(expect(0, (struct alb_expectation){.bytes = 64, .group = 7, .steps = 2}), 0);
+    assert_int_equal(expect(0, (struct alb_expectation){.bytes = 64}), 0);
+    assert_null(announced(0)->group); // which has gone with its last member
+    write_to(0, 64);
+    assert_false(is_expected(0));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -312,6 +337,8 @@ int main(void)
         CASE(group__pressed_by_a_member_that_joins),
         CASE(group__other_steps_and_groups_do_not_press),
         CASE(group__member_leaves_it__no_longer_counts),
+        CASE(group__member_goes_on__is_pressed_there_only),
+        CASE(group__member_goes_on_alone),
     };
     return cmocka_run_group_tests_name("csa_expect", tests, NULL, NULL);
 }
