@@ -81,13 +81,19 @@ static void report__goes_with_news_of_paths(void **state)
 }
 
 // One packet of the path is missing before this one.
-static void arrive_behind_a_loss(struct csa_pair *c, const struct alb_csa_segment *segment)
+// In a packet of the only path: so many stand before it that have not left yet.
+static void arrive_ahead(struct csa_pair *c, int32_t packets, const struct alb_csa_segment *segment)
 {
     struct csa_made made;
     csa_pair_make(c, 0, &made);
-    made.header.sequence = alb_psn_add(made.header.sequence, 1);
+    made.header.sequence = alb_psn_add(made.header.sequence, packets);
     csa_pair_add_segment(&made, ALB_CSA_REQUEST, segment, "12345678");
     csa_pair_arrive(c, 0, &made);
+}
+
+static void arrive_behind_a_loss(struct csa_pair *c, const struct alb_csa_segment *segment)
+{
+    arrive_ahead(c, 1, segment);
 }
 
 // The path shows that something is lost: streams that miss something report it, at once.
@@ -100,6 +106,43 @@ static void hole__is_reported_when_its_path_settles(void **state)
     assert_int_equal(reports(c, &report), 1);
     assert_int_equal(report.cumulative, alb_psn_add(csa_pair_psn(0), 1));
     assert_int_equal(report.held[0], 2);
+}
+
+// On a path that has brought packets late each gap waits as long as they were, on its own, and is reported then.
+static void hole__is_reported_when_it_has_waited(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_report report;
+    csa_pair_live(c, 1)->paths_in[0].lateness_ns = 100 * US;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
+    arrive_behind_a_loss(c, &segment);
+    pair_pass(c->pair, 60 * US);
+    segment = csa_pair_write(c, 0, 4, 0, 8, 8, ALB_CSA_LAST);
+    arrive_ahead(c, 3, &segment);
+    assert_int_equal(reports(c, NULL), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        pair_pass(c->pair, (i == 0 ? 40 : 60) * US - 1);
+        assert_int_equal(reports(c, NULL), 0);
+        pair_pass(c->pair, 1);
+        assert_int_equal(reports(c, &report), 1);
+        assert_int_equal(report.held[0], 1u << 1 | 1u << 3);
+        assert_false(report.is_overdue);
+    }
+    pair_pass(c->pair, 100 * US);
+    assert_int_equal(reports(c, NULL), 0);
+}
+
+static void hole__that_was_filled_is_reported_no_more(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 2, 0, 8, 8, ALB_CSA_LAST);
+    arrive_behind_a_loss(c, &segment);
+    segment = csa_pair_write(c, 0, 1, 0, 8, 8, ALB_CSA_LAST);
+    arrive_ahead(c, 2, &segment);
+    assert_int_equal(reports(c, NULL), 1);
+    segment = csa_pair_write(c, 0, 3, 0, 8, 8, ALB_CSA_LAST);
+    arrive_ahead(c, 4, &segment); // behind another loss, which is another stream's
+    assert_int_equal(reports(c, NULL), 0);
 }
 
 static void hole__without_a_lost_packet_is_nobodys_loss(void **state)
@@ -223,7 +266,12 @@ static void tail__is_asked_for_by_what_is_known_meanwhile(void **state)
 static void tail__nothing_is_missing(void **state)
 {
     struct csa_pair *c = *state;
-    write_at(c, 1, 0);
+    for (uint32_t i = 0; i < 2; i++) { // the first one has the timer armed
+        struct alb_csa_segment segment =
+            csa_pair_write(c, 0, 1 + (int32_t)i, i, 2 * CSA_PAIR_SEGMENT, CSA_PAIR_SEGMENT, i == 1 ? ALB_CSA_LAST : 0);
+        csa_pair_arrive_segment(c, 0, &segment, 1);
+        assert_true(alb_timer_is_armed(&in_of(c)->tail_timer.timer));
+    }
     pair_pass(c->pair, 10000 * MS);
     assert_int_equal(reports(c, NULL), 0);
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_tail_asks), 0);
@@ -248,6 +296,8 @@ int main(void)
         CSA_GREETED_TEST(report__several_reasons_make_one),
         CSA_GREETED_TEST(report__goes_with_news_of_paths),
         CSA_GREETED_TEST(hole__is_reported_when_its_path_settles),
+        CSA_GREETED_TEST(hole__is_reported_when_it_has_waited),
+        CSA_GREETED_TEST(hole__that_was_filled_is_reported_no_more),
         CSA_GREETED_TEST(hole__without_a_lost_packet_is_nobodys_loss),
         CSA_GREETED_TEST(tail__is_asked_for),
         CSA_GREETED_TEST(tail__was_asked_for_already),
