@@ -122,15 +122,31 @@ static void consider__not_for_less_than_is_worth_it(void **state)
 
 static void consider__not_again_for_ten_seconds(void **state)
 {
+    static const struct search in_vain = {1472, 1504, 1472, {1504, 1488}, 1472};
     struct csa_pair *c = *state;
-    struct alb_assoc_live *live = prepare(c, 1472, 9000);
     const alb_time second = 1ull << 30; // as the association counts them
-    live->assoc->is_mtu_tried = true;
-    live->assoc->mtu_tried_at = (uint8_t)(c->pair->now / second);
+    pair_pass(c->pair, 20 * second);
+    struct alb_assoc_live *live = prepare(c, in_vain.in_use, in_vain.limit);
+    alb_mtu_consider(live, c->pair->now);
+    follow(c, live, &in_vain);
     alb_mtu_consider(live, c->pair->now + 9 * second);
     assert_null(live->mtu_search);
     alb_mtu_consider(live, c->pair->now + 10 * second);
     assert_non_null(live->mtu_search);
+}
+
+// That the size before it worked, when it was suspected, says nothing of the one that was found.
+static void consider__what_it_finds_may_be_suspected(void **state)
+{
+    static const struct search search = {1472, 9000, 9000, {9000}, 9000};
+    struct csa_pair *c = *state;
+    suspect(c);
+    pair_settle(c->pair);
+    struct alb_assoc_live *live = prepare(c, search.in_use, search.limit);
+    live->assoc->is_mtu_sure = true;
+    alb_mtu_consider(live, c->pair->now);
+    follow(c, live, &search);
+    assert_non_null(suspect(c)->mtu_search);
 }
 
 static void suspect__long_packets_vanish(void **state)
@@ -148,6 +164,7 @@ static void suspect__long_packets_vanish(void **state)
         assert_int_equal(live->assoc->payload_max, searches[i].in_use);
         time_out(live, 1, c->pair->now);
         follow(c, live, &searches[i]);
+        assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_path_mtu_drops), i + 1);
     }
 }
 
@@ -186,7 +203,7 @@ static void suspect__not_the_shortest(void **state)
     assert_null(live->mtu_search);
 }
 
-static void told__what_was_found_out_since_holds(void **state)
+static void set_route__what_was_found_out_since_holds(void **state)
 {
     struct csa_pair *c = *state;
     struct alb_assoc_live *live = prepare(c, 800, 1000);
@@ -200,6 +217,17 @@ static void told__what_was_found_out_since_holds(void **state)
     assert_int_equal(live->assoc->payload_max, 900);
 }
 
+static void set_route__ends_a_search(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = prepare(c, 1472, 9000);
+    alb_mtu_consider(live, c->pair->now);
+    assert_non_null(live->mtu_search);
+    alb_mtu_set_route(c->engines[0], live->assoc, 1000);
+    assert_null(live->mtu_search);
+    assert_int_equal(live->assoc->payload_max, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,11 +236,13 @@ int main(void)
         CSA_GREETED_TEST(consider__sizes_that_it_tries),
         CSA_GREETED_TEST(consider__not_for_less_than_is_worth_it),
         CSA_GREETED_TEST(consider__not_again_for_ten_seconds),
+        CSA_GREETED_TEST(consider__what_it_finds_may_be_suspected),
         CSA_GREETED_TEST(suspect__long_packets_vanish),
         CSA_GREETED_TEST(suspect__short_one_beside_the_long_one),
         CSA_GREETED_TEST(suspect__a_dead_path_says_nothing_of_sizes),
         CSA_GREETED_TEST(suspect__not_the_shortest),
-        CSA_GREETED_TEST(told__what_was_found_out_since_holds),
+        CSA_GREETED_TEST(set_route__what_was_found_out_since_holds),
+        CSA_GREETED_TEST(set_route__ends_a_search),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }
