@@ -221,7 +221,7 @@ static void rnr__progress_gives_the_retries_back(void **state)
         csa_pair_expect(c, 0, i, ALB_WC_SUCCESS);
         csa_pair_expect(c, 1, i, ALB_WC_SUCCESS);
     }
-    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0); // what came is held over there
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts), 0); // the peer holds what came
     csa_pair_free(c);
 }
 

@@ -287,7 +287,7 @@ static void use_irn(struct alb_engine_config *config)
 }
 
 // The segment that is lost can not go again, since its key is gone; its request ends when the one before it has. That
-// one is held over there, and must be asked for.
+// one is held by the peer, and must be asked for.
 static void ask_behind_a_failure(void (*change)(struct alb_engine_config *config))
 {
     struct csa_pair *c = csa_pair_new(change, set_timeout);

@@ -28,8 +28,8 @@ static void trim(struct csa_pair *c, int side)
     pair_lose(c->pair, side);
 }
 
-// What side 1 tells: the number of such frames on the wire, of which the last one is copied.
-static uint32_t told(struct csa_pair *c, struct alb_csa_trimmed *trimmed)
+// What side 1 reports: the number of such frames on the wire, of which the last one is copied.
+static uint32_t reported(struct csa_pair *c, struct alb_csa_trimmed *trimmed)
 {
     struct alb_csa_frame frame = {0};
     pair_send(c->pair, 1);
@@ -49,7 +49,7 @@ static void ask_segments(struct csa_pair *c, uint32_t segments)
 
 // ---- recovery -------------------------------------------------------------------------------------------------------
 
-static void trimmed__is_told_at_once(void **state)
+static void trimmed__is_reported_at_once(void **state)
 {
     struct csa_pair *c = *state;
     struct csa_seen seen;
@@ -58,7 +58,7 @@ static void trimmed__is_told_at_once(void **state)
     pair_deliver(c->pair, 0);
     csa_pair_look(c, 0, 0, &seen);
     trim(c, 0);
-    assert_int_equal(told(c, &trimmed), 1);
+    assert_int_equal(reported(c, &trimmed), 1);
     assert_false(trimmed.is_response);
     assert_int_equal(trimmed.dest_qpn, alb_qp_number(c->qps[0]));
     assert_int_equal(trimmed.psn, seen.frames[0].segment.psn);
@@ -105,7 +105,7 @@ static void trimmed__all_requests_of_the_packet_go_again(void **state)
     pair_send(c->pair, 0);
     assert_int_equal(pair_count(c->pair, 0), 1);
     trim(c, 0);
-    assert_int_equal(told(c, NULL), 1);
+    assert_int_equal(reported(c, NULL), 1);
     pair_settle(c->pair);
     for (uint64_t id = 1; id <= 3; id++)
         csa_pair_expect(c, 0, id, ALB_WC_SUCCESS);
@@ -152,7 +152,7 @@ static void trimmed__the_very_first_one(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_reported), 3);
     assert_int_equal(c->csa[1]->bound_epoch, 0);
     assert_int_equal(c->csa[1]->assoc->peer_epoch, 0);
-    assert_int_equal(told(c, NULL), 3);
+    assert_int_equal(reported(c, NULL), 3);
     pair_settle(c->pair);
     csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_trimmed_pkts), 3);
@@ -215,7 +215,7 @@ static void path_mtu__is_not_suspected(void **state)
 static void expect_nothing_told(struct csa_pair *c)
 {
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_trimmed_reported), 0);
-    assert_int_equal(told(c, NULL), 0);
+    assert_int_equal(reported(c, NULL), 0);
 }
 
 static void left__of_any_length(void **state)
@@ -227,7 +227,7 @@ static void left__of_any_length(void **state)
         arrive_trimmed(c, 0, datagram, length);
     expect_nothing_told(c);
     arrive_trimmed(c, 0, datagram, ALB_CSA_OUTER_BYTES + 15);
-    assert_int_equal(told(c, NULL), 1);
+    assert_int_equal(reported(c, NULL), 1);
 }
 
 // One byte of what is left is another one, be it by damage or by malice: no state changes, and what is reported is of
@@ -249,7 +249,7 @@ static void left__with_any_byte_wrong(void **state)
     }
     assert_memory_equal(&c->csa[1]->in_requests, &before, sizeof(before));
     assert_memory_equal(&csa_pair_live(c, 1)->paths_in[0], &path_before, sizeof(path_before));
-    assert_true(told(c, NULL) <= ALB_TRIMMED_MAX);
+    assert_true(reported(c, NULL) <= ALB_TRIMMED_MAX);
     pair_deliver_all(c->pair, 1);
     assert_true(csa_pair_stat(c, 0, ALB_STAT_retransmitted_pkts) + csa_pair_stat(c, 0, ALB_STAT_trimmed_pkts) <= 1);
     pair_settle(c->pair);
@@ -306,7 +306,7 @@ static void left__again_before_it_was_told(void **state)
     const struct alb_datagram *datagram = &pair_peek(c->pair, 0, 0)->datagram;
     for (uint32_t i = 0; i < 5; i++)
         arrive_trimmed(c, 0, datagram, ALB_CSA_TRIMMED_BYTES);
-    assert_int_equal(told(c, NULL), 1);
+    assert_int_equal(reported(c, NULL), 1);
 }
 
 // The same again later: what it names has left in another packet meanwhile.
@@ -317,7 +317,7 @@ static void left__again_after_it_was_told(void **state)
     const struct alb_datagram *datagram = &pair_peek(c->pair, 0, 0)->datagram;
     for (uint32_t i = 0; i < 5; i++) {
         arrive_trimmed(c, 0, datagram, ALB_CSA_TRIMMED_BYTES);
-        assert_int_equal(told(c, NULL), 1);
+        assert_int_equal(reported(c, NULL), 1);
         pair_deliver_all(c->pair, 1);
         pair_send(c->pair, 0);
     }
@@ -332,8 +332,8 @@ static void left__more_than_can_wait(void **state)
     ask_segments(c, 2 * ALB_TRIMMED_MAX);
     for (uint32_t i = 0; i < 2 * ALB_TRIMMED_MAX; i++)
         trim(c, 0);
-    assert_int_equal(told(c, NULL), ALB_TRIMMED_MAX);
-    assert_int_equal(told(c, NULL), ALB_TRIMMED_MAX); // those on the wire, and no more
+    assert_int_equal(reported(c, NULL), ALB_TRIMMED_MAX);
+    assert_int_equal(reported(c, NULL), ALB_TRIMMED_MAX); // those on the wire, and no more
     pair_settle(c->pair);
     pair_pass(c->pair, 100 * MS);
     pair_settle(c->pair);
@@ -405,7 +405,7 @@ static void left__of_roce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CSA_GREETED_TEST(trimmed__is_told_at_once),
+        CSA_GREETED_TEST(trimmed__is_reported_at_once),
         CSA_GREETED_TEST(trimmed__goes_again_alone),
         CSA_GREETED_TEST(trimmed__last_one_does_not_wait),
         CSA_GREETED_TEST(trimmed__all_requests_of_the_packet_go_again),
