@@ -37,6 +37,22 @@ static void packet__in_order(void **state)
     assert_true(alb_path_in_has_news(&in));
 }
 
+// What was given up without having been in the window at all is remembered as lost, too, and may still come: once.
+static void packet__far_behind_a_gap(void **state)
+{
+    enum { UNSEEN = 5 }; // beyond the 64 that the window has shown
+    struct alb_path_in in = {0};
+    alb_time now = flow(&in, 100, 10, MS);
+    in.lateness_ns = MS;
+    assert_int_equal(come(&in, 110 + 63 + 64 + UNSEEN, now - 50 * US, now), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(lost_now, 64 + UNSEEN);
+    assert_int_equal(in.settled, 110 + 64 + UNSEEN);
+    for (alb_psn sequence = in.settled - 32; sequence != in.settled; sequence++) {
+        assert_int_equal(come(&in, sequence, now, now), ALB_PATH_ARRIVAL_LATE);
+        assert_int_equal(come(&in, sequence, now, now), ALB_PATH_ARRIVAL_AGAIN);
+    }
+}
+
 static void packet__a_gap_is_lost_at_once(void **state)
 {
     struct alb_path_in in = {0};
@@ -451,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packet__in_order),
+        cmocka_unit_test(packet__far_behind_a_gap),
         cmocka_unit_test(packet__a_gap_is_lost_at_once),
         cmocka_unit_test(packet__what_came_late_teaches_patience),
         cmocka_unit_test(packet__a_waiting_gap_is_filled),
