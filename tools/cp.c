@@ -187,8 +187,20 @@ static int report(struct copy *copy, enum files_result result)
     return 1;
 }
 
-int files_cp(const struct files_cp_options *options)
+// A folder of this host is named as such: with "/" at its end, which need not be typed here, as with cp(1).
+static void name_folder(struct files_cp_options *options, char *name, size_t size)
 {
+    struct stat status;
+    if (base_name(options->to)[0] == '\0' || stat(options->to, &status) != 0 || !S_ISDIR(status.st_mode))
+        return;
+    if (snprintf(name, size, "%s/", options->to) < (int)size)
+        options->to = name;
+}
+
+int files_cp(const struct files_cp_options *given)
+{
+    char folder[4096];
+    struct files_cp_options settled = *given, *options = &settled;
     struct copy copy = {.options = options};
     struct stat status;
     struct remote from, to;
@@ -200,6 +212,8 @@ int files_cp(const struct files_cp_options *options)
             stderr);
         return 2;
     }
+    if (is_get)
+        name_folder(options, folder, sizeof(folder));
     int fd = open_here(options, is_put);
     if (fd < 0 || (is_put && fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))) {
         int error = errno;

@@ -90,13 +90,16 @@ def check_sizes(world):
         world.result("get of %d bytes, the same digest at both ends" % size, ok, get.output().strip(), get)
     folder = os.path.join(world.here, "folder", "")
     os.mkdir(folder)
-    get = world.copy(world.remote("sizes/chunk"), folder)
-    ok = world.finish(get) == 0 and same(os.path.join(world.here, "chunk"), folder + "chunk") and folder + "chunk  " in get.output()
-    world.result("get into a folder keeps the name", ok, get.output().strip(), get)
-    for pair in ((world.remote("sizes/chunk"), folder[:-1]), (world.source("chunk", 1 << 20), world.remote("sizes"))):
-        copy = world.copy(*pair)
-        ok = world.finish(copy) == 1 and 'Is a directory; end its name with "/" to copy into it' in copy.output()
-        world.result("what to do with a folder is said", ok, copy.output().strip(), copy)
+    for name in (folder, folder[:-1]):
+        get = world.copy(world.remote("sizes/chunk"), name)
+        ok = world.finish(get) == 0 and folder + "chunk  " in get.output()
+        ok = ok and same(os.path.join(world.here, "chunk"), folder + "chunk")
+        world.result("get into a folder keeps the name", ok, get.output().strip(), get)
+        if ok:
+            os.unlink(folder + "chunk")
+    put = world.copy(world.source("chunk", 1 << 20), world.remote("sizes"))
+    ok = world.finish(put) == 1 and 'Is a directory; end its name with "/" to copy into it' in put.output()
+    world.result("what to do with a folder of the server is said", ok, put.output().strip(), put)
     left = [name for _, _, names in os.walk(world.folder.name) for name in names if "albedo-part" in name]
     world.result("nothing is left beside the files", not left, " ".join(left))
 
