@@ -158,6 +158,22 @@ enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va
     return outcome;
 }
 
+#define FETCH_AHEAD     4096 // bytes from what is placed to what is fetched
+#define FETCH_STEP      64   // bytes of a cache line
+#define FETCH_LEVEL     2    // as in wire/icrc.c
+#define FETCH_BYTES_MAX 2048
+
+// The memory of a segment to come is fetched while this one is copied; left: bytes of the message from this one on.
+// Always inline: GCC takes a function that only prefetches for one without effect (LESSONS 70).
+__attribute__((always_inline)) static inline void fetch_next(const struct alb_engine *engine, const uint8_t *to,
+                                                             uint32_t length, uint64_t left)
+{
+    if (length > FETCH_BYTES_MAX || left < FETCH_AHEAD + length || engine->config.has_no_payload)
+        return;
+    for (uint32_t at = 0; at < length; at += FETCH_STEP)
+        __builtin_prefetch(to + FETCH_AHEAD + at, 1, FETCH_LEVEL);
+}
+
 static enum alb_outcome place_in_receive(struct alb_qp *qp, const struct alb_recv_wqe *recv, uint32_t access,
                                          uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
@@ -174,6 +190,7 @@ static enum alb_outcome place_in_receive(struct alb_qp *qp, const struct alb_rec
         uint8_t *host;
         if (alb_region_local(qp->engine, pd, sge->lkey, sge->addr + offset, part, access, &host) != ALB_ACCESS_OK)
             return ALB_OUTCOME_OPERATIONAL;
+        fetch_next(qp->engine, host, part, sge->length - offset);
         alb_store_payload(qp->engine, host, bytes, part);
         bytes += part;
         length -= part;
@@ -204,7 +221,9 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
         return place_in_receive(qp, qp->recv, ALB_ACCESS_LOCAL_WRITE, offset, bytes, length);
     if (target->kind == ALB_TARGET_NONE || offset > target->length || length > target->length - offset)
         return ALB_OUTCOME_INVALID_REQUEST;
+    uint64_t left = target->length - offset;
     if (target->kind == ALB_TARGET_STAGE) {
+        fetch_next(qp->engine, target->stage + offset, length, left);
         store_within(qp->engine, target->stage, target->length, target->stage + offset, bytes, length);
         return ALB_OUTCOME_OK;
     }
@@ -216,8 +235,10 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
     uint8_t *host;
     uint64_t va = target->va + offset;
     enum alb_outcome outcome = find_free(qp, target->rkey, va, length, ALB_ACCESS_REMOTE_WRITE, &region, &host);
-    if (outcome == ALB_OUTCOME_OK)
+    if (outcome == ALB_OUTCOME_OK) {
+        fetch_next(qp->engine, host, length, left);
         store_in_region(region, va, host, bytes, length);
+    }
     return outcome;
 }
 
