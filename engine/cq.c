@@ -152,14 +152,15 @@ const struct alb_wc *alb_cq_peek(struct alb_cq *cq)
     return entry(cq, head);
 }
 
-// The request that a send's completion ends leaves its queue with it.
+// The request that a send's completion ends leaves its queue with it. Who fills its place again may not have seen
+// head move, so this releases what the engine has read there.
 static void give_place_back(const struct alb_wc *wc)
 {
     if (!wc->qp || wc->opcode & ALB_WC_RECV)
         return;
     struct alb_send_queue *sq = &wc->qp->sq;
     uint32_t polled = atomic_load_explicit(&sq->polled, memory_order_relaxed);
-    atomic_store_explicit(&sq->polled, polled + 1, memory_order_relaxed);
+    atomic_store_explicit(&sq->polled, polled + 1, memory_order_release);
 }
 
 void alb_cq_pop(struct alb_cq *cq)

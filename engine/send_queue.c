@@ -49,6 +49,6 @@ uint32_t alb_send_queue_room(const struct alb_send_queue *queue)
 {
     uint32_t open = queue->staged - atomic_load_explicit(&queue->head, memory_order_acquire);
     uint32_t waiting = atomic_load_explicit(&queue->reported, memory_order_relaxed) -
-                       atomic_load_explicit(&queue->polled, memory_order_relaxed);
+                       atomic_load_explicit(&queue->polled, memory_order_acquire);
     return open + waiting < queue->capacity ? queue->capacity - open - waiting : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sixteen threads post to 64 queue pairs and poll their completion queues at once, as the device lets them: a lock for
-// each ring, and one token for the engine, which each thread tries to take. Worth most under the thread sanitizer.
+// Threads post to queue pairs and poll their completion queues at once, as the device lets them: a lock for each ring,
+// and one token for the engine, which each thread tries to take. Worth most under the thread sanitizer.
 #include "engine/tests/pair.h"
 
 #include "base/prng.h"
@@ -16,6 +16,7 @@ enum {
     CQS = 4, // of each side
     RECEIVES = 512,
     REQUESTS = 3000,        // of each thread
+    PLACES = 500,           // times that a queue of one place is filled
     BUFFER = 2048,          // of each queue pair
     COUNTER = QPS * BUFFER, // offset of the word that all threads add to
 };
@@ -32,11 +33,15 @@ static struct {
 
     _Atomic uint8_t completed[THREADS * REQUESTS]; // by wr_id
     _Atomic uint32_t completions, receives, sends, additions, events;
+    _Atomic bool is_over;
     uint32_t packets; // under the token
 } w;
 
-static void make_queues(void)
+static void begin(void)
 {
+    memset(&w, 0, sizeof(w));
+    w.pair = pair_new(NULL);
+    pthread_mutex_init(&w.token, NULL);
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < CQS; i++) {
             assert_int_equal(alb_cq_create(w.pair->hosts[side].engine, 4096, NULL, &w.cqs[side][i]), 0);
@@ -46,7 +51,7 @@ static void make_queues(void)
     pthread_mutex_init(&w.srq_lock, NULL);
 }
 
-static void make_qp(uint32_t i)
+static void make_qp(uint32_t i, uint32_t send_wr_max)
 {
     for (int side = 0; side < 2; side++) {
         struct alb_qp_init init = {
@@ -54,7 +59,7 @@ static void make_qp(uint32_t i)
             .send_cq = w.cqs[side][i % CQS],
             .recv_cq = w.cqs[side][(i + 1) % CQS],
             .srq = side ? w.srq : NULL,
-            .cap = {.send_wr_max = 16, .send_sge_max = 1, .inline_max_bytes = 64},
+            .cap = {.send_wr_max = send_wr_max, .send_sge_max = 1, .inline_max_bytes = 64},
         };
         w.qps[i][side] = pair_qp_with(w.pair, side, &init);
     }
@@ -125,6 +130,18 @@ static void poll_one(int side, uint32_t i)
     }
 }
 
+static int post_one(uint32_t i, const struct alb_send_wr *wr)
+{
+    pthread_mutex_lock(&w.send_locks[i]);
+    int error = alb_qp_send_stage(w.qps[i][0], wr);
+    if (!error)
+        alb_qp_send_commit(w.qps[i][0]);
+    pthread_mutex_unlock(&w.send_locks[i]);
+    if (!error)
+        alb_engine_bell_ring(w.qps[i][0]);
+    return error;
+}
+
 static int post(struct alb_prng *prng, uint64_t wr_id)
 {
     static const enum alb_wr_opcode opcodes[] = {ALB_WR_SEND, ALB_WR_RDMA_WRITE, ALB_WR_RDMA_READ,
@@ -145,14 +162,9 @@ static int post(struct alb_prng *prng, uint64_t wr_id)
         .rkey = alb_region_key(w.pair->hosts[1].mr),
         .compare_add = 1,
     };
-    pthread_mutex_lock(&w.send_locks[i]);
-    int error = alb_qp_send_stage(w.qps[i][0], &wr);
-    if (!error)
-        alb_qp_send_commit(w.qps[i][0]);
-    pthread_mutex_unlock(&w.send_locks[i]);
+    int error = post_one(i, &wr);
     if (error)
         return error;
-    alb_engine_bell_ring(w.qps[i][0]);
     atomic_fetch_add(&w.sends, is_send);
     atomic_fetch_add(&w.additions, is_atomic);
     return 0;
@@ -198,14 +210,24 @@ static void *run(void *argument)
     return NULL;
 }
 
+static void end(uint32_t qp_count)
+{
+    for (uint32_t i = 0; i < qp_count; i++)
+        for (int side = 0; side < 2; side++)
+            assert_int_equal(alb_qp_destroy(w.qps[i][side]), 0);
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < CQS; i++)
+            assert_int_equal(alb_cq_destroy(w.cqs[side][i]), 0);
+    assert_int_equal(alb_srq_destroy(w.srq), 0);
+    pair_free(w.pair);
+}
+
 static void engine__sixteen_threads_and_64_queue_pairs(void **state)
 {
     pthread_t threads[THREADS];
-    w.pair = pair_new(NULL);
-    pthread_mutex_init(&w.token, NULL);
-    make_queues();
+    begin();
     for (uint32_t i = 0; i < QPS; i++)
-        make_qp(i);
+        make_qp(i, 16);
     for (uint32_t i = 0; i < RECEIVES; i++)
         post_receive();
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -216,20 +238,57 @@ static void engine__sixteen_threads_and_64_queue_pairs(void **state)
         assert_int_equal(w.completed[i], 1);
     assert_int_equal(*(uint64_t *)(w.pair->hosts[1].memory + COUNTER), w.additions); // each executed once
     assert_true(w.events > 0);
-    for (uint32_t i = 0; i < QPS; i++)
-        for (int side = 0; side < 2; side++)
-            assert_int_equal(alb_qp_destroy(w.qps[i][side]), 0);
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < CQS; i++)
-            assert_int_equal(alb_cq_destroy(w.cqs[side][i]), 0);
-    assert_int_equal(alb_srq_destroy(w.srq), 0);
-    pair_free(w.pair);
+    end(QPS);
+}
+
+static void *drive_on(void *argument)
+{
+    while (!atomic_load(&w.is_over))
+        try_to_drive();
+    return NULL;
+}
+
+static void *poll_on(void *argument)
+{
+    while (!atomic_load(&w.is_over))
+        poll_one(0, 0);
+    return NULL;
+}
+
+// One thread looks for room in a queue of one place, which a second one's engine empties and a third one's polling
+// gives back: what the engine read there is read before the place is filled again.
+static void engine__place_that_another_thread_gives_back(void **state)
+{
+    pthread_t driver, poller;
+    begin();
+    make_qp(0, 1);
+    assert_int_equal(pthread_create(&driver, NULL, drive_on, NULL), 0);
+    assert_int_equal(pthread_create(&poller, NULL, poll_on, NULL), 0);
+    struct alb_sge sge = pair_sge(w.pair, 0, 0, 8);
+    struct alb_send_wr wr = {
+        .opcode = ALB_WR_RDMA_WRITE,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = &sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(w.pair, 1, 0),
+        .rkey = alb_region_key(w.pair->hosts[1].mr),
+    };
+    for (; wr.wr_id < PLACES; wr.wr_id++)
+        while (post_one(0, &wr) != 0)
+            sched_yield();
+    while (atomic_load(&w.completions) < PLACES)
+        sched_yield();
+    atomic_store(&w.is_over, true);
+    pthread_join(driver, NULL);
+    pthread_join(poller, NULL);
+    end(1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engine__sixteen_threads_and_64_queue_pairs),
+        cmocka_unit_test(engine__place_that_another_thread_gives_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
