@@ -73,9 +73,9 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
     alb_trace_add(qp->engine, ALB_TRACE_complete_send, qp->number, wqe->first_psn, status, wc.wr_id, now);
     if (status == ALB_WC_SUCCESS)
         count_send(qp, opcode);
-    if (is_wanted) {
-        uint32_t reported = atomic_load_explicit(&sq->reported, memory_order_relaxed);
-        atomic_store_explicit(&sq->reported, reported + 1, memory_order_relaxed);
+    if (!is_wanted) {
+        uint32_t silent = atomic_load_explicit(&sq->silent, memory_order_relaxed);
+        atomic_store_explicit(&sq->silent, silent + 1, memory_order_release);
     }
     atomic_store_explicit(&sq->head, head + 1, memory_order_release);
     if (is_wanted)

@@ -152,8 +152,7 @@ const struct alb_wc *alb_cq_peek(struct alb_cq *cq)
     return entry(cq, head);
 }
 
-// The request that a send's completion ends leaves its queue with it. Who fills its place again may not have seen
-// head move, so this releases what the engine has read there.
+// The request that a send's completion ends leaves its queue with it; what the engine has read there is released.
 static void give_place_back(const struct alb_wc *wc)
 {
     if (!wc->qp || wc->opcode & ALB_WC_RECV)

@@ -41,14 +41,15 @@ void alb_send_queue_clear(struct alb_send_queue *queue)
     queue->staged = 0;
     atomic_store_explicit(&queue->tail, 0, memory_order_relaxed);
     atomic_store_explicit(&queue->polled, 0, memory_order_relaxed);
-    atomic_store_explicit(&queue->reported, 0, memory_order_relaxed);
+    atomic_store_explicit(&queue->silent, 0, memory_order_relaxed);
     atomic_store_explicit(&queue->head, 0, memory_order_release);
 }
 
+// Each count is released behind the engine's last look at the requests that it counts, and these are completed in turn:
+// as many as both counts say, from the oldest one on, have been left.
 uint32_t alb_send_queue_room(const struct alb_send_queue *queue)
 {
-    uint32_t open = queue->staged - atomic_load_explicit(&queue->head, memory_order_acquire);
-    uint32_t waiting = atomic_load_explicit(&queue->reported, memory_order_relaxed) -
-                       atomic_load_explicit(&queue->polled, memory_order_acquire);
-    return open + waiting < queue->capacity ? queue->capacity - open - waiting : 0;
+    uint32_t left = atomic_load_explicit(&queue->silent, memory_order_acquire) +
+                    atomic_load_explicit(&queue->polled, memory_order_acquire);
+    return queue->capacity - (queue->staged - left);
 }

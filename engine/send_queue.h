@@ -67,7 +67,7 @@ struct alb_send_queue {
     _Atomic uint32_t tail;              // one past the last request handed over; written by the program
     _Atomic uint32_t polled;            // completions popped; written by the program
     _Alignas(64) _Atomic uint32_t head; // the oldest request not completed; written by the engine
-    _Atomic uint32_t reported;          // completions queued; written by the engine, before head passes their requests
+    _Atomic uint32_t silent;            // requests completed without a completion; written by the engine
 };
 
 static inline struct alb_send_wqe *alb_send_queue_at(const struct alb_send_queue *queue, uint32_t index)
@@ -76,7 +76,9 @@ static inline struct alb_send_wqe *alb_send_queue_at(const struct alb_send_queue
 }
 
 // Requests that can be staged. A request whose completion waits in its queue keeps its place until that is popped: a
-// program that polls only when it is told that the send queue is full does not overrun its completion queue.
+// program that polls only when it is told that the send queue is full does not overrun its completion queue. Counted by
+// what was polled and what is silent, so that a program that has polled N completions finds N places whatever the
+// engine completes meanwhile.
 uint32_t alb_send_queue_room(const struct alb_send_queue *queue);
 
 int alb_send_queue_init(struct alb_engine *engine, struct alb_send_queue *queue, const struct alb_qp_cap *cap);

@@ -15,8 +15,10 @@ enum {
     QPS = 64,
     CQS = 4, // of each side
     RECEIVES = 512,
-    REQUESTS = 3000,        // of each thread
-    PLACES = 500,           // times that a queue of one place is filled
+    REQUESTS = 3000, // of each thread
+    PLACES = 500,    // times that a queue of one place is filled
+    DEPTH = 4,
+    POSTS = 20000,          // to a queue of so many places
     BUFFER = 2048,          // of each queue pair
     COUNTER = QPS * BUFFER, // offset of the word that all threads add to
 };
@@ -255,6 +257,18 @@ static void *poll_on(void *argument)
     return NULL;
 }
 
+static struct alb_send_wr small_write(struct alb_sge *sge)
+{
+    return (struct alb_send_wr){
+        .opcode = ALB_WR_RDMA_WRITE,
+        .flags = ALB_SEND_SIGNALED,
+        .sge = sge,
+        .sge_count = 1,
+        .remote_addr = pair_va(w.pair, 1, 0),
+        .rkey = alb_region_key(w.pair->hosts[1].mr),
+    };
+}
+
 // One thread looks for room in a queue of one place, which a second one's engine empties and a third one's polling
 // gives back: what the engine read there is read before the place is filled again.
 static void engine__place_that_another_thread_gives_back(void **state)
@@ -265,14 +279,7 @@ static void engine__place_that_another_thread_gives_back(void **state)
     assert_int_equal(pthread_create(&driver, NULL, drive_on, NULL), 0);
     assert_int_equal(pthread_create(&poller, NULL, poll_on, NULL), 0);
     struct alb_sge sge = pair_sge(w.pair, 0, 0, 8);
-    struct alb_send_wr wr = {
-        .opcode = ALB_WR_RDMA_WRITE,
-        .flags = ALB_SEND_SIGNALED,
-        .sge = &sge,
-        .sge_count = 1,
-        .remote_addr = pair_va(w.pair, 1, 0),
-        .rkey = alb_region_key(w.pair->hosts[1].mr),
-    };
+    struct alb_send_wr wr = small_write(&sge);
     for (; wr.wr_id < PLACES; wr.wr_id++)
         while (post_one(0, &wr) != 0)
             sched_yield();
@@ -284,11 +291,35 @@ static void engine__place_that_another_thread_gives_back(void **state)
     end(1);
 }
 
+// Who posts no more than it has seen completed finds room, whatever the engine completes meanwhile.
+static void engine__place_for_each_completion_that_was_polled(void **state)
+{
+    pthread_t driver;
+    begin();
+    make_qp(0, DEPTH);
+    assert_int_equal(pthread_create(&driver, NULL, drive_on, NULL), 0);
+    struct alb_sge sge = pair_sge(w.pair, 0, 0, 8);
+    struct alb_send_wr wr = small_write(&sge);
+    while (wr.wr_id < POSTS) {
+        while (wr.wr_id < POSTS && wr.wr_id - atomic_load(&w.completions) < DEPTH) {
+            assert_int_equal(post_one(0, &wr), 0);
+            wr.wr_id++;
+        }
+        poll_one(0, 0);
+    }
+    while (atomic_load(&w.completions) < POSTS)
+        poll_one(0, 0);
+    atomic_store(&w.is_over, true);
+    pthread_join(driver, NULL);
+    end(1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(engine__sixteen_threads_and_64_queue_pairs),
         cmocka_unit_test(engine__place_that_another_thread_gives_back),
+        cmocka_unit_test(engine__place_for_each_completion_that_was_polled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
