@@ -382,6 +382,13 @@ static inline struct alb_door_qp *alb_door_qp(struct ibv_qp *qp)
     return ALB_CONTAINER_OF(qp, struct alb_door_qp, ex.qp_base);
 }
 
+// Keeps polling out: takes the locks of its completion queues, each once, in the order of their addresses.
+void alb_door_qp_lock_queues(const struct ibv_qp *qp);
+void alb_door_qp_unlock_queues(const struct ibv_qp *qp);
+// Ends the queue pair of the engine, or this handle on it. Its completions go with it.
+void alb_door_qp_destroy_engine(struct alb_door_qp *qp);
+struct ibv_qp_cap alb_door_qp_cap_from(const struct alb_qp_cap *cap);
+
 // A receiving queue pair of XRC may have several handles (ibv_open_qp(3)), and ends with the last one. These are called
 // with the driver token held; qp->xrcd is set.
 //

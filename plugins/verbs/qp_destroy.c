@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ibv_destroy_qp(3): the peer gets what it is owed before the queue pair goes.
+#include "plugins/verbs/builder.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+void alb_door_qp_destroy_engine(struct alb_door_qp *qp)
+{
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    struct alb_door_context *context = alb_door_context(outer->context);
+    alb_device_lock(context->device);
+    alb_door_qp_lock_queues(outer);
+    if (qp->target) {
+        alb_door_target_leave(qp);
+    } else {
+        int error = alb_qp_destroy(qp->engine_qp);
+        alb_assert(error == 0);
+    }
+    alb_door_qp_unlock_queues(outer);
+    alb_door_unlock(context);
+}
+
+// Programs destroy their queue pairs right after their last completion, while the peer may still wait for its
+// acknowledgement: what is owed is sent first. Bounded, since a peer that has gone away answers nothing; and once
+// waiting was in vain the next ones are not waited for, since a program that lost a peer may have thousands to destroy.
+static const alb_time quiet_wait_ns = 100 * ALB_NS_PER_MS;
+static const alb_time no_wait_ns = ALB_NS_PER_S;
+
+static bool is_quiet(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_device_lock(context->device);
+    enum alb_qp_state state = alb_qp_current_state(qp->engine_qp);
+    bool is_quiet = state == ALB_QPS_RESET || state == ALB_QPS_INIT || alb_door_target_is_shared(qp) ||
+                    alb_qp_is_quiet(qp->engine_qp);
+    alb_door_unlock(context);
+    return is_quiet;
+}
+
+static void announce_end(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_device_lock(context->device);
+    if (!alb_door_target_is_shared(qp))
+        alb_qp_farewell(qp->engine_qp);
+    alb_door_unlock(context);
+}
+
+static void wait_quiet(struct alb_door_qp *qp)
+{
+    static const struct timespec pause = {.tv_nsec = 50 * 1000};
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    alb_time start = alb_device_now();
+    while (!is_quiet(qp)) {
+        alb_time now = alb_device_now();
+        if (now < atomic_load(&context->no_wait_until))
+            return;
+        if (now - start >= quiet_wait_ns) {
+            atomic_store(&context->no_wait_until, now + no_wait_ns);
+            return;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+static uint32_t detach(struct alb_door_qp *qp)
+{
+    alb_door_qp_destroy_engine(qp);
+    return alb_door_notices_forget(qp->ex.qp_base.context, qp->notices, ALB_DOOR_QP_NOTICES);
+}
+
+static void free_qp(struct alb_door_qp *qp)
+{
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    alb_door_txn_destroy(qp);
+    alb_door_builder_destroy(qp);
+    if (outer->pd)
+        alb_door_pd_put(outer->pd);
+    alb_door_forget(alb_door_context(outer->context), &qp->link);
+    pthread_mutex_destroy(&outer->mutex);
+    pthread_cond_destroy(&outer->cond);
+    free(qp);
+}
+
+int alb_door_qp_release(struct alb_door_qp *qp)
+{
+    alb_device_detach_all(alb_door_context(qp->ex.qp_base.context)->device, qp->engine_qp);
+    announce_end(qp);
+    wait_quiet(qp);
+    detach(qp);
+    free_qp(qp);
+    return 0;
+}
+
+static bool is_in_a_group(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    struct alb_addr group;
+    alb_device_lock(context->device);
+    bool is_in = alb_qp_group(qp->engine_qp, &group);
+    alb_door_unlock(context);
+    return is_in;
+}
+
+// EBUSY while it is attached to a multicast group.
+int ibv_destroy_qp(struct ibv_qp *outer)
+{
+    if (!outer)
+        return EINVAL;
+    struct alb_door_qp *qp = alb_door_qp(outer);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
+        return 0;
+    if (outer->qp_type == IBV_QPT_UD && is_in_a_group(qp))
+        return EBUSY;
+    announce_end(qp);
+    wait_quiet(qp);
+    uint32_t delivered = detach(qp);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
+    free_qp(qp);
+    return 0;
+}
