@@ -3,6 +3,7 @@
 
 #include "sim/ecmp.h"
 #include "sim/network.h"
+#include "sim/packet_gaps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,56 +123,6 @@ alb_time alb_sim_host_now(const struct alb_sim_host *host)
 
 // ---- sending --------------------------------------------------------------------------------------------------------
 
-// True for headers, trailers and what was copied between them: what the engine wrote itself.
-static bool is_own(const struct alb_tx *tx, const struct iovec *iov)
-{
-    const uint8_t *base = iov->iov_base;
-    return base >= tx->bytes && base < tx->bytes + tx->bytes_capacity;
-}
-
-static bool leaves_gaps(const struct alb_sim_network *network, const struct alb_segment *segment)
-{
-    uint32_t gaps = 0;
-    if (network->carries_payload)
-        return false;
-    for (uint32_t i = 0; i < segment->iov_count; i++)
-        gaps += !is_own(&network->tx, &network->tx.iov[segment->iov_first + i]);
-    return gaps <= ALB_SIM_GAPS_MAX;
-}
-
-static uint32_t bytes_to_store(const struct alb_tx *tx, const struct alb_segment *segment, bool with_gaps)
-{
-    uint32_t bytes = 0;
-    if (!with_gaps)
-        return segment->length;
-    for (uint32_t i = 0; i < segment->iov_count; i++)
-        if (is_own(tx, &tx->iov[segment->iov_first + i]))
-            bytes += (uint32_t)tx->iov[segment->iov_first + i].iov_len;
-    return bytes;
-}
-
-static struct alb_sim_packet *copy_segment(struct alb_sim_network *network, const struct alb_segment *segment)
-{
-    const struct alb_tx *tx = &network->tx;
-    bool with_gaps = leaves_gaps(network, segment);
-    struct alb_sim_packet *packet = alb_sim_packet_get(&network->packets, bytes_to_store(tx, segment, with_gaps));
-    uint32_t at = 0, stored = 0;
-    for (uint32_t i = 0; i < segment->iov_count; i++) {
-        const struct iovec *iov = &tx->iov[segment->iov_first + i];
-        uint32_t length = (uint32_t)iov->iov_len;
-        if (with_gaps && !is_own(tx, iov)) {
-            packet->gaps[packet->gap_count++] = (struct alb_sim_gap){at, length};
-        } else {
-            memcpy(packet->bytes + stored, iov->iov_base, length);
-            stored += length;
-        }
-        at += length;
-    }
-    packet->stored_bytes = stored;
-    packet->length = segment->length;
-    return packet;
-}
-
 // Of the host with that address: those of a cluster are 10.0.0.1 and up, in order.
 static uint32_t number_of(const struct alb_addr *addr)
 {
@@ -217,7 +168,8 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
 {
     struct alb_sim_network *network = host->network;
     alb_assert(segment->length <= network->packets.packet_bytes_max);
-    struct alb_sim_packet *packet = copy_segment(network, segment);
+    struct alb_sim_packet *packet =
+        alb_sim_packet_of(&network->packets, &network->tx, segment, !network->carries_payload);
     packet->source = *source;
     packet->destination = burst->peer;
     alb_assert(burst->path <= UINT8_MAX);
@@ -439,26 +391,6 @@ static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *p
     return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &packet->source.addr), &identification, now);
 }
 
-// The packet with its gaps: what stood in them is zeros, unless nothing reads it.
-static const uint8_t *bytes_of(struct alb_sim_host *host, const struct alb_sim_packet *packet)
-{
-    uint8_t *to = host->network->scratch;
-    const uint8_t *from = packet->bytes;
-    uint32_t at = 0;
-    if (packet->gap_count == 0)
-        return packet->bytes;
-    for (uint32_t i = 0; i < packet->gap_count; i++) {
-        const struct alb_sim_gap *gap = &packet->gaps[i];
-        memcpy(to + at, from, gap->at - at);
-        from += gap->at - at;
-        if (!host->config.has_no_payload)
-            memset(to + gap->at, 0, gap->length);
-        at = gap->at + gap->length;
-    }
-    memcpy(to + at, from, packet->length - at);
-    return to;
-}
-
 // To the engine, which runs afterwards.
 static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
 {
@@ -467,7 +399,7 @@ static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, 
         .local = packet->destination,
         .traffic_class = packet->traffic_class,
         .hop_limit = packet->hop_limit,
-        .bytes = bytes_of(host, packet),
+        .bytes = alb_sim_packet_bytes(packet, host->network->scratch, !host->config.has_no_payload),
         .length = packet->length,
     };
     host->memory.is_data_path = true;
