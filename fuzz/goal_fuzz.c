@@ -9,37 +9,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void settle(uint32_t *waits, uint32_t *ready, uint32_t *count, uint32_t task)
+static bool waits(const struct alb_schedule *schedule, const bool *is_done, uint32_t task)
 {
-    if (--waits[task] == 0)
-        ready[(*count)++] = task;
+    const struct alb_task *t = &schedule->tasks[task];
+    return t->kind == ALB_TASK_RECV && t->matched != ALB_TASK_NONE && !is_done[t->matched];
+}
+
+// Does what waits for nothing any more; returns how many tasks that were.
+static uint32_t do_some(const struct alb_schedule *schedule, bool *is_done, bool *is_blocked)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < schedule->task_count; i++)
+        is_blocked[i] = is_done[i] || waits(schedule, is_done, i);
+    for (uint32_t e = 0; e < schedule->edge_count; e++)
+        is_blocked[schedule->edges[e].to] |= !is_done[schedule->edges[e].from];
+    for (uint32_t i = 0; i < schedule->task_count; i++) {
+        is_done[i] |= !is_blocked[i];
+        count += !is_blocked[i];
+    }
+    return count;
 }
 
 // In some order everything can be done, unless receipts wait for any rank.
 static void check_order(const struct alb_schedule *schedule)
 {
-    uint32_t n = schedule->task_count, count = 0;
-    uint32_t *waits = malloc((n + 1u) * sizeof(*waits)), *ready = malloc((n + 1u) * sizeof(*ready));
-    if (!waits || !ready)
+    uint32_t n = schedule->task_count, left = n;
+    bool *is_done = calloc(n + 1u, sizeof(*is_done)), *is_blocked = calloc(n + 1u, sizeof(*is_blocked));
+    if (!is_done || !is_blocked)
         abort();
     for (uint32_t i = 0; i < n; i++) {
         const struct alb_task *task = &schedule->tasks[i];
         alb_assert(task->rank < schedule->rank_count);
         alb_assert(task->peer < schedule->rank_count || task->peer == ALB_TASK_ANY);
-        waits[i] = task->waits + (task->kind == ALB_TASK_RECV && task->matched != ALB_TASK_NONE);
-        if (waits[i] == 0)
-            ready[count++] = i;
     }
-    for (uint32_t done = 0; done < count; done++) {
-        const struct alb_task *task = &schedule->tasks[ready[done]];
-        for (uint32_t e = schedule->first_edge[ready[done]]; e < schedule->first_edge[ready[done] + 1]; e++)
-            settle(waits, ready, &count, schedule->edges[e].to);
-        if (task->kind == ALB_TASK_SEND && task->matched != ALB_TASK_NONE)
-            settle(waits, ready, &count, task->matched);
-    }
-    alb_assert(count == n);
-    free(waits);
-    free(ready);
+    for (uint32_t done = 1; done > 0; left -= done)
+        done = do_some(schedule, is_done, is_blocked);
+    alb_assert(left == 0);
+    free(is_done);
+    free(is_blocked);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

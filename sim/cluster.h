@@ -8,7 +8,7 @@
 //     alb_cluster_connect(cluster, &connection, &channel);       queue pairs of two hosts, connected
 //     alb_cluster_post(cluster, channel, side, &message);        completions come to config.on_complete
 //     alb_cluster_run(cluster, until, events_max);
-//     alb_cluster_links(cluster), alb_cluster_switches(cluster), alb_cluster_host_stats(cluster, host), ...
+//     alb_cluster_link_stats, alb_cluster_switch_stats, alb_cluster_host_stats, alb_cluster_totals
 //     alb_cluster_destroy(cluster);
 //
 // Nothing depends on anything but the arguments: the same calls with the same seed give the same trace hash, whatever

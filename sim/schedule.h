@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is to be done on a cluster, and what waits for what: sends, receipts and calculations of ranks, and edges
 // between those of one rank. Workloads, collectives and traces (sim/workload.h, sim/collective.h, sim/goal.h) all write
-// schedules; sim/runner.h carries them out.
+// schedules; sim/run.h carries them out.
 //
 // A send is matched with a receipt as in MPI: of the same two ranks and the same tag, in order. A send whose tag is
 // ALB_TASK_UNHEARD has no receipt.

@@ -310,6 +310,29 @@ def check_links(build):
     return found
 
 
+def check_names(build):
+    """Files and functions of the house that a comment or a page names are there."""
+    found = []
+    sources = tracked("*.c", "*.h")
+    paths = set(tracked())
+    bases = {os.path.basename(name) for name in paths}
+    for name in sources:
+        bases |= {os.path.basename(file) for file in re.findall(r"#include <([^>]+)>", text_of(name))}
+    code = set(re.findall(r"\b(?:alb|albdv)_\w+", "".join(without_comments(text_of(name)) for name in sources)))
+    file_name = re.compile(r"(?<![\w./<*])((?:\w+/)*\w+\.[ch])\b(?!\.)")
+    for name in sources + tracked("*.md", "man/*"):
+        for number, line in enumerate(text_of(name).splitlines(), 1):
+            comment = line.partition("//")[2] if name in sources else line
+            for file in file_name.findall(comment):
+                ours = file.split("/")[0] in MAY_INCLUDE if "/" in file else name in sources
+                if ours and file not in paths and ("/" in file or file not in bases):
+                    found.append("%s:%d: %s is not there" % (name, number, file))
+            for function in re.findall(r"\b(?:alb|albdv)_[a-z]\w*[a-z0-9](?=\((?!\d))", comment):
+                if function not in code:
+                    found.append("%s:%d: %s() is not there" % (name, number, function))
+    return found
+
+
 def check_map(build):
     """docs/ARCHITECTURE.md names every source file of the house, headers where they stand alone, and none that is not there."""
     page = "docs/ARCHITECTURE.md"
