@@ -108,4 +108,5 @@ void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out 
     alb_path_charge(packet->live->paths, packet->flow.path, bytes);
     alb_stream_out_sent(out, segment->psn, bytes, packet->flow.path, packet->sequence, packet->now);
     packet->charged_bytes += bytes;
+    out->csa->qp->stats->stats.counter[ALB_STAT_sent_bytes] += segment->payload_bytes;
 }

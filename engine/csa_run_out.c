@@ -165,6 +165,7 @@ uint32_t alb_csa_run_out(struct alb_csa_packet *packet, uint32_t packets_max, ui
     if (count == 0)
         return 0;
     alb_csa_count_frames(out->csa->qp, count);
+    out->csa->qp->stats->stats.counter[ALB_STAT_sent_bytes] += (uint64_t)count * run.rest.segment_bytes;
     out->sent_at = packet->now;
     alb_stream_out_watch(out, packet->now);
     return count;

@@ -55,9 +55,14 @@ static void csa_run_out__a_message(void **state)
 {
     struct both both;
     begin(&both);
+    const struct alb_stats before = both.c[0]->qps[0]->stats->stats;
     ask(&both, ALB_WR_RDMA_WRITE, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT + 4);
     assert_int_equal(send(&both, 0), 41);
     for (int i = 0; i < 2; i++) {
+        const struct alb_stats *stats = &both.c[i]->qps[0]->stats->stats;
+        assert_int_equal(stats->counter[ALB_STAT_sent_pkts] - before.counter[ALB_STAT_sent_pkts], 41);
+        assert_int_equal(stats->counter[ALB_STAT_sent_bytes] - before.counter[ALB_STAT_sent_bytes],
+                         40 * CSA_PAIR_SEGMENT + 4);
         pair_settle(both.c[i]->pair);
         csa_pair_expect(both.c[i], 0, 1, ALB_WC_SUCCESS);
     }

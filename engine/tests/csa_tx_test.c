@@ -16,6 +16,11 @@ static void ask(struct csa_pair *c, struct alb_qp *qp, uint32_t length)
     assert_int_equal(pair_ask(c->pair, qp, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, length), 0);
 }
 
+static uint64_t counted(const struct alb_qp *qp, enum alb_stat stat)
+{
+    return qp->stats->stats.counter[stat];
+}
+
 static void lose_all(struct csa_pair *c, int side)
 {
     while (pair_count(c->pair, side))
@@ -45,6 +50,7 @@ static void gather__requests_of_several_queue_pairs(void **state)
     struct csa_pair *c = *state;
     struct csa_seen seen;
     struct alb_qp *others[2];
+    uint64_t greeting = counted(c->qps[0], ALB_STAT_sent_bytes);
     connect(c, others, NULL);
     ask(c, c->qps[0], 8);
     ask(c, others[0], 8);
@@ -53,6 +59,11 @@ static void gather__requests_of_several_queue_pairs(void **state)
     assert_int_equal(seen.count, 2);
     assert_int_equal(seen.frames[0].segment.dest_qpn, alb_qp_number(c->qps[1]));
     assert_int_equal(seen.frames[1].segment.dest_qpn, alb_qp_number(others[1]));
+    assert_int_equal(counted(c->qps[0], ALB_STAT_sent_bytes), 8 + greeting);
+    assert_int_equal(counted(others[0], ALB_STAT_sent_bytes), 8);
+    assert_int_equal(counted(others[1], ALB_STAT_rcvd_bytes), 0);
+    pair_settle(c->pair);
+    assert_int_equal(counted(others[1], ALB_STAT_rcvd_bytes), 8);
 }
 
 static void gather__lengths_that_are_no_multiple_of_four(void **state)
