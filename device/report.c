@@ -57,6 +57,13 @@ static void write_counters(const struct alb_stats *stats, FILE *to)
         fprintf(to, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", alb_stat_name((enum alb_stat)i), stats->counter[i]);
 }
 
+static void write_dropped(const struct alb_qp_stats *qp, FILE *to)
+{
+    for (unsigned i = ALB_DROP_NONE + 1; i < ALB_DROP_COUNT; i++)
+        fprintf(to, "%s\"%s\": %" PRIu32, i > ALB_DROP_NONE + 1 ? ", " : "", alb_drop_name((enum alb_drop)i),
+                qp->dropped[i]);
+}
+
 static void write_qp(const struct alb_qp_stats *qp, FILE *to)
 {
     char peer[ALB_ADDR_TEXT_MAX];
@@ -68,6 +75,8 @@ static void write_qp(const struct alb_qp_stats *qp, FILE *to)
             qp->qpn, alb_report_qp_type(qp->type), alb_report_qp_state(qp->state), qp->path_mtu_bytes, qp->dest_qpn,
             alb_addr_format(&addr, peer));
     write_counters(&qp->stats, to);
+    fputs("}, \"dropped\": {", to);
+    write_dropped(qp, to);
     fputs("}}", to);
 }
 

@@ -33,9 +33,13 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
     return qp->delivery->rx(qp, packet, now);
 }
 
-static void note_drop(struct alb_engine *engine, const struct alb_packet *packet, enum alb_drop drop, alb_time now)
+// qp: that it was for; NULL: for none that is known.
+static void note_drop(struct alb_engine *engine, struct alb_qp *qp, const struct alb_packet *packet, enum alb_drop drop,
+                      alb_time now)
 {
     alb_engine_count_drop(engine, drop);
+    if (qp)
+        qp->stats->dropped[drop]++;
     alb_trace_add(engine, ALB_TRACE_drop, packet->roce.dest_qpn, packet->roce.psn, drop, packet->roce.opcode, now);
 }
 
@@ -49,7 +53,7 @@ static enum alb_drop deliver_copies(struct alb_engine *engine, const struct alb_
         struct alb_qp *qp = ALB_LIST_ENTRY(node, struct alb_membership, in_group)->qp;
         enum alb_drop drop = deliver(engine, qp, packet, now);
         if (drop != ALB_DROP_NONE)
-            note_drop(engine, packet, drop, now);
+            note_drop(engine, qp, packet, drop, now);
     }
     return ALB_DROP_NONE;
 }
@@ -104,6 +108,6 @@ void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagra
         }
         if (drop == ALB_DROP_TRUNCATED)
             packet.roce = (struct alb_roce){0}; // nothing of it was decoded
-        note_drop(engine, &packet, drop, now);
+        note_drop(engine, alb_engine_find_qp(engine, packet.roce.dest_qpn), &packet, drop, now);
     }
 }

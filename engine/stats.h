@@ -86,6 +86,7 @@ struct alb_qp_stats {
     uint32_t dest_qpn;
     uint8_t peer[16];
     struct alb_stats stats;
+    uint32_t dropped[ALB_DROP_COUNT]; // of what named it; half the width of a device's, since there are thousands
 };
 
 // "submitted_placed": from which stage to which.

@@ -48,6 +48,13 @@ static void print_stats(const char *indent, const struct alb_stats *stats, bool 
                       show_zeros);
 }
 
+static void print_dropped(const char *indent, enum alb_drop reason, uint64_t count, bool show_zeros)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "dropped %s", alb_drop_name(reason));
+    print_counter(indent, name, count, "thrown away", show_zeros);
+}
+
 static void print_qp(const struct alb_qp_stats *qp, bool show_zeros)
 {
     char text[ALB_ADDR_TEXT_MAX];
@@ -58,6 +65,8 @@ static void print_qp(const struct alb_qp_stats *qp, bool show_zeros)
         printf(" -> %s 0x%06" PRIx32 ", path MTU %u", alb_addr_format(&peer, text), qp->dest_qpn, qp->path_mtu_bytes);
     puts("");
     print_stats("    ", &qp->stats, show_zeros);
+    for (unsigned i = ALB_DROP_NONE + 1; i < ALB_DROP_COUNT; i++)
+        print_dropped("    ", (enum alb_drop)i, qp->dropped[i], show_zeros);
 }
 
 // The upper end of the power of two that holds that share of the operations.
@@ -104,11 +113,8 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
         return;
     }
     print_stats("  ", &board->live->device_stats.sum, show_zeros);
-    for (unsigned i = ALB_DROP_NONE + 1; i < ALB_DROP_COUNT; i++) {
-        char name[64];
-        snprintf(name, sizeof(name), "dropped %s", alb_drop_name((enum alb_drop)i));
-        print_counter("  ", name, board->live->device_stats.dropped[i], "datagrams thrown away", show_zeros);
-    }
+    for (unsigned i = ALB_DROP_NONE + 1; i < ALB_DROP_COUNT; i++)
+        print_dropped("  ", (enum alb_drop)i, board->live->device_stats.dropped[i], show_zeros);
     for (unsigned i = 0; i < ALB_EDGE_COUNT; i++)
         print_counter("  ", alb_edge_stat_name((enum alb_edge_stat)i),
                       alb_edge_counted(&board->live->edge_stats, (enum alb_edge_stat)i),

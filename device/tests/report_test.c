@@ -66,6 +66,20 @@ static int reports_in_file(const char *name)
     return count;
 }
 
+static void alb_report_write__what_a_queue_pair_dropped(void **state)
+{
+    char text[65536] = "";
+    FILE *to = fmemopen(text, sizeof(text), "w");
+    board.qps[5] = (struct alb_qp_stats){.qpn = 5, .dropped[ALB_DROP_DUPLICATE] = 7};
+    alb_report_write(board.header, board.qps, true, to);
+    fclose(to);
+    board.qps[5].qpn = 0;
+    const char *qp = strstr(text, "\"queue_pairs\": [{\"qpn\": 5, ");
+    assert_non_null(qp);
+    assert_non_null(strstr(qp, "\"dropped\": {\"truncated\": 0, "));
+    assert_non_null(strstr(qp, "\"duplicate\": 7, "));
+}
+
 static void alb_report_to_file__replaces_a_file(void **state)
 {
     alb_report_to_file(&board, path("plain"));
@@ -121,6 +135,7 @@ static void alb_report_to_file__leaves_nothing_where_it_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_report_write__what_a_queue_pair_dropped),
         cmocka_unit_test(alb_report_to_file__replaces_a_file),
         cmocka_unit_test(alb_report_to_file__every_pid),
         cmocka_unit_test(alb_report_to_file__leaves_what_is_no_file),

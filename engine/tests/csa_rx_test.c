@@ -73,6 +73,31 @@ static void frames__one_that_is_refused_does_not_end_the_packet(void **state)
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_UNKNOWN_QP), 1);
 }
 
+static uint32_t dropped_of(const struct csa_pair *c, int side, enum alb_drop reason)
+{
+    return c->qps[side]->stats->dropped[reason];
+}
+
+// Each queue pair counts what named it and was of no use.
+static void frames__dropped_by_the_queue_pair_they_name(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = small_write(c, 1), wrong = small_write(c, 2);
+    const struct alb_csa_report report = {.qpn = alb_qp_number(c->qps[1]), .cumulative = 5, .number = 1};
+    wrong.dest_qpn++;
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "12345678");
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &wrong, "12345678");
+    csa_pair_add_report(&made, &report);
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(dropped_of(c, 1, ALB_DROP_DUPLICATE), 1);
+    assert_int_equal(dropped_of(c, 1, ALB_DROP_STALE_RESPONSE), csa_pair_drops(c, 1, ALB_DROP_STALE_RESPONSE));
+    assert_int_equal(dropped_of(c, 1, ALB_DROP_STALE_RESPONSE), 1);
+    assert_int_equal(dropped_of(c, 1, ALB_DROP_UNKNOWN_QP), 0);
+}
+
 // Cut anywhere, a packet is counted as dropped, or what is left of it is whole.
 static void frames__cut_short(void **state)
 {
@@ -509,6 +534,7 @@ int main(void)
         CSA_GREETED_TEST(frames__are_acted_upon_in_order),
         CSA_GREETED_TEST(frames__one_that_is_not_understood_ends_the_packet),
         CSA_GREETED_TEST(frames__one_that_is_refused_does_not_end_the_packet),
+        CSA_GREETED_TEST(frames__dropped_by_the_queue_pair_they_name),
         CSA_GREETED_TEST(frames__cut_short),
         CSA_GREETED_TEST(frames__of_noise),
         CSA_GREETED_TEST(qp__must_be_connected_to_the_sender),

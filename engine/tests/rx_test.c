@@ -169,6 +169,7 @@ static void alb_engine_rx__only_the_connected_addresses(void **state)
 {
     struct context *c = *state;
     struct pair_host *hosts = c->pair->hosts;
+    const uint32_t *of_qp = c->qps[1]->stats->dropped;
     struct alb_addr real = hosts[0].addr;
     hosts[0].addr.bytes[15]++;
     expect(c, &c->roce, ALB_DROP_WRONG_PEER);
@@ -177,6 +178,8 @@ static void alb_engine_rx__only_the_connected_addresses(void **state)
     hosts[1].addr.bytes[15]++;
     expect(c, &c->roce, ALB_DROP_WRONG_LOCAL);
     hosts[1].addr = real;
+    assert_int_equal(of_qp[ALB_DROP_WRONG_PEER], 1);
+    assert_int_equal(of_qp[ALB_DROP_WRONG_LOCAL], 1);
     expect(c, &c->roce, ALB_DROP_NONE);
 }
 
