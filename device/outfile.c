@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool alb_outfile_expand(const char *path, char *out, size_t size)
@@ -31,12 +32,16 @@ bool alb_outfile_expand(const char *path, char *out, size_t size)
     return true;
 }
 
-// Opens and locks a file; EWOULDBLOCK if another process has it. It is emptied only when it is ours.
+// Opens and locks a file; EWOULDBLOCK if another process has it. It is emptied only when it is ours. What is no plain
+// file has room for many writers: a second one of /dev/null must not make a file beside it.
 static int open_locked(const char *path, int *fd)
 {
+    struct stat status;
     *fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
         return errno;
+    if (fstat(*fd, &status) == 0 && !S_ISREG(status.st_mode))
+        return 0;
     bool is_locked = flock(*fd, LOCK_EX | LOCK_NB) == 0;
     if (!is_locked && errno == EWOULDBLOCK) {
         close(*fd);
@@ -44,7 +49,7 @@ static int open_locked(const char *path, int *fd)
         return EWOULDBLOCK;
     }
     if (ftruncate(*fd, 0) != 0)
-        errno = 0; // a terminal, a pipe or /dev/null: nothing to empty
+        errno = 0; // what it had stays in front
     return 0;
 }
 

@@ -104,6 +104,17 @@ static void alb_outfile_open__does_not_share(void **state)
     unlink(path("c"));
 }
 
+// A file beside a device node would be in /dev.
+static void alb_outfile_open__device_nodes_are_shared(void **state)
+{
+    struct alb_outfile first, second;
+    assert_int_equal(alb_outfile_open(&first, "/dev/null"), 0);
+    assert_int_equal(alb_outfile_open(&second, "/dev/null"), 0);
+    assert_string_equal(second.path, "/dev/null");
+    alb_outfile_close(&second);
+    alb_outfile_close(&first);
+}
+
 static void alb_outfile__failure_is_not_fatal(void **state)
 {
     struct alb_outfile file;
@@ -125,6 +136,7 @@ int main(void)
         cmocka_unit_test(alb_outfile_reserve__keeps_records_whole),
         cmocka_unit_test(alb_outfile_open__process_id_in_the_name),
         cmocka_unit_test(alb_outfile_open__does_not_share),
+        cmocka_unit_test(alb_outfile_open__device_nodes_are_shared),
         cmocka_unit_test(alb_outfile__failure_is_not_fatal),
     };
     return cmocka_run_group_tests_name("outfile", tests, setup, teardown);
