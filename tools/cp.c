@@ -163,12 +163,12 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
     return result;
 }
 
-// The file to be sent, or the folder that gets it.
+// The file to be sent, or the folder that gets it. A pipe that nobody writes to is not waited for: it is no file.
 static int open_here(const struct files_cp_options *options, bool is_put)
 {
     char folder[4096];
     if (is_put)
-        return open(options->from, O_RDONLY | O_CLOEXEC);
+        return open(options->from, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     const char *name = base_name(options->to);
     snprintf(folder, sizeof(folder), "%.*s", (int)(name - options->to), options->to);
     return open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

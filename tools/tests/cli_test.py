@@ -97,6 +97,12 @@ class Copy(unittest.TestCase):
             self.assertIn(said, err)
             self.assertTrue(err.startswith("albedo "), err)
 
+    def test_a_pipe_is_no_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = os.path.join(folder, "pipe")
+            os.mkfifo(pipe)
+            self.assertEqual(albedo("cp", pipe, "localhost:b"), (1, "", "albedo cp: %s: is not a file\n" % pipe))
+
     def test_says_that_it_waits(self):
         # At an address of its own: at another the answer may be lost with a process that has port 4791 and ends.
         status, _, err = albedo("cp", "--net", "127.88.0.2", "--port", "1", "--retry", "1", "README.md", "127.88.0.2:b")
