@@ -113,13 +113,19 @@ static int listen_now(struct rdmacm_id *id, int backlog)
     };
     rdmacm_lock();
     int error = alb_cm_id_create(rdmacm_engine(), id, &id->cm);
-    if (!error && (error = alb_cm_listen(id->cm, &listen))) {
+    if (!error)
+        error = alb_cm_listen(id->cm, &listen);
+    if (!error)
+        error = alb_cm_claim_listen(&id->claim);
+    if (error && id->cm) {
         alb_cm_id_destroy(id->cm, alb_device_now());
         id->cm = NULL;
     }
     rdmacm_unlock();
     id->is_listening = !error;
-    return error ? error : alb_cm_claim_listen(&id->claim);
+    if (error && id->is_reusable) // as it was bound
+        alb_cm_claim_end(&id->claim);
+    return error;
 }
 
 int rdma_listen(struct rdma_cm_id *outer, int backlog)

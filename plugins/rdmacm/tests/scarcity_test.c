@@ -529,6 +529,31 @@ static void rdma_cm__each_call_refused(void **state)
     refuse_each(looks_up_and_joins);
 }
 
+// A listener that was refused something is none, and may try again.
+static void listen__again_after_each_call_refused(void **state)
+{
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    long blocks_before = 0;
+    int one = 1;
+    refused = "";
+    for (unsigned number = 1; refused; number++) {
+        struct rdma_cm_id *id;
+        assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+        assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), 0);
+        assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&here), 0);
+        refused = NULL;
+        left = number;
+        bool is_listening = rdma_listen(id, 1) == 0;
+        left = 0;
+        if (!is_listening)
+            assert_int_equal(rdma_listen(id, 1), 0);
+        assert_int_equal(rdma_destroy_id(id), 0);
+        if (number == 1)
+            blocks_before = atomic_load(&blocks);
+        assert_int_equal(atomic_load(&blocks), blocks_before);
+    }
+}
+
 // An event of this type, or none for a while.
 static bool hears(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
@@ -578,6 +603,7 @@ int main(void)
         cmocka_unit_test(open_device__each_call_refused), // first: nothing keeps the device open
         cmocka_unit_test_setup_teardown(objects__each_call_refused, keep_open, close_kept),
         cmocka_unit_test(rdma_cm__each_call_refused),
+        cmocka_unit_test(listen__again_after_each_call_refused),
         cmocka_unit_test(rdma_cm__events_without_memory),
         cmocka_unit_test(rsocket__each_call_refused),
     };
