@@ -127,6 +127,13 @@ int rdmacm_channel_error(struct rdmacm_id *id)
     return error;
 }
 
+void rdmacm_event_drop(struct rdmacm_event *event)
+{
+    if (event->multicast)
+        rdmacm_on_join_unheard(event->multicast);
+    free(event);
+}
+
 static void forget(struct alb_list *events)
 {
     struct alb_list *node;
@@ -134,7 +141,7 @@ static void forget(struct alb_list *events)
         struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
         if (event->fresh)
             rdma_destroy_id(&event->fresh->id);
-        free(event);
+        rdmacm_event_drop(event);
     }
 }
 
@@ -222,7 +229,7 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
     }
     pthread_mutex_unlock(&channel->lock);
     if (!is_heard)
-        free(event);
+        rdmacm_event_drop(event);
 }
 
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)

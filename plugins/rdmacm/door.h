@@ -161,6 +161,8 @@ int rdmacm_event_reserve(struct rdmacm_id *id);
 void rdmacm_event_unreserve(struct rdmacm_id *id);
 // A new event, out of that memory first; NULL: there is none.
 struct rdmacm_event *rdmacm_event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
+// Frees an event that nobody takes.
+void rdmacm_event_drop(struct rdmacm_event *event);
 // Queues an event for the id's channel; the event is the channel's, and dropped when the channel is destroyed.
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
 // An event that says only its type and status; ENOMEM, EBADF.
@@ -236,6 +238,8 @@ int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const voi
 
 // A join's event is being taken: attaches the id's queue pair.
 void rdmacm_on_join(struct rdmacm_event *event);
+// It will not be taken.
+void rdmacm_on_join_unheard(struct rdmacm_multicast *multicast);
 // The id's queue pair is about to go.
 void rdmacm_multicast_detach(struct rdmacm_id *id);
 // The id is about to go; none of its events is left.

@@ -14,7 +14,7 @@ struct rdmacm_multicast {
     struct alb_addr group;
     bool sends_only;
     bool is_attached; // the id's queue pair, by this join
-    bool is_handled;  // its event has been taken, and acted on
+    bool is_handled;  // its event has been taken and acted on, or dropped
 };
 
 // The group that a socket address names: an IP multicast address, or that same address as the GID that it is.
@@ -54,7 +54,9 @@ static int join(struct rdmacm_id *id, const struct alb_addr *group, bool sends_o
         return ENODEV;
     if (!id->id.verbs || id->cm || id->id.qp_type != IBV_QPT_UD)
         return EINVAL;
-    int error = alb_device_resolve(rdmacm_device(), id->gid_index, group, &av);
+    int error = rdmacm_channel_error(id);
+    if (!error)
+        error = alb_device_resolve(rdmacm_device(), id->gid_index, group, &av);
     if (error)
         return error;
     struct rdmacm_multicast *multicast = calloc(1, sizeof(*multicast));
@@ -101,6 +103,21 @@ static const union ibv_gid *gid_of(const struct rdmacm_multicast *multicast)
     return (const union ibv_gid *)(const void *)&multicast->group;
 }
 
+static void settle(struct rdmacm_multicast *multicast, bool is_attached)
+{
+    struct rdmacm_id *id = multicast->id;
+    pthread_mutex_lock(&id->lock);
+    multicast->is_attached = is_attached;
+    multicast->is_handled = true;
+    pthread_cond_broadcast(&id->acknowledged);
+    pthread_mutex_unlock(&id->lock);
+}
+
+void rdmacm_on_join_unheard(struct rdmacm_multicast *multicast)
+{
+    settle(multicast, false);
+}
+
 void rdmacm_on_join(struct rdmacm_event *event)
 {
     struct rdmacm_multicast *multicast = event->multicast;
@@ -112,11 +129,7 @@ void rdmacm_on_join(struct rdmacm_event *event)
         event->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
         event->event.status = -error;
     }
-    pthread_mutex_lock(&id->lock);
-    multicast->is_attached = id->id.qp && !multicast->sends_only && !error;
-    multicast->is_handled = true;
-    pthread_cond_broadcast(&id->acknowledged);
-    pthread_mutex_unlock(&id->lock);
+    settle(multicast, id->id.qp && !multicast->sends_only && !error);
 }
 
 // True if another join of the id holds its queue pair in the same group. With the id's lock.

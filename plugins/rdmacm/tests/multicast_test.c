@@ -233,6 +233,21 @@ static void leave__takes_back_an_event_not_taken(void **state)
     rdma_destroy_event_channel(channel);
 }
 
+// Nobody will take the event any more: leaving must not wait for that.
+static void leave__whose_channel_has_gone(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *id = bound_id(channel, RDMA_PS_UDP);
+    fixture_create_qp(id);
+    assert_int_equal(join(id, GROUP, NULL), 0);
+    rdma_destroy_event_channel(channel);
+    assert_int_equal(leave(id, GROUP), 0);
+    expect_errno(join(id, GROUP, NULL), EBADF);
+    expect_errno(leave(id, GROUP), EADDRNOTAVAIL);
+    rdma_destroy_qp(id);
+    assert_int_equal(rdma_destroy_id(id), 0);
+}
+
 static void leave__joined_twice(void **state)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -292,6 +307,7 @@ int main(void)
         cmocka_unit_test(join__refusals),
         cmocka_unit_test(join__unmapped_address),
         cmocka_unit_test(leave__takes_back_an_event_not_taken),
+        cmocka_unit_test(leave__whose_channel_has_gone),
         cmocka_unit_test(leave__joined_twice),
         cmocka_unit_test(destroy_id__leaves_its_groups),
         cmocka_unit_test(join__waits_when_synchronous),
