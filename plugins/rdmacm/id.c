@@ -153,6 +153,14 @@ int rdma_set_option(struct rdma_cm_id *outer, int level, int name, void *value, 
     }
 }
 
+// With the token held.
+static void move(struct rdmacm_id *id, struct rdmacm_channel *to, struct alb_list *events)
+{
+    rdmacm_take_events(id, NULL, events);
+    rdmacm_channel_leave(id);
+    rdmacm_channel_join(to, id);
+}
+
 int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
@@ -170,14 +178,16 @@ int rdma_migrate_id(struct rdma_cm_id *outer, struct rdma_event_channel *to)
     pthread_mutex_unlock(&id->lock);
     alb_list_init(&moved);
     rdmacm_lock(); // nothing is posted meanwhile
-    rdmacm_take_events(id, NULL, &moved);
     bool was_sync = id->is_sync;
-    rdmacm_channel_leave(id);
-    rdmacm_channel_join(target, id);
+    move(id, target, &moved);
     id->is_sync = !to;
     struct alb_list *node;
-    while ((node = alb_list_pop(&moved)))
-        rdmacm_post(id, ALB_LIST_ENTRY(node, struct rdmacm_event, link));
+    while ((node = alb_list_pop(&moved))) {
+        struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
+        if (event->fresh)
+            move(event->fresh, target, &moved);
+        rdmacm_post(event->id, event);
+    }
     rdmacm_unlock();
     if (was_sync)
         rdma_destroy_event_channel(&from->channel);

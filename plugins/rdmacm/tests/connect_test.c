@@ -187,6 +187,50 @@ static void channel__ends_its_ids(void **state)
     rdma_destroy_event_channel(another);
 }
 
+// A listener that moves to another channel takes its requests along, whose ids are not the old channel's any more.
+static void migrate__takes_requests_along(void **state)
+{
+    struct ends ends;
+    struct rdma_event_channel *to = rdma_create_event_channel();
+    open_ends(&ends, RDMA_PS_TCP);
+    struct pollfd poller = {.fd = ends.channels[0]->fd, .events = POLLIN};
+    call(&ends);
+    assert_int_equal(poll(&poller, 1, -1), 1);
+    assert_int_equal(rdma_migrate_id(ends.listener, to), 0);
+    rdma_destroy_event_channel(ends.channels[0]);
+    ends.channels[0] = to;
+    take_call(&ends);
+    assert_ptr_equal(ends.server->channel, to);
+    accept_call(&ends);
+    assert_int_equal(rdma_disconnect(ends.client), 0);
+    pass_event(to, RDMA_CM_EVENT_DISCONNECTED);
+    close_ends(&ends);
+}
+
+// What became of a caller meanwhile comes behind its request.
+static void migrate__takes_along_what_became_of_a_caller(void **state)
+{
+    struct ends ends;
+    struct rdma_event_channel *to = rdma_create_event_channel();
+    open_ends(&ends, RDMA_PS_TCP);
+    struct pollfd poller = {.fd = ends.channels[0]->fd, .events = POLLIN};
+    call(&ends);
+    assert_int_equal(poll(&poller, 1, -1), 1);
+    close_id(ends.client); // which rejects
+    ends.client = NULL;
+    usleep(100 * 1000);
+    assert_int_equal(rdma_migrate_id(ends.listener, to), 0);
+    rdma_destroy_event_channel(ends.channels[0]);
+    ends.channels[0] = to;
+    struct rdma_cm_event *event = expect_event(to, RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    event = expect_event(to, RDMA_CM_EVENT_REJECTED);
+    assert_ptr_equal(event->id, ends.server);
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    close_ends(&ends);
+}
+
 // At the address itself, and at any.
 static void connect__over_ipv6(void **state)
 {
@@ -419,6 +463,8 @@ int main(void)
         cmocka_unit_test(connect__data_flows_and_both_part),
         cmocka_unit_test(connect__takes_too_many_retries_for_the_most),
         cmocka_unit_test(channel__ends_its_ids),
+        cmocka_unit_test(migrate__takes_requests_along),
+        cmocka_unit_test(migrate__takes_along_what_became_of_a_caller),
         cmocka_unit_test(connect__over_ipv6),
         cmocka_unit_test(connect__ipv4_to_a_listener_of_ipv6),
         cmocka_unit_test(connect__port_space_ib),
