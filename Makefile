@@ -63,7 +63,7 @@ fuzz:
 	@fuzz/run.sh $(FUZZ_SECONDS)
 
 install: programs
-	@cmake --install $(BUILD)
+	@cmake --install $(BUILD) $(if $(PREFIX),--prefix $(abspath $(PREFIX)))
 
 package:
 	@scripts/setup.sh build package
@@ -95,9 +95,9 @@ help:
 	@echo 'make interop    against the Linux kernel rdma_rxe driver in QEMU'
 	@echo 'make arm64      cross-built, under qemu: unit tests, traces and a talk with the native build'
 	@echo 'make fuzz       fuzzers, for a bounded time'
-	@echo 'make install    to /usr/local, or: make CMAKE_FLAGS=-DCMAKE_INSTALL_PREFIX=/opt/albedo install'
+	@echo 'make install    to /usr/local, or: make install PREFIX=/opt/albedo (DESTDIR is heeded, too)'
 	@echo 'make package    a Debian package of the same, in build/ (installs what is missing)'
 	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
 	@echo 'make clean      removes build/'
-	@echo 'Variables: BUILD (folder), TYPE (CMake build type), CMAKE_FLAGS, JOBS,'
+	@echo 'Variables: BUILD (folder), TYPE (CMake build type), CMAKE_FLAGS, JOBS, PREFIX,'
 	@echo '           BENCH_FLAGS, INTEROP_FLAGS (passed on), FUZZ_SECONDS (each fuzzer, 60)'

@@ -7,6 +7,7 @@ source=$2
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" > "$prefix/log"
+make -n -C "$source" BUILD="$build" PREFIX=/opt/albedo install | grep -q -- "cmake --install $build --prefix /opt/albedo\$"
 pc=$(find "$prefix" -name albedodv.pc)
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs albedodv)
 for example in expect entry kv_block checkpoint; do
