@@ -11,6 +11,18 @@ _albedo_values() { # COMMAND OPTION
     "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | sed -nE "s/^ +$2 +NAME [^:]*: (.*)/\1/p" | tr -d ','
 }
 
+# Names of the scenarios that came with this albedo: beside an installed one, or in its source.
+_albedo_scenarios() {
+    local bin folder
+    bin=$(dirname -- "$(type -P -- "${COMP_WORDS[0]}")")
+    for folder in "$bin/../share/albedo/scenarios" "$bin/../../scenarios"; do
+        if [[ -d $folder ]]; then
+            find "$folder/" -maxdepth 1 -type f -printf '%f\n'
+            return
+        fi
+    done
+}
+
 _albedo_words() { # WORDS: those that begin as the current one does
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}")
 }
@@ -55,11 +67,24 @@ _albedo() {
         _albedo_words "$(_albedo_values "$command" "$previous")"
         return
         ;;
+    --policies) # a list: its last name
+        mapfile -t COMPREPLY < <(compgen -P "${current%"${current##*,}"}" -W "$(_albedo_values run --loss)" -- "${current##*,}")
+        return
+        ;;
+    --faults | -f | --seed | --paths | --set | --variant | --max-time | --max-events | --host | --search | --first-seed | \
+        --seeds | --watch | --port | --memory | --limit | --chunk | --retry | --address) # no file
+        return
+        ;;
     esac
     if [[ $current == -* ]]; then
         _albedo_words "$(_albedo_options "$command")"
     elif [[ $command == stat ]]; then
         _albedo_words "$("${COMP_WORDS[0]}" stat --json 2>/dev/null | grep -oE '"pid": [0-9]+' | cut -d' ' -f2)"
+    elif [[ $command == sim && $previous != --* ]]; then
+        mapfile -t COMPREPLY < <({
+            compgen -W "$(_albedo_scenarios)" -- "$current"
+            compgen -f -- "$current"
+        } | sort -u)
     else
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
     fi

@@ -26,6 +26,10 @@ offers 'warning' run --log w
 offers 'albedo0 albedo0,roce0' run --device a
 offers '--json' info --j
 offers '--html --host --help' sim --quiet --h
+offers '' sim --max-time u
+offers '' run --faults ''
+offers 'irn' sim compare uec-single --policies i
+offers 'csa,fixed' sim compare uec-single --policies csa,f
 COMP_WORDS=("$program" run -- bas)
 COMP_CWORD=3
 _albedo
@@ -36,4 +40,14 @@ case " ${COMPREPLY[*]} " in
     failed=1
     ;;
 esac
+
+# An installed one knows its scenarios by name.
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+mkdir -p "$prefix/bin" "$prefix/share/albedo"
+ln -s "$program" "$prefix/bin/albedo"
+ln -s "$(realpath "$(dirname "$0")/../../scenarios")" "$prefix/share/albedo/scenarios"
+program=$prefix/bin/albedo
+offers 'uec-permutation-16' sim uec-perm
+offers 'uec-single uec-single-path-1024 uec-single-path-16' sim uec-si
 exit "$failed"
