@@ -7,7 +7,7 @@
 // the last to come: if that one left two round trips (and what they vary by) after something on another path of the
 // range of which nothing is heard, then the latter is lost. That is the rule of RACK (RFC 8985, section 6.2) between
 // paths, with the patience that paths of unequal delay need.
-#include "engine/csa_path.h"
+#include "engine/path_choice.h"
 
 #include <string.h>
 
@@ -281,22 +281,29 @@ static alb_time patience_ns(const struct alb_paths_out *paths, const struct alb_
     return UNKNOWN_RTTS * (rtt_ns ? rtt_ns : RTT_UNKNOWN_NS) + SILENCE_SLACK_NS;
 }
 
-// Where there are many, nearly all are out of question by what a choice looks at: a few lines instead of all.
-static bool may_be_silent(const struct alb_paths_out *paths, uint32_t path, alb_path_tick newest)
+// Where there are many, nearly all are out of question by what a choice looks at, and nearly always all of them.
+static bool may_be_silent(const struct alb_paths_out *paths, uint32_t path, alb_path_tick since)
 {
     const struct alb_path_pace *pace = alb_path_pace(paths, path);
-    return !pace || (pace->is_waiting && (int32_t)(newest - pace->since) > SILENCE_SLACK_NS >> 10);
+    return !pace || alb_path_waits_since(pace, since);
+}
+
+static bool may_any_be_silent(const struct alb_paths_out *paths, uint32_t first, uint32_t past, alb_path_tick since)
+{
+    return !alb_path_pace(paths, 0) || alb_path_chooser_best()->has_waited(paths, first, past, since);
 }
 
 bool alb_paths_find_silent(const struct alb_paths_out *paths, const struct alb_path_scope *scope,
                            struct alb_path_set *silent)
 {
     bool is_found = false;
-    if (paths->count == 1 || !scope->is_heard)
+    uint32_t past = ALB_MIN(scope->past, paths->count);
+    alb_path_tick since = scope->newest - (SILENCE_SLACK_NS >> 10);
+    if (paths->count == 1 || !scope->is_heard || !may_any_be_silent(paths, scope->first, past, since))
         return false;
-    for (uint32_t i = scope->first, past = ALB_MIN(scope->past, paths->count); i < past; i++) {
+    for (uint32_t i = scope->first; i < past; i++) {
         const struct alb_path_out *out = &paths->path[i];
-        if (alb_likely(!may_be_silent(paths, i, scope->newest)) || !alb_path_is_waiting(out))
+        if (alb_likely(!may_be_silent(paths, i, since)) || !alb_path_is_waiting(out))
             continue;
         if ((int32_t)(scope->newest - out->since) <= (int64_t)(patience_ns(paths, out) >> 10))
             continue;

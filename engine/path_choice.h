@@ -26,6 +26,8 @@ struct alb_path_chooser {
                          uint32_t *typical_ns);
     // Mean of recent_ns of good paths that have one, of late ones as much as makes them late; 0: none has.
     uint32_t (*typical)(const struct alb_paths_out *paths, uint64_t late_ns);
+    // True if one of those from first up to past waits, and has done so since before that moment.
+    bool (*has_waited)(const struct alb_paths_out *paths, uint32_t first, uint32_t past, alb_path_tick since);
 };
 
 extern const struct alb_path_chooser alb_path_chooser_plain;
@@ -44,6 +46,11 @@ static inline uint64_t alb_path_delay_ns(const struct alb_path_pace *pace, const
     uint64_t ns = pace->recent_ns ? pace->recent_ns : outlook->unknown_ns;
     uint64_t waited_ns = (uint64_t)(outlook->tick - pace->since) << 10 & -(uint64_t)pace->is_waiting;
     return ALB_MIN(ALB_MAX(ns, waited_ns), (uint64_t)ALB_PATH_DELAY_MAX_NS);
+}
+
+static inline bool alb_path_waits_since(const struct alb_path_pace *pace, alb_path_tick since)
+{
+    return pace->is_waiting && (int32_t)(pace->since - since) < 0;
 }
 
 // A path by what it costs, and by how many places it is behind the current one. What one costs is compared by its

@@ -122,7 +122,25 @@ static uint32_t typical(const struct alb_paths_out *paths, uint64_t late_ns)
     return mean_of(&mean, paths, path, late_ns);
 }
 
+// The highest bit of each half: of the difference of times, and of what says that it waits.
+static bool has_waited(const struct alb_paths_out *paths, uint32_t first, uint32_t past, alb_path_tick since)
+{
+    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
+    words any = {0}, later = (words){0} + ((uint64_t)since << 32);
+    uint64_t is_any = 0;
+    uint32_t path = first;
+    for (; path + LANES <= past; path += LANES) {
+        words pace = load_words(&paces[path]);
+        any |= (pace - later) & pace << 32;
+    }
+    for (uint32_t i = 0; i < LANES; i++)
+        is_any |= any[i] >> 63;
+    for (; path < past; path++)
+        is_any |= alb_path_waits_since(&paces[path], since);
+    return is_any != 0;
+}
+
 #define CHOOSER_NAME_(chooser) #chooser
 #define CHOOSER_NAME(chooser)  CHOOSER_NAME_(chooser)
 
-const struct alb_path_chooser CHOOSER = {CHOOSER_NAME(CHOOSER), cheapest, typical};
+const struct alb_path_chooser CHOOSER = {CHOOSER_NAME(CHOOSER), cheapest, typical, has_waited};

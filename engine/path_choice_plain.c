@@ -51,4 +51,13 @@ static uint32_t typical(const struct alb_paths_out *paths, uint64_t late_ns)
     return known ? (uint32_t)(sum_ns / known) : 0;
 }
 
-const struct alb_path_chooser alb_path_chooser_plain = {"plain", cheapest, typical};
+static bool has_waited(const struct alb_paths_out *paths, uint32_t first, uint32_t past, alb_path_tick since)
+{
+    const struct alb_path_pace *paces = alb_path_pace(paths, 0);
+    uint32_t path = first;
+    while (path < past && !alb_path_waits_since(&paces[path], since))
+        path++;
+    return path < past;
+}
+
+const struct alb_path_chooser alb_path_chooser_plain = {"plain", cheapest, typical, has_waited};

@@ -138,6 +138,31 @@ static void typical__every_chooser(void **state)
     }
 }
 
+static bool has_waited(const struct alb_paths_out *paths, uint32_t first, uint32_t past, alb_path_tick since)
+{
+    for (uint32_t path = first; path < past; path++)
+        if (alb_path_waits_since(alb_path_pace(paths, path), since))
+            return true;
+    return false;
+}
+
+// One of those asked for by itself, then others as well.
+static void has_waited__every_chooser(void **state)
+{
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct alb_paths_out *paths = draw_paths();
+        uint32_t first = (uint32_t)alb_prng_below(&prng, paths->count);
+        uint32_t past = first + (uint32_t)alb_prng_below(&prng, paths->count - first + 1u);
+        alb_path_tick since = (alb_path_tick)alb_prng_u64(&prng);
+        const struct alb_path_chooser *chooser;
+        for (uint32_t path = 0; path < paths->count; path++)
+            alb_path_pace(paths, path)->since = since + (uint32_t)alb_prng_below(&prng, 1000) - (chance(1) ? 500 : 0);
+        for (uint32_t i = 0; (chooser = alb_path_chooser(i)); i++)
+            assert_int_equal(chooser->has_waited(paths, first, past, since), has_waited(paths, first, past, since));
+        free(paths);
+    }
+}
+
 static void alb_path_chooser_best__the_last_one(void **state)
 {
     const struct alb_path_chooser *last = NULL, *chooser;
@@ -152,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(cheapest__every_chooser, seed),
         cmocka_unit_test_setup(typical__every_chooser, seed),
+        cmocka_unit_test(has_waited__every_chooser),
         cmocka_unit_test(alb_path_chooser_best__the_last_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
