@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 enum {
-    CHOOSERS_MAX = 3,
+    CHOOSERS_MAX = 2,
 };
 
 static uint32_t choosers_here(const struct alb_path_chooser *choosers[static CHOOSERS_MAX])
@@ -15,8 +15,6 @@ static uint32_t choosers_here(const struct alb_path_chooser *choosers[static CHO
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2"))
         choosers[count++] = &alb_path_chooser_avx2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-        choosers[count++] = &alb_path_chooser_avx512;
 #endif
     return count;
 }

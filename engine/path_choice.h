@@ -32,7 +32,6 @@ struct alb_path_chooser {
 
 extern const struct alb_path_chooser alb_path_chooser_plain;
 extern const struct alb_path_chooser alb_path_chooser_avx2;
-extern const struct alb_path_chooser alb_path_chooser_avx512;
 
 // Those that run on this machine, the slowest first; NULL behind the last.
 const struct alb_path_chooser *alb_path_chooser(uint32_t index);

@@ -25,35 +25,37 @@ static bool chance(uint32_t percent)
 }
 
 // Few different values, so that many cost the same; now and then the largest.
-static void draw_path(struct alb_paths_out *paths, uint32_t path, uint32_t good_percent)
+static void draw_path(struct alb_paths_out *paths, uint32_t path, uint32_t good_percent, uint32_t large_percent)
 {
     struct alb_path_load *load = alb_path_load(paths, path);
     struct alb_path_pace *pace = alb_path_pace(paths, path);
-    load->inflight_bytes = chance(50) ? 0 : chance(2) ? UINT32_MAX / 2 : (uint32_t)alb_prng_below(&prng, 4) * 2048;
+    load->inflight_bytes = chance(50)              ? 0
+                           : chance(large_percent) ? UINT32_MAX / 2
+                                                   : (uint32_t)alb_prng_below(&prng, 4) * 2048;
     load->weight = chance(70) ? ALB_PATH_WEIGHT_MAX : (uint8_t)(4 + alb_prng_below(&prng, ALB_PATH_WEIGHT_MAX - 3));
     load->suspicion = (uint16_t)alb_prng_u64(&prng);
     alb_path_set_state(paths, path,
                        chance(good_percent) ? ALB_PATH_GOOD
                        : chance(50)         ? ALB_PATH_LEFT
                                             : ALB_PATH_TRYING);
-    pace->recent_ns = (chance(30)  ? 0
-                       : chance(2) ? ALB_PATH_RECENT_NS_MAX
-                                   : 12000 + 64 * (uint32_t)alb_prng_below(&prng, 8)) &
+    pace->recent_ns = (chance(30)              ? 0
+                       : chance(large_percent) ? ALB_PATH_RECENT_NS_MAX
+                                               : 12000 + 64 * (uint32_t)alb_prng_below(&prng, 8)) &
                       ALB_PATH_RECENT_NS_MAX;
     pace->is_late = chance(5);
     pace->is_waiting = chance(50);
-    pace->since = (uint32_t)(chance(2) ? alb_prng_u64(&prng) : TICK - alb_prng_below(&prng, 40));
+    pace->since = (uint32_t)(chance(large_percent) ? alb_prng_u64(&prng) : TICK - alb_prng_below(&prng, 40));
 }
 
 static struct alb_paths_out *draw_paths(void)
 {
     uint32_t count = (uint32_t)(ALB_PATHS_MANY + alb_prng_below(&prng, ALB_PATHS_MAX - ALB_PATHS_MANY + 1));
-    uint32_t good_percent = chance(50) ? 100 : chance(50) ? 80 : 5;
+    uint32_t good_percent = chance(50) ? 100 : chance(50) ? 80 : 5, large_percent = chance(50) ? 0 : 2;
     struct alb_paths_out *paths = malloc(alb_paths_out_bytes(count));
     assert_non_null(paths);
     alb_paths_out_init(paths, count, 0);
     for (uint32_t path = 0; path < count; path++)
-        draw_path(paths, path, good_percent);
+        draw_path(paths, path, good_percent, large_percent);
     if (paths->good == 0)
         alb_path_set_state(paths, (uint32_t)alb_prng_below(&prng, count), ALB_PATH_GOOD);
     paths->current = (uint8_t)alb_prng_below(&prng, count);

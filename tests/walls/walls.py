@@ -27,15 +27,15 @@ MAY_INCLUDE = {
     "tools": ["base", "wire", "engine", "device", "sim"],
 }
 
-# System headers the protocol may see: types, memory, error numbers (not errno, which the check of symbols would find), and the
-# vector of references a segment is made of; in wire/ also what computes the CRC.
+# System headers the protocol may see: types, memory, error numbers (not errno, which the check of symbols would find), the
+# vector of references a segment is made of, and the processor's vectors; in wire/ also what computes the CRC.
 PURE_HEADERS = {
     "engine": {
-        "byteswap.h", "endian.h", "errno.h", "limits.h", "stdalign.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "string.h",
-        "sys/uio.h",
+        "byteswap.h", "endian.h", "errno.h", "immintrin.h", "limits.h", "stdalign.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
+        "string.h", "sys/uio.h",
     },
 }
-PURE_HEADERS["wire"] = PURE_HEADERS["engine"] | {"immintrin.h", "isa-l/crc.h"}
+PURE_HEADERS["wire"] = PURE_HEADERS["engine"] | {"isa-l/crc.h"}
 
 # What the engine's archive may take from outside; engine/engine.h says the same in words.
 ENGINE_SYMBOLS = {"memcpy", "memmove", "memset", "memcmp", "strcmp"}
