@@ -36,6 +36,38 @@ void alb_door_unlock(struct alb_door_context *context)
     alb_device_unlock(context->device);
 }
 
+// The first of them that is taken by another thread; NULL: all are ours.
+static const struct alb_spinlock *try_all(const struct alb_door_locks *locks)
+{
+    for (uint32_t i = 0; i < locks->count; i++) {
+        if (alb_spinlock_try(locks->of[i]))
+            continue;
+        for (uint32_t taken = i; taken > 0; taken--)
+            alb_spinlock_give(locks->of[taken - 1]);
+        return locks->of[i];
+    }
+    return NULL;
+}
+
+void alb_door_lock_with(struct alb_door_context *context, const struct alb_door_locks *locks)
+{
+    for (;;) {
+        alb_device_lock(context->device);
+        const struct alb_spinlock *taken = try_all(locks);
+        if (!taken)
+            return;
+        alb_device_unlock(context->device);
+        alb_spinlock_wait(taken);
+    }
+}
+
+void alb_door_unlock_with(struct alb_door_context *context, const struct alb_door_locks *locks)
+{
+    for (uint32_t i = 0; i < locks->count; i++)
+        alb_spinlock_give(locks->of[i]);
+    alb_device_unlock(context->device);
+}
+
 // Programs pass the descriptor on or duplicate it; there is no kernel device behind it.
 static int open_command_fd(void)
 {

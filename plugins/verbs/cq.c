@@ -131,16 +131,15 @@ int ibv_resize_cq(struct ibv_cq *outer, int entries)
         return EINVAL;
     struct alb_door_cq *cq = alb_door_cq(outer);
     struct alb_door_context *context = alb_door_context(outer->context);
-    int error = alb_door_lock(context);
-    if (error)
-        return error;
+    const struct alb_door_locks locks = {.of = {&cq->poll_lock}, .count = 1};
+    if (alb_door_is_forked(context))
+        return ENODEV;
+    alb_door_lock_with(context, &locks);
     alb_device_catch_up(context->device); // what was posted before counts: it may need the room that is given up
-    alb_spinlock_take(&cq->poll_lock);
-    error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
+    int error = alb_cq_resize(cq->engine_cq, (uint32_t)entries);
     if (!error)
         outer->cqe = (int)alb_cq_entries(cq->engine_cq);
-    alb_spinlock_give(&cq->poll_lock);
-    alb_door_unlock(context);
+    alb_door_unlock_with(context, &locks);
     return error;
 }
 

@@ -3,9 +3,10 @@
 // followed by the engine's object and what the door itself keeps (locks, events, counts); this header is private to
 // plugins/verbs.
 //
-// Locks, outermost first: the lock of the XRC domains, the device's driver token (alb_device_lock), a queue pair's send
-// and receive locks, completion queues' poll locks (lower address first), an object's public mutex, a notice queue's
-// lock. Only a thread that holds none of them calls a verb of another object.
+// Locks, outermost first: the lock of the XRC domains, completion queues' poll locks, a queue pair's send and receive
+// locks, the device's driver token (alb_device_lock), an object's public mutex, a notice queue's lock. The program
+// itself may hold the former two kinds while it calls other verbs: whoever wants the token and some of them takes all
+// at once (alb_door_lock_with).
 #pragma once
 
 #include "albedo/albedodv.h"
@@ -123,6 +124,21 @@ static inline bool alb_door_has_reflection(const struct alb_door_context *contex
 // Takes the driver token for a control call. ENODEV in a forked child; the token is then not held.
 int alb_door_lock(struct alb_door_context *context);
 void alb_door_unlock(struct alb_door_context *context);
+
+// What the program holds while it polls or posts.
+struct alb_door_locks {
+    struct alb_spinlock *of[4];
+    uint32_t count;
+};
+
+static inline void alb_door_locks_add(struct alb_door_locks *locks, struct alb_spinlock *lock)
+{
+    locks->of[locks->count++] = lock;
+}
+
+// Takes the token and the locks, all of them at once: a thread that has one may wait for the token meanwhile.
+void alb_door_lock_with(struct alb_door_context *context, const struct alb_door_locks *locks);
+void alb_door_unlock_with(struct alb_door_context *context, const struct alb_door_locks *locks);
 
 // Fills the slots of the context's tables (each file knows its own verbs).
 void alb_door_fill_query(struct verbs_context *verbs);
@@ -382,9 +398,8 @@ static inline struct alb_door_qp *alb_door_qp(struct ibv_qp *qp)
     return ALB_CONTAINER_OF(qp, struct alb_door_qp, ex.qp_base);
 }
 
-// Keeps polling out: takes the locks of its completion queues, each once, in the order of their addresses.
-void alb_door_qp_lock_queues(const struct ibv_qp *qp);
-void alb_door_qp_unlock_queues(const struct ibv_qp *qp);
+// What keeps polling out: the locks of its completion queues, each once.
+struct alb_door_locks alb_door_qp_poll_locks(const struct ibv_qp *qp);
 // Ends the queue pair of the engine, or this handle on it. Its completions go with it.
 void alb_door_qp_destroy_engine(struct alb_door_qp *qp);
 struct ibv_qp_cap alb_door_qp_cap_from(const struct alb_qp_cap *cap);

@@ -2,23 +2,14 @@
 // ibv_modify_qp(3), ibv_query_qp(3).
 #include "plugins/verbs/door.h"
 
-void alb_door_qp_lock_queues(const struct ibv_qp *qp)
+struct alb_door_locks alb_door_qp_poll_locks(const struct ibv_qp *qp)
 {
-    struct alb_door_cq *a = qp->send_cq ? alb_door_cq(qp->send_cq) : NULL;
-    struct alb_door_cq *b = qp->recv_cq ? alb_door_cq(qp->recv_cq) : NULL;
-    struct alb_door_cq *first = a < b ? a : b, *second = a < b ? b : a;
-    if (first)
-        alb_spinlock_take(&first->poll_lock);
-    if (second && second != first)
-        alb_spinlock_take(&second->poll_lock);
-}
-
-void alb_door_qp_unlock_queues(const struct ibv_qp *qp)
-{
+    struct alb_door_locks locks = {.count = 0};
     if (qp->send_cq)
-        alb_spinlock_give(&alb_door_cq(qp->send_cq)->poll_lock);
+        alb_door_locks_add(&locks, &alb_door_cq(qp->send_cq)->poll_lock);
     if (qp->recv_cq && qp->recv_cq != qp->send_cq)
-        alb_spinlock_give(&alb_door_cq(qp->recv_cq)->poll_lock);
+        alb_door_locks_add(&locks, &alb_door_cq(qp->recv_cq)->poll_lock);
+    return locks;
 }
 
 struct ibv_qp_cap alb_door_qp_cap_from(const struct alb_qp_cap *cap)
@@ -35,25 +26,32 @@ struct ibv_qp_cap alb_door_qp_cap_from(const struct alb_qp_cap *cap)
 // The move to RESET empties the queues, so posting and polling must be kept out meanwhile.
 static int modify_to_reset(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
 {
-    struct ibv_qp *outer = &qp->ex.qp_base;
-    alb_spinlock_take(&qp->send_lock);
-    alb_spinlock_take(&qp->recv_lock);
-    alb_door_qp_lock_queues(outer);
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    struct alb_door_locks locks = alb_door_qp_poll_locks(&qp->ex.qp_base);
+    if (alb_door_is_forked(context))
+        return ENODEV;
+    alb_door_locks_add(&locks, &qp->send_lock);
+    alb_door_locks_add(&locks, &qp->recv_lock);
+    alb_door_lock_with(context, &locks);
     int error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
-    alb_door_qp_unlock_queues(outer);
-    alb_spinlock_give(&qp->recv_lock);
-    alb_spinlock_give(&qp->send_lock);
+    alb_door_unlock_with(context, &locks);
     return error;
 }
 
 static int modify(struct alb_door_qp *qp, const struct alb_qp_attr *attr, int mask)
 {
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
     bool moves = mask & IBV_QP_STATE;
     if (moves && attr->state == ALB_QPS_RESET)
         return modify_to_reset(qp, attr, mask);
+    int error = alb_door_lock(context);
+    if (error)
+        return error;
     if (moves && attr->state == ALB_QPS_ERR)
         alb_qp_farewell(qp->engine_qp);
-    return alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
+    error = alb_qp_modify(qp->engine_qp, attr, (uint32_t)mask, alb_device_now());
+    alb_door_unlock(context);
+    return error;
 }
 
 int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
@@ -61,15 +59,9 @@ int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
     struct alb_qp_attr engine;
     if (!outer || !attr)
         return EINVAL;
-    struct alb_door_qp *qp = alb_door_qp(outer);
-    struct alb_door_context *context = alb_door_context(outer->context);
-    int error = alb_door_qp_attr_from(context, attr, mask, &engine);
+    int error = alb_door_qp_attr_from(alb_door_context(outer->context), attr, mask, &engine);
     if (!error)
-        error = alb_door_lock(context);
-    if (error)
-        return error;
-    error = modify(qp, &engine, mask);
-    alb_door_unlock(context);
+        error = modify(alb_door_qp(outer), &engine, mask);
     if (!error && mask & IBV_QP_STATE)
         outer->state = attr->qp_state;
     return error;

@@ -9,16 +9,15 @@ void alb_door_qp_destroy_engine(struct alb_door_qp *qp)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
     struct alb_door_context *context = alb_door_context(outer->context);
-    alb_device_lock(context->device);
-    alb_door_qp_lock_queues(outer);
+    struct alb_door_locks locks = alb_door_qp_poll_locks(outer);
+    alb_door_lock_with(context, &locks);
     if (qp->target) {
         alb_door_target_leave(qp);
     } else {
         int error = alb_qp_destroy(qp->engine_qp);
         alb_assert(error == 0);
     }
-    alb_door_qp_unlock_queues(outer);
-    alb_door_unlock(context);
+    alb_door_unlock_with(context, &locks);
 }
 
 // Programs destroy their queue pairs right after their last completion, while the peer may still wait for its

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
 static void assert_refused(struct fixture *f, int entries, struct ibv_comp_channel *channel, int vector)
 {
@@ -258,6 +259,76 @@ static void cq_ex__a_shown_completion_has_given_its_place_back(void **state)
     f->cq = plain;
 }
 
+// ---- verbs between ibv_start_poll and ibv_end_poll
+// --------------------------------------------------------------------
+
+struct other {
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    int error;
+};
+
+static void *resizes(void *argument)
+{
+    struct other *other = argument;
+    other->error = ibv_resize_cq(other->cq, 100);
+    return NULL;
+}
+
+static void *resets(void *argument)
+{
+    struct other *other = argument;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+    other->error = ibv_modify_qp(other->qp, &attr, IBV_QP_STATE);
+    return NULL;
+}
+
+static void *destroys(void *argument)
+{
+    struct other *other = argument;
+    other->error = ibv_destroy_qp(other->qp);
+    return NULL;
+}
+
+// A thread that looks at a completion calls verbs that need the whole device, and posts, while another thread wants
+// the queue to itself.
+static void cq_ex__verbs_while_another_thread_waits_for_the_queue(void **state)
+{
+    static void *(*const others[])(void *) = {resizes, resets, destroys};
+    struct fixture *f = *state;
+    struct ibv_cq *plain = f->cq;
+    struct ibv_cq_ex *ex = create_ex(f, 0);
+    struct ibv_poll_cq_attr attr = {0};
+    struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_ERR};
+    f->cq = ibv_cq_ex_to_cq(ex);
+    struct ibv_qp *failed = fixture_qp(f, IBV_QPT_RC);
+    fixture_to_init(failed);
+    for (int i = 0; i < 3; i++)
+        fixture_post_recv(f, failed, 1, 0, 1);
+    assert_int_equal(ibv_modify_qp(failed, &qp_attr, IBV_QP_STATE), 0);
+    struct other other = {.cq = f->cq, .qp = fixture_qp(f, IBV_QPT_RC), .error = -1};
+    fixture_to_init(other.qp);
+    alarm(60); // a deadlock ends the test
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        assert_int_equal(ibv_start_poll(ex, &attr), 0);
+        assert_int_equal(pthread_create(&thread, NULL, others[i], &other), 0);
+        usleep(20 * 1000); // so that it waits
+        struct ibv_mr *mr = ibv_reg_mr(f->pd, f->memory, 4096, IBV_ACCESS_LOCAL_WRITE);
+        assert_non_null(mr);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+        if (i == 1)
+            fixture_post_recv(f, other.qp, 2, 0, 1);
+        ibv_end_poll(ex);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(other.error, 0);
+    }
+    alarm(0);
+    assert_int_equal(ibv_destroy_qp(failed), 0);
+    assert_int_equal(ibv_destroy_cq(f->cq), 0);
+    f->cq = plain;
+}
+
 static void assert_ex_refused(struct fixture *f, struct ibv_cq_init_attr_ex init, int error)
 {
     errno = 0;
@@ -308,6 +379,7 @@ int main(void)
         FIXTURE_TEST(cq_ex__iterates_with_timestamps),
         FIXTURE_TEST(cq_ex__end_poll_consumes),
         FIXTURE_TEST(cq_ex__a_shown_completion_has_given_its_place_back),
+        FIXTURE_TEST(cq_ex__verbs_while_another_thread_waits_for_the_queue),
         FIXTURE_TEST(create_cq_ex__arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
