@@ -14,6 +14,9 @@
 #define ALB_OUTBOX_BYTES      32768 // enough for a system call: what follows is sealed while this is on its way
 #define ALB_OUTBOX_JOINED     1024  // references of bursts, of which pieces that lie behind each other have been joined
 #define ALB_OUTBOX_FLAT_BYTES 512   // messages up to this are copied into one piece
+// Bursts of datagrams up to this are copied into one piece while they are sealed: what waits and one burst more.
+#define ALB_OUTBOX_COPIED_DATAGRAM 2048
+#define ALB_OUTBOX_COPIES_BYTES    (ALB_OUTBOX_BYTES + 65536)
 
 struct alb_outbox_message {
     struct alb_socket *socket;
@@ -28,6 +31,7 @@ struct alb_outbox_message {
     uint32_t iov_count;
     uint32_t length;                // of all that iov refers to
     const struct alb_burst *burst;  // if the kernel is to cut it: what it is made of, sealed by place
+    uint8_t *burst_copy;            // all of it in one piece, or NULL
     struct alb_line_datagram *copy; // to be given back to the delay line when it is sent, or NULL
 };
 
@@ -52,19 +56,23 @@ struct alb_outbox {
     uint8_t flat[ALB_OUTBOX_MESSAGES][ALB_OUTBOX_FLAT_BYTES];
     struct iovec joined[ALB_OUTBOX_JOINED]; // of bursts, and how many there are
     uint32_t joined_count;
+    uint32_t copies_bytes; // of copies that wait
     const struct alb_burst *bursts[ALB_OUTBOX_MESSAGES];
     const struct alb_endpoint *peers[ALB_OUTBOX_MESSAGES];
     uint32_t segment_bytes[ALB_OUTBOX_MESSAGES];
     bool is_whole[ALB_OUTBOX_MESSAGES];
     struct alb_line_datagram *copies[ALB_OUTBOX_MESSAGES];
     uint32_t datagrams[ALB_OUTBOX_MESSAGES];
+    uint8_t burst_copies[ALB_OUTBOX_COPIES_BYTES];
 };
 
 void alb_outbox_init(struct alb_outbox *outbox, struct alb_tx *tx, struct alb_line *line, struct alb_edge_stats *stats,
                      bool icrc_ones);
 
-// Writes the ICRCs of a burst. is_cut: the kernel is to cut it, else each segment leaves alone.
-void alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket, bool is_cut);
+// Writes the ICRCs of a burst. is_cut: the kernel is to cut it, else each segment leaves alone. Returns a copy of it,
+// good for the message that is added next, or NULL.
+uint8_t *alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket,
+                         bool is_cut);
 
 // Adds a message (iov and length are ignored for a copy); sends those before it first if they are for another socket or
 // too many, and all of them if they are many bytes.

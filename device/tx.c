@@ -129,7 +129,7 @@ static void send_burst(struct alb_sender *sender, struct alb_socket *socket, con
     bool is_cut = burst->segment_count > 1 && socket->gso_works && iov_count <= IOV_MAX &&
                   !alb_carrier_is_needed(&socket->local.addr, &burst->peer.addr);
     struct alb_outbox_message message = message_of(socket, burst);
-    alb_outbox_seal(&sender->outbox, burst, socket, is_cut);
+    message.burst_copy = alb_outbox_seal(&sender->outbox, burst, socket, is_cut);
     for (uint32_t s = 0; sender->capture && s < burst->segment_count; s++) {
         const struct alb_segment *segment = &sender->tx.segments[burst->segment_first + s];
         capture(sender, &socket->local, &message, &sender->tx.iov[segment->iov_first], segment->length,

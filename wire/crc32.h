@@ -12,7 +12,10 @@
 // Goes on with a CRC (0 to begin with) over bytes more.
 uint32_t alb_crc32(uint32_t crc, const void *bytes, size_t length);
 
-// The same over count words (1 ... ALB_CRC32_SHORT_WORDS) as they lie in memory. Several times as fast as alb_crc32()
+// The same, and the bytes are copied to where they overlap nothing: each is read once.
+uint32_t alb_crc32_copy(uint32_t crc, void *to, const void *from, size_t length);
+
+// alb_crc32() over count words (1 ... ALB_CRC32_SHORT_WORDS) as they lie in memory. Several times as fast as alb_crc32()
 // for bytes this few, and at ease with words that have just been stored.
 uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count);
 

@@ -145,12 +145,16 @@ static uint32_t gather_short(struct cursor *at, uint8_t *to)
     return copied;
 }
 
-static uint32_t crc32_rest(uint32_t crc, struct cursor *at)
+static uint32_t crc32_rest(uint32_t crc, struct cursor *at, uint8_t *copy)
 {
     for (; at->left; at->iov++, at->skip = 0) {
         uint32_t part = (uint32_t)ALB_MIN(at->iov->iov_len - at->skip, (size_t)at->left);
-        if (part)
-            crc = alb_crc32(crc, (const uint8_t *)at->iov->iov_base + at->skip, part);
+        const uint8_t *bytes = (const uint8_t *)at->iov->iov_base + at->skip;
+        if (part && copy)
+            crc = alb_crc32_copy(crc, copy, bytes, part);
+        else if (part)
+            crc = alb_crc32(crc, bytes, part);
+        copy = copy ? copy + part : NULL;
         at->left -= part;
     }
     return crc;
@@ -161,8 +165,8 @@ static uint32_t udp_bytes_of(uint32_t length)
     return UDP_BYTES + length + ALB_ICRC_BYTES;
 }
 
-// Goes on with the CRC of the completed prefix.
-static uint32_t compute(uint32_t crc, const struct iovec *iov, uint32_t length)
+// Goes on with the CRC of the completed prefix. copy: where the bytes are copied to, or NULL.
+static uint32_t compute(uint32_t crc, const struct iovec *iov, uint32_t length, uint8_t *copy)
 {
     alb_assert(length >= ALB_BTH_BYTES && iov->iov_len >= ALB_BTH_BYTES);
     struct cursor at = {.iov = iov, .left = length};
@@ -170,24 +174,28 @@ static uint32_t compute(uint32_t crc, const struct iovec *iov, uint32_t length)
     head[0] = first_half(udp_bytes_of(length)) | htole32(0xffff0000); // the checksum is taken as ones
     uint32_t *bth = head + 1;
     uint32_t copied = gather_short(&at, (uint8_t *)bth);
+    if (copy) {
+        memcpy(copy, bth, copied);
+        copy += copied;
+    }
     bth[1] |= htole32(0xff); // FECN, BECN and reserved bits
     crc = alb_crc32_short(crc, head, 1 + copied / 4);
     if (copied % 4)
         crc = alb_crc32(crc, (uint8_t *)bth + (copied & ~3u), copied % 4);
-    return crc32_rest(crc, &at);
+    return crc32_rest(crc, &at, copy);
 }
 
 uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identification, const struct iovec *iov,
                           uint32_t length)
 {
-    return compute(completed(prefix, identification, udp_bytes_of(length)), iov, length);
+    return compute(completed(prefix, identification, udp_bytes_of(length)), iov, length, NULL);
 }
 
 // The same for a packet of the flow.
 static uint32_t compute_again(struct alb_icrc_flow *flow, uint16_t identification, const struct iovec *iov,
-                              uint32_t length)
+                              uint32_t length, uint8_t *copy)
 {
-    return compute(completed_again(flow, identification, udp_bytes_of(length)), iov, length);
+    return compute(completed_again(flow, identification, udp_bytes_of(length)), iov, length, copy);
 }
 
 static void store(uint8_t *p, uint32_t icrc)
@@ -229,18 +237,40 @@ __attribute__((always_inline)) static inline void fetch_next(const struct alb_tx
         __builtin_prefetch((const uint8_t *)payload->iov_base + at, 0, FETCH_LEVEL);
 }
 
-void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
-                   const struct alb_endpoint *source, enum alb_icrc_ident ident)
+// The packet's last four bytes, in its trailer and in the copy.
+static void seal_segment(struct alb_icrc_flow *flow, const struct alb_tx *tx, const struct alb_segment *segment,
+                         uint16_t identification, uint8_t *copy)
+{
+    const struct iovec *iov = &tx->iov[segment->iov_first];
+    const struct iovec *trailer = &iov[segment->iov_count - 1];
+    uint32_t covered = segment->length - ALB_ICRC_BYTES;
+    uint32_t icrc = compute_again(flow, identification, iov, covered, copy);
+    store((uint8_t *)trailer->iov_base + trailer->iov_len - ALB_ICRC_BYTES, icrc);
+    if (copy)
+        store(copy + covered, icrc);
+}
+
+static void seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
+                 const struct alb_endpoint *source, enum alb_icrc_ident ident, uint8_t *copy)
 {
     recall(flow, source, &burst->peer);
     for (uint32_t place = 0; place < burst->segment_count; place++) {
-        const struct alb_segment *segment = &tx->segments[burst->segment_first + place];
-        const struct iovec *iov = &tx->iov[segment->iov_first];
-        const struct iovec *trailer = &iov[segment->iov_count - 1];
         fetch_next(tx, burst, place);
-        uint32_t icrc = compute_again(flow, identification_of(ident, place), iov, segment->length - ALB_ICRC_BYTES);
-        store((uint8_t *)trailer->iov_base + trailer->iov_len - ALB_ICRC_BYTES, icrc);
+        seal_segment(flow, tx, &tx->segments[burst->segment_first + place], identification_of(ident, place),
+                     copy ? copy + place * burst->segment_bytes : NULL);
     }
+}
+
+void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
+                   const struct alb_endpoint *source, enum alb_icrc_ident ident)
+{
+    seal(flow, tx, burst, source, ident, NULL);
+}
+
+void alb_icrc_seal_copy(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
+                        const struct alb_endpoint *source, enum alb_icrc_ident ident, uint8_t *copy)
+{
+    seal(flow, tx, burst, source, ident, copy);
 }
 
 // Of the whole IPv4 packet, the words of four bytes from the identification's to the end of what the ICRC covers.
@@ -263,7 +293,7 @@ static uint32_t difference_from(struct alb_icrc_flow *flow, const struct alb_dat
     struct iovec iov = {.iov_base = (void *)datagram->bytes, .iov_len = length};
     uint32_t received;
     memcpy(&received, datagram->bytes + length, sizeof(received));
-    return le32toh(received) ^ compute_again(flow, identification, &iov, length);
+    return le32toh(received) ^ compute_again(flow, identification, &iov, length, NULL);
 }
 
 bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,

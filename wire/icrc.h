@@ -66,6 +66,9 @@ enum alb_icrc_ident {
 // and sent alone must be sealed as such.
 void alb_icrc_seal(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
                    const struct alb_endpoint *source, enum alb_icrc_ident ident);
+// The same, and copies the burst, segment behind segment.
+void alb_icrc_seal_copy(struct alb_icrc_flow *flow, struct alb_tx *tx, const struct alb_burst *burst,
+                        const struct alb_endpoint *source, enum alb_icrc_ident ident, uint8_t *copy);
 
 // What one peer's IPv4 identifications have looked like. One per peer address. All zero: nothing received yet.
 struct alb_icrc_peer {

@@ -250,6 +250,29 @@ static void expect_sealed(const struct fixture *f, enum alb_icrc_ident ident)
     }
 }
 
+// A burst that is sealed into a copy is what it would have been gathered as, and nothing behind it is written.
+static void icrc_seal_copy__is_the_sealed_burst_in_one_piece(void **state)
+{
+    static const uint32_t lengths[] = {0, 3, 60, 1024, 1396};
+    for (unsigned n = 0; n < 2 * ALB_COUNT(lengths) * ALB_COUNT(lengths); n++) {
+        const char *from = families[n % 2].from, *to = families[n % 2].to;
+        uint32_t last = lengths[n / 2 % ALB_COUNT(lengths)], each = lengths[n / 2 / ALB_COUNT(lengths)];
+        struct fixture *f = make_burst(from, to, SEGMENTS, each, ALB_MIN(last, each));
+        static uint8_t copy[SEGMENTS * ROOM];
+        uint8_t *at = copy;
+        memset(copy, 0xa5, sizeof(copy));
+        alb_icrc_seal_copy(&f->flow, &f->tx, &f->burst, &f->source, ALB_ICRC_IDENT_PLACE, copy);
+        expect_sealed(f, ALB_ICRC_IDENT_PLACE);
+        for (uint32_t place = 0; place < SEGMENTS; place++) {
+            uint8_t bytes[ROOM];
+            uint32_t length = receive(f, place, bytes).length;
+            assert_memory_equal(at, bytes, length);
+            at += length;
+        }
+        assert_int_equal(*at, 0xa5);
+    }
+}
+
 // A flow remembers what the packet before had in common with this one: peer, length and kind of identification change
 // one by one and together, and what was remembered must not show.
 static void icrc_seal__a_flow_forgets_what_no_longer_holds(void **state)
@@ -379,6 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(icrc_seal__every_segment_checks_with_its_place_as_identification),
+        cmocka_unit_test(icrc_seal_copy__is_the_sealed_burst_in_one_piece),
         cmocka_unit_test(icrc_seal__numbers_nothing_when_segments_travel_alone),
         cmocka_unit_test(icrc__every_payload_length_checks),
         cmocka_unit_test(icrc_check__finds_any_identification),
