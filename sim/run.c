@@ -428,6 +428,11 @@ enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *o
     return run->end;
 }
 
+alb_sim_time alb_run_time(const struct alb_run *run)
+{
+    return run->end == ALB_RUN_DONE && run->ended_at > 0 ? run->ended_at : alb_cluster_now(run->cluster);
+}
+
 // ---- the ideal ------------------------------------------------------------------------------------------------------
 
 void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t *overhead_bytes)

@@ -113,6 +113,8 @@ bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, stru
 void alb_run_fini(struct alb_run *run);
 // Once.
 enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *options);
+// How long it took: until its last task was done, or, if some were not or none was, until its clock stood still.
+alb_sim_time alb_run_time(const struct alb_run *run);
 
 // A task that was not done when the run ended, or ALB_TASK_NONE.
 uint32_t alb_run_first_open(const struct alb_run *run);

@@ -173,9 +173,16 @@ static void add_hosts(const struct alb_run *run, struct alb_summary_network *net
     }
 }
 
+double alb_summary_link_used(const struct alb_run *run, uint32_t link)
+{
+    double seconds = (double)alb_run_time(run) / 1e12, rate = (double)run->topology.cables[link / 2].bits_per_s;
+    double bits = (double)alb_cluster_link_bytes(run->cluster, link) * 8;
+    return seconds > 0 ? ALB_MIN(bits / seconds / rate, 1.0) : 0;
+}
+
 static void add_links(const struct alb_run *run, struct alb_summary_network *network)
 {
-    double seconds = (double)run->ended_at / 1e12, core = 0;
+    double core = 0;
     uint32_t core_links = 0;
     for (uint32_t link = 0; link < 2 * run->topology.cable_count; link++) {
         const struct alb_topology_cable *cable = &run->topology.cables[link / 2];
@@ -184,7 +191,7 @@ static void add_links(const struct alb_run *run, struct alb_summary_network *net
         network->paused += (double)stats.paused / PS_PER_NS;
         network->corrupted += (double)stats.corrupted;
         network->queue_peak = ALB_MAX(network->queue_peak, (double)stats.queued_bytes_peak);
-        double used = seconds > 0 ? (double)stats.bytes * 8 / seconds / (double)cable->bits_per_s : 0;
+        double used = alb_summary_link_used(run, link);
         network->busiest = ALB_MAX(network->busiest, used);
         if (cable->tier > 0) {
             core += used;
@@ -209,7 +216,7 @@ static void summarize_network(struct alb_summary *summary, const struct alb_run 
     struct alb_cluster_totals totals;
     alb_cluster_totals(run->cluster, &totals);
     *network = (struct alb_summary_network){
-        .time = (double)(run->end == ALB_RUN_DONE ? run->ended_at : alb_cluster_now(run->cluster)) / PS_PER_NS,
+        .time = (double)alb_run_time(run) / PS_PER_NS,
         .packets = (double)totals.packets_sent,
         .packet_hops = (double)totals.packet_hops,
         .dropped = (double)totals.dropped,

@@ -61,6 +61,10 @@ struct alb_summary {
     double events;
 };
 
+// The part of its rate that a link used in a run. What leaves is counted as it begins to, so that a run that is cut
+// would have a little more than there is.
+double alb_summary_link_used(const struct alb_run *run, uint32_t link);
+
 // The run is not needed any more afterwards.
 void alb_summary_make(struct alb_summary *summary, const struct alb_run *run);
 void alb_summary_fini(struct alb_summary *summary);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +122,8 @@ static void write_title(FILE *to, const struct sim_file *file)
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
-static void write_times(FILE *to, const char *name, const struct alb_summary_times *times, enum alb_metric_unit unit)
+static void write_times(FILE *to, const char *name, const struct alb_summary_times *times, bool is_none,
+                        enum alb_metric_unit unit)
 {
     const double values[] = {times->min, times->mean, times->p50, times->p95, times->p99, times->p999, times->max};
     char formatted[ALB_METRIC_TEXT_MAX];
@@ -129,7 +131,7 @@ static void write_times(FILE *to, const char *name, const struct alb_summary_tim
     text(to, name);
     fputs("</td>", to);
     for (size_t i = 0; i < ALB_COUNT(values); i++)
-        fprintf(to, "<td>%s</td>", alb_metric_format(unit, values[i], formatted));
+        fprintf(to, "<td>%s</td>", alb_metric_format(unit, is_none ? NAN : values[i], formatted));
     fputs("</tr>\n", to);
 }
 
@@ -142,9 +144,9 @@ static void write_flows(FILE *to, const struct alb_summary *summary)
     for (uint32_t i = 0; i < summary->part_count; i++) {
         const struct alb_summary_part *part = &summary->parts[i];
         snprintf(name, sizeof(name), "%s: completion time", part->name);
-        write_times(to, name, &part->fct, ALB_METRIC_NS);
+        write_times(to, name, &part->fct, part->done == 0, ALB_METRIC_NS);
         snprintf(name, sizeof(name), "%s: slowdown", part->name);
-        write_times(to, name, &part->slowdown, ALB_METRIC_NUMBER);
+        write_times(to, name, &part->slowdown, part->done == 0, ALB_METRIC_NUMBER);
     }
     for (uint32_t i = 0; i < summary->bin_count; i++) {
         char size[ALB_METRIC_TEXT_MAX];
@@ -152,7 +154,7 @@ static void write_flows(FILE *to, const struct alb_summary *summary)
         alb_metric_format(ALB_METRIC_BYTES, (double)summary->bins[i].bytes_max, size);
         snprintf(name, sizeof(name), "slowdown of %" PRIu64 " flows %s%s", summary->bins[i].flows,
                  is_last ? "above all these" : "of up to ", is_last ? "" : size);
-        write_times(to, name, &summary->bins[i].slowdown, ALB_METRIC_NUMBER);
+        write_times(to, name, &summary->bins[i].slowdown, false, ALB_METRIC_NUMBER);
     }
     fputs("</table>\n", to);
 }
@@ -211,13 +213,9 @@ static void write_links(FILE *to, const struct alb_run *run)
 {
     uint32_t count = 2 * run->topology.cable_count;
     struct busy *busy = malloc((count + 1u) * sizeof(*busy));
-    double seconds = (double)run->ended_at / 1e12;
     alb_assert(busy);
-    for (uint32_t link = 0; link < count; link++) {
-        double rate = (double)run->topology.cables[link / 2].bits_per_s;
-        double bits = (double)alb_cluster_link_bytes(run->cluster, link) * 8;
-        busy[link] = (struct busy){link, seconds > 0 ? bits / seconds / rate : 0};
-    }
+    for (uint32_t link = 0; link < count; link++)
+        busy[link] = (struct busy){link, alb_summary_link_used(run, link)};
     qsort(busy, count, sizeof(*busy), compare_busy);
     fputs("<h3>Busiest links</h3><table><tr><th>link</th><th>used</th><th>packets</th><th>dropped</th><th>lost</th>"
           "<th>marked</th><th>paused</th><th>longest queue</th></tr>\n",

@@ -64,6 +64,21 @@ static void alb_metric_value__is_none_of_what_is_not_done(void **state)
     end();
 }
 
+// What a link has carried belongs to the whole of a run, though its last message was done long before.
+static void alb_summary_make__links_of_a_run_that_was_cut(void **state)
+{
+    small_run_go(&small,
+                 "[scenario]\nend = 100us\n[network]\nhosts = 2\nrate = 10Gb/s\n"
+                 "[workload small]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\n"
+                 "[workload large]\nkind = pairs\nhosts = 1\nto = 0\nsize = 1000000\n",
+                 false);
+    alb_summary_make(&summary, &small.run);
+    assert_true(value("done", "small") == 1 && value("done", "large") == 0);
+    assert_true(value("simulated", NULL) == 1e5);
+    assert_true(value("busiest", NULL) > 0.5 && value("busiest", NULL) <= 1);
+    end();
+}
+
 static void alb_summary_make__percentiles_and_bins(void **state)
 {
     small_run_go(&small,
@@ -146,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_metric_value__is_none_of_what_is_not_done),
         cmocka_unit_test(alb_summary_make__one_flow_alone),
+        cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_metric_format__scales),

@@ -502,6 +502,15 @@ class Sim(unittest.TestCase):
                 self.assertNotIn("xxx", file.read())
         self.assertEqual(albedo("sim", "--quiet", "--json", "/dev/null", "--variant", "slow", self.file)[0], 0)
 
+    def test_page_of_a_run_without_an_end(self):
+        self.assertEqual(albedo("sim", "--quiet", "--max-time", "5us", "--html", self.path("h"), "--variant", "slow", self.file)[0], 0)
+        with open(self.path("h"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertRegex(page, r": completion time</td>(<td>none</td>){7}")
+        used = [float(share) for share in re.findall(r"<td>([0-9.]+) %</td>", page)]
+        self.assertGreater(max(used), 0)
+        self.assertLessEqual(max(used), 100)
+
     def test_page_of_a_file_with_any_name(self):
         name = self.path("a <b> & c")
         shutil.copy(self.file, name)
