@@ -124,7 +124,9 @@ static uint64_t room_ns(const struct alb_congestion *congestion)
     int level = congestion->window.level;
     ns = level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
     uint32_t share = share_of(&congestion->window);
-    return ALB_MAX(ns * (ALB_CSA_SHARE_EVEN * ALB_CSA_SHARE_EVEN) / (share * share), 1ull);
+    if (alb_unlikely(share != ALB_CSA_SHARE_EVEN))
+        ns = ns * (ALB_CSA_SHARE_EVEN * ALB_CSA_SHARE_EVEN) / (share * share);
+    return ALB_MAX(ns, 1ull);
 }
 
 // Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same

@@ -108,6 +108,7 @@ extern const struct alb_delivery_ops alb_csa_ops;
 enum alb_csa_fill {
     ALB_CSA_FILL_NONE,   // nothing to send now
     ALB_CSA_FILL_DONE,   // added a segment
+    ALB_CSA_FILL_LAST,   // likewise, and there is no more to send now
     ALB_CSA_FILL_PACKET, // does not fit into this packet
     ALB_CSA_FILL_BATCH,  // does not fit into this batch
     ALB_CSA_FILL_WINDOW, // the window is closed

@@ -306,8 +306,7 @@ static bool has_many_paths(const struct alb_stream_out *out)
     return live->paths->good * few_bytes > live->congestion.window_bytes;
 }
 
-// All that there is to send has left.
-static bool is_at_end(const struct alb_stream_out *out)
+bool alb_stream_out_is_at_end(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;
     if (out->is_response)
@@ -320,7 +319,7 @@ static bool is_at_end(const struct alb_stream_out *out)
 static alb_time tail_rtt_ns(const struct alb_stream_out *out)
 {
     const struct alb_assoc_live *live = out->csa->assoc->live;
-    if (!live || live->paths->typical_ns == 0 || !is_at_end(out))
+    if (!live || live->paths->typical_ns == 0 || !alb_stream_out_is_at_end(out))
         return 0;
     return ALB_MAX(live->paths->typical_ns, live->rtt_sample_ns);
 }

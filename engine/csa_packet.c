@@ -87,7 +87,8 @@ uint8_t *alb_csa_packet_frame(struct alb_csa_packet *packet, uint32_t header_byt
     uint8_t *frame = alb_tx_packet_bytes(packet->builder, pad + header_bytes, payload_bytes, refs);
     if (!frame)
         return NULL;
-    memset(frame, 0, pad);
+    if (pad)
+        memset(frame, 0, pad);
     uint32_t bytes = pad + header_bytes + payload_bytes;
     packet->room_bytes -= ALB_MIN(bytes, packet->room_bytes);
     packet->frames++;

@@ -108,7 +108,8 @@ struct alb_paths_out {
     uint8_t best_path : 7;      // whose best_ns is
     uint8_t current;            // the one chosen last
     uint8_t good;               // paths of that state
-    uint32_t turn : 22;         // choices so far
+    uint32_t turn : 14;         // choices so far
+    uint32_t waiting : 8;       // paths that something has left by which is not settled
     uint32_t is_awaited : 1;    // the next choice is for a report that ends what the peer waits for
     uint32_t is_paced : 1;      // a path has or had a recent_ns; else nothing is typical, and need not be looked for
     uint32_t loaded : 8;        // paths that have bytes in flight: an answer need not look through all for one

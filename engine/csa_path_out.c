@@ -61,8 +61,10 @@ alb_psn alb_path_sent(struct alb_paths_out *paths, uint16_t path, uint32_t bytes
 {
     struct alb_path_out *out = &paths->path[path];
     alb_psn sequence = out->next;
-    if (!alb_path_is_waiting(out))
+    if (!alb_path_is_waiting(out)) {
         out->since = alb_path_tick_of(now);
+        paths->waiting++;
+    }
     out->next = alb_psn_next(sequence);
     note_waiting(paths, path);
     alb_path_charge(paths, path, bytes);
@@ -212,8 +214,10 @@ struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct al
     if (!news.is_new)
         return news;
     uint32_t trimmed = count_lost(out, &news);
-    if (news.is_settled_newer)
+    if (news.is_settled_newer) { // so it was waiting
         out->settled = entry->settled;
+        paths->waiting -= !alb_path_is_waiting(out);
+    }
     if (!alb_path_is_waiting(out))
         out->trimmed = 0;
     out->received_seen = entry->received;
@@ -253,6 +257,7 @@ static void settle_all(struct alb_paths_out *paths, const struct alb_path_ops *o
     uint32_t ahead = out->ahead, lost = waiting - ALB_MIN(ahead, waiting), trimmed = take_trimmed(out, lost);
     lost -= trimmed;
     out->settled = out->next;
+    paths->waiting--;
     out->ahead = out->trimmed = 0;
     note_waiting(paths, path);
     remember(out, waiting, lost, trimmed);
@@ -299,7 +304,8 @@ bool alb_paths_find_silent(const struct alb_paths_out *paths, const struct alb_p
     bool is_found = false;
     uint32_t past = ALB_MIN(scope->past, paths->count);
     alb_path_tick since = scope->newest - (SILENCE_SLACK_NS >> 10);
-    if (paths->count == 1 || !scope->is_heard || !may_any_be_silent(paths, scope->first, past, since))
+    if (paths->count == 1 || paths->waiting == 0 || !scope->is_heard ||
+        !may_any_be_silent(paths, scope->first, past, since))
         return false;
     for (uint32_t i = scope->first; i < past; i++) {
         const struct alb_path_out *out = &paths->path[i];

@@ -396,7 +396,11 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
     if (!wqe || (alb_csa_wants_answer(wqe) && csa->asked_open >= csa->qp->attr.max_rd_atomic) ||
         !alb_stream_out_has_room(out))
         return ALB_CSA_FILL_NONE;
-    return send_segment(csa, wqe, out->next, false, packet);
+    enum alb_csa_fill fill = send_segment(csa, wqe, out->next, false, packet);
+    if (fill != ALB_CSA_FILL_DONE || !alb_stream_out_is_at_end(out))
+        return fill;
+    csa->cursor = csa->started;
+    return ALB_CSA_FILL_LAST;
 }
 
 void alb_csa_requester_drain(struct alb_csa *csa, alb_time now)

@@ -90,6 +90,8 @@ bool alb_stream_out_next_lost(struct alb_stream_out *out, alb_psn *psn);
 // lost. bytes: what it counts toward the window, from which they are taken.
 void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes, uint16_t path, alb_psn sequence,
                          alb_time now);
+// All that there is to send has left.
+bool alb_stream_out_is_at_end(const struct alb_stream_out *out);
 // There may be something to send: the association's turn with the scheduler comes. A probe does not wait for the
 // window.
 void alb_stream_out_wake(struct alb_stream_out *out);

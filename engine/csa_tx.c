@@ -45,6 +45,7 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
         case ALB_CSA_FILL_DONE:
             served = out;
             break;
+        case ALB_CSA_FILL_LAST:
         case ALB_CSA_FILL_NONE:
             retire(live, out, false);
             break;
@@ -136,7 +137,8 @@ static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet
     struct alb_csa_paths paths; // long, and only the beginning of it is used
     const struct alb_path_set *news = &live->paths_in_news;
     uint32_t left = alb_path_set_count(news), most = entries_max(live->assoc), path = 0;
-    fetch_news(live, left);
+    if (left > 1)
+        fetch_news(live, left);
     paths.credit_bytes = alb_assoc_credit(live, now);
     paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in);
     do {

@@ -212,7 +212,7 @@ uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow
     // The trailer is a reference of its own: that is where the edge seals.
     uint32_t end = (builder->bytes_used + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
     uint8_t *trailer = tx->bytes + tx->bytes_count + end - trailer_bytes;
-    memset(trailer, 0, trailer_bytes);
+    memset(trailer + trailer_bytes - TRAILER_ROOM_BYTES, 0, TRAILER_ROOM_BYTES);
     tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
     segment->length = builder->packet_bytes + trailer_bytes;
     if (!can_join(tx, builder->burst, flow, segment->length))

@@ -97,6 +97,24 @@ static void sent__numbers_each_path(void **state)
     free(paths);
 }
 
+static void waiting__counts_paths_that_have_something_under_way(void **state)
+{
+    struct alb_paths_out *paths = paths_new(3, 0xfffffe);
+    assert_int_equal(paths->waiting, 0);
+    send(paths, 0, 3, MS);
+    send(paths, 2, 1, MS);
+    assert_int_equal(paths->waiting, 2);
+    hear(paths, 0, 0xffffff, 1, MS, 0, 2 * MS);
+    assert_int_equal(paths->waiting, 2);
+    hear(paths, 0, 1, 3, MS, 0, 2 * MS);
+    hear(paths, 0, 1, 3, MS, 0, 2 * MS); // says nothing new
+    assert_int_equal(paths->waiting, 1);
+    assert_true(alb_path_silent(paths, &ops, 2, 3 * MS));
+    assert_false(alb_path_silent(paths, &ops, 2, 3 * MS));
+    assert_int_equal(paths->waiting, 0);
+    free(paths);
+}
+
 static void choose__asks_the_policy_if_there_is_a_choice(void **state)
 {
     struct alb_paths_out *paths = paths_new(3, 0);
@@ -574,6 +592,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sent__numbers_each_path),
+        cmocka_unit_test(waiting__counts_paths_that_have_something_under_way),
         cmocka_unit_test(choose__asks_the_policy_if_there_is_a_choice),
         cmocka_unit_test(heard__settles_and_counts_losses),
         cmocka_unit_test(heard__packets_behind_a_gap),
