@@ -2,8 +2,8 @@
 # Completion of albedo(1) for bash. Options are those that --help shows, so there is no second list of them.
 # shellcheck shell=bash
 
-_albedo_options() { # COMMAND
-    "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '
+_albedo_options() { # COMMAND...
+    "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '
 }
 
 # What --loss, --congestion, --path and --credit may be: the end of the option's line.
@@ -71,13 +71,17 @@ _albedo() {
         mapfile -t COMPREPLY < <(compgen -P "${current%"${current##*,}"}" -W "$(_albedo_values run --loss)" -- "${current##*,}")
         return
         ;;
-    --faults | -f | --seed | --paths | --set | --variant | --max-time | --max-events | --host | --search | --first-seed | \
+    --faults | -f | --seed | --paths | --set | --variant | --max-time | --max-events | --host | --vary | --metrics | --jobs | --search | --first-seed | \
         --seeds | --watch | --port | --memory | --limit | --chunk | --retry | --address) # no file
         return
         ;;
     esac
     if [[ $current == -* ]]; then
-        _albedo_words "$(_albedo_options "$command")"
+        if [[ $command == sim && ${COMP_WORDS[2]} == compare ]]; then
+            _albedo_words "$(_albedo_options sim compare)"
+        else
+            _albedo_words "$(_albedo_options "$command")"
+        fi
     elif [[ $command == stat ]]; then
         _albedo_words "$("${COMP_WORDS[0]}" stat --json 2>/dev/null | grep -oE '"pid": [0-9]+' | cut -d' ' -f2)"
     elif [[ $command == sim && $previous != --* ]]; then

@@ -28,6 +28,7 @@ offers '--json' info --j
 offers '--html --host --help' sim --quiet --h
 offers '' sim --max-time u
 offers '' run --faults ''
+offers '--seeds --set' sim compare uec-single --se
 offers 'irn' sim compare uec-single --policies i
 offers 'csa,fixed' sim compare uec-single --policies csa,f
 COMP_WORDS=("$program" run -- bas)
