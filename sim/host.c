@@ -11,7 +11,7 @@
 enum {
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
-    HOT_PACKETS = 8,  // after so many it is looked up anew what an engine needs
+    HOT_PACKETS = 31, // after so many it is looked up anew what an engine needs
     PACKET_LINES = 4, // of a packet without payload, behind the first
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
