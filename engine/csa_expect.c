@@ -48,23 +48,6 @@ static bool is_open(const struct alb_expect *expect)
     return expect->bytes_left > 0 || expect->messages_left > 0;
 }
 
-static void leave(struct alb_expect *expect)
-{
-    struct alb_expect_group *group = expect->group;
-    if (!group)
-        return;
-    if (alb_list_is_linked(&expect->link))
-        group->open--;
-    else
-        group->finished--;
-    alb_list_remove(&expect->link);
-    expect->group = NULL;
-    if (group->open + group->finished > 0)
-        return;
-    alb_list_remove(&group->link);
-    alb_buddy_put(&expect->csa->qp->engine->csa->pool, group, sizeof(*group));
-}
-
 bool alb_expect_is_pressing(const struct alb_csa *csa)
 {
     const struct alb_expect *expect = csa->expect;
@@ -105,6 +88,27 @@ static void press(struct alb_expect_group *group, alb_time now)
         if (expect->asks < ASKS_MAX)
             arm(expect, now);
     }
+}
+
+// Those that are left may be the ones that all wait for now.
+static void leave(struct alb_expect *expect)
+{
+    struct alb_expect_group *group = expect->group;
+    if (!group)
+        return;
+    bool was_pressing = is_pressing(group);
+    if (alb_list_is_linked(&expect->link))
+        group->open--;
+    else
+        group->finished--;
+    alb_list_remove(&expect->link);
+    expect->group = NULL;
+    if (!was_pressing && is_pressing(group))
+        press(group, expect->csa->qp->engine->now);
+    if (group->open + group->finished > 0)
+        return;
+    alb_list_remove(&group->link);
+    alb_buddy_put(&expect->csa->qp->engine->csa->pool, group, sizeof(*group));
 }
 
 static void ask(struct alb_expect *expect, alb_time now)

@@ -293,6 +293,19 @@ static void group__member_leaves_it__no_longer_counts(void **state)
     assert_false(presses(1));
 }
 
+// One that is waited for no more, or that ends: half of those that are left have finished.
+static void group__pressed_by_a_member_that_leaves(void **state)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(expect(i, (struct alb_expectation){.bytes = 64, .group = 7, .steps = 2}), 0);
+    write_to(0, 64);
+    alb_time later = pair->now + 100 * ALB_NS_PER_MS;
+    alb_wheel_arm(&pair->hosts[1].engine->wheel, &announced(1)->timer.timer, later);
+    assert_int_equal(expect(2, (struct alb_expectation){0}), 0);
+    assert_true(presses(1));
+    assert_true(announced(1)->timer.timer.at < later);
+}
+
 // One that goes on to the next step before all of this one has come belongs to that alone.
 static void group__member_goes_on__is_pressed_there_only(void **state)
 {
@@ -337,6 +350,7 @@ int main(void)
         CASE(group__pressed_by_a_member_that_joins),
         CASE(group__other_steps_and_groups_do_not_press),
         CASE(group__member_leaves_it__no_longer_counts),
+        CASE(group__pressed_by_a_member_that_leaves),
         CASE(group__member_goes_on__is_pressed_there_only),
         CASE(group__member_goes_on_alone),
     };
