@@ -178,7 +178,7 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
         give_up(out);
         return;
     }
-    alb_trace_add(engine, ALB_TRACE_timeout, csa->qp->number, out->una, out->probes, alb_assoc_rtt_ns(csa->assoc), now);
+    alb_trace_add(engine, ALB_TRACE_silence, csa->qp->number, out->una, out->probes, alb_assoc_rtt_ns(csa->assoc), now);
     if (out->una != out->next && resends_all(out))
         resend_all(out, now);
     else

@@ -123,7 +123,7 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
         (!report->is_response && state < ALB_QPS_RTS))
         return ALB_DROP_WRONG_QP_STATE;
     alb_psn una = out->una;
-    alb_trace_add(arrival->engine, ALB_TRACE_ack, csa->qp->number, report->cumulative, report->syndrome,
+    alb_trace_add(arrival->engine, ALB_TRACE_report, csa->qp->number, report->cumulative, report->syndrome,
                   report->word_count, now);
     if (!alb_stream_out_report(out, report, now))
         return ALB_DROP_STALE_RESPONSE;

@@ -8,20 +8,21 @@
 struct alb_engine;
 struct alb_qp;
 
-#define ALB_TRACES(X)                           \
-    X(state, "old", "new")                      \
-    X(send, "request", "bytes")                 \
-    X(resend, "request", "bytes")               \
-    X(receive, "opcode", "bytes")               \
-    X(drop, "reason", "opcode")                 \
-    X(ack, "syndrome", "msn")                   \
-    X(go_back, "cause", "packets")              \
-    X(timeout, "retries", "limit")              \
-    X(rnr_wait, "timer_ns", "retries")          \
-    X(window, "window_bytes", "inflight_bytes") \
-    X(complete_send, "status", "wr_id")         \
-    X(complete_receive, "status", "wr_id")      \
-    X(txn_out, "was", "is")                     \
+#define ALB_TRACES(X)                      \
+    X(state, "old", "new")                 \
+    X(send, "request", "bytes")            \
+    X(resend, "request", "bytes")          \
+    X(receive, "opcode", "bytes")          \
+    X(drop, "reason", "opcode")            \
+    X(ack, "syndrome", "msn")              \
+    X(report, "syndrome", "words")         \
+    X(silence, "times", "rtt_ns")          \
+    X(go_back, "cause", "packets")         \
+    X(timeout, "retries", "limit")         \
+    X(rnr_wait, "timer_ns", "retries")     \
+    X(complete_send, "status", "wr_id")    \
+    X(complete_receive, "status", "wr_id") \
+    X(txn_out, "was", "is")                \
     X(txn_in, "was", "is")
 
 enum alb_trace_kind {

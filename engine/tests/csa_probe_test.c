@@ -50,6 +50,38 @@ static void probe__sends_the_newest_segment_again(void **state)
     assert_memory_equal(c->pair->hosts[0].memory, c->pair->hosts[1].memory, 3 * CSA_PAIR_SEGMENT);
 }
 
+static void use_a_trace(struct alb_engine_config *config)
+{
+    config->trace_records = 64;
+}
+
+// The next record of that kind.
+static struct alb_trace_record traced(struct csa_pair *c, enum alb_trace_kind kind)
+{
+    struct alb_trace_record record;
+    do
+        assert_true(alb_engine_trace(c->engines[0], &record));
+    while (record.kind != kind);
+    return record;
+}
+
+static void silence__is_in_the_trace_and_so_is_the_report_that_ends_it(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_a_trace, NULL);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8);
+    lose_all(c, 0);
+    pair_pass(c->pair, SILENCE_NS);
+    pair_settle(c->pair);
+    traced(c, ALB_TRACE_report); // of the greeting
+    struct alb_trace_record record = traced(c, ALB_TRACE_silence);
+    assert_int_equal(record.a, 0);
+    assert_int_equal(record.b, MS);
+    record = traced(c, ALB_TRACE_report);
+    assert_int_equal(record.psn, alb_psn_add(csa_pair_psn(0), 2));
+    csa_pair_free(c);
+}
+
 static void probe__waits_twice_as_long_each_time(void **state)
 {
     struct csa_pair *c = patient();
@@ -391,6 +423,7 @@ int main(void)
         cmocka_unit_test(probe__of_answers_does_not_wait_for_a_receive),
         cmocka_unit_test(probe__passes_a_closed_window),
         cmocka_unit_test(probe__where_the_segment_can_not_go_again),
+        cmocka_unit_test(silence__is_in_the_trace_and_so_is_the_report_that_ends_it),
         cmocka_unit_test(silence__leaves_the_window_to_others),
         cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
         cmocka_unit_test(silence__ends_answers_that_the_window_held_back),

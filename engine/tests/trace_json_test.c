@@ -39,6 +39,10 @@ static void trace_format__names_what_has_a_name(void **state)
            "{\"at\":12,\"event\":\"receive\",\"qpn\":17,\"psn\":3,\"opcode\":\"invalid\",\"bytes\":0}\n");
     expect(ALB_TRACE_ack, ALB_AETH_SYNDROME_ACK(31), 5,
            "{\"at\":12,\"event\":\"ack\",\"qpn\":17,\"psn\":3,\"syndrome\":\"ack\",\"msn\":5}\n");
+    expect(ALB_TRACE_report, ALB_AETH_SYNDROME_ACK(31), 1,
+           "{\"at\":12,\"event\":\"report\",\"qpn\":17,\"psn\":3,\"syndrome\":\"ack\",\"words\":1}\n");
+    expect(ALB_TRACE_silence, 2, 1000,
+           "{\"at\":12,\"event\":\"silence\",\"qpn\":17,\"psn\":3,\"times\":2,\"rtt_ns\":1000}\n");
     expect(ALB_TRACE_go_back, 2, 9,
            "{\"at\":12,\"event\":\"go_back\",\"qpn\":17,\"psn\":3,\"cause\":\"timeout\",\"packets\":9}\n");
     expect(ALB_TRACE_complete_send, ALB_WC_RETRY_EXC_ERR, UINT64_MAX,
