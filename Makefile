@@ -77,7 +77,7 @@ format:
 lint: configure
 	@git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror
 	@mkdir -p $(BUILD)/lint
-	@sed 's/-mmemset-strategy=[^ "]*//' $(BUILD)/compile_commands.json >$(BUILD)/lint/compile_commands.json
+	@sed -e 's/-mmemset-strategy=[^ "]*//' -e 's/-flto=auto -ffat-lto-objects//' $(BUILD)/compile_commands.json >$(BUILD)/lint/compile_commands.json
 	@git ls-files '*.c' | grep -v -e '^fuzz/' -e '/mpi_' | xargs -r -P $(JOBS) -n 8 clang-tidy -p $(BUILD)/lint --quiet
 
 clean:

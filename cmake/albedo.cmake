@@ -36,11 +36,24 @@ if(ALBEDO_SANITIZE)
     add_link_options(-fsanitize=${ALBEDO_SANITIZE})
 endif()
 
+# libibverbs.so.1 is optimised as a whole: a message passes through some two hundred small functions of forty files
+# (docs/LESSONS.md, 93). The objects hold ordinary code, too, which everything else is linked from, as fast as before.
+option(ALBEDO_WHOLE "optimise libibverbs.so.1 across its files (GCC)" ON)
+if(ALBEDO_WHOLE AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT ALBEDO_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+    include(CheckIPOSupported)
+    check_ipo_supported(RESULT ALBEDO_HAS_WHOLE OUTPUT ALBEDO_WHOLE_WHY LANGUAGES C)
+endif()
+if(ALBEDO_HAS_WHOLE)
+    set(ALBEDO_WHOLE_COMPILE -flto=auto -ffat-lto-objects)
+    add_link_options($<IF:$<BOOL:$<TARGET_PROPERTY:ALBEDO_WHOLE>>,-flto=auto,-fno-lto>)
+endif()
+
 # alb_library(base SOURCES ... [LINK ...]): the static library alb_<name> of this folder. LINK names what it may use: the
 # folders below it, and system libraries. Includes are written "folder/file.h", from the top of the tree.
 function(alb_library name)
     cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
     add_library(alb_${name} STATIC ${arg_SOURCES})
+    target_compile_options(alb_${name} PRIVATE ${ALBEDO_WHOLE_COMPILE})
     target_include_directories(alb_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
     target_link_libraries(alb_${name} PUBLIC ${arg_LINK})
 endfunction()
