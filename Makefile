@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
 
-.PHONY: all programs configure demo check check-all scenarios bench interop arm64 fuzz install package format lint clean help
+.PHONY: all programs configure profiled demo check check-all scenarios bench interop arm64 fuzz install package format lint clean help
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -17,6 +17,16 @@ programs: configure
 # Once, and again when flags are given.
 configure:
 	@$(if $(CMAKE_FLAGS),,test -f $(BUILD)/build.ninja ||) cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
+
+# The same, its libraries optimised by what messages of perftest make them do.
+profiled:
+	@scripts/setup.sh build demo
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS) -DALBEDO_PROFILE=count
+	@rm -rf $(BUILD)/profile
+	@cmake --build $(BUILD) -j $(JOBS) --target programs
+	@python3 scripts/train.py --build $(BUILD)
+	@cmake -S . -B $(BUILD) -DALBEDO_PROFILE=use
+	@cmake --build $(BUILD) -j $(JOBS) --target programs
 
 demo:
 	@scripts/setup.sh build demo
@@ -86,6 +96,7 @@ clean:
 help:
 	@echo 'make            release build: programs in build/bin, libraries in build/lib, tests and benchmarks'
 	@echo 'make programs   the same without tests and benchmarks'
+	@echo 'make profiled   make programs, twice: optimised by what messages of perftest make the libraries do (GCC)'
 	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
 	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI,'

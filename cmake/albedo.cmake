@@ -48,12 +48,28 @@ if(ALBEDO_HAS_WHOLE)
     add_link_options($<IF:$<BOOL:$<TARGET_PROPERTY:ALBEDO_WHOLE>>,-flto=auto,-fno-lto>)
 endif()
 
+# `make profiled` builds twice in the same folder: what counts how often each branch is taken, and, when programs have run on that, what is
+# optimised by those counts. Functions that were not run are compiled as without them.
+set(ALBEDO_PROFILE "" CACHE STRING "count: what runs leaves counts in the folder profile of the build; use: optimise by them (GCC)")
+set_property(CACHE ALBEDO_PROFILE PROPERTY STRINGS "" count use)
+if(ALBEDO_PROFILE AND NOT CMAKE_C_COMPILER_ID STREQUAL GNU)
+    message(FATAL_ERROR "ALBEDO_PROFILE takes GCC, not ${CMAKE_C_COMPILER_ID}")
+elseif(ALBEDO_PROFILE STREQUAL count)
+    set(ALBEDO_PROFILE_COMPILE -fprofile-generate=${CMAKE_BINARY_DIR}/profile -fprofile-update=atomic)
+    add_link_options(-fprofile-generate)
+elseif(ALBEDO_PROFILE STREQUAL use)
+    set(ALBEDO_PROFILE_COMPILE -fprofile-use=${CMAKE_BINARY_DIR}/profile -fprofile-partial-training -Wno-missing-profile
+                               -Wno-error=coverage-mismatch)
+elseif(ALBEDO_PROFILE)
+    message(FATAL_ERROR "ALBEDO_PROFILE is \"count\", \"use\" or empty, not \"${ALBEDO_PROFILE}\"")
+endif()
+
 # alb_library(base SOURCES ... [LINK ...]): the static library alb_<name> of this folder. LINK names what it may use: the
 # folders below it, and system libraries. Includes are written "folder/file.h", from the top of the tree.
 function(alb_library name)
     cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
     add_library(alb_${name} STATIC ${arg_SOURCES})
-    target_compile_options(alb_${name} PRIVATE ${ALBEDO_WHOLE_COMPILE})
+    target_compile_options(alb_${name} PRIVATE ${ALBEDO_WHOLE_COMPILE} ${ALBEDO_PROFILE_COMPILE})
     target_include_directories(alb_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
     target_link_libraries(alb_${name} PUBLIC ${arg_LINK})
 endfunction()
