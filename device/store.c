@@ -64,15 +64,29 @@ static int map_file(struct alb_store *store)
 }
 
 // A folder that was named by a descriptor is shown by its own name.
-static void complain(const struct alb_store *store, int error)
+static void complain(const char *path, int error)
 {
     char folder[ALB_JOURNAL_PATH_MAX], found[PATH_MAX];
-    const char *slash = strrchr(store->path, '/');
-    int length = slash ? (int)(slash - store->path) : 0;
-    snprintf(folder, sizeof(folder), "%.*s", length, store->path);
+    const char *slash = strrchr(path, '/');
+    int length = slash ? (int)(slash - path) : 0;
+    snprintf(folder, sizeof(folder), "%.*s", length, path);
     bool is_by_descriptor = strncmp(folder, "/proc/self/fd/", 14) == 0 && realpath(folder, found) != NULL;
-    alb_log(ALB_LOG_ERROR, "%s%s: %s", is_by_descriptor ? found : "", is_by_descriptor ? slash : store->path,
-            strerror(error));
+    alb_log(ALB_LOG_ERROR, "%s%s: %s", is_by_descriptor ? found : "", is_by_descriptor ? slash : path, strerror(error));
+}
+
+// The journal stands beside what a symbolic link leads to: the file would otherwise have another one by each name.
+static int follow_link(struct alb_store *store)
+{
+    struct stat status;
+    char found[PATH_MAX];
+    if (lstat(store->path, &status) != 0)
+        return errno;
+    if (!S_ISLNK(status.st_mode))
+        return 0;
+    if (!realpath(store->path, found))
+        return errno;
+    snprintf(store->path, sizeof(store->path), "%s", found);
+    return 0;
 }
 
 static int open_file(struct alb_store *store, uint64_t length)
@@ -83,6 +97,8 @@ static int open_file(struct alb_store *store, uint64_t length)
         store->fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int error = store->fd < 0 ? errno : 0;
     if (!error)
+        error = follow_link(store); // which may have led to nothing before
+    if (!error)
         error = lock_file(store);
     store->is_new = is_new && !error;
     if (!error)
@@ -90,7 +106,7 @@ static int open_file(struct alb_store *store, uint64_t length)
     if (!error)
         error = map_file(store);
     if (error && error != EBUSY && error != EINVAL)
-        complain(store, error);
+        complain(store->path, error);
     return error;
 }
 
@@ -100,7 +116,7 @@ static void give_back(const struct alb_store *store)
     if (store->is_new)
         unlink(store->path);
     else if (store->found_bytes < store->length && ftruncate(store->fd, (off_t)store->found_bytes) != 0)
-        complain(store, errno);
+        complain(store->path, errno);
 }
 
 int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
@@ -113,15 +129,19 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
     alb_list_init(&store->requests);
     alb_list_init(&store->spares);
     alb_list_init(&store->ledger.entries);
+    bool is_open = false;
     int error = alb_ledger_init(&store->ledger);
     if (!error && (size_t)snprintf(store->path, sizeof(store->path), "%s", init->path) >= sizeof(store->path))
         error = ENAMETOOLONG;
     if (!error)
         error = open_file(store, init->length);
+    is_open = !error;
     if (!error)
         error = alb_journal_init(&store->journal, store->path);
     if (!error)
         error = alb_store_recover(store, init->page_cache);
+    if (error && is_open && error != EBADMSG)
+        complain(store->journal.path, error);
     if (error && !store->journal.is_broken) // else there is a journal of the file as it is now
         give_back(store);
     if (!error)

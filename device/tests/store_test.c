@@ -7,13 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static struct shelf shelf;
@@ -60,92 +58,6 @@ static bool has_bytes(uint64_t offset, uint32_t length, uint8_t byte)
 static const struct alb_ledger_entry *entry_of(const struct shelf_txn *txn)
 {
     return alb_ledger_find(&shelf.store.ledger, &txn->id);
-}
-
-static void alb_store_open__keeps_the_keeper(void **state)
-{
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    uint64_t keeper = shelf.store.journal.header.keeper;
-    assert_int_not_equal(keeper, 0);
-    assert_int_equal(shelf.store.length, SHELF_REGION);
-    assert_true(has_bytes(0, SHELF_REGION, 0));
-    shelf_crash(&shelf);
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    assert_true(shelf.store.journal.header.keeper == keeper);
-    alb_store_stop(&shelf.store);
-    alb_store_close(&shelf.store, false);
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    assert_true(shelf.store.journal.header.keeper == keeper);
-    shelf_crash(&shelf);
-}
-
-static void alb_store_open__one_at_a_time(void **state)
-{
-    struct alb_store second;
-    const struct alb_store_init init = {.path = shelf.path, .length = SHELF_REGION};
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    assert_int_equal(alb_store_open(&second, &init), EBUSY);
-    shelf_crash(&shelf);
-    assert_int_equal(alb_store_open(&second, &init), 0);
-    alb_store_close(&second, false);
-}
-
-// The folder may have been given as one of our descriptors, whose number tells people nothing.
-static void alb_store_open__error_names_the_folder(void **state)
-{
-    char path[64], line[256] = "";
-    int folder = open("/dev", O_PATH | O_DIRECTORY), said = open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
-    int kept = dup(STDERR_FILENO);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d/shm", folder);
-    struct alb_store second;
-    const struct alb_store_init init = {.path = path, .length = SHELF_REGION};
-    dup2(said, STDERR_FILENO);
-    int error = alb_store_open(&second, &init);
-    dup2(kept, STDERR_FILENO);
-    ssize_t length = pread(said, line, sizeof(line) - 1, 0);
-    assert_int_equal(error, EISDIR);
-    assert_true(length > 0);
-    assert_string_equal(line, "albedo: error: /dev/shm: Is a directory\n");
-    close(kept);
-    close(said);
-    close(folder);
-}
-
-static void alb_store_open__lengths(void **state)
-{
-    struct alb_store store;
-    struct alb_store_init init = {.path = shelf.path};
-    assert_int_equal(alb_store_open(&store, &init), EINVAL); // of what length?
-    init.length = 100;
-    assert_int_equal(alb_store_open(&store, &init), 0);
-    alb_store_close(&store, false);
-    init.length = 50;
-    assert_int_equal(alb_store_open(&store, &init), EINVAL);
-    init.length = 0;
-    assert_int_equal(alb_store_open(&store, &init), 0);
-    assert_int_equal(store.length, 100);
-    alb_store_close(&store, false);
-    init.length = 200; // it may grow
-    assert_int_equal(alb_store_open(&store, &init), 0);
-    alb_store_close(&store, false);
-    init.path = shelf.folder;
-    assert_int_equal(alb_store_open(&store, &init), EISDIR);
-    char nowhere[128];
-    snprintf(nowhere, sizeof(nowhere), "%s/no/file", shelf.folder);
-    init.path = nowhere;
-    assert_int_equal(alb_store_open(&store, &init), ENOENT);
-}
-
-static void alb_store_open__a_lost_file_is_not_replaced_by_zeros(void **state)
-{
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    shelf_crash(&shelf);
-    assert_int_equal(truncate(shelf.path, 0), 0);
-    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
-    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
-    assert_int_equal(unlink(shelf.path), 0);
-    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
-    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
 }
 
 static void alb_store__committed_survives(void **state)
@@ -476,48 +388,6 @@ static void alb_store__full_disk(void **state)
     assert_int_equal(umount(shelf.folder), 0);
 }
 
-static bool is_there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static void alb_store_open__leaves_no_file_where_there_is_no_room(void **state)
-{
-    struct rlimit before, limit;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    limit = (struct rlimit){.rlim_cur = SHELF_REGION - 1, .rlim_max = before.rlim_max};
-    signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_int_equal(shelf_open(&shelf, NULL), EFBIG);
-    assert_false(is_there(shelf.path));
-    shelf_save(shelf.path, zeros, 100); // what was there stays
-    assert_int_equal(shelf_open(&shelf, NULL), EFBIG);
-    assert_true(is_there(shelf.path));
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    signal(SIGXFSZ, SIG_DFL);
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    shelf_crash(&shelf);
-}
-
-// The place where it would be written is taken.
-static void alb_store_open__leaves_no_file_without_its_journal(void **state)
-{
-    char place[160];
-    snprintf(place, sizeof(place), "%s.new", journal_path());
-    assert_int_equal(mkdir(place, 0700), 0);
-    assert_int_equal(shelf_open(&shelf, NULL), EISDIR);
-    assert_false(is_there(shelf.path));
-    assert_false(is_there(journal_path()));
-    assert_int_equal(rmdir(place), 0);
-    assert_int_equal(shelf_open(&shelf, NULL), 0);
-    assert_int_equal(mkdir(place, 0700), 0);
-    shelf_crash(&shelf);
-    assert_int_equal(shelf_open(&shelf, NULL), EISDIR);
-    assert_true(is_there(shelf.path));
-    assert_true(is_there(journal_path()));
-    assert_int_equal(rmdir(place), 0);
-}
-
 static void alb_store__file_size_limit(void **state)
 {
     static struct shelf_txn txns[64];
@@ -636,11 +506,6 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(alb_store_open__keeps_the_keeper),
-        TEST(alb_store_open__one_at_a_time),
-        TEST(alb_store_open__error_names_the_folder),
-        TEST(alb_store_open__lengths),
-        TEST(alb_store_open__a_lost_file_is_not_replaced_by_zeros),
         TEST(alb_store__committed_survives),
         TEST(alb_store__aborted_is_never_placed),
         TEST(alb_store__aborting_needs_no_memory),
@@ -650,8 +515,6 @@ int main(void)
         TEST(alb_store__crash_at_every_byte),
         TEST(alb_store__unsafe_blocks_are_lost_with_the_machine),
         TEST(alb_store__full_disk),
-        TEST(alb_store_open__leaves_no_file_where_there_is_no_room),
-        TEST(alb_store_open__leaves_no_file_without_its_journal),
         TEST(alb_store__file_size_limit),
         TEST(alb_store__a_broken_journal_is_written_anew),
         TEST(alb_store__size_is_bounded),

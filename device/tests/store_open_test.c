@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A durable region's file is opened: what it may be, by which names, and what is left and said when it cannot be.
+#include "device/tests/shelf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct shelf shelf;
+static uint8_t zeros[SHELF_REGION];
+
+static const char *journal_path(void)
+{
+    static char path[128];
+    snprintf(path, sizeof(path), "%s.journal", shelf.path);
+    return path;
+}
+
+static int setup(void **state)
+{
+    shelf_make(&shelf, "/dev/shm");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    shelf_remove(&shelf);
+    return 0;
+}
+
+static void alb_store_open__keeps_the_keeper(void **state)
+{
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    uint64_t keeper = shelf.store.journal.header.keeper;
+    assert_int_not_equal(keeper, 0);
+    assert_int_equal(shelf.store.length, SHELF_REGION);
+    assert_memory_equal(shelf.store.address, zeros, SHELF_REGION);
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_true(shelf.store.journal.header.keeper == keeper);
+    alb_store_stop(&shelf.store);
+    alb_store_close(&shelf.store, false);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_true(shelf.store.journal.header.keeper == keeper);
+    shelf_crash(&shelf);
+}
+
+static void alb_store_open__one_at_a_time(void **state)
+{
+    struct alb_store second;
+    const struct alb_store_init init = {.path = shelf.path, .length = SHELF_REGION};
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_int_equal(alb_store_open(&second, &init), EBUSY);
+    shelf_crash(&shelf);
+    assert_int_equal(alb_store_open(&second, &init), 0);
+    alb_store_close(&second, false);
+}
+
+// What was committed by one of its names is there by the other: both have one journal.
+static void alb_store_open__a_symbolic_link_has_no_journal_of_its_own(void **state)
+{
+    static struct shelf_txn bound;
+    struct alb_store by_link;
+    char link[128];
+    snprintf(link, sizeof(link), "%s/link", shelf.folder);
+    const struct alb_store_init init = {.path = link, .length = SHELF_REGION};
+    assert_int_equal(symlink(shelf.path, link), 0);
+    assert_int_equal(alb_store_open(&by_link, &init), 0); // it leads to nothing yet
+    alb_store_close(&by_link, true);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_true(shelf.store.journal.header.keeper == by_link.journal.header.keeper);
+    shelf_fill(&bound, 1, 1, 0, 100, 'a');
+    assert_int_equal(shelf_ask(&shelf, &bound, ALB_JOURNAL_PREPARE, 1), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(alb_store_open(&by_link, &init), 0);
+    assert_non_null(alb_ledger_find(&by_link.ledger, &bound.id));
+    alb_store_close(&by_link, true);
+    assert_int_equal(unlink(link), 0);
+}
+
+// Opens it, and gives what was said.
+static int open_and_listen(const struct alb_store_init *init, char line[256])
+{
+    struct alb_store second;
+    int said = open("/dev/shm", O_TMPFILE | O_RDWR, 0600), kept = dup(STDERR_FILENO);
+    dup2(said, STDERR_FILENO);
+    int error = alb_store_open(&second, init);
+    dup2(kept, STDERR_FILENO);
+    ssize_t length = pread(said, line, 255, 0);
+    line[length > 0 ? length : 0] = 0;
+    close(kept);
+    close(said);
+    return error;
+}
+
+// The folder may have been given as one of our descriptors, whose number tells people nothing.
+static void alb_store_open__error_names_the_folder(void **state)
+{
+    char path[64], line[256];
+    int folder = open("/dev", O_PATH | O_DIRECTORY);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/shm", folder);
+    const struct alb_store_init init = {.path = path, .length = SHELF_REGION};
+    assert_int_equal(open_and_listen(&init, line), EISDIR);
+    assert_string_equal(line, "albedo: error: /dev/shm: Is a directory\n");
+    close(folder);
+}
+
+static void alb_store_open__error_names_the_journal(void **state)
+{
+    char line[256], expected[256];
+    const struct alb_store_init init = {.path = shelf.path, .length = SHELF_REGION};
+    assert_int_equal(mkdir(journal_path(), 0700), 0);
+    snprintf(expected, sizeof(expected), "albedo: error: %s: Is a directory\n", journal_path());
+    assert_int_equal(open_and_listen(&init, line), EISDIR);
+    assert_string_equal(line, expected);
+    assert_int_equal(rmdir(journal_path()), 0);
+}
+
+static void alb_store_open__lengths(void **state)
+{
+    struct alb_store store;
+    struct alb_store_init init = {.path = shelf.path};
+    assert_int_equal(alb_store_open(&store, &init), EINVAL); // of what length?
+    init.length = 100;
+    assert_int_equal(alb_store_open(&store, &init), 0);
+    alb_store_close(&store, false);
+    init.length = 50;
+    assert_int_equal(alb_store_open(&store, &init), EINVAL);
+    init.length = 0;
+    assert_int_equal(alb_store_open(&store, &init), 0);
+    assert_int_equal(store.length, 100);
+    alb_store_close(&store, false);
+    init.length = 200; // it may grow
+    assert_int_equal(alb_store_open(&store, &init), 0);
+    alb_store_close(&store, false);
+    init.path = shelf.folder;
+    assert_int_equal(alb_store_open(&store, &init), EISDIR);
+    char nowhere[128];
+    snprintf(nowhere, sizeof(nowhere), "%s/no/file", shelf.folder);
+    init.path = nowhere;
+    assert_int_equal(alb_store_open(&store, &init), ENOENT);
+}
+
+static void alb_store_open__a_lost_file_is_not_replaced_by_zeros(void **state)
+{
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(truncate(shelf.path, 0), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+    assert_int_equal(unlink(shelf.path), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+    assert_int_equal(shelf_open(&shelf, NULL), EBADMSG);
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void alb_store_open__leaves_no_file_where_there_is_no_room(void **state)
+{
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){.rlim_cur = SHELF_REGION - 1, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EFBIG);
+    assert_false(is_there(shelf.path));
+    shelf_save(shelf.path, zeros, 100); // what was there stays
+    assert_int_equal(shelf_open(&shelf, NULL), EFBIG);
+    assert_true(is_there(shelf.path));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+}
+
+// The place where it would be written is taken.
+static void alb_store_open__leaves_no_file_without_its_journal(void **state)
+{
+    char place[160];
+    snprintf(place, sizeof(place), "%s.new", journal_path());
+    assert_int_equal(mkdir(place, 0700), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), EISDIR);
+    assert_false(is_there(shelf.path));
+    assert_false(is_there(journal_path()));
+    assert_int_equal(rmdir(place), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_int_equal(mkdir(place, 0700), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), EISDIR);
+    assert_true(is_there(shelf.path));
+    assert_true(is_there(journal_path()));
+    assert_int_equal(rmdir(place), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(alb_store_open__keeps_the_keeper),
+        TEST(alb_store_open__one_at_a_time),
+        TEST(alb_store_open__a_symbolic_link_has_no_journal_of_its_own),
+        TEST(alb_store_open__error_names_the_folder),
+        TEST(alb_store_open__error_names_the_journal),
+        TEST(alb_store_open__lengths),
+        TEST(alb_store_open__a_lost_file_is_not_replaced_by_zeros),
+        TEST(alb_store_open__leaves_no_file_where_there_is_no_room),
+        TEST(alb_store_open__leaves_no_file_without_its_journal),
+    };
+    return cmocka_run_group_tests_name("store_open", tests, NULL, NULL);
+}
