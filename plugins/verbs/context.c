@@ -2,7 +2,7 @@
 // ibv_open_device(3), ibv_close_device: a context is a reference to the process's device, the tables that inline verbs
 // jump through, and the books of what the program created.
 #include "base/log.h"
-#include "plugins/verbs/door.h"
+#include "plugins/verbs/proposal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -176,6 +176,8 @@ int ibv_close_device(struct ibv_context *outer)
     struct alb_door_context *context = alb_door_context(outer);
     if (alb_door_is_forked(context))
         return 0;
+    if (alb_door_is_validating(context)) // its thread would wait for itself
+        return EDEADLK;
     destroy_leftovers(context);
     alb_door_validators_stop(context);
     alb_door_proposals_end(context);

@@ -55,6 +55,46 @@ static void validator__decides(void **state)
     tear_down(&e);
 }
 
+struct closing {
+    struct ibv_mr *mr;
+    struct ibv_qp *qp;
+    int close_error, mr_error, qp_error;
+    bool is_over; // set last, by the thread of validators
+};
+
+static int close_everything(const struct albdv_proposal *proposal)
+{
+    struct closing *closing = proposal->context;
+    closing->close_error = ibv_close_device(closing->mr->context);
+    closing->qp_error = ibv_destroy_qp(closing->qp);
+    closing->mr_error = ibv_dereg_mr(closing->mr);
+    __atomic_store_n(&closing->is_over, true, __ATOMIC_RELEASE);
+    return 1;
+}
+
+// All but its own device: that would wait for the validator to return.
+static void validator__may_end_what_it_is_asked_about(void **state)
+{
+    struct ends e;
+    set_up(&e, *state);
+    struct ibv_mr *mr =
+        ibv_reg_mr(e.f->pd, e.f->memory + SECOND, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    struct closing closing = {.mr = mr, .qp = e.target};
+    const struct ibv_sge sge = fixture_sge(e.f, SOURCE, BYTES);
+    assert_int_equal(albdv_set_validator(mr, close_everything, &closing), 0);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    albdv_wr_txn_write(e.dv, mr->rkey, at(&e, SECOND));
+    ibv_wr_set_sge_list(e.ex, 1, &sge);
+    end(&e);
+    while (!__atomic_load_n(&closing.is_over, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    assert_int_equal(closing.close_error, EDEADLK);
+    assert_int_equal(closing.qp_error, 0);
+    assert_int_equal(closing.mr_error, 0);
+    assert_false(is_written(&e, SECOND));
+    assert_int_equal(ibv_destroy_qp(e.initiator), 0);
+}
+
 // The validator asked last counts as much as the one asked first.
 static void validators_of_two_regions__both_decide(void **state)
 {
@@ -255,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(validator__decides),
+        FIXTURE_TEST(validator__may_end_what_it_is_asked_about),
         FIXTURE_TEST(validators_of_two_regions__both_decide),
         FIXTURE_TEST(proposals__as_events),
         FIXTURE_TEST(proposals__outlive_their_region),
