@@ -258,3 +258,14 @@ char *alb_text_format_probability(uint32_t per_billion, char text[ALB_TEXT_QUANT
     strcpy(text + length, "%");
     return text;
 }
+
+char *alb_text_disarm(char *text)
+{
+    for (uint8_t *at = (uint8_t *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7f)
+            *at = '?';
+        else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) // U+0080 to U+009F: terminals obey these, too
+            at[0] = at[1] = '?';
+    }
+    return text;
+}

@@ -35,3 +35,7 @@ bool alb_text_parse_rate(const char *text, uint64_t *value, char *error, size_t 
 // The shortest exact form, which the parsers above read back to the same value: "1500us", "1ms", "0"; "0.01%", "0".
 char *alb_text_format_duration(alb_time value, char text[ALB_TEXT_QUANTITY_MAX]);
 char *alb_text_format_probability(uint32_t per_billion, char text[ALB_TEXT_QUANTITY_MAX]);
+
+// What another process or host has said may be anything, and is shown on a terminal: control characters become question
+// marks. Returns text.
+char *alb_text_disarm(char *text);

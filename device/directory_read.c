@@ -2,6 +2,8 @@
 // Reading the host directory, and other processes' boards.
 #include "device/directory_file.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,9 +51,12 @@ void alb_directory_close(struct alb_directory *directory)
     *directory = (struct alb_directory){.dir_fd = -1};
 }
 
-static bool is_text(const char *text, size_t size)
+static bool take_text(char *text, size_t size)
 {
-    return memchr(text, 0, size) != NULL;
+    if (memchr(text, 0, size) == NULL)
+        return false;
+    alb_text_disarm(text); // a program may give itself any name, and this one is shown on a terminal
+    return true;
 }
 
 static bool has_our_counters(const struct alb_board_header *header)
@@ -68,8 +73,8 @@ static bool validate(struct alb_directory_board *board)
     if (header->magic != ALB_BOARD_MAGIC || header->version != ALB_BOARD_VERSION ||
         header->header_bytes != sizeof(*header) || header->address_count > ALB_DEVICE_ADDRESSES_MAX)
         return false;
-    return is_text(header->device, sizeof(header->device)) && is_text(header->program, sizeof(header->program)) &&
-           is_text(header->faults, sizeof(header->faults));
+    return take_text(header->device, sizeof(header->device)) && take_text(header->program, sizeof(header->program)) &&
+           take_text(header->faults, sizeof(header->faults));
 }
 
 // Copies the parts of a file that have ever been written. Looking at the rest through a mapping would fill it with

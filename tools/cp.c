@@ -5,6 +5,8 @@
 #include "tools/files_part.h"
 #include "tools/files_talk.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -182,7 +184,7 @@ static int report(struct copy *copy, enum files_result result)
                (unsigned long long)copy->size);
         return 0;
     }
-    fprintf(stderr, "albedo cp: %s to %s: %s%s\n", copy->options->from, copy->options->to, files_text_disarm(copy->why),
+    fprintf(stderr, "albedo cp: %s to %s: %s%s\n", copy->options->from, copy->options->to, alb_text_disarm(copy->why),
             result == FILES_LOST ? "; copy it again, and it goes on from here" : "");
     return 1;
 }

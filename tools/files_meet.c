@@ -2,6 +2,8 @@
 // Making connections between `albedo cp` and `albedo serve`.
 #include "tools/files_meet.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -69,7 +71,7 @@ static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted
     const char *words = param->private_data;
     if (event->event == RDMA_CM_EVENT_REJECTED && words && param->private_data_len > 0 && words[0]) {
         snprintf(why, FILES_WHY_MAX, "%.*s", (int)param->private_data_len, words);
-        files_text_disarm(why);
+        alb_text_disarm(why);
     } else if (!is_it) {
         char peer[INET6_ADDRSTRLEN + NI_MAXSERV + 8];
         name_peer(link->id, peer, sizeof(peer));

@@ -53,17 +53,6 @@ bool files_message_decode(const uint8_t *bytes, uint32_t length, struct files_me
            memchr(message->text, 0, FILES_TEXT_MAX) != NULL && (has_chunks || !names_chunks);
 }
 
-const char *files_text_disarm(char *text)
-{
-    for (uint8_t *at = (uint8_t *)text; *at; at++) {
-        if (*at < ' ' || *at == 0x7f)
-            *at = '?';
-        else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) // U+0080 to U+009F: terminals obey these, too
-            at[0] = at[1] = '?';
-    }
-    return text;
-}
-
 const char *files_digest_format(const struct alb_digest *digest, char text[FILES_DIGEST_TEXT])
 {
     snprintf(text, FILES_DIGEST_TEXT, "%016llx%016llx", (unsigned long long)digest->high,

@@ -49,10 +49,6 @@ static inline uint64_t files_chunks(uint64_t size, uint32_t chunk_bytes)
     return (size + chunk_bytes - 1) / chunk_bytes;
 }
 
-// What another side has said may be anything, and is shown on a terminal: control characters become question marks.
-// Returns text.
-const char *files_text_disarm(char *text);
-
 // As xxh128sum prints it.
 #define FILES_DIGEST_TEXT 33
 const char *files_digest_format(const struct alb_digest *digest, char text[FILES_DIGEST_TEXT]);

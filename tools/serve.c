@@ -7,6 +7,7 @@
 #include "tools/files_talk.h"
 
 #include "base/list.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static void report(const char *verb, const char *path, const struct alb_digest *
 {
     char text[FILES_DIGEST_TEXT], line[FILES_TEXT_MAX + FILES_WHY_MAX + 2];
     snprintf(line, sizeof(line), "%s%s%s", path, why ? ": " : "", why ? why : "");
-    files_text_disarm(line);
+    alb_text_disarm(line);
     if (why)
         fprintf(stderr, "albedo serve: %s\n", line);
     else

@@ -4,6 +4,7 @@
 #include "base/tests/test.h"
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct accepted {
@@ -253,6 +254,23 @@ static void alb_text_format__shortest_and_readable_again(void **state)
     }
 }
 
+static void alb_text_disarm__no_control_characters(void **state)
+{
+    static const char *const cases[][2] = {
+        {"plain \xc3\xa4\xc2\xa0\xe2\x82\xac", "plain \xc3\xa4\xc2\xa0\xe2\x82\xac"},
+        {"\x1b[2J\n\x7f", "?[2J??"},
+        {"\xc2\x9b"
+         "2J\xc2\x80\xc2\x9f",
+         "??2J????"},
+        {"cut \xc2", "cut \xc2"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s", cases[i][0]);
+        assert_string_equal(alb_text_disarm(text), cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +282,7 @@ int main(void)
         cmocka_unit_test(alb_text_parse_rate__powers_of_1000),
         cmocka_unit_test(alb_text_parse__error_is_cut_to_its_buffer),
         cmocka_unit_test(alb_text_format__shortest_and_readable_again),
+        cmocka_unit_test(alb_text_disarm__no_control_characters),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -260,6 +260,10 @@ static void alb_directory_map__garbage_boards(void **state)
     struct alb_directory_board other;
     struct stat status;
     assert_int_equal(fstat(board.fd, &status), 0);
+    snprintf(board.header->program, sizeof(board.header->program), "a\033[2J\n"); // programs choose their names
+    assert_true(alb_directory_map((int)getpid(), board.fd, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &other));
+    assert_string_equal(other.header.program, "a?[2J?");
+    alb_directory_unmap(&other);
     assert_false(
         alb_directory_map((int)getpid(), board.fd, (uint64_t)status.st_dev, (uint64_t)status.st_ino + 1, &other));
     board.header->stat_count++; // another version's counters: listed, but not readable

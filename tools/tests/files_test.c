@@ -73,23 +73,6 @@ static void files_message_decode__nonsense(void **state)
     refuse(&message);
 }
 
-static void files_text_disarm__no_control_characters(void **state)
-{
-    static const char *const cases[][2] = {
-        {"plain \xc3\xa4\xc2\xa0\xe2\x82\xac", "plain \xc3\xa4\xc2\xa0\xe2\x82\xac"},
-        {"\x1b[2J\n\x7f", "?[2J??"},
-        {"\xc2\x9b"
-         "2J\xc2\x80\xc2\x9f",
-         "??2J????"},
-        {"cut \xc2", "cut \xc2"},
-    };
-    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
-        char text[64];
-        snprintf(text, sizeof(text), "%s", cases[i][0]);
-        assert_string_equal(files_text_disarm(text), cases[i][1]);
-    }
-}
-
 static void files_digest_format__as_xxh128sum(void **state)
 {
     char text[FILES_DIGEST_TEXT];
@@ -145,7 +128,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_message__there_and_back),
         cmocka_unit_test(files_message_decode__nonsense),
-        cmocka_unit_test(files_text_disarm__no_control_characters),
         cmocka_unit_test(files_digest_format__as_xxh128sum),
         cmocka_unit_test(files_path__stays_within),
     };
