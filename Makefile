@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
 
-.PHONY: all programs configure profiled demo check check-all scenarios bench interop arm64 fuzz install package format lint clean help
+.PHONY: all programs configure profiled demo check check-all scenarios bench interop arm64 fuzz install uninstall package format lint clean help
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -73,7 +73,10 @@ fuzz:
 	@fuzz/run.sh $(FUZZ_SECONDS)
 
 install: programs
-	@cmake --install $(BUILD) $(if $(PREFIX),--prefix $(abspath $(PREFIX)))
+	@cmake --install $(BUILD) $(if $(PREFIX),--prefix "$$(realpath -m -- "$(PREFIX)")")
+
+uninstall:
+	@scripts/uninstall.sh "$$(realpath -m -- "$(or $(PREFIX),$(shell sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' $(BUILD)/CMakeCache.txt 2>/dev/null),/usr/local)")"
 
 package:
 	@scripts/setup.sh build package
@@ -107,6 +110,7 @@ help:
 	@echo 'make arm64      cross-built, under qemu: unit tests, traces and a talk with the native build'
 	@echo 'make fuzz       fuzzers, for a bounded time'
 	@echo 'make install    to /usr/local, or: make install PREFIX=/opt/albedo (DESTDIR is heeded, too)'
+	@echo 'make uninstall  removes it, given the same PREFIX and DESTDIR'
 	@echo 'make package    a Debian package of the same, in build/ (installs what is missing)'
 	@echo 'make format     clang-format in place;   make lint: clang-format and clang-tidy, no change'
 	@echo 'make clean      removes build/'

@@ -7,7 +7,7 @@ source=$2
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" > "$prefix/log"
-make -n -C "$source" BUILD="$build" PREFIX=/opt/albedo install | grep -q -- "cmake --install $build --prefix /opt/albedo\$"
+make -n -C "$source" BUILD="$build" PREFIX="/opt/my albedo" install | grep -q -F -- "cmake --install $build --prefix \"\$(realpath -m -- \"/opt/my albedo\")\""
 pc=$(find "$prefix" -name albedodv.pc)
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs albedodv)
 for example in expect entry kv_block checkpoint; do
@@ -25,3 +25,17 @@ done
 (cd "$prefix" && bin/albedo sim -c -q uec-single)
 if "$prefix/bin/albedo" sim no-such-scenario 2> "$prefix/said"; then exit 1; fi
 grep -q "$prefix/share/albedo/scenarios" "$prefix/said"
+# What was installed goes, and nothing else; the tree may have been moved, and stand in a folder with any name.
+mkdir -p "$prefix/a b/lib/wireshark/plugins" "$prefix/a b/share/albedo"
+echo mine > "$prefix/a b/share/albedo/mine"
+cmake --install "$build" --prefix "$prefix/a b" > "$prefix/log"
+test -f "$prefix/a b/lib/wireshark/plugins/albedo_csa.lua"
+mv "$prefix/a b" "$prefix/c d"
+"$prefix/c d/bin/albedo" run -- ibv_devices
+make -C "$source" BUILD="$build" PREFIX="$prefix/c d" uninstall
+test "$(find "$prefix/c d" -type f -o -type l)" = "$prefix/c d/share/albedo/mine"
+test ! -e "$prefix/c d/share/doc/albedo" && test -d "$prefix/c d/lib/wireshark/plugins"
+if make -C "$source" BUILD="$build" PREFIX="$prefix/c d" uninstall; then exit 1; fi
+DESTDIR=$prefix/stage cmake --install "$build" --prefix /opt/albedo > "$prefix/log"
+make -C "$source" BUILD="$build" DESTDIR="$prefix/stage" PREFIX=/opt/albedo uninstall
+test -z "$(find "$prefix/stage" -type f -o -type l)"

@@ -27,3 +27,5 @@ dpkg-deb -x "$package" "$folder/root"
 for file in man/man1/albedo-run.1 bash-completion/completions/albedo albedo/albedo_csa.lua doc/albedo/README.md; do
     test -f "$folder/root/usr/share/$file"
 done
+# Where Debian's Wireshark finds it.
+test -n "$(find "$folder/root/usr/lib" -path '*/wireshark/plugins/albedo_csa.lua')"
