@@ -10,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 // The disk is asked for space in pieces of this size.
 #define RESERVE_BYTES (1u << 20)
+
+// What is left of the disk for a new journal beside this one, on top of what the last one had at its beginning.
+#define LEFT_BYTES (16u << 10)
 
 static int open_folder(const char *region_path)
 {
@@ -75,6 +79,27 @@ int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t seque
     return 0;
 }
 
+// Bytes of the disk that may be taken. Where the last of them are taken the journal cannot be written anew, which would
+// free what it has grown by.
+static uint64_t room_of(const struct alb_journal *journal)
+{
+    struct statvfs status;
+    uint64_t left = journal->checkpoint_end + LEFT_BYTES;
+    if (fstatvfs(journal->fd, &status) != 0 || status.f_blocks == 0)
+        return UINT64_MAX; // not known
+    uint64_t room = (geteuid() == 0 ? status.f_bfree : status.f_bavail) * status.f_frsize;
+    return room > left ? room - left : 0;
+}
+
+static int set_aside(struct alb_journal *journal, uint64_t end)
+{
+    off_t from = (off_t)journal->end, length = (off_t)(end - journal->end);
+    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, from, length) != 0)
+        return errno;
+    journal->reserved = end;
+    return 0;
+}
+
 // Sees to it that so many bytes behind the end can be written. File systems that cannot promise that are not held to
 // it.
 static int reserve(struct alb_journal *journal, uint64_t bytes)
@@ -82,17 +107,14 @@ static int reserve(struct alb_journal *journal, uint64_t bytes)
     uint64_t wanted = journal->end + bytes;
     if (wanted <= journal->reserved)
         return 0;
-    uint64_t generous = (wanted + RESERVE_BYTES - 1) / RESERVE_BYTES * RESERVE_BYTES;
-    off_t from = (off_t)journal->end;
-    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(generous - journal->end)) == 0) {
-        journal->reserved = generous;
-        return 0;
-    }
-    if (errno == EOPNOTSUPP || errno == ENOSYS || fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, from, (off_t)bytes) == 0)
-        journal->reserved = wanted;
-    else
-        return errno;
-    return 0;
+    uint64_t generous = (wanted + RESERVE_BYTES - 1) / RESERVE_BYTES * RESERVE_BYTES, room = room_of(journal);
+    if (wanted - journal->reserved > room)
+        return ENOSPC;
+    bool is_tight = generous - journal->reserved > room;
+    int error = set_aside(journal, is_tight ? wanted : generous);
+    if (error == EOPNOTSUPP || error == ENOSYS)
+        error = 0;
+    return error && !is_tight ? set_aside(journal, wanted) : error;
 }
 
 // The vectors of a record: its own bytes, the tables of its parts and conditions, the parts' bytes, and zeros up to a

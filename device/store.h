@@ -48,6 +48,9 @@ struct alb_store {
     uint64_t checkpoint_bytes;
     struct alb_journal journal;
     struct alb_ledger ledger;
+    bool wants_room;           // the next request had none, and the journal is to be written anew before it
+    alb_time checkpoint_after; // one has failed, and is not tried again before
+    alb_time complain_after;
 
     pthread_t thread;
     bool has_thread;

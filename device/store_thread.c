@@ -3,6 +3,7 @@
 // it, makes all of it safe at once, and answers.
 #include "device/store.h"
 
+#include "device/clock.h"
 #include "device/crash.h"
 #include "device/spawn.h"
 
@@ -16,8 +17,11 @@
 
 #define BATCH_MAX 256
 
-// How often a journal is tried again that could not be repaired.
+// How often a journal is tried again that could not be repaired, or written anew.
 #define REPAIR_SECONDS 1
+
+// How often it is said that there is no room.
+#define COMPLAINT_SECONDS 10
 
 struct pending {
     struct alb_list link;
@@ -118,9 +122,11 @@ static void look_after_journal(struct alb_store *store)
     // Twice what had to stay the last time, so that large transactions that are bound do not cause one each time.
     uint64_t limit = ALB_MAX(store->checkpoint_bytes, 2 * journal->checkpoint_end);
     // A full ledger could not be read back from a journal that still has what was forgotten.
-    if (journal->end < limit && !journal->is_broken && !forgotten)
+    bool is_due = (journal->end >= limit || store->wants_room) && alb_clock_now() >= store->checkpoint_after;
+    if (!is_due && !journal->is_broken && !forgotten)
         return;
     int error = checkpoint(store);
+    store->checkpoint_after = error ? alb_clock_now() + REPAIR_SECONDS * ALB_NS_PER_S : 0;
     if (error)
         alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s", journal->path, strerror(error));
     store->journal.is_broken |= error && forgotten;
@@ -215,19 +221,58 @@ static void crash_at(enum alb_crash_place place, const struct batch *batch)
             alb_crash_at_journal(place, batch->requests[i]->request.kind);
 }
 
-// Writes, makes safe and books them. True: what became of each is certain.
-static bool write_batch(struct alb_store *store, struct batch *batch)
+// Puts back what has not been written, before what has been asked for since.
+static void put_back(struct alb_store *store, struct batch *batch, uint32_t from)
 {
-    int error = 0;
+    pthread_mutex_lock(&store->mutex);
+    for (uint32_t i = batch->count; i > from; i--)
+        alb_list_push_front(&store->requests, &batch->requests[i - 1]->link);
+    pthread_mutex_unlock(&store->mutex);
+    batch->count = from;
+}
+
+static bool is_for_want_of_room(const struct pending *pending)
+{
+    bool is_it = pending->error == ENOSPC || pending->error == EDQUOT || pending->error == EFBIG;
+    return is_it && pending->request.kind == ALB_JOURNAL_PREPARE;
+}
+
+static void complain_of_room(struct alb_store *store, int error)
+{
+    if (alb_clock_now() < store->complain_after)
+        return;
+    store->complain_after = alb_clock_now() + COMPLAINT_SECONDS * ALB_NS_PER_S;
+    alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort until there is room", store->journal.path, strerror(error));
+}
+
+// Appends them, or only those before one that there is no room for: that one comes again when the journal has been
+// written anew, which may make room.
+static void append_batch(struct alb_store *store, struct batch *batch)
+{
+    bool has_tried = store->wants_room;
+    store->wants_room = false;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct pending *pending = batch->requests[i];
         const struct alb_journal_request *request = &pending->request;
         alb_ledger_pass(&store->ledger, request->id.initiator, request->low_water);
         bool prepares = request->kind == ALB_JOURNAL_PREPARE;
         pending->error = prepares ? write_prepare(store, pending) : write_decision(store, pending);
+        if (!is_for_want_of_room(pending))
+            continue;
+        store->wants_room = !has_tried && store->journal.end > store->journal.checkpoint_end;
+        if (store->wants_room)
+            put_back(store, batch, i);
+        else
+            complain_of_room(store, pending->error);
     }
+}
+
+// Writes, makes safe and books them. True: what became of each is certain.
+static bool write_batch(struct alb_store *store, struct batch *batch)
+{
+    append_batch(store, batch);
     crash_at(ALB_CRASH_WRITTEN, batch);
-    error = alb_journal_sync(&store->journal);
+    int error = alb_journal_sync(&store->journal);
     crash_at(ALB_CRASH_SAFE, batch);
     for (uint32_t i = 0; i < batch->count; i++) {
         struct pending *pending = batch->requests[i];

@@ -388,6 +388,35 @@ static void alb_store__full_disk(void **state)
     assert_int_equal(umount(shelf.folder), 0);
 }
 
+// A disk that has room for what is bound, though not for all that was ever committed, is enough.
+static void alb_store__a_nearly_full_disk(void **state)
+{
+    static struct shelf_txn txns[400];
+    static struct shelf small;
+    if (mount("tmpfs", shelf.folder, "tmpfs", 0, "size=64k") != 0)
+        skip();
+    shelf_make(&small, shelf.folder);
+    assert_int_equal(shelf_open(&small, NULL), 0);
+    for (uint32_t i = 0; i < ALB_COUNT(txns); i += 4) {
+        for (uint32_t k = i; k < i + 4; k++) {
+            shelf_fill(&txns[k], 1, k + 1, k * 8, 500, (uint8_t)k);
+            shelf_submit(&small, &txns[k], ALB_JOURNAL_PREPARE, i + 1);
+        }
+        shelf_wait(&small, 2 * i + 4);
+        for (uint32_t k = i; k < i + 4; k++)
+            shelf_submit(&small, &txns[k], ALB_JOURNAL_COMMIT, i + 1);
+        shelf_wait(&small, 2 * i + 8);
+    }
+    for (uint32_t i = 0; i < small.answer_count; i++)
+        assert_int_equal(small.answers[i].error, 0);
+    shelf_crash(&small);
+    assert_int_equal(shelf_open(&small, NULL), 0);
+    assert_int_equal(small.store.address[8 * ALB_COUNT(txns)], (uint8_t)(ALB_COUNT(txns) - 1));
+    shelf_crash(&small);
+    shelf_remove(&small);
+    assert_int_equal(umount(shelf.folder), 0);
+}
+
 static void alb_store__file_size_limit(void **state)
 {
     static struct shelf_txn txns[64];
@@ -515,6 +544,7 @@ int main(void)
         TEST(alb_store__crash_at_every_byte),
         TEST(alb_store__unsafe_blocks_are_lost_with_the_machine),
         TEST(alb_store__full_disk),
+        TEST(alb_store__a_nearly_full_disk),
         TEST(alb_store__file_size_limit),
         TEST(alb_store__a_broken_journal_is_written_anew),
         TEST(alb_store__size_is_bounded),
