@@ -59,7 +59,7 @@ static void set_sge(struct sending *sending, const void *bytes, uint32_t length)
 
 static enum files_result post(struct sending *sending, uint32_t index)
 {
-    const struct slot *slot = &sending->slots[index];
+    struct slot *slot = &sending->slots[index];
     const struct files_place *place = sending->place;
     struct albdv_qp_ex *qp = sending->link->qp;
     uint8_t *memory = slot_memory(sending, index);
@@ -77,6 +77,8 @@ static enum files_result post(struct sending *sending, uint32_t index)
         snprintf(sending->why, FILES_WHY_MAX, "a transaction cannot be posted: %s", strerror(error));
         return error == EINVAL ? FILES_FAILED : FILES_LOST;
     }
+    slot->is_busy = true;
+    sending->busy_count++;
     return FILES_OK;
 }
 
@@ -95,9 +97,9 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
 {
     struct slot *slot = &sending->slots[wc->wr_id];
     enum albdv_reason reason = albdv_wc_reason(wc);
+    slot->is_busy = false;
+    sending->busy_count--;
     if (wc->status == IBV_WC_SUCCESS) {
-        slot->is_busy = false;
-        sending->busy_count--;
         progress_add(sending->progress, slot->length, false);
         return FILES_OK;
     }
@@ -212,8 +214,7 @@ static enum files_result send_chunk(struct sending *sending, uint64_t chunk, str
         return FILES_OK;
     }
     memcpy(memory + sending->chunk_bytes, &digest, ENTRY_BYTES);
-    sending->slots[index] = (struct slot){.chunk = chunk, .length = length, .is_busy = true};
-    sending->busy_count++;
+    sending->slots[index] = (struct slot){.chunk = chunk, .length = length};
     return post(sending, index);
 }
 
@@ -241,6 +242,19 @@ static enum files_result send_all(struct sending *sending, struct alb_digest *di
     return fstat(sending->fd, &after) == 0 && is_same(&before, &after) ? FILES_OK : change(sending);
 }
 
+// Waits for what is under way, so that the other side can still be told why it is given up: the queue pair would fail
+// over memory that is taken from it.
+static void settle(const struct sending *sending)
+{
+    struct ibv_wc wc;
+    uint32_t left = sending->busy_count;
+    int got = 0;
+    while (left > 0 && got >= 0) {
+        got = files_link_wait(sending->link, &wc, WAIT_MS);
+        left -= got > 0;
+    }
+}
+
 enum files_result files_send(struct files_link *link, int fd, uint64_t size, uint32_t chunk_bytes,
                              const struct files_place *place, struct progress *progress, struct alb_digest *digest,
                              char why[FILES_WHY_MAX])
@@ -265,7 +279,9 @@ enum files_result files_send(struct files_link *link, int fd, uint64_t size, uin
         result = send_all(&sending, digest);
     else
         snprintf(why, FILES_WHY_MAX, "no memory for %zu bytes of buffers: use a smaller --chunk", bytes);
-    // The queue pair may still be at work on it; what it sends then is ignored.
+    if (result == FILES_FAILED || result == FILES_CHANGED)
+        settle(&sending);
+    // A queue pair that was lost may still be at work on it; what it sends then is ignored.
     if (sending.mr)
         ibv_dereg_mr(sending.mr);
     free(sending.memory);

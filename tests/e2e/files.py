@@ -254,27 +254,38 @@ def check_kills(world, rounds):
             world.result("round %d: %s" % (round_number, what), ok, copies[-1].output().strip(), *copies)
 
 
-def check_change(world):
+def change_while_copied(world, prefix, change):
     """A copy that was whole before the change, or that a lost connection let begin again after it, says nothing."""
     copies = []
 
-    def change(number):
-        name = "changing-%d" % number
+    def attempt(number):
+        name = "%s-%d" % (prefix, number)
         source, before = world.source(name, 24 << 20), os.path.join(world.here, "before")
         shutil.copyfile(source, before)
         copies[:] = [world.copy(source, world.remote(name), "--faults", "delay=2ms..3ms", "-c", "64K")]
         wait_for_first_chunk(world, name, 20)
-        with open(source, "r+b") as file:
-            file.write(b"something else")
+        change(source)
         if world.finish(copies[0]) == 0 and any(same(one, world.there(name)) for one in (before, source)):
             return None
         world.changed = name
-        return "changed while it was copied" in copies[0].output() and not os.path.exists(world.there(name))
+        deadline = time.monotonic() + SECONDS
+        while "serve: %s: " % name not in world.server.output() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        why = ": it changed while it was copied"
+        return why in copies[0].output() and "serve: " + name + why in world.server.output() and not os.path.exists(world.there(name))
 
-    world.changed = None
-    ok = first_that_counts(change)
-    world.result("a file that changes while it is copied", ok, copies[0].output().strip(), copies[0])
-    if ok:
+    ok = first_that_counts(attempt)
+    world.result("a file that is %s while it is copied" % prefix, ok, copies[0].output().strip(), copies[0])
+    return ok
+
+
+def check_change(world):
+    def write(path):
+        with open(path, "r+b") as file:
+            file.write(b"something else")
+
+    change_while_copied(world, "cut", lambda path: os.truncate(path, 100))
+    if change_while_copied(world, "changed", write):
         source = os.path.join(world.here, world.changed)
         again = world.copy(source, world.remote(world.changed), "-c", "64K")
         world.result("and copied again when it is at rest", world.finish(again) == 0 and same(source, world.there(world.changed)),
