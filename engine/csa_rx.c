@@ -257,26 +257,26 @@ static enum alb_drop on_frame(struct alb_csa_arrival *arrival, const struct alb_
     }
 }
 
-// The queue pair that a frame names, or NULL.
-static struct alb_qp *named_by(struct alb_engine *engine, const struct alb_csa_frame *frame)
+// The queue pair that a frame names; 0: none.
+static uint32_t qpn_of(const struct alb_csa_frame *frame)
 {
     switch (frame->type) {
     case ALB_CSA_DATAGRAM:
     case ALB_CSA_REQUEST:
     case ALB_CSA_RESPONSE:
-        return alb_engine_find_qp(engine, frame->segment.dest_qpn);
+        return frame->segment.dest_qpn;
     case ALB_CSA_REPORT:
-        return alb_engine_find_qp(engine, frame->report.qpn);
+        return frame->report.qpn;
     case ALB_CSA_PROBE:
-        return alb_engine_find_qp(engine, frame->probe.dest_qpn);
+        return frame->probe.dest_qpn;
     case ALB_CSA_HOLDS:
-        return alb_engine_find_qp(engine, frame->holds.dest_qpn);
+        return frame->holds.dest_qpn;
     case ALB_CSA_TXN:
-        return alb_engine_find_qp(engine, frame->txn.dest_qpn);
+        return frame->txn.dest_qpn;
     case ALB_CSA_VERDICT:
-        return alb_engine_find_qp(engine, frame->verdict.dest_qpn);
+        return frame->verdict.dest_qpn;
     default:
-        return NULL;
+        return 0;
     }
 }
 
@@ -284,11 +284,11 @@ static void count_drop(struct alb_csa_arrival *arrival, const struct alb_csa_fra
                        alb_time now)
 {
     bool is_segment = frame->type == ALB_CSA_REQUEST || frame->type == ALB_CSA_RESPONSE;
-    struct alb_qp *qp = named_by(arrival->engine, frame);
+    struct alb_qp *qp = alb_engine_find_qp(arrival->engine, qpn_of(frame));
     alb_engine_count_drop(arrival->engine, drop);
     if (qp)
         qp->stats->dropped[drop]++;
-    alb_trace_add(arrival->engine, ALB_TRACE_drop, is_segment ? frame->segment.dest_qpn : 0,
+    alb_trace_add(arrival->engine, ALB_TRACE_drop, qpn_of(frame),
                   is_segment ? frame->segment.psn : arrival->header.sequence, drop,
                   is_segment ? ALB_TRACE_CSA_OP(frame->segment.op) : ALB_TRACE_CSA_TYPE(frame->type), now);
 }

@@ -98,6 +98,30 @@ static void frames__dropped_by_the_queue_pair_they_name(void **state)
     assert_int_equal(dropped_of(c, 1, ALB_DROP_UNKNOWN_QP), 0);
 }
 
+static void use_a_trace(struct alb_engine_config *config)
+{
+    config->trace_records = 64;
+}
+
+static void frames__dropped_are_in_the_trace_with_the_queue_pair_they_name(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_a_trace, NULL);
+    struct csa_made made;
+    struct alb_trace_record record;
+    const struct alb_csa_report report = {.qpn = alb_qp_number(c->qps[1]), .cumulative = 5, .number = 1};
+    csa_pair_greet(c);
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_report(&made, &report);
+    csa_pair_arrive(c, 0, &made);
+    do
+        assert_true(alb_engine_trace(c->engines[1], &record));
+    while (record.kind != ALB_TRACE_drop);
+    assert_int_equal(record.a, ALB_DROP_STALE_RESPONSE);
+    assert_int_equal(record.b, ALB_TRACE_CSA_TYPE(ALB_CSA_REPORT));
+    assert_int_equal(record.qpn, report.qpn);
+    csa_pair_free(c);
+}
+
 // Cut anywhere, a packet is counted as dropped, or what is left of it is whole.
 static void frames__cut_short(void **state)
 {
@@ -531,6 +555,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths__what_a_silent_path_had_goes_again_at_once),
+        cmocka_unit_test(frames__dropped_are_in_the_trace_with_the_queue_pair_they_name),
         CSA_GREETED_TEST(frames__are_acted_upon_in_order),
         CSA_GREETED_TEST(frames__one_that_is_not_understood_ends_the_packet),
         CSA_GREETED_TEST(frames__one_that_is_refused_does_not_end_the_packet),
