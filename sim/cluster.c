@@ -175,9 +175,12 @@ static void set_windows(struct alb_cluster *cluster)
     for (uint32_t i = 0; i < cluster->link_count; i++)
         length = ALB_MIN(length, cluster->links[i].delay);
     if (config->order != ALB_CLUSTER_BY_TIME && length >= WINDOW_MIN &&
-        config->switches.flow_control != ALB_FLOW_CONTROL_CREDITS)
-        alb_sim_queue_set_windows(&cluster->network.queue, length, cluster->topology.node_count + 1,
-                                  config->order == ALB_CLUSTER_BY_HOST);
+        config->switches.flow_control != ALB_FLOW_CONTROL_CREDITS) {
+        uint8_t *sides = alb_topology_sides(&cluster->topology);
+        alb_sim_queue_set_windows(&cluster->network.queue, length, cluster->topology.node_count,
+                                  config->order == ALB_CLUSTER_BY_HOST, sides);
+        free(sides);
+    }
 }
 
 // ---- life -----------------------------------------------------------------------------------------------------------

@@ -47,7 +47,8 @@ struct alb_cluster_completion {
 
 // What happens within the shortest delay of a link, which cannot affect another host within it, need not happen in the
 // order of time: a large cluster runs faster host by host, with the same result. Then a callback on behalf of a host
-// may look at and change only what is that host's own, and alb_cluster_run ends with such a window.
+// may look at and change only what is that host's own, and alb_cluster_run ends with such a window; where hosts and
+// switches take turns (sim/event_windows.c), with one of the hosts.
 enum alb_cluster_order {
     ALB_CLUSTER_BY_TIME,         // event by event
     ALB_CLUSTER_BY_HOST,         // where all links have a delay (100 ns) and none has credit

@@ -44,6 +44,7 @@ void alb_sim_queue_fini(struct alb_sim_queue *queue)
     alb_sim_heap_fini(&queue->windows.nodeless);
     free(queue->windows.ties);
     free(queue->windows.firsts);
+    free(queue->windows.side);
     free(queue->run.slots);
     alb_sim_pages_fini(&queue->pages);
     free(queue->sorted);
@@ -109,15 +110,15 @@ static void look_ahead(const struct alb_sim_run *run, uint32_t first_stage)
 // ---- where an event belongs -----------------------------------------------------------------------------------------
 
 // Too late for the page of its day.
-static bool is_late(const struct alb_sim_queue *queue, alb_sim_time at, uint64_t day)
+static bool is_late(const struct alb_sim_queue *queue, alb_sim_time at, uint64_t day, uint32_t node)
 {
-    return queue->windows.length ? at < queue->windows.end : day <= queue->day;
+    return queue->windows.length ? at < alb_sim_windows_end_of(&queue->windows, node) : day <= queue->day;
 }
 
 static void file(struct alb_sim_queue *queue, struct alb_sim_event *event, alb_sim_time at, uint64_t tie, uint32_t node)
 {
-    uint64_t day = alb_sim_queue_day_of(queue, at);
-    if (alb_unlikely(is_late(queue, at, day))) {
+    uint64_t day = alb_sim_queue_day_of(queue, at, node);
+    if (alb_unlikely(is_late(queue, at, day, node))) {
         alb_sim_heap_push(&queue->late, (struct alb_sim_slot){at, tie, event, node});
     } else if (alb_likely(day - queue->day < DAYS)) {
         alb_sim_page_put(&queue->pages, (uint32_t)(day % DAYS), event, at, tie, node);
@@ -174,7 +175,8 @@ static void think_over(struct alb_sim_queue *queue)
 
 void alb_sim_queue_take_from_far(struct alb_sim_queue *queue)
 {
-    while (queue->far.count > 0 && alb_sim_queue_day_of(queue, queue->far.slots[0].at) < queue->day + DAYS) {
+    while (queue->far.count > 0 &&
+           alb_sim_queue_day_of(queue, queue->far.slots[0].at, queue->far.slots[0].node) < queue->day + DAYS) {
         struct alb_sim_slot slot = alb_sim_heap_pop(&queue->far);
         file_slot(queue, &slot);
     }
@@ -274,7 +276,7 @@ static void file_for(struct alb_sim_queue *queue, struct alb_sim_event *event, a
 {
     struct alb_sim_windows *windows = &queue->windows;
     uint64_t tie = (uint64_t)queue->node << TIE_SHIFT | windows->ties[queue->node]++;
-    alb_assert(node == queue->node || queue->node == ALB_SIM_NO_NODE || at >= windows->end);
+    alb_assert(node == queue->node || queue->node == ALB_SIM_NO_NODE || at >= alb_sim_windows_end_of(windows, node));
     if (alb_unlikely(node == ALB_SIM_NO_NODE))
         alb_sim_heap_push(&windows->nodeless, (struct alb_sim_slot){at, tie, event, node});
     else

@@ -28,10 +28,12 @@ struct alb_sim_run {
 };
 
 struct alb_sim_windows {
-    alb_sim_time length; // 0: none
-    alb_sim_time end;    // what is due before has been taken into the run
-    alb_sim_time latest; // of what has fired
+    alb_sim_time length;  // 0: none
+    alb_sim_time ends[2]; // of each side, or only the first: what is due before has been taken into the run
+    alb_sim_time latest;  // of what has fired
     bool by_node;
+    bool has_sides;               // which take turns if it goes by node,
+    uint8_t *side;                // and then of each node; else NULL
     uint32_t node_count;          // and one for no node
     uint64_t *ties;               // of each: how much it has scheduled
     uint32_t *firsts;             // of each: where its events go in the run
@@ -62,9 +64,11 @@ struct alb_sim_queue {
 void alb_sim_queue_init(struct alb_sim_queue *queue);
 void alb_sim_queue_fini(struct alb_sim_queue *queue);
 
-// From now on windows of that length, for nodes 1 to node_count - 1. by_node: false to fire by time, with the same
-// result. Only events of no node may be scheduled yet.
-void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node);
+// From now on windows of that length, for nodes 1 to node_count. by_node: false to fire by time, with the same result.
+// Nothing may be scheduled yet. sides: 0 or 1 for each, the first for node 1, if none schedules for another one of its
+// own side, and only those of side 0 stop a run; they take turns then (sim/event_windows.c). NULL: there are none.
+void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node,
+                               const uint8_t *sides);
 
 // Schedules the event; one that is scheduled moves, and then counts as scheduled last. Not before now. ALB_SIM_NEVER
 // cancels. With windows it belongs to the node whose event fires, which alone may then move or cancel it.

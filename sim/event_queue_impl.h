@@ -4,14 +4,20 @@
 
 #include "sim/event_queue.h"
 
-static inline uint64_t alb_sim_queue_day_of(const struct alb_sim_queue *queue, alb_sim_time at)
+// With windows: of the last window of the node's side that the moment is in.
+static inline uint64_t alb_sim_queue_day_of(const struct alb_sim_queue *queue, alb_sim_time at, uint32_t node)
 {
-    return queue->windows.length ? at / queue->windows.length : at >> queue->day_shift;
+    const struct alb_sim_windows *windows = &queue->windows;
+    if (windows->length == 0)
+        return at >> queue->day_shift;
+    uint64_t day = at / windows->length;
+    return windows->side ? day + ((day ^ windows->side[node]) & 1) : day;
 }
 
-static inline alb_sim_time alb_sim_queue_begin_of(const struct alb_sim_queue *queue, uint64_t day)
+// What is due before has been taken into the run.
+static inline alb_sim_time alb_sim_windows_end_of(const struct alb_sim_windows *windows, uint32_t node)
 {
-    return queue->windows.length ? day * queue->windows.length : day << queue->day_shift;
+    return windows->ends[windows->side ? windows->side[node] : 0];
 }
 
 // The next day that has a page with events; there is one.

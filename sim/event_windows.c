@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Windows of the event queue: what happens within one, node by node or by time with the same result. A window is a day
 // of the calendar, or the part of it before an event that belongs to no node.
+//
+// Sides. Nobody hears of another node sooner than a length after. Where the nodes are of two sides, and nobody hears of
+// its own side but through the other one, a window can be two lengths long, if the sides take turns: while side 0 has
+// been passed until 3, side 1 is passed from 2 to 4, then side 0 from 3 to 5. So a node is passed half as often, with
+// twice as many events each time, and its memory is fetched half as often. Day n, of side n % 2, ends where a day n
+// without sides does, and begins one length sooner.
 #include "sim/event_queue_impl.h"
 #include "sim/event_sort.h"
 
@@ -12,18 +18,37 @@ enum {
     SPARSE_NODES = 4, // a window with fewer events than one for so many nodes is sorted as a whole
 };
 
-void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node)
+void alb_sim_queue_set_windows(struct alb_sim_queue *queue, alb_sim_time length, uint32_t node_count, bool by_node,
+                               const uint8_t *sides)
 {
     struct alb_sim_windows *windows = &queue->windows;
     alb_assert(alb_sim_queue_count(queue) == 0 && length > 0 && windows->length == 0);
     windows->length = length;
-    windows->node_count = node_count;
+    windows->node_count = node_count + 1;
     windows->by_node = queue->late.by_node = by_node;
-    windows->latest = windows->end = queue->now;
-    windows->ties = calloc(node_count, sizeof(*windows->ties));
-    windows->firsts = calloc(node_count + 1u, sizeof(*windows->firsts));
+    windows->latest = windows->ends[0] = windows->ends[1] = queue->now;
+    windows->ties = calloc(windows->node_count, sizeof(*windows->ties));
+    windows->firsts = calloc(windows->node_count + 1u, sizeof(*windows->firsts));
     alb_assert(windows->ties && windows->firsts);
-    queue->day = alb_sim_queue_day_of(queue, windows->end);
+    queue->day = queue->now / length;
+    windows->has_sides = sides != NULL;
+    if (!sides || !by_node)
+        return;
+    windows->side = malloc(windows->node_count);
+    alb_assert(windows->side);
+    windows->side[ALB_SIM_NO_NODE] = 0;
+    memcpy(&windows->side[1], sides, node_count);
+}
+
+// Of the side that the open day belongs to.
+static alb_sim_time *end_here(struct alb_sim_queue *queue)
+{
+    return &queue->windows.ends[queue->windows.side ? queue->day & 1 : 0];
+}
+
+static alb_sim_time end_of_day(const struct alb_sim_queue *queue, uint64_t day)
+{
+    return (day + 1) * queue->windows.length;
 }
 
 // Node by node, each node's events by time: as many as there are, sorted by counting.
@@ -45,10 +70,11 @@ static void deal_out(struct alb_sim_queue *queue, const struct alb_sim_slot *slo
 // Of the events to sort so many are due before the window's end; the others go back to their page.
 static uint32_t put_back_later(struct alb_sim_queue *queue, uint32_t number, uint32_t of_page)
 {
+    alb_sim_time end = *end_here(queue);
     uint32_t count = 0;
     for (uint32_t i = 0; i < of_page; i++) {
         const struct alb_sim_slot *slot = &queue->sorted[i];
-        if (slot->at < queue->windows.end)
+        if (slot->at < end)
             queue->sorted[count++] = *slot;
         else
             alb_sim_page_put(&queue->pages, number, slot->event, slot->at, slot->tie, slot->node);
@@ -63,7 +89,7 @@ static void take_window(struct alb_sim_queue *queue, uint32_t number)
     struct alb_sim_run *run = &queue->run;
     uint32_t count = queue->pages.page[number].count;
     alb_sim_queue_take_to_sort(queue, number);
-    if (queue->windows.end < alb_sim_queue_begin_of(queue, queue->day + 1))
+    if (*end_here(queue) < end_of_day(queue, queue->day))
         count = put_back_later(queue, number, count);
     run->first = run->end = 0;
     alb_sim_run_reserve(run, count);
@@ -93,75 +119,135 @@ struct alb_sim_slot *alb_sim_windows_find(struct alb_sim_queue *queue, const str
 
 static void fire_nodeless(struct alb_sim_queue *queue)
 {
-    struct alb_sim_slot slot = alb_sim_heap_pop(&queue->windows.nodeless);
-    queue->windows.end = ALB_MAX(queue->windows.end, slot.at);
-    queue->windows.latest = ALB_MAX(queue->windows.latest, slot.at);
+    struct alb_sim_windows *windows = &queue->windows;
+    struct alb_sim_slot slot = alb_sim_heap_pop(&windows->nodeless);
+    for (uint32_t side = 0; side < ALB_COUNT(windows->ends); side++)
+        windows->ends[side] = ALB_MAX(windows->ends[side], slot.at);
+    windows->latest = ALB_MAX(windows->latest, slot.at);
+    queue->day = windows->ends[0] / windows->length;
     queue->now = slot.at;
     queue->fired++;
     slot.event->fire(slot.event, slot.at);
 }
 
+// No event is due before, of any node that has not been passed until then.
+static alb_sim_time begin_of_day(const struct alb_sim_queue *queue, uint64_t day)
+{
+    const struct alb_sim_windows *windows = &queue->windows;
+    return ALB_MAX((windows->side ? day - (day > 0) : day) * windows->length,
+                   windows->ends[windows->side ? day & 1 : 0]);
+}
+
+// Where the window ends, the other side has been passed until one length before, as it has nothing to do.
+static void begin_day(struct alb_sim_queue *queue, uint64_t day, alb_sim_time end_max)
+{
+    struct alb_sim_windows *windows = &queue->windows;
+    queue->day = day;
+    *end_here(queue) = ALB_MIN(end_of_day(queue, day), end_max);
+    if (windows->side) {
+        alb_sim_time *other = &windows->ends[~day & 1];
+        *other = ALB_MAX(*other, ALB_MIN(day * windows->length, end_max));
+    }
+}
+
+// The day whose window is next, of those with events before the limit; false: there is none. It is the first one, but
+// where that has been passed until the limit, and its side waits for the other one.
+static bool find_day(const struct alb_sim_queue *queue, alb_sim_time limit, uint64_t *day)
+{
+    if (queue->pages.count > 0)
+        *day = alb_sim_queue_next_paged_day(queue);
+    else if (queue->far.count > 0)
+        *day = queue->far.slots[0].at / queue->windows.length;
+    else
+        return false;
+    if (begin_of_day(queue, *day) < limit)
+        return true;
+    ++*day;
+    return queue->windows.side && queue->pages.page[*day % DAYS].count && begin_of_day(queue, *day) < limit;
+}
+
+static alb_sim_time next_nodeless(const struct alb_sim_queue *queue)
+{
+    const struct alb_sim_heap *nodeless = &queue->windows.nodeless;
+    return nodeless->count > 0 ? nodeless->slots[0].at : ALB_SIM_NEVER;
+}
+
 // Opens the next window, or fires what comes before it. False: nothing is due until then.
 static bool open_window(struct alb_sim_queue *queue, alb_sim_time until)
 {
-    struct alb_sim_windows *windows = &queue->windows;
-    alb_sim_time begin = ALB_SIM_NEVER, next = ALB_SIM_NEVER;
-    uint64_t day = 0;
-    if (queue->pages.count > 0 || queue->far.count > 0) {
-        day = queue->pages.count > 0 ? alb_sim_queue_next_paged_day(queue)
-                                     : alb_sim_queue_day_of(queue, queue->far.slots[0].at);
-        begin = ALB_MAX(alb_sim_queue_begin_of(queue, day), windows->end);
+    alb_sim_time next = next_nodeless(queue), limit = ALB_MIN(next, until + 1);
+    uint64_t day;
+    if (!find_day(queue, limit, &day)) {
+        if (next <= until)
+            fire_nodeless(queue);
+        return next <= until;
     }
-    if (windows->nodeless.count > 0)
-        next = windows->nodeless.slots[0].at;
-    if (ALB_MIN(begin, next) > until)
-        return false;
-    if (next <= begin) {
-        fire_nodeless(queue);
-        return true;
-    }
-    queue->day = day;
-    next = ALB_MIN(next, until + 1);
-    windows->end = ALB_MIN(next, alb_sim_queue_begin_of(queue, day + 1));
+    begin_day(queue, day, limit);
     alb_sim_queue_take_from_far(queue);
     if (queue->pages.page[day % DAYS].count)
         take_window(queue, (uint32_t)(day % DAYS));
     return true;
 }
 
+static alb_sim_time earliest_of_day(const struct alb_sim_queue *queue, uint64_t day)
+{
+    uint32_t number = (uint32_t)(day % DAYS);
+    return queue->pages.page[number].count ? alb_sim_page_earliest(&queue->pages, number) : ALB_SIM_NEVER;
+}
+
 alb_sim_time alb_sim_windows_next_at(const struct alb_sim_queue *queue)
 {
-    const struct alb_sim_heap *nodeless = &queue->windows.nodeless;
-    alb_sim_time at = nodeless->count > 0 ? nodeless->slots[0].at : ALB_SIM_NEVER;
+    alb_sim_time at = next_nodeless(queue);
     for (uint32_t i = 0; i < queue->late.count; i++)
         at = ALB_MIN(at, queue->late.slots[i].at);
-    if (queue->pages.count > 0)
-        return ALB_MIN(at,
-                       alb_sim_page_earliest(&queue->pages, (uint32_t)(alb_sim_queue_next_paged_day(queue) % DAYS)));
+    if (queue->pages.count > 0) {
+        uint64_t day = alb_sim_queue_next_paged_day(queue);
+        at = ALB_MIN(at, earliest_of_day(queue, day));
+        return ALB_MIN(at, earliest_of_day(queue, day + 1));
+    }
     return queue->far.count > 0 ? ALB_MIN(at, queue->far.slots[0].at) : at;
 }
 
+// What the open window has, or what came late.
 static void fire_window(struct alb_sim_queue *queue)
 {
+    struct alb_sim_windows *windows = &queue->windows;
     for (struct alb_sim_event *event; (event = alb_sim_queue_next_open(queue, ALB_SIM_NEVER));) {
         queue->fired++;
-        queue->windows.latest = ALB_MAX(queue->windows.latest, queue->now);
+        windows->latest = ALB_MAX(windows->latest, queue->now);
         event->fire(event, queue->now);
     }
     queue->node = ALB_SIM_NO_NODE;
-    queue->now = queue->windows.latest;
+    queue->now = windows->latest;
+    if (windows->ends[0] == windows->ends[1] && windows->side)
+        queue->day = windows->ends[0] / windows->length;
+}
+
+// A run that is stopped, or has fired enough, ends with a window; where there are sides, with one of side 0, which the
+// other side is passed until the end of.
+static void end_run(struct alb_sim_queue *queue, alb_sim_time until)
+{
+    struct alb_sim_windows *windows = &queue->windows;
+    alb_sim_time length = windows->length, end = ALB_MAX(windows->ends[0], windows->ends[1]);
+    alb_sim_time limit = ALB_MIN(next_nodeless(queue), until + 1);
+    if (!windows->has_sides)
+        return;
+    if (!windows->side)
+        end = ALB_MIN(((end + length - 1) / length | 1) * length, limit);
+    while (queue->late.count > 0 || open_window(queue, end - 1))
+        fire_window(queue);
+    windows->latest = queue->now = ALB_MAX(windows->latest, end - ALB_MIN(end, length));
 }
 
 bool alb_sim_windows_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)
 {
     uint64_t before = queue->fired;
     queue->is_stopped = false;
-    while (!queue->is_stopped) {
-        if (queue->fired - before >= events_max)
-            return alb_sim_queue_next_at(queue) <= until;
+    while (!queue->is_stopped && queue->fired - before < events_max) {
         if (queue->late.count == 0 && !open_window(queue, until))
             return false;
         fire_window(queue);
     }
-    return true;
+    end_run(queue, until);
+    return queue->is_stopped || alb_sim_queue_next_at(queue) <= until;
 }

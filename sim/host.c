@@ -237,7 +237,7 @@ static void fetch_hot(const struct alb_engine_hot *hot)
 static void fetch_for(struct alb_sim_host *host, bool is_report)
 {
     const struct alb_sim_windows *windows = &host->network->queue.windows;
-    uint32_t until = (uint32_t)alb_sim_to_ns(windows->end);
+    uint32_t until = (uint32_t)alb_sim_to_ns(windows->ends[0]);
     if (windows->by_node && host->fetched_until[is_report] == until)
         return;
     host->fetched_until[is_report] = until;

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 void alb_topology_spec_default(struct alb_topology_spec *spec)
 {
@@ -195,4 +196,44 @@ bool alb_topology_build(struct alb_topology *topology, const struct alb_topology
     else
         build_two_sites(topology, spec);
     return true;
+}
+
+// ---- sides ----------------------------------------------------------------------------------------------------------
+
+enum {
+    SIDE_UNKNOWN = 2,
+};
+
+// Of one end, if only that of the other one is known. True if it was.
+static bool spread_side(const struct alb_topology_cable *cable, uint8_t *sides)
+{
+    uint8_t *a = &sides[cable->a], *b = &sides[cable->b];
+    if ((*a == SIDE_UNKNOWN) == (*b == SIDE_UNKNOWN))
+        return false;
+    if (*a == SIDE_UNKNOWN)
+        *a = !*b;
+    else
+        *b = !*a;
+    return true;
+}
+
+uint8_t *alb_topology_sides(const struct alb_topology *topology)
+{
+    uint8_t *sides = malloc(topology->node_count);
+    alb_assert(sides);
+    memset(sides, SIDE_UNKNOWN, topology->node_count);
+    memset(sides, 0, topology->host_count);
+    for (bool moves = true; moves;) {
+        moves = false;
+        for (uint32_t i = 0; i < topology->cable_count; i++)
+            moves |= spread_side(&topology->cables[i], sides);
+    }
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        sides[i] %= SIDE_UNKNOWN; // where no host is
+    for (uint32_t i = 0; i < topology->cable_count; i++)
+        if (sides[topology->cables[i].a] == sides[topology->cables[i].b]) {
+            free(sides);
+            return NULL;
+        }
+    return sides;
 }

@@ -71,6 +71,9 @@ bool alb_topology_build(struct alb_topology *topology, const struct alb_topology
 bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *name, char error[ALB_TOPOLOGY_ERROR_MAX]);
 void alb_topology_free(struct alb_topology *topology);
 
+// A side for each node, 0 for hosts, so that every cable joins side 0 and side 1: for free(). NULL: there is none.
+uint8_t *alb_topology_sides(const struct alb_topology *topology);
+
 // The node of that name, or UINT32_MAX.
 uint32_t alb_topology_find(const struct alb_topology *topology, const char *name);
 // Selects cables, in order, and writes as many as fit; returns how many there are. Pattern: "tier:T" all of a tier,

@@ -28,12 +28,22 @@ struct crowd {
     uint64_t log[NODES];
     struct traveller travellers[TRAVELLERS], alarms[NODES];
     uint64_t stop_at;
+    bool has_sides; // odd nodes and even ones
 };
 
 static void note(struct crowd *crowd, uint32_t node, uint64_t what)
 {
     crowd->log[node] = (crowd->log[node] ^ what) * 0x9e3779b97f4a7c15ull;
     crowd->log[node] ^= crowd->log[node] >> 29;
+}
+
+// Where it goes from there.
+static uint32_t next_of(struct crowd *crowd, uint32_t node)
+{
+    uint32_t next = 1 + (uint32_t)alb_prng_below(&crowd->prng[node], NODES - 1);
+    if (!crowd->has_sides || (node ^ next) & 1)
+        return next;
+    return next > 1 ? next - 1 : next + 1;
 }
 
 static void travel(struct alb_sim_event *event, alb_sim_time now)
@@ -47,11 +57,11 @@ static void travel(struct alb_sim_event *event, alb_sim_time now)
         alb_sim_queue_schedule(&crowd->queue, event, now + alb_prng_below(prng, 3) * 200);
     else
         alb_sim_queue_schedule_for(&crowd->queue, event, now + LENGTH + alb_prng_below(prng, 4) * 300,
-                                   1 + (uint32_t)alb_prng_below(prng, NODES - 1));
+                                   next_of(crowd, node));
     if (alb_prng_below(prng, 4) == 0)
         alb_sim_queue_schedule(&crowd->queue, &crowd->alarms[node].event,
                                alb_prng_below(prng, 5) ? now + alb_prng_below(prng, 20) * 250 : ALB_SIM_NEVER);
-    crowd->queue.is_stopped |= crowd->stop_at && now >= crowd->stop_at;
+    crowd->queue.is_stopped |= crowd->stop_at && now >= crowd->stop_at && !(crowd->has_sides && node & 1);
 }
 
 static void alarm_node(struct alb_sim_event *event, alb_sim_time now)
@@ -75,11 +85,15 @@ static void look_at_all(struct alb_sim_event *event, alb_sim_time now)
     alb_sim_queue_schedule(&crowd->queue, event, now + alb_prng_below(prng, 30) * 500);
 }
 
-static struct crowd *crowd_new(bool by_node, uint32_t travellers)
+static struct crowd *crowd_new(bool by_node, bool has_sides, uint32_t travellers)
 {
     struct crowd *crowd = calloc(1, sizeof(*crowd));
+    uint8_t sides[NODES - 1];
+    for (uint32_t i = 0; i < NODES - 1; i++)
+        sides[i] = i % 2 == 0; // of node i + 1
+    crowd->has_sides = has_sides;
     alb_sim_queue_init(&crowd->queue);
-    alb_sim_queue_set_windows(&crowd->queue, LENGTH, NODES, by_node);
+    alb_sim_queue_set_windows(&crowd->queue, LENGTH, NODES - 1, by_node, has_sides ? sides : NULL);
     for (uint32_t i = 0; i < NODES; i++) {
         alb_prng_init(&crowd->prng[i], i);
         crowd->alarms[i] = (struct traveller){.crowd = crowd, .number = i};
@@ -112,8 +126,10 @@ static void assert_same(const struct crowd *a, const struct crowd *b)
 static void windows__give_the_same_by_node_and_by_time(void **state)
 {
     static const uint32_t travellers[] = {1, 3, TRAVELLERS}; // sorted as a whole, and dealt out
-    for (uint32_t i = 0; i < ALB_COUNT(travellers); i++) {
-        struct crowd *crowds[] = {crowd_new(true, travellers[i]), crowd_new(false, travellers[i])};
+    for (uint32_t i = 0; i < 2 * ALB_COUNT(travellers); i++) {
+        bool has_sides = i % 2;
+        struct crowd *crowds[] = {crowd_new(true, has_sides, travellers[i / 2]),
+                                  crowd_new(false, has_sides, travellers[i / 2])};
         for (alb_sim_time until = 0; until < ALB_SIM_NS(200); until += 777) {
             for (uint32_t c = 0; c < 2; c++) {
                 while (alb_sim_queue_run(&crowds[c]->queue, until, 100))
@@ -122,24 +138,35 @@ static void windows__give_the_same_by_node_and_by_time(void **state)
             }
             assert_same(crowds[0], crowds[1]);
         }
-        assert_true(crowds[0]->queue.fired > 100 * travellers[i]);
+        assert_true(crowds[0]->queue.fired > 100 * travellers[i / 2]);
         crowd_free(crowds[0]);
         crowd_free(crowds[1]);
     }
 }
 
-// Whatever comes from outside then is still in time.
-static void windows__are_ended_by_a_stop(void **state)
+static uint64_t next_random(struct crowd *crowd)
 {
-    struct crowd *crowds[] = {crowd_new(true, TRAVELLERS), crowd_new(false, TRAVELLERS)};
+    return alb_prng_u64(&crowd->prng[ALB_SIM_NO_NODE]);
+}
+
+// Whatever comes from outside then is still in time.
+static void stop_and_go_on(bool has_sides, uint64_t stop_at, alb_sim_time overrun)
+{
+    struct crowd *crowds[] = {crowd_new(true, has_sides, TRAVELLERS), crowd_new(false, has_sides, TRAVELLERS)};
     for (uint32_t c = 0; c < 2; c++) {
         struct alb_sim_queue *queue = &crowds[c]->queue;
-        crowds[c]->stop_at = 10250;
+        crowds[c]->stop_at = stop_at;
         assert_true(alb_sim_queue_run(queue, ALB_SIM_S(1), UINT64_MAX));
-        assert_true(queue->now >= 10250 && queue->now < 11000);
+        assert_true(queue->now >= stop_at && queue->now < stop_at + overrun);
         assert_true(alb_sim_queue_next_at(queue) >= queue->now);
+    }
+    assert_same(crowds[0], crowds[1]);
+    for (uint32_t c = 0; c < 2; c++) {
+        struct alb_sim_queue *queue = &crowds[c]->queue;
         crowds[c]->stop_at = 0;
-        alb_sim_queue_schedule_for(queue, &crowds[c]->alarms[3].event, queue->now, 3);
+        for (uint32_t node = 1; node < NODES; node++)
+            alb_sim_queue_schedule_for(queue, &crowds[c]->alarms[node].event, queue->now + next_random(crowds[c]) % 500,
+                                       node);
         assert_false(alb_sim_queue_run(queue, 20000, UINT64_MAX));
     }
     assert_same(crowds[0], crowds[1]);
@@ -147,11 +174,35 @@ static void windows__are_ended_by_a_stop(void **state)
     crowd_free(crowds[1]);
 }
 
+static void windows__are_ended_by_a_stop(void **state)
+{
+    stop_and_go_on(false, 10250, 750);
+    for (uint64_t stop_at = 9250; stop_at < 13000; stop_at += 250)
+        stop_and_go_on(true, stop_at, 2 * LENGTH);
+}
+
+// Wherever a run ends that may fire so many events, and begins anew with what comes from outside.
+static void windows__are_ended_by_enough_events(void **state)
+{
+    for (uint64_t enough = 1; enough < 3000; enough += 1 + enough / 2) {
+        struct crowd *crowd = crowd_new(true, true, TRAVELLERS), *other = crowd_new(false, true, TRAVELLERS);
+        while (alb_sim_queue_run(&crowd->queue, ALB_SIM_NS(50), enough))
+            assert_true(alb_sim_queue_next_at(&crowd->queue) + LENGTH >= crowd->queue.now);
+        alb_sim_queue_run(&other->queue, ALB_SIM_NS(50), UINT64_MAX);
+        alb_sim_queue_advance(&crowd->queue, ALB_SIM_NS(50));
+        alb_sim_queue_advance(&other->queue, ALB_SIM_NS(50));
+        assert_same(crowd, other);
+        crowd_free(crowd);
+        crowd_free(other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows__give_the_same_by_node_and_by_time),
         cmocka_unit_test(windows__are_ended_by_a_stop),
+        cmocka_unit_test(windows__are_ended_by_enough_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

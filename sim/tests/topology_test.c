@@ -4,6 +4,7 @@
 
 #include "base/tests/test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void build(struct alb_topology *topology, const struct alb_topology_spec *spec)
@@ -131,6 +132,35 @@ static void read__a_ring(void **state)
     alb_topology_free(&topology);
 }
 
+static void assert_sides(const struct alb_topology *topology)
+{
+    uint8_t *sides = alb_topology_sides(topology);
+    assert_non_null(sides);
+    for (uint32_t i = 0; i < topology->host_count; i++)
+        assert_int_equal(sides[i], 0);
+    for (uint32_t i = 0; i < topology->cable_count; i++)
+        assert_int_equal(sides[topology->cables[i].a] + sides[topology->cables[i].b], 1);
+    free(sides);
+}
+
+static void sides__where_every_cable_can_join_both(void **state)
+{
+    static const enum alb_topology_shape shapes[] = {ALB_TOPOLOGY_STAR, ALB_TOPOLOGY_LEAF_SPINE, ALB_TOPOLOGY_FAT_TREE};
+    struct alb_topology_spec spec;
+    struct alb_topology topology;
+    alb_topology_spec_default(&spec);
+    for (uint32_t i = 0; i < ALB_COUNT(shapes); i++) {
+        spec.shape = shapes[i];
+        build(&topology, &spec);
+        assert_sides(&topology);
+        alb_topology_free(&topology);
+    }
+    spec.shape = ALB_TOPOLOGY_TWO_SITES; // two switches, both with hosts, joined
+    build(&topology, &spec);
+    assert_null(alb_topology_sides(&topology));
+    alb_topology_free(&topology);
+}
+
 static void read__errors_say_where_and_what(void **state)
 {
     static const struct {
@@ -187,6 +217,7 @@ int main(void)
         cmocka_unit_test(build__others),
         cmocka_unit_test(build__impossible_is_refused_in_words),
         cmocka_unit_test(read__a_ring),
+        cmocka_unit_test(sides__where_every_cable_can_join_both),
         cmocka_unit_test(read__errors_say_where_and_what),
         cmocka_unit_test(select__nonsense_selects_nothing),
     };
