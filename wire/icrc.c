@@ -75,7 +75,7 @@ static void recall(struct alb_icrc_flow *flow, const struct alb_endpoint *source
         flow->source = *source;
         flow->destination = *destination;
         flow->is_known = true;
-        flow->udp_bytes = 0;
+        memset(flow->lengths, 0, sizeof(flow->lengths));
         alb_icrc_prefix_init(&flow->prefix, source, destination);
     }
 }
@@ -102,18 +102,19 @@ static uint32_t completed(const struct alb_icrc_prefix *prefix, uint16_t identif
     return crc ^ alb_crc32_change(second_half(IPV4_BYTES + udp_bytes), IPV4_TOTAL_LENGTH);
 }
 
-// The same, from what the packet before has left where it had the same length. Places in a burst differ.
+// The same, from what a packet before has left that had the same length. Places in a burst differ.
 static uint32_t completed_again(struct alb_icrc_flow *flow, uint16_t identification, uint32_t udp_bytes)
 {
+    struct alb_icrc_length *length = &flow->lengths[udp_bytes / 4 % ALB_ICRC_LENGTHS];
     uint16_t kept = identification == UINT16_MAX ? UINT16_MAX : 0;
-    if (alb_unlikely(flow->udp_bytes != udp_bytes || flow->identification != kept)) {
-        flow->udp_bytes = udp_bytes;
-        flow->identification = kept;
-        flow->crc = completed(&flow->prefix, kept, udp_bytes);
+    if (alb_unlikely(length->udp_bytes != udp_bytes || length->identification != kept)) {
+        length->udp_bytes = udp_bytes;
+        length->identification = kept;
+        length->crc = completed(&flow->prefix, kept, udp_bytes);
     }
     if (identification == kept || !flow->prefix.is_ipv4)
-        return flow->crc;
-    return flow->crc ^ alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
+        return length->crc;
+    return length->crc ^ alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
 }
 
 // A place among the bytes of a packet.

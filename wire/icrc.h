@@ -37,16 +37,20 @@ struct alb_icrc_prefix {
 void alb_icrc_prefix_init(struct alb_icrc_prefix *prefix, const struct alb_endpoint *source,
                           const struct alb_endpoint *destination);
 
-// The prefix that was used last, since the next packet is mostly of the same flow, and of the same length. All zero:
-// none yet.
+#define ALB_ICRC_LENGTHS 4
+
+// The prefix that was used last, since the next packet is mostly of the same flow, and of a length that another one of
+// late had: a message, or the acknowledgement of one. All zero: none yet.
 struct alb_icrc_flow {
     struct alb_endpoint source;
     struct alb_endpoint destination;
     struct alb_icrc_prefix prefix;
     bool is_known;
-    uint16_t identification; // 0, or ones
-    uint32_t udp_bytes;      // 0: no packet yet
-    uint32_t crc;            // of the prefix with these two
+    struct alb_icrc_length {
+        uint32_t udp_bytes;      // 0: no packet yet
+        uint32_t crc;            // of the prefix with this and
+        uint16_t identification; // 0, or ones
+    } lengths[ALB_ICRC_LENGTHS]; // by the words of a packet
 };
 
 // The ICRC of a packet whose first length bytes in iov run from the BTH to the pad; iov[0] holds the whole BTH at least
