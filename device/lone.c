@@ -3,6 +3,8 @@
 
 #include "device/syscalls.h"
 
+#include <netinet/ip.h>
+
 // Asked for so often in a row, it is taken over.
 #define TIMES_TO_LEARN 8
 
@@ -59,4 +61,26 @@ ssize_t alb_lone_send(struct alb_socket *sock, const struct alb_endpoint *peer, 
         return alb_sys_sendmsg(sock->fd, header);
     return is_peer_known ? alb_sys_sendto(sock->fd, header->msg_iov, NULL, 0)
                          : alb_sys_sendto(sock->fd, header->msg_iov, header->msg_name, header->msg_namelen);
+}
+
+bool alb_lone_is_usual(struct alb_socket *sock, const struct alb_burst *burst, uint32_t bytes_max)
+{
+    uint8_t hop_limit = burst->hop_limit ? burst->hop_limit : IPDEFTTL;
+    bool is_uncut = burst->segment_count == 1;
+    if (burst->segment_count * burst->segment_bytes > bytes_max || burst->fragment_bytes != 0 ||
+        hop_limit != sock->hop_limit || hop_limit != sock->hop_limit_last ||
+        burst->traffic_class != sock->traffic_class || burst->traffic_class != sock->traffic_class_last)
+        return false;
+    if (is_uncut ? sock->segment_bytes != 0 && burst->segment_bytes > sock->segment_bytes
+                 : burst->segment_bytes != sock->segment_bytes || !sock->gso_works)
+        return false;
+    return sock->only_sends ? alb_endpoint_equals(&burst->peer, &sock->peer)
+                            : !alb_addr_is_multicast(&burst->peer.addr);
+}
+
+ssize_t alb_lone_send_usual(struct alb_socket *sock, const struct alb_endpoint *peer, union alb_sockaddr *name,
+                            const struct iovec *piece)
+{
+    return sock->only_sends ? alb_sys_sendto(sock->fd, piece, NULL, 0)
+                            : alb_sys_sendto(sock->fd, piece, &name->any, alb_sockaddr_encode(peer, name));
 }

@@ -43,12 +43,17 @@ static uint8_t *room_for_copy(struct alb_outbox *outbox, const struct alb_burst 
     return outbox->burst_copies + outbox->copies_bytes;
 }
 
+static enum alb_icrc_ident ident_of(const struct alb_outbox *outbox, bool is_cut)
+{
+    if (outbox->icrc_ones)
+        return ALB_ICRC_IDENT_ONES;
+    return is_cut ? ALB_ICRC_IDENT_PLACE : ALB_ICRC_IDENT_ZERO;
+}
+
 uint8_t *alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket,
                          bool is_cut)
 {
-    enum alb_icrc_ident ident = outbox->icrc_ones ? ALB_ICRC_IDENT_ONES
-                                : is_cut          ? ALB_ICRC_IDENT_PLACE
-                                                  : ALB_ICRC_IDENT_ZERO;
+    enum alb_icrc_ident ident = ident_of(outbox, is_cut);
     uint8_t *copy = is_cut ? room_for_copy(outbox, burst) : NULL;
     if (copy)
         alb_icrc_seal_copy(&socket->flow, outbox->tx, burst, &socket->local, ident, copy);
@@ -219,6 +224,25 @@ void alb_outbox_flush(struct alb_outbox *outbox)
     }
     outbox->count = outbox->joined_count = 0;
     outbox->bytes = 0;
+}
+
+bool alb_outbox_send_lone(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket)
+{
+    if (!alb_lone_is_usual(socket, burst, ALB_OUTBOX_FLAT_BYTES))
+        return false;
+    alb_assert(outbox->count == 0);
+    const struct alb_segment *last = &outbox->tx->segments[burst->segment_first + burst->segment_count - 1];
+    const struct iovec piece = {
+        .iov_base = outbox->flat[0],
+        .iov_len = (burst->segment_count - 1) * burst->segment_bytes + last->length,
+    };
+    alb_icrc_seal_copy(&socket->flow, outbox->tx, burst, &socket->local, ident_of(outbox, burst->segment_count > 1),
+                       outbox->flat[0]);
+    if (alb_lone_send_usual(socket, &burst->peer, &outbox->names[0], &piece) < 0)
+        return false;
+    alb_edge_count(outbox->stats, ALB_EDGE_tx_datagrams, burst->segment_count);
+    alb_edge_count(outbox->stats, ALB_EDGE_tx_messages, 1);
+    return true;
 }
 
 static void refer_to(struct alb_outbox *outbox, uint32_t i, void *bytes, size_t length)

@@ -78,6 +78,10 @@ uint8_t *alb_outbox_seal(struct alb_outbox *outbox, const struct alb_burst *burs
 // too many, and all of them if they are many bytes.
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message);
 
+// Seals and sends a short burst that is the only one of its batch by the shortest way. False: it is not such a burst,
+// or the socket refused it, and it has to be added like any other.
+bool alb_outbox_send_lone(struct alb_outbox *outbox, const struct alb_burst *burst, struct alb_socket *socket);
+
 // What a message is counted as that a socket did not take, by the errno that said so.
 enum alb_edge_stat alb_outbox_reason(int error);
 

@@ -222,7 +222,8 @@ void alb_sender_send(struct alb_sender *sender, alb_time now)
             alb_edge_count(sender->stats, ALB_EDGE_tx_no_socket, burst->segment_count);
         else if (sender->has_faults)
             send_faulty(sender, socket, burst, now);
-        else
+        else if (sender->capture || sender->tx.burst_count > 1 ||
+                 !alb_outbox_send_lone(&sender->outbox, burst, socket))
             send_burst(sender, socket, burst, now);
     }
     alb_outbox_flush(&sender->outbox);
