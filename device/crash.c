@@ -21,8 +21,9 @@ static const char *const kinds[] = {"prepare", "commit", "abort"};
 static const char *const commands[] = {"", "ask", "commit", "abort"};
 static const char *const verdicts[] = {"", "pending", "reflected", "committed", "aborted", "corrupt", "unknown"};
 
+bool alb_crash_is_set;
+
 static struct {
-    bool is_armed;
     enum alb_crash_place place;
     char what[16];
     _Atomic long left;
@@ -49,8 +50,8 @@ static void init_once(void)
     const char *text = getenv("ALBEDO_CRASH");
     if (!text || !*text)
         return;
-    crash.is_armed = parse(text);
-    if (!crash.is_armed)
+    alb_crash_is_set = parse(text);
+    if (!alb_crash_is_set)
         alb_log(ALB_LOG_ERROR, "ALBEDO_CRASH is \"%s\", not PLACE:WHAT:N", text);
 }
 
@@ -62,7 +63,7 @@ void alb_crash_init(void)
 
 bool alb_crash_is_armed(enum alb_crash_place place)
 {
-    return crash.is_armed && crash.place == place;
+    return alb_crash_is_set && crash.place == place;
 }
 
 static void happen(const char *what)
@@ -94,7 +95,7 @@ static const char *frame_name(const struct alb_csa_frame *frame)
     }
 }
 
-void alb_crash_at_packet(enum alb_crash_place place, const uint8_t *bytes, uint32_t length)
+void alb_crash_look_at_packet(enum alb_crash_place place, const uint8_t *bytes, uint32_t length)
 {
     struct alb_csa_header header;
     struct alb_csa_cursor cursor;
@@ -117,7 +118,7 @@ static void gather(const struct alb_tx *tx, const struct alb_segment *segment, u
 }
 
 // The threads of programs come here, whose stacks may be small: a packet's bytes are not put on them.
-void alb_crash_at_batch(enum alb_crash_place place, const struct alb_tx *tx)
+void alb_crash_look_at_batch(enum alb_crash_place place, const struct alb_tx *tx)
 {
     if (!alb_crash_is_armed(place))
         return;
@@ -128,7 +129,7 @@ void alb_crash_at_batch(enum alb_crash_place place, const struct alb_tx *tx)
         for (uint32_t s = 0; s < burst->segment_count; s++) {
             const struct alb_segment *segment = &tx->segments[burst->segment_first + s];
             gather(tx, segment, bytes);
-            alb_crash_at_packet(place, bytes, segment->length);
+            alb_crash_look_at_packet(place, bytes, segment->length);
         }
     }
     free(bytes);

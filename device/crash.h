@@ -31,6 +31,20 @@ void alb_crash_init(void);
 bool alb_crash_is_armed(enum alb_crash_place place);
 
 // If it is armed for the place: the end of the process, perhaps.
-void alb_crash_at_packet(enum alb_crash_place place, const uint8_t *bytes, uint32_t length);
-void alb_crash_at_batch(enum alb_crash_place place, const struct alb_tx *tx);
+void alb_crash_look_at_packet(enum alb_crash_place place, const uint8_t *bytes, uint32_t length);
+void alb_crash_look_at_batch(enum alb_crash_place place, const struct alb_tx *tx);
 void alb_crash_at_journal(enum alb_crash_place place, enum alb_journal_kind kind);
+
+extern bool alb_crash_is_set; // for any place, which all but tests can leave it at
+
+static inline void alb_crash_at_packet(enum alb_crash_place place, const uint8_t *bytes, uint32_t length)
+{
+    if (alb_unlikely(alb_crash_is_set))
+        alb_crash_look_at_packet(place, bytes, length);
+}
+
+static inline void alb_crash_at_batch(enum alb_crash_place place, const struct alb_tx *tx)
+{
+    if (alb_unlikely(alb_crash_is_set))
+        alb_crash_look_at_batch(place, tx);
+}
