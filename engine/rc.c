@@ -185,6 +185,8 @@ static int modify(struct alb_qp *qp, uint32_t mask, enum alb_qp_state next)
         rc->una = rc->next = rc->high = qp->attr.sq_psn;
     if (mask & ALB_QP_TIMEOUT && rc->una != rc->next)
         alb_rc_watch(rc);
+    else if (mask & ALB_QP_TIMEOUT) // the next packet arms it, by the new one
+        alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
     if (mask & ALB_QP_RETRY_CNT) {
         rc->retries_left = qp->attr.retry_cnt;
         rc->timeouts = 0;

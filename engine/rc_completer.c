@@ -113,10 +113,8 @@ static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
     rc->rnr_retries_left = qp->attr.rnr_retry;
     qp->engine->loss->on_progress(&rc->loss_sender);
     forget_requested(rc);
-    if (rc->una == rc->high) {
+    if (rc->una == rc->high)
         cost = rc->inflight_bytes;
-        alb_wheel_disarm(&qp->engine->wheel, &rc->ack_timer.timer);
-    }
     rc->inflight_bytes -= cost;
     struct alb_ack ack = {.bytes = cost, .limited = rc->window_limited};
     alb_congestion_on_ack(qp->engine->congestion, &qp->peer->congestion, &ack, now);
@@ -178,7 +176,8 @@ static void miss_answer(struct alb_rc *rc, alb_time now)
 }
 
 // The first one is as short as may be, for it is most often a packet that is missing. Of several in a row each lasts
-// twice as long as the one before: the peer may be off its processor.
+// twice as long as the one before: the peer may be off its processor. A timer that runs is left alone by what leaves
+// and by what is acknowledged: when it fires it looks at what is under way then.
 void alb_rc_watch(struct alb_rc *rc)
 {
     struct alb_qp *qp = rc->qp;

@@ -279,12 +279,51 @@ static void completer__what_is_heard_gives_more_time(void **state)
     assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 1);
 }
 
+// A timer that runs when all is acknowledged fires once more, and means nothing.
 static void completer__nothing_in_flight_needs_no_timer(void **state)
 {
     struct pair_qps *c = *state;
     ask(c, ALB_WR_RDMA_WRITE, 1, 8);
     pair_settle(c->pair);
+    pair_pass(c->pair, 10 * ALB_NS_PER_S);
     assert_int_equal(alb_engine_deadline(c->pair->hosts[0].engine), ALB_TIME_NEVER);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 0);
+}
+
+// Packets that leave while a timer of earlier ones runs have as much time as those before them.
+static void completer__each_packet_has_its_time(void **state)
+{
+    struct pair_qps *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(c->pair);
+    alb_time timer = alb_engine_deadline(c->pair->hosts[0].engine);
+    assert_true(timer != ALB_TIME_NEVER);
+    pair_pass(c->pair, timer - c->pair->now - 1);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    alb_time sent_at = c->pair->now;
+    pair_send(c->pair, 0); // and is lost
+    pair_pass(c->pair, timer - sent_at);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 0);
+    alb_time next = alb_engine_deadline(c->pair->hosts[0].engine);
+    pair_pass(c->pair, next - c->pair->now);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 1);
+}
+
+// While nothing is in flight: the timer that was left running is by the old time.
+static void completer__another_timeout_while_idle(void **state)
+{
+    struct pair_qps *c = *state;
+    ask(c, ALB_WR_RDMA_WRITE, 1, 8);
+    pair_settle(c->pair);
+    alb_time before = alb_engine_deadline(c->pair->hosts[0].engine);
+    struct alb_qp_attr attr = {.state = ALB_QPS_SQD, .timeout = 1};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE | ALB_QP_TIMEOUT, c->pair->now), 0);
+    attr.state = ALB_QPS_RTS;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    ask(c, ALB_WR_RDMA_WRITE, 2, 8);
+    pair_send(c->pair, 0); // and is lost
+    assert_true(alb_engine_deadline(c->pair->hosts[0].engine) < before);
 }
 
 static void infinite(struct alb_qp_attr *attr, int side)
@@ -453,6 +492,8 @@ int main(void)
         PAIR_RC_TEST(completer__no_retries_at_all),
         PAIR_RC_TEST(completer__what_is_heard_gives_more_time),
         PAIR_RC_TEST(completer__nothing_in_flight_needs_no_timer),
+        PAIR_RC_TEST(completer__each_packet_has_its_time),
+        PAIR_RC_TEST(completer__another_timeout_while_idle),
         PAIR_RC_TEST(completer__for_ever),
         PAIR_RC_TEST(completer__another_timeout_while_draining),
         PAIR_RC_TEST(completer__waits_as_long_as_the_receiver_says),
