@@ -34,7 +34,6 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .peer_max = 16384,
         .mtu_max_bytes = 4096,
         .gsi_index = ALB_GSI_QPN,
-        .credit = "end-to-end",
         .grant_min_bytes = 4 << 10,
         .credit_interval_ns = ALB_NS_PER_MS,
         .path_max = 4,
@@ -73,6 +72,7 @@ int alb_engine_config_transport(struct alb_engine_config *config, const char *tr
     config->loss = is_csa ? "csa" : "go-back-n";
     config->congestion = is_csa ? "window" : "aimd";
     config->path = is_csa ? "adaptive" : "single";
+    config->credit = is_csa ? "end-to-end" : "off";
     config->window_start_bytes = 64 << 10;
     config->window_min_bytes = is_csa ? 4 << 10 : 16 << 10;
     config->window_max_bytes = is_csa ? 16 << 20 : 2 << 20;

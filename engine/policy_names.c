@@ -11,7 +11,7 @@ static const char *const rc_names[ALB_POLICIES][NAMES_MAX] = {
     [ALB_POLICY_LOSS] = {"go-back-n"},
     [ALB_POLICY_CONGESTION] = {"aimd", "fixed", "none"},
     [ALB_POLICY_PATH] = {"single"},
-    [ALB_POLICY_CREDIT] = {"end-to-end"}, // the credits of receives that acknowledgements carry
+    [ALB_POLICY_CREDIT] = {"off"}, // its acknowledgements say that there is no limit (rc_answer.c)
 };
 
 static const char *const csa_names[ALB_POLICIES][NAMES_MAX] = {

@@ -324,12 +324,14 @@ static void alb_engine_config_transport__sets_what_goes_with_it(void **state)
     alb_engine_config_default(&config);
     assert_string_equal(config.transport, "rc");
     assert_string_equal(config.congestion, "aimd");
+    assert_string_equal(config.credit, "off"); // its acknowledgements say that there is no limit (rc_answer.c)
     csa = config;
     assert_int_equal(alb_engine_config_transport(&csa, "csa"), 0);
     assert_string_equal(csa.transport, "csa");
     assert_string_equal(csa.congestion, "window");
     assert_string_equal(csa.path, "adaptive");
     assert_string_equal(csa.loss, "csa");
+    assert_string_equal(csa.credit, "end-to-end");
     assert_int_equal(csa.peer_max, config.peer_max);
     assert_int_equal(alb_engine_config_transport(&csa, "tcp"), EINVAL);
     assert_int_equal(alb_engine_config_transport(&csa, NULL), EINVAL);
@@ -339,6 +341,7 @@ static void alb_engine_config_transport__sets_what_goes_with_it(void **state)
     assert_string_equal(csa.loss, config.loss);
     assert_string_equal(csa.congestion, config.congestion);
     assert_string_equal(csa.path, config.path);
+    assert_string_equal(csa.credit, config.credit);
     assert_int_equal(csa.window_start_bytes, config.window_start_bytes);
     assert_int_equal(csa.window_min_bytes, config.window_min_bytes);
     assert_int_equal(csa.window_max_bytes, config.window_max_bytes);

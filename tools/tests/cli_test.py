@@ -275,7 +275,7 @@ class Info(unittest.TestCase):
     def test_policies_in_force(self):
         devices = json.loads(albedo("info", "--json")[1])["devices"]
         self.assertEqual(devices[0]["policies"], {"transport": "rc", "loss": "go-back-n", "congestion": "aimd", "path": "single",
-                                                  "credit": "end-to-end", "paths": 1})
+                                                  "credit": "off", "paths": 1})
         self.assertEqual((devices[1]["policies"]["transport"], devices[1]["policies"]["paths"]), ("csa", 4))
         self.assertEqual(devices[1]["policies"]["completions"], "delivered")
         chosen = {"ALBEDO_LOSS": "fixed:interval=200us", "ALBEDO_CONGESTION": "none", "ALBEDO_PATH": "single",
