@@ -287,8 +287,8 @@ enum alb_drop alb_csa_decode(const uint8_t *bytes, uint32_t length, struct alb_c
 enum alb_drop alb_csa_decode_trimmed(const uint8_t *bytes, uint32_t length, struct alb_csa_header *header,
                                      struct alb_csa_trimmed *trimmed);
 // Decodes the next frame. False at the end, or with *drop other than ALB_DROP_NONE: the rest of the packet cannot be
-// understood (truncated, unknown_opcode for an unknown type or op, bad_length). Unions hold only what type names, and
-// of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset), and
+// understood (truncated, unknown_opcode for an unknown type or op, bad_length, bad_request for an unknown command or
+// state of TXN or VERDICT). Unions hold only what type names, and of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset), and
 // one without the flag LAST has some, a multiple of four bytes. READ, atomics and RESULT are one segment, index 0 and
 // LAST; only ATOMIC_WRITE has payload, the eight bytes to be written.
 bool alb_csa_next(struct alb_csa_cursor *cursor, struct alb_csa_frame *frame, enum alb_drop *drop);
