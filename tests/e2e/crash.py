@@ -187,6 +187,8 @@ def random_rounds(albedo, worker, mode, rounds, seed, count):
                 struck += died
                 if problem:
                     break
+            if not problem and not struck:
+                problem = "nobody was killed"
             outcomes, _ = run.history()
             told = collections.Counter(outcomes.values())
             text = "%d kills; %d transactions: %d committed, %d aborted, %d unknown" % (
