@@ -4,6 +4,7 @@
 queue pairs in one process."""
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -24,10 +25,11 @@ def open_devices(albedo, place, number):
     return processes
 
 
-def listed(albedo):
-    """How many devices `albedo stat` knows."""
+def slots(albedo, processes):
+    """{pid: slot} of those of the processes whose devices `albedo stat` knows."""
     done = subprocess.run([albedo.program, "stat", "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    return len(set(re.findall(rb'"pid": *(\d+)', done.stdout)))
+    ours = {process.pid for process in processes}
+    return {device["pid"]: device["slot"] for device in json.loads(done.stdout)["devices"] if device["pid"] in ours}
 
 
 def many_queue_pairs(albedo, place, number, seconds, count):
@@ -72,19 +74,23 @@ def main():
     for server, options, port in pairs:
         server.wait_listening(port, deadline)
         clients.append((server, albedo.start(place, options + [place.ipv4])))
-    seen = listed(albedo)
+    had = slots(albedo, watchers)
     failed = []
     for server, client in clients:
         if client.wait(deadline) != 0 or server.wait(deadline) != 0:
             failed += [server, client]
     count.result("%d of them talk at once" % (2 * len(clients)), not failed, "%d ended badly" % len(failed), describe(*failed[:4]))
-    count.result("albedo stat lists the devices", seen >= silent, "%d listed while %d were open" % (seen, silent))
+    distinct = len(set(had.values())) == len(had)
+    count.result("albedo stat lists the devices, each in a slot of its own", len(had) == silent and distinct,
+                 "%d listed of %d" % (len(had), silent))
 
     for watcher in watchers:
         watcher.end()
-    # Killed processes leave nothing behind that keeps the next ones out.
+    # Killed processes leave nothing behind that keeps the next ones out: these take the lowest slots, which killed ones had.
     after = open_devices(albedo, place, 4)
-    count.result("killed processes free their places", all(p.poll() is None for p in after), "", describe(*after))
+    has = slots(albedo, after)
+    count.result("killed processes free their slots", len(has) == 4 and set(has.values()) & set(had.values()), "slots %s" % sorted(has.values()),
+                 describe(*after))
     for process in after:
         process.end()
     for server, client in clients:
