@@ -7,10 +7,12 @@ The last line is "N passed, N failed"; the exit status is 0 only if nothing fail
 
 import argparse
 import itertools
+import json
 import os
 import re
 import signal
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -235,6 +237,20 @@ def select(arguments, place):
     return cases
 
 
+def faults_in(folder):
+    """(packets sent, faults that happened to them), by the devices of all processes that ended by themselves."""
+    sent = happened = 0
+    for name in os.listdir(folder):
+        try:
+            with open(os.path.join(folder, name)) as file:
+                stats = json.load(file)
+        except ValueError:  # of a process that was killed while it wrote
+            continue
+        sent += stats["counters"]["sent_pkts"]
+        happened += sum(number for counter, number in stats["edge"].items() if counter.startswith("fault_"))
+    return sent, happened
+
+
 def main():
     arguments = arguments_of(sys.argv[1:])
     places = []
@@ -245,7 +261,10 @@ def main():
         for case in select(arguments, "loopback"):
             print(case.name())
         return
-    options = ["--faults", arguments.faults, "--seed", arguments.seed] if arguments.faults else []
+    folder = tempfile.TemporaryDirectory(prefix="albedo-table-")
+    options = []
+    if arguments.faults:
+        options = ["--faults", arguments.faults, "--seed", arguments.seed, "--stats", os.path.join(folder.name, "%p.json")]
     devices = [Albedo(arguments.build, options, name) for name in devices_of(arguments.device)]
     if arguments.place in ("veth", "both"):
         pair, reason = namespaces()
@@ -260,6 +279,10 @@ def main():
                 ok, detail, text = run(case, albedo, here, there, arguments)
                 took = "%5.1f s  %s" % (time.monotonic() - started, detail)
                 count.result("%-7s  %-8s  %s" % (albedo.device, name, case.name()), ok, took, text)
+    if arguments.faults and count.passed:
+        sent, happened = faults_in(folder.name)
+        count.result("the faults that were asked for have happened", happened > 0 or 0 < sent < 5000, "%d, %d packets" % (happened, sent))
+    folder.cleanup()
     count.finish()
 
 
