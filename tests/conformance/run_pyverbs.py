@@ -51,6 +51,8 @@ def run_module(options, tests, module):
         text = (expired.stdout or b"").decode()
         ended, errors = f"no end within {options.timeout} s", ""
     results = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    if ended == 0 and not results:
+        results.append({"test": module, "outcome": "failed", "why": "the module ran no test"})
     if ended != 0:
         results.append({"test": module, "outcome": "failed", "why": f"the process ended with {ended}\n{errors[-2000:]}"})
     return results
