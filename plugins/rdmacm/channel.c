@@ -127,7 +127,8 @@ int rdmacm_channel_error(struct rdmacm_id *id)
     return error;
 }
 
-void rdmacm_event_drop(struct rdmacm_event *event)
+// Frees an event that nobody takes.
+static void drop(struct rdmacm_event *event)
 {
     if (event->multicast)
         rdmacm_on_join_unheard(event->multicast);
@@ -141,7 +142,7 @@ static void forget(struct alb_list *events)
         struct rdmacm_event *event = ALB_LIST_ENTRY(node, struct rdmacm_event, link);
         if (event->fresh)
             rdma_destroy_id(&event->fresh->id);
-        rdmacm_event_drop(event);
+        drop(event);
     }
 }
 
@@ -229,7 +230,7 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
     }
     pthread_mutex_unlock(&channel->lock);
     if (!is_heard)
-        rdmacm_event_drop(event);
+        drop(event);
 }
 
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)

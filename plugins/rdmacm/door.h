@@ -161,8 +161,6 @@ int rdmacm_event_reserve(struct rdmacm_id *id);
 void rdmacm_event_unreserve(struct rdmacm_id *id);
 // A new event, out of that memory first; NULL: there is none.
 struct rdmacm_event *rdmacm_event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
-// Frees an event that nobody takes.
-void rdmacm_event_drop(struct rdmacm_event *event);
 // Queues an event for the id's channel; the event is the channel's, and dropped when the channel is destroyed.
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
 // An event that says only its type and status; ENOMEM, EBADF.
@@ -201,7 +199,6 @@ int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const st
 
 // ---- qp.c
 
-int rdmacm_qp_init(struct rdmacm_id *id);
 int rdmacm_qp_connect(struct rdmacm_id *id); // to RTR and RTS
 int rdmacm_qp_error(struct rdmacm_id *id);
 

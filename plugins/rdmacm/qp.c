@@ -80,7 +80,8 @@ int rdma_init_qp_attr(struct rdma_cm_id *outer, struct ibv_qp_attr *attr, int *m
     return rdmacm_result(attributes(id, attr->qp_state, attr, mask));
 }
 
-int rdmacm_qp_init(struct rdmacm_id *id)
+// As it is until it is connected; one of UD is connected to nobody, and ready.
+static int make_ready(struct rdmacm_id *id)
 {
     int error = move_to(id, IBV_QPS_INIT);
     if (!error && id->id.qp_type == IBV_QPT_UD) {
@@ -181,7 +182,7 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     int error = find_cqs(id, attr);
     if (!error && !(id->id.qp = ibv_create_qp_ex(id->id.verbs, attr)))
         error = errno;
-    if (!error && (error = rdmacm_qp_init(id))) {
+    if (!error && (error = make_ready(id))) {
         ibv_destroy_qp(id->id.qp);
         id->id.qp = NULL;
     }

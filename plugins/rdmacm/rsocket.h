@@ -119,7 +119,6 @@ int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags
 // follows.
 bool rsocket_enter(struct rsocket *rs);
 void rsocket_leave(struct rsocket *rs);
-bool rsocket_is_blocking(const struct rsocket *rs, int flags);
 
 // ---- rsocket_service.c: a thread that sees to what has to go on while the program does something else
 
@@ -147,7 +146,5 @@ int rsocket_datagram_create(int domain, struct rsocket **out);
 
 // ---- rsocket_close.c
 
-// Takes the rsocket out of the table and says goodbye. EBADF.
-int rsocket_close(int fd, alb_time until);
 // Sees to it that nothing stays open when the process ends. The device is open.
 void rsocket_close_at_exit(void);

@@ -11,7 +11,8 @@ enum {
     CLOSE_MS = 60000, // a peer that takes nothing for so long will not
 };
 
-int rsocket_close(int fd, alb_time until)
+// Takes the rsocket out of the table and says goodbye. EBADF.
+static int close_one(int fd, alb_time until)
 {
     struct rsocket *rs = rsocket_table_take(fd);
     if (!rs)
@@ -29,7 +30,7 @@ int rsocket_close(int fd, alb_time until)
 
 int rclose(int socket)
 {
-    return rdmacm_result(rsocket_close(socket, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS));
+    return rdmacm_result(close_one(socket, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS));
 }
 
 static void close_all(void)
@@ -38,7 +39,7 @@ static void close_all(void)
     struct rsocket *rs;
     for (int fd = 0; (rs = rsocket_table_next(fd)); fd++) {
         fd = rs->fd;
-        rsocket_close(fd, until);
+        close_one(fd, until);
         rsocket_put(rs);
     }
 }

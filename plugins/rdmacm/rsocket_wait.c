@@ -42,7 +42,7 @@ void rsocket_leave(struct rsocket *rs)
     rs->is_woken = false;
 }
 
-bool rsocket_is_blocking(const struct rsocket *rs, int flags)
+static bool is_blocking(const struct rsocket *rs, int flags)
 {
     return (flags & RSOCKET_WAIT) || (!(flags & MSG_DONTWAIT) && !(rs->status_flags & O_NONBLOCK));
 }
@@ -106,7 +106,7 @@ int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags
         rsocket_progress(rs);
         if (is_met(rs))
             return 0;
-        if (!rsocket_is_blocking(rs, flags))
+        if (!is_blocking(rs, flags))
             return EAGAIN;
         if (!has_spun) {
             has_spun = true;
