@@ -6,6 +6,7 @@ walls.py CHECK [--build DIR] runs one check, prints every violation as "file:lin
 """
 
 import argparse
+import collections
 import fnmatch
 import os
 import re
@@ -253,6 +254,27 @@ def check_used(build):
              for function, where in declared.items() if function not in called and function not in ONLY_TESTED]
     return found + ["ONLY_TESTED: %s is no such function" % function
                     for function in ONLY_TESTED if function not in declared or function in called]
+
+
+def check_declared(build):
+    """What a header declares is used by another file than the one that defines it; else it is static there."""
+    head = re.compile(r"^[a-z][\w* ]*?\b(\w+)\(", re.M)  # a declaration or definition begins at the margin
+    declared, defined, users = {}, {}, {}
+    for name in tracked("*.c", "*.h"):
+        text = without_comments(text_of(name))
+        heads = [match.group(1) for match in head.finditer(text)]
+        if name.endswith(".h") and folder_of(name) and "/tests/" not in name:
+            declared.update((function, name) for function in heads)
+        if name.endswith(".c"):
+            for function in heads:
+                defined.setdefault(function, set()).add(name)
+        for word, count in collections.Counter(re.findall(r"\b[a-z]\w+\b", text)).items():
+            if not name.endswith(".h") or count > heads.count(word):  # a header may use what it declares
+                users.setdefault(word, set()).add(name)
+    exported = set(re.findall(r"\w+", "".join(text_of(name) for name in tracked("*.map"))))
+    return ["%s: only %s uses %s, which it could keep to itself" % (header, own, function)
+            for function, header in sorted(declared.items()) for own in defined.get(function, ())
+            if function not in exported and users.get(function, set()) <= {own}]
 
 
 def check_leftovers(build):
