@@ -55,6 +55,9 @@ def main():
     albedo = os.path.join(arguments.build, "bin", "albedo")
     paths = [p for p in sorted((TOP / "scenarios").iterdir()) if p.is_file()]
     if arguments.names:
+        unknown = set(arguments.names) - {p.name for p in paths}
+        if unknown:
+            sys.exit("there is no scenario %s" % ", ".join(sorted(unknown)))
         paths = [p for p in paths if p.name in arguments.names]
     elif arguments.stage != "all":
         paths = [p for p in paths if keys(p).get("stage", "ci") == arguments.stage]
