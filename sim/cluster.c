@@ -153,10 +153,16 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
     return error;
 }
 
+static bool has_room(const struct alb_cluster *cluster, uint32_t hosts)
+{
+    const struct alb_cluster_config *config = &cluster->config;
+    return !config->has_room || (hosts & (hosts - 1)) != 0 || config->has_room(config->context, hosts);
+}
+
 static int make_hosts(struct alb_cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->topology.host_count; i++) {
-        int error = make_host(cluster, i);
+        int error = has_room(cluster, i) ? make_host(cluster, i) : ENOMEM;
         if (error) {
             cluster->hosts[i].cluster = NULL; // the first of those that are not there
             return error;
@@ -243,10 +249,10 @@ int alb_cluster_create(const struct alb_cluster_config *config, const struct alb
         return EINVAL;
     struct alb_cluster *cluster = new_cluster(config, topology);
     cluster->arena = mmap(NULL, ALB_MAX_MESSAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    alb_assert(cluster->arena != MAP_FAILED);
-    int error = alb_routes_init(&cluster->routes, &cluster->topology, why) ? 0 : EINVAL;
-    if (!error)
-        error = make_hosts(cluster);
+    // Hosts first: they tell soon whether there is memory for all, routes take long where there are many.
+    int error = cluster->arena != MAP_FAILED ? make_hosts(cluster) : ENOMEM;
+    if (!error && !alb_routes_init(&cluster->routes, &cluster->topology, why))
+        error = EINVAL;
     if (!error)
         error = make_network(cluster);
     if (error) {
@@ -274,7 +280,8 @@ void alb_cluster_destroy(struct alb_cluster *cluster)
     alb_sim_network_fini(&cluster->network);
     alb_routes_fini(&cluster->routes);
     alb_topology_free(&cluster->topology);
-    munmap(cluster->arena, ALB_MAX_MESSAGE);
+    if (cluster->arena != MAP_FAILED)
+        munmap(cluster->arena, ALB_MAX_MESSAGE);
     alb_sim_huge_fini(&cluster->huge);
     free(cluster->links);
     free(cluster->switches);

@@ -81,6 +81,9 @@ struct alb_cluster_config {
     uint32_t receives;      // posted at every host at all times, for SEND and WRITE_IMM
     uint32_t receive_bytes; // with real bytes: of each; they take the last receives * receive_bytes of the memory
     void (*on_complete)(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
+    // Asked while hosts are made, when none are made and each time their number is a power of two. False: the cluster
+    // is too large (ENOMEM). NULL: it never is.
+    bool (*has_room)(void *context, uint32_t hosts);
     void *context;
 };
 

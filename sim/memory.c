@@ -28,7 +28,8 @@ static void *get(void *context, size_t bytes)
     uint8_t *block = memory->huge ? alb_sim_huge_get(memory->huge, bytes + ALIGNMENT) : NULL, *whole = NULL;
     if (!block) {
         whole = calloc(1, bytes + 2 * ALIGNMENT);
-        alb_assert(whole);
+        if (!whole)
+            return NULL;
         block = whole + ALIGNMENT - (uintptr_t)whole % ALIGNMENT;
     }
     struct head head = {bytes, whole};

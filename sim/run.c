@@ -215,6 +215,13 @@ static enum alb_cluster_order order_of(const struct alb_run *run)
     return is_by_time ? ALB_CLUSTER_BY_TIME : (enum alb_cluster_order)scenario->order;
 }
 
+static bool has_room(void *context, uint32_t hosts)
+{
+    struct alb_run *run = context;
+    return !run->scenario->has_room ||
+           run->scenario->has_room(hosts, run->topology.host_count, run->too_large, sizeof(run->too_large));
+}
+
 static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
@@ -243,9 +250,15 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     if (scenario->host.has_real_bytes)
         size_memory(run, &config);
     config.on_complete = alb_run_on_complete;
+    config.has_room = has_room;
     config.context = run;
     if (!error)
         error = alb_cluster_create(&config, &run->topology, &run->cluster);
+    if (error == ENOMEM) {
+        place = alb_scenario_place(scenario, "network", "", "");
+        return alb_complain(complaint, place->file, place->line, "%s; expected a smaller cluster",
+                            run->too_large[0] ? run->too_large : "no memory is left");
+    }
     return !error || alb_complain(complaint, place->file, place->line,
                                   "no cluster can be made of this: %s; expected limits of [host] and [switch] that "
                                   "agree with each other",

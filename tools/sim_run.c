@@ -180,6 +180,7 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     struct sim_watch watched;
     scenario->has_trace = options->trace != NULL;
     scenario->traced_host = options->host;
+    scenario->has_room = sim_has_room;
     if (!alb_run_init(&run, scenario, &complaint))
         return refuse(&complaint);
     int status = sim_watch_open(&watched, options, &run);

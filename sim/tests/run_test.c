@@ -281,6 +281,25 @@ static void alb_heat__accounts_for_every_byte(void **state)
     small_run_end(&small);
 }
 
+static bool no_room(uint32_t made, uint32_t hosts, char *why, size_t size)
+{
+    snprintf(why, size, "%u of %u are enough", made, hosts);
+    return made < 4;
+}
+
+static void alb_run_init__ends_when_memory_will_not_do(void **state)
+{
+    static const char text[] = "[network]\nhosts = 9\n[workload]\nkind = permutation\nsize = 300000\n";
+    struct alb_complaint complaint = {0};
+    assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
+    assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint));
+    small.scenario.has_room = no_room;
+    assert_false(alb_run_init(&small.run, &small.scenario, &complaint));
+    assert_string_equal(complaint.text, "f:1: 4 of 9 are enough; expected a smaller cluster");
+    alb_scenario_fini(&small.scenario);
+    alb_document_fini(&small.document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +313,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__ends_at_its_time),
         cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
         cmocka_unit_test(alb_run_init__says_what_was_expected),
+        cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
         cmocka_unit_test(alb_run_go__checks_every_byte),
         cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
         cmocka_unit_test(alb_heat__accounts_for_every_byte),

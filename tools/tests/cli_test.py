@@ -577,6 +577,13 @@ class Sim(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn("tasks open or failed; the first: host", err)
 
+    def test_without_memory(self):
+        done = subprocess.run(["bash", "-c", 'ulimit -v 400000 && exec "$0" sim --set network.hosts=4000 "$1"',
+                               os.path.join(BUILD, "bin", "albedo"), self.file], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "albedo sim: %s:1: no memory is left; expected a smaller cluster\n" % self.file))
+
     def test_wrong_use(self):
         for arguments, status, said in (
             (["sim"], 2, "one scenario file"),
