@@ -2,6 +2,7 @@
 // A durable region's file: opened, locked, mapped, recovered, closed.
 #include "device/store.h"
 
+#include "device/file_limit.h"
 #include "device/journal_file.h"
 #include "device/store_recover.h"
 
@@ -119,16 +120,9 @@ static void give_back(const struct alb_store *store)
         complain(store->path, errno);
 }
 
-int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
+// While SIGXFSZ is held back.
+static int open_files(struct alb_store *store, const struct alb_store_init *init)
 {
-    *store = (struct alb_store){.fd = -1};
-    store->journal.fd = store->journal.folder_fd = -1;
-    store->checkpoint_bytes = init->checkpoint_bytes ? init->checkpoint_bytes : ALB_STORE_CHECKPOINT_BYTES;
-    pthread_mutex_init(&store->mutex, NULL);
-    pthread_cond_init(&store->wanted, NULL);
-    alb_list_init(&store->requests);
-    alb_list_init(&store->spares);
-    alb_list_init(&store->ledger.entries);
     bool is_open = false;
     int error = alb_ledger_init(&store->ledger);
     if (!error && (size_t)snprintf(store->path, sizeof(store->path), "%s", init->path) >= sizeof(store->path))
@@ -144,6 +138,23 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
         complain(store->journal.path, error);
     if (error && !store->journal.is_broken) // else there is a journal of the file as it is now
         give_back(store);
+    return error;
+}
+
+int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
+{
+    sigset_t before;
+    *store = (struct alb_store){.fd = -1};
+    store->journal.fd = store->journal.folder_fd = -1;
+    store->checkpoint_bytes = init->checkpoint_bytes ? init->checkpoint_bytes : ALB_STORE_CHECKPOINT_BYTES;
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->wanted, NULL);
+    alb_list_init(&store->requests);
+    alb_list_init(&store->spares);
+    alb_list_init(&store->ledger.entries);
+    alb_file_limit_hold(&before);
+    int error = open_files(store, init);
+    alb_file_limit_release(&before);
     if (!error)
         error = alb_store_reserve(store, store->ledger.bound_count);
     if (error)
@@ -153,8 +164,11 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
 
 void alb_store_close(struct alb_store *store, bool leave_journal)
 {
+    sigset_t before;
+    alb_file_limit_hold(&before);
     if (!leave_journal && msync(store->address, store->length, MS_SYNC) == 0)
         alb_journal_checkpoint(&store->journal, &store->ledger);
+    alb_file_limit_release(&before);
     alb_store_unreserve(store);
     alb_journal_fini(&store->journal);
     alb_ledger_fini(&store->ledger);
