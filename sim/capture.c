@@ -28,20 +28,21 @@ int alb_sim_capture_close(struct alb_sim_capture *capture)
 
 void alb_sim_capture_add(struct alb_sim_capture *capture, const struct alb_sim_packet *packet, alb_sim_time now)
 {
+    const struct alb_sim_load *load = alb_sim_load(packet);
     static const uint8_t zeros[ALB_ROCE_PAYLOAD_MAX + 8];
     struct alb_pcap_packet info = {
         .time = alb_sim_to_ns(now),
-        .source = packet->source,
-        .destination = packet->destination,
+        .source = load->source,
+        .destination = load->destination,
         .traffic_class = packet->traffic_class,
         .hop_limit = packet->hop_limit,
     };
     struct iovec iov[2] = {
-        {(void *)(uintptr_t)packet->bytes, packet->stored_bytes},
-        {(void *)(uintptr_t)zeros, packet->length - packet->stored_bytes},
+        {(void *)(uintptr_t)load->bytes, load->stored_bytes},
+        {(void *)(uintptr_t)zeros, load->length - load->stored_bytes},
     };
     uint8_t head[ALB_PCAP_HEAD_MAX];
-    uint32_t head_bytes = alb_pcap_head(head, &info, iov, packet->length);
+    uint32_t head_bytes = alb_pcap_head(head, &info, iov, load->length);
     fwrite(head, 1, head_bytes, capture->file);
     fwrite(iov[0].iov_base, 1, iov[0].iov_len, capture->file);
     fwrite(iov[1].iov_base, 1, iov[1].iov_len, capture->file);

@@ -6,7 +6,7 @@ static void on_control(struct alb_sim_event *event, alb_sim_time now)
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
     struct alb_sim_link *link = packet->on;
     enum alb_sim_control control = packet->path;
-    uint64_t bytes = packet->delay;
+    uint64_t bytes = alb_sim_load(packet)->delay;
     bool is_lost = packet->from->is_dead;
     alb_sim_packet_put(link->pool, packet);
     if (control == ALB_SIM_CONTROL_CREDIT)
@@ -25,8 +25,8 @@ bool alb_sim_control_send(struct alb_sim_link *link, struct alb_sim_link *back, 
     packet->on = link;
     packet->from = back;
     packet->path = (uint8_t)control;
-    packet->delay = bytes;
-    packet->stored_bytes = packet->length = 0;
+    alb_sim_load(packet)->delay = bytes;
+    alb_sim_load(packet)->stored_bytes = alb_sim_load(packet)->length = 0;
     packet->event.fire = on_control;
     alb_sim_queue_schedule_for(link->queue, &packet->event, at + back->delay, link->from_node);
     return true;

@@ -5,10 +5,11 @@
 
 uint32_t alb_sim_fabric_lane_of(const struct alb_sim_fabric *fabric, const struct alb_sim_packet *packet)
 {
-    uint32_t port = packet->source.port;
+    const struct alb_sim_load *load = alb_sim_load(packet);
+    uint32_t port = load->source.port;
     if (fabric->spread == ALB_SIM_SPREAD_EXACT)
         return port < ALB_SIM_PATH_PORT ? 0 : (port - ALB_SIM_PATH_PORT) % fabric->count;
-    return alb_ecmp_pick(alb_ecmp_hash(&packet->source, &packet->destination), fabric->hash_seed, fabric->count);
+    return alb_ecmp_pick(alb_ecmp_hash(&load->source, &load->destination), fabric->hash_seed, fabric->count);
 }
 
 static void pass_on(struct alb_sim_node *node, struct alb_sim_packet *packet, alb_sim_time now)

@@ -12,7 +12,7 @@ enum {
     IPV4_UDP_BYTES = 28,
     IPV6_UDP_BYTES = 48,
     HOT_PACKETS = 31, // after so many it is looked up anew what an engine needs
-    PACKET_LINES = 4, // of a packet without payload, behind the first
+    LOAD_LINES = 3,   // of a packet without payload
     FRAME_BYTES = 38, // Ethernet: preamble 8, header 14, FCS 4, gap 12
 };
 
@@ -134,7 +134,7 @@ static uint32_t number_of(const struct alb_addr *addr)
 
 static uint32_t dest_qpn_of(const struct alb_sim_packet *packet)
 {
-    const uint8_t *bth = packet->bytes;
+    const uint8_t *bth = alb_sim_load(packet)->bytes;
     return (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
 }
 
@@ -170,8 +170,9 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     alb_assert(segment->length <= network->packets.packet_bytes_max);
     struct alb_sim_packet *packet =
         alb_sim_packet_of(&network->packets, &network->tx, segment, !network->carries_payload);
-    packet->source = *source;
-    packet->destination = burst->peer;
+    struct alb_sim_load *load = alb_sim_load(packet);
+    load->source = *source;
+    load->destination = burst->peer;
     alb_assert(burst->path <= UINT8_MAX);
     packet->path = (uint8_t)burst->path;
     packet->traffic_class = burst->traffic_class;
@@ -180,8 +181,8 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     packet->flow_hash = alb_ecmp_hash(source, &burst->peer);
     packet->to = number_of(&burst->peer.addr);
     packet->wire_bytes =
-        packet->length + FRAME_BYTES + (alb_addr_is_ipv4(&source->addr) ? IPV4_UDP_BYTES : IPV6_UDP_BYTES);
-    alb_sim_note(&host->trace_hash, now, host->number, packet->bytes, packet->stored_bytes);
+        load->length + FRAME_BYTES + (alb_addr_is_ipv4(&source->addr) ? IPV4_UDP_BYTES : IPV6_UDP_BYTES);
+    alb_sim_note(&host->trace_hash, now, host->number, load->bytes, load->stored_bytes);
     if (host->capture)
         alb_sim_capture_add(host->capture, packet, now);
     host->sent++;
@@ -254,7 +255,7 @@ static void soon(struct alb_sim_node *node, const struct alb_sim_packet *packet)
     }
     bool is_report = alb_sim_packet_is_report(packet);
     const struct alb_engine_hot *hot = &host->hot[is_report].of;
-    alb_sim_fetch(&packet->source, PACKET_LINES);
+    alb_sim_fetch(&alb_sim_load(packet)->source, LOAD_LINES);
     fetch_for(host, is_report);
     if (hot->paths && packet->path < hot->path_count)
         alb_sim_fetch((const char *)hot->paths + packet->path * hot->path_bytes, 1);
@@ -388,22 +389,24 @@ static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *p
         return !packet->is_corrupt;
     if (host->is_csa)
         return alb_icrc_check_ones(&host->received_flow, datagram);
-    return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &packet->source.addr), &identification, now);
+    return alb_icrc_check(&host->received_flow, datagram, icrc_peer(host, &alb_sim_load(packet)->source.addr),
+                          &identification, now);
 }
 
 // To the engine, which runs afterwards.
 static void hand_over(struct alb_sim_host *host, struct alb_sim_packet *packet, alb_sim_time now)
 {
+    const struct alb_sim_load *load = alb_sim_load(packet);
     struct alb_datagram datagram = {
-        .peer = packet->source,
-        .local = packet->destination,
+        .peer = load->source,
+        .local = load->destination,
         .traffic_class = packet->traffic_class,
         .hop_limit = packet->hop_limit,
         .bytes = alb_sim_packet_bytes(packet, host->network->scratch, !host->config.has_no_payload),
-        .length = packet->length,
+        .length = load->length,
     };
     host->memory.is_data_path = true;
-    if (packet->is_trimmed && packet->length > ALB_SIM_TRIM_TO) {
+    if (packet->is_trimmed && load->length > ALB_SIM_TRIM_TO) {
         host->trimmed++;
         datagram.length = ALB_SIM_TRIM_TO;
         alb_engine_rx_trimmed(host->engine, &datagram, alb_sim_to_ns(now));

@@ -13,9 +13,10 @@ void alb_sim_link_note_faults(struct alb_sim_link *link)
 
 bool alb_sim_packet_headers(const struct alb_sim_packet *packet, struct alb_roce *roce)
 {
+    const struct alb_sim_load *load = alb_sim_load(packet);
     uint32_t payload_offset, payload_bytes;
-    return packet->length > ALB_ICRC_BYTES && alb_roce_decode(packet->bytes, packet->length - ALB_ICRC_BYTES, roce,
-                                                              &payload_offset, &payload_bytes) == ALB_DROP_NONE;
+    return load->length > ALB_ICRC_BYTES && alb_roce_decode(load->bytes, load->length - ALB_ICRC_BYTES, roce,
+                                                            &payload_offset, &payload_bytes) == ALB_DROP_NONE;
 }
 
 void alb_sim_link_lose(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
@@ -54,14 +55,17 @@ static void on_delay(struct alb_sim_event *event, alb_sim_time now)
 
 static void let_go(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
-    alb_list_remove(&packet->link);
+    struct alb_sim_load *load = alb_sim_load(packet);
+    if (packet->is_held)
+        alb_list_remove(&load->link);
+    packet->is_held = false;
     alb_sim_queue_cancel(link->queue, &packet->event);
-    if (packet->delay == 0) {
+    if (load->delay == 0) {
         alb_sim_link_enqueue(link, packet, now);
         return;
     }
     packet->event.fire = on_delay;
-    alb_sim_queue_schedule(link->queue, &packet->event, now + packet->delay);
+    alb_sim_queue_schedule(link->queue, &packet->event, now + load->delay);
 }
 
 static void on_held_long(struct alb_sim_event *event, alb_sim_time now)
@@ -72,7 +76,11 @@ static void on_held_long(struct alb_sim_event *event, alb_sim_time now)
 
 static void hold(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
-    alb_list_push_back(&link->held, &packet->link);
+    struct alb_sim_load *load = alb_sim_load(packet);
+    load->packet = packet;
+    alb_list_init(&load->link);
+    alb_list_push_back(&link->held, &load->link);
+    packet->is_held = true;
     packet->event.fire = on_held_long;
     alb_sim_queue_schedule(link->queue, &packet->event, now + ALB_SIM_NS(ALB_FAULTS_HOLD_NS_MAX));
 }
@@ -81,16 +89,16 @@ static void hold(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_s
 static void pass_held(struct alb_sim_link *link, alb_sim_time now)
 {
     ALB_LIST_FOR_EACH (&link->held, node) {
-        struct alb_sim_packet *packet = ALB_LIST_ENTRY(node, struct alb_sim_packet, link);
-        if (--packet->pass == 0)
-            let_go(link, packet, now);
+        struct alb_sim_load *load = ALB_LIST_ENTRY(node, struct alb_sim_load, link);
+        if (--load->pass == 0)
+            let_go(link, load->packet, now);
     }
 }
 
 void alb_sim_link_forget_held(struct alb_sim_link *link)
 {
     ALB_LIST_FOR_EACH (&link->held, node) {
-        struct alb_sim_packet *packet = ALB_LIST_ENTRY(node, struct alb_sim_packet, link);
+        struct alb_sim_packet *packet = ALB_LIST_ENTRY(node, struct alb_sim_load, link)->packet;
         alb_sim_queue_cancel(link->queue, &packet->event);
         alb_sim_packet_put(link->pool, packet);
     }
@@ -100,27 +108,29 @@ void alb_sim_link_forget_held(struct alb_sim_link *link)
 
 static void corrupt(struct alb_sim_link *link, struct alb_sim_packet *packet, uint32_t bit)
 {
+    struct alb_sim_load *load = alb_sim_load(packet);
     packet->is_corrupt = true;
     link->stats.corrupted++;
-    if (packet->gap_count == 0 && bit / 8 < packet->stored_bytes)
-        packet->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    if (load->gap_count == 0 && bit / 8 < load->stored_bytes)
+        load->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
 static void carry_out(struct alb_sim_link *link, struct alb_sim_packet *packet, const struct alb_sim_verdict *verdict,
                       alb_sim_time copy_delay, alb_sim_time now)
 {
+    struct alb_sim_load *load = alb_sim_load(packet);
     struct alb_sim_packet *copy = verdict->copies ? alb_sim_packet_copy(link->pool, packet) : NULL;
     if (verdict->is_corrupt)
         corrupt(link, packet, verdict->corrupt_bit);
-    packet->pass = verdict->pass;
-    packet->delay = verdict->delay;
-    if (packet->pass)
+    load->pass = verdict->pass;
+    load->delay = verdict->delay;
+    if (load->pass)
         hold(link, packet, now);
     else
         let_go(link, packet, now);
     if (!copy)
         return;
-    copy->delay = copy_delay;
+    alb_sim_load(copy)->delay = copy_delay;
     link->stats.duplicated++;
     let_go(link, copy, now);
 }
@@ -130,7 +140,7 @@ static void add_faults(struct alb_sim_link *link, const struct alb_sim_packet *p
 {
     if (alb_faults_spec_is_none(&link->faults.spec))
         return;
-    struct alb_fault_verdict fault = alb_faults_decide(&link->faults, packet->length);
+    struct alb_fault_verdict fault = alb_faults_decide(&link->faults, alb_sim_load(packet)->length);
     verdict->is_lost |= fault.is_lost;
     if (fault.is_lost)
         return;
@@ -156,7 +166,8 @@ void alb_sim_link_meet_faults(struct alb_sim_link *link, struct alb_sim_packet *
         return;
     }
     if (link->script && link->script->count && alb_sim_packet_headers(packet, &roce))
-        alb_sim_script_decide(link->script, &roce, packet->bytes, packet->length - ALB_ICRC_BYTES, &verdict);
+        alb_sim_script_decide(link->script, &roce, alb_sim_load(packet)->bytes,
+                              alb_sim_load(packet)->length - ALB_ICRC_BYTES, &verdict);
     add_faults(link, packet, &verdict, &copy_delay);
     if (verdict.is_lost) {
         lose_unsent(link, packet, now);

@@ -16,11 +16,12 @@ struct alb_sim_link;
 
 // A stretch of the UDP payload that is not carried.
 struct alb_sim_gap {
-    uint32_t at, length;
+    uint16_t at, length;
 };
 
+// What every hop looks at: one cache line. Those of all packets lie together, apart from their loads: the next packets
+// of a thousand hosts are in no cache, and where memory is looked up page by page, they should not be in as many pages.
 struct alb_sim_packet {
-    // What every hop looks at: one cache line.
     struct alb_sim_event event;  // what happens to it next: let go, arrives
     struct alb_sim_packet *next; // in a link's queue, or in the pool
     struct alb_sim_link *on;     // the link it is travelling
@@ -35,22 +36,49 @@ struct alb_sim_packet {
     bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
     bool is_trimmed : 1;  // a switch had no room for more than its headers, and sends it before others
     bool in_headroom : 1; // of the switch that holds it, rather than in its shared buffer
+    bool is_held : 1;     // by a link, until later ones have gone on
     bool is_small : 1;    // has room for headers only
+} __attribute__((aligned(64)));
 
-    struct alb_endpoint source, destination;
-    struct alb_list link;  // among those that a link holds back
+// What only its ends look at, and a link that does something to it.
+struct alb_sim_load {
+    struct alb_list link; // among those that a link holds back
+    struct alb_sim_packet *packet;
+    uint32_t pass;      // later packets that must go on before it is let go
+    alb_sim_time delay; // and then it waits for so long
+
+    struct alb_endpoint source __attribute__((aligned(64)));
+    struct alb_endpoint destination;
     uint32_t length;       // of the UDP payload
     uint32_t stored_bytes; // of it in bytes[]: all, or what lies between the gaps
     uint32_t gap_count;
     struct alb_sim_gap gaps[ALB_SIM_GAPS_MAX];
-    uint32_t pass;      // later packets that must go on before it is let go
-    alb_sim_time delay; // and then it waits for so long
     uint8_t bytes[];
+} __attribute__((aligned(64)));
+
+enum {
+    ALB_SIM_PACKET_SMALL = 256,     // bytes of room that headers mostly find enough
+    ALB_SIM_PACKET_CHUNK = 2 << 20, // of memory for small ones: begins where a huge page may
+    ALB_SIM_PACKET_LOAD = sizeof(struct alb_sim_load) + ALB_SIM_PACKET_SMALL,
+    ALB_SIM_PACKETS = (ALB_SIM_PACKET_CHUNK - 64) / (64 + ALB_SIM_PACKET_LOAD), // of a chunk
 };
+
+// Of a chunk, whose first line says where the next one is, the packets come first, and then their loads; a large packet
+// has its load behind it.
+static inline struct alb_sim_load *alb_sim_load(const struct alb_sim_packet *packet)
+{
+    uintptr_t in_chunk = (uintptr_t)packet % ALB_SIM_PACKET_CHUNK, index = in_chunk / sizeof(*packet) - 1;
+    if (!packet->is_small)
+        return (struct alb_sim_load *)(packet + 1);
+    return (struct alb_sim_load *)((uintptr_t)packet - in_chunk + (1 + ALB_SIM_PACKETS) * sizeof(*packet) +
+                                   index * ALB_SIM_PACKET_LOAD);
+}
 
 struct alb_sim_packet_pool {
     struct alb_sim_packet *free_small, *free_large;
-    void *chunks; // of memory, each begins with a pointer to the next
+    struct alb_sim_packet *chunk; // of small ones, the last one that has been taken: its first packet,
+    uint32_t chunk_used;          // of which so many have been used
+    void *chunks;                 // of memory, each begins with a pointer to the next
     uint32_t packet_bytes_max;
     uint64_t outstanding;
     uint64_t memory_bytes;

@@ -34,37 +34,39 @@ struct alb_sim_packet *alb_sim_packet_of(struct alb_sim_packet_pool *pool, const
 {
     bool with_gaps = without_payload && fits_gaps(tx, segment);
     struct alb_sim_packet *packet = alb_sim_packet_get(pool, bytes_to_store(tx, segment, with_gaps));
+    struct alb_sim_load *load = alb_sim_load(packet);
     uint32_t at = 0, stored = 0;
     for (uint32_t i = 0; i < segment->iov_count; i++) {
         const struct iovec *iov = &tx->iov[segment->iov_first + i];
         uint32_t length = (uint32_t)iov->iov_len;
         if (with_gaps && !is_own(tx, iov)) {
-            packet->gaps[packet->gap_count++] = (struct alb_sim_gap){at, length};
+            load->gaps[load->gap_count++] = (struct alb_sim_gap){(uint16_t)at, (uint16_t)length};
         } else {
-            memcpy(packet->bytes + stored, iov->iov_base, length);
+            memcpy(load->bytes + stored, iov->iov_base, length);
             stored += length;
         }
         at += length;
     }
-    packet->stored_bytes = stored;
-    packet->length = segment->length;
+    load->stored_bytes = stored;
+    load->length = segment->length;
     return packet;
 }
 
 const uint8_t *alb_sim_packet_bytes(const struct alb_sim_packet *packet, uint8_t *scratch, bool with_zeros)
 {
-    const uint8_t *from = packet->bytes;
+    const struct alb_sim_load *load = alb_sim_load(packet);
+    const uint8_t *from = load->bytes;
     uint32_t at = 0;
-    if (packet->gap_count == 0)
-        return packet->bytes;
-    for (uint32_t i = 0; i < packet->gap_count; i++) {
-        const struct alb_sim_gap *gap = &packet->gaps[i];
+    if (load->gap_count == 0)
+        return load->bytes;
+    for (uint32_t i = 0; i < load->gap_count; i++) {
+        const struct alb_sim_gap *gap = &load->gaps[i];
         memcpy(scratch + at, from, gap->at - at);
         from += gap->at - at;
         if (with_zeros)
             memset(scratch + gap->at, 0, gap->length);
         at = gap->at + gap->length;
     }
-    memcpy(scratch + at, from, packet->length - at);
+    memcpy(scratch + at, from, load->length - at);
     return scratch;
 }

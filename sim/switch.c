@@ -55,7 +55,9 @@ static void soon(struct alb_sim_node *node, const struct alb_sim_packet *packet)
 static bool trim(struct alb_sim_switch *sw, struct alb_sim_link *out, struct alb_sim_packet *packet)
 {
     const struct alb_switch_config *config = sw->shared->config;
-    uint32_t cut_bytes = packet->is_trimmed || packet->length <= ALB_SIM_TRIM_TO ? 0 : packet->length - ALB_SIM_TRIM_TO;
+    uint32_t cut_bytes = packet->is_trimmed || alb_sim_load(packet)->length <= ALB_SIM_TRIM_TO
+                             ? 0
+                             : alb_sim_load(packet)->length - ALB_SIM_TRIM_TO;
     if (!config->trims || out->urgent_bytes + packet->wire_bytes - cut_bytes > config->trim_bytes_max)
         return false;
     packet->is_trimmed = true;

@@ -34,11 +34,11 @@ static void let_through(struct alb_sim_node *node, struct alb_sim_packet *packet
 {
     struct bench *bench = ALB_CONTAINER_OF(node, struct bench, gate);
     struct alb_sim_host *a = bench->w->a.host;
-    if (alb_addr_equals(&packet->destination.addr, &a->addr)) {
+    if (alb_addr_equals(&alb_sim_load(packet)->destination.addr, &a->addr)) {
         a->node.receive(&a->node, packet, now);
         return;
     }
-    bench->answered_bytes += packet->length;
+    bench->answered_bytes += alb_sim_load(packet)->length;
     alb_sim_packet_put(&bench->w->pair.network.packets, packet);
 }
 
@@ -129,45 +129,49 @@ static uint32_t below(struct bench *bench, uint32_t n)
 
 static void seal(struct alb_sim_packet *packet)
 {
+    struct alb_sim_load *load = alb_sim_load(packet);
     struct alb_icrc_prefix prefix;
-    struct iovec iov = {packet->bytes, packet->length};
-    alb_icrc_prefix_init(&prefix, &packet->source, &packet->destination);
-    uint32_t crc = alb_icrc_compute(&prefix, UINT16_MAX, &iov, packet->length - ALB_ICRC_BYTES);
+    struct iovec iov = {load->bytes, load->length};
+    alb_icrc_prefix_init(&prefix, &load->source, &load->destination);
+    uint32_t crc = alb_icrc_compute(&prefix, UINT16_MAX, &iov, load->length - ALB_ICRC_BYTES);
     for (uint32_t i = 0; i < ALB_ICRC_BYTES; i++)
-        packet->bytes[packet->length - ALB_ICRC_BYTES + i] = (uint8_t)(crc >> 8 * i);
+        load->bytes[load->length - ALB_ICRC_BYTES + i] = (uint8_t)(crc >> 8 * i);
 }
 
 static struct alb_sim_packet *new_packet(struct bench *bench)
 {
     struct alb_sim_packet *packet =
         alb_sim_packet_get(&bench->w->pair.network.packets, bench->w->pair.network.packets.packet_bytes_max);
-    packet->source = (struct alb_endpoint){bench->w->a.host->addr, bench->w->a.host->port};
-    packet->destination = (struct alb_endpoint){bench->w->b.host->addr, bench->w->b.host->port};
+    struct alb_sim_load *load = alb_sim_load(packet);
+    load->source = (struct alb_endpoint){bench->w->a.host->addr, bench->w->a.host->port};
+    load->destination = (struct alb_endpoint){bench->w->b.host->addr, bench->w->b.host->port};
     packet->path = 0;
     packet->traffic_class = ALB_ECN_ECT0;
     packet->hop_limit = 64;
     packet->wire_bytes = 100;
-    packet->length = packet->stored_bytes = 0;
+    load->length = load->stored_bytes = 0;
     return packet;
 }
 
 // Arrives at B, sealed; what it may be answered with counts if it is a stranger's.
 static void give(struct bench *bench, struct alb_sim_packet *packet)
 {
+    struct alb_sim_load *load = alb_sim_load(packet);
     struct alb_sim_host *b = bench->w->b.host;
-    packet->stored_bytes = packet->length;
-    if (packet->length >= ALB_BTH_BYTES + ALB_ICRC_BYTES)
+    load->stored_bytes = load->length;
+    if (load->length >= ALB_BTH_BYTES + ALB_ICRC_BYTES)
         seal(packet);
-    if (!alb_addr_equals(&packet->source.addr, &bench->w->a.host->addr))
-        bench->asked_bytes += packet->length;
+    if (!alb_addr_equals(&load->source.addr, &bench->w->a.host->addr))
+        bench->asked_bytes += load->length;
     b->node.receive(&b->node, packet, now_of(bench->w));
 }
 
 static void from_stranger(struct bench *bench, struct alb_sim_packet *packet)
 {
-    packet->source.addr =
+    struct alb_sim_load *load = alb_sim_load(packet);
+    load->source.addr =
         alb_addr_from_ipv4((const uint8_t[4]){10, 9, (uint8_t)below(bench, 256), (uint8_t)below(bench, 256)});
-    packet->source.port = (uint16_t)(1024 + below(bench, 60000));
+    load->source.port = (uint16_t)(1024 + below(bench, 60000));
 }
 
 // ---- replays --------------------------------------------------------------------------------------------------------
@@ -229,11 +233,12 @@ static void recorded_and_changed__no_effect(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct alb_sim_packet *packet =
             alb_sim_packet_copy(&bench->w->pair.network.packets, bench->tape.packets[below(bench, bench->tape.count)]);
+        struct alb_sim_load *load = alb_sim_load(packet);
         for (uint32_t n = below(bench, 4); n > 0; n--)
-            packet->bytes[below(bench, packet->length - ALB_ICRC_BYTES)] = (uint8_t)alb_prng_u64(&bench->prng);
-        packet->bytes[ALB_BTH_BYTES + 8 + 4 + below(bench, 8)] ^= (uint8_t)(1 + below(bench, 255));
+            load->bytes[below(bench, load->length - ALB_ICRC_BYTES)] = (uint8_t)alb_prng_u64(&bench->prng);
+        load->bytes[ALB_BTH_BYTES + 8 + 4 + below(bench, 8)] ^= (uint8_t)(1 + below(bench, 255));
         if (below(bench, 4) == 0)
-            packet->length = ALB_ICRC_BYTES + below(bench, packet->length - ALB_ICRC_BYTES) / 4 * 4;
+            load->length = ALB_ICRC_BYTES + below(bench, load->length - ALB_ICRC_BYTES) / 4 * 4;
         if (below(bench, 2))
             from_stranger(bench, packet);
         give(bench, packet);
@@ -267,6 +272,7 @@ static struct alb_csa_segment random_segment(struct bench *bench)
 static struct alb_sim_packet *forged(struct bench *bench)
 {
     struct alb_sim_packet *packet = new_packet(bench);
+    struct alb_sim_load *load = alb_sim_load(packet);
     struct alb_csa_segment segment = random_segment(bench);
     struct alb_csa_header header = {
         .dest_slot = 0,
@@ -278,11 +284,11 @@ static struct alb_sim_packet *forged(struct bench *bench)
     };
     bool has_payload = segment.op != ALB_CSA_READ && segment.op != ALB_CSA_CMP_SWAP && segment.op != ALB_CSA_FETCH_ADD;
     segment.payload_bytes = has_payload ? 8 : 0;
-    alb_csa_encode(&header, packet->bytes);
-    packet->length = ALB_CSA_OUTER_BYTES;
-    packet->length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, packet->bytes + packet->length);
-    memset(packet->bytes + packet->length, 0xee, segment.payload_bytes + ALB_ICRC_BYTES);
-    packet->length += segment.payload_bytes + ALB_ICRC_BYTES;
+    alb_csa_encode(&header, load->bytes);
+    load->length = ALB_CSA_OUTER_BYTES;
+    load->length += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, load->bytes + load->length);
+    memset(load->bytes + load->length, 0xee, segment.payload_bytes + ALB_ICRC_BYTES);
+    load->length += segment.payload_bytes + ALB_ICRC_BYTES;
     return packet;
 }
 
@@ -346,15 +352,16 @@ static void control_by_strangers__never_answered_with_more(void **state)
     begin(bench);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct alb_sim_packet *packet = new_packet(bench);
+        struct alb_sim_load *load = alb_sim_load(packet);
         struct alb_csa_header header = {
             .source_epoch = 1 + (uint32_t)alb_prng_u64(&bench->prng) / 2,
             .destination_epoch = below(bench, 2) * (uint32_t)alb_prng_u64(&bench->prng),
         };
-        alb_csa_encode(&header, packet->bytes);
-        packet->length = ALB_CSA_OUTER_BYTES;
+        alb_csa_encode(&header, load->bytes);
+        load->length = ALB_CSA_OUTER_BYTES;
         for (uint32_t n = 1 + below(bench, 3); n > 0; n--)
-            packet->length += put_control(bench, packet->bytes + packet->length);
-        packet->length += ALB_ICRC_BYTES;
+            load->length += put_control(bench, load->bytes + load->length);
+        load->length += ALB_ICRC_BYTES;
         if (below(bench, 4))
             from_stranger(bench, packet);
         uint64_t answered = bench->answered_bytes, asked = bench->asked_bytes;
@@ -374,11 +381,12 @@ static void random_bytes__no_effect(void **state)
     begin(bench);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct alb_sim_packet *packet = new_packet(bench);
-        packet->length = ALB_ICRC_BYTES + 4 * below(bench, 300);
-        for (uint32_t k = 0; k < packet->length; k++)
-            packet->bytes[k] = (uint8_t)alb_prng_u64(&bench->prng);
-        if (below(bench, 2) && packet->length > ALB_CSA_OUTER_BYTES + ALB_ICRC_BYTES)
-            alb_csa_encode(&(struct alb_csa_header){.source_epoch = 5}, packet->bytes);
+        struct alb_sim_load *load = alb_sim_load(packet);
+        load->length = ALB_ICRC_BYTES + 4 * below(bench, 300);
+        for (uint32_t k = 0; k < load->length; k++)
+            load->bytes[k] = (uint8_t)alb_prng_u64(&bench->prng);
+        if (below(bench, 2) && load->length > ALB_CSA_OUTER_BYTES + ALB_ICRC_BYTES)
+            alb_csa_encode(&(struct alb_csa_header){.source_epoch = 5}, load->bytes);
         if (below(bench, 2))
             from_stranger(bench, packet);
         give(bench, packet);

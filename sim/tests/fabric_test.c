@@ -28,7 +28,7 @@ static void arrive(struct alb_sim_node *node, struct alb_sim_packet *packet, alb
     struct bench *bench = ALB_CONTAINER_OF(node, struct bench, node);
     assert_true(bench->count < ARRIVALS_MAX);
     bench->arrivals[bench->count].at = now;
-    bench->arrivals[bench->count++].port = packet->source.port;
+    bench->arrivals[bench->count++].port = alb_sim_load(packet)->source.port;
     alb_sim_packet_put(&bench->pool, packet);
 }
 
@@ -51,9 +51,10 @@ static void bench_fini(struct bench *bench)
 static struct alb_sim_packet *packet_from(struct bench *bench, uint16_t port)
 {
     struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool, bench->pool.packet_bytes_max);
-    packet->source = (struct alb_endpoint){alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1}), port};
-    packet->destination = (struct alb_endpoint){alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 2}), 4791};
-    packet->length = packet->stored_bytes = 20;
+    alb_sim_load(packet)->source = (struct alb_endpoint){alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1}), port};
+    alb_sim_load(packet)->destination =
+        (struct alb_endpoint){alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 2}), 4791};
+    alb_sim_load(packet)->length = alb_sim_load(packet)->stored_bytes = 20;
     packet->wire_bytes = 100;
     packet->traffic_class = 0;
     return packet;

@@ -59,8 +59,8 @@ static void send(struct bench *bench, alb_psn psn, uint32_t wire_bytes)
 {
     struct alb_sim_packet *packet = alb_sim_packet_get(&bench->pool, bench->pool.packet_bytes_max);
     struct alb_roce roce = {.opcode = ALB_RC_ACK, .psn = psn, .syndrome = ALB_AETH_SYNDROME_ACK(31)};
-    packet->stored_bytes = alb_roce_encode(&roce, packet->bytes) + ALB_ICRC_BYTES;
-    packet->length = packet->stored_bytes;
+    alb_sim_load(packet)->stored_bytes = alb_roce_encode(&roce, alb_sim_load(packet)->bytes) + ALB_ICRC_BYTES;
+    alb_sim_load(packet)->length = alb_sim_load(packet)->stored_bytes;
     packet->wire_bytes = wire_bytes;
     packet->traffic_class = ALB_ECN_ECT0;
     alb_sim_link_send(&bench->link, packet, bench->queue.now);

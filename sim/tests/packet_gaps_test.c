@@ -37,7 +37,7 @@ static void begin(struct fixture *f, uint16_t pieces)
 static struct alb_sim_packet *packet_of(struct fixture *f, bool without_payload)
 {
     struct alb_sim_packet *packet = alb_sim_packet_of(&f->pool, &f->tx, &f->segment, without_payload);
-    assert_int_equal(packet->length, f->segment.length);
+    assert_int_equal(alb_sim_load(packet)->length, f->segment.length);
     return packet;
 }
 
@@ -59,9 +59,9 @@ static void packet__with_payload_has_every_byte(void **state)
     struct fixture f;
     begin(&f, 2);
     struct alb_sim_packet *packet = packet_of(&f, false);
-    assert_int_equal(packet->stored_bytes, packet->length);
-    assert_ptr_equal(alb_sim_packet_bytes(packet, f.scratch, true), packet->bytes);
-    assert_is_whole(&f, packet->bytes);
+    assert_int_equal(alb_sim_load(packet)->stored_bytes, alb_sim_load(packet)->length);
+    assert_ptr_equal(alb_sim_packet_bytes(packet, f.scratch, true), alb_sim_load(packet)->bytes);
+    assert_is_whole(&f, alb_sim_load(packet)->bytes);
     end(&f, packet);
 }
 
@@ -70,15 +70,15 @@ static void packet__without_payload_has_headers_in_their_places(void **state)
     struct fixture f;
     begin(&f, ALB_SIM_GAPS_MAX);
     struct alb_sim_packet *packet = packet_of(&f, true);
-    assert_int_equal(packet->stored_bytes, HEADER + TRAILER);
-    assert_int_equal(packet->gap_count, ALB_SIM_GAPS_MAX);
+    assert_int_equal(alb_sim_load(packet)->stored_bytes, HEADER + TRAILER);
+    assert_int_equal(alb_sim_load(packet)->gap_count, ALB_SIM_GAPS_MAX);
     memset(f.scratch, 'x', sizeof(f.scratch));
     const uint8_t *bytes = alb_sim_packet_bytes(packet, f.scratch, true);
     assert_memory_equal(bytes, f.own, HEADER);
-    for (uint32_t i = HEADER; i < packet->length - TRAILER; i++)
+    for (uint32_t i = HEADER; i < alb_sim_load(packet)->length - TRAILER; i++)
         assert_int_equal(bytes[i], 0);
-    assert_memory_equal(bytes + packet->length - TRAILER, f.own + HEADER, TRAILER);
-    assert_int_equal(f.scratch[packet->length], 'x');
+    assert_memory_equal(bytes + alb_sim_load(packet)->length - TRAILER, f.own + HEADER, TRAILER);
+    assert_int_equal(f.scratch[alb_sim_load(packet)->length], 'x');
     end(&f, packet);
 }
 
@@ -99,7 +99,7 @@ static void packet__of_too_many_pieces_is_whole(void **state)
     struct fixture f;
     begin(&f, ALB_SIM_GAPS_MAX + 1);
     struct alb_sim_packet *packet = packet_of(&f, true);
-    assert_int_equal(packet->gap_count, 0);
+    assert_int_equal(alb_sim_load(packet)->gap_count, 0);
     assert_is_whole(&f, alb_sim_packet_bytes(packet, f.scratch, true));
     end(&f, packet);
 }

@@ -10,7 +10,7 @@ static void pass_on(struct alb_sim_node *node, struct alb_sim_packet *packet, al
 {
     struct star *star = ALB_CONTAINER_OF(node, struct star, node);
     for (uint32_t i = 0; i < star->count; i++)
-        if (alb_addr_equals(&star->hosts[i].host.addr, &packet->destination.addr)) {
+        if (alb_addr_equals(&star->hosts[i].host.addr, &alb_sim_load(packet)->destination.addr)) {
             alb_sim_link_send(&star->hosts[i].down, packet, now);
             return;
         }

@@ -80,7 +80,9 @@ static void log_frames(struct end *end, const struct alb_sim_packet *packet, alb
     struct alb_csa_cursor cursor;
     struct alb_csa_frame frame;
     enum alb_drop drop;
-    assert_int_equal(alb_csa_decode(packet->bytes, packet->length - ALB_ICRC_BYTES, &header, &cursor), ALB_DROP_NONE);
+    assert_int_equal(
+        alb_csa_decode(alb_sim_load(packet)->bytes, alb_sim_load(packet)->length - ALB_ICRC_BYTES, &header, &cursor),
+        ALB_DROP_NONE);
     while (alb_csa_next(&cursor, &frame, &drop))
         log_frame(end, &header, &frame, now);
     assert_int_equal(drop, ALB_DROP_NONE);
@@ -90,16 +92,16 @@ static void tap(void *context, const struct alb_sim_link *link, const struct alb
 {
     struct end *end = context;
     uint32_t offset;
-    if (alb_csa_is_packet(packet->bytes, packet->length - ALB_ICRC_BYTES))
+    if (alb_csa_is_packet(alb_sim_load(packet)->bytes, alb_sim_load(packet)->length - ALB_ICRC_BYTES))
         log_frames(end, packet, now);
     if (end->is_log_closed)
         return;
     assert_true(end->log_count < LOG_MAX);
     struct sent *sent = &end->log[end->log_count++];
     sent->at = now;
-    assert_int_equal(
-        alb_roce_decode(packet->bytes, packet->length - ALB_ICRC_BYTES, &sent->roce, &offset, &sent->payload_bytes),
-        ALB_DROP_NONE);
+    assert_int_equal(alb_roce_decode(alb_sim_load(packet)->bytes, alb_sim_load(packet)->length - ALB_ICRC_BYTES,
+                                     &sent->roce, &offset, &sent->payload_bytes),
+                     ALB_DROP_NONE);
 }
 
 static struct alb_qp *create_qp(struct end *end, const struct options *options, uint32_t i)
