@@ -52,7 +52,7 @@ static void advance_over_what_came(struct alb_path_in *in)
 // earlier.
 static void watch_gap(struct alb_path_in *in)
 {
-    if (in->came != 0 && in->old > 0)
+    if (in->old > 0)
         return;
     in->gap_age_ns = 0;
     in->old = in->ahead;
@@ -149,13 +149,11 @@ static enum alb_path_arrival arrive_within(struct alb_path_in *in, uint32_t dist
     return arrival;
 }
 
-// One that alb_path_in_is_next: nothing of the window moves but its beginning.
+// One that alb_path_in_is_next: nothing of the window moves but its beginning. There is no gap, so that nothing is old.
 static void take_next(struct alb_path_in *in, uint32_t timestamp, bool is_marked, alb_time now)
 {
     in->settled = alb_psn_next(in->settled);
     in->lost <<= 1;
-    in->gap_age_ns = 0;
-    in->old = 0;
     in->newest_at = now;
     in->newest_timestamp = timestamp;
     count_packet(in, is_marked);

@@ -350,6 +350,19 @@ static void packet__patience_wears_off_in_steps(void **state)
     assert_int_equal(in.lateness_ns, 10000);
 }
 
+static void packet__that_is_late_begins_the_steps_anew(void **state)
+{
+    struct alb_path_in in = {.lateness_ns = MS};
+    alb_time now = flow(&in, 0, 64 * 16 - 2, MS);
+    come(&in, 64 * 16 - 1, now - 50 * US, now);
+    come(&in, 64 * 16 - 2, now - 50 * US, now + 10 * US);
+    assert_int_equal(in.lateness_ns, MS);
+    now = flow(&in, 64 * 16, 63 * 16 - 1, now + 20 * US); // the late one was the last of a step
+    assert_int_equal(in.lateness_ns, MS);
+    flow(&in, 127 * 16 - 1, 1, now);
+    assert_int_equal(in.lateness_ns, MS - MS / 16);
+}
+
 static void packet__waiting_in_vain_wears_it_off_sooner(void **state)
 {
     struct alb_path_in lossless = {.lateness_ns = MS}, lossy = {.lateness_ns = MS};
@@ -486,6 +499,7 @@ int main(void)
         cmocka_unit_test(packet__lateness_is_bounded),
         cmocka_unit_test(packet__patience_wears_off),
         cmocka_unit_test(packet__patience_wears_off_in_steps),
+        cmocka_unit_test(packet__that_is_late_begins_the_steps_anew),
         cmocka_unit_test(packet__waiting_in_vain_wears_it_off_sooner),
         cmocka_unit_test(packet__steady_reordering_costs_little),
         cmocka_unit_test(packet__any_sequence),
