@@ -97,6 +97,28 @@ static void completer__answers_are_missing_again_and_again(void **state)
         pair_expect(c->pair, 0, i, ALB_WC_SUCCESS);
 }
 
+// What is to be asked for again was answered before it was.
+static void completer__an_answer_comes_just_before_it_is_asked_for_again(void **state)
+{
+    struct pair_qps *c = *state;
+    for (uint64_t i = 0; i < 3; i++)
+        ask(c, ALB_WR_RDMA_READ, i, 8);
+    pair_send(c->pair, 0);
+    lose_all(c, 0);
+    pair_pass(c->pair, TIMEOUT_NS);
+    assert_int_equal(counted(c, ALB_STAT_local_ack_timeout_err), 1);
+    struct alb_roce late = response(c, ALB_RC_READ_RESPONSE_ONLY, 0, ACK);
+    pair_inject(c->pair, 1, &late, "12345678", 8);
+    pair_expect(c->pair, 0, 0, ALB_WC_SUCCESS);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    lose_all(c, 0);
+    for (int32_t i = 1; i < 3; i++) {
+        struct alb_roce roce = response(c, ALB_RC_READ_RESPONSE_ONLY, i, ACK);
+        pair_inject(c->pair, 1, &roce, "12345678", 8);
+        pair_expect(c->pair, 0, (uint64_t)i, ALB_WC_SUCCESS);
+    }
+}
+
 static void completer__an_answer_comes_twice(void **state)
 {
     struct pair_qps *c = *state;
@@ -219,6 +241,7 @@ int main(void)
         PAIR_RC_TEST(completer__answers_acknowledge),
         PAIR_RC_TEST(completer__an_answer_is_missing),
         PAIR_RC_TEST(completer__answers_are_missing_again_and_again),
+        PAIR_RC_TEST(completer__an_answer_comes_just_before_it_is_asked_for_again),
         PAIR_RC_TEST(completer__an_answer_comes_twice),
         PAIR_RC_TEST(completer__answers_that_do_not_fit),
         PAIR_RC_TEST(completer__nowhere_to_put_the_answer),
