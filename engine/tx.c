@@ -94,15 +94,13 @@ void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, s
 // Bytes of the packet behind those it has, in tx->bytes; they join the last reference if that ends there.
 static uint8_t *extend(struct alb_tx_builder *builder, uint32_t length)
 {
-    struct alb_tx *tx = builder->tx;
-    struct alb_segment *segment = builder->segment;
-    uint8_t *at = tx->bytes + tx->bytes_count + builder->bytes_used;
-    struct iovec *last = &tx->iov[segment->iov_first + segment->iov_count - 1];
-    if (segment->iov_count > 0 && (uint8_t *)last->iov_base + last->iov_len == at)
+    uint8_t *at = builder->at;
+    struct iovec *last = builder->last;
+    if (alb_likely((uint8_t *)last->iov_base + last->iov_len == at))
         last->iov_len += length;
     else
-        tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){.iov_base = at, .iov_len = length};
-    builder->bytes_used += length;
+        *++builder->last = (struct iovec){.iov_base = at, .iov_len = length};
+    builder->at = at + length;
     builder->packet_bytes += length;
     return at;
 }
@@ -120,6 +118,8 @@ void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t 
             return;
         }
         builder->packet_bytes += length;
+        *++builder->last = (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
+        return;
     }
     builder->tx->iov[segment->iov_first + segment->iov_count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
@@ -159,37 +159,36 @@ uint8_t *alb_tx_packet_begin(struct alb_tx_builder *builder, uint32_t header_byt
     if (!alb_tx_has_room(builder, 1))
         return NULL;
     struct alb_segment *segment = &tx->segments[tx->segment_count];
+    uint8_t *header = tx->bytes + tx->bytes_count;
     segment->iov_first = tx->iov_count;
-    segment->iov_count = 0;
     builder->segment = segment;
     builder->payload_bytes = 0;
-    builder->packet_bytes = builder->bytes_used = 0;
     builder->copies_short = true;
-    return extend(builder, header_bytes);
-}
-
-static struct iovec *last_iov(const struct alb_tx_builder *builder)
-{
-    return &builder->tx->iov[builder->segment->iov_first + builder->segment->iov_count - 1];
+    builder->packet_bytes = header_bytes;
+    builder->at = header + header_bytes;
+    builder->at_end = tx->bytes + tx->bytes_capacity - TRAILER_ROOM_BYTES;
+    builder->last = tx->iov + tx->iov_count;
+    builder->last_end = builder->last + ALB_MIN(tx->iov_capacity - tx->iov_count, (uint32_t)PACKET_IOVS_MAX);
+    *builder->last = (struct iovec){.iov_base = header, .iov_len = header_bytes};
+    return header;
 }
 
 uint8_t *alb_tx_packet_bytes(struct alb_tx_builder *builder, uint32_t bytes, uint32_t payload_bytes, uint32_t refs)
 {
-    struct alb_tx *tx = builder->tx;
-    const struct alb_segment *segment = builder->segment;
     // Each piece may be short, and copied, or long, and referred to.
     uint32_t copied_bytes = ALB_MIN(payload_bytes, refs * SHORT_BYTES);
-    uint32_t iov_count = segment->iov_count + 2 * refs + 2;
-    if (tx->bytes_capacity - tx->bytes_count < builder->bytes_used + bytes + copied_bytes + TRAILER_ROOM_BYTES ||
-        tx->iov_capacity - tx->iov_count < iov_count || iov_count > PACKET_IOVS_MAX)
+    if (builder->at_end - builder->at < (ptrdiff_t)bytes + copied_bytes ||
+        builder->last_end - builder->last < (ptrdiff_t)(2 * refs + 3))
         return NULL;
-    builder->mark = (struct alb_tx_mark){
-        .packet_bytes = builder->packet_bytes,
-        .bytes_used = builder->bytes_used,
-        .iov_last_bytes = (uint32_t)last_iov(builder)->iov_len,
-        .iov_count = segment->iov_count,
-    };
-    builder->payload_bytes = payload_bytes;
+    if (payload_bytes > 0) {
+        builder->mark = (struct alb_tx_mark){
+            .packet_bytes = builder->packet_bytes,
+            .at = builder->at,
+            .last = builder->last,
+            .last_bytes = builder->last->iov_len,
+        };
+        builder->payload_bytes = payload_bytes;
+    }
     return extend(builder, bytes);
 }
 
@@ -197,9 +196,9 @@ void alb_tx_packet_undo(struct alb_tx_builder *builder)
 {
     const struct alb_tx_mark *mark = &builder->mark;
     builder->packet_bytes = mark->packet_bytes;
-    builder->bytes_used = mark->bytes_used;
-    builder->segment->iov_count = mark->iov_count;
-    last_iov(builder)->iov_len = mark->iov_last_bytes;
+    builder->at = mark->at;
+    builder->last = mark->last;
+    builder->last->iov_len = mark->last_bytes;
     builder->payload_bytes = 0;
 }
 
@@ -210,10 +209,12 @@ uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow
     alb_assert(builder->payload_bytes == 0);
     uint32_t trailer_bytes = alb_roce_pad(builder->packet_bytes) + ALB_ICRC_BYTES;
     // The trailer is a reference of its own: that is where the edge seals.
-    uint32_t end = (builder->bytes_used + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
+    uint32_t used = (uint32_t)(builder->at - (tx->bytes + tx->bytes_count));
+    uint32_t end = (used + 7) / 8 * 8 + TRAILER_ROOM_BYTES;
     uint8_t *trailer = tx->bytes + tx->bytes_count + end - trailer_bytes;
     memset(trailer + trailer_bytes - TRAILER_ROOM_BYTES, 0, TRAILER_ROOM_BYTES);
-    tx->iov[segment->iov_first + segment->iov_count++] = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
+    *++builder->last = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};
+    segment->iov_count = (uint16_t)(builder->last + 1 - (tx->iov + segment->iov_first));
     segment->length = builder->packet_bytes + trailer_bytes;
     if (!can_join(tx, builder->burst, flow, segment->length))
         builder->burst = open_burst(tx, flow, segment->length);

@@ -26,11 +26,16 @@ struct alb_tx_builder {
     // A packet of frames (below).
     bool copies_short;     // short payload is copied behind the headers, which saves references
     uint32_t packet_bytes; // of it so far
-    uint32_t bytes_used;   // of tx->bytes, by it
+    uint8_t *at;           // where in tx->bytes it goes on
+    struct iovec *last;    // its last reference so far
+    uint8_t *at_end;       // what it may take of the batch: one past the last
+    struct iovec *last_end;
     struct alb_tx_mark {
-        uint32_t packet_bytes, bytes_used, iov_last_bytes;
-        uint16_t iov_count;
-    } mark; // before the last frame
+        uint32_t packet_bytes;
+        uint8_t *at;
+        struct iovec *last;
+        size_t last_bytes;
+    } mark; // before the last frame with payload
 };
 
 void alb_tx_builder_init(struct alb_tx_builder *builder, struct alb_tx *tx);
@@ -59,7 +64,7 @@ uint8_t *alb_tx_packet_begin(struct alb_tx_builder *builder, uint32_t header_byt
 // A frame: bytes for the caller to write at once. payload_bytes more follow in at most refs pieces (alb_tx_payload).
 // NULL: no room in the batch.
 uint8_t *alb_tx_packet_bytes(struct alb_tx_builder *builder, uint32_t bytes, uint32_t payload_bytes, uint32_t refs);
-// Takes the last frame back, as far as it has come.
+// Takes the last frame, which has payload, back, as far as it has come.
 void alb_tx_packet_undo(struct alb_tx_builder *builder);
 // Pads to a multiple of four, adds the trailer, counts the packet. Returns its length.
 uint32_t alb_tx_packet_end(struct alb_tx_builder *builder, const struct alb_flow *flow);
