@@ -159,20 +159,30 @@ static enum taken outcome_to_taken(struct alb_stream_in *in, enum alb_outcome ou
     return outcome == ALB_OUTCOME_RNR ? wait_for_receive(in) : refuse(in, outcome, psn, now);
 }
 
-static enum taken open_message(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_psn first,
-                               alb_time now)
+static void open_message(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_psn first,
+                         uint32_t packets)
 {
-    enum taken taken = outcome_to_taken(in, in->ops->begin(in->csa, segment, now), first, now);
-    if (taken != TAKEN)
-        return taken;
     in->is_open = true;
     in->first = first;
-    in->past = alb_psn_add(first, (int32_t)alb_csa_message_packets(segment));
+    in->past = alb_psn_add(first, (int32_t)packets);
     in->total_bytes = segment->total_bytes;
     in->segment_bytes = 0;
     in->op = segment->op;
     in->placed = 0;
-    return TAKEN;
+}
+
+static enum taken begin_message(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    return outcome_to_taken(in, in->ops->begin(in->csa, segment, now), segment->psn, now);
+}
+
+// All of it is placed.
+static enum taken end_message(struct alb_stream_in *in, const struct alb_csa_segment *last, alb_time now)
+{
+    in->is_open = false;
+    enum taken taken = outcome_to_taken(in, in->ops->end(in->csa, last, now), last->psn, now);
+    // A completion may have found its queue full: then all of this has been stopped.
+    return alb_qp_state_of(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
 }
 
 // The segment says of its message what those before it said.
@@ -235,9 +245,10 @@ static enum taken try_to_take(struct alb_stream_in *in, const struct alb_csa_seg
     if (!in->is_open) {
         if (is_last && segment->index > 0) // more of it must come before, and tells the same
             return NOT_YET;
-        enum taken taken = open_message(in, segment, first, now);
+        enum taken taken = begin_message(in, segment, now);
         if (taken != TAKEN)
             return taken;
+        open_message(in, segment, first, alb_csa_message_packets(segment));
     }
     if (!fits_message(in, segment))
         return refuse(in, ALB_OUTCOME_INVALID_REQUEST, segment->psn, now);
@@ -251,10 +262,7 @@ static enum taken try_to_take(struct alb_stream_in *in, const struct alb_csa_seg
         in->segment_bytes = segment->payload_bytes;
         return TAKEN;
     }
-    in->is_open = false;
-    taken = outcome_to_taken(in, in->ops->end(in->csa, segment, now), segment->psn, now);
-    // A completion may have found its queue full: then all of this has been stopped.
-    return alb_qp_state_of(in->csa->qp) == ALB_QPS_ERR ? REFUSED : taken;
+    return end_message(in, segment, now);
 }
 
 // Takes a segment if it is its turn.
@@ -312,9 +320,10 @@ static void note_arrival(struct alb_stream_in *in, alb_time now)
     in->asks = 0;
 }
 
-static enum alb_drop take_new(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+// Notes a new segment that was taken, or keeps it until its turn.
+static enum alb_drop hold(struct alb_stream_in *in, const struct alb_csa_segment *segment, enum taken taken,
+                          alb_time now)
 {
-    enum taken taken = take(in, segment, false, now);
     if (taken == REFUSED)
         return ALB_DROP_BAD_REQUEST;
     if (taken == NOT_YET && !alb_early_keep(in, segment, place_early(in, segment))) {
@@ -358,10 +367,53 @@ static enum alb_drop drop_early(struct alb_stream_in *in)
     return ALB_DROP_OUT_OF_SEQUENCE;
 }
 
+// The whole of the message that is next, where nothing is missing, waits or was asked for: most segments are this, and
+// nothing of what follows for others needs to be found out for them.
+static bool is_expected(const struct alb_stream_in *in, const struct alb_csa_segment *segment)
+{
+    const struct alb_csa *csa = in->csa;
+    return segment->psn == in->cumulative && in->end == in->cumulative && in->highest == in->cumulative &&
+           segment->index == 0 && segment->flags & ALB_CSA_LAST && !in->is_open && !in->waits_rnr && in->asks == 0 &&
+           in->held == in->own && alb_list_is_empty(&in->early) && !csa->expect &&
+           !csa->qp->engine->csa->credit.ops->prefers_short;
+}
+
+static enum taken take_message(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    enum taken taken = begin_message(in, segment, now);
+    if (alb_unlikely(taken != TAKEN))
+        return taken;
+    open_message(in, segment, segment->psn, 1);
+    taken = outcome_to_taken(in, in->ops->place(in->csa, segment, 0, now), segment->psn, now);
+    if (alb_unlikely(taken != TAKEN))
+        return taken;
+    in->placed = 1;
+    return end_message(in, segment, now);
+}
+
+static enum alb_drop take_expected(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+{
+    alb_psn past = alb_psn_next(segment->psn);
+    if (segment->flags & ALB_CSA_REPORT_NOW)
+        alb_stream_in_owe_report(in);
+    if (segment->flags & ALB_CSA_PROBING)
+        in->is_overdue = true;
+    in->came_at = now;
+    in->end = past;
+    in->has_dropped = false;
+    enum taken taken = take_message(in, segment, now);
+    if (alb_unlikely(taken != TAKEN))
+        return hold(in, segment, taken, now);
+    in->cumulative = in->highest = past;
+    return ALB_DROP_NONE;
+}
+
 enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
 {
     struct alb_qp *qp = in->csa->qp;
     const struct alb_csa_loss_ops *loss = qp->engine->csa->loss.ops;
+    if (alb_likely(is_expected(in, segment)))
+        return take_expected(in, segment, now);
     if (in->waits_rnr) {
         alb_stream_in_owe_report(in);
         take_early(in, now);
@@ -400,7 +452,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
         return ALB_DROP_NO_RESOURCES;
     }
     bool fills_hole = alb_psn_is_before(segment->psn, alb_psn_add(in->highest, -1));
-    enum alb_drop drop = take_new(in, segment, now);
+    enum alb_drop drop = hold(in, segment, take(in, segment, false, now), now);
     if (drop == ALB_DROP_NONE)
         note_rest(in, segment, now);
     // A peer that asked with the last segment has a report of this hole, and waits.
