@@ -196,6 +196,12 @@ static inline void alb_paths_fetch(const struct alb_paths_out *paths, const stru
         if (frame->entries[i].path < paths->count)
             __builtin_prefetch(&paths->path[frame->entries[i].path], 1);
 }
+// True if the entry says what one before has said: news is repeated, so most entries are.
+static inline bool alb_path_is_repeated(const struct alb_paths_out *paths, const struct alb_csa_path_entry *entry)
+{
+    return entry->path < paths->count && entry->received == paths->path[entry->path].received_seen &&
+           entry->settled == paths->path[entry->path].settled;
+}
 // Takes the peer's word; timestamps are ns of our clock modulo 2^32. Once a frame's entries have all been heard,
 // alb_paths_find_silent follows.
 struct alb_path_news alb_path_heard(struct alb_paths_out *paths, const struct alb_path_ops *ops,

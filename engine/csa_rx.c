@@ -175,6 +175,8 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
     if (paths->has_more)
         scope.past = paths->entries[paths->count - 1].path + 1u;
     for (uint32_t i = 0; i < paths->count; i++) {
+        if (alb_path_is_repeated(live->paths, &paths->entries[i]))
+            continue;
         struct alb_path_news news = alb_path_heard(live->paths, arrival->engine->path, &paths->entries[i], now);
         if (news.is_new)
             alb_path_scope_heard(&scope, &paths->entries[i], now);

@@ -258,8 +258,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     alb_csa_packet_init(&packet, live, builder, now);
     live->is_used = true;
     bool sends_data = may_send_data(live, now);
-    uint32_t data_bytes = 0,
-             burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
+    uint32_t data_bytes = 0, burst_bytes = 0;
     for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
         alb_csa_packet_close(&packet);
         if (i > 0 && alb_tx_burst_is_full(builder))
@@ -270,7 +269,11 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         }
         fill = fill_packet(live, &packet, now);
         data_bytes += packet.charged_bytes;
-        if (fill != ALB_CSA_FILL_PACKET || data_bytes >= burst_bytes)
+        if (fill != ALB_CSA_FILL_PACKET)
+            break;
+        if (i == 0)
+            burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
+        if (data_bytes >= burst_bytes)
             break;
         i += alb_csa_run_out(&packet, builder->tx->burst_segments_max - i - 1, burst_bytes, &data_bytes);
         if (data_bytes >= burst_bytes)

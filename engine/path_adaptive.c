@@ -248,7 +248,7 @@ static void weigh(const struct alb_path_out *out, struct alb_path_load *load, ui
     uint32_t weight = ALB_PATH_WEIGHT_MAX, sent = out->recent_sent;
     if (out->rtt_ns > best_ns)
         weight = ALB_MAX((uint32_t)((uint64_t)weight * best_ns / out->rtt_ns), (uint32_t)WEIGHT_FAR);
-    if (sent >= SHARES_PACKETS) {
+    if (sent >= SHARES_PACKETS && (out->recent_lost | out->recent_marked) != 0) {
         weight -= weight * ALB_MIN(8u * out->recent_lost, sent) / (2 * sent);
         weight -= weight * out->recent_marked / (2 * sent);
     }
