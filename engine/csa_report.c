@@ -44,20 +44,20 @@ static uint8_t syndrome_of(const struct alb_stream_in *in)
 
 void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_report *report)
 {
-    *report = (struct alb_csa_report){
-        .is_response = in->is_response,
-        .is_overdue = in->is_overdue,
-        .is_full = in->is_full,
-        .number = (uint16_t)(in->report_number + 1),
-        .syndrome = syndrome_of(in),
-        .qpn = in->csa->qp->attr.dest_qpn,
-        .cumulative = in->cumulative,
-    };
+    report->is_response = in->is_response;
+    report->is_overdue = in->is_overdue;
+    report->is_full = in->is_full;
+    report->number = (uint16_t)(in->report_number + 1);
+    report->syndrome = syndrome_of(in);
+    report->qpn = in->csa->qp->attr.dest_qpn;
+    report->cumulative = in->cumulative;
+    report->word_count = 0;
     uint32_t span = (uint32_t)alb_psn_diff(in->highest, in->cumulative);
     if (span == 0 || span > (1u << 23))
         return;
     span = ALB_MIN(span, 64u * ALB_CSA_BITMAP_WORDS);
     report->word_count = ALB_BITMAP_WORDS(span);
+    memset(report->held, 0, report->word_count * sizeof(report->held[0])); // mostly there are none
     for (uint32_t i = 0; i < span; i++)
         if (alb_bitmap_test(in->held, alb_psn_add(in->cumulative, (int32_t)i) & (in->capacity - 1)))
             alb_bitmap_set(report->held, i);

@@ -35,9 +35,9 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
     out->is_full = p[1] & FLAG_FULL;
     out->word_count = word_count;
     out->syndrome = p[3];
-    out->qpn = alb_get_be24(p + 4);
+    out->qpn = alb_get_be32(p + 4) >> 8;
     out->number = (uint16_t)(p[7] | p[11] << 8);
-    out->cumulative = alb_get_be24(p + 8);
+    out->cumulative = alb_get_be32(p + 8) >> 8;
     for (uint32_t i = 0; i < word_count; i++)
         out->held[i] = alb_get_be64(p + REPORT_BYTES + 8 * i);
     return ALB_DROP_NONE;
@@ -108,7 +108,7 @@ enum alb_drop alb_csa_decode_paths(const uint8_t *p, uint32_t length, struct alb
         const uint8_t *entry = p + PATHS_BYTES + ENTRY_BYTES * i;
         out->entries[i] = (struct alb_csa_path_entry){
             .path = entry[0],
-            .settled = alb_get_be24(entry + 1),
+            .settled = alb_get_be32(entry) & ALB_PSN_MASK,
             .echo = alb_get_be32(entry + 4),
             .delay_ns = alb_get_be32(entry + 8),
             .received = alb_get_be32(entry + 12),

@@ -196,10 +196,10 @@ enum alb_drop alb_csa_decode_segment(const uint8_t *p, uint32_t length, struct a
         return ALB_DROP_TRUNCATED;
     out->op = p[1];
     out->payload_bytes = alb_get_be16(p + 2);
-    out->dest_qpn = alb_get_be24(p + 4);
+    out->dest_qpn = alb_get_be32(p + 4) >> 8;
     out->flags = p[7];
-    out->psn = alb_get_be24(p + 8);
-    out->index = alb_get_be24(p + 12);
+    out->psn = alb_get_be32(p + 8) >> 8;
+    out->index = alb_get_be32(p + 12) >> 8;
     out->total_bytes = alb_get_be32(p + 16);
 
     uint32_t fixed = SEGMENT_BYTES + (has_srqn(p[0], out->flags) ? SRQN_BYTES : 0);
