@@ -7,6 +7,7 @@
 #include "wire/crc32.h"
 
 #include <isa-l/crc.h>
+#include <string.h>
 
 #define POLYNOMIAL 0xedb88320u // without x^32
 #define ONE        0x80000000u
@@ -40,8 +41,18 @@ static uint32_t short_portable(uint32_t crc, const uint32_t *words, uint32_t cou
     return alb_crc32(crc, words, 4 * (size_t)count);
 }
 
+static uint32_t short_masked_portable(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count, uint32_t ones)
+{
+    uint32_t words[ALB_CRC32_SHORT_WORDS] = {first};
+    memcpy(words + 1, bytes, 4 * (size_t)count);
+    words[2] |= ones;
+    return short_portable(crc, words, count + 1);
+}
+
 static uint32_t (*multiply)(uint32_t a, uint32_t b) = multiply_portable;
 static uint32_t (*crc32_short)(uint32_t crc, const uint32_t *words, uint32_t count) = short_portable;
+static uint32_t (*crc32_short_masked)(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count,
+                                      uint32_t ones) = short_masked_portable;
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -77,6 +88,25 @@ TARGET static uint32_t short_pclmul(uint32_t crc, const uint32_t *words, uint32_
     __m128i sum = carryless(~crc ^ words[0], x_to_32n[count]);
     for (uint32_t i = 1; i < count; i++)
         sum = _mm_xor_si128(sum, carryless(words[i], x_to_32n[count - i]));
+    return ~reduce(sum);
+}
+
+static inline uint32_t word_at(const uint8_t *bytes)
+{
+    uint32_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+TARGET static uint32_t short_masked_pclmul(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count,
+                                           uint32_t ones)
+{
+    const uint32_t *power = &x_to_32n[count + 1];
+    __m128i sum = carryless(~crc ^ first, *power--);
+    sum = _mm_xor_si128(sum, carryless(word_at(bytes), *power--));
+    sum = _mm_xor_si128(sum, carryless(word_at(bytes + 4) | ones, *power--));
+    for (const uint8_t *end = bytes + 4 * (size_t)count, *p = bytes + 8; p != end; p += 4)
+        sum = _mm_xor_si128(sum, carryless(word_at(p), *power--));
     return ~reduce(sum);
 }
 #endif
@@ -122,6 +152,7 @@ __attribute__((constructor)) static void init(void)
     if (__builtin_cpu_supports("pclmul")) {
         multiply = multiply_pclmul;
         crc32_short = short_pclmul;
+        crc32_short_masked = short_masked_pclmul;
     }
     must_clean_registers = __builtin_cpu_supports("avx");
 #endif
@@ -138,6 +169,12 @@ uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_CRC32_SHORT_WORDS);
     return crc32_short(crc, words, count);
+}
+
+uint32_t alb_crc32_short_masked(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count, uint32_t ones)
+{
+    alb_assert(count >= 2 && count < ALB_CRC32_SHORT_WORDS);
+    return crc32_short_masked(crc, first, bytes, count, ones);
 }
 
 uint32_t alb_crc32_change(uint32_t difference, uint32_t words)

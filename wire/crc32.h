@@ -15,9 +15,12 @@ uint32_t alb_crc32(uint32_t crc, const void *bytes, size_t length);
 // The same, and the bytes are copied to where they overlap nothing: each is read once.
 uint32_t alb_crc32_copy(uint32_t crc, void *to, const void *from, size_t length);
 
-// alb_crc32() over count words (1 ... ALB_CRC32_SHORT_WORDS) as they lie in memory. Several times as fast as alb_crc32()
-// for bytes this few, and at ease with words that have just been stored.
+// alb_crc32() over count words (1 ... ALB_CRC32_SHORT_WORDS) as they lie in memory. Several times as fast as
+// alb_crc32() for bytes this few, and at ease with words that have just been stored.
 uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count);
+// The same of the word first and count words behind it (at least 2, and less than ALB_CRC32_SHORT_WORDS), which lie
+// anywhere; the second of these is taken with the bits of ones set.
+uint32_t alb_crc32_short_masked(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count, uint32_t ones);
 
 // By how much the CRC of a message changes when one of its aligned words changes by difference. words counts from that
 // word (included) to the end of the message, 1 ... ALB_CRC32_SHORT_WORDS.

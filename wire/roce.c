@@ -32,10 +32,10 @@ static void decode_bth(const uint8_t *p, struct alb_roce *out)
 
 static void encode_bth(const struct alb_roce *roce, uint8_t *p)
 {
-    p[0] = roce->opcode;
-    p[1] = (uint8_t)((roce->solicited ? BTH_SOLICITED : 0) | (roce->migreq ? BTH_MIGREQ : 0) | roce->pad << 4 |
-                     (roce->version & 15));
-    alb_put_be16(p + 2, roce->pkey);
+    uint32_t flags = (roce->solicited ? BTH_SOLICITED : 0) | (roce->migreq ? BTH_MIGREQ : 0) |
+                     (uint32_t)roce->pad << 4 | (roce->version & 15u);
+    // By words, since that is how they are read soon, for the ICRC.
+    alb_put_be32(p, (uint32_t)roce->opcode << 24 | flags << 16 | roce->pkey);
     alb_put_be32(p + 4, (roce->fecn ? BTH_FECN : 0) | (roce->becn ? BTH_BECN : 0) | (roce->dest_qpn & ALB_QPN_MASK));
     alb_put_be32(p + 8, (roce->ackreq ? BTH_ACKREQ : 0) | (roce->psn & ALB_PSN_MASK));
 }
