@@ -30,6 +30,9 @@ struct alb_delivery_ops {
     void (*work)(struct alb_qp *qp, alb_time now);
     // A packet whose destination is this queue pair, in RTR or later. Returns why it was dropped, or ALB_DROP_NONE.
     enum alb_drop (*rx)(struct alb_qp *qp, const struct alb_packet *packet, alb_time now);
+    // Such a packet before it is decoded, at least a BTH, if it is of the kind that comes most often. False: nothing
+    // has been done, and rx is to decide. NULL: there is no such kind.
+    bool (*rx_usual)(struct alb_qp *qp, const struct alb_datagram *datagram, alb_time now);
     // alb_qp_farewell; NULL where nothing is acknowledged.
     void (*farewell)(struct alb_qp *qp);
     // Nothing unacknowledged and nothing unanswered.

@@ -89,6 +89,12 @@ static inline void alb_qp_count(struct alb_qp *qp, enum alb_stat stat, uint64_t 
     qp->engine->stats->sum.counter[stat] += n;
 }
 
+static inline void alb_qp_count_received(struct alb_qp *qp, const struct alb_datagram *datagram)
+{
+    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
+    alb_qp_count(qp, ALB_STAT_rcvd_bytes, datagram->length + ALB_ICRC_BYTES);
+}
+
 // Counts what a queue pair has added to a batch since it held that many segments. The device's own sum counts whole
 // batches.
 static inline void alb_qp_count_sent(struct alb_qp *qp, const struct alb_tx *tx, uint32_t segments_before)

@@ -257,8 +257,8 @@ static void work(struct alb_qp *qp, alb_time now)
     alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
 }
 
-// Only the connected queue pair's address may speak. Its UDP source port says nothing: RoCE uses it for entropy.
-static enum alb_drop check_peer(const struct alb_qp *qp, const struct alb_datagram *datagram)
+// Its UDP source port says nothing: RoCE uses it for entropy.
+enum alb_drop alb_rc_check_peer(const struct alb_qp *qp, const struct alb_datagram *datagram)
 {
     if (!alb_addr_equals(&datagram->peer.addr, &qp->flow.peer.addr))
         return ALB_DROP_WRONG_PEER;
@@ -281,7 +281,7 @@ static enum alb_drop rx(struct alb_qp *qp, const struct alb_packet *packet, alb_
     struct alb_rc *rc = alb_rc_of(qp);
     if (packet->info->service != rc->service || !takes(qp->type, packet->info->flags))
         return ALB_DROP_BAD_SERVICE;
-    enum alb_drop drop = check_peer(qp, packet->datagram);
+    enum alb_drop drop = alb_rc_check_peer(qp, packet->datagram);
     if (drop != ALB_DROP_NONE)
         return drop;
     if (alb_unlikely(!qp->is_established)) {
@@ -338,6 +338,7 @@ const struct alb_delivery_ops alb_rc_ops = {
     .on_state = on_state,
     .work = work,
     .rx = rx,
+    .rx_usual = alb_rc_rx_usual,
     .farewell = farewell,
     .is_quiet = is_quiet,
     .query = query,

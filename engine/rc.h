@@ -119,6 +119,8 @@ void alb_rc_requester_stop(struct alb_rc *rc);
 // rc_completer.c
 // An acknowledgement, an answer or a NAK has come. Returns why it was dropped.
 enum alb_drop alb_rc_on_response(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
+// PSNs before end are acknowledged.
+void alb_rc_acknowledge(struct alb_rc *rc, alb_psn end, alb_time now);
 // Arms the timer of acknowledgements for the time at which silence will have lasted too long.
 void alb_rc_watch(struct alb_rc *rc);
 // The timers of silence, and of an RNR NAK.
@@ -127,9 +129,17 @@ void alb_rc_on_rnr_timeout(struct alb_deadline *deadline, alb_time now);
 // Completes the requests at the head of the send queue that are done.
 void alb_rc_retire(struct alb_rc *rc, alb_time now);
 
+// rc.c: only the connected queue pair's address may speak.
+enum alb_drop alb_rc_check_peer(const struct alb_qp *qp, const struct alb_datagram *datagram);
+
+// rc_usual.c: takes a packet that is like most others of small messages. False: nothing has been done.
+bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb_time now);
+
 // rc_responder.c
 // A request has come: executed, or a NAK is owed. Returns why it was dropped.
 enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);
+// The request at the expected PSN, which takes so many, has been executed. ends_message: its message with it.
+void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack);
 
 // rc_answer.c: builds answers and acknowledgements.
 enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);

@@ -97,8 +97,7 @@ static void hear(struct alb_rc *rc, alb_time now)
     alb_rc_watch(rc);
 }
 
-// PSNs before end are acknowledged.
-static void acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
+void alb_rc_acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
     if (alb_psn_diff(end, rc->una) <= 0)
@@ -273,7 +272,7 @@ static enum alb_drop on_ack(struct alb_rc *rc, const struct alb_roce *roce, alb_
     alb_trace_add(qp->engine, ALB_TRACE_ack, qp->number, roce->psn, roce->syndrome, roce->msn, now);
     alb_psn end = class == ALB_AETH_ACK ? alb_psn_next(roce->psn) : roce->psn;
     alb_psn unanswered = first_unanswered(rc, end);
-    acknowledge(rc, unanswered, now);
+    alb_rc_acknowledge(rc, unanswered, now);
     if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return ALB_DROP_NONE;
     if (unanswered != end)
@@ -341,7 +340,7 @@ static enum alb_drop on_answer(struct alb_rc *rc, const struct alb_packet *packe
         return ALB_DROP_BAD_RESPONSE;
     // It also acknowledges everything before its request, unless an answer owed to an earlier one is missing.
     alb_psn awaited = first_unanswered(rc, alb_psn_next(psn));
-    acknowledge(rc, awaited, now);
+    alb_rc_acknowledge(rc, awaited, now);
     if (alb_qp_state_of(qp) == ALB_QPS_ERR)
         return ALB_DROP_NONE;
     if (awaited != psn) {
@@ -353,7 +352,7 @@ static enum alb_drop on_answer(struct alb_rc *rc, const struct alb_packet *packe
         fail(rc, status, 0, 0, 0, "a local key does not cover the request's memory", now);
         return ALB_DROP_NONE;
     }
-    acknowledge(rc, alb_psn_next(psn), now);
+    alb_rc_acknowledge(rc, alb_psn_next(psn), now);
     return ALB_DROP_NONE;
 }
 

@@ -133,19 +133,23 @@ static void owe_ack(struct alb_rc *rc)
     alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
 }
 
+void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack)
+{
+    rc->expected = alb_psn_add(rc->expected, (int32_t)psns);
+    if (ends_message)
+        rc->msn = (rc->msn + 1) & ALB_PSN_MASK;
+    if (wants_ack && alb_qp_state_of(rc->qp) != ALB_QPS_ERR)
+        owe_ack(rc);
+}
+
 static enum alb_drop accept(struct alb_rc *rc, const struct alb_packet *packet, alb_time now)
 {
-    struct alb_qp *qp = rc->qp;
     enum alb_outcome outcome = execute(rc, packet, now);
     if (outcome == ALB_OUTCOME_RNR)
         return not_ready(rc, packet->roce.psn);
     if (alb_unlikely(outcome != ALB_OUTCOME_OK))
         return refuse(rc, packet, outcome, now);
-    rc->expected = alb_psn_add(rc->expected, (int32_t)psns_of(rc, packet));
-    if (packet->info->flags & ALB_OPCODE_LAST)
-        rc->msn = (rc->msn + 1) & ALB_PSN_MASK;
-    if (packet->roce.ackreq && alb_qp_state_of(qp) != ALB_QPS_ERR)
-        owe_ack(rc);
+    alb_rc_note_executed(rc, psns_of(rc, packet), packet->info->flags & ALB_OPCODE_LAST, packet->roce.ackreq);
     return ALB_DROP_NONE;
 }
 

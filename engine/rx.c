@@ -5,6 +5,7 @@
 #include "engine/group.h"
 #include "engine/gsi.h"
 #include "engine/impl.h"
+#include "wire/bytes.h"
 
 struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn)
 {
@@ -21,8 +22,7 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
         return ALB_DROP_BAD_PKEY;
     if (alb_qp_state_of(qp) < ALB_QPS_RTR)
         return ALB_DROP_WRONG_QP_STATE;
-    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
-    alb_qp_count(qp, ALB_STAT_rcvd_bytes, packet->datagram->length + ALB_ICRC_BYTES);
+    alb_qp_count_received(qp, packet->datagram);
     alb_trace_add(engine, ALB_TRACE_receive, qp->number, packet->roce.psn, packet->roce.opcode, packet->payload_bytes,
                   now);
     if ((packet->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE) {
@@ -67,12 +67,24 @@ static enum alb_drop receive_csa(struct alb_engine *engine, const struct alb_dat
     return drop;
 }
 
+// A packet of the kind that comes most often need not be decoded, unless something about it is to be told.
+static bool receive_usual(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now)
+{
+    bool is_marked = (datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
+    if (datagram->length < ALB_BTH_BYTES || is_marked || engine->trace.capacity > 0)
+        return false;
+    struct alb_qp *qp = alb_engine_find_qp(engine, alb_get_be24(datagram->bytes + 5));
+    return qp && qp->delivery->rx_usual && qp->delivery->rx_usual(qp, datagram, now);
+}
+
 static enum alb_drop receive(struct alb_engine *engine, const struct alb_datagram *datagram, struct alb_packet *packet,
                              alb_time now)
 {
     uint32_t payload_offset;
     if (engine->csa && alb_csa_is_packet(datagram->bytes, datagram->length))
         return receive_csa(engine, datagram, packet, now);
+    if (alb_likely(receive_usual(engine, datagram, now)))
+        return ALB_DROP_NONE;
     enum alb_drop drop =
         alb_roce_decode(datagram->bytes, datagram->length, &packet->roce, &payload_offset, &packet->payload_bytes);
     if (drop != ALB_DROP_NONE)

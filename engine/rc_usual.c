@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// rc, the usual packets, predicted by their headers as in TCP: in an exchange of small messages one is like another. A
+// message of one packet in its turn, and the acknowledgement of what is in flight, are known by the first eight bytes
+// of the BTH and the PSN. They go straight to the functions that place, complete and acknowledge. What is unusual about
+// a packet, or comes of it, is for the general way, which begins from the beginning: nothing has been changed by then
+// but that the receive is taken which it would take.
+#include "engine/impl.h"
+#include "engine/rc.h"
+#include "wire/bytes.h"
+
+#define BTH_PAD_SHIFT 52 // in the first eight bytes of the BTH as one number
+#define BTH_PAD_BITS  (3ull << BTH_PAD_SHIFT)
+
+// A packet of one of the kinds below.
+struct usual {
+    const struct alb_datagram *datagram;
+    const uint8_t *bytes;
+    alb_psn psn;
+    bool ackreq;
+    uint8_t pad;
+};
+
+// The bytes of its payload; negative: it is too short for its headers.
+static int64_t payload_bytes(const struct usual *packet, uint32_t header_bytes)
+{
+    return (int64_t)packet->datagram->length - header_bytes - packet->pad;
+}
+
+static bool is_next_message(const struct alb_rc *rc, const struct usual *packet, int64_t length)
+{
+    return packet->psn == rc->expected && !rc->assembly.is_open && !rc->loss_receiver.is_reported && length >= 0 &&
+           length <= rc->qp->attr.path_mtu_bytes;
+}
+
+static void finish(struct alb_rc *rc, const struct usual *packet)
+{
+    alb_qp_count_received(rc->qp, packet->datagram);
+    alb_rc_note_executed(rc, 1, true, packet->ackreq);
+}
+
+static bool take_send(struct alb_rc *rc, const struct usual *packet, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    int64_t length = payload_bytes(packet, ALB_BTH_BYTES);
+    struct alb_target target;
+    if (!is_next_message(rc, packet, length) || alb_inbound_send(qp, &target) != ALB_OUTCOME_OK ||
+        alb_place(qp, &target, 0, packet->bytes + ALB_BTH_BYTES, (uint32_t)length) != ALB_OUTCOME_OK)
+        return false;
+    const struct alb_inbound_end end = {
+        .opcode = ALB_WC_RECV,
+        .byte_len = (uint32_t)length,
+        .src_qpn = qp->attr.dest_qpn,
+        .sl = qp->attr.av.sl,
+    };
+    alb_inbound_complete(qp, &end, now);
+    finish(rc, packet);
+    return true;
+}
+
+static bool take_write(struct alb_rc *rc, const struct usual *packet)
+{
+    enum { HEADER_BYTES = ALB_BTH_BYTES + 16 };
+    struct alb_qp *qp = rc->qp;
+    int64_t length = payload_bytes(packet, HEADER_BYTES);
+    struct alb_target target;
+    if (!is_next_message(rc, packet, length))
+        return false;
+    const uint8_t *reth = packet->bytes + ALB_BTH_BYTES;
+    if (alb_get_be32(reth + 12) != length ||
+        alb_inbound_write(qp, alb_get_be32(reth + 8), alb_get_be64(reth), (uint64_t)length, &target) !=
+            ALB_OUTCOME_OK ||
+        alb_place(qp, &target, 0, packet->bytes + HEADER_BYTES, (uint32_t)length) != ALB_OUTCOME_OK)
+        return false;
+    finish(rc, packet);
+    return true;
+}
+
+static bool take_ack(struct alb_rc *rc, const struct usual *packet, alb_time now)
+{
+    const uint8_t *aeth = packet->bytes + ALB_BTH_BYTES;
+    if (payload_bytes(packet, ALB_BTH_BYTES + 4) != 0 || packet->pad != 0 || rc->answered_open > 0 ||
+        !alb_psn_is_within(packet->psn, rc->una, (uint32_t)alb_psn_diff(rc->high, rc->una)) ||
+        alb_aeth_class(aeth[0]) != ALB_AETH_ACK)
+        return false;
+    alb_qp_count_received(rc->qp, packet->datagram);
+    alb_rc_acknowledge(rc, alb_psn_next(packet->psn), now);
+    return true;
+}
+
+bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb_time now)
+{
+    struct alb_rc *rc = alb_rc_of(qp);
+    uint64_t begin = alb_get_be64(datagram->bytes);
+    uint32_t sequence = alb_get_be32(datagram->bytes + 8);
+    // No flags but the pad, the default partition, no marks, this queue pair.
+    if ((begin & ~BTH_PAD_BITS) << 8 >> 8 != ((uint64_t)ALB_PKEY_DEFAULT << 32 | qp->number))
+        return false;
+    if (qp->type != ALB_QPT_RC || alb_qp_state_of(qp) != ALB_QPS_RTS || !qp->is_established ||
+        alb_rc_check_peer(qp, datagram) != ALB_DROP_NONE)
+        return false;
+    const struct usual packet = {
+        .datagram = datagram,
+        .bytes = datagram->bytes,
+        .psn = sequence & ALB_PSN_MASK,
+        .ackreq = sequence >> 31,
+        .pad = begin >> BTH_PAD_SHIFT & 3,
+    };
+    switch (begin >> 56) {
+    case ALB_RC_SEND_ONLY:
+        return take_send(rc, &packet, now);
+    case ALB_RC_WRITE_ONLY:
+        return take_write(rc, &packet);
+    case ALB_RC_ACK:
+        return take_ack(rc, &packet, now);
+    default:
+        return false;
+    }
+}

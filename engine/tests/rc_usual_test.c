@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is taken by its headers comes to the same as what is decoded. The same happens to two pairs, one of which keeps
+// a trace, for which all packets go the general way.
+#include "engine/rc.h"
+
+#include "engine/tests/pair_expect.h"
+
+#define SEEDS 400
+#define STEPS 60
+
+enum {
+    REGION = 64, // bytes of each message's place
+};
+
+struct worlds {
+    struct pair_qps of[2]; // [1] keeps a trace
+    struct alb_prng prng;
+    uint64_t next_wr_id;
+};
+
+static void with_trace(struct alb_engine_config *config)
+{
+    config->trace_records = 64;
+}
+
+static void open_worlds(struct worlds *w, uint64_t seed)
+{
+    alb_prng_init(&w->prng, seed);
+    w->next_wr_id = 1;
+    for (int i = 0; i < 2; i++) {
+        w->of[i].pair = pair_new(i == 0 ? NULL : with_trace);
+        pair_connect(w->of[i].pair, ALB_QPT_RC, w->of[i].qps, NULL);
+        pair_fill(w->of[i].pair);
+    }
+}
+
+// All that can be seen from outside.
+static void compare(struct worlds *w)
+{
+    for (int side = 0; side < 2; side++) {
+        struct pair_host *a = &w->of[0].pair->hosts[side], *b = &w->of[1].pair->hosts[side];
+        assert_memory_equal(&a->stats.sum, &b->stats.sum, sizeof(a->stats.sum));
+        assert_memory_equal(a->stats.dropped, b->stats.dropped, sizeof(a->stats.dropped));
+        assert_memory_equal(a->memory, b->memory, 32 * REGION);
+        assert_int_equal(alb_qp_state_of(w->of[0].qps[side]), alb_qp_state_of(w->of[1].qps[side]));
+        struct alb_wc wc_a, wc_b;
+        bool has_a, has_b;
+        do {
+            has_a = pair_poll(w->of[0].pair, side, &wc_a);
+            has_b = pair_poll(w->of[1].pair, side, &wc_b);
+            assert_int_equal(has_a, has_b);
+            if (!has_a)
+                break;
+            assert_int_equal(wc_a.wr_id, wc_b.wr_id);
+            assert_int_equal(wc_a.status, wc_b.status);
+            assert_int_equal(wc_a.opcode, wc_b.opcode);
+            assert_int_equal(wc_a.byte_len, wc_b.byte_len);
+            assert_int_equal(wc_a.src_qpn, wc_b.src_qpn);
+        } while (has_a);
+    }
+}
+
+static void ask(struct worlds *w, int side)
+{
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_SEND,       ALB_WR_SEND,      ALB_WR_RDMA_WRITE,
+                                                 ALB_WR_RDMA_WRITE, ALB_WR_RDMA_READ, ALB_WR_SEND_WITH_IMM};
+    enum alb_wr_opcode opcode = opcodes[alb_prng_below(&w->prng, ALB_COUNT(opcodes))];
+    uint32_t flags = alb_prng_below(&w->prng, 4) ? ALB_SEND_SIGNALED : ALB_SEND_SIGNALED | ALB_SEND_SOLICITED;
+    uint32_t offset = (uint32_t)alb_prng_below(&w->prng, 16) * REGION;
+    uint32_t length = (uint32_t)alb_prng_below(&w->prng, alb_prng_below(&w->prng, 8) ? 20 : 3000);
+    uint64_t wr_id = w->next_wr_id++;
+    for (int i = 0; i < 2; i++)
+        pair_ask(w->of[i].pair, w->of[i].qps[side], opcode, wr_id, flags, offset, length);
+}
+
+static void receive(struct worlds *w, int side)
+{
+    uint32_t offset = (uint32_t)(16 + alb_prng_below(&w->prng, 16)) * REGION;
+    uint32_t length = alb_prng_below(&w->prng, 30) ? 3100 : 8;
+    uint64_t wr_id = w->next_wr_id++;
+    for (int i = 0; i < 2; i++)
+        pair_receive(w->of[i].pair, w->of[i].qps[side], wr_id, offset, length);
+}
+
+// A packet that no engine has sent, of a kind that may be taken by its headers, with something strange about it.
+static void inject(struct worlds *w, int side)
+{
+    static const uint8_t opcodes[] = {ALB_RC_SEND_ONLY, ALB_RC_WRITE_ONLY, ALB_RC_ACK, ALB_RC_WRITE_FIRST};
+    static const uint8_t payload[1100] = {1, 2, 3};
+    uint8_t opcode = opcodes[alb_prng_below(&w->prng, ALB_COUNT(opcodes))];
+    int32_t psn_offset = alb_prng_below(&w->prng, 3) ? 0 : (int32_t)alb_prng_below(&w->prng, 5) - 2;
+    uint32_t kind = (uint32_t)alb_prng_below(&w->prng, 24);
+    uint32_t length = opcode == ALB_RC_ACK ? 0 : opcode == ALB_RC_WRITE_FIRST ? 1024 : kind == 0 ? 1100 : kind % 12;
+    for (int i = 0; i < 2; i++) {
+        struct pair *pair = w->of[i].pair;
+        const struct alb_qp *to = w->of[i].qps[1 - side];
+        struct alb_roce roce = {
+            .opcode = opcode,
+            .pkey = kind == 1   ? 0x7fff
+                    : kind == 2 ? 0x1234
+                                : 0xffff,
+            .dest_qpn = alb_qp_number(to),
+            .psn = alb_psn_add(opcode == ALB_RC_ACK ? alb_rc_of(to)->una : alb_rc_of(to)->expected, psn_offset),
+            .ackreq = kind % 2,
+            .solicited = kind == 3,
+            .becn = kind == 4,
+            .va = pair_va(pair, 1 - side, 0),
+            .rkey = alb_region_key(pair->hosts[1 - side].mr) + (kind == 5),
+            .length = opcode == ALB_RC_WRITE_FIRST ? 2000
+                      : kind == 6                  ? length + 1
+                                                   : length,
+            .syndrome = kind == 7   ? 0x60
+                        : kind == 8 ? 0x2c
+                                    : 0x1f,
+            .msn = 1,
+        };
+        pair_inject(pair, side, &roce, payload, length);
+    }
+}
+
+static void step(struct worlds *w)
+{
+    int side = (int)alb_prng_below(&w->prng, 2);
+    uint64_t what = alb_prng_below(&w->prng, 100);
+    if (what < 30)
+        ask(w, side);
+    else if (what < 55)
+        receive(w, side);
+    else if (what < 62)
+        inject(w, side);
+    else if (what < 64)
+        for (int i = 0; i < 2; i++)
+            pair_pass(w->of[i].pair, 5 * ALB_NS_PER_MS);
+    else if (what < 80)
+        for (int i = 0; i < 2; i++)
+            pair_settle(w->of[i].pair);
+    else
+        for (int i = 0; i < 2; i++) {
+            pair_send(w->of[i].pair, side);
+            if (what < 84 && pair_count(w->of[i].pair, side) > 0)
+                pair_lose(w->of[i].pair, side);
+            pair_deliver_all(w->of[i].pair, side);
+        }
+}
+
+static void usual__comes_to_the_same(void **state)
+{
+    uint64_t taken = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct worlds w;
+        open_worlds(&w, seed);
+        for (uint32_t i = 0; i < STEPS; i++) {
+            step(&w);
+            compare(&w);
+        }
+        taken += w.of[0].pair->hosts[0].stats.sum.counter[ALB_STAT_rdma_recvs];
+        pair_free(w.of[0].pair);
+        pair_free(w.of[1].pair);
+    }
+    assert_true(taken > SEEDS);
+}
+
+// A packet that the address of somebody else has sent is not taken.
+static void usual__only_from_the_peer(void **state)
+{
+    struct pair_qps *c = *state;
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 1, 0, 64), 0);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 0, 64), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_SEND, 3, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_settle(c->pair);
+    pair_expect(c->pair, 1, 1, ALB_WC_SUCCESS);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_SEND, 4, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_send(c->pair, 0);
+    pair_peek(c->pair, 0, 0)->datagram.peer.addr.bytes[15]++;
+    pair_deliver(c->pair, 0);
+    pair_expect_none(c->pair, 1);
+    assert_int_equal(c->pair->hosts[1].stats.dropped[ALB_DROP_WRONG_PEER], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(usual__comes_to_the_same),
+        PAIR_RC_TEST(usual__only_from_the_peer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
