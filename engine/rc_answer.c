@@ -144,9 +144,12 @@ static void send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
 
 static void send_ack(struct alb_rc *rc, struct alb_tx_builder *builder)
 {
-    struct alb_roce roce;
-    fill(rc, &roce, ALB_RC_ACK, alb_psn_add(rc->expected, -1), SYNDROME_ACK);
-    send_bare(rc, builder, &roce);
+    const struct alb_qp *qp = rc->qp;
+    uint8_t *header = alb_tx_begin_header(builder, &qp->flow, ALB_BTH_BYTES + ALB_AETH_BYTES, 0);
+    alb_bth_encode(header, (uint8_t)(rc->opcode_base + ALB_RC_ACK), 0, qp->attr.dest_qpn, alb_psn_add(rc->expected, -1),
+                   false);
+    alb_put_be32(header + ALB_BTH_BYTES, (uint32_t)SYNDROME_ACK << 24 | rc->msn);
+    alb_tx_end(builder);
     if (!rc->ack_is_due)
         rc->farewells--;
     rc->ack_is_due = false;

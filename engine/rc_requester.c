@@ -186,11 +186,14 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, alb_outbound_refs(wqe)))
         return ALB_BUILD_FULL;
-    struct alb_roce roce;
-    alb_segmenter_header(qp, wqe, rc->opcode_base, k, &roce);
-    roce.psn = rc->next;
-    roce.ackreq = asks_for_ack(rc, wqe, k == wqe->packets - 1, cost);
-    alb_tx_begin(builder, &qp->flow, &roce, bytes);
+    bool ackreq = asks_for_ack(rc, wqe, k == wqe->packets - 1, cost);
+    if (!alb_rc_begin_usual(rc, wqe, builder, ackreq)) {
+        struct alb_roce roce;
+        alb_segmenter_header(qp, wqe, rc->opcode_base, k, &roce);
+        roce.psn = rc->next;
+        roce.ackreq = ackreq;
+        alb_tx_begin(builder, &qp->flow, &roce, bytes);
+    }
     if (!alb_outbound_gather(qp, wqe, builder, (uint64_t)k * mtu, bytes)) {
         alb_tx_cancel(builder);
         finish_unsent(rc, wqe, ALB_WC_LOC_PROT_ERR);

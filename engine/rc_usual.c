@@ -6,10 +6,13 @@
 // but that the receive is taken which it would take.
 #include "engine/impl.h"
 #include "engine/rc.h"
+#include "engine/tx.h"
 #include "wire/bytes.h"
 
 #define BTH_PAD_SHIFT 52 // in the first eight bytes of the BTH as one number
 #define BTH_PAD_BITS  (3ull << BTH_PAD_SHIFT)
+
+#define WRITE_HEADER_BYTES (ALB_BTH_BYTES + 16)
 
 // A packet of one of the kinds below.
 struct usual {
@@ -59,9 +62,8 @@ static bool take_send(struct alb_rc *rc, const struct usual *packet, alb_time no
 
 static bool take_write(struct alb_rc *rc, const struct usual *packet)
 {
-    enum { HEADER_BYTES = ALB_BTH_BYTES + 16 };
     struct alb_qp *qp = rc->qp;
-    int64_t length = payload_bytes(packet, HEADER_BYTES);
+    int64_t length = payload_bytes(packet, WRITE_HEADER_BYTES);
     struct alb_target target;
     if (!is_next_message(rc, packet, length))
         return false;
@@ -69,7 +71,7 @@ static bool take_write(struct alb_rc *rc, const struct usual *packet)
     if (alb_get_be32(reth + 12) != length ||
         alb_inbound_write(qp, alb_get_be32(reth + 8), alb_get_be64(reth), (uint64_t)length, &target) !=
             ALB_OUTCOME_OK ||
-        alb_place(qp, &target, 0, packet->bytes + HEADER_BYTES, (uint32_t)length) != ALB_OUTCOME_OK)
+        alb_place(qp, &target, 0, packet->bytes + WRITE_HEADER_BYTES, (uint32_t)length) != ALB_OUTCOME_OK)
         return false;
     finish(rc, packet);
     return true;
@@ -78,7 +80,7 @@ static bool take_write(struct alb_rc *rc, const struct usual *packet)
 static bool take_ack(struct alb_rc *rc, const struct usual *packet, alb_time now)
 {
     const uint8_t *aeth = packet->bytes + ALB_BTH_BYTES;
-    if (payload_bytes(packet, ALB_BTH_BYTES + 4) != 0 || packet->pad != 0 || rc->answered_open > 0 ||
+    if (payload_bytes(packet, ALB_BTH_BYTES + ALB_AETH_BYTES) != 0 || packet->pad != 0 || rc->answered_open > 0 ||
         !alb_psn_is_within(packet->psn, rc->una, (uint32_t)alb_psn_diff(rc->high, rc->una)) ||
         alb_aeth_class(aeth[0]) != ALB_AETH_ACK)
         return false;
@@ -115,4 +117,24 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
     default:
         return false;
     }
+}
+
+bool alb_rc_begin_usual(struct alb_rc *rc, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder, bool ackreq)
+{
+    const struct alb_qp *qp = rc->qp;
+    bool is_write = wqe->opcode == ALB_WR_RDMA_WRITE;
+    if (wqe->packets != 1 || qp->type != ALB_QPT_RC || (wqe->opcode != ALB_WR_SEND && !is_write) ||
+        wqe->flags & ALB_SEND_SOLICITED)
+        return false;
+    uint8_t *header =
+        alb_tx_begin_header(builder, &qp->flow, is_write ? WRITE_HEADER_BYTES : ALB_BTH_BYTES, wqe->length);
+    alb_bth_encode(header, is_write ? ALB_RC_WRITE_ONLY : ALB_RC_SEND_ONLY, alb_roce_pad(wqe->length),
+                   qp->attr.dest_qpn, rc->next, ackreq);
+    if (is_write) {
+        uint8_t *reth = header + ALB_BTH_BYTES;
+        alb_put_be64(reth, wqe->remote_addr);
+        alb_put_be32(reth + 8, wqe->rkey);
+        alb_put_be32(reth + 12, wqe->length);
+    }
+    return true;
 }

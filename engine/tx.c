@@ -68,14 +68,12 @@ static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *fl
     return burst;
 }
 
-void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, struct alb_roce *roce,
-                  uint32_t payload_bytes)
+uint8_t *alb_tx_begin_header(struct alb_tx_builder *builder, const struct alb_flow *flow, uint32_t header_bytes,
+                             uint32_t payload_bytes)
 {
     struct alb_tx *tx = builder->tx;
-    roce->pad = alb_roce_pad(payload_bytes);
     uint8_t *header = tx->bytes + tx->bytes_count;
-    uint32_t header_bytes = alb_roce_encode(roce, header);
-    uint32_t trailer_bytes = roce->pad + ALB_ICRC_BYTES;
+    uint32_t trailer_bytes = alb_roce_pad(payload_bytes) + ALB_ICRC_BYTES;
     memset(header + header_bytes, 0, TRAILER_ROOM_BYTES);
 
     struct alb_segment *segment = &tx->segments[tx->segment_count];
@@ -89,6 +87,16 @@ void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, s
     builder->copies_short = false;
     if (!can_join(tx, builder->burst, flow, segment->length))
         builder->burst = open_burst(tx, flow, segment->length);
+    return header;
+}
+
+void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, struct alb_roce *roce,
+                  uint32_t payload_bytes)
+{
+    const struct alb_tx *tx = builder->tx;
+    roce->pad = alb_roce_pad(payload_bytes);
+    uint32_t header_bytes = alb_roce_encode(roce, tx->bytes + tx->bytes_count);
+    alb_tx_begin_header(builder, flow, header_bytes, payload_bytes);
 }
 
 // Bytes of the packet behind those it has, in tx->bytes; they join the last reference if that ends there.

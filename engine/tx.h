@@ -52,6 +52,9 @@ bool alb_tx_burst_is_full(const struct alb_tx_builder *builder);
 // takes its place.
 void alb_tx_begin(struct alb_tx_builder *builder, const struct alb_flow *flow, struct alb_roce *roce,
                   uint32_t payload_bytes);
+// Likewise, with headers of so many bytes that the caller writes where it is told to, pad included.
+uint8_t *alb_tx_begin_header(struct alb_tx_builder *builder, const struct alb_flow *flow, uint32_t header_bytes,
+                             uint32_t payload_bytes);
 void alb_tx_payload(struct alb_tx_builder *builder, const void *bytes, uint32_t length);
 void alb_tx_end(struct alb_tx_builder *builder);
 // Gives up the segment begun last.

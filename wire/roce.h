@@ -4,6 +4,7 @@
 #pragma once
 
 #include "wire/aeth.h"
+#include "wire/bytes.h"
 #include "wire/drop.h"
 #include "wire/opcode.h"
 #include "wire/psn.h"
@@ -14,6 +15,7 @@ typedef uint32_t alb_qpn; // always below 2^24
 #define ALB_BTH_BYTES        12
 #define ALB_ROCE_HEADER_MAX  44 // BTH, XRCETH and AtomicETH
 #define ALB_ROCE_PAYLOAD_MAX 4096
+#define ALB_AETH_BYTES       4u
 #define ALB_PKEY_DEFAULT     0xffffu
 
 // The decoded headers of one packet, in host byte order but for imm_be. Which of the extended fields hold anything is
@@ -65,4 +67,12 @@ uint32_t alb_roce_encode(const struct alb_roce *roce, uint8_t *out);
 static inline uint8_t alb_roce_pad(uint32_t payload_bytes)
 {
     return (uint8_t)(-payload_bytes & 3);
+}
+
+// The BTH alone, of the default partition and without flags.
+static inline void alb_bth_encode(uint8_t *out, uint8_t opcode, uint8_t pad, alb_qpn dest_qpn, alb_psn psn, bool ackreq)
+{
+    alb_put_be32(out, (uint32_t)opcode << 24 | (uint32_t)pad << 20 | ALB_PKEY_DEFAULT);
+    alb_put_be32(out + 4, dest_qpn & ALB_QPN_MASK);
+    alb_put_be32(out + 8, (uint32_t)ackreq << 31 | (psn & ALB_PSN_MASK));
 }
