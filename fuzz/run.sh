@@ -14,7 +14,7 @@ build=${BUILD:-$top/build-fuzz}
 clang=$(command -v clang || command -v clang-14) || { echo "fuzz/run.sh: clang is not installed" >&2; exit 1; }
 
 cmake -S "$top" -B "$build" -G Ninja -DCMAKE_C_COMPILER="$clang" -DALBEDO_FUZZ=ON -DBUILD_TESTING=OFF \
-    -DALBEDO_SANITIZE=address,undefined,fuzzer-no-link >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+    -DALBEDO_WERROR="${WERROR:-OFF}" -DALBEDO_SANITIZE=address,undefined,fuzzer-no-link >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
 # shellcheck disable=SC2046 # one word a target
 [ $# -gt 0 ] || set -- $(cd "$top/fuzz" && ls -- *_fuzz.c | sed 's/_fuzz\.c$//')
 

@@ -214,6 +214,7 @@ const struct alb_scenario_section alb_scenario_sections[ALB_SECTIONS] = {
                           TABLE(engine_fields), host_fields, ALB_COUNT(host_fields)},
     [ALB_SECTION_WORKLOAD] = {"workload", "what runs; [workload NAME], as many as there are", TABLE(workload_fields)},
     [ALB_SECTION_FAULT] = {"fault", "what goes wrong; [fault NAME]", TABLE(fault_fields)},
-    [ALB_SECTION_EXPECT] = {"expect", "what must come out: metric = low..high, <=high or >=low", NULL, 0},
-    [ALB_SECTION_VARIANT] = {"variant", "[variant NAME]: keys with their sections, otherwise than above", NULL, 0},
+    [ALB_SECTION_EXPECT] = {"expect", "what must come out: metric = low..high, <=high or >=low", .fields = NULL},
+    [ALB_SECTION_VARIANT] = {"variant", "[variant NAME]: keys with their sections, otherwise than above",
+                             .fields = NULL},
 };
