@@ -115,10 +115,26 @@ static void collect_channels(struct alb_run *run)
     }
 }
 
+static bool has_room(struct alb_run *run, const char *what, uint32_t made, uint32_t all)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    return !scenario->has_room || scenario->has_room(what, made, all, run->too_large, sizeof(run->too_large));
+}
+
+// The first connections of a host touch memory that the others share.
+static bool has_room_for_connections(struct alb_run *run, uint32_t made)
+{
+    uint32_t hosts = run->topology.host_count;
+    bool is_asked = (made & (made - 1)) == 0 && (made == 0 || made >= hosts);
+    return !is_asked || has_room(run, "connections", made, run->channel_count) || made / 2 < hosts;
+}
+
 static bool connect(struct alb_run *run, struct alb_complaint *complaint)
 {
     for (uint32_t i = 0; i < run->channel_count; i++) {
         struct alb_run_channel *channel = &run->channels[i];
+        if (!has_room_for_connections(run, i))
+            return alb_complain(complaint, run->scenario->document.file, 0, "%s; expected fewer", run->too_large);
         const struct alb_work *work = &run->schedule.works[channel->work];
         struct alb_connection connection;
         alb_connection_default(&connection, channel->low, channel->high);
@@ -215,11 +231,9 @@ static enum alb_cluster_order order_of(const struct alb_run *run)
     return is_by_time ? ALB_CLUSTER_BY_TIME : (enum alb_cluster_order)scenario->order;
 }
 
-static bool has_room(void *context, uint32_t hosts)
+static bool has_room_for_hosts(void *context, uint32_t made)
 {
-    struct alb_run *run = context;
-    return !run->scenario->has_room ||
-           run->scenario->has_room(hosts, run->topology.host_count, run->too_large, sizeof(run->too_large));
+    return has_room(context, "hosts", made, ((struct alb_run *)context)->topology.host_count);
 }
 
 static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
@@ -250,7 +264,7 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     if (scenario->host.has_real_bytes)
         size_memory(run, &config);
     config.on_complete = alb_run_on_complete;
-    config.has_room = has_room;
+    config.has_room = has_room_for_hosts;
     config.context = run;
     if (!error)
         error = alb_cluster_create(&config, &run->topology, &run->cluster);

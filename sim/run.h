@@ -103,7 +103,7 @@ struct alb_run {
     uint64_t resent;                   // parts of them that were sent again
     struct alb_run_place *places;      // by task, with real bytes
     uint64_t memory_used;              // of a host, with real bytes: beyond it lie the receives
-    char too_large[100];               // why the cluster is
+    char too_large[100];               // why it is, for memory
     char violation[300];               // the first broken promise, with real bytes; empty: none
     alb_sim_time ended_at;             // when the last task was done
     enum alb_run_end end;

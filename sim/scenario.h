@@ -84,9 +84,9 @@ struct alb_scenario {
     uint32_t workload_count, fault_count;
     uint32_t traced_host; // whose engine keeps a trace (alb_cluster_watch), if has_trace; the caller's to say
     bool has_trace;
-    // The caller's to say: whether memory will do for that many hosts when so many have been made, else why not. NULL:
-    // nobody looks.
-    bool (*has_room)(uint32_t made, uint32_t hosts, char *why, size_t size);
+    // The caller's to say: whether memory will do for all of these (hosts, connections) when so many have been made,
+    // none or a power of two, else why not. NULL: nobody looks.
+    bool (*has_room)(const char *what, uint32_t made, uint32_t all, char *why, size_t size);
 };
 
 // Makes a scenario of a document, of which it keeps a copy: with the lines of [variant NAME] put in their places if

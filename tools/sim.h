@@ -52,8 +52,8 @@ const char *sim_file_says(const struct sim_file *file, const char *key);
 // Whether a variant of it, NULL: the scenario as it stands, can be run at all.
 int sim_file_check(const struct sim_file *file, const char *variant);
 
-// Whether memory will do for that many hosts, when so many have been made; else why not. Made 0 begins anew.
-bool sim_has_room(uint32_t made, uint32_t hosts, char *why, size_t size);
+// Whether memory will do for all of these, when so many have been made; else why not. Made 0 begins anew.
+bool sim_has_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size);
 
 // What one host sends and receives, and its engine's trace, written to files while a scenario runs.
 struct sim_watch {

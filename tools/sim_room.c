@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether a cluster fits into memory, judged while its hosts are made: the system would let the process take more than
+// Whether a cluster fits into memory, judged while it is made: the system would let the process take more than
 // there is, and kill it, or another one, when that is used.
 #include "tools/sim.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    HOSTS_MIN = 512, // the first have tables of the whole cluster beside them
+    MADE_MIN = 512, // hosts: the first have tables of the whole cluster beside them
 };
 
 static double used_bytes(void)
@@ -51,16 +51,18 @@ static double free_of_group(double unknown)
     return limit == unknown ? unknown : limit - used + files;
 }
 
-bool sim_has_room(uint32_t made, uint32_t hosts, char *why, size_t size)
+bool sim_has_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size)
 {
     static double used_before;
+    static uint32_t made_before;
     const double unknown = 1e18, gib = 1 << 30;
-    double used = used_bytes(), each = made ? (used - used_before) / (made - made / 2) : 0;
+    double used = used_bytes(), each = made ? (used - used_before) / (made - made_before) : 0;
     double free = ALB_MIN(number_in("/proc/meminfo", "MemAvailable: ", unknown / 1024) * 1024, free_of_group(unknown));
     used_before = used;
-    if (made < HOSTS_MIN || each * (hosts - made) <= free)
+    made_before = made;
+    if (made < MADE_MIN || each * (all - made) <= free)
         return true;
-    snprintf(why, size, "%" PRIu32 " hosts take %.1f GiB of memory or more, and there are %.1f", hosts,
-             each * hosts / gib, ALB_MAX(free, 0.0) / gib + each * made / gib);
+    snprintf(why, size, "%" PRIu32 " %s take %.1f GiB of memory or more, and there are %.1f", all, what,
+             each * all / gib, ALB_MAX(free, 0.0) / gib + each * made / gib);
     return false;
 }

@@ -281,23 +281,30 @@ static void alb_heat__accounts_for_every_byte(void **state)
     small_run_end(&small);
 }
 
-static bool no_room(uint32_t made, uint32_t hosts, char *why, size_t size)
+static const char *many; // of which
+
+static bool no_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size)
 {
-    snprintf(why, size, "%u of %u are enough", made, hosts);
-    return made < 4;
+    snprintf(why, size, "%u of %u %s are enough", made, all, what);
+    return strcmp(what, many) != 0 || made < 4;
 }
 
 static void alb_run_init__ends_when_memory_will_not_do(void **state)
 {
-    static const char text[] = "[network]\nhosts = 9\n[workload]\nkind = permutation\nsize = 300000\n";
-    struct alb_complaint complaint = {0};
-    assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
-    assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint));
-    small.scenario.has_room = no_room;
-    assert_false(alb_run_init(&small.run, &small.scenario, &complaint));
-    assert_string_equal(complaint.text, "f:1: 4 of 9 are enough; expected a smaller cluster");
-    alb_scenario_fini(&small.scenario);
-    alb_document_fini(&small.document);
+    static const char text[] = "[network]\nhosts = 9\n[workload]\nkind = all-to-all\nsize = 300000\n";
+    static const char *const kinds[][2] = {{"hosts", "f:1: 4 of 9 hosts are enough; expected a smaller cluster"},
+                                           {"connections", "f: 32 of 36 connections are enough; expected fewer"}};
+    for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
+        struct alb_complaint complaint = {0};
+        many = kinds[i][0];
+        assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
+        assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint));
+        small.scenario.has_room = no_room;
+        assert_false(alb_run_init(&small.run, &small.scenario, &complaint));
+        assert_string_equal(complaint.text, kinds[i][1]);
+        alb_scenario_fini(&small.scenario);
+        alb_document_fini(&small.document);
+    }
 }
 
 int main(void)
