@@ -82,6 +82,40 @@ static enum files_result post(struct sending *sending, uint32_t index)
     return FILES_OK;
 }
 
+static enum files_result change(const struct sending *sending)
+{
+    snprintf(sending->why, FILES_WHY_MAX, "it changed while it was copied; copy it again when it is at rest");
+    return FILES_CHANGED;
+}
+
+static enum files_result read_chunk(struct sending *sending, uint8_t *memory, uint64_t chunk, uint32_t length)
+{
+    for (uint32_t done = 0; done < length;) {
+        ssize_t got = pread(sending->fd, memory + done, length - done, (off_t)(chunk * sending->chunk_bytes + done));
+        if (got == 0)
+            return change(sending); // it is shorter now
+        if (got < 0 && errno != EINTR) {
+            snprintf(sending->why, FILES_WHY_MAX, "cannot be read: %s", strerror(errno));
+            return FILES_FAILED;
+        }
+        done += got > 0 ? (uint32_t)got : 0;
+    }
+    return FILES_OK;
+}
+
+// The slot's chunk with its table entry, from the file.
+static enum files_result fill(struct sending *sending, uint32_t index, struct alb_digest *digest)
+{
+    const struct slot *slot = &sending->slots[index];
+    uint8_t *memory = slot_memory(sending, index);
+    enum files_result result = read_chunk(sending, memory, slot->chunk, slot->length);
+    if (result != FILES_OK)
+        return result;
+    *digest = alb_digest_of(memory, slot->length);
+    memcpy(memory + sending->chunk_bytes, digest, ENTRY_BYTES);
+    return FILES_OK;
+}
+
 static bool may_pass(enum albdv_reason reason)
 {
     return reason == ALBDV_DIGEST || reason == ALBDV_BUSY || reason == ALBDV_NO_MEMORY || reason == ALBDV_LEASE;
@@ -106,8 +140,11 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
     if (wc->status != IBV_WC_REM_ABORT_ERR && wc->status != IBV_WC_REM_OP_ERR)
         return lose(sending); // the queue pair's own error, or the outcome is unknown
     if (may_pass(reason) && ++slot->tries < TRIES_MAX) {
+        struct alb_digest digest;
         usleep(1000u << ALB_MIN(slot->tries, 7u));
-        return post(sending, (uint32_t)wc->wr_id);
+        // If it arrived otherwise than it was posted, the memory here may have changed in between.
+        enum files_result result = reason == ALBDV_DIGEST ? fill(sending, (uint32_t)wc->wr_id, &digest) : FILES_OK;
+        return result != FILES_OK ? result : post(sending, (uint32_t)wc->wr_id);
     }
     snprintf(sending->why, FILES_WHY_MAX, "the receiver did not commit bytes %llu to %llu: %s",
              (unsigned long long)slot->chunk * sending->chunk_bytes,
@@ -164,27 +201,6 @@ static enum files_result read_table(struct sending *sending, uint64_t chunk)
     return advance(sending);
 }
 
-static enum files_result change(const struct sending *sending)
-{
-    snprintf(sending->why, FILES_WHY_MAX, "it changed while it was copied; copy it again when it is at rest");
-    return FILES_CHANGED;
-}
-
-static enum files_result read_chunk(struct sending *sending, uint8_t *memory, uint64_t chunk, uint32_t length)
-{
-    for (uint32_t done = 0; done < length;) {
-        ssize_t got = pread(sending->fd, memory + done, length - done, (off_t)(chunk * sending->chunk_bytes + done));
-        if (got == 0)
-            return change(sending); // it is shorter now
-        if (got < 0 && errno != EINTR) {
-            snprintf(sending->why, FILES_WHY_MAX, "cannot be read: %s", strerror(errno));
-            return FILES_FAILED;
-        }
-        done += got > 0 ? (uint32_t)got : 0;
-    }
-    return FILES_OK;
-}
-
 static uint32_t free_slot(const struct sending *sending)
 {
     uint32_t index = 0;
@@ -203,18 +219,17 @@ static enum files_result send_chunk(struct sending *sending, uint64_t chunk, str
     uint32_t index = free_slot(sending);
     uint8_t *memory = slot_memory(sending, index);
     uint32_t length = (uint32_t)ALB_MIN((uint64_t)sending->chunk_bytes, sending->size - chunk * sending->chunk_bytes);
-    result = read_chunk(sending, memory, chunk, length);
+    struct alb_digest digest;
+    sending->slots[index] = (struct slot){.chunk = chunk, .length = length};
+    result = fill(sending, index, &digest);
     if (result != FILES_OK)
         return result;
-    struct alb_digest digest = alb_digest_of(memory, length);
     alb_digest_add(whole, memory, length);
     const uint8_t *entry = table_memory(sending) + (chunk - sending->table_first) * ENTRY_BYTES;
     if (memcmp(entry, &digest, ENTRY_BYTES) == 0) {
         progress_add(sending->progress, length, true);
         return FILES_OK;
     }
-    memcpy(memory + sending->chunk_bytes, &digest, ENTRY_BYTES);
-    sending->slots[index] = (struct slot){.chunk = chunk, .length = length};
     return post(sending, index);
 }
 

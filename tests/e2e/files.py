@@ -187,6 +187,8 @@ def check_faults(world):
     source = world.source("lossy", 6 << 20)
     put = world.copy(source, world.remote("lossy"), "--faults", FAULTS, "-c", "64K")
     world.result("put through " + FAULTS, world.finish(put) == 0 and same(source, world.there("lossy")), put.output().strip(), put)
+    put = world.copy(source, world.remote("forgetful"), "--faults", "source=5%", "-c", "64K")
+    world.result("put from memory that changes", world.finish(put) == 0 and same(source, world.there("forgetful")), put.output().strip(), put)
 
 
 def part_exists(world, name):
