@@ -162,11 +162,28 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
     return error;
 }
 
+// Once this fails a second attempt may succeed without having written anything, and the pages may be gone.
+int alb_store_write_back(struct alb_store *store)
+{
+    if (store->keeps_journal)
+        return EIO;
+    if (msync(store->address, store->length, MS_SYNC) == 0)
+        return 0;
+    int error = errno;
+    store->keeps_journal = true;
+    alb_log(
+        ALB_LOG_ERROR,
+        "%s: could not be written back: %s; %s is kept, and grows, until the file is registered again, which places "
+        "everything once more",
+        store->path, strerror(error), store->journal.path);
+    return error;
+}
+
 void alb_store_close(struct alb_store *store, bool leave_journal)
 {
     sigset_t before;
     alb_file_limit_hold(&before);
-    if (!leave_journal && msync(store->address, store->length, MS_SYNC) == 0)
+    if (!leave_journal && alb_store_write_back(store) == 0)
         alb_journal_checkpoint(&store->journal, &store->ledger);
     alb_file_limit_release(&before);
     alb_store_unreserve(store);

@@ -48,6 +48,7 @@ struct alb_store {
     uint64_t checkpoint_bytes;
     struct alb_journal journal;
     struct alb_ledger ledger;
+    bool keeps_journal;        // the file could not be written back: only the journal has the bytes for sure
     bool wants_room;           // the next request had none, and the journal is to be written anew before it
     alb_time checkpoint_after; // one has failed, and is not tried again before
     alb_time complain_after;
@@ -82,6 +83,10 @@ int alb_store_submit(struct alb_store *store, const struct alb_journal_request *
 // Memory for so many ABORTs. ENOMEM.
 int alb_store_reserve(struct alb_store *store, uint32_t count);
 void alb_store_unreserve(struct alb_store *store);
+
+// Writes the file back, so that the journal is not needed for what is placed there. After an error it is needed until
+// the next opening, which places everything again; each call then fails.
+int alb_store_write_back(struct alb_store *store);
 
 // Before the thread is started: a transaction that was bound, with its bytes as they are in the journal (the answer's
 // memory is to be freed as one), or one that is committed (no parts). region: of the parts.

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
 #define BATCH_MAX 256
@@ -105,9 +104,8 @@ int alb_store_submit(struct alb_store *store, const struct alb_journal_request *
 
 static int checkpoint(struct alb_store *store)
 {
-    if (msync(store->address, store->length, MS_SYNC) != 0)
-        return errno;
-    return alb_journal_checkpoint(&store->journal, &store->ledger);
+    int error = alb_store_write_back(store);
+    return error ? error : alb_journal_checkpoint(&store->journal, &store->ledger);
 }
 
 static void look_after_journal(struct alb_store *store)
@@ -122,7 +120,8 @@ static void look_after_journal(struct alb_store *store)
     // Twice what had to stay the last time, so that large transactions that are bound do not cause one each time.
     uint64_t limit = ALB_MAX(store->checkpoint_bytes, 2 * journal->checkpoint_end);
     // A full ledger could not be read back from a journal that still has what was forgotten.
-    bool is_due = (journal->end >= limit || store->wants_room) && alb_clock_now() >= store->checkpoint_after;
+    bool is_due = (journal->end >= limit || store->wants_room) && alb_clock_now() >= store->checkpoint_after &&
+                  !store->keeps_journal;
     if (!is_due && !journal->is_broken && !forgotten)
         return;
     int error = checkpoint(store);

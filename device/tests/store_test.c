@@ -27,6 +27,20 @@ void *__wrap_malloc(size_t bytes)
     return has_no_memory ? NULL : __real_malloc(bytes);
 }
 
+// Likewise msync, which the store's thread calls.
+static _Atomic int sync_errors; // so many calls are to fail
+int __real_msync(void *address, size_t bytes, int flags);
+int __wrap_msync(void *address, size_t bytes, int flags);
+
+int __wrap_msync(void *address, size_t bytes, int flags)
+{
+    if (sync_errors == 0)
+        return __real_msync(address, bytes, flags);
+    sync_errors--;
+    errno = EIO;
+    return -1;
+}
+
 static const char *journal_path(void)
 {
     static char path[128];
@@ -467,6 +481,29 @@ static void alb_store__a_broken_journal_is_written_anew(void **state)
     shelf_crash(&shelf);
 }
 
+// When the file could not be written back once, a second attempt may succeed without having written anything: only the
+// journal has the bytes for sure.
+static void alb_store__a_file_that_was_not_written_back_needs_its_journal(void **state)
+{
+    static struct shelf_txn txns[20];
+    assert_int_equal(shelf_open(&shelf, &(struct alb_store_init){.checkpoint_bytes = 1000}), 0);
+    sync_errors = 1;
+    for (uint32_t i = 0; i < ALB_COUNT(txns); i++) {
+        shelf_fill(&txns[i], 1, i + 1, i * 100, 100, (uint8_t)(i + 1));
+        assert_int_equal(shelf_ask(&shelf, &txns[i], ALB_JOURNAL_PREPARE, 1), 0);
+        assert_int_equal(shelf_ask(&shelf, &txns[i], ALB_JOURNAL_COMMIT, 1), 0);
+        shelf.store.checkpoint_after = 0; // no second passes
+    }
+    assert_int_equal(sync_errors, 0);
+    alb_store_stop(&shelf.store);
+    alb_store_close(&shelf.store, false);
+    shelf_save(shelf.path, zeros, sizeof(zeros));
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    for (uint32_t i = 0; i < ALB_COUNT(txns); i++)
+        assert_true(has_bytes(i * 100, 100, (uint8_t)(i + 1)));
+    shelf_crash(&shelf);
+}
+
 // ---- size and load --------------------------------------------------------------------------------------------------
 
 static void alb_store__size_is_bounded(void **state)
@@ -547,6 +584,7 @@ int main(void)
         TEST(alb_store__a_nearly_full_disk),
         TEST(alb_store__file_size_limit),
         TEST(alb_store__a_broken_journal_is_written_anew),
+        TEST(alb_store__a_file_that_was_not_written_back_needs_its_journal),
         TEST(alb_store__size_is_bounded),
         TEST(alb_store__many_requests_at_once),
         TEST(alb_store_submit__of_the_same_twice),
