@@ -226,7 +226,10 @@ static bool may_leave_to_poller(struct alb_device *device, alb_time now)
     alb_time polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
     if (polled_at == 0 || now - ALB_MIN(polled_at, now) >= POLLER_NS || atomic_load(&device->armed_until) != 0)
         return false;
-    return atomic_fetch_add_explicit(&device->kicks_left, 1, memory_order_relaxed) < KICKS_LEFT_MAX;
+    // Of threads that post at the same time one may not be counted, which is cheaper than to lock the count.
+    uint32_t left = atomic_load_explicit(&device->kicks_left, memory_order_relaxed);
+    atomic_store_explicit(&device->kicks_left, left + 1, memory_order_relaxed);
+    return left < KICKS_LEFT_MAX;
 }
 
 void alb_device_kick(struct alb_device *device, struct alb_qp *qp)
