@@ -159,7 +159,7 @@ void alb_cm_note_lingering(struct alb_cm_id *id);
 bool alb_cm_is_repeated(const struct alb_cm_id *id, const struct alb_cm_arrival *arrival);
 // A message has come. Returns ALB_DROP_NONE, or why it was dropped.
 enum alb_drop alb_cm_rx(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
-enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
+enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival);
 enum alb_drop alb_cm_rx_sidr_rep(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now);
 // A new id for a request that a stranger has sent to a listener, with its message; NULL if there is no room.
 struct alb_cm_id *alb_cm_admit(struct alb_cm_id *listener, const struct alb_cm_arrival *arrival);

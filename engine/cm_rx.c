@@ -307,7 +307,7 @@ enum alb_drop alb_cm_rx(struct alb_engine *engine, const struct alb_cm_arrival *
     case ALB_CM_DREP:
         return on_drep(engine, arrival, now);
     case ALB_CM_SIDR_REQ:
-        return alb_cm_rx_sidr_req(engine, arrival, now);
+        return alb_cm_rx_sidr_req(engine, arrival);
     case ALB_CM_SIDR_REP:
         return alb_cm_rx_sidr_rep(engine, arrival, now);
     case ALB_CM_LAP:

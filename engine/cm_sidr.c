@@ -40,7 +40,7 @@ int alb_cm_answer(struct alb_cm_id *id, enum alb_cm_sidr_status status, alb_qpn 
     return 0;
 }
 
-enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival, alb_time now)
+enum alb_drop alb_cm_rx_sidr_req(struct alb_engine *engine, const struct alb_cm_arrival *arrival)
 {
     const struct alb_cm_message *message = arrival->message;
     struct alb_cm_id *id = alb_cm_find_question(engine, message->local_id, &arrival->av.peer);

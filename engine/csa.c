@@ -191,7 +191,7 @@ static void on_state(struct alb_qp *qp, enum alb_qp_state old, alb_time now)
         break;
     case ALB_QPS_SQD:
         alb_csa_retire(csa, now);
-        alb_csa_requester_drain(csa, now);
+        alb_csa_requester_drain(csa);
         break;
     default:
         break;

@@ -135,11 +135,11 @@ enum alb_csa_fill alb_csa_add_segment(struct alb_csa *csa, struct alb_csa_packet
 // The payload in bytes of a segment of that op with those flags that fills a packet to the peer.
 uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_type type, uint8_t op, uint8_t flags);
 // No request begins any more: asks for the report that one of those to come would have asked for.
-void alb_csa_requester_drain(struct alb_csa *csa, alb_time now);
+void alb_csa_requester_drain(struct alb_csa *csa);
 // Adds a probe without a segment.
 enum alb_csa_fill alb_csa_send_probe(struct alb_stream_out *out, struct alb_csa_packet *packet);
 // Likewise of the response stream.
-enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now);
+enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet);
 // Something of the request stream was acknowledged: completes what has ended, and lets the rest go on.
 void alb_csa_on_acked(struct alb_csa *csa, alb_time now);
 // Something of the response stream was acknowledged: those answers are forgotten.

@@ -218,7 +218,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
     return ALB_CSA_FILL_DONE;
 }
 
-enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet, alb_time now)
+enum alb_csa_fill alb_csa_fill_response(struct alb_csa *csa, struct alb_csa_packet *packet)
 {
     struct alb_stream_out *out = &csa->responses;
     alb_psn psn;

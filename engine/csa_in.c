@@ -438,7 +438,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
         return ALB_DROP_OUT_OF_SEQUENCE;
     }
     note_arrival(in, now);
-    alb_stream_in_hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)), now);
+    alb_stream_in_hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)));
     if (distance > 0 && segment->psn != in->highest) {
         alb_qp_count(qp, ALB_STAT_out_of_seq_request, 1);
         if (loss->reports_holes)
@@ -468,7 +468,7 @@ void alb_stream_in_retry(struct alb_stream_in *in, alb_time now)
 
 // What a message's own numbers say of its end is bounded by the window of the peer, but for a message so long that the
 // rest has not been sent yet.
-void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now)
+void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next)
 {
     int32_t distance = alb_psn_diff(next, in->cumulative);
     if (distance > 0 && distance <= ALB_CSA_MESSAGE_PACKETS_MAX && alb_psn_is_after(next, in->end))

@@ -122,7 +122,7 @@ static void feed_starved(struct alb_csa_engine *csa, alb_time now)
     }
 }
 
-static void sweep_live(struct alb_csa_engine *csa, alb_time now)
+static void sweep_live(struct alb_csa_engine *csa)
 {
     struct alb_list looked_at, *node;
     alb_list_init(&looked_at);
@@ -133,7 +133,7 @@ static void sweep_live(struct alb_csa_engine *csa, alb_time now)
         live->is_used = false;
         if (!rests)
             continue;
-        alb_rest_begin(live, now);
+        alb_rest_begin(live);
         alb_assoc_sleep(live);
     }
     while ((node = alb_list_pop(&looked_at)))
@@ -148,7 +148,7 @@ void alb_assoc_on_sweep(struct alb_deadline *deadline, alb_time now)
         csa->aged_at = now;
         alb_rests_age(csa);
     }
-    sweep_live(csa, now);
+    sweep_live(csa);
     feed_starved(csa, now);
     if (!alb_list_is_empty(&csa->live))
         arm_sweep(csa->engine, now);

@@ -83,7 +83,7 @@ void alb_assoc_report_losses(struct alb_assoc_live *live)
     }
 }
 
-void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now)
+void alb_assoc_arm_settle(struct alb_assoc_live *live)
 {
     alb_time at = ALB_TIME_NEVER;
     const struct alb_path_set *gaps = &live->paths_in_gaps;
@@ -105,7 +105,7 @@ void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now)
     }
     if (lost > 0 && live->engine->csa->loss.ops->reports_settled)
         alb_assoc_report_losses(live);
-    alb_assoc_arm_settle(live, now);
+    alb_assoc_arm_settle(live);
 }
 
 // ---- the tail -------------------------------------------------------------------------------------------------------

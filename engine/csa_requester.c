@@ -403,7 +403,7 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
     return ALB_CSA_FILL_LAST;
 }
 
-void alb_csa_requester_drain(struct alb_csa *csa, alb_time now)
+void alb_csa_requester_drain(struct alb_csa *csa)
 {
     if (csa->requests.unasked_bytes == 0 || csa->requests.una == csa->requests.next)
         return;

@@ -159,7 +159,7 @@ static void give_paths_in(struct alb_rest *rest, struct alb_assoc_live *live, al
     }
 }
 
-void alb_rest_begin(struct alb_assoc_live *live, alb_time now)
+void alb_rest_begin(struct alb_assoc_live *live)
 {
     struct alb_csa_engine *csa = live->engine->csa;
     struct alb_rest *rest = alb_slab_get(&csa->rests);

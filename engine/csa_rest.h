@@ -19,7 +19,7 @@ uint32_t alb_rest_cost_bytes(const struct alb_engine_config *config);
 // Nothing of it is under way that a record could not keep: no gap of a path, no timer, no search.
 bool alb_rest_can_begin(const struct alb_assoc_live *live);
 // Keeps what has been learned; the caller ends what is live. Without memory nothing is kept.
-void alb_rest_begin(struct alb_assoc_live *live, alb_time now);
+void alb_rest_begin(struct alb_assoc_live *live);
 // Gives it back to what has just come alive, if there is a record, which ends.
 void alb_rest_end(struct alb_assoc_live *live, alb_time now);
 // Ends the record, if there is one.

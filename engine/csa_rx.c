@@ -152,7 +152,7 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR)
         return repeat_nak(in, now);
     alb_csa_heard(csa, now);
-    alb_stream_in_hear_end(in, probe->next, now);
+    alb_stream_in_hear_end(in, probe->next);
     alb_stream_in_retry(in, now);
     in->is_overdue = true;
     alb_stream_in_owe_report(in);
@@ -345,7 +345,7 @@ static void note_path(struct alb_csa_arrival *arrival, alb_time now)
         note_mark(arrival, now);
     if (lost > 0 && arrival->engine->csa->loss.ops->reports_settled)
         alb_assoc_report_losses(live);
-    alb_assoc_arm_settle(live, now);
+    alb_assoc_arm_settle(live);
     alb_assoc_note_received(live, arrival->datagram->length, now);
 }
 

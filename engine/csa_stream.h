@@ -218,7 +218,7 @@ void alb_stream_in_retry(struct alb_stream_in *in, alb_time now);
 // A request waits for a receive: the next one that is posted rings the engine's bell, and so does one that is there.
 void alb_csa_want_receive(struct alb_qp *qp);
 // The peer says that it has, or will have, segments up to next - 1. What cannot be is ignored.
-void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next, alb_time now);
+void alb_stream_in_hear_end(struct alb_stream_in *in, alb_psn next);
 // True if something that the peer has is not held, or waits for its turn.
 static inline bool alb_stream_in_misses(const struct alb_stream_in *in)
 {
@@ -242,6 +242,6 @@ void alb_stream_in_on_tail(struct alb_deadline *deadline, alb_time now);
 // Packets of a path are settled as lost: streams that miss something report it.
 void alb_assoc_report_losses(struct alb_assoc_live *live);
 // Arms the settle timer for the first gap of an incoming path that will count as lost.
-void alb_assoc_arm_settle(struct alb_assoc_live *live, alb_time now);
+void alb_assoc_arm_settle(struct alb_assoc_live *live);
 // The settle timer: gaps that are old enough are settled as lost, and reported.
 void alb_assoc_on_settle(struct alb_deadline *deadline, alb_time now);

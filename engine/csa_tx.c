@@ -14,7 +14,7 @@ void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
 
 static enum alb_csa_fill fill_from(struct alb_stream_out *out, struct alb_csa_packet *packet, alb_time now)
 {
-    return out->is_response ? alb_csa_fill_response(out->csa, packet, now)
+    return out->is_response ? alb_csa_fill_response(out->csa, packet)
                             : alb_csa_fill_request(out->csa, packet, now);
 }
 

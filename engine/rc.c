@@ -14,7 +14,7 @@ static enum alb_build_result build_packets(struct alb_rc *rc, struct alb_tx_buil
 {
     enum alb_build_result requests, answers = ALB_BUILD_IDLE;
     if (alb_rc_owes_more_than_ack(rc) && !rc->asks_next) {
-        answers = alb_rc_build_answers(rc, builder, now);
+        answers = alb_rc_build_answers(rc, builder);
         rc->asks_next = answers != ALB_BUILD_IDLE;
         if (rc->asks_next)
             return answers;
@@ -24,7 +24,7 @@ static enum alb_build_result build_packets(struct alb_rc *rc, struct alb_tx_buil
     if (requests == ALB_BUILD_MORE && alb_rc_owes_more_than_ack(rc))
         return requests;
     if (requests != ALB_BUILD_FULL && alb_rc_owes(rc))
-        answers = alb_rc_build_answers(rc, builder, now);
+        answers = alb_rc_build_answers(rc, builder);
     return ALB_MAX(requests, answers);
 }
 

@@ -144,7 +144,7 @@ enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *pack
 void alb_rc_note_executed(struct alb_rc *rc, uint32_t psns, bool ends_message, bool wants_ack);
 
 // rc_answer.c: builds answers and acknowledgements.
-enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now);
+enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder);
 // False: more READs and atomics than were agreed. Makes room for one more answer, if need be by giving up one whose
 // request had come before: a peer that keeps to the agreement has that one already, or asks again.
 bool alb_rc_make_room(struct alb_rc *rc);

@@ -167,7 +167,7 @@ static void send_nak(struct alb_rc *rc, struct alb_tx_builder *builder)
         rc->ack_is_due = false;
 }
 
-enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
+enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_builder *builder)
 {
     uint32_t turn = builder->tx->burst_segments_max;
     for (uint32_t i = 0; i < turn && alb_rc_owes(rc); i++) {

@@ -309,7 +309,7 @@ void alb_model_txn_recover(struct alb_model_txn *model, uint32_t side)
 // ---- reports --------------------------------------------------------------------------------------------------------
 
 // True if it is all there, and cannot be seen because others hold readers of each word out, or stand over it.
-static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t number)
+static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
 {
     if (!is_of_this_life(model, op) || !op->may_commit)
         return false;
@@ -323,7 +323,7 @@ static bool stands_behind_others(const struct alb_model_txn *model, const struct
 static void look_behind_others(struct alb_model_txn *model, uint32_t number)
 {
     const struct alb_model_txn_op *op = &model->ops[number];
-    if (!op->is_visible && stands_behind_others(model, op, number))
+    if (!op->is_visible && stands_behind_others(model, op))
         become_visible(model, op->target, &(struct fresh){.numbers = {number}, .count = 1});
 }
 
