@@ -82,6 +82,16 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
         push(qp, qp->send_cq, &wc, status != ALB_WC_SUCCESS, now);
 }
 
+void alb_qp_note_drained(struct alb_qp *qp, uint32_t started)
+{
+    bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == started;
+    if (alb_qp_state_of(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
+        return;
+    qp->drain_raised = true;
+    if (qp->attr.en_sqd_async_notify)
+        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
+}
+
 bool alb_qp_take_receive(struct alb_qp *qp)
 {
     struct alb_srq *srq = alb_qp_srq(qp);

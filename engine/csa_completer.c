@@ -32,17 +32,6 @@ void alb_csa_fail(struct alb_csa *csa, enum alb_wc_status status, uint8_t syndro
     fail(csa, status, syndrome, reason, 0, now);
 }
 
-static void raise_drained(struct alb_csa *csa)
-{
-    struct alb_qp *qp = csa->qp;
-    bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == csa->started;
-    if (alb_qp_state_of(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
-        return;
-    qp->drain_raised = true;
-    if (qp->attr.en_sqd_async_notify)
-        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
-}
-
 static bool has_ended(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
 {
     if (wqe->is_done)
@@ -122,7 +111,7 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now)
         if (alb_qp_state_of(qp) == ALB_QPS_ERR) // the completion queue overran
             return;
     }
-    raise_drained(csa);
+    alb_qp_note_drained(qp, csa->started);
 }
 
 // What it waited for has come sooner than the peer thought.

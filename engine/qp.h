@@ -73,6 +73,10 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
 // Completes the oldest request of the send queue with the given status and retires it.
 void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time now);
 
+// Raises SQ_DRAINED, once, if the queue pair is in SQD and all requests before the index started are retired: those
+// from there on have not begun.
+void alb_qp_note_drained(struct alb_qp *qp, uint32_t started);
+
 #define ALB_ACK_TIMEOUT_STRETCH_MAX 4u // times T
 
 // The local ACK timeout: ALB_TIME_NEVER, or T = 4.096 us * 2^timeout and up to stretch times that, as far as the

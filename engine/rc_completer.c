@@ -25,17 +25,6 @@ static void fail(struct alb_rc *rc, enum alb_wc_status status, uint8_t syndrome,
     alb_qp_fail(qp, head == rc->started ? NULL : alb_rc_wqe(rc, head), &failure, now);
 }
 
-static void raise_drained(struct alb_rc *rc)
-{
-    struct alb_qp *qp = rc->qp;
-    bool is_drained = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) == rc->started;
-    if (alb_qp_state_of(qp) != ALB_QPS_SQD || qp->drain_raised || !is_drained)
-        return;
-    qp->drain_raised = true;
-    if (qp->attr.en_sqd_async_notify)
-        alb_event_raise(qp->engine, &qp->event, ALB_EVENT_SQ_DRAINED);
-}
-
 void alb_rc_retire(struct alb_rc *rc, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
@@ -56,7 +45,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
         if (alb_qp_state_of(qp) == ALB_QPS_ERR) // the completion queue overran
             return;
     }
-    raise_drained(rc);
+    alb_qp_note_drained(qp, rc->started);
 }
 
 // ---- progress ---------------------------------------------------------------------------------------------
