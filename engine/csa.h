@@ -158,8 +158,6 @@ void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked);
 void alb_csa_forget_all_answers(struct alb_csa *csa);
 // So many frames of a queue pair have left, in a packet or several: for its statistics.
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames);
-// True for READs and atomic operations.
-bool alb_csa_wants_answer(const struct alb_send_wqe *wqe);
 
 // ---- csa_completer.c --------------------------------------------------------------------------------------
 

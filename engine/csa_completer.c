@@ -37,7 +37,7 @@ static bool has_ended(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
     if (wqe->is_done)
         return true;
     bool is_acked = alb_psn_diff(csa->requests.una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) >= 0;
-    return is_acked && ((!alb_csa_wants_answer(wqe) && !wqe->txn_number) || wqe->is_answered);
+    return is_acked && ((!alb_outbound_wants_answer(wqe) && !wqe->txn_number) || wqe->is_answered);
 }
 
 // What has a number and did not do what was asked ends with a status of its own; the queue pair goes on.
@@ -101,7 +101,7 @@ void alb_csa_retire(struct alb_csa *csa, alb_time now)
             alb_csa_fail(csa, wqe->status, 0, alb_outbound_failure_text(wqe->status), now);
             return;
         }
-        if (!wqe->is_done && (alb_csa_wants_answer(wqe) || wqe->txn_number))
+        if (!wqe->is_done && (alb_outbound_wants_answer(wqe) || wqe->txn_number))
             csa->answered_open--;
         if (csa->cursor == head)
             csa->cursor++;
@@ -150,7 +150,7 @@ static struct alb_send_wqe *awaited(struct alb_csa *csa)
         csa->answer_cursor = head;
     for (; csa->answer_cursor != csa->started; csa->answer_cursor++) {
         struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->answer_cursor);
-        if (alb_csa_wants_answer(wqe) && !wqe->is_answered && (!wqe->is_done || has_left(csa, wqe)))
+        if (alb_outbound_wants_answer(wqe) && !wqe->is_answered && (!wqe->is_done || has_left(csa, wqe)))
             return wqe;
     }
     return NULL;

@@ -6,12 +6,6 @@
 #include "engine/outbound.h"
 #include "engine/segmenter.h"
 
-bool alb_csa_wants_answer(const struct alb_send_wqe *wqe)
-{
-    return wqe->opcode == ALB_WR_RDMA_READ || wqe->opcode == ALB_WR_ATOMIC_CMP_AND_SWP ||
-           wqe->opcode == ALB_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == ALB_WR_ATOMIC_WRITE;
-}
-
 static bool uses_receive(const struct alb_send_wqe *wqe)
 {
     return wqe->opcode == ALB_WR_SEND || wqe->opcode == ALB_WR_SEND_WITH_IMM || wqe->opcode == ALB_WR_SEND_WITH_INV ||
@@ -116,7 +110,7 @@ uint32_t alb_csa_segment_payload(const struct alb_assoc *assoc, enum alb_csa_typ
 
 static enum alb_wc_status check(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
 {
-    if (alb_csa_wants_answer(wqe) && csa->qp->attr.max_rd_atomic == 0)
+    if (alb_outbound_wants_answer(wqe) && csa->qp->attr.max_rd_atomic == 0)
         return ALB_WC_LOC_QP_OP_ERR;
     return alb_outbound_check(csa->qp, wqe);
 }
@@ -148,7 +142,7 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
     wqe->segment_bytes = payload_max;
     wqe->is_answered = false;
     csa->started_psn = alb_psn_add(csa->started_psn, (int32_t)packets);
-    csa->answered_open += alb_csa_wants_answer(wqe) || wqe->txn_number;
+    csa->answered_open += alb_outbound_wants_answer(wqe) || wqe->txn_number;
     csa->recv_number += uses_receive(wqe);
     return true;
 }
@@ -334,7 +328,7 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, struct alb_send_wqe *
         return ALB_CSA_FILL_NONE;
     }
     note_sent(csa, packet, &segment, wqe->opcode);
-    if (!is_again && alb_csa_wants_answer(wqe))
+    if (!is_again && alb_outbound_wants_answer(wqe))
         csa->asked_open++;
     if (!is_again && alb_unlikely(wqe->txn_number))
         alb_reflect_out_sent(csa->reflect_out, wqe, is_last, packet->now);
@@ -393,7 +387,7 @@ enum alb_csa_fill alb_csa_fill_request(struct alb_csa *csa, struct alb_csa_packe
     if (alb_stream_out_next_lost(out, &psn))
         return send_again(csa, psn, false, packet);
     struct alb_send_wqe *wqe = current(csa, now);
-    if (!wqe || (alb_csa_wants_answer(wqe) && csa->asked_open >= csa->qp->attr.max_rd_atomic) ||
+    if (!wqe || (alb_outbound_wants_answer(wqe) && csa->asked_open >= csa->qp->attr.max_rd_atomic) ||
         !alb_stream_out_has_room(out))
         return ALB_CSA_FILL_NONE;
     enum alb_csa_fill fill = send_segment(csa, wqe, out->next, false, packet);

@@ -38,6 +38,13 @@ enum alb_wc_status alb_outbound_scatter(struct alb_qp *qp, const struct alb_send
 // True if the order of what is stored in the request's own memory does not matter to the program.
 bool alb_outbound_is_relaxed(struct alb_qp *qp, const struct alb_send_wqe *wqe);
 
+// True for READs and atomic operations.
+static inline bool alb_outbound_wants_answer(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode == ALB_WR_RDMA_READ || wqe->opcode == ALB_WR_ATOMIC_CMP_AND_SWP ||
+           wqe->opcode == ALB_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == ALB_WR_ATOMIC_WRITE;
+}
+
 // True for requests that never reach the wire (LOCAL_INV, BIND_MW), and their execution.
 bool alb_outbound_is_local(const struct alb_send_wqe *wqe);
 enum alb_wc_status alb_outbound_execute(struct alb_qp *qp, const struct alb_send_wqe *wqe);

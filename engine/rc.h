@@ -97,13 +97,6 @@ static inline uint8_t alb_rc_opcode(const struct alb_rc *rc, uint8_t opcode)
     return (uint8_t)(opcode - rc->opcode_base);
 }
 
-// True for READs and atomic operations.
-static inline bool alb_rc_wants_answer(const struct alb_send_wqe *wqe)
-{
-    return wqe->opcode == ALB_WR_RDMA_READ || wqe->opcode == ALB_WR_ATOMIC_CMP_AND_SWP ||
-           wqe->opcode == ALB_WR_ATOMIC_FETCH_AND_ADD || wqe->opcode == ALB_WR_ATOMIC_WRITE;
-}
-
 // What packets [k, k + count) of a request count toward the window (of a READ: its answers).
 uint32_t alb_rc_cost_bytes(const struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_t k, uint32_t count);
 

@@ -37,7 +37,7 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now)
         }
         if (!wqe->is_done && alb_psn_diff(rc->una, alb_psn_add(wqe->first_psn, (int32_t)wqe->packets)) < 0)
             break;
-        if (!wqe->is_done && alb_rc_wants_answer(wqe))
+        if (!wqe->is_done && alb_outbound_wants_answer(wqe))
             rc->answered_open--;
         if (rc->cursor == head)
             rc->cursor++;
@@ -124,7 +124,7 @@ static alb_psn first_unanswered(const struct alb_rc *rc, alb_psn end)
         const struct alb_send_wqe *wqe = alb_rc_wqe(rc, index);
         if (alb_psn_diff(wqe->first_psn, end) >= 0)
             break;
-        if (!wqe->is_done && alb_rc_wants_answer(wqe))
+        if (!wqe->is_done && alb_outbound_wants_answer(wqe))
             return alb_psn_is_before(wqe->first_psn, rc->una) ? rc->una : wqe->first_psn;
     }
     return end;
@@ -280,7 +280,7 @@ static struct alb_send_wqe *find_answered(const struct alb_rc *rc, alb_psn psn)
     for (; index != rc->started; index++) {
         struct alb_send_wqe *wqe = alb_rc_wqe(rc, index);
         if (!wqe->is_done && alb_psn_is_within(psn, wqe->first_psn, wqe->packets))
-            return alb_rc_wants_answer(wqe) ? wqe : NULL;
+            return alb_outbound_wants_answer(wqe) ? wqe : NULL;
         if (alb_psn_is_after(wqe->first_psn, psn))
             return NULL;
     }

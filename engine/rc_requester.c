@@ -37,7 +37,7 @@ static enum alb_wc_status check(const struct alb_rc *rc, const struct alb_send_w
     struct alb_qp *qp = rc->qp;
     if (alb_segmenter_packets(wqe->length, qp->attr.path_mtu_bytes) > ALB_PSN_MASK / 2)
         return ALB_WC_LOC_LEN_ERR;
-    if (alb_rc_wants_answer(wqe) && qp->attr.max_rd_atomic == 0)
+    if (alb_outbound_wants_answer(wqe) && qp->attr.max_rd_atomic == 0)
         return ALB_WC_LOC_QP_OP_ERR;
     return alb_outbound_check(qp, wqe);
 }
@@ -69,7 +69,7 @@ static bool start_next(struct alb_rc *rc)
         return false;
     alb_outbound_change_source(qp, wqe);
     wqe->packets = packets;
-    rc->answered_open += alb_rc_wants_answer(wqe);
+    rc->answered_open += alb_outbound_wants_answer(wqe);
     rc->started++;
     return true;
 }
