@@ -100,10 +100,7 @@ uint32_t alb_csa_message_packets(const struct alb_csa_segment *segment)
 
 static uint32_t offset_of(const struct alb_csa_segment *segment)
 {
-    if (segment->op == ALB_CSA_READ)
-        return 0;
-    return segment->flags & ALB_CSA_LAST ? segment->total_bytes - segment->payload_bytes
-                                         : segment->index * segment->payload_bytes;
+    return segment->op == ALB_CSA_READ ? 0 : alb_csa_segment_offset(segment);
 }
 
 enum taken {
