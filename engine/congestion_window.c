@@ -12,13 +12,9 @@
 //
 // Where the path itself is longer than the target was chosen for, the target follows its shortest round trip, which is
 // looked for anew now and then, as BBR does.
-#include "engine/engine.h"
-#include "engine/policy.h"
-#include "wire/csa.h"
+#include "engine/congestion_target.h"
 
-#define NO_SAMPLE UINT32_MAX
 #define COUNT_MAX (1u << 30)
-#define LONG_NS   1000000    // no queue in a data centre lasts so long
 #define SPAN_NS   5000000000 // for which a shortest round trip is believed (BBRv2)
 
 enum {
@@ -33,10 +29,6 @@ enum {
     EMPTY_ROUNDS = 2,     // that it grew, without a queue: then as a new flow would
     EMPTY_PART = 8,       // of the shortest round trip more is no queue yet
 
-    SHARE_MAX = ALB_CSA_SHARE_EVEN * 2, // more than that counts as that
-    SHARE_AMPLE = ALB_CSA_SHARE_EVEN * 5 / 4,
-    AMPLE_ROUNDS = 16, // with so much, one after the other, and a target that was doubled is halved
-
     DELAY_CUT_MIN = ONE / 8, // smaller ones would let unequal shares last
 
     MARKED_GAIN_LOG2 = 2, // DCTCP's g, for flows that last for few round trips
@@ -48,22 +40,11 @@ enum {
     LOST_PART_HARD = ONE / 4, // half of it
     LOST_PART_HOLD = ONE / 8, // in one round: no time to grow
 
-    PRESSED_ROUNDS = 16,  // that took too long, one after the other, and the target doubles
-    OVERFLOW_ROUNDS = 16, // apart are overflows that are counted
-    OVERFLOWS = 3,        // and the target is halved
-    LEVEL_MAX = 10,
-    LEVEL_MIN = -3,
-    LEVEL_ROUNDS = 4096, // until the target is tried that is one step nearer to what was asked for
-
-    LONG_TARGETS = 2,        // and LONG_NS: no queue of flows that have the target lasts so long
-    LONG_QUEUE_PART = 4,     // of a long path's round trip is what its queue may last for
     LONG_START_PART = 8,     // of it ends slow start (RFC 9406: RttThresh),
     LONG_START_PACKETS = 16, // of which one at least must have been faster
     LONG_FULL_PART = 32,     // of it is a queue
     LONG_LOST = ONE / 32,    // packets lost beside a queue: it overflows (BBRv2: 2 %)
     LONG_CUT = ONE / 8,
-    LONG_SAME_PART = 64, // of it make no other path
-    LONG_OTHER_PART = 4, // of it do
     DRAIN_ROUNDS = 2,
     YOUNG_ROUNDS = 16, // with a full window, then the first drain
 };
@@ -80,7 +61,7 @@ static void begin_round(struct alb_delay_window *w, alb_time now)
     w->round_bytes = 0;
     w->packets = w->marked = w->lost = 0;
     w->pressure_before = w->pressure;
-    w->pressure = w->least_ns = NO_SAMPLE;
+    w->pressure = w->least_ns = ALB_RTT_NO_SAMPLE;
     w->limited = false;
 }
 
@@ -89,76 +70,24 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
     *congestion = (struct alb_congestion){
         .config = config,
         .window = {.threshold_bytes = config->window_max_bytes,
-                   .pressure = NO_SAMPLE,
-                   .least_ns = NO_SAMPLE,
-                   .base_ns = NO_SAMPLE,
-                   .level_floor = LEVEL_MIN,
-                   .pressure_before = NO_SAMPLE,
-                   .marked_part = NO_SAMPLE},
+                   .pressure = ALB_RTT_NO_SAMPLE,
+                   .least_ns = ALB_RTT_NO_SAMPLE,
+                   .base_ns = ALB_RTT_NO_SAMPLE,
+                   .level_floor = ALB_LEVEL_MIN,
+                   .pressure_before = ALB_RTT_NO_SAMPLE,
+                   .marked_part = ALB_RTT_NO_SAMPLE},
     };
     set_window(congestion, config->window_start_bytes);
 }
 
 // ---- round-trip times ---------------------------------------------------------------------------------------------
 
-// Our rate compared with the peer's other senders, in parts of ALB_CSA_SHARE_EVEN. A sender with more than they have
-// reacts to signs of congestion sooner; without such signs no sender is held back. A small share raises no target: one
-// beyond what the queue can hold would help no flow.
-static uint32_t share_of(const struct alb_delay_window *w)
-{
-    return ALB_MAX(ALB_MIN((uint32_t)w->share, (uint32_t)SHARE_MAX), (uint32_t)ALB_CSA_SHARE_EVEN);
-}
-
-// The shortest round trip lately, if that is longer than any queue of flows with our target makes it; else 0.
-static uint64_t long_ns(const struct alb_congestion *congestion)
-{
-    uint32_t base_ns = congestion->window.base_ns;
-    uint64_t least_ns = ALB_MAX(LONG_TARGETS * congestion->config->rtt_target_ns, (uint64_t)LONG_NS);
-    return base_ns == NO_SAMPLE || base_ns <= least_ns ? 0 : base_ns;
-}
-
-// How long a queue may last, where the path is long; else how long all of a round trip may.
-static uint64_t room_ns(const struct alb_congestion *congestion)
-{
-    uint64_t ns = ALB_MAX(congestion->config->rtt_target_ns, long_ns(congestion) / LONG_QUEUE_PART);
-    int level = congestion->window.level;
-    ns = level < 0 ? ALB_MAX(ns >> -level, 1ull) : ns << level;
-    uint32_t share = share_of(&congestion->window);
-    if (alb_unlikely(share != ALB_CSA_SHARE_EVEN))
-        ns = ns * (ALB_CSA_SHARE_EVEN * ALB_CSA_SHARE_EVEN) / (share * share);
-    return ALB_MAX(ns, 1ull);
-}
-
-// Up to here a round trip shows no congestion. Flows that share a queue share it fairly only if they have the same
-// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since a flow
-// that starts late has seen no short one. Only a path that is long by itself adds its length, as Swift's target grows
-// with the hops of a path. The target is less for a sender with more than an even share, by the share squared.
-static uint64_t target_ns(const struct alb_congestion *congestion)
-{
-    return long_ns(congestion) + room_ns(congestion);
-}
-
-// A host whose thread was descheduled between reading the clock and reading its socket takes what has come meanwhile
-// for earlier than it was. So a round trip counts as a short one only if the sample before confirms it.
-static void note_base(struct alb_delay_window *w, uint32_t rtt_ns, alb_time now)
-{
-    if (now != w->sample_at)
-        w->before_ns = w->newest_ns;
-    w->newest_ns = rtt_ns;
-    w->sample_at = now;
-    uint32_t ns = ALB_MAX(rtt_ns, w->before_ns);
-    if (ns <= (uint64_t)w->base_ns + w->base_ns / LONG_SAME_PART)
-        w->base_at = now;
-    w->base_ns = ALB_MIN(w->base_ns, ns);
-    w->least_ns = ALB_MIN(w->least_ns, ns);
-}
-
 static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
     w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : (uint32_t)(((uint64_t)w->rtt_ns * 7 + rtt_ns) / 8);
-    note_base(w, rtt_ns, now);
-    uint64_t pressure = (uint64_t)rtt_ns * ONE / target_ns(congestion);
+    alb_rtt_target_note(w, rtt_ns, now);
+    uint64_t pressure = (uint64_t)rtt_ns * ONE / alb_rtt_target_ns(congestion);
     w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
 }
 
@@ -167,64 +96,16 @@ static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, alb_
 static bool has_room(const struct alb_congestion *congestion)
 {
     uint32_t rtt_ns = congestion->window.rtt_ns;
-    return rtt_ns > 0 && rtt_ns < long_ns(congestion) + room_ns(congestion) / 4 * 3;
+    return rtt_ns > 0 && rtt_ns < alb_rtt_target_long_ns(congestion) + alb_rtt_target_room_ns(congestion) / 4 * 3;
 }
 
 // True if the target was chosen for such a path. Of one that is many times longer round trips tell nothing.
 static bool is_apt(const struct alb_congestion *congestion)
 {
-    return congestion->window.rtt_ns > target_ns(congestion) / APT_RTTS;
-}
-
-static void set_level(struct alb_delay_window *w, int level)
-{
-    w->level = (int8_t)level;
-    w->level_rounds = w->pressed_rounds = w->overflow_rounds = w->ample_rounds = 0;
-    w->overflows = 0;
-}
-
-// A target that is missed round after round, whatever the window, is too short for the path, or for the packets of all
-// flows that share it: each of them notices, and doubles it. One that is too long for the queue, which overflows first
-// again and again, is halved. So is one that was doubled, if it gets us more than others have: theirs is not. From time
-// to time what was asked for is tried again.
-static void adapt_target(struct alb_congestion *congestion, bool is_slow, bool has_overflowed)
-{
-    struct alb_delay_window *w = &congestion->window;
-    w->pressed_rounds = is_slow ? (uint16_t)(w->pressed_rounds + 1) : 0;
-    w->ample_rounds = w->share > SHARE_AMPLE ? (uint16_t)(w->ample_rounds + 1) : 0;
-    w->overflow_rounds++;
-    if (has_overflowed && w->overflow_rounds >= OVERFLOW_ROUNDS) {
-        w->overflow_rounds = 0;
-        w->overflows++;
-    }
-    if (++w->level_rounds >= LEVEL_ROUNDS) {
-        w->level_floor = LEVEL_MIN;
-        set_level(w, w->level > 0 ? w->level - 1 : w->level + (w->level < 0));
-    } else if (w->ample_rounds >= AMPLE_ROUNDS && w->level > 0) {
-        set_level(w, w->level - 1);
-    } else if (w->pressed_rounds >= PRESSED_ROUNDS && w->level < LEVEL_MAX && w->share <= SHARE_AMPLE) {
-        set_level(w, w->level + 1);
-        w->level_floor = w->level;
-        w->threshold_bytes = ALB_MIN(w->unpressed_bytes, congestion->config->window_start_bytes);
-    } else if (w->overflows >= OVERFLOWS && w->level > w->level_floor) {
-        set_level(w, w->level - 1);
-    }
+    return congestion->window.rtt_ns > alb_rtt_target_ns(congestion) / APT_RTTS;
 }
 
 // ---- how long the path is -----------------------------------------------------------------------------------------
-
-static void set_base(struct alb_congestion *congestion, uint32_t ns, alb_time now)
-{
-    struct alb_delay_window *w = &congestion->window;
-    uint64_t before_ns = long_ns(congestion);
-    w->base_ns = ns;
-    w->base_at = now;
-    if (long_ns(congestion) <= before_ns + before_ns / LONG_OTHER_PART)
-        return;
-    // If the target was doubled it was for this, and the window was cut for it.
-    set_level(w, 0);
-    w->threshold_bytes = ALB_MAX(w->threshold_bytes, w->unpressed_bytes);
-}
 
 // A flow that uses a long path all the time, or began when others did, does not see its shortest round trip: half a
 // window, for a moment, shows it. A flow that sees a shorter one meanwhile drains again as much later as we do, and so
@@ -234,7 +115,7 @@ static void begin_drain(struct alb_congestion *congestion)
 {
     struct alb_delay_window *w = &congestion->window;
     w->drain_rounds = DRAIN_ROUNDS;
-    w->drain_least_ns = NO_SAMPLE;
+    w->drain_least_ns = ALB_RTT_NO_SAMPLE;
     w->drain_base_ns = w->base_ns;
     w->drain_window_bytes = congestion->window_bytes;
     w->ample_rounds = 0;
@@ -246,14 +127,14 @@ static void drain(struct alb_congestion *congestion, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
     w->drain_least_ns = ALB_MIN(w->drain_least_ns, w->least_ns);
-    if (--w->drain_rounds > 0 || w->drain_least_ns == NO_SAMPLE)
+    if (--w->drain_rounds > 0 || w->drain_least_ns == ALB_RTT_NO_SAMPLE)
         return;
     uint64_t bytes = w->drain_window_bytes;
     if (w->drain_least_ns < w->drain_base_ns)
         bytes = bytes * w->drain_least_ns / w->drain_base_ns;
-    set_base(congestion, w->drain_least_ns, now);
+    alb_rtt_target_set_base(congestion, w->drain_least_ns, now);
     if (w->level > 0) // where it was too short for what all sent, it may not be now
-        set_level(w, w->level - 1);
+        alb_rtt_target_set_level(w, w->level - 1);
     set_window(congestion, ALB_MAX(congestion->window_bytes, bytes));
 }
 
@@ -263,19 +144,19 @@ static bool should_drain(struct alb_congestion *congestion, alb_time now)
     if (!w->limited || congestion->window_bytes < w->threshold_bytes)
         return false;
     w->young_rounds += w->young_rounds <= YOUNG_ROUNDS;
-    return w->young_rounds == YOUNG_ROUNDS || w->ample_rounds >= AMPLE_ROUNDS || now >= w->base_at + SPAN_NS;
+    return w->young_rounds == YOUNG_ROUNDS || w->ample_rounds >= ALB_AMPLE_ROUNDS || now >= w->base_at + SPAN_NS;
 }
 
 // At the end of a round.
 static void look_at_path(struct alb_congestion *congestion, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
-    bool is_old = now >= w->base_at + SPAN_NS && w->least_ns != NO_SAMPLE;
+    bool is_old = now >= w->base_at + SPAN_NS && w->least_ns != ALB_RTT_NO_SAMPLE;
     if (w->drain_rounds > 0) {
         drain(congestion, now);
-    } else if (is_old && (long_ns(congestion) == 0 || !w->limited)) {
-        set_base(congestion, w->least_ns, now);
-    } else if (long_ns(congestion) > 0 && should_drain(congestion, now)) {
+    } else if (is_old && (alb_rtt_target_long_ns(congestion) == 0 || !w->limited)) {
+        alb_rtt_target_set_base(congestion, w->least_ns, now);
+    } else if (alb_rtt_target_long_ns(congestion) > 0 && should_drain(congestion, now)) {
         begin_drain(congestion);
     }
 }
@@ -288,16 +169,17 @@ static uint32_t cut_for_marks(struct alb_delay_window *w)
     if (w->packets == 0)
         return 0;
     uint32_t part = (uint32_t)(ALB_MIN(w->marked, w->packets) * (uint64_t)ONE / w->packets);
-    if (w->marked_part == NO_SAMPLE) // the first round counts as it is: one mark in it may come from one path of many
+    // The first round counts as it is: one mark in it may come from one path of many.
+    if (w->marked_part == ALB_RTT_NO_SAMPLE)
         w->marked_part = part;
     w->marked_part += (part >> MARKED_GAIN_LOG2) - (w->marked_part >> MARKED_GAIN_LOG2);
-    return w->marked > 0 ? w->marked_part / 2 * share_of(w) / ALB_CSA_SHARE_EVEN : 0;
+    return w->marked > 0 ? w->marked_part / 2 * alb_rtt_target_share(w) / ALB_CSA_SHARE_EVEN : 0;
 }
 
 static uint32_t cut_for_delay(const struct alb_delay_window *w)
 {
     uint64_t pressure = ALB_MIN(w->pressure, w->pressure_before);
-    if (w->pressure == NO_SAMPLE || w->pressure_before == NO_SAMPLE || pressure <= ONE)
+    if (w->pressure == ALB_RTT_NO_SAMPLE || w->pressure_before == ALB_RTT_NO_SAMPLE || pressure <= ONE)
         return 0;
     uint64_t cut = (pressure - ONE) * ONE / pressure * 4 / 5; // Swift's beta
     return (uint32_t)ALB_MAX(cut, (uint64_t)DELAY_CUT_MIN);
@@ -321,13 +203,13 @@ static uint32_t cut_for_losses(struct alb_delay_window *w)
 // Most of the target, in a round that was measured.
 static bool is_near_target(const struct alb_delay_window *w)
 {
-    return w->pressure != NO_SAMPLE && w->pressure > ONE / 4 * 3;
+    return w->pressure != ALB_RTT_NO_SAMPLE && w->pressure > ONE / 4 * 3;
 }
 
 // The path is long, and full: if flows grew by parts of themselves there, no cut would make them equal.
 static bool has_long_queue(const struct alb_congestion *congestion)
 {
-    uint64_t path_ns = long_ns(congestion);
+    uint64_t path_ns = alb_rtt_target_long_ns(congestion);
     return path_ns > 0 && congestion->window.rtt_ns > path_ns + path_ns / LONG_FULL_PART;
 }
 
@@ -342,7 +224,7 @@ static uint32_t cut_for_overflow(const struct alb_congestion *congestion)
 // On a long path rounds are few: it grows by as much in a second as on a shorter one.
 static uint64_t growth_bytes(const struct alb_congestion *congestion)
 {
-    return GROWTH_BYTES * ALB_MAX(long_ns(congestion) / LONG_NS, 1ull);
+    return GROWTH_BYTES * ALB_MAX(alb_rtt_target_long_ns(congestion) / ALB_LONG_NS, 1ull);
 }
 
 // Packets come without having waited, as when the flows that shared the path have ended.
@@ -350,7 +232,7 @@ static bool is_empty(const struct alb_congestion *congestion)
 {
     const struct alb_delay_window *w = &congestion->window;
     return w->rtt_ns <= (uint64_t)w->base_ns + w->base_ns / EMPTY_PART && w->marked == 0 && w->lost == 0 &&
-           w->share <= SHARE_AMPLE && long_ns(congestion) == 0 && is_apt(congestion);
+           w->share <= ALB_SHARE_AMPLE && alb_rtt_target_long_ns(congestion) == 0 && is_apt(congestion);
 }
 
 // A flow that finds the path as empty as a new one would may have as much in flight as that, by slow start (after
@@ -371,7 +253,7 @@ static void grow(struct alb_congestion *congestion)
     uint64_t bytes = ALB_MIN(times * step, ALB_MAX(share, step));
     if (is_free)
         bytes = ALB_MAX(share, (uint64_t)GROWTH_FREE);
-    if (w->share > SHARE_AMPLE)
+    if (w->share > ALB_SHARE_AMPLE)
         bytes = step;
     set_window(congestion, congestion->window_bytes + bytes);
     w->calm_rounds++;
@@ -399,7 +281,8 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
     } else if (w->limited && congestion->window_bytes >= w->threshold_bytes && w->drain_rounds == 0) {
         grow(congestion);
     }
-    adapt_target(congestion, delay > 0, losses > 0 && is_near_target(w) && long_ns(congestion) == 0);
+    alb_rtt_target_adapt(congestion, delay > 0,
+                         losses > 0 && is_near_target(w) && alb_rtt_target_long_ns(congestion) == 0);
     look_at_path(congestion, now);
     begin_round(w, now);
 }
@@ -409,7 +292,7 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
 static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
 {
     const struct alb_delay_window *w = &congestion->window;
-    alb_time least_ns = w->pressure == NO_SAMPLE ? w->rtt_ns * 4ull : w->rtt_ns;
+    alb_time least_ns = w->pressure == ALB_RTT_NO_SAMPLE ? w->rtt_ns * 4ull : w->rtt_ns;
     if (w->rtt_ns != 0 ? now >= w->round_since + least_ns : w->round_bytes >= congestion->window_bytes)
         end_round(congestion, now);
 }
@@ -421,8 +304,8 @@ static void end_round_if_over(struct alb_congestion *congestion, alb_time now)
 static bool is_long_and_fills(const struct alb_congestion *congestion)
 {
     const struct alb_delay_window *w = &congestion->window;
-    uint64_t path_ns = long_ns(congestion);
-    return path_ns > 0 && w->packets >= LONG_START_PACKETS && w->least_ns != NO_SAMPLE &&
+    uint64_t path_ns = alb_rtt_target_long_ns(congestion);
+    return path_ns > 0 && w->packets >= LONG_START_PACKETS && w->least_ns != ALB_RTT_NO_SAMPLE &&
            w->least_ns > path_ns + path_ns / LONG_START_PART;
 }
 

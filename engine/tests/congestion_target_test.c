@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "engine/congestion_target.h"
+#include "engine/tests/bottleneck.h"
+
+#include <stdlib.h>
+
+#define TARGET_NS (1 * ALB_NS_PER_MS)
+
+static int setup(void **state)
+{
+    static struct alb_engine_config config;
+    struct alb_congestion *congestion = calloc(1, sizeof(*congestion));
+    alb_engine_config_default(&config);
+    assert_int_equal(alb_engine_config_transport(&config, "csa"), 0);
+    config.rtt_target_ns = TARGET_NS;
+    alb_congestion_window.init(congestion, &config);
+    *state = congestion;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static void slow_rounds(struct alb_congestion *congestion, uint32_t rounds)
+{
+    for (uint32_t i = 0; i < rounds; i++)
+        alb_rtt_target_adapt(congestion, true, false);
+}
+
+static void overflow_rounds(struct alb_congestion *congestion, uint32_t rounds)
+{
+    for (uint32_t i = 0; i < rounds; i++)
+        alb_rtt_target_adapt(congestion, false, true);
+}
+
+static void target__is_what_is_configured(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+    assert_int_equal(alb_rtt_target_long_ns(congestion), 0);
+    alb_rtt_target_note(&congestion->window, 20000, 1);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS); // a short path changes nothing
+}
+
+static void target__is_doubled_where_it_is_missed(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    slow_rounds(congestion, 15);
+    alb_rtt_target_adapt(congestion, false, false); // not one after the other
+    slow_rounds(congestion, 15);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+    slow_rounds(congestion, 1);
+    assert_int_equal(alb_rtt_target_ns(congestion), 2 * TARGET_NS);
+    slow_rounds(congestion, 16 * 20);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS << 10);
+}
+
+static void target__is_halved_where_the_queue_overflows_first(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    overflow_rounds(congestion, 47); // two that are 16 rounds apart
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+    overflow_rounds(congestion, 1);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS / 2);
+    overflow_rounds(congestion, 48 * 10);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS / 8);
+}
+
+static void target__is_not_halved_below_what_was_too_short(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    slow_rounds(congestion, 16);
+    overflow_rounds(congestion, 48 * 10);
+    assert_int_equal(alb_rtt_target_ns(congestion), 2 * TARGET_NS);
+}
+
+static void target__is_less_for_who_has_more(void **state)
+{
+    static const struct {
+        uint8_t share;
+        uint64_t divisor;
+    } cases[] = {{0, 1}, {ALB_CSA_SHARE_EVEN / 2, 1}, {ALB_CSA_SHARE_EVEN, 1}, {ALB_CSA_SHARE_EVEN * 2, 4}, {255, 4}};
+    struct alb_congestion *congestion = *state;
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        congestion->window.share = cases[i].share;
+        assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS / cases[i].divisor);
+    }
+    congestion->window.share = ALB_CSA_SHARE_EVEN * 2;
+    alb_rtt_target_set_level(&congestion->window, 2);
+    for (int i = 0; i < ALB_AMPLE_ROUNDS; i++)
+        alb_rtt_target_adapt(congestion, false, false);
+    assert_int_equal(congestion->window.level, 1); // what was doubled is halved
+}
+
+static void target__follows_a_path_that_is_long_by_itself(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    alb_rtt_target_note(&congestion->window, 8 * TARGET_NS, 1);
+    assert_int_equal(alb_rtt_target_long_ns(congestion), 8 * TARGET_NS);
+    assert_int_equal(alb_rtt_target_room_ns(congestion), 2 * TARGET_NS);
+    assert_int_equal(alb_rtt_target_ns(congestion), 10 * TARGET_NS);
+    alb_rtt_target_note(&congestion->window, TARGET_NS / 2, 2); // one alone may have been read late
+    assert_int_equal(alb_rtt_target_long_ns(congestion), 8 * TARGET_NS);
+    alb_rtt_target_note(&congestion->window, TARGET_NS / 2, 3);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+}
+
+static void target__begins_anew_on_a_longer_path(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    alb_rtt_target_set_level(&congestion->window, 3);
+    alb_rtt_target_set_base(congestion, TARGET_NS / 2, 1);
+    assert_int_equal(congestion->window.level, 3);
+    alb_rtt_target_set_base(congestion, 4 * TARGET_NS, 2);
+    assert_int_equal(congestion->window.level, 0);
+    alb_rtt_target_set_level(&congestion->window, 1);
+    alb_rtt_target_set_base(congestion, 5 * TARGET_NS, 3); // a quarter more is the same path
+    assert_int_equal(congestion->window.level, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(target__is_what_is_configured),
+        TEST(target__is_doubled_where_it_is_missed),
+        TEST(target__is_halved_where_the_queue_overflows_first),
+        TEST(target__is_not_halved_below_what_was_too_short),
+        TEST(target__is_less_for_who_has_more),
+        TEST(target__follows_a_path_that_is_long_by_itself),
+        TEST(target__begins_anew_on_a_longer_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
