@@ -322,28 +322,50 @@ static int listen_at_all(const char *name, const char *port, struct rdma_event_c
     return 1;
 }
 
+// The memory that files may be copied to and from by name. False, and why is said.
+static bool take_memories(struct server *server, const struct files_serve_options *options)
+{
+    for (uint32_t i = 0; i < options->memory_count; i++) {
+        char why[FILES_WHY_MAX];
+        struct files_memory memory;
+        bool is_good = files_memory_make(&memory, options->memories[i], why);
+        if (is_good && find_memory(server, memory.name)) {
+            snprintf(why, sizeof(why), "--memory: %s is there already", memory.name);
+            is_good = false;
+        }
+        if (!is_good) {
+            fprintf(stderr, "albedo serve: %s\n", why);
+            return false;
+        }
+        server->memories[server->memory_count++] = memory;
+    }
+    return true;
+}
+
+// Takes connections until the channel fails.
+static void serve(struct server *server, struct rdma_event_channel *channel)
+{
+    struct rdma_cm_event *event;
+    while (rdma_get_cm_event(channel, &event) == 0) {
+        struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
+        // Acknowledged first: an id cannot move to another channel while an event of it is out.
+        rdma_ack_cm_event(event);
+        int error = id ? begin_session(server, id) : 0;
+        if (error)
+            refuse_session(server, id, error);
+    }
+    fprintf(stderr, "albedo serve: %s\n", strerror(errno));
+}
+
 int files_serve(const struct files_serve_options *options)
 {
     struct server server = {.makes_safe = options->makes_safe,
                             .session_limit = options->session_limit,
                             .mutex = PTHREAD_MUTEX_INITIALIZER,
                             .left = PTHREAD_COND_INITIALIZER};
-    struct rdma_cm_event *event;
     alb_list_init(&server.sessions);
-    for (uint32_t i = 0; i < options->memory_count; i++) {
-        char why[FILES_WHY_MAX];
-        struct files_memory memory;
-        bool is_good = files_memory_make(&memory, options->memories[i], why);
-        if (is_good && find_memory(&server, memory.name)) {
-            snprintf(why, sizeof(why), "--memory: %s is there already", memory.name);
-            is_good = false;
-        }
-        if (!is_good) {
-            fprintf(stderr, "albedo serve: %s\n", why);
-            return 2;
-        }
-        server.memories[server.memory_count++] = memory;
-    }
+    if (!take_memories(&server, options))
+        return 2;
     server.root = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0) {
         fprintf(stderr, "albedo serve: %s: %s\n", options->folder[0] ? options->folder : "\"\"", strerror(errno));
@@ -358,14 +380,6 @@ int files_serve(const struct files_serve_options *options)
         return 1;
     printf("serving %s at port %s\n", options->folder, options->port);
     fflush(stdout);
-    while (rdma_get_cm_event(channel, &event) == 0) {
-        struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
-        // Acknowledged first: an id cannot move to another channel while an event of it is out.
-        rdma_ack_cm_event(event);
-        int error = id ? begin_session(&server, id) : 0;
-        if (error)
-            refuse_session(&server, id, error);
-    }
-    fprintf(stderr, "albedo serve: %s\n", strerror(errno));
+    serve(&server, channel);
     return 1;
 }
