@@ -60,6 +60,24 @@ static void compare(struct worlds *w)
     }
 }
 
+// What side has sent: the same but for keys and addresses, which are each world's own.
+static void compare_sent(const struct worlds *w, int side)
+{
+    uint32_t count = pair_count(w->of[0].pair, side);
+    assert_int_equal(count, pair_count(w->of[1].pair, side));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct pair_packet *a = pair_peek(w->of[0].pair, side, i), *b = pair_peek(w->of[1].pair, side, i);
+        assert_int_equal(a->roce.opcode, b->roce.opcode);
+        assert_int_equal(a->roce.psn, b->roce.psn);
+        assert_int_equal(a->roce.ackreq, b->roce.ackreq);
+        assert_int_equal(a->roce.syndrome, b->roce.syndrome);
+        assert_int_equal(a->roce.msn, b->roce.msn);
+        assert_int_equal(a->roce.length, b->roce.length);
+        assert_int_equal(a->payload_bytes, b->payload_bytes);
+        assert_memory_equal(a->bytes + a->payload_offset, b->bytes + b->payload_offset, a->payload_bytes);
+    }
+}
+
 static void ask(struct worlds *w, int side)
 {
     static const enum alb_wr_opcode opcodes[] = {ALB_WR_SEND,       ALB_WR_SEND,      ALB_WR_RDMA_WRITE,
@@ -90,7 +108,10 @@ static void inject(struct worlds *w, int side)
     uint8_t opcode = opcodes[alb_prng_below(&w->prng, ALB_COUNT(opcodes))];
     int32_t psn_offset = alb_prng_below(&w->prng, 3) ? 0 : (int32_t)alb_prng_below(&w->prng, 5) - 2;
     uint32_t kind = (uint32_t)alb_prng_below(&w->prng, 24);
-    uint32_t length = opcode == ALB_RC_ACK ? 0 : opcode == ALB_RC_WRITE_FIRST ? 1024 : kind == 0 ? 1100 : kind % 12;
+    uint32_t length = opcode == ALB_RC_ACK           ? kind == 9 ? 4 : 0
+                      : opcode == ALB_RC_WRITE_FIRST ? 1024
+                      : kind == 0                    ? 1100
+                                                     : kind % 12;
     for (int i = 0; i < 2; i++) {
         struct pair *pair = w->of[i].pair;
         const struct alb_qp *to = w->of[i].qps[1 - side];
@@ -134,13 +155,16 @@ static void step(struct worlds *w)
     else if (what < 80)
         for (int i = 0; i < 2; i++)
             pair_settle(w->of[i].pair);
-    else
-        for (int i = 0; i < 2; i++) {
+    else {
+        for (int i = 0; i < 2; i++)
             pair_send(w->of[i].pair, side);
+        compare_sent(w, side);
+        for (int i = 0; i < 2; i++) {
             if (what < 84 && pair_count(w->of[i].pair, side) > 0)
                 pair_lose(w->of[i].pair, side);
             pair_deliver_all(w->of[i].pair, side);
         }
+    }
 }
 
 static void usual__comes_to_the_same(void **state)
@@ -177,11 +201,86 @@ static void usual__only_from_the_peer(void **state)
     assert_int_equal(c->pair->hosts[1].stats.dropped[ALB_DROP_WRONG_PEER], 1);
 }
 
+// Whether the oldest packet that side has sent is taken by its headers. Else it is lost.
+static bool is_taken(const struct pair_qps *c, int side)
+{
+    const struct pair_packet *packet = pair_peek(c->pair, side, 0);
+    assert_non_null(packet);
+    bool is = alb_rc_rx_usual(c->qps[1 - side], &packet->datagram, c->pair->now);
+    pair_lose(c->pair, side);
+    return is;
+}
+
+// Asks for it, and says whether its one packet is taken.
+static bool is_request_taken(const struct pair_qps *c, enum alb_wr_opcode opcode, uint32_t flags, uint32_t length)
+{
+    assert_int_equal(pair_ask(c->pair, c->qps[0], opcode, 1, ALB_SEND_SIGNALED | flags, 0, length), 0);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    return is_taken(c, 0);
+}
+
+// After the packet that establishes the connection.
+static void establish(const struct pair_qps *c)
+{
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_settle(c->pair);
+    pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+}
+
+static void usual__is_taken(void **state)
+{
+    static const uint32_t lengths[] = {0, 1, 8, 1023, 1024}; // the path MTU is 1024
+    const struct pair_qps *c = *state;
+    establish(c);
+    for (uint32_t i = 0; i < ALB_COUNT(lengths); i++) {
+        assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 0, 2048), 0);
+        assert_true(is_request_taken(c, ALB_WR_SEND, 0, lengths[i]));
+        pair_expect(c->pair, 1, 2, ALB_WC_SUCCESS);
+        assert_true(is_request_taken(c, ALB_WR_RDMA_WRITE, 0, lengths[i]));
+        assert_memory_equal(c->pair->hosts[1].memory, c->pair->hosts[0].memory, lengths[i]);
+        assert_int_equal(pair_send(c->pair, 1), 1);
+        assert_true(is_taken(c, 1)); // the acknowledgement of both
+        pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+        pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    }
+}
+
+static void unusual__is_left_alone(void **state)
+{
+    const struct pair_qps *c = *state;
+    establish(c);
+    alb_psn expected = alb_rc_of(c->qps[1])->expected;
+    assert_false(is_request_taken(c, ALB_WR_SEND, 0, 8)); // there is no receive
+    assert_false(is_request_taken(c, ALB_WR_SEND, ALB_SEND_SOLICITED, 8));
+    assert_false(is_request_taken(c, ALB_WR_RDMA_WRITE, 0, 8)); // those before it have not come
+    assert_false(is_request_taken(c, ALB_WR_RDMA_READ, 0, 8));
+    assert_int_equal(alb_rc_of(c->qps[1])->expected, expected);
+    pair_expect_none(c->pair, 1);
+}
+
+// An acknowledgement may say that an answer was lost.
+static void unusual__acknowledges_what_wants_an_answer(void **state)
+{
+    const struct pair_qps *c = *state;
+    establish(c);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 0, 8), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 0, 8), 0);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(pair_send(c->pair, 1), 2);
+    pair_lose(c->pair, 1); // the answer
+    assert_false(is_taken(c, 1));
+    pair_expect_none(c->pair, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usual__comes_to_the_same),
         PAIR_RC_TEST(usual__only_from_the_peer),
+        PAIR_RC_TEST(usual__is_taken),
+        PAIR_RC_TEST(unusual__is_left_alone),
+        PAIR_RC_TEST(unusual__acknowledges_what_wants_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
