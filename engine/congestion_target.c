@@ -32,10 +32,10 @@ uint64_t alb_rtt_target_room_ns(const struct alb_congestion *congestion)
     return ALB_MAX(ns, 1ull);
 }
 
-// Flows that share a queue share it fairly only if they have the same
-// target: so it is an absolute one, and does not come from the shortest round trip that a flow has seen, since a flow
-// that starts late has seen no short one. Only a path that is long by itself adds its length, as Swift's target grows
-// with the hops of a path. The target is less for a sender with more than an even share, by the share squared.
+// Flows that share a queue share it fairly only if they have the same target: so it is an absolute one, and does not
+// come from the shortest round trip that a flow has seen, since a flow that starts late has seen no short one. Only a
+// path that is long by itself adds its length, as Swift's target grows with the hops of a path. The target is less for
+// a sender with more than an even share, by the share squared.
 uint64_t alb_rtt_target_ns(const struct alb_congestion *congestion)
 {
     return alb_rtt_target_long_ns(congestion) + alb_rtt_target_room_ns(congestion);

@@ -77,6 +77,53 @@ static void target__is_not_halved_below_what_was_too_short(void **state)
     assert_int_equal(alb_rtt_target_ns(congestion), 2 * TARGET_NS);
 }
 
+static void calm_rounds(struct alb_congestion *congestion, uint32_t rounds)
+{
+    for (uint32_t i = 0; i < rounds; i++)
+        alb_rtt_target_adapt(congestion, false, false);
+}
+
+static void target__is_tried_anew_from_time_to_time(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    alb_rtt_target_set_level(&congestion->window, 2);
+    calm_rounds(congestion, 4095);
+    assert_int_equal(congestion->window.level, 2);
+    calm_rounds(congestion, 1);
+    assert_int_equal(congestion->window.level, 1);
+    calm_rounds(congestion, 2 * 4096);
+    assert_int_equal(congestion->window.level, 0);
+    alb_rtt_target_set_level(&congestion->window, -2);
+    calm_rounds(congestion, 4096);
+    assert_int_equal(congestion->window.level, -1);
+}
+
+static void target__that_was_too_short_may_be_tried_again(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    slow_rounds(congestion, 16);
+    calm_rounds(congestion, 4096);
+    overflow_rounds(congestion, 48);
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS / 2);
+}
+
+// The window was cut for a target that was too short.
+static void threshold__is_raised_with_the_target(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    uint32_t start_bytes = congestion->config->window_start_bytes;
+    congestion->window.unpressed_bytes = start_bytes / 2;
+    slow_rounds(congestion, 16);
+    assert_int_equal(congestion->window.threshold_bytes, start_bytes / 2);
+    congestion->window.unpressed_bytes = 3 * start_bytes;
+    slow_rounds(congestion, 16);
+    assert_int_equal(congestion->window.threshold_bytes, start_bytes); // the first window at most
+    alb_rtt_target_set_base(congestion, TARGET_NS, 1);
+    assert_int_equal(congestion->window.threshold_bytes, start_bytes);
+    alb_rtt_target_set_base(congestion, 4 * TARGET_NS, 2);
+    assert_int_equal(congestion->window.threshold_bytes, 3 * start_bytes); // what the path is longer by was no queue
+}
+
 static void target__is_less_for_who_has_more(void **state)
 {
     static const struct {
@@ -90,8 +137,7 @@ static void target__is_less_for_who_has_more(void **state)
     }
     congestion->window.share = ALB_CSA_SHARE_EVEN * 2;
     alb_rtt_target_set_level(&congestion->window, 2);
-    for (int i = 0; i < ALB_AMPLE_ROUNDS; i++)
-        alb_rtt_target_adapt(congestion, false, false);
+    calm_rounds(congestion, ALB_AMPLE_ROUNDS);
     assert_int_equal(congestion->window.level, 1); // what was doubled is halved
 }
 
@@ -130,6 +176,9 @@ int main(void)
         TEST(target__is_doubled_where_it_is_missed),
         TEST(target__is_halved_where_the_queue_overflows_first),
         TEST(target__is_not_halved_below_what_was_too_short),
+        TEST(target__is_tried_anew_from_time_to_time),
+        TEST(target__that_was_too_short_may_be_tried_again),
+        TEST(threshold__is_raised_with_the_target),
         TEST(target__is_less_for_who_has_more),
         TEST(target__follows_a_path_that_is_long_by_itself),
         TEST(target__begins_anew_on_a_longer_path),
