@@ -38,7 +38,7 @@ static const char style[] =
     "input[type=range]{width:100%}.ok{color:#1a7f37}.bad{color:#b00020;font-weight:bold}.note{color:#666}\n"
     "</style></head><body>\n";
 
-// Draws each run: nodes in rows by tier, links coloured by load in the chosen column; below it all links over time.
+// Draws each run: nodes in rows, links coloured by load in the chosen column; below it all links over time.
 static const char program[] =
     "<script>\n"
     "function colour(v){v=Math.max(0,Math.min(1,v));const s=[[0,229,238,247],[.5,107,174,214],[.8,253,141,60],"
@@ -46,12 +46,20 @@ static const char program[] =
     "return`rgb(${[1,2,3].map(k=>Math.round(a[k]+t*(b[k]-a[k]))).join()})`}\n"
     "function load(r,l,c){return (r.heat.charCodeAt(l*r.columns+c)-40)/100}\n"
     "function place(r){const rows=[];r.nodes.forEach((n,i)=>{(rows[n[1]]=rows[n[1]]||[]).push(i)});const at=[];"
-    "rows.forEach((row,y)=>row.forEach((n,i)=>{at[n]=[(i+.5)/row.length,1-(y+.5)/rows.length]}));return at}\n"
-    "function net(r,cv,c){const x=cv.getContext('2d'),w=cv.width,h=cv.height,at=r.at;x.clearRect(0,0,w,h);"
-    "r.cables.forEach((k,i)=>{const v=Math.max(load(r,2*i,c),load(r,2*i+1,c));x.strokeStyle=colour(v);"
-    "x.lineWidth=v>.02?2:1;x.beginPath();x.moveTo(at[k[0]][0]*w,at[k[0]][1]*h);x.lineTo(at[k[1]][0]*w,at[k[1]][1]*h);"
-    "x.stroke()});const few=r.nodes.length<200;r.nodes.forEach((n,i)=>{x.fillStyle=n[1]?'#333':'#888';"
-    "x.fillRect(at[i][0]*w-3,at[i][1]*h-3,6,6);if(few){x.font='10px sans-serif';x.textAlign='center';"
+    "rows.forEach((row,y)=>row.forEach((n,i)=>{at[n]=[(i+.5)/row.length,1-(y+.5)/rows.length,1/row.length]}));"
+    "return at}\n"
+    // How far a cable's middle is off the straight line: parallel cables, and those past others in their row, show so.
+    "function bend(a,b,twin,h){const past=a[1]==b[1]&&Math.abs(a[0]-b[0])>1.5*a[2]?h*.3:0;"
+    "return past+(twin%2?1:-1)*Math.ceil(twin/2)*16}\n"
+    "function cable(x,a,b,w,h,off){const dx=(b[0]-a[0])*w,dy=(b[1]-a[1])*h,d=Math.hypot(dx,dy)||1;x.beginPath();"
+    "x.moveTo(a[0]*w,a[1]*h);x.quadraticCurveTo(a[0]*w+dx/2+off*Math.abs(dy)/d,"
+    "a[1]*h+dy/2-off*Math.abs(dx)/d,b[0]*w,b[1]*h);x.stroke()}\n"
+    "function net(r,cv,c){const x=cv.getContext('2d'),w=cv.width,h=cv.height,at=r.at,twins={};x.clearRect(0,0,w,h);"
+    "r.cables.forEach((k,i)=>{const v=Math.max(load(r,2*i,c),load(r,2*i+1,c)),a=at[k[0]],b=at[k[1]],"
+    "ends=k[0]+'-'+k[1],twin=twins[ends]=(ends in twins?twins[ends]+1:0);x.strokeStyle=colour(v);x.lineWidth=v>.02?2:1;"
+    "cable(x,a,b,w,h,bend(a,b,twin,h))});x.font='10px sans-serif';x.textAlign='center';"
+    "r.nodes.forEach((n,i)=>{x.fillStyle=n[1]?'#333':'#888';"
+    "x.fillRect(at[i][0]*w-3,at[i][1]*h-3,6,6);if(x.measureText(n[0]).width+4<at[i][2]*w){"
     "x.fillText(n[0],at[i][0]*w,at[i][1]*h+(n[1]?-7:14))}})}\n"
     "function heat(r,cv,c){const x=cv.getContext('2d'),n=r.order.length,w=cv.width/r.columns,h=cv.height/n;"
     "r.order.forEach((l,y)=>{for(let i=0;i<r.columns;i++){x.fillStyle=colour(load(r,l,i));"
@@ -228,16 +236,23 @@ static void write_links(FILE *to, const struct alb_run *run)
 
 // ---- what is drawn --------------------------------------------------------------------------------------------------
 
-// A node's row: hosts are 0, a switch is one above the highest tier of cables that lead down from it.
-static uint32_t row_of(const struct alb_run *run, uint32_t node)
+// Each node's row is how many cables it is away from the nearest host.
+static uint32_t *find_rows(const struct alb_topology *topology)
 {
-    uint32_t row = 0;
-    for (uint32_t c = 0; c < run->topology.cable_count && node >= run->topology.host_count; c++) {
-        const struct alb_topology_cable *cable = &run->topology.cables[c];
-        if (cable->b == node)
-            row = ALB_MAX(row, cable->tier + 1);
-        if (cable->a == node)
-            row = ALB_MAX(row, cable->tier);
+    uint32_t *row = malloc(topology->node_count * sizeof(*row));
+    alb_assert(row);
+    for (uint32_t node = 0; node < topology->node_count; node++)
+        row[node] = node < topology->host_count ? 0 : topology->node_count;
+    for (bool is_settled = false; !is_settled;) {
+        is_settled = true;
+        for (uint32_t c = 0; c < topology->cable_count; c++) {
+            uint32_t *a = &row[topology->cables[c].a], *b = &row[topology->cables[c].b];
+            uint32_t *far = *a < *b ? b : a, next = ALB_MIN(*a, *b) + 1;
+            if (*far > next) {
+                *far = next;
+                is_settled = false;
+            }
+        }
     }
     return row;
 }
@@ -263,13 +278,15 @@ static void write_heat(FILE *to, const struct alb_run *run)
 
 static void write_data(FILE *to, const struct alb_run *run)
 {
+    uint32_t *rows = find_rows(&run->topology);
     fprintf(to, "<script>runs.push({interval:%" PRIu64 ",columns:%" PRIu32 ",nodes:[", run->heat.interval,
             run->heat.columns);
     for (uint32_t node = 0; node < run->topology.node_count; node++) {
         fputs(node ? ",[" : "[", to);
         alb_result_string(to, run->topology.nodes[node].name);
-        fprintf(to, ",%" PRIu32 "]", row_of(run, node));
+        fprintf(to, ",%" PRIu32 "]", rows[node]);
     }
+    free(rows);
     fputs("],cables:[", to);
     for (uint32_t c = 0; c < run->topology.cable_count; c++)
         fprintf(to, "%s[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", c ? "," : "", run->topology.cables[c].a,
