@@ -121,6 +121,13 @@ static bool may_pass(enum albdv_reason reason)
     return reason == ALBDV_DIGEST || reason == ALBDV_BUSY || reason == ALBDV_NO_MEMORY || reason == ALBDV_LEASE;
 }
 
+// What a new connection repairs: it finds what was committed, and sends the rest. What stands otherwise than it was
+// agreed to is not read again before it has been replaced.
+static bool may_begin_anew(enum albdv_reason reason)
+{
+    return reason == ALBDV_PEER_GONE || reason == ALBDV_LOST || reason == ALBDV_REGION_GONE || reason == ALBDV_COPY;
+}
+
 static enum files_result lose(const struct sending *sending)
 {
     snprintf(sending->why, FILES_WHY_MAX, "the connection was lost");
@@ -149,7 +156,7 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
     snprintf(sending->why, FILES_WHY_MAX, "the receiver did not commit bytes %llu to %llu: %s",
              (unsigned long long)slot->chunk * sending->chunk_bytes,
              (unsigned long long)slot->chunk * sending->chunk_bytes + slot->length, albdv_reason_str(reason));
-    return reason == ALBDV_PEER_GONE || reason == ALBDV_LOST || reason == ALBDV_REGION_GONE ? FILES_LOST : FILES_FAILED;
+    return may_begin_anew(reason) ? FILES_LOST : FILES_FAILED;
 }
 
 // Waits for one completion.
@@ -257,8 +264,8 @@ static enum files_result send_all(struct sending *sending, struct alb_digest *di
     return fstat(sending->fd, &after) == 0 && is_same(&before, &after) ? FILES_OK : change(sending);
 }
 
-// Waits for what is under way, so that the other side can still be told why it is given up: the queue pair would fail
-// over memory that is taken from it.
+// Waits for what is under way on a connection that still works, so that the other side can be told why it is given up:
+// the queue pair would fail over memory that is taken from it.
 static void settle(const struct sending *sending)
 {
     struct ibv_wc wc;
@@ -294,8 +301,10 @@ enum files_result files_send(struct files_link *link, int fd, uint64_t size, uin
         result = send_all(&sending, digest);
     else
         snprintf(why, FILES_WHY_MAX, "no memory for %zu bytes of buffers: use a smaller --chunk", bytes);
-    if (result == FILES_FAILED || result == FILES_CHANGED)
+    if (result != FILES_OK)
         settle(&sending);
+    if (result == FILES_LOST)
+        link->is_lost = true; // also where it is not, and the other side is to come again
     // A queue pair that was lost may still be at work on it; what it sends then is ignored.
     if (sending.mr)
         ibv_dereg_mr(sending.mr);

@@ -189,6 +189,9 @@ def check_faults(world):
     world.result("put through " + FAULTS, world.finish(put) == 0 and same(source, world.there("lossy")), put.output().strip(), put)
     put = world.copy(source, world.remote("forgetful"), "--faults", "source=5%", "-c", "64K")
     world.result("put from memory that changes", world.finish(put) == 0 and same(source, world.there("forgetful")), put.output().strip(), put)
+    back = os.path.join(world.here, "staged")
+    get = world.copy(world.remote("lossy"), back, "--faults", "stage=1%,copy=1%", "-c", "64K")
+    world.result("get into memory that changes", world.finish(get) == 0 and same(source, back), get.output().strip(), get)
 
 
 def part_exists(world, name):
