@@ -4,6 +4,7 @@
 #include "device/crash.h"
 #include "device/drain.h"
 #include "device/drive.h"
+#include "device/leak_checker.h"
 #include "device/memory.h"
 #include "device/registry.h"
 #include "device/report.h"
@@ -251,6 +252,13 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
     return error;
 }
 
+static void give_back(struct alb_device *device)
+{
+    close_parts(device);
+    alb_leak_checker_hide(device, sizeof(*device));
+    put_pages(device, sizeof(*device));
+}
+
 int alb_device_create(const char *name, const struct alb_device_options *options, struct alb_device **out)
 {
     const struct alb_device_kind *kind = alb_device_kind_find(name);
@@ -260,6 +268,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     struct alb_device *device = get_pages(sizeof(*device));
     if (!device)
         return ENOMEM;
+    alb_leak_checker_show(device, sizeof(*device));
     device->options = *options; // the engine goes on referring to them
     device->kind = kind;
     device->name = kind->name;
@@ -269,8 +278,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     atomic_init(&device->deadline, ALB_TIME_NEVER);
     int error = open_parts(device, &device->options);
     if (error) {
-        close_parts(device);
-        put_pages(device, sizeof(*device));
+        give_back(device);
         return error;
     }
     *out = device;
@@ -283,8 +291,7 @@ void alb_device_destroy(struct alb_device *device)
     alb_thread_stop(device); // it counts, too
     if (device->options.stats_path[0])
         alb_report_to_file(&device->board, device->options.stats_path);
-    close_parts(device);
-    put_pages(device, sizeof(*device));
+    give_back(device);
 }
 
 // ---- what is known of it --------------------------------------------------------------------------------------------
