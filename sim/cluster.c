@@ -229,7 +229,8 @@ static struct alb_cluster *new_cluster(const struct alb_cluster_config *config, 
     cluster->switches = get(cluster->switch_count, sizeof(*cluster->switches));
     cluster->hosts = get(topology->host_count, sizeof(*cluster->hosts));
     cluster->is_closed = get(topology->cable_count, sizeof(*cluster->is_closed));
-    cluster->shared = (struct alb_sim_switches){&cluster->config.switches, &cluster->routes, &cluster->network.packets};
+    cluster->shared = (struct alb_sim_switches){&cluster->config.switches, &cluster->routes, &cluster->network.packets,
+                                                &cluster->network.queue};
     cluster->fault_seed = config->seed ^ 0x6661756c74;
     alb_list_init(&cluster->channels);
     alb_list_init(&cluster->faults);

@@ -69,7 +69,7 @@ static inline uint32_t alb_sim_packet_is_report(const struct alb_sim_packet *pac
 static inline void alb_sim_fetch_host(const struct alb_sim_node *host, bool is_report)
 {
     alb_sim_fetch(host, ALB_SIM_HOST_LINES);
-    alb_sim_fetch((const char *)host + ALB_SIM_LINE_BYTES * (ALB_SIM_HOST_LINES + is_report * ALB_SIM_HOT_LINES),
+    alb_sim_fetch((const char *)host + ALB_SIM_LINE_BYTES * (ALB_SIM_HOST_LINES + is_report * (ALB_SIM_HOT_LINES + 1)),
                   ALB_SIM_HOT_LINES);
 }
 

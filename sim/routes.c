@@ -145,7 +145,8 @@ static uint32_t intern(struct alb_routes *routes, uint32_t *of, uint32_t *of_cou
             return of[i];
     }
     routes->sets = grown(routes->sets, &routes->set_capacity, routes->set_count + 1, sizeof(*routes->sets));
-    routes->ports = grown(routes->ports, &routes->port_capacity, routes->port_count + count, sizeof(*routes->ports));
+    routes->ports =
+        grown(routes->ports, &routes->port_capacity, routes->port_count + count + 1, sizeof(*routes->ports));
     if (count)
         memcpy(&routes->ports[routes->port_count], ports, count * sizeof(*ports));
     routes->sets[routes->set_count] = (struct alb_routes_set){routes->port_count, count};

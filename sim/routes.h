@@ -11,7 +11,7 @@ struct alb_routes_hop {
 };
 
 struct alb_routes_set {
-    uint32_t first, count; // in ports; count 0: there is no way
+    uint32_t first, count; // in ports; count 0: there is no way, but first may be looked at
 };
 
 struct alb_routes {

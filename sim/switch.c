@@ -5,6 +5,10 @@
 
 #include <stdlib.h>
 
+enum {
+    FETCH_PORTS = 32, // of so many ports the links are asked for together
+};
+
 void alb_switch_config_default(struct alb_switch_config *config)
 {
     *config = (struct alb_switch_config){
@@ -18,34 +22,49 @@ void alb_switch_config_default(struct alb_switch_config *config)
 
 // ---- where to -------------------------------------------------------------------------------------------------------
 
-// turn: of spraying; moves on if it is used.
+// turn: of spraying; moves on if it is used. Whether a packet goes up or down cannot be predicted, so there is one way
+// through for both, without a branch.
 static struct alb_sim_link *way_of(const struct alb_sim_switch *sw, const struct alb_sim_packet *packet, uint32_t *turn)
 {
     const struct alb_routes *routes = sw->shared->routes;
     if (alb_unlikely(packet->to >= routes->topology->host_count))
         return NULL;
     uint32_t leaf = routes->host_leaf[packet->to];
-    if (leaf == sw->leaf)
-        return sw->outs[routes->host_port[packet->to]];
     const struct alb_routes_set *set = &routes->sets[routes->set_of[(size_t)sw->number * routes->leaf_count + leaf]];
-    const uint32_t *ports = &routes->ports[set->first];
-    if (set->count == 1)
-        return sw->outs[ports[0]];
-    if (set->count == 0)
+    uint32_t is_here = leaf == sw->leaf;
+    if (alb_unlikely((is_here | set->count) == 0))
         return NULL;
-    if (sw->shared->config->spread == ALB_SPREAD_SPRAY)
-        return sw->outs[ports[(*turn)++ % set->count]];
-    return sw->outs[ports[alb_ecmp_pick(packet->flow_hash, sw->salt, set->count)]];
+    uint32_t pick = alb_ecmp_pick(packet->flow_hash, sw->salt, set->count); // 0 of one
+    if (alb_unlikely(sw->shared->config->spread == ALB_SPREAD_SPRAY) && set->count > 1)
+        pick = (*turn)++ % set->count;
+    uint32_t here = routes->host_port[packet->to], there = routes->ports[set->first + pick];
+    return sw->outs[there ^ ((here ^ there) & -is_here)];
 }
 
-// Where it will go, most likely.
+static void fetch_link(const struct alb_sim_switch *sw, const struct alb_sim_link *link)
+{
+    alb_sim_fetch(sw->goes_ahead ? (const void *)&link->to : link, sw->goes_ahead ? 1 : 2);
+}
+
+// Where it will go, most likely. In windows that are passed node by node many come one after the other: for the first
+// of them, wherever they may go.
 static void soon(struct alb_sim_node *node, const struct alb_sim_packet *packet)
 {
-    const struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
-    uint32_t turn = sw->turn;
-    const struct alb_sim_link *out = way_of(sw, packet, &turn);
-    if (out)
-        alb_sim_fetch(sw->goes_ahead ? (const void *)&out->to : out, sw->goes_ahead ? 1 : 2);
+    struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
+    const struct alb_sim_windows *windows = &sw->shared->queue->windows;
+    if (!windows->by_node || sw->port_count > FETCH_PORTS) {
+        uint32_t turn = sw->turn;
+        const struct alb_sim_link *out = way_of(sw, packet, &turn);
+        if (out)
+            fetch_link(sw, out);
+        return;
+    }
+    uint64_t window = windows->ends[0] + windows->ends[1];
+    if (sw->fetched_in == window)
+        return;
+    sw->fetched_in = window;
+    for (uint32_t port = 0; port < sw->port_count; port++)
+        fetch_link(sw, sw->outs[port]);
 }
 
 // ---- no room --------------------------------------------------------------------------------------------------------

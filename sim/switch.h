@@ -15,6 +15,7 @@ struct alb_sim_switches {
     const struct alb_switch_config *config;
     const struct alb_routes *routes;
     struct alb_sim_packet_pool *pool;
+    const struct alb_sim_queue *queue;
 };
 
 struct alb_sim_port {
@@ -48,6 +49,7 @@ struct alb_sim_switch {
     uint64_t buffer_bytes_max; // of it: without headroom
     uint32_t turn;             // of spraying
     uint32_t port_count;
+    uint64_t fetched_in; // the window in which its links were asked for: both its ends, added up
     struct alb_sim_switch_stats stats;
     struct alb_sim_port *ports; // not looked at without flow control
 } __attribute__((aligned(64)));
