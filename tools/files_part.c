@@ -10,7 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SUFFIX      ".albedo-part"
+#define PART_SUFFIX        ".albedo-part"
+#define JOURNAL_SUFFIX     PART_SUFFIX ".journal"
+#define NEW_JOURNAL_SUFFIX JOURNAL_SUFFIX ".new" // that takes the journal's place (device/journal.c)
+#define NAME_BYTES_MAX     ((int)(NAME_MAX - (sizeof(NEW_JOURNAL_SUFFIX) - 1)))
+
 #define PAGE        4096u
 #define ENTRY_BYTES 16u
 
@@ -205,6 +209,27 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
     return is_good;
 }
 
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), suffix_length = strlen(suffix);
+    return length >= suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
+}
+
+// There is room behind the name, and it is not what stands beside another file in the making: the copy of that one
+// would remove it.
+static bool check_name(const char *name, char why[FILES_WHY_MAX])
+{
+    if (strlen(name) > (size_t)NAME_BYTES_MAX) {
+        snprintf(why, FILES_WHY_MAX, "the name is too long: it may have %d bytes", NAME_BYTES_MAX);
+        return false;
+    }
+    if (ends_with(name, PART_SUFFIX) || ends_with(name, JOURNAL_SUFFIX) || ends_with(name, NEW_JOURNAL_SUFFIX)) {
+        snprintf(why, FILES_WHY_MAX, "%.300s: this is the name of a copy that is not finished; choose another", name);
+        return false;
+    }
+    return true;
+}
+
 bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
                      const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX])
 {
@@ -215,13 +240,11 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
                                      .count = count,
                                      .finish = finish,
                                      .close = close_part};
-    if (strlen(name) + sizeof(SUFFIX ".journal.new") > sizeof(part->name)) {
-        snprintf(why, FILES_WHY_MAX, "the name is too long");
+    if (!check_name(name, why))
         return false;
-    }
     snprintf(part->name, sizeof(part->name), "%s", name);
-    snprintf(part->part, sizeof(part->part), "%.200s" SUFFIX, name);
-    snprintf(part->journal, sizeof(part->journal), "%.200s" SUFFIX ".journal", name);
+    snprintf(part->part, sizeof(part->part), "%.*s" PART_SUFFIX, NAME_BYTES_MAX, name);
+    snprintf(part->journal, sizeof(part->journal), "%.*s" JOURNAL_SUFFIX, NAME_BYTES_MAX, name);
     int error = check_destination(part);
     if (error)
         return say(part, why, "cannot replace", error);

@@ -156,6 +156,25 @@ def check_paths(world):
     world.result("get of a folder", world.finish(get) == 1 and "Is a directory" in get.output(), get.output().strip(), get)
 
 
+def check_part_names(world):
+    """What is beside a file in the making is of that name only, and no other file's."""
+    source = world.source("short", 1000)
+    for name in ("x.albedo-part", "x.albedo-part.journal", "x.albedo-part.journal.new"):
+        put = world.copy(source, world.remote(name))
+        ok = world.finish(put) == 1 and not os.path.exists(world.there(name)) and "of a copy that is not finished" in put.output()
+        world.result("put to %s is refused" % name, ok, put.output().strip(), put)
+    longest = 231
+    others = world.there("l" * 200 + ".albedo-part")
+    shutil.copy(source, others)
+    for length in (201, longest):
+        put = world.copy(source, world.remote("l" * length))
+        ok = world.finish(put) == 0 and same(source, world.there("l" * length)) and os.path.exists(others)
+        world.result("put to a name of %d letters" % length, ok, put.output().strip(), put)
+    put = world.copy(source, world.remote("l" * (longest + 1)))
+    ok = world.finish(put) == 1 and "%d bytes" % longest in put.output()
+    world.result("put to a name that is too long", ok, put.output().strip(), put)
+
+
 def check_no_room(world):
     """A limit on the size of files stands for a full disk."""
     shutil.copy(world.source("roomy", 6 << 20), world.there("roomy"))
@@ -348,6 +367,7 @@ def main():
     check_names(world)
     check_replace(world)
     check_paths(world)
+    check_part_names(world)
     check_no_room(world)
     check_memory(world)
     check_faults(world)
