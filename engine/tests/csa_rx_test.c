@@ -480,6 +480,36 @@ static void marks__are_counted_by_path(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_ecn_marked_pkts), 3);
 }
 
+// What several frames say is one piece of news for the congestion policy.
+static void paths__are_added_up_until_something_is_acknowledged(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_assoc_live *live = csa_pair_live(c, 0);
+    const struct alb_path_out *path = &live->paths->path[0];
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 8 * CSA_PAIR_SEGMENT);
+    pair_send(c->pair, 0);
+    while (pair_count(c->pair, 0))
+        pair_lose(c->pair, 0);
+    struct alb_csa_paths paths = {.credit_bytes = 12345, .share = ALB_CSA_SHARE_EVEN / 2, .count = 1};
+    struct alb_csa_path_entry *entry = &paths.entries[0];
+    *entry = (struct alb_csa_path_entry){
+        .settled = path->settled, .received = path->received_seen, .marked = path->marked_seen};
+    csa_pair_make(c, 1, &made);
+    for (uint32_t i = 0; i < 2; i++) { // of four packets each time
+        entry->settled = alb_psn_add(entry->settled, 4);
+        entry->received += 1 + i;
+        entry->marked += 1;
+        csa_pair_add_paths(&made, &paths);
+    }
+    csa_pair_arrive(c, 1, &made);
+    assert_int_equal(live->credit_bytes, 12345);
+    assert_int_equal(live->share, ALB_CSA_SHARE_EVEN / 2);
+    assert_int_equal(live->news_received, 3);
+    assert_int_equal(live->news_marked, 2);
+    assert_int_equal(live->news_lost, 5);
+}
+
 // ---- XRC ------------------------------------------------------------------------------------------------------------
 
 static void xrc__a_shared_receive_queue_is_named_or_it_is_no_request(void **state)
@@ -574,6 +604,7 @@ int main(void)
         CSA_GREETED_TEST(reset__never_to_what_was_sent_to_a_group),
         CSA_GREETED_TEST(ping__is_answered_with_its_length),
         CSA_GREETED_TEST(marks__are_counted_by_path),
+        CSA_GREETED_TEST(paths__are_added_up_until_something_is_acknowledged),
         CSA_GREETED_TEST(xrc__a_shared_receive_queue_is_named_or_it_is_no_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

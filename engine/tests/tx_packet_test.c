@@ -132,6 +132,21 @@ static void packets__of_one_size_join(void **state)
     assert_memory_equal(first, second, f->segments[0].length);
 }
 
+static void packets__do_not_overlap(void **state)
+{
+    struct alb_tx_builder builder;
+    struct fixture *f = start(state, &builder);
+    const uint8_t *past = f->bytes;
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_true(add_packet(&builder, SHORT_BYTES + i));
+        const struct iovec *all = &f->iov[f->segments[i].iov_first], *trailer = &f->iov[f->tx.iov_count - 1];
+        assert_true((const uint8_t *)all->iov_base >= past);
+        assert_true((const uint8_t *)trailer->iov_base >= (const uint8_t *)all->iov_base + all->iov_len);
+        past = (const uint8_t *)trailer->iov_base + trailer->iov_len;
+        assert_true(past <= f->bytes + f->tx.bytes_count);
+    }
+}
+
 static void packet__frame_taken_back(void **state)
 {
     struct alb_tx_builder builder;
@@ -284,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(packet__is_header_frames_and_trailer),
         FIXTURE_TEST(packets__of_one_size_join),
+        FIXTURE_TEST(packets__do_not_overlap),
         FIXTURE_TEST(packet__frame_taken_back),
         FIXTURE_TEST(packet__cancelled_leaves_no_trace),
         FIXTURE_TEST(packet__takes_no_more_than_there_is),
