@@ -162,12 +162,12 @@ static void csa_frames__small_ones_come_back(void **state)
     struct alb_csa_cursor cursor = finish(p);
     struct alb_csa_frame frame = next(&cursor);
     assert_int_equal(frame.type, ALB_CSA_PROBE);
-    assert_true(frame.probe.is_response);
+    assert_int_equal(frame.probe.is_response, true);
     assert_int_equal(frame.probe.dest_qpn, 0xa1b2c3);
     assert_int_equal(frame.probe.next, 0xd4e5f6);
     frame = next(&cursor);
     assert_int_equal(frame.type, ALB_CSA_TRIMMED);
-    assert_true(frame.trimmed.is_response);
+    assert_int_equal(frame.trimmed.is_response, true);
     assert_int_equal(frame.trimmed.dest_qpn, 0xc1b2a3);
     assert_int_equal(frame.trimmed.psn, 0x123456);
     assert_int_equal(frame.trimmed.path, 63);
