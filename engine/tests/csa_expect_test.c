@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Announcements: which are allowed, what counts toward them, and which of a group holds the others back. When they are
-// acted upon is seen in virtual time (sim/tests/csa_expect_test.c).
+// Announcements: which are allowed, what counts toward them, how often is asked, and which of a group holds the others
+// back. What comes of it is seen in virtual time (sim/tests/csa_expect_test.c).
 #include "engine/tests/pair.h"
 
 #include "base/tests/test.h"
@@ -202,6 +202,42 @@ static void expect__while_the_stream_waits__is_looked_at_ever_less(void **state)
     assert_in_range(looks, 2, 40); // 20 of them for the association that is awake
 }
 
+static uint64_t asked(void)
+{
+    return pair->hosts[1].stats.sum.counter[ALB_STAT_expected_asks];
+}
+
+// Eight times, and after each twice as long; then it is the sender's to probe.
+static void expect__nothing_comes__asks_ever_later_and_no_more(void **state)
+{
+    struct alb_engine *engine = pair->hosts[1].engine;
+    const alb_time until = pair->now + 10 * ALB_NS_PER_S;
+    alb_time asked_at[8], at;
+    uint64_t count = 0;
+    write_to(0, 8); // the peer knows us
+    assert_int_equal(expect(0, (struct alb_expectation){.messages = 2}), 0);
+    while ((at = alb_engine_deadline(engine)) <= until) {
+        pair->now = at;
+        alb_engine_tick(engine, at);
+        if (asked() == count)
+            continue;
+        assert_int_equal(asked(), count + 1);
+        assert_true(count < ALB_COUNT(asked_at));
+        asked_at[count++] = at;
+        assert_true(alb_csa_of(members[0][1])->in_requests.is_overdue);
+        assert_true(pair_send(pair, 1) > 0); // a report
+        while (pair_count(pair, 1))
+            pair_lose(pair, 1);
+    }
+    assert_int_equal(count, 8);
+    for (uint32_t i = 2; i < count; i++)
+        assert_int_equal(asked_at[i] - asked_at[i - 1], 2 * (asked_at[i - 1] - asked_at[i - 2]));
+    write_to(0, 8); // what comes begins it again
+    assert_true(alb_timer_is_armed(&alb_csa_of(members[0][1])->expect->timer.timer));
+    write_to(0, 8);
+    assert_false(alb_timer_is_armed(&alb_csa_of(members[0][1])->expect->timer.timer));
+}
+
 // ---- groups ---------------------------------------------------------------------------------------------------------
 
 static void group__half_have_finished__the_others_are_pressed(void **state)
@@ -343,6 +379,7 @@ int main(void)
         CASE(expect__what_comes_before_the_next_step_is_announced_counts_for_it),
         CASE(expect__reads_do_not_count),
         CASE(expect__while_the_stream_waits__is_looked_at_ever_less),
+        CASE(expect__nothing_comes__asks_ever_later_and_no_more),
         CASE(queue_pair_ends__so_does_what_it_expected),
         CASE(group__half_have_finished__the_others_are_pressed),
         CASE(group__pressed__waits_no_longer_than_it_must),
