@@ -442,6 +442,86 @@ static void proposal__that_is_none_is_an_invalid_request(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_resp_remote_invalid_request), 1);
 }
 
+// What came in place before a proposal that does not fit is taken back with it.
+static void proposal__of_other_parts_than_came(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_proposal proposal = {
+        .id = {.initiator = 5, .number = 2}, .bytes = 1000, .part_count = 1, .is_in_place = true};
+    uint8_t bytes[512];
+    static uint8_t before[1000];
+    static _Atomic uint64_t words[1];
+    words[0] = 0;
+    assert_int_equal(alb_mr_set_versions(c->pair->hosts[1].mr, words, PAIR_MEMORY_BYTES), 0);
+    memcpy(before, c->pair->hosts[1].memory, sizeof(before));
+    struct alb_csa_segment part = csa_pair_write(c, 0, 0, 0, 1000, 1000, ALB_CSA_LAST);
+    part.op = ALB_CSA_TXN_WRITE;
+    part.txn.number = 1;
+    part.txn_mode = ALB_CSA_TXN_IN_PLACE;
+    csa_pair_arrive_segment(c, 0, &part, 0x11);
+    assert_int_equal(c->pair->hosts[1].memory[0], 0x11);
+    assert_true(words[0] & 1);
+    uint32_t length = alb_csa_encode_proposal(&proposal, bytes);
+    struct alb_csa_segment end = csa_pair_write(c, 0, 1, 0, length, length, ALB_CSA_LAST);
+    end.op = ALB_CSA_TXN_END;
+    csa_pair_make(c, 0, &made);
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &end, bytes);
+    csa_pair_arrive(c, 0, &made);
+    assert_memory_equal(before, c->pair->hosts[1].memory, sizeof(before));
+    assert_false(words[0] & 1);
+    struct alb_csa_frame frame;
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_VERDICT, &frame), 1);
+    assert_int_equal(frame.verdict.state, ALB_CSA_VERDICT_ABORTED);
+    assert_int_equal(frame.verdict.reason, ALB_TXN_MALFORMED);
+    assert_int_equal(frame.verdict.id.number, 2);
+}
+
+// A part of a transaction, where there are none, is an invalid request.
+static void expect_invalid(struct csa_pair *c, const struct alb_qp *qp, struct alb_csa_segment *part)
+{
+    part->op = ALB_CSA_TXN_WRITE;
+    part->txn.number = 1;
+    csa_pair_arrive_segment(c, 0, part, 0x11);
+    assert_int_equal(alb_qp_current_state(qp), ALB_QPS_ERR);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_resp_remote_invalid_request), 1);
+}
+
+static void without_staging(struct alb_engine_config *config)
+{
+    config->txn_staging_bytes = 0;
+}
+
+static void parts__at_a_device_without_transactions(void **state)
+{
+    struct csa_pair *c = csa_pair_new(without_staging, NULL);
+    struct alb_csa_segment part = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST);
+    expect_invalid(c, c->qps[1], &part);
+    csa_pair_free(c);
+}
+
+static void parts__for_a_queue_pair_of_xrc(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct pair_host *host = &c->pair->hosts[1];
+    struct alb_xrcd *xrcd;
+    struct alb_srq *srq;
+    assert_int_equal(alb_xrcd_create(c->engines[1], &xrcd), 0);
+    assert_int_equal(alb_srq_create_xrc(host->pd, xrcd, host->cq, 4, 1, 0, NULL, &srq), 0);
+    struct alb_qp_init init = {.type = ALB_QPT_XRC_RECV, .xrcd = xrcd};
+    struct alb_qp *qp = pair_qp_with(c->pair, 1, &init);
+    struct alb_qp_attr attr = pair_attr(c->pair, 1, c->qps[0]);
+    assert_int_equal(pair_move(c->pair, qp, ALB_QPS_RTR, &attr), 0);
+    struct alb_csa_segment part = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST | ALB_CSA_XRC);
+    part.dest_qpn = alb_qp_number(qp);
+    part.xrc_srqn = alb_srq_number(srq);
+    expect_invalid(c, qp, &part);
+    assert_int_equal(alb_qp_destroy(qp), 0);
+    assert_int_equal(alb_srq_destroy(srq), 0);
+    assert_int_equal(alb_xrcd_destroy(xrcd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +546,9 @@ int main(void)
         REFLECT_PAIR_TEST(in_place__compares_what_stood_there_before),
         REFLECT_PAIR_TEST(parts__that_stop_coming_are_given_up),
         REFLECT_PAIR_TEST(proposal__that_is_none_is_an_invalid_request),
+        REFLECT_PAIR_TEST(proposal__of_other_parts_than_came),
+        cmocka_unit_test(parts__at_a_device_without_transactions),
+        REFLECT_PAIR_TEST(parts__for_a_queue_pair_of_xrc),
         REFLECT_PAIR_TEST(overlap__with_itself_that_contradicts_itself),
         REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_under_several_parts),
         REFLECT_PAIR_TEST(in_place__region_that_goes_under_several_parts),
