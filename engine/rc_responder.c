@@ -16,7 +16,6 @@ static enum alb_drop refuse(struct alb_rc *rc, const struct alb_packet *packet, 
     uint8_t syndrome = ALB_AETH_SYNDROME_NAK(refusal->nak);
     alb_qp_count(qp, refusal->stat, 1);
     alb_rc_owe_nak(rc, syndrome, packet->roce.psn);
-    alb_assembly_abandon(&rc->assembly);
     alb_inbound_fail(qp, outcome, now);
     alb_event_raise(qp->engine, &qp->event, refusal->event);
     struct alb_qp_failure failure = {
