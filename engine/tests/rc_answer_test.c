@@ -110,6 +110,24 @@ static void answer__acknowledgements_stand_behind_answers(void **state)
     expect(c, wants, 3);
 }
 
+// Requests that all come again before anything was answered are answered once, in their order.
+static void answer__once_what_comes_again_meanwhile(void **state)
+{
+    static const struct want wants[] = {
+        {ALB_RC_READ_RESPONSE_FIRST, 0, MTU},
+        {ALB_RC_READ_RESPONSE_LAST, 1, MTU},
+        {ALB_RC_READ_RESPONSE_ONLY, 2, 8},
+        {ALB_RC_ATOMIC_ACK, 3, 0},
+    };
+    struct pair_qps *c = *state;
+    for (int times = 0; times < 2; times++) {
+        arrive(c, ALB_RC_READ_REQUEST, 0, 2 * MTU);
+        arrive(c, ALB_RC_READ_REQUEST, 2, 8);
+        arrive(c, ALB_RC_FETCH_ADD, 3, 8);
+    }
+    expect(c, wants, 4);
+}
+
 static void answer__naks_stand_behind_answers(void **state)
 {
     static const struct want wants[] = {
@@ -268,6 +286,7 @@ int main(void)
         PAIR_RC_TEST(answer__small_ones),
         PAIR_RC_TEST(answer__acknowledgements_are_merged),
         PAIR_RC_TEST(answer__acknowledgements_stand_behind_answers),
+        PAIR_RC_TEST(answer__once_what_comes_again_meanwhile),
         PAIR_RC_TEST(answer__naks_stand_behind_answers),
         PAIR_RC_TEST(answer__still_in_error),
         PAIR_RC_TEST(answer__not_when_the_program_ends_it),

@@ -174,11 +174,20 @@ struct refusal {
     enum alb_wc_status of_receive; // of a receive that was taken; else SUCCESS: it is flushed
 };
 
+static enum alb_stat stat_of(uint8_t nak)
+{
+    return nak == ALB_NAK_INVALID_REQUEST       ? ALB_STAT_resp_remote_invalid_request
+           : nak == ALB_NAK_REMOTE_ACCESS_ERROR ? ALB_STAT_resp_remote_access_errors
+                                                : ALB_STAT_resp_remote_op_errors;
+}
+
 static void check_refusal(struct pair_qps *c, const struct refusal *refusal)
 {
     struct alb_event event;
     bool has_event = false, has_failure = false;
+    const uint64_t *count = &c->pair->hosts[1].stats.sum.counter[stat_of(refusal->nak)], before = *count;
     arrive(c, &refusal->roce, refusal->payload_bytes);
+    assert_int_equal(*count, before + 1);
     assert_int_equal(alb_qp_current_state(c->qps[1]), ALB_QPS_ERR);
     pair_expect(c->pair, 1, 7, refusal->of_receive == ALB_WC_SUCCESS ? ALB_WC_WR_FLUSH_ERR : refusal->of_receive);
     while (alb_engine_event(c->pair->hosts[1].engine, &event)) {
