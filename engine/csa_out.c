@@ -338,18 +338,23 @@ struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out)
     };
 }
 
-static struct alb_loss_segment view(const struct alb_stream_out *out, const struct alb_sent *sent, alb_psn psn,
-                                    alb_psn newest, alb_time now)
+// What left last of what the peer holds; NULL if it left twice, since then it is unknown which has come.
+static const struct alb_sent *last_held(const struct alb_stream_out *out, alb_psn newest)
 {
-    const struct alb_paths_out *paths = live_of(out)->paths;
     const struct alb_sent *held = alb_stream_out_at(out, alb_psn_add(newest, -1));
-    int32_t behind = alb_psn_diff(newest, psn) - 1, later = 0;
-    if (behind > 0 && held->times == 1) // of one that left twice it is unknown which has come
-        later = (int32_t)(held->at_64ns - sent->at_64ns);
+    return held->times == 1 ? held : NULL;
+}
+
+// behind: how many after it the last one held is; held: last_held.
+static inline struct alb_loss_segment view(const struct alb_paths_out *paths, const struct alb_sent *sent,
+                                           int32_t behind, const struct alb_sent *held, alb_time now)
+{
+    const struct alb_path_out *path = &paths->path[sent->path];
+    int32_t later = behind > 0 && held ? (int32_t)(held->at_64ns - sent->at_64ns) : 0;
     return (struct alb_loss_segment){
         .age_ns = (alb_time)((uint32_t)(now >> 6) - sent->at_64ns) << 6,
-        .path_rtt_ns = paths->path[sent->path].rtt_ns,
-        .path_rtt_min_ns = paths->path[sent->path].rtt_min_ns,
+        .path_rtt_ns = path->rtt_ns,
+        .path_rtt_min_ns = path->rtt_min_ns,
         .behind = (uint32_t)ALB_MAX(behind, 0),
         .overtaken_ns = (alb_time)ALB_MAX(later, 0) << 6,
         .is_settled = alb_path_is_settled(paths, sent->path, sent->sequence),
@@ -375,14 +380,17 @@ static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *r
                       const struct alb_loss_sending *sending, alb_psn newest, alb_time now)
 {
     const struct alb_csa_loss *loss = &out->csa->qp->engine->csa->loss;
+    const struct alb_paths_out *paths = live_of(out)->paths;
+    const struct alb_sent *held = last_held(out, newest);
     uint32_t lost_bytes = 0, count = covered(out, report);
+    int32_t behind = alb_psn_diff(newest, out->una) - 1;
     bool goes_back = false;
     for (uint32_t i = 0; i < count; i++) {
         alb_psn psn = alb_psn_add(out->una, (int32_t)i);
         const struct alb_sent *sent = alb_stream_out_at(out, psn);
         if (sent->state != ALB_SENT_FLYING || (report->is_full && is_refused_again(out, psn)))
             continue;
-        const struct alb_loss_segment segment = view(out, sent, psn, newest, now);
+        const struct alb_loss_segment segment = view(paths, sent, behind - (int32_t)i, held, now);
         if (!goes_back && !loss->ops->is_lost(loss, &segment, sending))
             continue;
         goes_back = loss->ops->goes_back;
@@ -403,7 +411,8 @@ static bool needs_judging(const struct alb_stream_out *out, const struct alb_csa
     const struct alb_sent *sent = alb_stream_out_at(out, out->una);
     if (sent->state != ALB_SENT_FLYING)
         return false;
-    const struct alb_loss_segment segment = view(out, sent, out->una, newest, now);
+    const struct alb_loss_segment segment =
+        view(live_of(out)->paths, sent, alb_psn_diff(newest, out->una) - 1, last_held(out, newest), now);
     return loss->ops->is_lost(loss, &segment, sending);
 }
 
