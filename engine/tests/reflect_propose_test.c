@@ -4,9 +4,11 @@
 
 static void expect_refused(struct csa_pair *c, uint64_t number, enum alb_txn_reason reason)
 {
+    uint64_t refused = csa_pair_stat(c, 1, ALB_STAT_txn_refused);
     pair_settle(c->pair);
     reflect_pair_expect(c, 7, reason);
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_refused), refused + 1);
     assert_false(reflect_pair_is_exposed(c, 0, 64));
     assert_false(alb_region_is_claimed(c->pair->hosts[1].mr, pair_va(c->pair, 1, 0), PAIR_MEMORY_BYTES));
     struct reflect_made made; // and the next one is as good as ever
