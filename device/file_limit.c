@@ -2,7 +2,6 @@
 #include "device/file_limit.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -17,23 +16,4 @@ bool alb_file_limit_allows(int fd, uint64_t bytes)
         return true;
     errno = EFBIG;
     return false;
-}
-
-void alb_file_limit_hold(sigset_t *before)
-{
-    sigset_t signal;
-    sigemptyset(&signal);
-    sigaddset(&signal, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &signal, before);
-}
-
-void alb_file_limit_release(const sigset_t *before)
-{
-    const struct timespec at_once = {0};
-    sigset_t signal;
-    sigemptyset(&signal);
-    sigaddset(&signal, SIGXFSZ);
-    if (!sigismember(before, SIGXFSZ))
-        sigtimedwait(&signal, NULL, &at_once); // of ours, if there is one
-    pthread_sigmask(SIG_SETMASK, before, NULL);
 }

@@ -4,12 +4,6 @@
 
 #include "base/types.h"
 
-#include <signal.h>
-
 // Whether a file may become so many bytes longer. False, with EFBIG in errno: it may not, and to try it ends the
 // program (SIGXFSZ), which did not ask for a file of ours.
 bool alb_file_limit_allows(int fd, uint64_t bytes);
-
-// Between the two, in the same thread, whatever goes beyond the limit fails with EFBIG, and nothing more happens.
-void alb_file_limit_hold(sigset_t *before);
-void alb_file_limit_release(const sigset_t *before);

@@ -4,6 +4,7 @@
 
 #include "device/cancel.h"
 #include "device/file_limit.h"
+#include "device/write_signals.h"
 
 #include "base/log.h"
 
@@ -95,7 +96,9 @@ static void give_up(struct alb_outfile *file)
 void alb_outfile_flush(struct alb_outfile *file)
 {
     uint32_t done = 0;
+    sigset_t signals;
     int cancel = alb_cancel_off();
+    alb_write_signals_hold(&signals);
     if (file->fd >= 0 && !alb_file_limit_allows(file->fd, file->used))
         give_up(file);
     while (file->fd >= 0 && done < file->used) {
@@ -105,6 +108,7 @@ void alb_outfile_flush(struct alb_outfile *file)
         else if (errno != EINTR)
             give_up(file);
     }
+    alb_write_signals_release(&signals);
     alb_cancel_back(cancel);
     file->used = 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "device/outfile.h"
+#include "device/write_signals.h"
 #include "engine/qp_state.h"
 #include "wire/drop.h"
 
@@ -188,7 +189,11 @@ void alb_report_to_file(const struct alb_board *board, const char *path)
         alb_log(ALB_LOG_WARNING, "counters: the name of the file is too long");
         return;
     }
+    sigset_t signals;
+    alb_write_signals_hold(&signals);
     bool is_written = is_no_plain_file(name) ? write_and_close(board, open_as_it_is(name)) : replace(board, name);
+    int error = errno;
+    alb_write_signals_release(&signals);
     if (!is_written)
-        alb_log(ALB_LOG_WARNING, "counters: %s: %s", name, strerror(errno));
+        alb_log(ALB_LOG_WARNING, "counters: %s: %s", name, strerror(error));
 }

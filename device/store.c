@@ -2,9 +2,9 @@
 // A durable region's file: opened, locked, mapped, recovered, closed.
 #include "device/store.h"
 
-#include "device/file_limit.h"
 #include "device/journal_file.h"
 #include "device/store_recover.h"
+#include "device/write_signals.h"
 
 #include "base/log.h"
 
@@ -152,9 +152,9 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
     alb_list_init(&store->requests);
     alb_list_init(&store->spares);
     alb_list_init(&store->ledger.entries);
-    alb_file_limit_hold(&before);
+    alb_write_signals_hold(&before);
     int error = open_files(store, init);
-    alb_file_limit_release(&before);
+    alb_write_signals_release(&before);
     if (!error)
         error = alb_store_reserve(store, store->ledger.bound_count);
     if (error)
@@ -182,10 +182,10 @@ int alb_store_write_back(struct alb_store *store)
 void alb_store_close(struct alb_store *store, bool leave_journal)
 {
     sigset_t before;
-    alb_file_limit_hold(&before);
+    alb_write_signals_hold(&before);
     if (!leave_journal && alb_store_write_back(store) == 0)
         alb_journal_checkpoint(&store->journal, &store->ledger);
-    alb_file_limit_release(&before);
+    alb_write_signals_release(&before);
     alb_store_unreserve(store);
     alb_journal_fini(&store->journal);
     alb_ledger_fini(&store->ledger);
