@@ -144,6 +144,23 @@ static void command__about_what_is_forgotten_to_hear_it(void **state)
     assert_int_equal(in->stray.state, ALB_CSA_VERDICT_UNKNOWN);
 }
 
+// What an initiator has passed it says with the next question.
+static void command__drops_what_its_initiator_has_passed(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_txn_initiator *initiator = orphan(engine, 77);
+    for (uint64_t number = 1; number <= 3; number++)
+        alb_txn_in_finish(record(engine, initiator, number), ALB_TXN_ABORTED, ALB_TXN_BUSY, c->pair->now);
+    struct alb_csa_txn command = {.command = ALB_CSA_TXN_ASK, .id = {.initiator = 77, .number = 3}};
+    alb_reflect_in_command(c->csa[1], &command, c->pair->now); // 0 says nothing
+    assert_int_equal(alb_map_count(engine->reflect->records), 3);
+    command.low_water = 3;
+    alb_reflect_in_command(c->csa[1], &command, c->pair->now);
+    assert_int_equal(alb_map_count(engine->reflect->records), 1);
+    assert_non_null(alb_txn_in_find(engine, &(struct alb_txn_id){77, 3}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +172,7 @@ int main(void)
         REFLECT_PAIR_TEST(low_water__drops_what_has_ended),
         REFLECT_PAIR_TEST(memory__all_comes_back),
         REFLECT_PAIR_TEST(command__about_what_is_forgotten_to_hear_it),
+        REFLECT_PAIR_TEST(command__drops_what_its_initiator_has_passed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
