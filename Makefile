@@ -5,6 +5,7 @@ JOBS  ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
+TRAIN ?= messages
 
 .PHONY: all programs configure profiled demo check check-all scenarios bench interop arm64 fuzz install uninstall package format lint clean help
 
@@ -18,13 +19,13 @@ programs: configure
 configure:
 	@$(if $(CMAKE_FLAGS),,test -f $(BUILD)/build.ninja ||) cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
 
-# The same, its libraries optimised by what messages of perftest make them do.
+# The same, optimised by what messages of perftest make the libraries do, or by what a simulation does (TRAIN=simulation).
 profiled:
 	@scripts/setup.sh build demo
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS) -DALBEDO_PROFILE=count
 	@rm -rf $(BUILD)/profile
 	@cmake --build $(BUILD) -j $(JOBS) --target programs
-	@python3 scripts/train.py --build $(BUILD)
+	@python3 scripts/train.py --build $(BUILD) --by $(TRAIN)
 	@cmake -S . -B $(BUILD) -DALBEDO_PROFILE=use
 	@cmake --build $(BUILD) -j $(JOBS) --target programs
 
@@ -99,7 +100,8 @@ clean:
 help:
 	@echo 'make            release build: programs in build/bin, libraries in build/lib, tests and benchmarks'
 	@echo 'make programs   the same without tests and benchmarks'
-	@echo 'make profiled   make programs, twice: optimised by what messages of perftest make the libraries do (GCC)'
+	@echo 'make profiled   make programs, twice: optimised by what messages of perftest make the libraries do (GCC);'
+	@echo '                TRAIN=simulation: by what a simulation does, for a faster simulator'
 	@echo 'make demo       two perftest programs over roce0, clean and with 1 % loss (installs what is missing)'
 	@echo 'make check      unit tests, virtual network, walls, short end-to-end table (installs what is missing)'
 	@echo 'make check-all  the same, and the whole end-to-end table, kill and crowd tests, UCX, libfabric, MPI,'

@@ -58,6 +58,9 @@ elseif(ALBEDO_PROFILE STREQUAL count)
     set(ALBEDO_PROFILE_COMPILE -fprofile-generate=${CMAKE_BINARY_DIR}/profile -fprofile-update=atomic)
     add_link_options(-fprofile-generate)
 elseif(ALBEDO_PROFILE STREQUAL use)
+    # What simulates is optimised across its files, too, which alone gives it little, but with the counts does: the code
+    # of a packet then fits the first cache (docs/LESSONS.md, 100).
+    set(ALBEDO_WHOLE_SIMULATOR ON)
     set(ALBEDO_PROFILE_COMPILE -fprofile-use=${CMAKE_BINARY_DIR}/profile -fprofile-partial-training -Wno-missing-profile
                                -Wno-error=coverage-mismatch)
 elseif(ALBEDO_PROFILE)

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `make profiled` lets a build that counts run: messages of all sorts and sizes, by Debian's perftest over both devices. Fails if any
-program does."""
+"""What `make profiled` lets a build that counts run: messages of all sorts and sizes, by Debian's perftest over both devices; or, with
+`--by simulation`, a small permutation in the simulator. Fails if any program does."""
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, os.path.join(TREE, "tests", "e2e"))
 from harness import DEVICES, Albedo, Place, describe, free_port  # noqa: E402
 
 LOSSY = ["--faults", "loss=1%", "--seed", "7"]
@@ -26,6 +28,8 @@ RUNS = [
     (["ib_read_bw", "-s", "65536", "-n", "5000"], []),
     (["ib_write_bw", "-s", "65536", "-n", "500"], LOSSY),
 ]
+# By itself: counts of both would be added up, and what the one does often would leave the other's code aside.
+SIMULATION = [os.path.join(TREE, "scenarios", "permutation-1024"), "--set", "network.k=8", "--set", "workload.size=500000"]
 
 
 def run(albedo, command, options):
@@ -46,14 +50,27 @@ def run(albedo, command, options):
             client.end()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build")
-    build = parser.parse_args().build
+def send_messages(build):
     for device in DEVICES:
         for command, options in RUNS:
             print("train: %s %s" % (device, " ".join(command)), flush=True)
             run(Albedo(build, device=device), command, options)
+
+
+def simulate(build):
+    print("train: albedo sim", flush=True)
+    subprocess.run([os.path.join(build, "bin", "albedo"), "sim", *SIMULATION], check=True, stdout=subprocess.DEVNULL)
+
+
+TRAININGS = {"messages": send_messages, "simulation": simulate}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--by", choices=TRAININGS, default="messages")
+    arguments = parser.parse_args()
+    TRAININGS[arguments.by](arguments.build)
 
 
 if __name__ == "__main__":
