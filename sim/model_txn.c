@@ -320,10 +320,21 @@ static bool stands_behind_others(const struct alb_model_txn *model, const struct
     return true;
 }
 
+// A plain WRITE of a word where something else has been seen since it was posted: that may have come over it before
+// anybody looked, or it may have come over that and be there again when what conceals the word goes.
+static bool may_have_been_between(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    return op->is_plain && model->memory[op->target].seen[op->spans[0].at] != op->seen_before;
+}
+
 static void look_behind_others(struct alb_model_txn *model, uint32_t number)
 {
-    const struct alb_model_txn_op *op = &model->ops[number];
-    if (!op->is_visible && stands_behind_others(model, op))
+    struct alb_model_txn_op *op = &model->ops[number];
+    if (op->is_visible || !stands_behind_others(model, op))
+        return;
+    if (may_have_been_between(model, op))
+        op->is_unseen = true;
+    else
         become_visible(model, op->target, &(struct fresh){.numbers = {number}, .count = 1});
 }
 
@@ -334,7 +345,7 @@ static bool may_be_gone(const struct alb_model_txn *model, const struct alb_mode
     const struct alb_model_txn_memory *memory = &model->memory[op->target];
     for (uint32_t i = 0; i < op->span_count; i++)
         for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++) {
-            bool is_covered = op->is_plain && memory->seen[at] != op->seen_before;
+            bool is_covered = may_have_been_between(model, op);
             for (uint32_t other = 1; other < model->count && !is_covered; other++) {
                 const struct alb_model_txn_op *over = &model->ops[other];
                 bool is_there = over->is_visible || memory->words[at] == alb_model_txn_word(other, at);

@@ -54,7 +54,7 @@ struct alb_model_txn_op {
     uint64_t seen_before; // at the first word, then
     enum alb_model_txn_fate fate;
     bool is_visible;
-    bool is_unseen; // reported as committed between two looks: a recovery may bring it
+    bool is_unseen; // reported as committed between two looks: a recovery may bring it, or the end of what conceals it
     bool was_read;  // by a READ, between two looks
     uint32_t notifications;
 };

@@ -62,6 +62,13 @@ static void run__keeps_every_promise(void **state)
     assert_true(sum.lost > SEEDS);
 }
 
+// A plain WRITE was gone in the moment in which it came, and was taken to stand behind a transaction in place.
+static void run__seed_that_found_something(void **state)
+{
+    struct alb_search_txn_result sum = {0};
+    run(900020, false, &sum);
+}
+
 static void run__durable_keeps_every_promise(void **state)
 {
     struct alb_search_txn_result sum = {0};
@@ -108,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run__keeps_every_promise),
+        cmocka_unit_test(run__seed_that_found_something),
         cmocka_unit_test(run__durable_keeps_every_promise),
         cmocka_unit_test(run__seeds_that_found_something),
         cmocka_unit_test(run__same_seed_same_trace),
