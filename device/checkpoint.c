@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Replacing a journal by one that has only what still matters. The new file is complete and safe before it takes the
 // old one's name, so that a crash leaves one of the two.
+#include "device/descriptor.h"
 #include "device/journal.h"
 #include "device/journal_file.h"
 
@@ -146,7 +147,7 @@ int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledge
     struct copy copy = {.from = journal};
     uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
     copy.buffer = malloc(COPY_BYTES);
-    copy.fd = open(journal->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    copy.fd = alb_descriptor_aside(open(journal->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     int error = copy.fd < 0 ? errno : 0;
     if (!error && (!places || !copy.buffer))
         error = ENOMEM;

@@ -2,6 +2,7 @@
 // The journal file: opened, appended to, made safe.
 #include "device/journal.h"
 
+#include "device/descriptor.h"
 #include "device/journal_file.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static int open_folder(const char *region_path)
         snprintf(folder, sizeof(folder), ".");
     else if (length == 0)
         snprintf(folder, sizeof(folder), "/");
-    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return alb_descriptor_aside(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 int alb_journal_init(struct alb_journal *journal, const char *region_path)
@@ -71,7 +72,7 @@ int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_
 
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence)
 {
-    journal->fd = open(journal->path, O_RDWR | O_CLOEXEC);
+    journal->fd = alb_descriptor_aside(open(journal->path, O_RDWR | O_CLOEXEC));
     if (journal->fd < 0 || ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
         return errno;
     journal->end = journal->reserved = journal->synced_end = end;

@@ -3,6 +3,7 @@
 #include "device/outfile.h"
 
 #include "device/cancel.h"
+#include "device/descriptor.h"
 #include "device/file_limit.h"
 #include "device/write_signals.h"
 
@@ -38,7 +39,7 @@ bool alb_outfile_expand(const char *path, char *out, size_t size)
 static int open_locked(const char *path, int *fd)
 {
     struct stat status;
-    *fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    *fd = alb_descriptor_aside(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
     if (*fd < 0)
         return errno;
     if (fstat(*fd, &status) == 0 && !S_ISREG(status.st_mode))

@@ -2,6 +2,7 @@
 // A durable region's file: opened, locked, mapped, recovered, closed.
 #include "device/store.h"
 
+#include "device/descriptor.h"
 #include "device/journal_file.h"
 #include "device/store_recover.h"
 #include "device/write_signals.h"
@@ -92,10 +93,10 @@ static int follow_link(struct alb_store *store)
 
 static int open_file(struct alb_store *store, uint64_t length)
 {
-    store->fd = open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    store->fd = alb_descriptor_aside(open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     bool is_new = store->fd >= 0;
     if (!is_new && errno == EEXIST)
-        store->fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        store->fd = alb_descriptor_aside(open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     int error = store->fd < 0 ? errno : 0;
     if (!error)
         error = follow_link(store); // which may have led to nothing before

@@ -104,6 +104,16 @@ static void alb_outfile_open__does_not_share(void **state)
     unlink(path("c"));
 }
 
+// A program whose standard error is closed would write its own lines into it.
+static void alb_outfile_open__leaves_small_descriptors_to_the_program(void **state)
+{
+    struct alb_outfile file;
+    assert_int_equal(alb_outfile_open(&file, path("d")), 0);
+    assert_true(file.fd >= 512);
+    alb_outfile_close(&file);
+    unlink(path("d"));
+}
+
 // A file beside a device node would be in /dev.
 static void alb_outfile_open__device_nodes_are_shared(void **state)
 {
@@ -136,6 +146,7 @@ int main(void)
         cmocka_unit_test(alb_outfile_reserve__keeps_records_whole),
         cmocka_unit_test(alb_outfile_open__process_id_in_the_name),
         cmocka_unit_test(alb_outfile_open__does_not_share),
+        cmocka_unit_test(alb_outfile_open__leaves_small_descriptors_to_the_program),
         cmocka_unit_test(alb_outfile_open__device_nodes_are_shared),
         cmocka_unit_test(alb_outfile__failure_is_not_fatal),
     };

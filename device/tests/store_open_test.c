@@ -59,6 +59,17 @@ static void alb_store_open__one_at_a_time(void **state)
     alb_store_close(&second, false);
 }
 
+// A program whose standard error is closed would write its own lines into them.
+static void alb_store_open__leaves_small_descriptors_to_the_program(void **state)
+{
+    for (int i = 0; i < 2; i++) { // a new journal, and one that is there
+        assert_int_equal(shelf_open(&shelf, NULL), 0);
+        assert_true(shelf.store.fd >= 512);
+        assert_true(shelf.store.journal.fd >= 512 && shelf.store.journal.folder_fd >= 512);
+        shelf_crash(&shelf);
+    }
+}
+
 // What was committed by one of its names is there by the other: both have one journal.
 static void alb_store_open__a_symbolic_link_has_no_journal_of_its_own(void **state)
 {
@@ -203,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(alb_store_open__keeps_the_keeper),
         TEST(alb_store_open__one_at_a_time),
+        TEST(alb_store_open__leaves_small_descriptors_to_the_program),
         TEST(alb_store_open__a_symbolic_link_has_no_journal_of_its_own),
         TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__error_names_the_journal),
