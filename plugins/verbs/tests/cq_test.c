@@ -250,7 +250,9 @@ static void cq_ex__a_shown_completion_has_given_its_place_back(void **state)
     assert_int_equal(ex->wr_id, 0);
     assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
     assert_int_equal(ibv_post_send(qp, &wr, &bad), ENOMEM);
-    assert_int_equal(ibv_next_poll(ex), 0);
+    while ((error = ibv_next_poll(ex)) == ENOENT) // it may have been posted when the first one had been flushed
+        ;
+    assert_int_equal(error, 0);
     assert_int_equal(ex->wr_id, 1);
     assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
     ibv_end_poll(ex);
