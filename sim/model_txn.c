@@ -320,6 +320,39 @@ static bool stands_behind_others(const struct alb_model_txn *model, const struct
     return true;
 }
 
+// Another one that is placed at once, and cannot be seen, is the reason why readers of that word are held out.
+static bool is_held_by_another(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t at)
+{
+    uint32_t first = at - at % model->held_words;
+    for (uint32_t i = 1; i < model->count; i++) {
+        const struct alb_model_txn_op *other = &model->ops[i];
+        if (other == op || !other->is_in_place || other->is_visible || other->target != op->target ||
+            other->life != op->life)
+            continue;
+        for (uint32_t word = first; word < first + model->held_words; word++)
+            if (writes(other, word))
+                return true;
+    }
+    return false;
+}
+
+static bool is_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    if (!op->is_in_place || op->is_visible || !stands_behind_others(model, op))
+        return false;
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
+            if (!is_held_by_another(model, op, at))
+                return false;
+    return true;
+}
+
+void alb_model_txn_end_life(struct alb_model_txn *model, uint32_t side)
+{
+    for (uint32_t i = 1; i < model->count; i++)
+        model->ops[i].was_behind |= model->ops[i].target == side && is_behind_others(model, &model->ops[i]);
+}
+
 // A plain WRITE of a word where something else has been seen since it was posted: that may have come over it before
 // anybody looked, or it may have come over that and be there again when what conceals the word goes.
 static bool may_have_been_between(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
@@ -365,7 +398,7 @@ void alb_model_txn_committed(struct alb_model_txn *model, uint32_t number)
     look_behind_others(model, number);
     bool is_unknown = (memory->is_spoilt && memory->life == op->life) || // not looked at any more
                       (op->is_plain && memory->recoveries != op->recoveries);
-    if (!op->is_visible && !is_unknown && !may_be_gone(model, op))
+    if (!op->is_visible && !op->was_behind && !is_unknown && !may_be_gone(model, op))
         alb_model_txn_fail(model, "operation %u was reported as committed, and was never visible", number);
     if (op->fate == ALB_MODEL_TXN_ABORTED)
         alb_model_txn_fail(model, "operation %u was reported as aborted, then as committed", number);

@@ -54,8 +54,9 @@ struct alb_model_txn_op {
     uint64_t seen_before; // at the first word, then
     enum alb_model_txn_fate fate;
     bool is_visible;
-    bool is_unseen; // reported as committed between two looks: a recovery may bring it, or the end of what conceals it
-    bool was_read;  // by a READ, between two looks
+    bool is_unseen;  // reported as committed between two looks: a recovery may bring it, or the end of what conceals it
+    bool was_read;   // by a READ, between two looks
+    bool was_behind; // when its target's life ended: all there, and others held readers out of each word
     uint32_t notifications;
 };
 
@@ -99,6 +100,7 @@ struct alb_model_txn {
     // True if readers of that word are held out.
     bool (*is_held)(void *context, uint32_t side, uint32_t at);
     void *context;
+    uint32_t held_words;          // that readers are held out of together
     bool is_durable;              // memory outlives its side's program
     bool has_corruption;          // bytes change by themselves, and nothing is placed before it is decided
     struct alb_model_txn_op *ops; // by number; 0 is the memory's first content
@@ -112,6 +114,8 @@ void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_M
 void alb_model_txn_fini(struct alb_model_txn *model);
 void alb_model_txn_fail(struct alb_model_txn *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// The side's program is about to end: what was committed behind others is never seen, and may still be reported.
+void alb_model_txn_end_life(struct alb_model_txn *model, uint32_t side);
 // The side's program has ended, and begins anew with memory that is filled again; if it is durable it is looked at next
 // when it is what it will be.
 void alb_model_txn_begin_life(struct alb_model_txn *model, uint32_t side);

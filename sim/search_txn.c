@@ -41,6 +41,7 @@ static void restart(struct alb_search_txn *search, uint32_t side)
 {
     for (uint32_t i = 0; i < ALB_MODEL_SIDES; i++)
         alb_search_txn_poll(search, i);
+    alb_model_txn_end_life(&search->model, side);
     alb_search_txn_lose(search, side);
     if (search->is_durable)
         alb_search_store_crash(&search->sides[side].store);
