@@ -205,7 +205,8 @@ static void note_whole(struct alb_model_txn *model, uint32_t side, uint32_t numb
     for (uint32_t i = 0; i < op->span_count; i++)
         for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++) {
             uint64_t word = alb_model_txn_word(number, at);
-            if (is_concealed(model, side, at))
+            bool is_over_others = op->is_plain && model->is_held(model->context, side, at);
+            if (is_over_others || is_concealed(model, side, at))
                 memory->covers[at] = (struct alb_model_txn_cover){word, memory->seen[at], model->count};
             else if (memory->words[at] != word)
                 continue;
@@ -315,7 +316,8 @@ static bool stands_behind_others(const struct alb_model_txn *model, const struct
         return false;
     for (uint32_t i = 0; i < op->span_count; i++)
         for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
-            if (!is_concealed(model, op->target, at))
+            if (!is_concealed(model, op->target, at) &&
+                !is_covered(&model->memory[op->target], at, (uint32_t)(op - model->ops)))
                 return false;
     return true;
 }

@@ -90,6 +90,7 @@ static void run__seeds_that_found_something(void **state)
     run(200000595, false, &sum); // the same: what came before it or after it
     run(900020, false, &sum);    // the model: a plain WRITE that was gone at once was taken to stand behind others
     run(6008496, false, &sum);   // the model: what was committed behind others was there when its target died
+    run(6025512, false, &sum);   // the model: the same, with a plain WRITE over a part of it
     run(8275, true, &sum);       // the model: what was committed in spoilt memory is there after a recovery
     run(101374, true, &sum);     // the model: a flushed request whose reason is COPY was committed, and is corrupt
 }
