@@ -9,10 +9,13 @@
 
 #include <sched.h>
 
-// Batches of one pump. A poller comes back at once and should read its sockets in between; a thread that only posted
-// may not come back.
-#define BATCHES_OF_POLL 2
+// Batches of one pump. A poller comes back at once and should read its sockets in between, before it sends megabytes
+// more (LESSONS 101); a thread that only posted may not come back.
+#define BATCHES_OF_POLL 1
 #define BATCHES_OF_KICK 64
+
+// A burst as long as this is of long messages.
+#define BULK_BYTES 16384
 
 // A program that has polled within this time polls again at once: what it posts is left to that poll, so that several
 // messages leave in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks
@@ -275,6 +278,22 @@ static bool is_at_rest(const struct alb_device *device, alb_time now)
            atomic_load_explicit(&device->deadline, memory_order_relaxed) > now;
 }
 
+// Of the batch that was sent last, the first burst stands for all.
+static bool was_bulk(const struct alb_tx *tx)
+{
+    return tx->burst_count > 0 && tx->bursts->segment_count * tx->bursts->segment_bytes >= BULK_BYTES;
+}
+
+// To send megabytes may take longer than a poller may be silent, and the device thread must not take over for that.
+// Small messages take next to nothing, and are not worth a look at the clock.
+static bool pump_as_poller(struct alb_device *device, alb_time now)
+{
+    bool sent = alb_drive_pump(device, BATCHES_OF_POLL, now);
+    if (sent && was_bulk(&device->sender.tx))
+        atomic_store_explicit(&device->polled_at, alb_clock_now(), memory_order_relaxed);
+    return sent;
+}
+
 // With the token, which it gives back. Returns true if there was anything to do.
 static bool drive_as_poller(struct alb_device *device, alb_time now)
 {
@@ -283,7 +302,7 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
     // Sends before it receives, so that a completion is not kept waiting for the acknowledgement of its message to
     // leave: that goes with what the program posts next, with its next poll, or by the device thread if neither
     // comes.
-    bool worked = !rests && alb_drive_pump(device, BATCHES_OF_POLL, now);
+    bool worked = !rests && pump_as_poller(device, now);
     if (receive_as_poller(device, now) > 0) {
         hear(device);
         worked = true;

@@ -100,6 +100,34 @@ static void alb_drive_pump__looks_before_a_timer_judges(void **state)
     pair_close(&pair);
 }
 
+// The device thread must not take over from a program whose polls take long because they send much.
+static void alb_device_poll__is_one_as_long_as_it_sends(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
+    struct side *a = &pair.side[0];
+    struct alb_device *device = a->device;
+    const struct alb_edge_stats *edge = &device->board.header->edge_stats;
+    bool has_sent = false;
+    for (int i = 0; i < 1000 && !has_sent; i++) {
+        alb_token_lock(&device->token); // so that the post is left to the poll
+        side_write(a, &pair.side[1], 0, 1 << 20);
+        uint64_t messages = alb_edge_counted(edge, ALB_EDGE_tx_messages);
+        uint64_t drives = alb_edge_counted(edge, ALB_EDGE_drives_by_thread);
+        alb_token_release(&device->token);
+        alb_device_poll(device);
+        alb_token_lock(&device->token);
+        alb_time polled_at = atomic_load(&device->polled_at), began_at = atomic_load(&device->active_at);
+        has_sent = alb_edge_counted(edge, ALB_EDGE_tx_messages) > messages + 1 &&
+                   alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives;
+        alb_token_release(&device->token);
+        assert_true(!has_sent || polled_at > began_at);
+        assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+    }
+    assert_true(has_sent);
+    pair_close(&pair);
+}
+
 // No thread drives for longer than a sender's timeouts allow: the peer was not silent, its answers were not read. Here
 // it is a queue pair of the same device, so that even its answer is still to be given.
 static void alb_drive_pump__catches_up_before_a_timer_judges(void **state)
@@ -364,6 +392,7 @@ int main(void)
         cmocka_unit_test(alb_device__sends_both_ways),
         cmocka_unit_test(alb_device__faults_lose_nothing),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device_poll__is_one_as_long_as_it_sends),
         cmocka_unit_test(alb_drive_pump__looks_before_a_timer_judges),
         cmocka_unit_test(alb_drive_pump__catches_up_before_a_timer_judges),
         cmocka_unit_test(alb_device_resolve__albedo0),
