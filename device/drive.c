@@ -14,8 +14,8 @@
 #define BATCHES_OF_POLL 1
 #define BATCHES_OF_KICK 64
 
-// A burst as long as this is of long messages.
-#define BULK_BYTES 16384
+// A burst of so many bytes is of long messages.
+#define LONG_BURST_BYTES 16384
 
 // A program that has polled within this time polls again at once: what it posts is left to that poll, so that several
 // messages leave in one burst (LESSONS 16). But no more than so many of them, and only while the device thread looks
@@ -281,7 +281,7 @@ static bool is_at_rest(const struct alb_device *device, alb_time now)
 // Of the batch that was sent last, the first burst stands for all.
 static bool was_bulk(const struct alb_tx *tx)
 {
-    return tx->burst_count > 0 && tx->bursts->segment_count * tx->bursts->segment_bytes >= BULK_BYTES;
+    return tx->burst_count > 0 && tx->bursts->segment_count * tx->bursts->segment_bytes >= LONG_BURST_BYTES;
 }
 
 // To send megabytes may take longer than a poller may be silent, and the device thread must not take over for that.
