@@ -134,20 +134,51 @@ static void look_before_judging(struct alb_device *device, alb_time deadline, al
     }
 }
 
-bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
+static void fire_timers(struct alb_device *device, alb_time now)
+{
+    alb_time deadline = alb_engine_deadline(device->engine);
+    if (deadline > now)
+        return;
+    look_before_judging(device, deadline, now);
+    alb_engine_tick(device->engine, now);
+    hear(device);
+}
+
+static void answer_bells(struct alb_device *device, alb_time now)
 {
     atomic_store_explicit(&device->kicks_left, 0, memory_order_relaxed);
     if (alb_engine_bell_is_rung(device->engine))
         alb_engine_bells(device->engine, now);
-    alb_time deadline = alb_engine_deadline(device->engine);
-    if (deadline <= now) {
-        look_before_judging(device, deadline, now);
-        alb_engine_tick(device->engine, now);
-    }
+}
+
+static bool send_and_hear(struct alb_device *device, uint32_t batches_max, alb_time now)
+{
     bool sent = send_batches(device, batches_max, now);
     hear(device);
     if (sent)
         atomic_store_explicit(&device->active_at, now, memory_order_relaxed);
+    return sent;
+}
+
+// Whoever holds the token publishes the deadline before giving it back.
+bool alb_drive_is_due(const struct alb_device *device, alb_time now)
+{
+    return alb_engine_bell_is_rung(device->engine) ||
+           atomic_load_explicit(&device->deadline, memory_order_relaxed) <= now;
+}
+
+bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
+{
+    answer_bells(device, now);
+    fire_timers(device, now);
+    return send_and_hear(device, batches_max, now);
+}
+
+bool alb_drive_pump_ahead(struct alb_device *device, uint32_t batches_max, alb_time now)
+{
+    answer_bells(device, now);
+    bool sent = send_and_hear(device, batches_max, now);
+    fire_timers(device, now);
     return sent;
 }
 
@@ -191,10 +222,15 @@ static void serve_bells(struct alb_device *device, alb_time tx_by)
     }
 }
 
+void alb_drive_release_until(struct alb_device *device, alb_time tx_by)
+{
+    publish_and_release(device, tx_by);
+    serve_bells(device, tx_by);
+}
+
 void alb_drive_release(struct alb_device *device)
 {
-    publish_and_release(device, 0);
-    serve_bells(device, 0);
+    alb_drive_release_until(device, 0);
 }
 
 // A thread that waits for a token, or has one, is not cancelled: what it does with it may be a long way.
@@ -270,12 +306,10 @@ static void share_core(void)
     sharing.polls_to_yield = was_taken ? POLLS_TO_YIELD_MIN : ALB_MIN(2 * sharing.polls_to_yield, POLLS_TO_YIELD_MAX);
 }
 
-// True if a pump would find nothing: nothing is posted, due, or waits to be sent. Whoever holds the token publishes the
-// deadline before giving it back.
+// True if a pump would find nothing: nothing is posted, due, or waits to be sent.
 static bool is_at_rest(const struct alb_device *device, alb_time now)
 {
-    return !alb_engine_bell_is_rung(device->engine) && !alb_engine_wants_tx(device->engine) &&
-           atomic_load_explicit(&device->deadline, memory_order_relaxed) > now;
+    return !alb_drive_is_due(device, now) && !alb_engine_wants_tx(device->engine);
 }
 
 // Of the batch that was sent last, the first burst stands for all.
@@ -288,7 +322,7 @@ static bool was_bulk(const struct alb_tx *tx)
 // Small messages take next to nothing, and are not worth a look at the clock.
 static bool pump_as_poller(struct alb_device *device, alb_time now)
 {
-    bool sent = alb_drive_pump(device, BATCHES_OF_POLL, now);
+    bool sent = alb_drive_pump_ahead(device, BATCHES_OF_POLL, now);
     if (sent && was_bulk(&device->sender.tx))
         atomic_store_explicit(&device->polled_at, alb_clock_now(), memory_order_relaxed);
     return sent;

@@ -7,13 +7,24 @@
 // [token] Takes in what waits at the sockets. Returns the number of messages.
 uint32_t alb_drive_receive(struct alb_device *device, alb_time now);
 
+// [token] True if something has been posted, or is due: a timer, or what was to wait until now for something to leave
+// with.
+bool alb_drive_is_due(const struct alb_device *device, alb_time now);
+
 // [token] Answers bells, fires timers (after a look at the sockets), sends what may leave, at most so many batches, and
 // delivers events. True if something was sent.
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now);
 
+// [token] The same, but sends before it fires timers. So what lies in the sockets is not answered yet: the program may
+// have something to send with the answer.
+bool alb_drive_pump_ahead(struct alb_device *device, uint32_t batches_max, alb_time now);
+
 // Gives the token back. Work that was posted meanwhile is looked after; the device thread is woken if it sleeps past a
 // deadline.
 void alb_drive_release(struct alb_device *device);
+
+// The same where what is to be sent may wait until then, and leaves with what comes before.
+void alb_drive_release_until(struct alb_device *device, alb_time tx_by);
 
 // Drives until is_done says so, which is asked with the token held, or until the time has come. False if it has.
 bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_device *device, void *context, alb_time now),
