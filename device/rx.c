@@ -83,24 +83,47 @@ static uint32_t csa_control_bytes(const uint8_t *frame)
     }
 }
 
+enum asked { ASKED_OTHER, ASKED_WRITE, ASKED_FETCH };
+
 // The first segment of a CSA packet stands for all of them.
-static bool is_one_sided_csa(const uint8_t *bytes, uint32_t length)
+static enum asked asked_by_csa(const uint8_t *bytes, uint32_t length)
 {
-    static const uint32_t ops = 1u << ALB_CSA_WRITE | 1u << ALB_CSA_WRITE_IMM | 1u << ALB_CSA_READ |
-                                1u << ALB_CSA_CMP_SWAP | 1u << ALB_CSA_FETCH_ADD | 1u << ALB_CSA_ATOMIC_WRITE;
     uint32_t at = ALB_CSA_OUTER_BYTES, step;
     if (!alb_csa_is_packet(bytes, length))
-        return false;
+        return ASKED_OTHER;
     while (at + 4 <= length && (step = csa_control_bytes(bytes + at)) != 0)
         at += step;
-    return at + 4 <= length && bytes[at] == ALB_CSA_REQUEST && bytes[at + 1] < 32 && (ops >> bytes[at + 1] & 1);
+    if (at + 4 > length || bytes[at] != ALB_CSA_REQUEST)
+        return ASKED_OTHER;
+    switch (bytes[at + 1]) {
+    case ALB_CSA_WRITE:
+    case ALB_CSA_WRITE_IMM:
+    case ALB_CSA_ATOMIC_WRITE:
+        return ASKED_WRITE;
+    case ALB_CSA_READ:
+    case ALB_CSA_CMP_SWAP:
+    case ALB_CSA_FETCH_ADD:
+        return ASKED_FETCH;
+    default:
+        return ASKED_OTHER;
+    }
 }
 
-static bool is_one_sided(uint8_t opcode)
+static enum asked asked_by_roce(uint8_t opcode)
 {
-    const uint32_t kinds = ALB_OPCODE_WRITE | ALB_OPCODE_READ | ALB_OPCODE_ATOMIC | ALB_OPCODE_ATOMIC_WRITE;
     const struct alb_opcode_info *info = alb_opcode_info(opcode);
-    return info && (info->flags & ALB_OPCODE_REQUEST) && (info->flags & kinds);
+    if (!info || !(info->flags & ALB_OPCODE_REQUEST))
+        return ASKED_OTHER;
+    if (info->flags & (ALB_OPCODE_WRITE | ALB_OPCODE_ATOMIC_WRITE))
+        return ASKED_WRITE;
+    return info->flags & (ALB_OPCODE_READ | ALB_OPCODE_ATOMIC) ? ASKED_FETCH : ASKED_OTHER;
+}
+
+static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t length)
+{
+    enum asked asked = rx->idents ? asked_by_roce(bytes[0]) : asked_by_csa(bytes, length);
+    rx->counts.writes += asked == ASKED_WRITE;
+    rx->counts.fetches += asked == ASKED_FETCH;
 }
 
 static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length, alb_time now)
@@ -126,7 +149,7 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);
         return;
     }
-    rx->one_sided += rx->idents ? is_one_sided(bytes[0]) : is_one_sided_csa(bytes, length);
+    count_one_sided(rx, bytes, length);
     datagram->length = length - ALB_ICRC_BYTES;
     if (++rx->count == ALB_RX_DATAGRAMS)
         hand_on(rx, now);
@@ -291,7 +314,7 @@ static void adapt_batch(struct alb_rx *rx, struct alb_socket *socket, uint32_t w
     uint32_t bytes = 0;
     for (int i = 0; i < count; i++)
         bytes += rx->messages[i].msg_len;
-    rx->bytes += bytes;
+    rx->counts.bytes += bytes;
     bool is_full = count == (int)wanted;
     if (!is_full)
         socket->rx_batch = (uint32_t)ALB_MAX(count, 1);

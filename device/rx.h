@@ -31,6 +31,13 @@ struct alb_rx_control {
     _Alignas(8) uint8_t bytes[128]; // GRO size, traffic class, hop limit, overflow count
 };
 
+// Of what was received, for who drives.
+struct alb_rx_counts {
+    uint64_t bytes;
+    uint64_t writes;  // WRITE requests
+    uint64_t fetches; // READ and atomic requests
+};
+
 struct alb_rx {
     struct alb_rx_taker taker;
     struct alb_edge_stats *stats;
@@ -39,8 +46,7 @@ struct alb_rx {
     struct alb_capture *capture;              // NULL: none
     uint8_t own_slot;
     struct alb_relay relay;
-    uint64_t bytes;     // received
-    uint64_t one_sided; // WRITE, READ and atomic requests received, for programs that poll memory
+    struct alb_rx_counts counts;
     uint32_t count;
     struct alb_datagram datagrams[ALB_RX_DATAGRAMS];
     struct mmsghdr messages[ALB_RX_MESSAGES];

@@ -7,6 +7,7 @@
 #include "device/address.h"
 #include "device/cores.h"
 #include "device/drive.h"
+#include "device/memory_watch.h"
 #include "device/spawn.h"
 
 #include <sched.h>
@@ -24,11 +25,6 @@
 // would cost both ends more than it gives to other threads: go on for so long, even if no core is free.
 #define BULK_BYTES   16384
 #define BULK_SPIN_NS (30 * ALB_NS_PER_US)
-
-// A program that polls queues and then waits by looking at memory (flags, perftest's write latency) is not looking
-// after its sockets while it "has just polled". Once we have been late for such traffic, the sockets are watched beside
-// the poller for so long.
-#define MEMORY_WATCH_NS (100 * ALB_NS_PER_MS)
 
 // While a program polls, each nap is twice as long as the one before, but only so many times: on a virtual processor a
 // nap costs 30 us of another thread's time (LESSONS 45), and what is left to a poller that does not come back waits for
@@ -49,7 +45,7 @@ struct state {
     bool can_be_orphaned; // has an address that foreign peers can reach
     bool was_watching;    // left the driving to a poller until now
     uint32_t naps;        // in a row, as far as they matter
-    alb_time memory_until;
+    struct alb_memory_watch watch;
     alb_time traffic_at;
     alb_time bulk_at;
     alb_time front_tried_at;
@@ -73,25 +69,51 @@ static void nap(struct state *state, alb_time now)
     state->naps += state->naps < NAP_DOUBLINGS;
 }
 
+struct taken {
+    bool something, writes, fetches, is_bulk;
+};
+
+static struct taken taken_since(const struct alb_rx_counts *before, const struct alb_rx_counts *now)
+{
+    return (struct taken){
+        .something = now->bytes != before->bytes,
+        .writes = now->writes != before->writes,
+        .fetches = now->fetches != before->fetches,
+        .is_bulk = now->bytes - before->bytes >= BULK_BYTES,
+    };
+}
+
+// Until when what is to be sent may wait for the program's answer to what was taken in; 0: it may not.
+static alb_time answer_by(struct state *state, const struct taken *taken, alb_time polled_at, alb_time now)
+{
+    if (!taken->something)
+        return alb_memory_watch_took_nothing(&state->watch, now);
+    bool only_writes = taken->writes && !taken->fetches && !taken->is_bulk;
+    return alb_memory_watch_took(&state->watch, only_writes, polled_at, now);
+}
+
 // Returns when it began to, having waited for the token: a time from before that would be an old one to the engine.
 static alb_time drive(struct state *state)
 {
     struct alb_device *device = state->device;
     alb_token_lock(&device->token);
-    alb_time now = alb_clock_now();
-    uint64_t one_sided_before = device->rx.one_sided, bytes_before = device->rx.bytes;
-    bool received = alb_drive_receive(device, now) > 0;
-    bool sent = alb_drive_pump(device, BATCHES_OF_DRIVE, now);
-    bool was_bulk = device->rx.bytes - bytes_before >= BULK_BYTES;
-    bool was_one_sided = device->rx.one_sided != one_sided_before;
+    alb_time now = alb_clock_now(), polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
+    struct alb_rx_counts before = device->rx.counts;
+    bool sent = alb_memory_watch_expects_answer(&state->watch, polled_at) && alb_drive_is_due(device, now) &&
+                alb_drive_pump_ahead(device, BATCHES_OF_DRIVE, now);
+    alb_time others_by = alb_engine_wants_tx(device->engine) ? atomic_load(&device->deadline) : ALB_TIME_NEVER;
+    alb_drive_receive(device, now);
+    struct taken taken = taken_since(&before, &device->rx.counts);
+    alb_time tx_by = ALB_MIN(others_by, answer_by(state, &taken, polled_at, now));
+    sent |= alb_drive_pump(device, tx_by > now ? 0 : BATCHES_OF_DRIVE, now);
     alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_drives_by_thread, 1);
-    alb_drive_release(device);
-    if (received || sent)
+    alb_drive_release_until(device, tx_by);
+    if (taken.something || sent)
         state->traffic_at = now;
-    if (was_bulk)
+    if (taken.is_bulk)
         state->bulk_at = alb_clock_now();
-    if (was_one_sided && (state->was_watching || now < state->memory_until))
-        state->memory_until = now + MEMORY_WATCH_NS;
+    if ((taken.writes || taken.fetches) && state->was_watching)
+        alb_memory_watch_begin(&state->watch, now);
     state->was_watching = false;
     return now;
 }
@@ -158,7 +180,7 @@ static void turn(struct state *state)
 {
     alb_time now = alb_clock_now();
     try_front(state, now); // a program that polls is reached by that port, too
-    if (is_polled(state->device, now) && now >= state->memory_until) {
+    if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
         state->was_watching = true;
         nap(state, now);
         return;

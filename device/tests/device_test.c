@@ -78,6 +78,28 @@ static void alb_device__writes_while_nobody_polls(void **state)
     pair_close(&pair);
 }
 
+// The device thread tells by them what a program that looks at its memory may wait for, and what its peer waits for.
+static void alb_rx__counts_what_programs_do_not_hear_of(void **state)
+{
+    struct pair pair;
+    pair_open(&pair, "127.92.0.1", "127.92.0.2", NULL);
+    struct side *a = &pair.side[0], *b = &pair.side[1];
+    const struct alb_rx_counts *counts = &b->device->rx.counts;
+    side_receive(b, 0, 64);
+    side_send(a, 0, 64);
+    assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+    assert_true(counts->bytes > 64);
+    assert_int_equal(counts->writes + counts->fetches, 0);
+    side_write(a, b, 0, 64);
+    assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+    assert_true(counts->writes > 0);
+    assert_int_equal(counts->fetches, 0);
+    side_read(a, b, 0, 64);
+    assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
+    assert_true(counts->fetches > 0);
+    pair_close(&pair);
+}
+
 // A timer that says that something is late is due, and what it misses lies in the socket; behind other datagrams, it
 // may be, of which one look takes no more than there were before. So it is late enough here for a look at all of them.
 static void alb_drive_pump__looks_before_a_timer_judges(void **state)
@@ -408,6 +430,7 @@ int main(void)
         cmocka_unit_test(alb_device__writes_over_ipv6),
         cmocka_unit_test(alb_device__sends_both_ways),
         cmocka_unit_test(alb_device__faults_lose_nothing),
+        cmocka_unit_test(alb_rx__counts_what_programs_do_not_hear_of),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
         cmocka_unit_test(alb_device_open__shares_by_name),
         cmocka_unit_test(alb_device_open__address_not_local),
@@ -420,6 +443,7 @@ int main(void)
         cmocka_unit_test(alb_device__writes_over_ipv6),
         cmocka_unit_test(alb_device__sends_both_ways),
         cmocka_unit_test(alb_device__faults_lose_nothing),
+        cmocka_unit_test(alb_rx__counts_what_programs_do_not_hear_of),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
         cmocka_unit_test(alb_device_poll__is_one_as_long_as_it_sends),
         cmocka_unit_test(alb_drive_pump_ahead__does_not_answer_what_a_timer_has_looked_for),

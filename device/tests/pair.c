@@ -149,21 +149,32 @@ static void post(struct side *from, const struct alb_send_wr *wr)
     alb_device_kick(from->device, from->qp);
 }
 
-void side_write_to(struct side *from, uint64_t address, uint32_t rkey, uint64_t offset, uint32_t length)
+static void one_sided(struct side *side, enum alb_wr_opcode opcode, uint64_t address, uint32_t rkey, uint64_t offset,
+                      uint32_t length)
 {
     const struct alb_sge sge = {
-        .addr = (uint64_t)(uintptr_t)from->memory + offset,
+        .addr = (uint64_t)(uintptr_t)side->memory + offset,
         .length = length,
-        .lkey = alb_region_key(from->mr),
+        .lkey = alb_region_key(side->mr),
     };
     const struct alb_send_wr wr = {
-        .opcode = ALB_WR_RDMA_WRITE,
+        .opcode = opcode,
         .sge = &sge,
         .sge_count = 1,
         .remote_addr = address + offset,
         .rkey = rkey,
     };
-    post(from, &wr);
+    post(side, &wr);
+}
+
+void side_write_to(struct side *from, uint64_t address, uint32_t rkey, uint64_t offset, uint32_t length)
+{
+    one_sided(from, ALB_WR_RDMA_WRITE, address, rkey, offset, length);
+}
+
+void side_read(struct side *to, const struct side *from, uint64_t offset, uint32_t length)
+{
+    one_sided(to, ALB_WR_RDMA_READ, (uint64_t)(uintptr_t)from->memory, alb_region_key(from->mr), offset, length);
 }
 
 void side_write(struct side *from, const struct side *to, uint64_t offset, uint32_t length)

@@ -47,6 +47,8 @@ void pair_close(struct pair *pair);
 // Posts a WRITE of length bytes from offset to the other's same offset.
 void side_write(struct side *from, const struct side *to, uint64_t offset, uint32_t length);
 void side_write_to(struct side *from, uint64_t address, uint32_t rkey, uint64_t offset, uint32_t length);
+// Posts a READ of as much from there to here.
+void side_read(struct side *to, const struct side *from, uint64_t offset, uint32_t length);
 void side_send(struct side *from, uint64_t offset, uint32_t length);
 void side_receive(struct side *at, uint64_t offset, uint32_t length);
 // Polls until a completion comes.
