@@ -144,6 +144,13 @@ static void fire_timers(struct alb_device *device, alb_time now)
     hear(device);
 }
 
+// Whoever holds the token publishes the deadline before giving it back.
+bool alb_drive_is_due(const struct alb_device *device, alb_time now)
+{
+    return alb_engine_bell_is_rung(device->engine) ||
+           atomic_load_explicit(&device->deadline, memory_order_relaxed) <= now;
+}
+
 static void answer_bells(struct alb_device *device, alb_time now)
 {
     atomic_store_explicit(&device->kicks_left, 0, memory_order_relaxed);
@@ -160,11 +167,10 @@ static bool send_and_hear(struct alb_device *device, uint32_t batches_max, alb_t
     return sent;
 }
 
-// Whoever holds the token publishes the deadline before giving it back.
-bool alb_drive_is_due(const struct alb_device *device, alb_time now)
+bool alb_drive_send(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
-    return alb_engine_bell_is_rung(device->engine) ||
-           atomic_load_explicit(&device->deadline, memory_order_relaxed) <= now;
+    answer_bells(device, now);
+    return send_and_hear(device, batches_max, now);
 }
 
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
@@ -172,14 +178,6 @@ bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time no
     answer_bells(device, now);
     fire_timers(device, now);
     return send_and_hear(device, batches_max, now);
-}
-
-bool alb_drive_pump_ahead(struct alb_device *device, uint32_t batches_max, alb_time now)
-{
-    answer_bells(device, now);
-    bool sent = send_and_hear(device, batches_max, now);
-    fire_timers(device, now);
-    return sent;
 }
 
 // tx_by: when what waits to be sent has to go at the latest.
@@ -320,9 +318,9 @@ static bool was_bulk(const struct alb_tx *tx)
 
 // To send megabytes may take longer than a poller may be silent, and the device thread must not take over for that.
 // Small messages take next to nothing, and are not worth a look at the clock.
-static bool pump_as_poller(struct alb_device *device, alb_time now)
+static bool send_as_poller(struct alb_device *device, alb_time now)
 {
-    bool sent = alb_drive_pump_ahead(device, BATCHES_OF_POLL, now);
+    bool sent = alb_drive_send(device, BATCHES_OF_POLL, now);
     if (sent && was_bulk(&device->sender.tx))
         atomic_store_explicit(&device->polled_at, alb_clock_now(), memory_order_relaxed);
     return sent;
@@ -333,10 +331,12 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
 {
     bool rests = is_at_rest(device, now);
     atomic_store_explicit(&device->poller_drives, true, memory_order_relaxed);
-    // Sends before it receives, so that a completion is not kept waiting for the acknowledgement of its message to
-    // leave: that goes with what the program posts next, with its next poll, or by the device thread if neither
-    // comes.
-    bool worked = !rests && pump_as_poller(device, now);
+    // Sends before it receives, be it for a timer, so that a completion is not kept waiting for the acknowledgement of
+    // its message to leave: that goes with what the program posts next, with its next poll, or by the device thread if
+    // neither comes.
+    bool worked = !rests && send_as_poller(device, now);
+    if (!rests)
+        fire_timers(device, now);
     if (receive_as_poller(device, now) > 0) {
         hear(device);
         worked = true;

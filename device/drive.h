@@ -15,9 +15,9 @@ bool alb_drive_is_due(const struct alb_device *device, alb_time now);
 // delivers events. True if something was sent.
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now);
 
-// [token] The same, but sends before it fires timers. So what lies in the sockets is not answered yet: the program may
-// have something to send with the answer.
-bool alb_drive_pump_ahead(struct alb_device *device, uint32_t batches_max, alb_time now);
+// [token] The same without timers, and so without a look at the sockets: what lies there is not answered yet, for the
+// program may have something to send with the answer.
+bool alb_drive_send(struct alb_device *device, uint32_t batches_max, alb_time now);
 
 // Gives the token back. Work that was posted meanwhile is looked after; the device thread is woken if it sleeps past a
 // deadline.

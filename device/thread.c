@@ -100,7 +100,7 @@ static alb_time drive(struct state *state)
     alb_time now = alb_clock_now(), polled_at = atomic_load_explicit(&device->polled_at, memory_order_relaxed);
     struct alb_rx_counts before = device->rx.counts;
     bool sent = alb_memory_watch_expects_answer(&state->watch, polled_at) && alb_drive_is_due(device, now) &&
-                alb_drive_pump_ahead(device, BATCHES_OF_DRIVE, now);
+                alb_drive_send(device, BATCHES_OF_DRIVE, now);
     alb_time others_by = alb_engine_wants_tx(device->engine) ? atomic_load(&device->deadline) : ALB_TIME_NEVER;
     alb_drive_receive(device, now);
     struct taken taken = taken_since(&before, &device->rx.counts);
