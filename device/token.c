@@ -6,13 +6,14 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-// The token is mostly held for a few microseconds; sleeping and being woken costs tens of them.
-#define TRIES_BEFORE_SLEEP 20
+// The token is mostly held for a few microseconds; sleeping and being woken costs tens of them. So a microsecond is
+// spent on looking. Yielding would cost a tick of the scheduler where a program that spins shares the processor, and
+// may have been interrupted while it held the token (docs/LESSONS.md, 103): who sleeps is run when it is woken.
+#define LOOKS_BEFORE_SLEEP 200
 
 void alb_token_init(struct alb_token *token)
 {
@@ -40,10 +41,8 @@ static bool lock_until(struct alb_token *token, alb_time until)
         return true;
     atomic_fetch_add(&token->waiting, 1);
     bool taken = false, in_time = true;
-    for (int i = 0; i < TRIES_BEFORE_SLEEP && !taken; i++) {
-        sched_yield();
-        taken = take(token, 1);
-    }
+    for (int i = 0; i < LOOKS_BEFORE_SLEEP && !taken; i++)
+        taken = atomic_load_explicit(&token->state, memory_order_relaxed) == 0 && take(token, 1);
     // From here on the state is left at 2: others may sleep beside us.
     while (!taken && in_time) {
         if (atomic_exchange(&token->state, 2) == 0)
