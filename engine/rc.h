@@ -125,9 +125,9 @@ void alb_rc_retire(struct alb_rc *rc, alb_time now);
 // rc.c: only the connected queue pair's address may speak.
 enum alb_drop alb_rc_check_peer(const struct alb_qp *qp, const struct alb_datagram *datagram);
 
-// rc_usual.c: takes a packet that is like most others of small messages. False: nothing has been done.
+// rc_usual.c: takes a packet that is like most others. False: nothing has been done.
 bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb_time now);
-// Begins such a packet (alb_tx_begin): the next one of a request, which has one. False likewise.
+// Begins one of a small message (alb_tx_begin): the next one of a request, which has one. False likewise.
 bool alb_rc_begin_usual(struct alb_rc *rc, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder, bool ackreq);
 
 // rc_responder.c

@@ -205,6 +205,31 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
     return ALB_BUILD_MORE;
 }
 
+// The packets of a message's middle differ in nothing but the PSN, so those behind one are made from it. Returns how
+// many, at most so many. What does not go on like this is left to send_data, the window that closes for instance.
+static uint32_t repeat_middle(struct alb_rc *rc, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
+                              uint32_t packets_max, alb_time now)
+{
+    struct alb_qp *qp = rc->qp;
+    uint32_t mtu = qp->attr.path_mtu_bytes, cost = mtu + ALB_RC_PACKET_OVERHEAD, count = 0;
+    uint32_t k = (uint32_t)alb_psn_diff(rc->next, wqe->first_psn);
+    bool is_behind_middle = k >= 2 && k + 1 < wqe->packets;
+    const uint8_t *bytes;
+    if (!is_behind_middle || wqe->flags & ALB_SEND_INLINE || qp->engine->config.corruption ||
+        !alb_tx_can_repeat(builder, mtu))
+        return 0;
+    uint32_t in_one_piece = alb_outbound_stretch(qp, wqe, (uint64_t)k * mtu, &bytes) / mtu;
+    uint32_t middle = ALB_MIN(in_one_piece, wqe->packets - 1 - k);
+    for (; count < ALB_MIN(middle, packets_max) && alb_peer_permits(qp->peer, cost); count++) {
+        uint8_t *header = alb_tx_repeat(builder, bytes + (size_t)count * mtu);
+        if (!header)
+            break;
+        alb_bth_number(header, rc->next, asks_for_ack(rc, wqe, false, cost));
+        note_sent(rc, wqe, 1, cost, now);
+    }
+    return count;
+}
+
 static alb_psn *requested_at(const struct alb_rc *rc, uint32_t i)
 {
     return &rc->requested_ends[(rc->requested_first + i) % rc->requested_capacity];
@@ -322,11 +347,14 @@ static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe 
     return ALB_BUILD_MORE;
 }
 
-static enum alb_build_result send_one(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
+// Of a request, the next packet, or more of them, at most so many: what has been sent is counted in *count.
+static enum alb_build_result send_some(struct alb_rc *rc, struct alb_tx_builder *builder, uint32_t packets_max,
+                                       uint32_t *count, alb_time now)
 {
     struct alb_send_wqe *wqe = current(rc, now);
     if (!wqe)
         return ALB_BUILD_IDLE;
+    *count += 1;
     switch (wqe->opcode) {
     case ALB_WR_RDMA_READ:
         return send_read(rc, wqe, builder, now);
@@ -335,8 +363,12 @@ static enum alb_build_result send_one(struct alb_rc *rc, struct alb_tx_builder *
     case ALB_WR_ATOMIC_WRITE:
         return send_atomic(rc, wqe, builder, now);
     default:
-        return send_data(rc, wqe, builder, now);
+        break;
     }
+    enum alb_build_result result = send_data(rc, wqe, builder, now);
+    if (result == ALB_BUILD_MORE)
+        *count += repeat_middle(rc, wqe, builder, packets_max - 1, now);
+    return result;
 }
 
 static bool may_send(const struct alb_rc *rc)
@@ -348,8 +380,8 @@ static bool may_send(const struct alb_rc *rc)
 enum alb_build_result alb_rc_build_requests(struct alb_rc *rc, struct alb_tx_builder *builder, alb_time now)
 {
     uint32_t turn = builder->tx->burst_segments_max;
-    for (uint32_t i = 0; i < turn && may_send(rc); i++) {
-        enum alb_build_result result = send_one(rc, builder, now);
+    for (uint32_t count = 0; count < turn && may_send(rc);) {
+        enum alb_build_result result = send_some(rc, builder, turn - count, &count, now);
         if (result != ALB_BUILD_MORE)
             return result;
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// rc, the usual packets, predicted by their headers as in TCP: in an exchange of small messages one is like another. A
-// message of one packet in its turn, and the acknowledgement of what is in flight, are known by the first eight bytes
-// of the BTH and the PSN. They go straight to the functions that place, complete and acknowledge. What is unusual about
-// a packet, or comes of it, is for the general way, which begins from the beginning: nothing has been changed by then
-// but that the receive is taken which it would take.
+// rc, the usual packets, predicted by their headers as in TCP: in an exchange of small messages one is like another,
+// and of a long message most are. A message of one packet in its turn, the next packet of a message's middle, and the
+// acknowledgement of what is in flight, are known by the first eight bytes of the BTH and the PSN. They go straight to
+// the functions that place, complete and acknowledge. What is unusual about a packet, or comes of it, is for the
+// general way, which begins from the beginning: nothing has been changed by then but that the receive is taken which it
+// would take.
 #include "engine/impl.h"
 #include "engine/rc.h"
 #include "engine/tx.h"
@@ -82,6 +83,22 @@ static bool take_write(struct alb_rc *rc, const struct usual *packet)
     return true;
 }
 
+static bool take_middle(struct alb_rc *rc, const struct usual *packet, bool is_send)
+{
+    struct alb_qp *qp = rc->qp;
+    struct alb_assembly *assembly = &rc->assembly;
+    uint32_t length = qp->attr.path_mtu_bytes;
+    if (packet->psn != rc->expected || rc->loss_receiver.is_reported || !assembly->is_open ||
+        assembly->is_send != is_send || packet->pad != 0 || payload_bytes(packet, ALB_BTH_BYTES) != length ||
+        (!is_send && assembly->offset + length >= assembly->target.length) ||
+        alb_place(qp, &assembly->target, assembly->offset, packet->bytes + ALB_BTH_BYTES, length) != ALB_OUTCOME_OK)
+        return false;
+    assembly->offset += length;
+    alb_qp_count_received(qp, packet->datagram);
+    alb_rc_note_executed(rc, 1, false, packet->ackreq);
+    return true;
+}
+
 static bool take_ack(struct alb_rc *rc, const struct usual *packet, alb_time now)
 {
     const uint8_t *aeth = packet->bytes + ALB_BTH_BYTES;
@@ -102,7 +119,9 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
     // No flags but the pad, the default partition, no marks, this queue pair.
     if ((begin & ~BTH_PAD_BITS) << 8 >> 8 != ((uint64_t)ALB_PKEY_DEFAULT << 32 | qp->number))
         return false;
-    if (qp->type != ALB_QPT_RC || alb_qp_state_of(qp) != ALB_QPS_RTS || !qp->is_established ||
+    enum alb_qp_state state = alb_qp_state_of(qp);
+    bool can_receive = state == ALB_QPS_RTS || state == ALB_QPS_RTR; // where programs leave what is only written to
+    if (qp->type != ALB_QPT_RC || !can_receive || !qp->is_established ||
         alb_rc_check_peer(qp, datagram) != ALB_DROP_NONE)
         return false;
     const struct usual packet = {
@@ -117,6 +136,10 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
         return take_send(rc, &packet, now);
     case ALB_RC_WRITE_ONLY:
         return take_write(rc, &packet);
+    case ALB_RC_SEND_MIDDLE:
+        return take_middle(rc, &packet, true);
+    case ALB_RC_WRITE_MIDDLE:
+        return take_middle(rc, &packet, false);
     case ALB_RC_ACK:
         return take_ack(rc, &packet, now);
     default:

@@ -261,7 +261,7 @@ uint8_t *alb_tx_repeat(struct alb_tx_builder *builder, const void *payload)
     uint8_t *header = tx->bytes + tx->bytes_count, *trailer = header + end - trailer_bytes;
     struct iovec *iov = &tx->iov[tx->iov_count];
     memcpy(header, like[0].iov_base, header_bytes);
-    memset(trailer, 0, trailer_bytes);
+    memset(header + end - TRAILER_ROOM_BYTES, 0, TRAILER_ROOM_BYTES);
     iov[0] = (struct iovec){.iov_base = header, .iov_len = header_bytes};
     iov[1] = (struct iovec){.iov_base = (void *)(uintptr_t)payload, .iov_len = like[1].iov_len};
     iov[2] = (struct iovec){.iov_base = trailer, .iov_len = trailer_bytes};

@@ -69,10 +69,16 @@ static inline uint8_t alb_roce_pad(uint32_t payload_bytes)
     return (uint8_t)(-payload_bytes & 3);
 }
 
+// Of a BTH that is written, what changes from one packet to the next.
+static inline void alb_bth_number(uint8_t *bth, alb_psn psn, bool ackreq)
+{
+    alb_put_be32(bth + 8, (uint32_t)ackreq << 31 | (psn & ALB_PSN_MASK));
+}
+
 // The BTH alone, of the default partition and without flags.
 static inline void alb_bth_encode(uint8_t *out, uint8_t opcode, uint8_t pad, alb_qpn dest_qpn, alb_psn psn, bool ackreq)
 {
     alb_put_be32(out, (uint32_t)opcode << 24 | (uint32_t)pad << 20 | ALB_PKEY_DEFAULT);
     alb_put_be32(out + 4, dest_qpn & ALB_QPN_MASK);
-    alb_put_be32(out + 8, (uint32_t)ackreq << 31 | (psn & ALB_PSN_MASK));
+    alb_bth_number(out, psn, ackreq);
 }

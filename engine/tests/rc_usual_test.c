@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is taken by its headers comes to the same as what is decoded. The same happens to two pairs, one of which keeps
-// a trace, for which all packets go the general way.
+// What is taken by its headers comes to the same as what is decoded, and what is made from the packet before it is the
+// same as what is built. The same happens to two pairs; one of them keeps a trace and could corrupt, for which all
+// packets go the general way.
 #include "engine/rc.h"
 
+#include "base/corruption.h"
 #include "engine/tests/pair_expect.h"
 
 #define SEEDS 400
@@ -10,6 +12,8 @@
 
 enum {
     REGION = 64, // bytes of each message's place
+    LONG_BYTES = 9000,
+    SEEN_BYTES = 32 * REGION + LONG_BYTES,
 };
 
 struct worlds {
@@ -18,9 +22,15 @@ struct worlds {
     uint64_t next_wr_id;
 };
 
-static void with_trace(struct alb_engine_config *config)
+static struct alb_corruption no_corruption;
+
+static void generally(struct alb_engine_config *config)
 {
+    static const struct alb_corruption_spec none;
+    static uint64_t counts[ALB_CORRUPT_PLACES];
+    alb_corruption_init(&no_corruption, &none, 1, counts);
     config->trace_records = 64;
+    config->corruption = &no_corruption;
 }
 
 static void open_worlds(struct worlds *w, uint64_t seed)
@@ -28,7 +38,7 @@ static void open_worlds(struct worlds *w, uint64_t seed)
     alb_prng_init(&w->prng, seed);
     w->next_wr_id = 1;
     for (int i = 0; i < 2; i++) {
-        w->of[i].pair = pair_new(i == 0 ? NULL : with_trace);
+        w->of[i].pair = pair_new(i == 0 ? NULL : generally);
         pair_connect(w->of[i].pair, ALB_QPT_RC, w->of[i].qps, NULL);
         pair_fill(w->of[i].pair);
     }
@@ -41,7 +51,7 @@ static void compare(struct worlds *w)
         struct pair_host *a = &w->of[0].pair->hosts[side], *b = &w->of[1].pair->hosts[side];
         assert_memory_equal(&a->stats.sum, &b->stats.sum, sizeof(a->stats.sum));
         assert_memory_equal(a->stats.dropped, b->stats.dropped, sizeof(a->stats.dropped));
-        assert_memory_equal(a->memory, b->memory, 32 * REGION);
+        assert_memory_equal(a->memory, b->memory, SEEN_BYTES);
         assert_int_equal(alb_qp_state_of(w->of[0].qps[side]), alb_qp_state_of(w->of[1].qps[side]));
         struct alb_wc wc_a, wc_b;
         bool has_a, has_b;
@@ -85,7 +95,7 @@ static void ask(struct worlds *w, int side)
     enum alb_wr_opcode opcode = opcodes[alb_prng_below(&w->prng, ALB_COUNT(opcodes))];
     uint32_t flags = alb_prng_below(&w->prng, 4) ? ALB_SEND_SIGNALED : ALB_SEND_SIGNALED | ALB_SEND_SOLICITED;
     uint32_t offset = (uint32_t)alb_prng_below(&w->prng, 16) * REGION;
-    uint32_t length = (uint32_t)alb_prng_below(&w->prng, alb_prng_below(&w->prng, 8) ? 20 : 3000);
+    uint32_t length = (uint32_t)alb_prng_below(&w->prng, alb_prng_below(&w->prng, 3) ? 20 : LONG_BYTES);
     uint64_t wr_id = w->next_wr_id++;
     for (int i = 0; i < 2; i++)
         pair_ask(w->of[i].pair, w->of[i].qps[side], opcode, wr_id, flags, offset, length);
@@ -94,7 +104,7 @@ static void ask(struct worlds *w, int side)
 static void receive(struct worlds *w, int side)
 {
     uint32_t offset = (uint32_t)(16 + alb_prng_below(&w->prng, 16)) * REGION;
-    uint32_t length = alb_prng_below(&w->prng, 30) ? 3100 : 8;
+    uint32_t length = alb_prng_below(&w->prng, 30) ? LONG_BYTES : 8;
     uint64_t wr_id = w->next_wr_id++;
     for (int i = 0; i < 2; i++)
         pair_receive(w->of[i].pair, w->of[i].qps[side], wr_id, offset, length);
@@ -103,15 +113,19 @@ static void receive(struct worlds *w, int side)
 // A packet that no engine has sent, of a kind that may be taken by its headers, with something strange about it.
 static void inject(struct worlds *w, int side)
 {
-    static const uint8_t opcodes[] = {ALB_RC_SEND_ONLY, ALB_RC_WRITE_ONLY, ALB_RC_ACK, ALB_RC_WRITE_FIRST};
+    static const uint8_t opcodes[] = {ALB_RC_SEND_ONLY,   ALB_RC_WRITE_ONLY,   ALB_RC_ACK,        ALB_RC_WRITE_FIRST,
+                                      ALB_RC_SEND_MIDDLE, ALB_RC_WRITE_MIDDLE, ALB_RC_SEND_FIRST, ALB_RC_WRITE_LAST};
     static const uint8_t payload[1100] = {1, 2, 3};
     uint8_t opcode = opcodes[alb_prng_below(&w->prng, ALB_COUNT(opcodes))];
     int32_t psn_offset = alb_prng_below(&w->prng, 3) ? 0 : (int32_t)alb_prng_below(&w->prng, 5) - 2;
     uint32_t kind = (uint32_t)alb_prng_below(&w->prng, 24);
-    uint32_t length = opcode == ALB_RC_ACK           ? kind == 9 ? 4 : 0
-                      : opcode == ALB_RC_WRITE_FIRST ? 1024
-                      : kind == 0                    ? 1100
-                                                     : kind % 12;
+    bool is_middle = opcode == ALB_RC_SEND_MIDDLE || opcode == ALB_RC_WRITE_MIDDLE;
+    bool is_whole = opcode == ALB_RC_SEND_ONLY || opcode == ALB_RC_WRITE_ONLY || opcode == ALB_RC_WRITE_LAST;
+    uint32_t length = opcode == ALB_RC_ACK     ? kind == 9 ? 4 : 0
+                      : kind == 0              ? 1100
+                      : is_middle && kind > 15 ? 1004 + kind
+                      : !is_whole && kind != 9 ? 1024
+                                               : kind % 12;
     for (int i = 0; i < 2; i++) {
         struct pair *pair = w->of[i].pair;
         const struct alb_qp *to = w->of[i].qps[1 - side];
@@ -127,7 +141,7 @@ static void inject(struct worlds *w, int side)
             .becn = kind == 4,
             .va = pair_va(pair, 1 - side, 0),
             .rkey = alb_region_key(pair->hosts[1 - side].mr) + (kind == 5),
-            .length = opcode == ALB_RC_WRITE_FIRST ? 2000
+            .length = opcode == ALB_RC_WRITE_FIRST ? 1024 * (kind % 4) + 1024 * (kind % 3 == 0)
                       : kind == 6                  ? length + 1
                                                    : length,
             .syndrome = kind == 7   ? 0x60
@@ -159,8 +173,11 @@ static void step(struct worlds *w)
         for (int i = 0; i < 2; i++)
             pair_send(w->of[i].pair, side);
         compare_sent(w, side);
+        uint32_t before = (uint32_t)alb_prng_below(&w->prng, 6);
         for (int i = 0; i < 2; i++) {
-            if (what < 84 && pair_count(w->of[i].pair, side) > 0)
+            for (uint32_t k = 0; k < before && pair_count(w->of[i].pair, side) > 0; k++)
+                pair_deliver(w->of[i].pair, side);
+            if (what < 90 && pair_count(w->of[i].pair, side) > 0)
                 pair_lose(w->of[i].pair, side);
             pair_deliver_all(w->of[i].pair, side);
         }
@@ -245,6 +262,72 @@ static void usual__is_taken(void **state)
     }
 }
 
+// Its packets but the first and the last are, and on their way out those behind the second are made from it.
+static void usual__middle_is_taken(void **state)
+{
+    static const enum alb_wr_opcode opcodes[] = {ALB_WR_SEND, ALB_WR_RDMA_WRITE};
+    const struct pair_qps *c = *state;
+    establish(c);
+    for (uint32_t i = 0; i < ALB_COUNT(opcodes); i++) {
+        pair_fill(c->pair);
+        assert_int_equal(pair_receive(c->pair, c->qps[1], 2, 0, 16384), 0);
+        assert_int_equal(pair_ask(c->pair, c->qps[0], opcodes[i], 1, ALB_SEND_SIGNALED, 0, 16 * 1024 - 8), 0);
+        assert_int_equal(pair_send(c->pair, 0), 16);
+        for (uint32_t k = 0; k < 16; k++)
+            assert_int_equal(pair_peek(c->pair, 0, k)->roce.ackreq, k == 15);
+        pair_deliver(c->pair, 0);
+        for (uint32_t k = 1; k < 15; k++)
+            assert_true(is_taken(c, 0));
+        assert_int_equal(alb_rc_of(c->qps[1])->assembly.offset, 15 * 1024);
+        pair_settle(c->pair);
+        pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+        assert_memory_equal(c->pair->hosts[1].memory, c->pair->hosts[0].memory, 16 * 1024 - 8);
+    }
+    pair_expect(c->pair, 1, 2, ALB_WC_SUCCESS);
+}
+
+// A program need not bring a queue pair to RTS that is only written to.
+static void usual__is_taken_in_rtr(void **state)
+{
+    struct pair_qps c = {.pair = pair_new(NULL)};
+    for (int side = 0; side < 2; side++)
+        c.qps[side] = pair_qp(c.pair, side, ALB_QPT_RC);
+    for (int side = 0; side < 2; side++) {
+        struct alb_qp_attr attr = pair_attr(c.pair, side, c.qps[1 - side]);
+        assert_int_equal(pair_move(c.pair, c.qps[side], side == 0 ? ALB_QPS_RTS : ALB_QPS_RTR, &attr), 0);
+    }
+    assert_false(is_request_taken(&c, ALB_WR_RDMA_WRITE, 0, 8)); // it establishes the connection
+    pair_pass(c.pair, 100 * ALB_NS_PER_MS);
+    pair_settle(c.pair);
+    assert_true(is_request_taken(&c, ALB_WR_RDMA_WRITE, 0, 8));
+    assert_int_equal(alb_qp_state_of(c.qps[1]), ALB_QPS_RTR);
+    pair_free(c.pair);
+}
+
+static void unusual__middle_of_another_length(void **state)
+{
+    const struct pair_qps *c = *state;
+    uint8_t bytes[ALB_BTH_BYTES + 1028] = {0};
+    establish(c);
+    assert_int_equal(pair_ask(c->pair, c->qps[0], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 0, 4096), 0);
+    assert_int_equal(pair_send(c->pair, 0), 4);
+    pair_deliver(c->pair, 0);
+    struct alb_datagram middle = pair_peek(c->pair, 0, 0)->datagram;
+    assert_int_equal(middle.length, ALB_BTH_BYTES + 1024);
+    memcpy(bytes, middle.bytes, middle.length);
+    middle.bytes = bytes;
+    for (int longer = -4; longer <= 4; longer += 8) {
+        middle.length = (uint32_t)(ALB_BTH_BYTES + 1024 + longer);
+        assert_false(alb_rc_rx_usual(c->qps[1], &middle, c->pair->now));
+    }
+    bytes[1] |= 2 << 4; // so much of it is said to be padding
+    middle.length = ALB_BTH_BYTES + 1024;
+    assert_false(alb_rc_rx_usual(c->qps[1], &middle, c->pair->now));
+    middle.length = ALB_BTH_BYTES + 1026;
+    assert_false(alb_rc_rx_usual(c->qps[1], &middle, c->pair->now));
+    assert_true(is_taken(c, 0));
+}
+
 static void unusual__is_left_alone(void **state)
 {
     const struct pair_qps *c = *state;
@@ -279,6 +362,9 @@ int main(void)
         cmocka_unit_test(usual__comes_to_the_same),
         PAIR_RC_TEST(usual__only_from_the_peer),
         PAIR_RC_TEST(usual__is_taken),
+        PAIR_RC_TEST(usual__middle_is_taken),
+        cmocka_unit_test(usual__is_taken_in_rtr),
+        PAIR_RC_TEST(unusual__middle_of_another_length),
         PAIR_RC_TEST(unusual__is_left_alone),
         PAIR_RC_TEST(unusual__acknowledges_what_wants_an_answer),
     };
