@@ -41,17 +41,17 @@ static uint32_t short_portable(uint32_t crc, const uint32_t *words, uint32_t cou
     return alb_crc32(crc, words, 4 * (size_t)count);
 }
 
-static uint32_t short_masked_portable(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count, uint32_t ones)
+static uint32_t short_masked_portable(uint32_t crc, const uint8_t *bytes, uint32_t count, uint32_t ones)
 {
-    uint32_t words[ALB_CRC32_SHORT_WORDS] = {first};
-    memcpy(words + 1, bytes, 4 * (size_t)count);
-    words[2] |= ones;
-    return short_portable(crc, words, count + 1);
+    uint32_t words[ALB_CRC32_SHORT_WORDS];
+    memcpy(words, bytes, 4 * (size_t)count);
+    words[1] |= ones;
+    return short_portable(crc, words, count);
 }
 
 static uint32_t (*multiply)(uint32_t a, uint32_t b) = multiply_portable;
 static uint32_t (*crc32_short)(uint32_t crc, const uint32_t *words, uint32_t count) = short_portable;
-static uint32_t (*crc32_short_masked)(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count,
+static uint32_t (*crc32_short_masked)(uint32_t crc, const uint8_t *bytes, uint32_t count,
                                       uint32_t ones) = short_masked_portable;
 
 #ifdef __x86_64__
@@ -98,12 +98,10 @@ static inline uint32_t word_at(const uint8_t *bytes)
     return word;
 }
 
-TARGET static uint32_t short_masked_pclmul(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count,
-                                           uint32_t ones)
+TARGET static uint32_t short_masked_pclmul(uint32_t crc, const uint8_t *bytes, uint32_t count, uint32_t ones)
 {
-    const uint32_t *power = &x_to_32n[count + 1];
-    __m128i sum = carryless(~crc ^ first, *power--);
-    sum = _mm_xor_si128(sum, carryless(word_at(bytes), *power--));
+    const uint32_t *power = &x_to_32n[count];
+    __m128i sum = carryless(~crc ^ word_at(bytes), *power--);
     sum = _mm_xor_si128(sum, carryless(word_at(bytes + 4) | ones, *power--));
     for (const uint8_t *end = bytes + 4 * (size_t)count, *p = bytes + 8; p != end; p += 4)
         sum = _mm_xor_si128(sum, carryless(word_at(p), *power--));
@@ -145,7 +143,7 @@ static void fill_powers(uint32_t *powers, uint32_t last, uint32_t factor)
 }
 
 // A few microseconds when the program starts; read only from then on.
-__attribute__((constructor)) static void init(void)
+__attribute__((constructor(ALB_CRC32_INIT))) static void init(void)
 {
 #ifdef __x86_64__
     __builtin_cpu_init();
@@ -171,10 +169,10 @@ uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count)
     return crc32_short(crc, words, count);
 }
 
-uint32_t alb_crc32_short_masked(uint32_t crc, uint32_t first, const uint8_t *bytes, uint32_t count, uint32_t ones)
+uint32_t alb_crc32_short_masked(uint32_t crc, const uint8_t *bytes, uint32_t count, uint32_t ones)
 {
-    alb_assert(count >= 2 && count < ALB_CRC32_SHORT_WORDS);
-    return crc32_short_masked(crc, first, bytes, count, ones);
+    alb_assert(count >= 2 && count <= ALB_CRC32_SHORT_WORDS);
+    return crc32_short_masked(crc, bytes, count, ones);
 }
 
 uint32_t alb_crc32_change(uint32_t difference, uint32_t words)

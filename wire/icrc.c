@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Computing, sealing and checking the ICRC. What is the same for all packets of a flow is taken from its prefix; the
-// bytes from there to the payload are gathered, masked, in one small buffer, since a call of the CRC function costs as
-// much as a few hundred bytes of it.
+// Computing, sealing and checking the ICRC. What is the same for all packets of a flow, and of one length, is taken
+// from what one before has left.
 #include "wire/icrc.h"
 
 #include "wire/crc32.h"
@@ -17,9 +16,8 @@
 #define PORTS_BYTES  4
 #define PROTOCOL_UDP 17
 #define PREFIX_MAX   (ONES_BYTES + IPV6_BYTES + PORTS_BYTES)
-#define COPIED_MAX   72                   // bytes of the packet that join the UDP length in one short CRC
-#define HEAD_WORDS   (1 + COPIED_MAX / 4) // that, and the word of UDP length and checksum before it
-_Static_assert(HEAD_WORDS <= ALB_CRC32_SHORT_WORDS && PREFIX_MAX / 4 <= ALB_CRC32_SHORT_WORDS, "each is one short CRC");
+#define SHORT_MAX    72 // bytes of a packet whose CRC is taken word by word
+_Static_assert(SHORT_MAX / 4 <= ALB_CRC32_SHORT_WORDS && PREFIX_MAX / 4 <= ALB_CRC32_SHORT_WORDS, "one short CRC");
 
 // How many words before the end of the prefix a field's word begins.
 #define IPV4_TOTAL_LENGTH   ((IPV4_BYTES + PORTS_BYTES) / 4)
@@ -91,15 +89,39 @@ static uint32_t second_half(uint32_t value)
     return htole32((uint32_t)bswap_16((uint16_t)value) << 16);
 }
 
-// The CRC of the prefix of one packet.
+// The word of UDP length and checksum: the checksum is taken as ones.
+static uint32_t udp_word(uint32_t udp_bytes)
+{
+    return first_half(udp_bytes) | htole32(0xffff0000);
+}
+
+// By how much an identification, other than 0, changes the CRC of all that is before the BTH. Those of places in a
+// burst are kept.
+static uint32_t changes[ALB_ICRC_BURST_IDENT];
+
+static uint32_t change_by(uint16_t identification)
+{
+    if (alb_likely(identification < ALB_COUNT(changes)))
+        return changes[identification];
+    return alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION + 1);
+}
+
+__attribute__((constructor(ALB_CRC32_INIT + 1))) static void init(void)
+{
+    for (uint16_t identification = 0; identification < ALB_COUNT(changes); identification++)
+        changes[identification] = alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION + 1);
+}
+
+// The CRC of all that is before the BTH of one packet.
 static uint32_t completed(const struct alb_icrc_prefix *prefix, uint16_t identification, uint32_t udp_bytes)
 {
-    uint32_t crc = prefix->crc;
-    if (!prefix->is_ipv4)
-        return crc ^ alb_crc32_change(first_half(udp_bytes), IPV6_PAYLOAD_LENGTH);
-    if (identification != 0)
-        crc ^= alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
-    return crc ^ alb_crc32_change(second_half(IPV4_BYTES + udp_bytes), IPV4_TOTAL_LENGTH);
+    uint32_t crc = prefix->crc, word = udp_word(udp_bytes);
+    if (prefix->is_ipv4)
+        crc ^= alb_crc32_change(second_half(IPV4_BYTES + udp_bytes), IPV4_TOTAL_LENGTH);
+    else
+        crc ^= alb_crc32_change(first_half(udp_bytes), IPV6_PAYLOAD_LENGTH);
+    crc = alb_crc32_short(crc, &word, 1);
+    return prefix->is_ipv4 && identification != 0 ? crc ^ change_by(identification) : crc;
 }
 
 // The same, from what a packet before has left that had the same length. Places in a burst differ.
@@ -114,62 +136,12 @@ static uint32_t completed_again(struct alb_icrc_flow *flow, uint16_t identificat
     }
     if (identification == kept || !flow->prefix.is_ipv4)
         return length->crc;
-    return length->crc ^ alb_crc32_change(first_half(identification), IPV4_IDENTIFICATION);
-}
-
-// A place among the bytes of a packet.
-struct cursor {
-    const struct iovec *iov;
-    size_t skip;   // bytes of *iov that are behind us
-    uint32_t left; // bytes to the end of the packet
-};
-
-// Copies the leading pieces that are short, and the BTH in any case. Returns the bytes copied.
-static uint32_t gather_short(struct cursor *at, uint8_t *to)
-{
-    uint32_t copied = 0;
-    while (at->left) {
-        size_t part = ALB_MIN(at->iov->iov_len, (size_t)at->left);
-        if (part > COPIED_MAX - copied)
-            break;
-        memcpy(to + copied, at->iov->iov_base, part);
-        copied += (uint32_t)part;
-        at->left -= (uint32_t)part;
-        at->iov++;
-    }
-    if (copied == 0) {
-        memcpy(to, at->iov->iov_base, ALB_BTH_BYTES);
-        copied = ALB_BTH_BYTES;
-        at->left -= ALB_BTH_BYTES;
-        at->skip = ALB_BTH_BYTES;
-    }
-    return copied;
-}
-
-static uint32_t crc32_rest(uint32_t crc, struct cursor *at, uint8_t *copy)
-{
-    for (; at->left; at->iov++, at->skip = 0) {
-        uint32_t part = (uint32_t)ALB_MIN(at->iov->iov_len - at->skip, (size_t)at->left);
-        const uint8_t *bytes = (const uint8_t *)at->iov->iov_base + at->skip;
-        if (part && copy)
-            crc = alb_crc32_copy(crc, copy, bytes, part);
-        else if (part)
-            crc = alb_crc32(crc, bytes, part);
-        copy = copy ? copy + part : NULL;
-        at->left -= part;
-    }
-    return crc;
+    return length->crc ^ change_by(identification);
 }
 
 static uint32_t udp_bytes_of(uint32_t length)
 {
     return UDP_BYTES + length + ALB_ICRC_BYTES;
-}
-
-// The word of UDP length and checksum: the checksum is taken as ones.
-static uint32_t udp_word(uint32_t length)
-{
-    return first_half(udp_bytes_of(length)) | htole32(0xffff0000);
 }
 
 #define BTH_CHANGING htole32(0xff) // of its second word: FECN, BECN and reserved bits
@@ -197,29 +169,16 @@ static uint32_t compute_short(uint32_t crc, const struct iovec *iov, uint32_t le
         copied += part;
     }
     const uint8_t *packet = copy ? copy : iov->iov_base;
-    return alb_crc32_short_masked(crc, udp_word(length), packet, length / 4, BTH_CHANGING);
+    return alb_crc32_short_masked(crc, packet, length / 4, BTH_CHANGING);
 }
 
 // Goes on with the CRC of the completed prefix. copy: where the bytes are copied to, or NULL.
 static uint32_t compute(uint32_t crc, const struct iovec *iov, uint32_t length, uint8_t *copy)
 {
     alb_assert(length >= ALB_BTH_BYTES && iov->iov_len >= ALB_BTH_BYTES);
-    if (length <= COPIED_MAX && length % 4 == 0 && (copy || iov->iov_len >= length))
+    if (length <= SHORT_MAX && length % 4 == 0 && (copy || iov->iov_len >= length))
         return compute_short(crc, iov, length, copy);
-    struct cursor at = {.iov = iov, .left = length};
-    uint32_t head[HEAD_WORDS];
-    head[0] = udp_word(length);
-    uint32_t *bth = head + 1;
-    uint32_t copied = gather_short(&at, (uint8_t *)bth);
-    if (copy) {
-        memcpy(copy, bth, copied);
-        copy += copied;
-    }
-    bth[1] |= BTH_CHANGING;
-    crc = alb_crc32_short(crc, head, 1 + copied / 4);
-    if (copied % 4)
-        crc = alb_crc32(crc, (uint8_t *)bth + (copied & ~3u), copied % 4);
-    return crc32_rest(crc, &at, copy);
+    return alb_crc32_pieces(crc, iov, length, BTH_CHANGING, copy);
 }
 
 uint32_t alb_icrc_compute(const struct alb_icrc_prefix *prefix, uint16_t identification, const struct iovec *iov,
@@ -339,16 +298,19 @@ bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datag
     if (!is_length_good(datagram->length, ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES))
         return false;
 
-    uint32_t difference = difference_from(flow, datagram, 0);
+    uint16_t expected = alb_icrc_peer_expects(peer);
+    uint32_t difference = difference_from(flow, datagram, expected);
 
-    *identification = 0;
+    *identification = flow->prefix.is_ipv4 ? expected : 0;
+    if (alb_likely(difference == 0))
+        return !flow->prefix.is_ipv4 || alb_icrc_peer_admits(peer, expected, now);
     if (!flow->prefix.is_ipv4)
-        return difference == 0;
-    // The word that holds the identification in its first two bytes, had it differed from zero by what explains all.
+        return false;
+    // The word that holds the identification in its first two bytes, had it differed by what explains all.
     uint32_t word = alb_crc32_word_for(difference, words_from_identification(datagram->length - ALB_ICRC_BYTES));
     if (word > UINT16_MAX)
         return false;
-    *identification = be16toh((uint16_t)word);
+    *identification = expected ^ be16toh((uint16_t)word);
     return alb_icrc_peer_admits(peer, *identification, now);
 }
 

@@ -48,7 +48,7 @@ struct alb_icrc_flow {
     bool is_known;
     struct alb_icrc_length {
         uint32_t udp_bytes;      // 0: no packet yet
-        uint32_t crc;            // of the prefix with this and
+        uint32_t crc;            // of all that is before the BTH, with this and
         uint16_t identification; // 0, or ones
     } lengths[ALB_ICRC_LENGTHS]; // by the words of a packet
 };
@@ -84,6 +84,9 @@ struct alb_icrc_peer {
     uint8_t repeats;     // times a low identification did not go up
     uint8_t strangeness; // rises steeply with each refusal, sinks slowly with each good packet
 };
+
+// The identification that its next packet will have, if it numbers as we know it; to be looked for first.
+uint16_t alb_icrc_peer_expects(const struct alb_icrc_peer *peer);
 
 // True if this identification, found in a packet whose CRC it explains, is one that the peer may have sent; remembers
 // it either way. A peer that changes its ways loses two packets, one that keeps doing so is no longer held to anything.

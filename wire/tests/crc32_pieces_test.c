@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The source itself is included: a processor takes one of two ways through it, and both are tested.
+#include "wire/crc32_pieces.c"
+
+#include "base/tests/test.h"
+
+#include <string.h>
+
+#define ROOM   8192
+#define EDGE   64 // bytes beside a copy that must stay as they are
+#define PIECES 4
+#define ONES   0xff00ff5au
+
+static uint8_t source[ROOM];
+
+static void fill_source(void)
+{
+    uint32_t random = 3;
+    for (uint32_t i = 0; i < ROOM; i++) {
+        random = random * 1664525 + 1013904223;
+        source[i] = (uint8_t)(random >> 24);
+    }
+}
+
+// The same bytes in one piece, with the bits set.
+static uint32_t crc_of(uint32_t before, const struct iovec *iov, uint32_t length)
+{
+    static uint8_t bytes[ROOM];
+    uint32_t second;
+    for (uint32_t at = 0; at < length; iov++) {
+        size_t part = ALB_MIN(iov->iov_len, (size_t)(length - at));
+        memcpy(bytes + at, iov->iov_base, part);
+        at += (uint32_t)part;
+    }
+    memcpy(&second, bytes + 4, sizeof(second));
+    second |= ONES;
+    memcpy(bytes + 4, &second, sizeof(second));
+    return alb_crc32(before, bytes, length);
+}
+
+// Copied to this place of a cache line, and not copied: the CRC is that of these bytes, and nothing else is written.
+static void expect_pieces(const struct iovec *iov, uint32_t length, uint32_t to)
+{
+    static uint8_t copy[ROOM + 4 * EDGE];
+    uint8_t *start = copy + EDGE + to;
+    uint32_t before = 0x1234567 * length;
+    uint32_t expected = crc_of(before, iov, length);
+    memset(copy, 0xa5, EDGE + to + length + EDGE);
+    assert_int_equal(alb_crc32_pieces(before, iov, length, ONES, NULL), expected);
+    assert_int_equal(alb_crc32_pieces(before, iov, length, ONES, start), expected);
+    for (uint32_t at = 0; at < length; iov++) {
+        size_t part = ALB_MIN(iov->iov_len, (size_t)(length - at));
+        assert_memory_equal(start + at, iov->iov_base, part);
+        at += (uint32_t)part;
+    }
+    for (uint32_t i = 0; i < EDGE; i++) {
+        assert_int_equal(copy[to + i], 0xa5);
+        assert_int_equal(start[length + i], 0xa5);
+    }
+}
+
+static void expect_one(uint32_t from, uint32_t to, uint32_t length)
+{
+    const struct iovec iov = {source + from, ROOM - from}; // what follows length is not looked at
+    expect_pieces(&iov, length, to);
+}
+
+// A header, payload, and a trailer of which only the pad is covered.
+static void expect_packet(uint32_t header, uint32_t payload, uint32_t pad)
+{
+    const struct iovec iov[PIECES] = {
+        {source, header}, {source + 2048 + header, payload}, {source + 1024, 0}, {source + 1001, pad + 4}};
+    expect_pieces(iov, header + payload + pad, payload % 64);
+}
+
+static void expect_all(void)
+{
+    fill_source();
+    for (uint32_t length = 8; length <= 2048; length++)
+        expect_one(0, 0, length);
+    for (uint32_t place = 0; place < 64; place++) {
+        expect_one(place, 64 - place, 1396);
+        expect_one(7, place, 1024);
+        expect_one(place, 8, 259);
+    }
+    expect_one(1, 2, ROOM - 1);
+    for (uint32_t header = 8; header <= 132; header += 4)
+        for (uint32_t payload = 0; payload <= 700; payload += payload < 140 ? 1 : 27)
+            expect_packet(header, payload, -payload & 3);
+    expect_packet(9, 100, 3); // no header that there is, but words are shared between pieces
+    const struct iovec many[PIECES] = {{source, 64}, {source + 9, 256}, {source + 900, 4}, {source + 700, 1000}};
+    expect_pieces(many, 64 + 256 + 4 + 1000, 1);
+}
+
+static void crc32_pieces__is_the_crc_of_all_and_a_copy(void **state)
+{
+    expect_all();
+}
+
+static void crc32_pieces__the_portable_way_is_the_same(void **state)
+{
+    crc32_pieces = pieces_portable;
+    expect_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc32_pieces__is_the_crc_of_all_and_a_copy),
+        cmocka_unit_test(crc32_pieces__the_portable_way_is_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
