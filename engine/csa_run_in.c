@@ -26,12 +26,6 @@ struct run {
     alb_psn sequence;
 };
 
-static bool is_same_way(const struct alb_datagram *a, const struct alb_datagram *b)
-{
-    return a->length == b->length && a->traffic_class == b->traffic_class && alb_endpoint_equals(&a->peer, &b->peer) &&
-           alb_endpoint_equals(&a->local, &b->local);
-}
-
 static bool is_message(const struct alb_csa_frame *frame)
 {
     uint8_t op = frame->segment.op;
@@ -135,7 +129,7 @@ uint32_t alb_csa_run_in(struct alb_engine *engine, const struct alb_datagram *da
         run.sequence = alb_psn_next(run.sequence);
         run.segment.psn = alb_psn_next(run.segment.psn);
         run.segment.index++;
-        if (!is_same_way(next, datagrams) || !continues(&run, next->bytes) || !take(&run, next, now))
+        if (!alb_datagram_is_like(next, datagrams) || !continues(&run, next->bytes) || !take(&run, next, now))
             break;
     }
     alb_qp_count(run.csa->qp, ALB_STAT_rcvd_pkts, taken);

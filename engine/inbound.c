@@ -174,11 +174,17 @@ __attribute__((always_inline)) static inline void fetch_next(const struct alb_en
         __builtin_prefetch(to + FETCH_AHEAD + at, 1, FETCH_LEVEL);
 }
 
+// A shared receive's keys are its queue's (10.2.9.1).
+static const struct alb_pd *pd_of_receives(const struct alb_qp *qp)
+{
+    const struct alb_srq *srq = alb_qp_srq(qp);
+    return srq ? srq->pd : qp->pd;
+}
+
 static enum alb_outcome place_in_receive(struct alb_qp *qp, const struct alb_recv_wqe *recv, uint32_t access,
                                          uint64_t offset, const uint8_t *bytes, uint32_t length)
 {
-    const struct alb_srq *srq = alb_qp_srq(qp);
-    const struct alb_pd *pd = srq ? srq->pd : qp->pd; // a shared receive's keys are its queue's (10.2.9.1)
+    const struct alb_pd *pd = pd_of_receives(qp);
     if (offset > recv->length || length > recv->length - offset)
         return ALB_OUTCOME_TOO_LONG;
     for (const struct alb_sge *sge = recv->sge; length > 0; sge++) {
@@ -240,6 +246,51 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
         store_in_region(region, va, host, bytes, length);
     }
     return outcome;
+}
+
+// ---- piece behind piece ---------------------------------------------------------------------------------------------
+
+static bool begin_in_receive(const struct alb_qp *qp, uint64_t offset, uint32_t length, struct alb_room *room)
+{
+    const struct alb_sge *sge = qp->recv->sge;
+    if (offset > qp->recv->length || length > qp->recv->length - offset)
+        return false;
+    for (; offset >= sge->length; sge++)
+        offset -= sge->length;
+    room->left = sge->length - offset;
+    return length <= room->left && alb_region_local(qp->engine, pd_of_receives(qp), sge->lkey, sge->addr + offset,
+                                                    length, ALB_ACCESS_LOCAL_WRITE, &room->at) == ALB_ACCESS_OK;
+}
+
+static bool begin_in_region(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, uint32_t length,
+                            struct alb_room *room)
+{
+    struct alb_region *region;
+    if (offset > target->length || length > target->length - offset)
+        return false;
+    room->left = target->length - offset;
+    return find_free(qp, target->rkey, target->va + offset, length, ALB_ACCESS_REMOTE_WRITE, &region, &room->at) ==
+               ALB_OUTCOME_OK &&
+           !alb_region_is_transactional(region);
+}
+
+bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, uint32_t length,
+                     struct alb_room *room)
+{
+    const struct alb_engine_config *config = &qp->engine->config;
+    if (length == 0 || config->corruption || config->has_no_payload)
+        return false;
+    if (target->kind == ALB_TARGET_RECEIVE)
+        return begin_in_receive(qp, offset, length, room);
+    return target->kind == ALB_TARGET_REGION && begin_in_region(qp, target, offset, length, room);
+}
+
+void alb_place_next(const struct alb_engine *engine, struct alb_room *room, const uint8_t *bytes, uint32_t length)
+{
+    fetch_next(engine, room->at, length, room->left);
+    alb_store_release(room->at, bytes, length);
+    room->at += length;
+    room->left -= length;
 }
 
 // ---- before their turn ----------------------------------------------------------------------------------------------

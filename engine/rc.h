@@ -130,6 +130,10 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
 // Begins one of a small message (alb_tx_begin): the next one of a request, which has one. False likewise.
 bool alb_rc_begin_usual(struct alb_rc *rc, const struct alb_send_wqe *wqe, struct alb_tx_builder *builder, bool ackreq);
 
+// rc_run_in.c: takes those behind the first of the datagrams, which was taken already, that continue its message or
+// answer in order. Returns how many they are; anything unusual is left to the other ways.
+uint32_t alb_rc_run_in(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now);
+
 // rc_responder.c
 // A request has come: executed, or a NAK is owed. Returns why it was dropped.
 enum alb_drop alb_rc_on_request(struct alb_rc *rc, const struct alb_packet *packet, alb_time now);

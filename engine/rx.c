@@ -5,6 +5,7 @@
 #include "engine/group.h"
 #include "engine/gsi.h"
 #include "engine/impl.h"
+#include "engine/rc.h"
 #include "wire/bytes.h"
 
 struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn)
@@ -107,6 +108,15 @@ void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason)
     engine->stats->dropped[reason]++;
 }
 
+// Those behind the first one that go on where it ended.
+static uint32_t receive_run(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count,
+                            alb_time now)
+{
+    if (count < 2 || datagrams[0].length != datagrams[1].length)
+        return 0;
+    return engine->csa ? alb_csa_run_in(engine, datagrams, count, now) : alb_rc_run_in(engine, datagrams, count, now);
+}
+
 void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
 {
     struct alb_packet packet;
@@ -114,8 +124,7 @@ void alb_engine_rx(struct alb_engine *engine, const struct alb_datagram *datagra
     for (uint32_t i = 0; i < count; i++) {
         enum alb_drop drop = receive(engine, &datagrams[i], &packet, now);
         if (alb_likely(drop == ALB_DROP_NONE)) {
-            if (engine->csa && i + 1 < count && datagrams[i + 1].length == datagrams[i].length)
-                i += alb_csa_run_in(engine, &datagrams[i], count - i, now);
+            i += receive_run(engine, &datagrams[i], count - i, now);
             continue;
         }
         if (drop == ALB_DROP_TRUNCATED)

@@ -32,6 +32,13 @@ struct alb_datagram {
     uint32_t length;
 };
 
+// Of the same length, marked alike, from one endpoint to the same other.
+static inline bool alb_datagram_is_like(const struct alb_datagram *a, const struct alb_datagram *b)
+{
+    return a->length == b->length && a->traffic_class == b->traffic_class && alb_endpoint_equals(&a->peer, &b->peer) &&
+           alb_endpoint_equals(&a->local, &b->local);
+}
+
 // One datagram to send: tx->iov[iov_first ... iov_first + iov_count - 1]. The first entry is the header, the last one
 // the trailer: pad bytes and then four bytes of room for the ICRC, which the edge seals. Both lie in tx->bytes. Between
 // them stands the payload, in memory that stays valid and unchanged until the driver enters the engine again.

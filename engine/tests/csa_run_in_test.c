@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is taken in runs is what is taken packet by packet: the same packets, whatever happened to them on the way, come
 // to one engine together and to another one by one.
+#include "engine/tests/packet_batch.h"
 #include "engine/tests/reflect_pair.h"
 
 #include <stdlib.h>
 
 enum {
-    BATCH_MAX = 64,
-    PACKET_MAX = 1536,
     FRAME = ALB_CSA_OUTER_BYTES,
 };
 
 struct both {
     struct csa_pair *c[2];
     int from; // whose packets they are
-};
-
-// Copies of what a side has sent, in some order, some of them changed.
-struct batch {
-    uint32_t count;
-    struct alb_datagram datagrams[BATCH_MAX];
-    uint8_t bytes[BATCH_MAX][PACKET_MAX];
 };
 
 static void begin(struct both *both)
@@ -39,73 +31,10 @@ static void end(struct both *both)
         csa_pair_free(both->c[i]);
 }
 
-static void put(struct batch *batch, const struct pair_packet *packet)
+static void arrive(const struct both *both, const struct packet_batch *batches)
 {
-    uint32_t i = batch->count++;
-    assert_true(i < BATCH_MAX && packet->datagram.length <= PACKET_MAX);
-    batch->datagrams[i] = packet->datagram;
-    batch->datagrams[i].bytes = memcpy(batch->bytes[i], packet->bytes, packet->datagram.length);
-}
-
-static void collect(struct csa_pair *c, int from, struct batch *batch)
-{
-    const struct pair_packet *packet;
-    batch->count = 0;
-    while (batch->count < BATCH_MAX && (packet = pair_peek(c->pair, from, 0))) {
-        put(batch, packet);
-        pair_lose(c->pair, from);
-    }
-}
-
-static void swap(struct batch *batch, uint32_t a, uint32_t b)
-{
-    struct alb_datagram datagram = batch->datagrams[a];
-    batch->datagrams[a] = batch->datagrams[b];
-    batch->datagrams[b] = datagram;
-}
-
-static void leave_out(struct batch *batch, uint32_t at)
-{
-    batch->count--;
-    memmove(&batch->datagrams[at], &batch->datagrams[at + 1], (batch->count - at) * sizeof(batch->datagrams[0]));
-}
-
-// One thing that may happen to a packet; both batches are the same, so what is drawn happens to both.
-static void spoil(struct batch *batch, struct alb_prng prng)
-{
-    uint32_t at = alb_prng_below(&prng, batch->count), other = alb_prng_below(&prng, batch->count);
-    uint8_t *bytes = (uint8_t *)(uintptr_t)batch->datagrams[at].bytes;
-    switch (alb_prng_below(&prng, 7)) {
-    case 0:
-        swap(batch, at, other);
-        break;
-    case 1:
-        leave_out(batch, at);
-        break;
-    case 2: // again
-        batch->datagrams[at] = batch->datagrams[other];
-        break;
-    case 3: // a byte of the headers
-        bytes[alb_prng_below(&prng, FRAME + 20)] ^= (uint8_t)(1 + alb_prng_below(&prng, 255));
-        break;
-    case 4: // a bit of the frame's flags
-        bytes[FRAME + 7] ^= (uint8_t)(1u << alb_prng_below(&prng, 6));
-        break;
-    case 5:
-        batch->datagrams[at].traffic_class = ALB_ECN_CE;
-        break;
-    default: // another peer's
-        batch->datagrams[at].peer.addr.bytes[15] ^= 1;
-        break;
-    }
-}
-
-static void arrive(const struct both *both, struct batch *batches)
-{
-    int to = !both->from;
-    alb_engine_rx(both->c[0]->engines[to], batches[0].datagrams, batches[0].count, both->c[0]->pair->now);
-    for (uint32_t i = 0; i < batches[1].count; i++)
-        alb_engine_rx(both->c[1]->engines[to], &batches[1].datagrams[i], 1, both->c[1]->pair->now);
+    packet_batch_arrive(&batches[0], both->c[0]->pair, both->from);
+    packet_batch_arrive_apart(&batches[1], both->c[1]->pair, both->from);
 }
 
 static void assert_same_stream(const struct alb_stream_in *a, const struct alb_stream_in *b)
@@ -144,7 +73,7 @@ static void answer(const struct both *both)
         pair_deliver_all(both->c[i]->pair, to);
 }
 
-static void complete(const struct both *both, struct batch *batches)
+static void complete(const struct both *both, struct packet_batch *batches)
 {
     arrive(both, batches);
     assert_same(both);
@@ -156,12 +85,12 @@ static void complete(const struct both *both, struct batch *batches)
 static void csa_run_in__a_message(void **state)
 {
     struct both both;
-    struct batch *batches = calloc(2, sizeof(*batches));
+    struct packet_batch *batches = calloc(2, sizeof(*batches));
     begin(&both);
     for (int i = 0; i < 2; i++) {
         csa_pair_ask(both.c[i], ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 40 * CSA_PAIR_SEGMENT + 4);
         pair_send(both.c[i]->pair, 0);
-        collect(both.c[i], both.from, &batches[i]);
+        packet_batch_collect(&batches[i], both.c[i]->pair, both.from);
     }
     assert_int_equal(batches[0].count, 41);
     complete(&both, batches);
@@ -173,7 +102,7 @@ static void csa_run_in__an_answer(void **state)
 {
     static const uint32_t lengths[] = {9 * CSA_PAIR_ANSWER_SEGMENT + 5, 30 * CSA_PAIR_ANSWER_SEGMENT};
     struct both both;
-    struct batch *batches = calloc(2, sizeof(*batches));
+    struct packet_batch *batches = calloc(2, sizeof(*batches));
     begin(&both);
     both.from = 1;
     for (int i = 0; i < 2; i++) {
@@ -181,7 +110,7 @@ static void csa_run_in__an_answer(void **state)
         pair_send(both.c[i]->pair, 0);
         pair_deliver_all(both.c[i]->pair, 0);
         pair_send(both.c[i]->pair, 1);
-        collect(both.c[i], both.from, &batches[i]);
+        packet_batch_collect(&batches[i], both.c[i]->pair, both.from);
     }
     assert_int_equal(batches[0].count, 40);
     complete(&both, batches);
@@ -203,14 +132,14 @@ static void propose(struct csa_pair *c, bool is_in_place, const uint32_t *length
 static void csa_run_in__a_transaction(void **state)
 {
     static const uint32_t lengths[] = {20 * CSA_PAIR_SEGMENT, 10 * CSA_PAIR_SEGMENT + 4};
-    struct batch *batches = calloc(2, sizeof(*batches));
+    struct packet_batch *batches = calloc(2, sizeof(*batches));
     for (int in_place = 0; in_place < 2; in_place++) {
         struct both both;
         begin(&both);
         for (int i = 0; i < 2; i++) {
             propose(both.c[i], in_place, lengths, ALB_COUNT(lengths));
             pair_send(both.c[i]->pair, 0);
-            collect(both.c[i], both.from, &batches[i]);
+            packet_batch_collect(&batches[i], both.c[i]->pair, both.from);
         }
         assert_true(batches[0].count > 30);
         arrive(&both, batches);
@@ -255,7 +184,7 @@ static void ask_for_something(const struct both *both, struct alb_prng *prng)
 }
 
 // A few things happen to each batch; whatever they are, both engines end alike, and so does a queue pair that fails.
-static void try_spoilt(uint64_t seed, struct batch *batches)
+static void try_spoilt(uint64_t seed, struct packet_batch *batches)
 {
     struct alb_prng prng;
     struct both both;
@@ -267,13 +196,13 @@ static void try_spoilt(uint64_t seed, struct batch *batches)
         ask_for_something(&both, &prng);
         for (int i = 0; i < 2; i++) {
             pair_send(both.c[i]->pair, both.from);
-            collect(both.c[i], both.from, &batches[i]);
+            packet_batch_collect(&batches[i], both.c[i]->pair, both.from);
         }
         if (batches[0].count == 0) // the queue pair has failed
             break;
         for (uint32_t k = 0; k < troubles && batches[0].count > 0; k++) {
             for (int i = 0; i < 2; i++)
-                spoil(&batches[i], prng);
+                packet_batch_spoil(&batches[i], prng, FRAME + 20, FRAME + 7);
             alb_prng_u64(&prng);
         }
         arrive(&both, batches);
@@ -287,7 +216,7 @@ static void try_spoilt(uint64_t seed, struct batch *batches)
 
 static void csa_run_in__whatever_comes(void **state)
 {
-    struct batch *batches = calloc(2, sizeof(*batches));
+    struct packet_batch *batches = calloc(2, sizeof(*batches));
     for (uint64_t seed = 1; seed <= 300; seed++)
         try_spoilt(seed, batches);
     free(batches);
