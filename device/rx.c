@@ -47,6 +47,7 @@ struct arrival {
     uint32_t segment_bytes; // 0: one datagram
     const uint8_t *bytes;
     uint32_t length;
+    uint16_t place; // of the datagram that is looked at
 };
 
 static void hand_on(struct alb_rx *rx, alb_time now)
@@ -129,7 +130,7 @@ static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t le
 static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length, alb_time now)
 {
     struct alb_datagram *datagram = &rx->datagrams[rx->count];
-    uint16_t identification = 0;
+    uint16_t identification = arrival->place;
     *datagram = (struct alb_datagram){
         .peer = arrival->peer,
         .local = arrival->local,
@@ -185,7 +186,7 @@ static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t sl
 }
 
 // Cuts an arrival into datagrams and gives each to what it is for.
-static void split(struct alb_rx *rx, const struct arrival *arrival, alb_time now);
+static void split(struct alb_rx *rx, struct arrival *arrival, alb_time now);
 
 static bool is_envelope(const struct arrival *arrival, const uint8_t *bytes, uint32_t length,
                         struct alb_envelope *envelope)
@@ -254,10 +255,11 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
     take(rx, arrival, bytes, length, now);
 }
 
-static void split(struct alb_rx *rx, const struct arrival *arrival, alb_time now)
+static void split(struct alb_rx *rx, struct arrival *arrival, alb_time now)
 {
     uint32_t step = arrival->segment_bytes > 0 ? arrival->segment_bytes : arrival->length;
-    for (uint32_t offset = 0; offset < arrival->length; offset += step)
+    arrival->place = 0;
+    for (uint32_t offset = 0; offset < arrival->length; offset += step, arrival->place++)
         sort_out(rx, arrival, arrival->bytes + offset, ALB_MIN(step, arrival->length - offset), now);
 }
 

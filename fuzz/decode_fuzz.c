@@ -59,7 +59,7 @@ static void check_icrc(struct alb_datagram datagram, uint16_t identification)
 {
     struct alb_icrc_peer peer = {0};
     struct alb_icrc_flow flow = {0};
-    uint16_t found;
+    uint16_t found = 0;
     alb_icrc_check(&flow, &datagram, &peer, &found, 0);
 
     uint8_t copy[ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES];

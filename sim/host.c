@@ -384,7 +384,7 @@ static struct alb_icrc_peer *icrc_peer(struct alb_sim_host *host, const struct a
 static bool check_icrc(struct alb_sim_host *host, const struct alb_sim_packet *packet,
                        const struct alb_datagram *datagram, alb_time now)
 {
-    uint16_t identification;
+    uint16_t identification = 0;
     if (!host->network->carries_payload)
         return !packet->is_corrupt;
     if (host->is_csa)

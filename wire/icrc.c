@@ -298,7 +298,7 @@ bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datag
     if (!is_length_good(datagram->length, ALB_ROCE_HEADER_MAX + ALB_ROCE_PAYLOAD_MAX + ALB_ICRC_BYTES))
         return false;
 
-    uint16_t expected = alb_icrc_peer_expects(peer);
+    uint16_t expected = alb_icrc_peer_expects(peer, *identification);
     uint32_t difference = difference_from(flow, datagram, expected);
 
     *identification = flow->prefix.is_ipv4 ? expected : 0;

@@ -85,15 +85,16 @@ struct alb_icrc_peer {
     uint8_t strangeness; // rises steeply with each refusal, sinks slowly with each good packet
 };
 
-// The identification that its next packet will have, if it numbers as we know it; to be looked for first.
-uint16_t alb_icrc_peer_expects(const struct alb_icrc_peer *peer);
+// The identification to look for first in the packet at that place of those that came together.
+uint16_t alb_icrc_peer_expects(const struct alb_icrc_peer *peer, uint16_t place);
 
 // True if this identification, found in a packet whose CRC it explains, is one that the peer may have sent; remembers
 // it either way. A peer that changes its ways loses two packets, one that keeps doing so is no longer held to anything.
 bool alb_icrc_peer_admits(struct alb_icrc_peer *peer, uint16_t identification, alb_time now);
 
 // True if a received datagram (length with ICRC; local is the address in its IP header, not a wildcard) has a good
-// ICRC. The identification that it must have had is stored, 0 over IPv6. A datagram that cannot be RoCE (shorter than
+// ICRC. *identification: its place among those that came together, which is where a peer's numbers begin most often;
+// then the one that it must have had, 0 over IPv6. A datagram that cannot be RoCE (shorter than
 // BTH and ICRC, not a multiple of four, longer than any header with 4096 bytes of payload) is not good.
 bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
                     uint16_t *identification, alb_time now);

@@ -98,9 +98,9 @@ static bool on_unexpected(struct alb_icrc_peer *peer, uint16_t identification, u
     return true;
 }
 
-uint16_t alb_icrc_peer_expects(const struct alb_icrc_peer *peer)
+uint16_t alb_icrc_peer_expects(const struct alb_icrc_peer *peer, uint16_t place)
 {
-    return peer->last == 0 ? 0 : (uint16_t)(peer->last + 1); // one datagram behind the other, or the next of a burst
+    return peer->habit == HABIT_COUNTING ? (uint16_t)(peer->last + 1) : place;
 }
 
 bool alb_icrc_peer_admits(struct alb_icrc_peer *peer, uint16_t identification, alb_time now)

@@ -60,7 +60,7 @@ static void alb_idents_check__peers_are_apart(void **state)
 static void alb_idents_check__bad_packets_enter_nobody(void **state)
 {
     struct alb_idents *idents = create();
-    uint16_t identification;
+    uint16_t identification = 0;
     uint8_t bytes[32];
     for (uint32_t n = 0; n < 100; n++) {
         struct alb_datagram datagram = packet(n, 0, bytes);

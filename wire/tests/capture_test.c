@@ -100,7 +100,7 @@ static void capture__icrc_checks_without_the_identification(void **state)
         struct alb_icrc_flow flow = {0};
         capture_open(&capture, capture_names[i]);
         while (capture_next(&capture, &datagram, &packet)) {
-            uint16_t identification;
+            uint16_t identification = 0;
             assert_true(alb_icrc_check(&flow, &datagram, &peers[host_of(&packet)], &identification, packet.time));
             assert_int_equal(identification, packet.identification);
         }
@@ -125,7 +125,7 @@ static void capture__a_corrupt_bit_is_caught(void **state)
         struct alb_icrc_flow flow = {0};
         capture_open(&capture, capture_names[i]);
         while (capture_next(&capture, &datagram, &packet)) {
-            uint16_t identification;
+            uint16_t identification = 0;
             struct alb_icrc_peer *peer = &peers[host_of(&packet)];
             // The peer is known by one good packet, so that its range is.
             assert_true(alb_icrc_check(&flow, &datagram, peer, &identification, packet.time));

@@ -31,16 +31,19 @@ static void icrc_peer__numbering_by_place_is_held_to_places(void **state)
     assert_false(would_admit(&peer, 65535, 0));
 }
 
-static void icrc_peer_expects__one_alone_or_the_next_of_a_burst_or_count(void **state)
+static void icrc_peer_expects__the_place_or_the_next_count(void **state)
 {
     struct alb_icrc_peer peer = {0};
-    assert_int_equal(alb_icrc_peer_expects(&peer), 0);
+    assert_int_equal(alb_icrc_peer_expects(&peer, 0), 0);
     assert_true(admits(&peer, 0));
-    assert_int_equal(alb_icrc_peer_expects(&peer), 0);
     assert_true(admits(&peer, 1));
-    assert_int_equal(alb_icrc_peer_expects(&peer), 2);
-    assert_true(admits(&peer, 0xffff));
-    assert_int_equal(alb_icrc_peer_expects(&peer), 0);
+    assert_int_equal(alb_icrc_peer_expects(&peer, 0), 0);
+    assert_int_equal(alb_icrc_peer_expects(&peer, 7), 7);
+    struct alb_icrc_peer counts = {0};
+    assert_true(admits(&counts, 0xfffe));
+    assert_int_equal(alb_icrc_peer_expects(&counts, 7), 0xffff);
+    assert_true(admits(&counts, 0xffff));
+    assert_int_equal(alb_icrc_peer_expects(&counts, 7), 0);
 }
 
 static void icrc_peer__first_packet_may_come_from_the_middle_of_a_burst(void **state)
@@ -126,7 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(icrc_peer__is_small),
         cmocka_unit_test(icrc_peer__numbering_by_place_is_held_to_places),
-        cmocka_unit_test(icrc_peer_expects__one_alone_or_the_next_of_a_burst_or_count),
+        cmocka_unit_test(icrc_peer_expects__the_place_or_the_next_count),
         cmocka_unit_test(icrc_peer__first_packet_may_come_from_the_middle_of_a_burst),
         cmocka_unit_test(icrc_peer__counting_is_followed_through_the_wrap_losses_and_reordering),
         cmocka_unit_test(icrc_peer__counting_is_held_to_a_window_that_a_pause_widens),
