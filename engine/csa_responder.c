@@ -123,6 +123,12 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
     }
 }
 
+static bool place_begin(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, uint32_t length,
+                        struct alb_room *room)
+{
+    return admit(csa, segment, true) == ALB_OUTCOME_OK && alb_place_begin(csa->qp, &csa->target, offset, length, room);
+}
+
 static bool place_early(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset)
 {
     const struct alb_target target = {
@@ -255,6 +261,7 @@ static enum alb_outcome end(struct alb_csa *csa, const struct alb_csa_segment *l
 const struct alb_stream_in_ops alb_csa_responder_ops = {
     .begin = begin,
     .place = place,
+    .place_begin = place_begin,
     .place_early = place_early,
     .end = end,
     .refuse = refuse,

@@ -24,6 +24,8 @@ struct run {
     struct alb_csa_segment segment; // the one that came last, then the one that comes next
     uint32_t header_bytes;          // of the packet and the frame
     alb_psn sequence;
+    struct alb_room room; // for those that come, if has_room
+    bool has_room;
 };
 
 static bool is_message(const struct alb_csa_frame *frame)
@@ -71,6 +73,25 @@ static bool is_in_order(const struct run *run)
            in->first == alb_psn_add(segment->psn, -(int32_t)segment->index) && in->placed == segment->index + 1;
 }
 
+// For as many of its message as come. The memory of all of them is looked up once, where that will do.
+static void make_room(struct run *run, uint32_t count)
+{
+    const struct alb_csa_segment *segment = &run->segment;
+    uint32_t offset = (segment->index + 1) * segment->payload_bytes; // within the message, for it is open
+    uint64_t length = ALB_MIN((uint64_t)count * segment->payload_bytes, (uint64_t)(segment->total_bytes - offset));
+    run->has_room =
+        run->in->ops->place_begin && run->in->ops->place_begin(run->csa, segment, offset, (uint32_t)length, &run->room);
+}
+
+static enum alb_outcome place(struct run *run, uint32_t offset, alb_time now)
+{
+    const struct alb_csa_segment *segment = &run->segment;
+    if (!run->has_room)
+        return run->in->ops->place(run->csa, segment, offset, now);
+    alb_place_next(run->csa->qp->engine, &run->room, segment->payload, segment->payload_bytes);
+    return ALB_OUTCOME_OK;
+}
+
 static bool begin(struct alb_engine *engine, struct run *run)
 {
     struct alb_csa *csa = run->csa = engine->csa->heard_last;
@@ -106,7 +127,7 @@ static bool take(struct run *run, const struct alb_datagram *datagram, alb_time 
         !alb_path_in_is_next(run->path, run->sequence))
         return false;
     segment->payload = datagram->bytes + run->header_bytes;
-    if (in->ops->place(run->csa, segment, offset, now) != ALB_OUTCOME_OK)
+    if (place(run, offset, now) != ALB_OUTCOME_OK)
         return false; // as it is found again, and then acted upon
     in->placed++;
     in->cumulative = in->highest = alb_psn_next(segment->psn);
@@ -124,6 +145,7 @@ uint32_t alb_csa_run_in(struct alb_engine *engine, const struct alb_datagram *da
     bool is_marked = (datagrams->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
     if (is_marked || !begin(engine, &run))
         return 0;
+    make_room(&run, count - 1);
     for (; taken + 1 < count; taken++) {
         const struct alb_datagram *next = &datagrams[taken + 1];
         run.sequence = alb_psn_next(run.sequence);

@@ -274,15 +274,30 @@ static bool begin_in_region(struct alb_qp *qp, const struct alb_target *target, 
            !alb_region_is_transactional(region);
 }
 
+static bool begin_in_stage(const struct alb_target *target, uint64_t offset, uint32_t length, struct alb_room *room)
+{
+    if (offset > target->length || length > target->length - offset)
+        return false;
+    *room = (struct alb_room){target->stage + offset, target->length - offset};
+    return true;
+}
+
 bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, uint32_t length,
                      struct alb_room *room)
 {
     const struct alb_engine_config *config = &qp->engine->config;
     if (length == 0 || config->corruption || config->has_no_payload)
         return false;
-    if (target->kind == ALB_TARGET_RECEIVE)
+    switch (target->kind) {
+    case ALB_TARGET_RECEIVE:
         return begin_in_receive(qp, offset, length, room);
-    return target->kind == ALB_TARGET_REGION && begin_in_region(qp, target, offset, length, room);
+    case ALB_TARGET_REGION:
+        return begin_in_region(qp, target, offset, length, room);
+    case ALB_TARGET_STAGE:
+        return begin_in_stage(target, offset, length, room);
+    default:
+        return false;
+    }
 }
 
 void alb_place_next(const struct alb_engine *engine, struct alb_room *room, const uint8_t *bytes, uint32_t length)

@@ -165,6 +165,8 @@ static void ask(const struct both *both, enum alb_wr_opcode opcode, bool is_in_p
         struct csa_pair *c = both->c[i];
         if (alb_qp_current_state(c->qps[0]) == ALB_QPS_ERR)
             continue;
+        if (opcode == ALB_WR_SEND)
+            pair_receive(c->pair, c->qps[1], 9, 64, 40 * CSA_PAIR_SEGMENT);
         if (opcode == ALB_WR_TXN_WRITE)
             propose(c, is_in_place, lengths, entries);
         else
@@ -179,7 +181,8 @@ static void ask(const struct both *both, enum alb_wr_opcode opcode, bool is_in_p
 static void ask_for_something(const struct both *both, struct alb_prng *prng)
 {
     uint32_t length = 1 + alb_prng_below(prng, 30 * CSA_PAIR_SEGMENT), entries = 1 + alb_prng_below(prng, 3);
-    enum alb_wr_opcode request = alb_prng_below(prng, 2) ? ALB_WR_TXN_WRITE : ALB_WR_RDMA_WRITE;
+    static const enum alb_wr_opcode requests[] = {ALB_WR_TXN_WRITE, ALB_WR_RDMA_WRITE, ALB_WR_SEND};
+    enum alb_wr_opcode request = requests[alb_prng_below(prng, ALB_COUNT(requests))];
     ask(both, both->from ? ALB_WR_RDMA_READ : request, alb_prng_below(prng, 2), length, entries);
 }
 
