@@ -142,6 +142,25 @@ static void send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
     rc->answer_count--;
 }
 
+// The packets of an answer's middle differ in nothing but the PSN, so those behind one that was just sent are made from
+// it. Returns how many, at most so many.
+static uint32_t repeat_middle(struct alb_rc *rc, struct alb_tx_builder *builder, uint32_t packets_max)
+{
+    struct alb_qp *qp = rc->qp;
+    struct alb_rc_answer *answer = answer_at(rc, 0);
+    uint32_t mtu = qp->attr.path_mtu_bytes, count = 0;
+    const uint8_t *source;
+    if (rc->answer_count == 0 || answer->sent < 2 || qp->engine->config.corruption || !alb_tx_can_repeat(builder, mtu))
+        return 0;
+    packets_max = ALB_MIN(packets_max, answer->packets - 1 - answer->sent);
+    if (read_memory(qp, answer, (uint64_t)answer->sent * mtu, packets_max * mtu, &source) != ALB_OUTCOME_OK)
+        return 0;
+    for (uint8_t *header; count < packets_max && (header = alb_tx_repeat(builder, source + (size_t)count * mtu));
+         count++)
+        alb_bth_number(header, alb_psn_add(answer->psn, (int32_t)answer->sent++), false);
+    return count;
+}
+
 static void send_ack(struct alb_rc *rc, struct alb_tx_builder *builder)
 {
     const struct alb_qp *qp = rc->qp;
@@ -173,12 +192,14 @@ enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_buil
     for (uint32_t i = 0; i < turn && alb_rc_owes(rc); i++) {
         if (!alb_tx_has_room(builder, 1))
             return ALB_BUILD_FULL;
-        if (rc->answer_count > 0)
+        if (rc->answer_count > 0) {
             send_answer(rc, builder);
-        else if (rc->nak_is_due)
+            i += repeat_middle(rc, builder, turn - i - 1);
+        } else if (rc->nak_is_due) {
             send_nak(rc, builder);
-        else
+        } else {
             send_ack(rc, builder);
+        }
     }
     return alb_rc_owes(rc) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }
