@@ -130,7 +130,7 @@ static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t le
 static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length, alb_time now)
 {
     struct alb_datagram *datagram = &rx->datagrams[rx->count];
-    uint16_t identification = arrival->place;
+    uint16_t identification = rx->idents ? arrival->place : 0;
     *datagram = (struct alb_datagram){
         .peer = arrival->peer,
         .local = arrival->local,
@@ -142,7 +142,7 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
     bool is_good = rx->idents ? alb_idents_check(rx->idents, datagram, &identification, now)
                               : alb_icrc_check_ones(&rx->flows[datagram->peer.port % ALB_RX_FLOWS], datagram);
     if (rx->capture)
-        capture(rx, datagram, identification, now);
+        capture(rx, datagram, is_good ? identification : 0, now);
     if (is_good)
         alb_crash_at_packet(ALB_CRASH_RX, bytes, length);
     if (!is_good) {

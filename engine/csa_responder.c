@@ -123,10 +123,10 @@ static enum alb_outcome place(struct alb_csa *csa, const struct alb_csa_segment 
     }
 }
 
-static bool place_begin(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, uint32_t length,
+static bool place_begin(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset,
                         struct alb_room *room)
 {
-    return admit(csa, segment, true) == ALB_OUTCOME_OK && alb_place_begin(csa->qp, &csa->target, offset, length, room);
+    return admit(csa, segment, true) == ALB_OUTCOME_OK && alb_place_begin(csa->qp, &csa->target, offset, room);
 }
 
 static bool place_early(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset)

@@ -7,7 +7,7 @@
 
 // Where the numbers stand that differ: of the packet, and of the frame in it (docs/PROTOCOL.md).
 enum {
-    ALB_RUN_BTH_PSN = 9,
+    ALB_RUN_BTH_PSN = ALB_BTH_SEQUENCE + 1,
     ALB_RUN_FLAGS = 7,
     ALB_RUN_PSN = 8,
     ALB_RUN_INDEX = 12,

@@ -24,8 +24,7 @@ struct run {
     struct alb_csa_segment segment; // the one that came last, then the one that comes next
     uint32_t header_bytes;          // of the packet and the frame
     alb_psn sequence;
-    struct alb_room room; // for those that come, if has_room
-    bool has_room;
+    struct alb_room room; // for those that come; none: their place is looked for one by one
 };
 
 static bool is_message(const struct alb_csa_frame *frame)
@@ -73,20 +72,19 @@ static bool is_in_order(const struct run *run)
            in->first == alb_psn_add(segment->psn, -(int32_t)segment->index) && in->placed == segment->index + 1;
 }
 
-// For as many of its message as come. The memory of all of them is looked up once, where that will do.
-static void make_room(struct run *run, uint32_t count)
+// The memory for what is left of the message is looked up once, where that will do.
+static void make_room(struct run *run)
 {
     const struct alb_csa_segment *segment = &run->segment;
     uint32_t offset = (segment->index + 1) * segment->payload_bytes; // within the message, for it is open
-    uint64_t length = ALB_MIN((uint64_t)count * segment->payload_bytes, (uint64_t)(segment->total_bytes - offset));
-    run->has_room =
-        run->in->ops->place_begin && run->in->ops->place_begin(run->csa, segment, offset, (uint32_t)length, &run->room);
+    if (!run->in->ops->place_begin || !run->in->ops->place_begin(run->csa, segment, offset, &run->room))
+        run->room = (struct alb_room){0};
 }
 
 static enum alb_outcome place(struct run *run, uint32_t offset, alb_time now)
 {
     const struct alb_csa_segment *segment = &run->segment;
-    if (!run->has_room)
+    if (run->room.left < segment->payload_bytes)
         return run->in->ops->place(run->csa, segment, offset, now);
     alb_place_next(run->csa->qp->engine, &run->room, segment->payload, segment->payload_bytes);
     return ALB_OUTCOME_OK;
@@ -142,10 +140,9 @@ uint32_t alb_csa_run_in(struct alb_engine *engine, const struct alb_datagram *da
 {
     struct run run = {.first = datagrams};
     uint32_t taken = 0;
-    bool is_marked = (datagrams->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
-    if (is_marked || !begin(engine, &run))
+    if (alb_datagram_is_marked(datagrams) || !begin(engine, &run))
         return 0;
-    make_room(&run, count - 1);
+    make_room(&run);
     for (; taken + 1 < count; taken++) {
         const struct alb_datagram *next = &datagrams[taken + 1];
         run.sequence = alb_psn_next(run.sequence);

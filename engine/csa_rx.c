@@ -332,7 +332,7 @@ static void note_path(struct alb_csa_arrival *arrival, alb_time now)
 {
     struct alb_assoc_live *live = arrival->live;
     const struct alb_csa_header *header = &arrival->header;
-    bool is_marked = (arrival->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
+    bool is_marked = alb_datagram_is_marked(arrival->datagram);
     struct alb_path_in *in = alb_assoc_path_in(live, header->path);
     uint32_t lost = 0;
     if (!in)

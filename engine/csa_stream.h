@@ -155,9 +155,9 @@ struct alb_stream_in_ops {
     // Places the payload at that offset of the message; called for the last segment of a message last.
     enum alb_outcome (*place)(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset,
                               alb_time now);
-    // Room for segments like this one, none of them the last of its message, as far as length bytes from that offset
-    // on. False: place sees to each. NULL: it always does.
-    bool (*place_begin)(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset, uint32_t length,
+    // Room from that offset on for more segments of the message that this one belongs to, but its last. False: place
+    // sees to each. NULL: it always does.
+    bool (*place_begin)(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset,
                         struct alb_room *room);
     // Likewise before the turn of its message, where order does not matter. False: it must wait. NULL: they all must.
     bool (*place_early)(struct alb_csa *csa, const struct alb_csa_segment *segment, uint32_t offset);

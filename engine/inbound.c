@@ -250,54 +250,40 @@ enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, u
 
 // ---- piece behind piece ---------------------------------------------------------------------------------------------
 
-static bool begin_in_receive(const struct alb_qp *qp, uint64_t offset, uint32_t length, struct alb_room *room)
+static bool begin_in_receive(const struct alb_qp *qp, uint64_t offset, struct alb_room *room)
 {
     const struct alb_sge *sge = qp->recv->sge;
-    if (offset > qp->recv->length || length > qp->recv->length - offset)
+    if (offset >= qp->recv->length)
         return false;
     for (; offset >= sge->length; sge++)
         offset -= sge->length;
     room->left = sge->length - offset;
-    return length <= room->left && alb_region_local(qp->engine, pd_of_receives(qp), sge->lkey, sge->addr + offset,
-                                                    length, ALB_ACCESS_LOCAL_WRITE, &room->at) == ALB_ACCESS_OK;
+    return alb_region_local(qp->engine, pd_of_receives(qp), sge->lkey, sge->addr + offset, room->left,
+                            ALB_ACCESS_LOCAL_WRITE, &room->at) == ALB_ACCESS_OK;
 }
 
-static bool begin_in_region(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, uint32_t length,
-                            struct alb_room *room)
+static bool begin_in_region(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, struct alb_room *room)
 {
     struct alb_region *region;
-    if (offset > target->length || length > target->length - offset)
-        return false;
-    room->left = target->length - offset;
-    return find_free(qp, target->rkey, target->va + offset, length, ALB_ACCESS_REMOTE_WRITE, &region, &room->at) ==
+    return find_free(qp, target->rkey, target->va + offset, room->left, ALB_ACCESS_REMOTE_WRITE, &region, &room->at) ==
                ALB_OUTCOME_OK &&
            !alb_region_is_transactional(region);
 }
 
-static bool begin_in_stage(const struct alb_target *target, uint64_t offset, uint32_t length, struct alb_room *room)
-{
-    if (offset > target->length || length > target->length - offset)
-        return false;
-    *room = (struct alb_room){target->stage + offset, target->length - offset};
-    return true;
-}
-
-bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, uint32_t length,
-                     struct alb_room *room)
+bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, struct alb_room *room)
 {
     const struct alb_engine_config *config = &qp->engine->config;
-    if (length == 0 || config->corruption || config->has_no_payload)
+    if (config->corruption || config->has_no_payload)
         return false;
-    switch (target->kind) {
-    case ALB_TARGET_RECEIVE:
-        return begin_in_receive(qp, offset, length, room);
-    case ALB_TARGET_REGION:
-        return begin_in_region(qp, target, offset, length, room);
-    case ALB_TARGET_STAGE:
-        return begin_in_stage(target, offset, length, room);
-    default:
+    if (target->kind == ALB_TARGET_RECEIVE)
+        return begin_in_receive(qp, offset, room);
+    if (offset >= target->length)
         return false;
-    }
+    room->left = target->length - offset;
+    if (target->kind == ALB_TARGET_REGION)
+        return begin_in_region(qp, target, offset, room);
+    room->at = target->stage + offset;
+    return target->kind == ALB_TARGET_STAGE;
 }
 
 void alb_place_next(const struct alb_engine *engine, struct alb_room *room, const uint8_t *bytes, uint32_t length)

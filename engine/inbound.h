@@ -57,17 +57,16 @@ enum alb_outcome alb_inbound_write(struct alb_qp *qp, uint32_t rkey, uint64_t va
 enum alb_outcome alb_place(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, const uint8_t *bytes,
                            uint32_t length);
 
-// Room of the program's for pieces of a message that are stored one behind the other, without another look at keys.
+// Memory for pieces of a message that are stored one behind the other, without another look at keys.
 struct alb_room {
     uint8_t *at;
-    uint64_t left; // bytes of the message from there on
+    uint64_t left; // bytes
 };
 
-// The same in two steps, for pieces that come at once: room for length bytes at offset. False, and nothing is begun, if
-// there is something about them that alb_place must see to each time, or would refuse.
-bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, uint32_t length,
-                     struct alb_room *room);
-// Pieces of the length that was asked for, together.
+// The same in two steps, for pieces that come at once: room from that offset on, for the rest of the message, or of a
+// receive's entry. False, and nothing is begun, where there is something that alb_place must see to each time.
+bool alb_place_begin(struct alb_qp *qp, const struct alb_target *target, uint64_t offset, struct alb_room *room);
+// A piece, no longer than what is left.
 void alb_place_next(const struct alb_engine *engine, struct alb_room *room, const uint8_t *bytes, uint32_t length);
 
 // A READ begins. is_transactional: what it answers with must be of one version, the one that stands there now. RNR

@@ -7,25 +7,38 @@
 #include "engine/rc.h"
 #include "wire/bytes.h"
 
-#define BTH_PSN 8 // the second word: the request for an acknowledgement, reserved bits, the PSN
-#define ACKREQ  (1u << 31)
+#define ACKREQ   (1u << 31) // in the sequence of a BTH
+#define PAD_BITS (3u << 4)  // in its second byte
+
+static alb_psn psn_of(const struct alb_datagram *datagram)
+{
+    return alb_get_be32(datagram->bytes + ALB_BTH_SEQUENCE) & ALB_PSN_MASK;
+}
+
+static bool continues(const struct alb_datagram *datagram, const struct alb_datagram *first, alb_psn psn)
+{
+    return alb_datagram_is_like(datagram, first) && memcmp(datagram->bytes, first->bytes, ALB_BTH_SEQUENCE) == 0 &&
+           (alb_get_be32(datagram->bytes + ALB_BTH_SEQUENCE) & ~ACKREQ) == psn;
+}
+
+static bool asks_for_ack(const struct alb_datagram *datagram)
+{
+    return alb_get_be32(datagram->bytes + ALB_BTH_SEQUENCE) & ACKREQ;
+}
 
 // How many of the datagrams continue the first one, at most the given number: to the first that asks for an
 // acknowledgement, if one does.
-static uint32_t count_next(const struct alb_datagram *datagrams, uint32_t count, uint64_t most, bool *ackreq)
+static uint32_t count_next(const struct alb_datagram *datagrams, uint32_t count, uint64_t most)
 {
-    uint32_t psn = alb_get_be24(datagrams->bytes + BTH_PSN + 1), next = 1;
-    *ackreq = false;
-    for (; next < count && next <= most && !*ackreq; next++) {
-        const struct alb_datagram *datagram = &datagrams[next];
-        uint32_t word = alb_get_be32(datagram->bytes + BTH_PSN);
+    alb_psn psn = psn_of(datagrams);
+    for (uint32_t next = 1; next < count && next <= most; next++) {
         psn = alb_psn_next(psn);
-        if (!alb_datagram_is_like(datagram, datagrams) || memcmp(datagram->bytes, datagrams->bytes, BTH_PSN) != 0 ||
-            (word & ~ACKREQ) != psn)
-            break;
-        *ackreq = word & ACKREQ;
+        if (!continues(&datagrams[next], datagrams, psn))
+            return next - 1;
+        if (asks_for_ack(&datagrams[next]))
+            return next;
     }
-    return next - 1;
+    return (uint32_t)ALB_MIN((uint64_t)count - 1, most);
 }
 
 // ---- of a message ---------------------------------------------------------------------------------------------------
@@ -34,16 +47,7 @@ static uint32_t count_next(const struct alb_datagram *datagrams, uint32_t count,
 static bool is_request_taken(const struct alb_rc *rc, const struct alb_datagram *first)
 {
     uint8_t opcode = rc->assembly.is_send ? ALB_RC_SEND_MIDDLE : ALB_RC_WRITE_MIDDLE;
-    return rc->assembly.is_open && first->bytes[0] == opcode &&
-           rc->expected == alb_psn_next(alb_get_be24(first->bytes + BTH_PSN + 1));
-}
-
-// The last packet of a WRITE, which has one byte at least, is none of these; how long a SEND is only its last one says.
-static uint64_t middles_left(const struct alb_rc *rc)
-{
-    const struct alb_assembly *assembly = &rc->assembly;
-    return assembly->is_send ? UINT32_MAX
-                             : (assembly->target.length - assembly->offset - 1) / rc->qp->attr.path_mtu_bytes;
+    return rc->assembly.is_open && first->bytes[0] == opcode && rc->expected == alb_psn_next(psn_of(first));
 }
 
 static uint32_t take_requests(struct alb_rc *rc, const struct alb_datagram *datagrams, uint32_t count)
@@ -52,14 +56,16 @@ static uint32_t take_requests(struct alb_rc *rc, const struct alb_datagram *data
     struct alb_assembly *assembly = &rc->assembly;
     uint32_t length = qp->attr.path_mtu_bytes;
     struct alb_room room;
-    bool ackreq;
-    count = count_next(datagrams, count, middles_left(rc), &ackreq);
-    if (!alb_place_begin(qp, &assembly->target, assembly->offset, count * length, &room))
+    if (!alb_place_begin(qp, &assembly->target, assembly->offset, &room))
         return 0;
+    // The last packet of a WRITE, which has a byte at least, is none of these; how long a SEND is only its last one
+    // says.
+    count = count_next(datagrams, count, (room.left - !assembly->is_send) / length);
     for (uint32_t i = 1; i <= count; i++)
         alb_place_next(qp->engine, &room, datagrams[i].bytes + ALB_BTH_BYTES, length);
     assembly->offset += (uint64_t)count * length;
-    alb_rc_note_executed(rc, count, false, ackreq);
+    if (count > 0)
+        alb_rc_note_executed(rc, count, false, asks_for_ack(&datagrams[count]));
     return count;
 }
 
@@ -69,22 +75,21 @@ static uint32_t take_requests(struct alb_rc *rc, const struct alb_datagram *data
 static const struct alb_send_wqe *answered(const struct alb_rc *rc, const struct alb_datagram *first)
 {
     uint32_t head = atomic_load_explicit(&rc->qp->sq.head, memory_order_relaxed);
-    if (first->bytes[0] != ALB_RC_READ_RESPONSE_MIDDLE || head == rc->started ||
-        rc->una != alb_psn_next(alb_get_be24(first->bytes + BTH_PSN + 1)))
+    if (first->bytes[0] != ALB_RC_READ_RESPONSE_MIDDLE || head == rc->started || rc->una != alb_psn_next(psn_of(first)))
         return NULL;
     const struct alb_send_wqe *wqe = alb_rc_wqe(rc, head);
     bool is_within = alb_psn_is_within(rc->una, wqe->first_psn, wqe->packets);
     return wqe->opcode == ALB_WR_RDMA_READ && is_within ? wqe : NULL;
 }
 
+// They acknowledge together, as one packet may that acknowledges many.
 static uint32_t take_answers(struct alb_rc *rc, const struct alb_send_wqe *wqe, const struct alb_datagram *datagrams,
                              uint32_t count, alb_time now)
 {
     struct alb_qp *qp = rc->qp;
     uint32_t length = qp->attr.path_mtu_bytes, taken = 0;
     uint32_t k = (uint32_t)alb_psn_diff(rc->una, wqe->first_psn);
-    bool ackreq;
-    count = count_next(datagrams, count, (uint32_t)alb_psn_diff(rc->high, rc->una), &ackreq);
+    count = count_next(datagrams, count, (uint32_t)alb_psn_diff(rc->high, rc->una));
     while (taken < count && alb_outbound_scatter(qp, wqe, (uint64_t)(k + taken) * length,
                                                  datagrams[taken + 1].bytes + ALB_BTH_BYTES, length) == ALB_WC_SUCCESS)
         taken++;
@@ -93,12 +98,17 @@ static uint32_t take_answers(struct alb_rc *rc, const struct alb_send_wqe *wqe, 
     return taken;
 }
 
+// A full packet, and nothing to be told about it.
+static bool is_plain(const struct alb_qp *qp, const struct alb_datagram *first)
+{
+    return first->length == ALB_BTH_BYTES + qp->attr.path_mtu_bytes && (first->bytes[1] & PAD_BITS) == 0 &&
+           !alb_datagram_is_marked(first) && qp->engine->trace.capacity == 0;
+}
+
 uint32_t alb_rc_run_in(struct alb_engine *engine, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
 {
-    struct alb_qp *qp = alb_engine_find_qp(engine, alb_get_be24(datagrams->bytes + 5));
-    bool is_marked = (datagrams->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
-    if (!qp || qp->type != ALB_QPT_RC || is_marked || engine->trace.capacity > 0 ||
-        datagrams->length != ALB_BTH_BYTES + qp->attr.path_mtu_bytes)
+    struct alb_qp *qp = alb_engine_find_qp(engine, alb_get_be24(datagrams->bytes + ALB_BTH_DEST_QPN));
+    if (!qp || qp->type != ALB_QPT_RC || !is_plain(qp, datagrams))
         return 0;
     struct alb_rc *rc = alb_rc_of(qp);
     const struct alb_send_wqe *wqe;

@@ -115,7 +115,7 @@ bool alb_rc_rx_usual(struct alb_qp *qp, const struct alb_datagram *datagram, alb
 {
     struct alb_rc *rc = alb_rc_of(qp);
     uint64_t begin = alb_get_be64(datagram->bytes);
-    uint32_t sequence = alb_get_be32(datagram->bytes + 8);
+    uint32_t sequence = alb_get_be32(datagram->bytes + ALB_BTH_SEQUENCE);
     // No flags but the pad, the default partition, no marks, this queue pair.
     if ((begin & ~BTH_PAD_BITS) << 8 >> 8 != ((uint64_t)ALB_PKEY_DEFAULT << 32 | qp->number))
         return false;

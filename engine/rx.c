@@ -26,7 +26,7 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
     alb_qp_count_received(qp, packet->datagram);
     alb_trace_add(engine, ALB_TRACE_receive, qp->number, packet->roce.psn, packet->roce.opcode, packet->payload_bytes,
                   now);
-    if ((packet->datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE) {
+    if (alb_datagram_is_marked(packet->datagram)) {
         alb_qp_count(qp, ALB_STAT_ecn_marked_pkts, 1);
         if (qp->peer && alb_addr_equals(&packet->datagram->peer.addr, &qp->flow.peer.addr))
             alb_congestion_on_mark(engine->congestion, &qp->peer->congestion, (uint32_t)qp->peer->inflight_bytes, now);
@@ -71,10 +71,9 @@ static enum alb_drop receive_csa(struct alb_engine *engine, const struct alb_dat
 // A packet of the kind that comes most often need not be decoded, unless something about it is to be told.
 static bool receive_usual(struct alb_engine *engine, const struct alb_datagram *datagram, alb_time now)
 {
-    bool is_marked = (datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
-    if (datagram->length < ALB_BTH_BYTES || is_marked || engine->trace.capacity > 0)
+    if (datagram->length < ALB_BTH_BYTES || alb_datagram_is_marked(datagram) || engine->trace.capacity > 0)
         return false;
-    struct alb_qp *qp = alb_engine_find_qp(engine, alb_get_be24(datagram->bytes + 5));
+    struct alb_qp *qp = alb_engine_find_qp(engine, alb_get_be24(datagram->bytes + ALB_BTH_DEST_QPN));
     return qp && qp->delivery->rx_usual && qp->delivery->rx_usual(qp, datagram, now);
 }
 

@@ -224,12 +224,12 @@ static struct pair_packet *pick(struct world *w, int side, uint32_t *index)
     return pair_peek(w->pair, side, *index);
 }
 
-// Arrives once more than it was sent, and somewhat changed.
+// Arrives once more than it was sent, and somewhat changed; or as a changed one when its turn comes.
 static void mutate(struct world *w)
 {
     int side = world_draw(w) & 1;
     uint32_t index;
-    const struct pair_packet *packet = pick(w, side, &index);
+    struct pair_packet *packet = pick(w, side, &index);
     if (!packet)
         return;
     uint8_t bytes[WORLD_PACKET_MAX];
@@ -239,7 +239,13 @@ static void mutate(struct world *w)
     for (uint32_t n = world_draw_below(w, 4); n > 0; n--) // mostly its headers
         bytes[world_draw_below(w, ALB_MIN(length, 48u))] ^= world_draw(w);
     uint32_t cut = world_draw(w);
-    world_receive(w, !side, bytes, cut < 32 ? length - ALB_MIN(cut, length) : length, world_draw(w) & 3);
+    uint8_t traffic_class = world_draw(w) & 3;
+    if (cut >= 128) {
+        memcpy(packet->bytes, bytes, length);
+        packet->datagram.traffic_class = traffic_class;
+    } else {
+        world_receive(w, !side, bytes, cut < 32 ? length - ALB_MIN(cut, length) : length, traffic_class);
+    }
 }
 
 static void inject_raw(struct world *w)
@@ -337,10 +343,13 @@ static void operate(struct world *w)
             pair_send(w->pair, side);
         break;
     case 7:
-    case 8:
         side = world_draw(w) & 1;
         for (uint32_t n = world_draw_below(w, 64); n > 0; n--)
             pair_deliver(w->pair, side);
+        break;
+    case 8:
+        side = world_draw(w) & 1;
+        pair_deliver_together(w->pair, side, world_draw_below(w, PAIR_TOGETHER));
         break;
     case 9:
         pair_lose(w->pair, world_draw(w) & 1);

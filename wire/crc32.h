@@ -25,7 +25,7 @@ uint32_t alb_crc32_short(uint32_t crc, const uint32_t *words, uint32_t count);
 uint32_t alb_crc32_short_masked(uint32_t crc, const uint8_t *bytes, uint32_t count, uint32_t ones);
 
 // The same over the first length bytes of iov, at least 8 of them in the first piece. They are copied as they are, if
-// copy is not NULL, to where they overlap nothing: each is read once.
+// copy is not NULL, to where they overlap nothing: the CRC is that of the copy, whatever happens to them meanwhile.
 uint32_t alb_crc32_pieces(uint32_t crc, const struct iovec *iov, uint32_t length, uint32_t ones, uint8_t *copy);
 
 // By how much the CRC of a message changes when one of its aligned words changes by difference. words counts from that

@@ -83,7 +83,7 @@ static uint32_t (*crc32_pieces)(uint32_t crc, const struct iovec *iov, uint32_t 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f,avx512bw,vpclmulqdq,pclmul")))
+#define TARGET __attribute__((target("avx512f,vpclmulqdq,pclmul")))
 #define PART   TARGET __attribute__((always_inline)) static inline
 #define VECTOR 64
 #define WORDS  (VECTOR / 4)
@@ -255,8 +255,7 @@ TARGET static uint32_t pieces_by_vectors(uint32_t crc, const struct iovec *iov, 
 __attribute__((constructor)) static void init(void)
 {
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("pclmul"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("pclmul"))
         crc32_pieces = pieces_by_vectors;
 }
 #endif

@@ -32,6 +32,12 @@ struct alb_datagram {
     uint32_t length;
 };
 
+// The network has marked it as congested.
+static inline bool alb_datagram_is_marked(const struct alb_datagram *datagram)
+{
+    return (datagram->traffic_class & ALB_ECN_MASK) == ALB_ECN_CE;
+}
+
 // Of the same length, marked alike, from one endpoint to the same other.
 static inline bool alb_datagram_is_like(const struct alb_datagram *a, const struct alb_datagram *b)
 {

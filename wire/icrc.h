@@ -8,10 +8,10 @@
 //
 // The IPv4 identification is covered, and neither end of a UDP socket can see it. Sending: Linux gives 0 to a datagram
 // with DF set from a socket that is not connected, and numbers the segments of a GSO burst 0, 1, 2 ... (a connected
-// socket counts, and cannot be used). Receiving: CRCs are linear, so the difference between the received one and the
-// one computed for identification 0 tells which identification would explain it, if any does. Of 65,536 random
-// differences one is explained by some identification; struct alb_icrc_peer narrows that down by holding a peer to what
-// it has shown.
+// socket counts, and cannot be used). Receiving: the one that is most likely is tried first. CRCs are linear, so where
+// that fails, the difference tells which other identification would explain the received CRC, if any does. Of 65,536
+// random differences one is explained by some identification; struct alb_icrc_peer narrows that down by holding a peer
+// to what it has shown.
 //
 // On the device albedo0 the identification is taken as ones, like the other fields that the ends cannot rely on, and
 // all 32 bits check.
@@ -94,8 +94,8 @@ bool alb_icrc_peer_admits(struct alb_icrc_peer *peer, uint16_t identification, a
 
 // True if a received datagram (length with ICRC; local is the address in its IP header, not a wildcard) has a good
 // ICRC. *identification: its place among those that came together, which is where a peer's numbers begin most often;
-// then the one that it must have had, 0 over IPv6. A datagram that cannot be RoCE (shorter than
-// BTH and ICRC, not a multiple of four, longer than any header with 4096 bytes of payload) is not good.
+// then the one that it must have had, 0 over IPv6. A datagram that cannot be RoCE (shorter than BTH and ICRC, not a
+// multiple of four, longer than any header with 4096 bytes of payload) is not good.
 bool alb_icrc_check(struct alb_icrc_flow *flow, const struct alb_datagram *datagram, struct alb_icrc_peer *peer,
                     uint16_t *identification, alb_time now);
 

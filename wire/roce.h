@@ -69,10 +69,13 @@ static inline uint8_t alb_roce_pad(uint32_t payload_bytes)
     return (uint8_t)(-payload_bytes & 3);
 }
 
+#define ALB_BTH_DEST_QPN 5 // where it stands in a BTH, three bytes
+#define ALB_BTH_SEQUENCE 8 // the request for an acknowledgement (the highest bit), reserved bits, the PSN: four bytes
+
 // Of a BTH that is written, what changes from one packet to the next.
 static inline void alb_bth_number(uint8_t *bth, alb_psn psn, bool ackreq)
 {
-    alb_put_be32(bth + 8, (uint32_t)ackreq << 31 | (psn & ALB_PSN_MASK));
+    alb_put_be32(bth + ALB_BTH_SEQUENCE, (uint32_t)ackreq << 31 | (psn & ALB_PSN_MASK));
 }
 
 // The BTH alone, of the default partition and without flags.

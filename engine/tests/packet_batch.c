@@ -32,12 +32,20 @@ static void leave_out(struct packet_batch *batch, uint32_t at)
     memmove(&batch->datagrams[at], &batch->datagrams[at + 1], (batch->count - at) * sizeof(batch->datagrams[0]));
 }
 
+// The same bit of that byte, of so many packets.
+static void flip(struct packet_batch *batch, uint32_t first, uint32_t count, uint32_t byte, uint32_t bit)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        if (byte < batch->datagrams[i].length)
+            *((uint8_t *)(uintptr_t)batch->datagrams[i].bytes + byte) ^= (uint8_t)(1u << bit);
+}
+
 void packet_batch_spoil(struct packet_batch *batch, struct alb_prng prng, uint32_t header_bytes, uint32_t flags_at)
 {
     uint32_t at = alb_prng_below(&prng, batch->count), other = alb_prng_below(&prng, batch->count);
     struct alb_datagram *datagram = &batch->datagrams[at];
     uint8_t *bytes = (uint8_t *)(uintptr_t)datagram->bytes;
-    switch (alb_prng_below(&prng, 8)) {
+    switch (alb_prng_below(&prng, 10)) {
     case 0:
         swap(batch, at, other);
         break;
@@ -52,8 +60,13 @@ void packet_batch_spoil(struct packet_batch *batch, struct alb_prng prng, uint32
             (uint8_t)(1 + alb_prng_below(&prng, 255));
         break;
     case 4:
-        if (flags_at < datagram->length)
-            bytes[flags_at] ^= (uint8_t)(1u << alb_prng_below(&prng, 6));
+        flip(batch, at, 1, flags_at, (uint32_t)alb_prng_below(&prng, 6));
+        break;
+    case 7:
+        flip(batch, at, batch->count - at, flags_at, (uint32_t)alb_prng_below(&prng, 6));
+        break;
+    case 8:
+        datagram->length = (uint32_t)alb_prng_below(&prng, ALB_MIN(header_bytes, datagram->length));
         break;
     case 5:
         datagram->traffic_class = ALB_ECN_CE;

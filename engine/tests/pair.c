@@ -310,6 +310,23 @@ void pair_deliver(struct pair *pair, int side)
     free(packet);
 }
 
+void pair_deliver_together(struct pair *pair, int side, uint32_t count)
+{
+    struct alb_datagram datagrams[PAIR_TOGETHER];
+    struct pair_packet *packets[PAIR_TOGETHER];
+    struct alb_list *node;
+    uint32_t taken = 0;
+    while (taken < ALB_MIN(count, (uint32_t)PAIR_TOGETHER) && (node = alb_list_pop(&pair->wire[side]))) {
+        packets[taken] = ALB_LIST_ENTRY(node, struct pair_packet, link);
+        datagrams[taken] = packets[taken]->datagram;
+        taken++;
+    }
+    if (taken > 0)
+        alb_engine_rx(pair->hosts[!side].engine, datagrams, taken, pair->now);
+    while (taken > 0)
+        free(packets[--taken]);
+}
+
 void pair_lose(struct pair *pair, int side)
 {
     struct alb_list *node = alb_list_pop(&pair->wire[side]);

@@ -22,6 +22,7 @@
 
 enum {
     PAIR_SEGMENTS = 128,
+    PAIR_TOGETHER = 64,
     PAIR_PSN = 0xfffffa, // first PSN of side 0, so that every test of some length wraps; of side 1: half the space away
 };
 
@@ -104,6 +105,8 @@ void pair_hurry(struct pair *pair, int side, uint32_t index);
 // The oldest packet of that side arrives, or is lost.
 void pair_deliver(struct pair *pair, int side);
 void pair_lose(struct pair *pair, int side);
+// So many of them arrive in one call, at most PAIR_TOGETHER.
+void pair_deliver_together(struct pair *pair, int side, uint32_t count);
 // A datagram from that side arrives at the other, which may be one that no engine has sent.
 void pair_inject(struct pair *pair, int side, const struct alb_roce *roce, const void *payload, uint32_t payload_bytes);
 // Both sides send once, and of these packets one in so many is lost.

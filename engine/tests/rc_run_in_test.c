@@ -157,8 +157,7 @@ static uint32_t run_behind(const struct both *both, uint32_t index)
     const struct pair_qps *c = &both->of[0];
     const struct packet_batch *batch = &both->batches[0];
     struct alb_engine *engine = c->pair->hosts[!both->from].engine;
-    alb_engine_rx(engine, batch->datagrams, 1, c->pair->now);
-    for (uint32_t i = 1; i <= index; i++)
+    for (uint32_t i = 0; i <= index; i++)
         alb_engine_rx(engine, &batch->datagrams[i], 1, c->pair->now);
     return alb_rc_run_in(engine, &batch->datagrams[index], batch->count - index, c->pair->now);
 }
@@ -259,6 +258,41 @@ static void rc_run_in__no_short_packet(void **state)
     arrive(both);
     assert_same(both);
     assert_int_equal(both->of[0].pair->hosts[0].stats.dropped[ALB_DROP_BAD_RESPONSE], 6);
+    end(both);
+}
+
+// The padded end of one answer, as long as a full packet, is said to be of its middle, and so is what should begin the
+// next one.
+static void rc_run_in__no_padded_packet(void **state)
+{
+    struct both *both = begin();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pair_ask(both->of[i].pair, both->of[i].qps[0], ALB_WR_RDMA_READ, 3, 0, 0, 8 * MTU - 3), 0);
+    ask(both, ALB_WR_RDMA_READ, 12 * MTU, 1);
+    pretend(both, 5, 10);
+    for (int i = 0; i < 2; i++)
+        for (uint32_t k = 7; k < 16; k++)
+            both->batches[i].bytes[k][1] |= 3 << 4;
+    arrive(both);
+    assert_same(both);
+    assert_int_equal(both->of[0].pair->hosts[0].stats.dropped[ALB_DROP_BAD_RESPONSE], 8);
+    end(both);
+}
+
+// What is too short for a header is not read as one.
+static void rc_run_in__no_byte_beyond_a_packet(void **state)
+{
+    struct both *both = begin();
+    uint8_t *byte = calloc(1, 1);
+    ask(both, ALB_WR_RDMA_WRITE, 12 * MTU, 1);
+    for (int i = 0; i < 2; i++) {
+        both->batches[i].datagrams[4].bytes = byte;
+        both->batches[i].datagrams[4].length = 1;
+    }
+    arrive(both);
+    assert_same(both);
+    assert_int_equal(both->of[0].pair->hosts[1].stats.dropped[ALB_DROP_TRUNCATED], 1);
+    free(byte);
     end(both);
 }
 
@@ -367,6 +401,8 @@ int main(void)
         cmocka_unit_test(rc_run_in__no_more_than_was_said_or_asked_for),
         cmocka_unit_test(rc_run_in__no_answer_before_it_is_asked_for),
         cmocka_unit_test(rc_run_in__no_short_packet),
+        cmocka_unit_test(rc_run_in__no_padded_packet),
+        cmocka_unit_test(rc_run_in__no_byte_beyond_a_packet),
         cmocka_unit_test(rc_run_in__marks_are_counted),
         cmocka_unit_test(rc_run_in__nothing_without_rights),
         cmocka_unit_test(rc_run_in__whatever_comes),
