@@ -12,6 +12,20 @@ static bool is_zero(const union ibv_gid *gid)
     return memcmp(gid, &zero, sizeof(zero)) == 0;
 }
 
+// What the errno of ibv_modify_qp leaves open.
+static void explain(const struct alb_door_context *context, uint32_t gid_index, const struct alb_addr *peer, int error)
+{
+    char text[ALB_ADDR_TEXT_MAX], peer_text[ALB_ADDR_TEXT_MAX];
+    const struct alb_addr *local = alb_device_gid(context->device, gid_index);
+    if (error == ENETUNREACH && local)
+        alb_log(ALB_LOG_WARNING,
+                "GID index %u is %s, and the peer's GID is %s, of another family: choose the index of a GID of that "
+                "family, or give both sides such an address (albedo run --net)",
+                gid_index, alb_addr_format(local, text), alb_addr_format(peer, peer_text));
+    else if (!local)
+        alb_log(ALB_LOG_WARNING, "there is no GID with index %u: `ibv_devinfo -v` lists them", gid_index);
+}
+
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av)
 {
     const struct ibv_global_route *route = &attr->grh;
@@ -25,8 +39,10 @@ int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_
     memcpy(peer.bytes, route->dgid.raw, sizeof(peer.bytes));
     *av = (struct alb_av){0};
     int error = alb_device_resolve(context->device, route->sgid_index, &peer, av);
-    if (error)
+    if (error) {
+        explain(context, route->sgid_index, &peer, error);
         return error;
+    }
     av->gid_index = route->sgid_index;
     av->traffic_class = route->traffic_class;
     av->hop_limit = route->hop_limit;
