@@ -5,6 +5,7 @@
 // CRC. So the word that explains a difference is difference * x^(-32 n) mod P: one multiplication in GF(2)[x] / P by a
 // constant from a table. All polynomials are reflected: bit 31 - i is the coefficient of x^i.
 #include "wire/crc32.h"
+#include "wire/crc32_reduce.h"
 
 #include <isa-l/crc.h>
 #include <string.h>
@@ -55,8 +56,6 @@ static uint32_t (*crc32_short_masked)(uint32_t crc, const uint8_t *bytes, uint32
                                       uint32_t ones) = short_masked_portable;
 
 #ifdef __x86_64__
-#include <immintrin.h>
-
 #define TARGET __attribute__((target("pclmul")))
 
 // Two reflected 32-bit polynomials, multiplied without carries: the product's bit 62 - i is the coefficient of x^i.
@@ -65,21 +64,9 @@ TARGET static inline __m128i carryless(uint32_t a, uint32_t b)
     return _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b), 0x00);
 }
 
-// Such a product modulo P: a Barrett reduction folds its upper degrees (the low word) back, quotient by x^64 / P, times
-// P.
-TARGET static inline uint32_t reduce(__m128i product)
-{
-    const __m128i constants = _mm_set_epi64x(0x1db710641, 0x1f7011641); // P and x^64 / P, reflected, 33 bits
-    product = _mm_slli_epi64(product, 1);
-    __m128i low = _mm_and_si128(product, _mm_cvtsi32_si128(-1));
-    __m128i quotient = _mm_and_si128(_mm_clmulepi64_si128(low, constants, 0x00), _mm_cvtsi32_si128(-1));
-    product = _mm_xor_si128(product, _mm_clmulepi64_si128(quotient, constants, 0x10));
-    return (uint32_t)((uint64_t)_mm_cvtsi128_si64(product) >> 32);
-}
-
 TARGET static uint32_t multiply_pclmul(uint32_t a, uint32_t b)
 {
-    return reduce(carryless(a, b));
+    return alb_crc32_reduce(carryless(a, b));
 }
 
 // Each word times its own power of x, all independent of each other, and one reduction for the sum.
@@ -88,7 +75,7 @@ TARGET static uint32_t short_pclmul(uint32_t crc, const uint32_t *words, uint32_
     __m128i sum = carryless(~crc ^ words[0], x_to_32n[count]);
     for (uint32_t i = 1; i < count; i++)
         sum = _mm_xor_si128(sum, carryless(words[i], x_to_32n[count - i]));
-    return ~reduce(sum);
+    return ~alb_crc32_reduce(sum);
 }
 
 static inline uint32_t word_at(const uint8_t *bytes)
@@ -105,7 +92,7 @@ TARGET static uint32_t short_masked_pclmul(uint32_t crc, const uint8_t *bytes, u
     sum = _mm_xor_si128(sum, carryless(word_at(bytes + 4) | ones, *power--));
     for (const uint8_t *end = bytes + 4 * (size_t)count, *p = bytes + 8; p != end; p += 4)
         sum = _mm_xor_si128(sum, carryless(word_at(p), *power--));
-    return ~reduce(sum);
+    return ~alb_crc32_reduce(sum);
 }
 #endif
 

@@ -8,6 +8,7 @@
 // x^(d + 32) and x^(d - 32) mod P, in 33 bits, which make up for the 64 bits between both and for the product's 32
 // more. So one vector stands for all that has been read, until the last one is reduced to the CRC.
 #include "wire/crc32.h"
+#include "wire/crc32_reduce.h"
 
 #include <string.h>
 
@@ -81,20 +82,18 @@ static uint32_t (*crc32_pieces)(uint32_t crc, const struct iovec *iov, uint32_t 
                                 uint8_t *copy) = pieces_portable;
 
 #ifdef __x86_64__
-#include <immintrin.h>
-
 #define TARGET __attribute__((target("avx512f,vpclmulqdq,pclmul")))
 #define PART   TARGET __attribute__((always_inline)) static inline
 #define VECTOR 64
 #define WORDS  (VECTOR / 4)
+#define ONE    0x80000000u // the polynomial 1, reflected
 
-#define X_TO_2048 0x1322d1430, 0x11542778a
-#define X_TO_1536 0x12e958ac4, 0x1821d8bc0
 #define X_TO_1024 0x14a7fe880, 0x1e88ef372
 #define X_TO_512  0x1c6e41596, 0x154442bd4
-#define X_TO_384  0x174359406, 0x03db1ecdc
-#define X_TO_256  0x15a546366, 0x0f1da05aa
-#define X_TO_128  0x0ccaa009e, 0x1751997d0
+
+// What the words of a vector are multiplied by, those with an even index and those with an odd one: x^(32 n), where n
+// words are left from that one (included).
+static _Alignas(64) uint64_t powers_of_even[WORDS / 2], powers_of_odd[WORDS / 2];
 
 #define LANES_BY_(high, low) _mm512_set_epi64(high, low, high, low, high, low, high, low)
 #define LANES_BY(x_to_d)     LANES_BY_(x_to_d) // each lane by the same constants
@@ -159,45 +158,31 @@ PART __m512i join(__m512i sum, __m512i behind, size_t words)
     return fold_into(out, LANES_BY(X_TO_512), _mm512_permutex2var_epi32(sum, from, behind));
 }
 
-// Whole vectors. Four sums, so that no product waits for the one before it; the vectors that are left over when they
-// are dealt out come first.
+// Whole vectors. Two sums, so that no product waits for the one before it; a vector that is left over when they are
+// dealt out comes first.
 PART __m512i take_vectors(__m512i sum, struct piece *piece)
 {
-    const __m512i by_512 = LANES_BY(X_TO_512);
-    if (piece->length < 4 * VECTOR) {
-        while (piece->length)
-            sum = fold_into(sum, by_512, take_vector(piece));
+    const __m512i by_512 = LANES_BY(X_TO_512), by_1024 = LANES_BY(X_TO_1024);
+    if (piece->length % (2 * VECTOR) != 0)
+        sum = fold_into(sum, by_512, take_vector(piece));
+    if (piece->length == 0)
         return sum;
-    }
-    __m512i a = _mm512_setzero_si512(), b = a, c = a, d = sum;
-    while (piece->length % (4 * VECTOR) != 0) {
-        a = b;
-        b = c;
-        c = d;
-        d = take_vector(piece);
-    }
-    const __m512i by_2048 = LANES_BY(X_TO_2048);
+    __m512i a = _mm512_setzero_si512();
     while (piece->length) {
-        a = fold_into(a, by_2048, take_vector(piece));
-        b = fold_into(b, by_2048, take_vector(piece));
-        c = fold_into(c, by_2048, take_vector(piece));
-        d = fold_into(d, by_2048, take_vector(piece));
+        a = fold_into(a, by_1024, take_vector(piece));
+        sum = fold_into(sum, by_1024, take_vector(piece));
     }
-    c = fold_into(c, by_512, d);
-    return fold_into(a, LANES_BY(X_TO_1536), fold_into(b, LANES_BY(X_TO_1024), c));
+    return fold_into(a, by_512, sum);
 }
 
-// The CRC of 512 bits.
+// The CRC of 512 bits: each word times its own power of x, all independent of each other, and one reduction of the sum.
 PART uint32_t finish(__m512i sum)
 {
-    const __m512i by = _mm512_set_epi64(0, 0, X_TO_128, X_TO_256, X_TO_384);
-    __m512i folded = fold_into(sum, by, _mm512_setzero_si512());
-    __m256i half = _mm256_xor_si256(_mm512_castsi512_si256(folded), _mm512_extracti64x4_epi64(folded, 1));
-    __m128i last = _mm512_extracti32x4_epi32(sum, 3);
-    last = _mm_xor_si128(last, _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
-    uint32_t words[4];
-    _mm_storeu_si128((__m128i *)words, last);
-    return alb_crc32_short(UINT32_MAX, words, ALB_COUNT(words)); // the ones that it begins with are in the first vector
+    const __m512i by_even = _mm512_load_si512(powers_of_even), by_odd = _mm512_load_si512(powers_of_odd);
+    __m512i even = _mm512_and_si512(sum, _mm512_set1_epi64(UINT32_MAX)), odd = _mm512_srli_epi64(sum, 32);
+    __m512i products = fold_into(even, by_even, fold_into(odd, by_odd, _mm512_setzero_si512()));
+    __m256i half = _mm256_xor_si256(_mm512_castsi512_si256(products), _mm512_extracti64x4_epi64(products, 1));
+    return ~alb_crc32_reduce(_mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
 }
 
 // The first piece: what has been before it is added to its first word.
@@ -257,6 +242,10 @@ __attribute__((constructor)) static void init(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("pclmul"))
         crc32_pieces = pieces_by_vectors;
+    for (uint32_t i = 0; i < WORDS / 2; i++) {
+        powers_of_even[i] = alb_crc32_change(ONE, WORDS - 2 * i);
+        powers_of_odd[i] = alb_crc32_change(ONE, WORDS - 2 * i - 1);
+    }
 }
 #endif
 
