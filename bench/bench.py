@@ -23,7 +23,7 @@ import reflect  # noqa: E402
 import sim  # noqa: E402
 import sim_reference  # noqa: E402
 import stacks  # noqa: E402
-from measure import Failed, best_window, perftest, raw, tcp  # noqa: E402
+from measure import Failed, best_window, perftest, perftest_cpu, raw, tcp, tcp_cpu  # noqa: E402
 from harness import TOP, Albedo, Place, namespaces  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -47,6 +47,9 @@ class Case:
 
     def is_latency(self):
         return self.figure == "half_rtt_us"
+
+    def is_cpu(self):
+        return self.figure == "cpu_s_per_gb"
 
 
 def cases_for(network, quick):
@@ -87,9 +90,10 @@ class Bench:
         """Name -> a call that measures once. The raw program gets its best window for this very case."""
         found = {}
         seconds = 0.3 if self.quick else 0.7
-        iterations = 1000 if case.wait == "block" else 5000
+        iterations = 3000 if case.is_cpu() else 1000 if case.wait == "block" else 5000
         if self.albedo:
-            found["albedo"] = lambda: perftest(self.albedo, network, case.program, case.size, case.options, 1, iterations)
+            measure = perftest_cpu if case.is_cpu() else perftest
+            found["albedo"] = lambda: measure(self.albedo, network, case.program, case.size, case.options, 1, iterations)
         if case.is_latency():
             found["raw"] = lambda: raw(self.raw_program, network, "latency", case.size, case.wait, iterations=iterations)
         else:
@@ -100,7 +104,7 @@ class Bench:
             found["raw-no-gso"] = lambda: raw(self.raw_program, network, "bandwidth", case.size, case.wait, other, seconds,
                                               gso=False)
         if "tcp" in case.peers and shutil.which("iperf3"):
-            found["tcp"] = lambda: tcp(network, 1)
+            found["tcp"] = lambda: (tcp_cpu if case.is_cpu() else tcp)(network, 1)
         return found
 
     def run(self, network, case):

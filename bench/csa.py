@@ -11,7 +11,7 @@ import shutil
 import statistics
 
 from flows import Runner, Way
-from measure import Failed, best_window, perftest, raw, run_pair, tcp
+from measure import Failed, best_window, perftest, perftest_cpu, raw, run_pair, tcp, tcp_cpu
 from harness import Albedo, free_port
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -83,7 +83,8 @@ class Bench:
             options = ["-l", "64", "-t", "1024"]  # posted by the list, 1024 outstanding
         elif case.name == "cpu":
             program, options, iterations = "ib_send_bw", ["-e"], 3000
-        return perftest(self.devices[name], network, program, case.size, options, 1, iterations)
+        measure = perftest_cpu if case.figure == "cpu_s_per_gb" else perftest
+        return measure(self.devices[name], network, program, case.size, options, 1, iterations)
 
     def raw(self, network, case, gso):
         wait = "block" if case.name == "cpu" else "spin"
@@ -123,7 +124,7 @@ class Bench:
             return self.fabric(FABRIC[name], network, case)
         if name == "UCX tcp":
             return self.ucx(network, case)
-        return tcp(network, 1)
+        return (tcp_cpu if case.figure == "cpu_s_per_gb" else tcp)(network, 1)
 
     def run(self, network, case):
         row = {"section": "csa", "network": network.name, "case": case.name, "message_bytes": case.size,

@@ -60,22 +60,37 @@ def run_pair(server_argv, client_argv, port, seconds, client_output=None):
 def perftest(albedo, network, program, size, options, seconds, iterations=None):
     """seconds: how long to measure bandwidth; iterations: how many round trips for latency, or messages where perftest cannot measure
     by time (with completion events)."""
+    is_latency = program.endswith("_lat")
+    amount = ["-n", str(iterations)] if is_latency or "-e" in options else ["-D", str(seconds), "-f", "0"]
+    row, cpu_s = run_perftest(albedo, network, program, size, options + amount)
+    if is_latency:
+        return {"half_rtt_us": row[4]}
+    # The rate in millions of messages a second has the digits that the bandwidth column lacks.
+    count, messages_per_s = row[1], row[4] * 1e6
+    return {"bytes_per_s": messages_per_s * size, "messages_per_s": messages_per_s, "bytes": count * size, "cpu_s": cpu_s}
+
+
+# Messages of the shortest run that perftest knows.
+FEWEST = 5
+
+
+def perftest_cpu(albedo, network, program, size, options, seconds, iterations=None):
+    """Processor time of a gigabyte: what a run takes beyond the shortest one, since perftest spins 0.2 s a side when it starts, to learn
+    the clock's rate."""
+    run = perftest(albedo, network, program, size, options, seconds, iterations)
+    _, start_s = run_perftest(albedo, network, program, size, [*options, "-n", str(FEWEST)])
+    return {"cpu_s_per_gb": (run["cpu_s"] - start_s) / ((run["bytes"] - FEWEST * size) * 1e-9)}
+
+
+def run_perftest(albedo, network, program, size, options):
+    """The numbers of the result line, and the processor time of both sides."""
     here, there = network.places
     port = free_port()
     argv = [program, "-d", albedo.device, "-x", "0", "-F", "-p", str(port), "-s", str(size), *options]
     if albedo.device == "roce0":  # the other device finds its segments' size by itself
         argv += ["-m", str(network.path_mtu)]
-    is_latency = program.endswith("_lat")
-    argv += ["-n", str(iterations)] if is_latency or "-e" in options else ["-D", str(seconds), "-f", "0"]
-    output, cpu_s = run_pair(albedo.command(here, argv), albedo.command(there, argv + [here.ipv4]), port,
-                             60)
-    row = parse_perftest(output, size)
-    if is_latency:
-        return {"half_rtt_us": row[4]}
-    # The rate in millions of messages a second has the digits that the bandwidth column lacks.
-    count, messages_per_s = row[1], row[4] * 1e6
-    return {"bytes_per_s": messages_per_s * size, "messages_per_s": messages_per_s,
-            "cpu_s_per_gb": cpu_s / (count * size * 1e-9) if count else None}
+    output, cpu_s = run_pair(albedo.command(here, argv), albedo.command(there, argv + [here.ipv4]), port, 60)
+    return parse_perftest(output, size), cpu_s
 
 
 def parse_perftest(output, size):
@@ -111,10 +126,20 @@ def best_window(program, network, size, wait="spin", gso=True):
 
 def tcp(network, seconds):
     """One stream of iperf3. Its writes are 128 KiB."""
+    run = run_tcp(network, ["-t", str(seconds)], 20 + 2 * seconds)
+    return {"bytes_per_s": run["bytes"] / run["seconds"]}
+
+
+def tcp_cpu(network, seconds):
+    """As perftest_cpu()."""
+    run, start = run_tcp(network, ["-t", str(seconds)], 20 + 2 * seconds), run_tcp(network, ["-n", "128K"], 20)
+    return {"cpu_s_per_gb": (run["cpu_s"] - start["cpu_s"]) / ((run["bytes"] - start["bytes"]) * 1e-9)}
+
+
+def run_tcp(network, amount, patience_s):
     here, there = network.places
     port = free_port()
     output, cpu_s = run_pair(here.enter + ["iperf3", "-s", "-1", "-B", here.ipv4, "-p", str(port)],
-                             there.enter + ["iperf3", "-c", here.ipv4, "-p", str(port), "-t", str(seconds), "-J"],
-                             port, 20 + 2 * seconds)
+                             there.enter + ["iperf3", "-c", here.ipv4, "-p", str(port), *amount, "-J"], port, patience_s)
     received = json.loads(output)["end"]["sum_received"]
-    return {"bytes_per_s": received["bits_per_second"] / 8, "cpu_s_per_gb": cpu_s / (received["bytes"] * 1e-9)}
+    return {"bytes": received["bytes"], "seconds": received["seconds"], "cpu_s": cpu_s}
