@@ -137,11 +137,13 @@ void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
 // So many charged bytes have reached the peer: calls the congestion policy. Before they are released.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// After so many bytes a sender asks for a report: a few times in a window, and where there are many paths more often,
-// so that the choice among them knows of the last packets of most.
-static inline uint32_t alb_assoc_report_bytes(const struct alb_assoc_live *live, uint32_t window_bytes)
+// True if so many bytes have gone without a report asked for that one is due: a few times in a window, and where there
+// are many paths more often, so that the choice among them knows of the last packets of most.
+static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, uint32_t window_bytes,
+                                           uint32_t unasked_bytes)
 {
-    return window_bytes / ALB_MAX(4u, live->paths->count / 2u);
+    uint32_t times = ALB_MAX(4u, live->paths->count / 2u);
+    return (unasked_bytes + 1ull) * times > window_bytes; // unasked_bytes >= window_bytes / times, without a division
 }
 // The grant to write into a packet to the peer: how many bytes it may have in flight to us; ALB_CSA_CREDIT_NONE: any.
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);

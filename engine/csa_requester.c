@@ -243,7 +243,7 @@ bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe
     bool closes = live->inflight_bytes + 2 * (uint64_t)cost_bytes > window_bytes ||
                   ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
     bool ends = is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa));
-    if (!is_again && !ends && !closes && out->unasked_bytes < alb_assoc_report_bytes(live, window_bytes))
+    if (!is_again && !ends && !closes && !alb_assoc_report_is_due(live, window_bytes, out->unasked_bytes))
         return false;
     out->unasked_bytes = 0;
     return true;
