@@ -206,12 +206,15 @@ bool alb_document_parse(struct alb_document *document, const char *file, const c
 
 // ---- one more line --------------------------------------------------------------------------------------------------
 
-// section.key or section.name.key, where the name may have dots and neither of the others has.
+// section.key or section.name.key, where the name may have dots and neither of the others has; but in a variant it is
+// the key that has them, since it comes with its section.
 static bool split(const char *path, struct alb_document_entry *entry)
 {
     const char *first = strchr(path, '.'), *last = strrchr(path, '.');
     if (!first)
         return false;
+    if (strncmp(path, "variant.", strlen("variant.")) == 0 && first != last)
+        last = strchr(first + 1, '.');
     if (!take_word(entry->section, (struct span){path, (size_t)(first - path)}) ||
         !take_word(entry->key, (struct span){last + 1, strlen(last + 1)}))
         return false;
@@ -231,6 +234,8 @@ bool alb_document_put(struct alb_document *document, const char *path, const cha
                             "the value of %s is too long or not text; expected %d characters at most", path,
                             ALB_DOCUMENT_VALUE_MAX - 1);
     struct alb_document_entry *before = find(document, entry.section, entry.name, entry.key);
+    if (before && before->line == 0 && line != 0)
+        return true;
     if (before)
         *before = entry;
     else

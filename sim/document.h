@@ -9,7 +9,7 @@
 //     size = 64K
 //
 // A document can be changed by one more line, as `--set` gives it: "network.topology=star",
-// "workload.background.size=1M".
+// "workload.background.size=1M", "variant.lossy.host.loss=fixed".
 #pragma once
 
 #include "sim/complaint.h"
@@ -40,7 +40,8 @@ void alb_document_fini(struct alb_document *document);
 
 // "section.key=value" or "section.name.key=value": replaces the entry, or adds it. setting must outlive the document.
 bool alb_document_set(struct alb_document *document, const char *setting, struct alb_complaint *complaint);
-// The same with its parts apart. file and line are where it is said.
+// The same with its parts apart. file and line are where it is said: a line of a file does not replace what was said
+// outside of it, which has line 0.
 bool alb_document_put(struct alb_document *document, const char *path, const char *value, const char *file,
                       uint32_t line, struct alb_complaint *complaint);
 // Adds the line of the section that entry number index is in, as if it stood there.

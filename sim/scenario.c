@@ -282,24 +282,41 @@ static void list_variants(const struct alb_document *document, char *text, size_
         length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "", name);
 }
 
+static bool check_variant(const struct alb_document *document, const char *variant, const char *said_by,
+                          struct alb_complaint *complaint)
+{
+    char names[ALB_COMPLAINT_MAX / 2];
+    if (alb_document_find(document, "variant", variant, ""))
+        return true;
+    list_variants(document, names, sizeof(names));
+    return alb_complain(complaint, said_by, 0, "there is no [variant %s] in %s; there are %s", variant, document->file,
+                        names[0] ? names : "none");
+}
+
+// Those that a setting names.
+static bool check_variants(const struct alb_document *document, struct alb_complaint *complaint)
+{
+    for (uint32_t i = 0; i < document->count; i++) {
+        const struct alb_document_entry *entry = &document->entries[i];
+        if (is(entry->section, "variant") && entry->name[0] && entry->line == 0 &&
+            !check_variant(document, entry->name, entry->file, complaint))
+            return false;
+    }
+    return true;
+}
+
 static bool vary(struct alb_document *document, const struct alb_document *from, const char *variant,
                  struct alb_complaint *complaint)
 {
-    bool is_there = false;
+    if (!check_variant(from, variant, "--variant", complaint))
+        return false;
     for (uint32_t i = 0; i < from->count; i++) {
         const struct alb_document_entry *entry = &from->entries[i];
-        if (!is(entry->section, "variant") || !is(entry->name, variant))
-            continue;
-        is_there = true;
-        if (entry->key[0] && !alb_document_put(document, entry->key, entry->value, entry->file, entry->line, complaint))
+        if (is(entry->section, "variant") && is(entry->name, variant) && entry->key[0] &&
+            !alb_document_put(document, entry->key, entry->value, entry->file, entry->line, complaint))
             return false;
     }
-    if (is_there)
-        return true;
-    char names[ALB_COMPLAINT_MAX / 2];
-    list_variants(from, names, sizeof(names));
-    return alb_complain(complaint, "--variant", 0, "there is no [variant %s] in %s; there are %s", variant, from->file,
-                        names[0] ? names : "none");
+    return true;
 }
 
 // A section that --set or a variant begins has no line of its own.
@@ -321,7 +338,8 @@ bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document 
     alb_document_copy(&scenario->document, document);
     alb_topology_spec_default(&scenario->network);
     alb_switch_config_default(&scenario->switches);
-    bool is_good = !variant || vary(&scenario->document, document, variant, complaint);
+    bool is_good =
+        check_variants(document, complaint) && (!variant || vary(&scenario->document, document, variant, complaint));
     if (is_good)
         add_missing_sections(&scenario->document);
     is_good = is_good && check_sections(&scenario->document, complaint) &&

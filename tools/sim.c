@@ -167,6 +167,20 @@ static int check_watch(const struct sim_file *file, const struct sim_options *op
     return COMMAND_OK;
 }
 
+// A setting of a variant that is not run, or not yet, is refused like any other.
+static int check_settings(const struct sim_file *file, const struct sim_options *options)
+{
+    const char *variant;
+    int status = COMMAND_OK;
+    for (uint32_t i = 0; options->setting_count > 0 && status == COMMAND_OK; i++) {
+        variant = alb_scenario_variant(&file->document, i);
+        if (!variant)
+            break;
+        status = sim_file_check(file, variant);
+    }
+    return status;
+}
+
 static bool all_ended(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count)
 {
     bool may_end_early = alb_document_find(&file->document, "scenario", "", "end") != NULL;
@@ -186,6 +200,8 @@ static int run_file(const struct sim_options *options)
     if (status != COMMAND_OK)
         return status;
     status = check_watch(&file, options);
+    if (status == COMMAND_OK)
+        status = check_settings(&file, options);
     if (status == COMMAND_OK)
         status = open_outputs(&outputs, &file);
     if (status == COMMAND_OK)

@@ -103,6 +103,40 @@ static void alb_scenario_read__variants(void **state)
     assert_string_equal(complaint.text, "--variant: there is no [variant small] in f; there are big, slow");
 }
 
+static bool read_set(struct alb_scenario *scenario, const char *setting, const char *variant,
+                     struct alb_complaint *complaint)
+{
+    static const char text[] =
+        "[workload]\nkind = permutation\nsize = 1M\n[host]\nloss = csa\n"
+        "[variant big]\nworkload.size = 4M\nhost.loss = fixed\n[variant small]\nhost.paths = 2\n";
+    struct alb_document document;
+    assert_true(alb_document_parse(&document, "f", text, strlen(text), complaint));
+    bool is_good = alb_document_set(&document, setting, complaint) &&
+                   alb_scenario_read(scenario, &document, variant, ".", complaint);
+    alb_document_fini(&document);
+    return is_good;
+}
+
+static void alb_scenario_read__a_setting_wins_over_a_variant(void **state)
+{
+    static struct alb_scenario scenario;
+    struct alb_complaint complaint = {0};
+    assert_true(read_set(&scenario, "workload.size=2M", "big", &complaint));
+    assert_int_equal(scenario.workloads[0].bytes, 2 << 20);
+    alb_scenario_fini(&scenario);
+    assert_true(read_set(&scenario, "variant.big.workload.size=8M", "big", &complaint));
+    assert_int_equal(scenario.workloads[0].bytes, 8 << 20);
+    alb_scenario_fini(&scenario);
+    assert_true(read_set(&scenario, "variant.big.workload.size=8M", "small", &complaint));
+    assert_int_equal(scenario.workloads[0].bytes, 1 << 20);
+    alb_scenario_fini(&scenario);
+    assert_false(read_set(&scenario, "host.loss=nonsense", "big", &complaint));
+    assert_false(read_set(&scenario, "variant.big.host.nosuch=1", "big", &complaint));
+    complaint = (struct alb_complaint){0};
+    assert_false(read_set(&scenario, "variant.none.host.loss=csa", "big", &complaint));
+    assert_string_equal(complaint.text, "--set: there is no [variant none] in f; there are big, small");
+}
+
 // The policies of the hosts that a list names are checked though they are used later.
 static void alb_scenario_read__says_where_and_what_was_expected(void **state)
 {
@@ -254,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_scenario_read__every_kind_of_value),
         cmocka_unit_test(alb_scenario_read__variants),
+        cmocka_unit_test(alb_scenario_read__a_setting_wins_over_a_variant),
         cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
         cmocka_unit_test(alb_scenario_hosts__lists),
         cmocka_unit_test(alb_scenario_print_keys__names_every_section),
