@@ -12,6 +12,7 @@
 
 enum {
     TASKS_MAX = 1 << 28,
+    MESSAGES_MAX = 1 << 25, // of pairs: a few GB, before anything is known of their connections
 };
 
 struct list {
@@ -51,12 +52,20 @@ static uint64_t draw_bytes(struct builder *builder)
     return builder->sizes.count ? alb_sizes_draw(&builder->sizes, &builder->prng) : builder->workload->bytes;
 }
 
+// For the messages of so many pairs more. Asked for all of them before the first is made, since the last may be hours away.
+static bool has_room(struct builder *builder, uint64_t pairs)
+{
+    uint64_t taken = ALB_MIN(builder->schedule->task_count, (uint32_t)MESSAGES_MAX);
+    return pairs * builder->workload->messages <= MESSAGES_MAX - taken ||
+           complain(builder, "messages", "too many messages; expected 33,554,432 at most in all");
+}
+
 // All messages of a pair; each waits for the one that is depth before it.
 static bool add_pair(struct builder *builder, uint32_t from, uint32_t to, alb_sim_time at)
 {
     const struct alb_scenario_workload *workload = builder->workload;
-    if (workload->messages > TASKS_MAX - builder->schedule->task_count)
-        return complain(builder, "messages", "too many messages; expected 268,435,456 at most in all");
+    if (!has_room(builder, 1))
+        return false;
     uint32_t first = builder->schedule->task_count;
     for (uint32_t i = 0; i < workload->messages; i++) {
         uint64_t bytes = draw_bytes(builder);
@@ -96,7 +105,7 @@ static bool add_permutation(struct builder *builder)
 
 static bool add_incast(struct builder *builder)
 {
-    bool is_good = true;
+    bool is_good = has_room(builder, (uint64_t)builder->to.count * (builder->hosts.count - 1u));
     for (uint32_t r = 0; r < builder->to.count; r++)
         for (uint32_t i = 0; i < builder->hosts.count && is_good; i++)
             if (builder->hosts.hosts[i] != builder->to.hosts[r])
@@ -107,8 +116,8 @@ static bool add_incast(struct builder *builder)
 static bool add_all_to_all(struct builder *builder)
 {
     uint32_t n = builder->hosts.count;
-    bool is_good = true;
-    for (uint32_t i = 0; i < n; i++) {
+    bool is_good = has_room(builder, (uint64_t)n * (n - 1));
+    for (uint32_t i = 0; i < n && is_good; i++) {
         alb_sim_time at = next_start(builder);
         for (uint32_t shift = 1; shift < n && is_good; shift++)
             is_good = add_pair(builder, builder->hosts.hosts[i], builder->hosts.hosts[(i + shift) % n], at);

@@ -129,6 +129,10 @@ static void alb_workload_schedule__says_what_was_expected(void **state)
         {"[workload]\nkind = poisson\nload = 1e-9\nsize = 2G\nflows = 9",
          "f:3: flows would begin less often than every 1000 s, or more often than each picosecond; expected another "
          "load or size"},
+        {"[workload]\nkind = all-to-all\nsize = 1\nmessages = 600000",
+         "f:4: too many messages; expected 33,554,432 at most in all"},
+        {"[workload]\nkind = incast\nsize = 1\nto = all\nmessages = 9000000",
+         "f:5: too many messages; expected 33,554,432 at most in all"},
     };
     for (size_t i = 0; i < ALB_COUNT(bad); i++) {
         struct alb_schedule schedule;
