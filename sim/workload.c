@@ -52,7 +52,8 @@ static uint64_t draw_bytes(struct builder *builder)
     return builder->sizes.count ? alb_sizes_draw(&builder->sizes, &builder->prng) : builder->workload->bytes;
 }
 
-// For the messages of so many pairs more. Asked for all of them before the first is made, since the last may be hours away.
+// For the messages of so many pairs more. Asked for all of them before the first is made, since the last may be hours
+// away.
 static bool has_room(struct builder *builder, uint64_t pairs)
 {
     uint64_t taken = ALB_MIN(builder->schedule->task_count, (uint32_t)MESSAGES_MAX);
