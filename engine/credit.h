@@ -8,7 +8,9 @@
 // asking. When many do so at once it is too much for one round trip, until each has its share.
 //
 // The policy "shortest" also orders the senders: the few whose messages have least left to come are granted their
-// share, and the others little until it is their turn.
+// share, and the others little until it is their turn. Likewise a sender's own turns (csa_turn.c). What has waited
+// counts for less than it is, so that no message waits for ever, and those of one size end in the order in which they
+// began.
 #pragma once
 
 #include "base/list.h"
@@ -52,6 +54,7 @@ struct alb_credit_pool {
     uint64_t reserved_bytes;  // for the other senders together
     uint64_t rates, squares;  // sums over all senders: of their rates, and of these squared
     uint32_t short_bytes;     // a sender that has no more left needs no turn: it is under way
+    uint32_t aging_bytes;     // that a message gains on others in a tick of 1024 ns
     struct alb_credit_first first[ALB_CREDIT_FIRST_MAX];
 };
 
@@ -65,6 +68,7 @@ struct alb_credit_in {
     uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is a bulk sender, one of those that share
     uint32_t rate;           // bytes in 2^20 ns, smoothed; 0: not measured yet
     uint32_t rest_bytes;     // still to come of the message that it sends, as far as is known
+    uint32_t began;          // when that message was first heard, if it is not short; in ticks of 1024 ns
 };
 
 // ops stays the caller's and must outlive the pool; config is read only now.

@@ -5,6 +5,10 @@
 // heard each round trip. The receiver therefore searches for none: a sender that is heard takes a place that is free,
 // or that of one with more left.
 //
+// Between messages that began at different times shortest first is unfair to the older ones, which lose again each time
+// that another one comes to its end, and decides the slowest: so what is left counts for less, the longer it has
+// waited.
+//
 // A sender with a short rest needs no turn: the rest is under way. So the next one begins before the last has ended,
 // and a sender that begins a message is not held back before anything of it has come.
 #include "engine/credit.h"
@@ -24,17 +28,25 @@ static struct alb_credit_first *place_of(struct alb_credit_pool *pool, const str
     return NULL;
 }
 
-// A place that is free or has not been used, else that of the sender with most left, if that is more than so much.
-static struct alb_credit_first *find_place(struct alb_credit_pool *pool, uint32_t rest_bytes, alb_time now)
+// What is left of its message, less what it has gained by waiting.
+static int64_t key_of(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
+    return (int64_t)in->rest_bytes - (int64_t)(tick_of(now) - in->began) * pool->aging_bytes;
+}
+
+// A place that is free or has not been used, else that of the last sender, if that is behind this one.
+static struct alb_credit_first *find_place(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
+{
+    int64_t last = key_of(pool, in, now);
     struct alb_credit_first *found = NULL;
     for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++) {
         struct alb_credit_first *first = &pool->first[i];
         if (!first->in || (int32_t)(tick_of(now) - first->until) > 0)
             return first;
-        if (first->in->rest_bytes > rest_bytes) {
+        int64_t key = key_of(pool, first->in, now);
+        if (key > last) {
             found = first;
-            rest_bytes = first->in->rest_bytes;
+            last = key;
         }
     }
     return found;
@@ -52,6 +64,8 @@ void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, 
 {
     if (!pool->ops->prefers_short)
         return;
+    if (in->rest_bytes <= pool->short_bytes)
+        in->began = tick_of(now); // of a message that is not short, if this is its first packet
     in->rest_bytes = (uint32_t)ALB_MIN(rest_bytes, (uint64_t)UINT32_MAX);
     if (in->rest_bytes <= pool->short_bytes) {
         alb_credit_forget_first(pool, in);
@@ -59,7 +73,7 @@ void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, 
     }
     struct alb_credit_first *first = place_of(pool, in);
     if (!first)
-        first = find_place(pool, in->rest_bytes, now);
+        first = find_place(pool, in, now);
     if (!first)
         return;
     uint64_t silence_ns = rtt_ns ? (uint64_t)SILENT_RTTS * rtt_ns : pool->interval_ns;

@@ -73,6 +73,8 @@ struct alb_csa {
     bool is_blocked;        // a request failed before it was sent: nothing behind it starts
     bool is_waiting_rnr;
     uint8_t rnr_retries_left;
+    alb_psn turn_psn;    // the first of the request whose turn began
+    alb_time turn_began; // then; for credit policies that prefer the short ones
 
     // Completer.
     alb_time heard;         // when the peer last showed life, or there was nothing to wait for
@@ -194,6 +196,8 @@ void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, 
 // The association's turn with the scheduler: fills one burst with what its streams have to send, then with reports and
 // the like.
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
+// When what the association has to send is due, by the scheduler's reckoning (csa_turn.c). 0: at once.
+alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now);
 // The timer of the congestion policy's rate: data may be sent again.
 void alb_assoc_pace(struct alb_deadline *deadline, alb_time now);
 // A RoCE packet to a queue pair of csa: always a drop.

@@ -18,6 +18,8 @@ int alb_csa_engine_create(struct alb_engine *engine)
     csa->engine = engine;
     csa->loss = loss;
     alb_credit_pool_init(&csa->credit, credit, config);
+    if (credit->prefers_short)
+        engine->scheduler.compared = ALB_SCHEDULER_COMPARED;
     alb_list_init(&csa->live);
     alb_list_init(&csa->starved);
     alb_deadline_init(&csa->sweep_timer, alb_assoc_on_sweep);

@@ -279,6 +279,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         if (data_bytes >= burst_bytes)
             break;
     }
+    live->source.due = alb_csa_turn_due(live, now);
     live->paths_are_due |= data_bytes > 0 && wants_paths(live, now);
     bool is_complete = add_control(live, &packet, now) && alb_mtu_send(&packet);
     alb_csa_packet_close(&packet);

@@ -36,6 +36,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .gsi_index = ALB_GSI_QPN,
         .grant_min_bytes = 4 << 10,
         .credit_interval_ns = ALB_NS_PER_MS,
+        .credit_aging_bytes_per_s = ALB_NS_PER_S,
         .path_max = 4,
         .rtt_target_ns = ALB_NS_PER_MS,
         .csa_payload_bytes = 65504,
@@ -114,8 +115,9 @@ static int check_config(const struct alb_engine_config *config)
         return EINVAL;
     if (is_csa(config) && !csa_is_valid(config))
         return EINVAL;
-    if (config->credit_interval_ns == 0 || config->rtt_target_ns == 0 || config->rtt_target_ns > 100 * ALB_NS_PER_S ||
-        !alb_dcqcn_config_is_valid(&config->dcqcn))
+    if (config->credit_interval_ns == 0 || config->credit_aging_bytes_per_s == 0 ||
+        config->credit_aging_bytes_per_s > ALB_CREDIT_AGING_MAX || config->rtt_target_ns == 0 ||
+        config->rtt_target_ns > 100 * ALB_NS_PER_S || !alb_dcqcn_config_is_valid(&config->dcqcn))
         return EINVAL;
     return 0;
 }
@@ -172,7 +174,7 @@ int alb_engine_create(const struct alb_engine_config *config, struct alb_engine 
     engine->stats = config->stats;
     alb_rng_init(&engine->rng, config->seed);
     alb_wheel_init(&engine->wheel, 0);
-    alb_scheduler_init(&engine->scheduler);
+    alb_scheduler_init(&engine->scheduler, 1);
     alb_list_init(&engine->unsent);
     alb_list_init(&engine->events);
     alb_pacer_init(engine);

@@ -33,6 +33,8 @@ struct alb_memory {
 #define ALB_QPN_RESERVED 16
 
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
+#define ALB_CREDIT_AGING_MAX 1000000000000 // bytes per second
+
 struct alb_engine_config {
     struct alb_memory memory;
     // What is read for every packet, in one cache line.
@@ -54,18 +56,19 @@ struct alb_engine_config {
     uint32_t mtu_max_bytes; // largest path_mtu accepted
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
     uint64_t rtt_target_ns; // congestion "window": round trips up to here show no queue; twice that of an idle network
-    struct alb_dcqcn_config dcqcn;   // congestion "dcqcn"
-    uint64_t unreliable_bytes_per_s; // rate limit of UC and UD, which are not acknowledged; 0: none
-    uint64_t ack_timeout_min_ns;     // floor of the local ACK timeout (a software peer may be descheduled)
-    const char *transport;           // of connected queue pairs: "rc" (RoCEv2), "csa"
-    const char *loss;                // "go-back-n"; csa: "csa", "irn", "fixed", "sleek", "go-back-n"
-    const char *congestion;          // "aimd", "fixed", "none"; csa also "window", "dcqcn"
-    const char *path;                // "single"; csa also "spray", "adaptive"
-    const char *credit;              // "off"; csa also "end-to-end", "shortest"
-    uint32_t receive_budget_bytes;   // what all peers together may have in flight to us; 0: no limit
-    uint32_t grant_min_bytes;        // at least this much for each of them
-    uint64_t credit_interval_ns;     // how long a peer is measured to see what it needs: some round trips
-    uint32_t csa_payload_bytes;      // largest UDP payload of a packet, whatever the path carries
+    struct alb_dcqcn_config dcqcn;     // congestion "dcqcn"
+    uint64_t unreliable_bytes_per_s;   // rate limit of UC and UD, which are not acknowledged; 0: none
+    uint64_t ack_timeout_min_ns;       // floor of the local ACK timeout (a software peer may be descheduled)
+    const char *transport;             // of connected queue pairs: "rc" (RoCEv2), "csa"
+    const char *loss;                  // "go-back-n"; csa: "csa", "irn", "fixed", "sleek", "go-back-n"
+    const char *congestion;            // "aimd", "fixed", "none"; csa also "window", "dcqcn"
+    const char *path;                  // "single"; csa also "spray", "adaptive"
+    const char *credit;                // "off"; csa also "end-to-end", "shortest"
+    uint32_t receive_budget_bytes;     // what all peers together may have in flight to us; 0: no limit
+    uint32_t grant_min_bytes;          // at least this much for each of them
+    uint64_t credit_interval_ns;       // how long a peer is measured to see what it needs: some round trips
+    uint64_t credit_aging_bytes_per_s; // "shortest": what a message gains on others by waiting
+    uint32_t csa_payload_bytes;        // largest UDP payload of a packet, whatever the path carries
     uint32_t csa_pool_bytes;      // a power of two: state of what is in flight, and segments that wait for their turn
     uint32_t csa_early_bytes_max; // of the latter
     // Of that memory, half of it at most: what READs of transactional regions are answered from.

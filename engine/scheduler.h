@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Chooses which source of packets is next. Sources (queue pairs, associations, the queues of management datagrams and
-// of replies to strangers) take turns, one burst each.
+// of replies to strangers) take turns, one burst each. For a policy that prefers some of them, the one that is due
+// first goes first, of so many at the head of the line: to look at all of them would cost more the more there are.
 #pragma once
 
 #include "base/list.h"
@@ -17,15 +18,19 @@ enum alb_build_result {
 struct alb_source {
     struct alb_list link; // in the line of those that are ready, or where it waits for leave to send (peer, pacer)
     bool is_ready;
+    alb_time due; // 0: before all that have one
     // Adds packets to tx, a burst's worth at the most.
     enum alb_build_result (*build)(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
 };
 
+#define ALB_SCHEDULER_COMPARED 8
+
 struct alb_scheduler {
     struct alb_list ready;
+    uint32_t compared; // sources at the head of the line; 1: they take turns
 };
 
-void alb_scheduler_init(struct alb_scheduler *scheduler);
+void alb_scheduler_init(struct alb_scheduler *scheduler, uint32_t compared);
 void alb_source_init(struct alb_source *source,
                      enum alb_build_result (*build)(struct alb_source *, struct alb_tx_builder *, alb_time));
 // The source has something to send, or may try again. One that waits for leave to send comes back into the line: what

@@ -112,6 +112,8 @@ static const struct alb_field engine_fields[] = {
     {"receive_budget", ALB_FIELD_BYTES_32, ENGINE(receive_budget_bytes), .text = "all peers together; 0: none"},
     {"grant_min", ALB_FIELD_BYTES_32, ENGINE(grant_min_bytes), .text = "each of them"},
     {"credit_interval", ALB_FIELD_NS, ENGINE(credit_interval_ns), 1, INT64_MAX, .text = "how long a peer is watched"},
+    {"credit_aging", ALB_FIELD_BYTE_RATE, ENGINE(credit_aging_bytes_per_s), 1000, ALB_CREDIT_AGING_MAX,
+     .text = "of credit = shortest: what a message gains on others by waiting"},
     {"ack_timeout_min", ALB_FIELD_NS, ENGINE(ack_timeout_min_ns), .text = "floor of the acknowledgement timeout"},
     {"window_segments", ALB_FIELD_COUNT, ENGINE(csa_window_segments), .text = "of csa: of a stream, a power of two"},
     {"margin_min", ALB_FIELD_NS_32, ENGINE(csa_margin_min_ns), .text = "of csa: lateness that is not missed"},

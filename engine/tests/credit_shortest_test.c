@@ -77,6 +77,27 @@ static void alb_credit_waits__who_has_least_left_goes(void **state)
     assert_int_equal(turns(0), 3 << (SENDERS - 2) | 1);
 }
 
+// What has waited for a tick counts for so much less.
+static void alb_credit_waits__who_has_waited_goes_before_who_has_little_less(void **state)
+{
+    const uint32_t gained = 100 * KB;
+    struct alb_engine_config own = config;
+    own.credit_aging_bytes_per_s = gained * (uint64_t)ALB_NS_PER_S / RTT_NS;
+    alb_credit_pool_init(&pool, &alb_credit_shortest, &own);
+    for (uint32_t i = 0; i < 4; i++)
+        heard(i, LONG_BYTES, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        heard(i, LONG_BYTES, RTT_NS);
+    assert_int_equal(turns(RTT_NS), 0xf7);     // those from 4 on have said nothing yet
+    heard(4, LONG_BYTES - gained / 2, RTT_NS); // less, but not by what the others have gained
+    assert_int_equal(turns(RTT_NS), 0xe7);
+    heard(5, LONG_BYTES - 2 * gained, RTT_NS);
+    assert_int_equal(turns(RTT_NS), 0xe6);
+    heard(0, SHORT_BYTES, RTT_NS);
+    heard(0, LONG_BYTES - gained / 2, RTT_NS); // a new message, which has gained nothing
+    assert_int_equal(turns(RTT_NS), 0xe6);
+}
+
 static void alb_credit_waits__what_is_short_needs_no_turn(void **state)
 {
     for (uint32_t i = 0; i < SENDERS; i++)
@@ -197,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(alb_credit_waits__no_more_go_than_may, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_least_left_goes, setup),
+        cmocka_unit_test_setup(alb_credit_waits__who_has_waited_goes_before_who_has_little_less, setup),
         cmocka_unit_test_setup(alb_credit_waits__what_is_short_needs_no_turn, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_is_not_heard_loses_its_turn, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_ended_loses_its_turn, setup),

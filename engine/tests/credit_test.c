@@ -56,7 +56,7 @@ static void alb_credit_find__by_name(void **state)
 
 static void alb_credit_in__is_small(void **state)
 {
-    assert_true(sizeof(struct alb_credit_in) <= 40);
+    assert_true(sizeof(struct alb_credit_in) <= 48);
 }
 
 static void alb_credit_grant__without_a_limit(void **state)

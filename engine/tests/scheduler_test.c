@@ -43,7 +43,7 @@ static struct giver giver_of(char name, int left)
 static void start(struct giver *givers, int count)
 {
     memset(asked, 0, sizeof(asked));
-    alb_scheduler_init(&scheduler);
+    alb_scheduler_init(&scheduler, 1);
     for (int i = 0; i < count; i++)
         alb_source_init(&givers[i].source, build);
 }
@@ -59,6 +59,20 @@ static void scheduler_run__takes_turns(void **state)
     alb_scheduler_run(&scheduler, NULL, 42);
     assert_string_equal(asked, "abcaca");
     assert_true(alb_scheduler_is_idle(&scheduler));
+}
+
+// Of those at the head of the line; what has no time of its own goes before what has.
+static void scheduler_run__compares_when_they_are_due(void **state)
+{
+    struct giver g[] = {giver_of('a', 2), giver_of('b', 1), giver_of('c', 1), giver_of('d', 1)};
+    start(g, 4);
+    scheduler.compared = 3;
+    for (int i = 0; i < 4; i++) {
+        g[i].source.due = (alb_time)(i < 2 ? 30 - i : i == 2 ? 40 : 0);
+        alb_scheduler_wake(&scheduler, &g[i].source);
+    }
+    alb_scheduler_run(&scheduler, NULL, 42);
+    assert_string_equal(asked, "bdaac"); // d was not among the first three at first
 }
 
 static void scheduler_run__full_keeps_its_place(void **state)
@@ -135,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scheduler_run__takes_turns),
+        cmocka_unit_test(scheduler_run__compares_when_they_are_due),
         cmocka_unit_test(scheduler_run__full_keeps_its_place),
         cmocka_unit_test(scheduler_wake__twice_is_once),
         cmocka_unit_test(scheduler_wake__while_building_counts),

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which peer a sender serves first, for the credit policy "shortest": as at a receiver (credit_shortest.c), that whose
+// message has least left, less what it has gained by waiting. A message that began at t and has r bytes left is due at
+// t + r / aging: of two such moments the difference does not change while both wait, so the scheduler compares numbers
+// that were computed when the peer last had its turn.
+#include "engine/impl.h"
+
+// Of the request that the next new segment belongs to.
+static uint64_t rest_bytes(const struct alb_stream_out *out, const struct alb_send_wqe *wqe)
+{
+    int32_t sent = alb_psn_diff(out->next, wqe->first_psn);
+    return sent < 0 || (uint32_t)sent >= wqe->packets ? 0
+                                                      : (uint64_t)(wqe->packets - (uint32_t)sent) * wqe->segment_bytes;
+}
+
+alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
+{
+    const struct alb_engine *engine = live->engine;
+    const struct alb_list *line = alb_list_is_empty(&live->ready) ? &live->waiting : &live->ready;
+    if (!engine->csa->credit.ops->prefers_short || alb_list_is_empty(line))
+        return 0;
+    const struct alb_stream_out *out = ALB_LIST_ENTRY(line->next, struct alb_stream_out, link);
+    struct alb_csa *csa = out->csa;
+    if (out->is_response || csa->cursor == csa->started)
+        return now;
+    const struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->cursor);
+    if (csa->turn_began == 0 || csa->turn_psn != wqe->first_psn) {
+        csa->turn_psn = wqe->first_psn;
+        csa->turn_began = now;
+    }
+    unsigned __int128 ns = (unsigned __int128)rest_bytes(out, wqe) * ALB_NS_PER_S;
+    return csa->turn_began + (alb_time)(ns / engine->config.credit_aging_bytes_per_s);
+}
