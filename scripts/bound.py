@@ -6,7 +6,7 @@ usage: scripts/bound.py RESULT.jsonl      (of `albedo sim --json RESULT.jsonl --
 
 The same flows at the same times, as fluids that hosts' links alone bound: shared evenly (max-min); each sender, or each
 receiver, serves the flow with the shortest rest first, and what that one cannot use the next; and the shortest rest
-first, chosen with knowledge of all hosts at every moment. No packet is lost or late, and no window has to be found. A
+first, or what began first, chosen with knowledge of all hosts at every moment. No packet is lost or late, and no window has to be found. A
 constant time for each flow stands for the way there and back.
 
 The last line is no policy but a floor: the least P99 that each sender's link by itself, or each receiver's, leaves to
@@ -65,15 +65,18 @@ def shortest_of_each(side):
     return policy
 
 
-def shortest_of_all(active):
-    senders, receivers, rates = set(), set(), {}
-    for number in sorted(active, key=lambda number: active[number][REST]):
-        sender, receiver, _ = active[number]
-        if sender not in senders and receiver not in receivers:
-            rates[number] = RATE
-            senders.add(sender)
-            receivers.add(receiver)
-    return rates
+def first_of_all(key):
+    """The flow with the least key of all has its whole link, then the next one whose sender and receiver are free."""
+    def policy(active):
+        senders, receivers, rates = set(), set(), {}
+        for number in sorted(active, key=lambda number: key(number, active[number])):
+            sender, receiver, _ = active[number]
+            if sender not in senders and receiver not in receivers:
+                rates[number] = RATE
+                senders.add(sender)
+                receivers.add(receiver)
+        return rates
+    return policy
 
 
 def complete(flows, policy):
@@ -157,7 +160,8 @@ def main():
     show("shared evenly", complete(flows, evenly), ideals)
     show("shortest of each sender", complete(flows, shortest_of_each(SENDER)), ideals)
     show("shortest of each receiver", complete(flows, shortest_of_each(RECEIVER)), ideals)
-    show("shortest of all", complete(flows, shortest_of_all), ideals)
+    show("shortest of all", complete(flows, first_of_all(lambda number, flow: flow[REST])), ideals)
+    show("oldest of all", complete(flows, first_of_all(lambda number, flow: number)), ideals)
     print("%-26s P99 %.0f" % ("no order is below", least_p99(flows) * 1e6))
 
 
