@@ -90,7 +90,8 @@ struct alb_scenario {
 };
 
 // Makes a scenario of a document, of which it keeps a copy: with the lines of [variant NAME] put in their places if
-// variant is not NULL, but for keys that --set has given. False: the complaint says where and what was expected. Then there is nothing to free.
+// variant is not NULL, but for keys that --set has given. False: the complaint says where and what was expected. Then
+// there is nothing to free.
 bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document *document, const char *variant,
                        const char *directory, struct alb_complaint *complaint);
 void alb_scenario_fini(struct alb_scenario *scenario);
