@@ -23,6 +23,13 @@ static bool is_waiting(const struct alb_stream_out *out)
     return !out->is_response && out->csa->asked_open > 0;
 }
 
+// How often the wait has doubled: once a probe. A policy of one interval keeps it for a peer that was heard since.
+static uint32_t doublings(const struct alb_stream_out *out)
+{
+    bool is_kept = out->csa->qp->engine->csa->loss.interval_ns && out->reported_at > out->sent_at;
+    return is_kept ? 0 : ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX);
+}
+
 static alb_time due_at(const struct alb_stream_out *out)
 {
     const struct alb_csa *csa = out->csa;
@@ -30,11 +37,12 @@ static alb_time due_at(const struct alb_stream_out *out)
     const struct alb_csa_loss *loss = &csa->qp->engine->csa->loss;
     alb_time silence_ns = loss->ops->silence_ns(loss, &sending);
     silence_ns = ALB_MAX(silence_ns, (alb_time)csa->qp->engine->config.csa_probe_min_ns);
-    alb_time wait_ns = silence_ns << ALB_MIN(out->probes, (uint32_t)DOUBLINGS_MAX);
+    uint32_t doubled = doublings(out);
+    alb_time wait_ns = silence_ns << doubled;
     alb_time patience_ns = out->is_response ? ALB_TIME_NEVER : alb_csa_patience_ns(csa);
     wait_ns = ALB_MIN(wait_ns, ALB_MAX(silence_ns, patience_ns / PROBES_IN_PATIENCE));
     alb_time since = ALB_MAX(out->sent_at, out->reported_at);
-    if (out->probes > 0 || wait_ns <= sending.rtt_ns)
+    if (doubled > 0 || wait_ns <= sending.rtt_ns)
         return since + wait_ns;
     // What left last is answered a round trip after it left, whatever was reported meanwhile.
     return ALB_MAX(out->sent_at + wait_ns, since + wait_ns - sending.rtt_ns);
@@ -60,7 +68,7 @@ void alb_stream_out_watch(struct alb_stream_out *out, alb_time now)
     // One armed while the round-trip time was not known would let the first loss wait very long.
     bool is_fair =
         is_armed && out->probe_timer.timer.at <= now + STALE_RTTS * (alb_time)alb_assoc_rtt_ns(out->csa->assoc);
-    if ((is_fair && alb_stream_out_count(out) > 1) || !is_waiting(out))
+    if ((is_fair && alb_stream_out_count(out) > 1 && out->probes == 0) || !is_waiting(out))
         return;
     alb_time due = ALB_MAX(due_at(out), now + 1);
     if (!is_armed || out->probe_timer.timer.at > due) // the first one after a rest: it may be from slower times

@@ -409,6 +409,32 @@ static void silence__of_other_policies_sends_all_again(void **state)
     csa_pair_free(c);
 }
 
+static void use_interval(struct alb_engine_config *config)
+{
+    config->loss = "fixed:interval=5ms";
+}
+
+// What went again is lost, too, and the peer says in between that it still misses it.
+static void silence__of_one_interval_is_no_longer_if_the_peer_is_heard(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_interval, set_timeout);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+    lose_all(c, 0);
+    pair_pass(c->pair, 5 * MS);
+    assert_int_equal(pair_send(c->pair, 0), 2);
+    while (pair_count(c->pair, 0) > 0)
+        pair_lose(c->pair, 0);
+    pair_pass(c->pair, MS);
+    csa_pair_arrive_report(c, 1, 50, 1, 0, ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT));
+    pair_pass(c->pair, 4 * MS - 1);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    pair_pass(c->pair, 1);
+    assert_true(pair_send(c->pair, 0) > 0);
+    assert_int_equal(c->csa[0]->requests.probes, 2);
+    csa_pair_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +454,7 @@ int main(void)
         cmocka_unit_test(silence__leaves_the_window_to_others_with_timeouts),
         cmocka_unit_test(silence__ends_answers_that_the_window_held_back),
         cmocka_unit_test(silence__of_other_policies_sends_all_again),
+        cmocka_unit_test(silence__of_one_interval_is_no_longer_if_the_peer_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
