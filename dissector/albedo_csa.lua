@@ -115,6 +115,7 @@ field("uint64", "verdict.now", "Now", base.DEC)
 field("bool", "response", "About the response stream", 8, nil, 0x01)
 field("bool", "report.overdue", "Something is overdue, or was probed for", 8, nil, 0x02)
 field("bool", "report.full", "There was no room for something that came", 8, nil, 0x04)
+field("uint8", "report.page", "Page, of 2048 segments", base.DEC, nil, 0xf8)
 field("uint8", "report.words", "Words", base.DEC)
 field("uint8", "report.syndrome", "Syndrome", base.HEX)
 field("uint24", "report.qpn", "QPN", base.HEX)
@@ -348,9 +349,11 @@ local function report(tree, tvb, at, left)
         return nil
     end
     local syndrome, cumulative = tvb(at + 3, 1):uint(), tvb(at + 8, 3):uint()
+    local page = tvb(at + 1, 1):bitfield(0, 5)
     tree:add(names.response, tvb(at + 1, 1))
     tree:add(names["report.overdue"], tvb(at + 1, 1))
     tree:add(names["report.full"], tvb(at + 1, 1))
+    tree:add(names["report.page"], tvb(at + 1, 1))
     tree:add(names["report.words"], tvb(at + 2, 1))
     tree:add(names["report.syndrome"], tvb(at + 3, 1)):append_text(" (" .. syndrome_text(syndrome) .. ")")
     tree:add(names["report.qpn"], tvb(at + 4, 3))
@@ -361,9 +364,9 @@ local function report(tree, tvb, at, left)
     end
     local line = string.format("REPORT QP=0x%06x cum=%d %s", tvb(at + 4, 3):uint(), cumulative, syndrome_text(syndrome))
     if words > 0 then
-        local text, count = held_text(tvb, at + 12, words, cumulative)
+        local text, count = held_text(tvb, at + 12, words, cumulative + 64 * BITMAP_WORDS * page)
         tree:add(names["report.held"], tvb(at + 12, 8 * words), text):set_generated()
-        line = line .. " +" .. count
+        line = line .. " +" .. count .. (page > 0 and " on page " .. page or "")
     end
     return 12 + 8 * words, line
 end

@@ -200,11 +200,11 @@ static void heed_full(struct alb_stream_out *out, uint32_t taken)
 // The bitmap; *newest: one past the last PSN it holds.
 static uint32_t take_bitmap(struct alb_stream_out *out, const struct alb_csa_report *report, alb_psn *newest)
 {
-    uint32_t bytes = 0, count = alb_stream_out_count(out);
+    uint32_t bytes = 0, count = alb_stream_out_count(out), first = report->page * ALB_CSA_PAGE_BITS;
     *newest = out->una;
     for (uint32_t word = 0; word < report->word_count; word++)
         for (uint64_t bits = report->held[word]; bits; bits &= bits - 1) {
-            uint32_t i = 64 * word + (uint32_t)__builtin_ctzll(bits);
+            uint32_t i = first + 64 * word + (uint32_t)__builtin_ctzll(bits);
             if (i >= count)
                 return bytes; // what was never sent: the rest is nonsense
             struct alb_sent *sent = alb_stream_out_at(out, alb_psn_add(out->una, (int32_t)i));
@@ -362,11 +362,11 @@ static inline struct alb_loss_segment view(const struct alb_paths_out *paths, co
     };
 }
 
-// What a report says nothing about cannot be judged by it.
-static uint32_t covered(const struct alb_stream_out *out, const struct alb_csa_report *report)
+// What a report says nothing about cannot be judged by it: behind a page that is full others follow, if there is room.
+static uint32_t covered_until(const struct alb_stream_out *out, const struct alb_csa_report *report)
 {
     uint32_t count = alb_stream_out_count(out);
-    return report->word_count == ALB_CSA_BITMAP_WORDS ? ALB_MIN(count, 64u * ALB_CSA_BITMAP_WORDS) : count;
+    return report->word_count == ALB_CSA_BITMAP_WORDS ? ALB_MIN(count, (report->page + 1) * ALB_CSA_PAGE_BITS) : count;
 }
 
 // Even the oldest one was dropped though it went alone: it goes again when silence says so, not at once.
@@ -382,10 +382,10 @@ static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *r
     const struct alb_csa_loss *loss = &out->csa->qp->engine->csa->loss;
     const struct alb_paths_out *paths = live_of(out)->paths;
     const struct alb_sent *held = last_held(out, newest);
-    uint32_t lost_bytes = 0, count = covered(out, report);
+    uint32_t lost_bytes = 0, until = covered_until(out, report);
     int32_t behind = alb_psn_diff(newest, out->una) - 1;
     bool goes_back = false;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = report->page * ALB_CSA_PAGE_BITS; i < until; i++) {
         alb_psn psn = alb_psn_add(out->una, (int32_t)i);
         const struct alb_sent *sent = alb_stream_out_at(out, psn);
         if (sent->state != ALB_SENT_FLYING || (report->is_full && is_refused_again(out, psn)))
@@ -418,7 +418,8 @@ static bool needs_judging(const struct alb_stream_out *out, const struct alb_csa
 
 static bool is_credible(const struct alb_stream_out *out, const struct alb_csa_report *report)
 {
-    if (out->has_report && (int16_t)(report->number - out->report_number) <= 0)
+    int16_t ahead = (int16_t)(report->number - out->report_number);
+    if (out->has_report && (ahead < 0 || (ahead == 0 && report->page <= out->report_page)))
         return false;
     return alb_stream_out_can_be_acked(out, report->cumulative);
 }
@@ -431,6 +432,7 @@ bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_repo
         return false;
     out->has_report = true;
     out->report_number = report->number;
+    out->report_page = (uint8_t)report->page;
     struct alb_loss_sending sending = {0};
     if (report->cumulative != out->next) { // else nothing is left to be judged
         sending = alb_stream_out_sending(out);

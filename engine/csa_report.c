@@ -42,25 +42,45 @@ static uint8_t syndrome_of(const struct alb_stream_in *in)
     return in->syndrome;
 }
 
-void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_report *report)
+// What there is to tell of: from the cumulative PSN to the last segment that has come.
+static uint32_t span_of(const struct alb_stream_in *in)
+{
+    uint32_t span = (uint32_t)alb_psn_diff(in->highest, in->cumulative);
+    return span > (1u << 23) ? 0 : ALB_MIN(span, in->capacity);
+}
+
+uint32_t alb_stream_in_report_pages(const struct alb_stream_in *in, uint32_t room_bytes)
+{
+    uint32_t pages = (span_of(in) + ALB_CSA_PAGE_BITS - 1) / ALB_CSA_PAGE_BITS;
+    pages = ALB_MIN(pages, room_bytes / alb_csa_report_bytes(ALB_CSA_BITMAP_WORDS));
+    return ALB_MAX(ALB_MIN(pages, (uint32_t)ALB_CSA_PAGES_MAX), 1u);
+}
+
+// 64 segments from psn on. Nothing is held outside of the span, and that is no longer than the bitmap.
+static uint64_t held_from(const struct alb_stream_in *in, alb_psn psn)
+{
+    uint32_t at = psn & (in->capacity - 1), shift = at % 64;
+    uint64_t low = in->held[at / 64] >> shift;
+    return shift ? low | in->held[(at / 64 + 1) % (in->capacity / 64)] << (64 - shift) : low;
+}
+
+void alb_stream_in_fill_report(const struct alb_stream_in *in, uint32_t page, struct alb_csa_report *report)
 {
     report->is_response = in->is_response;
     report->is_overdue = in->is_overdue;
-    report->is_full = in->is_full;
+    report->is_full = in->is_full && page == 0;
     report->number = (uint16_t)(in->report_number + 1);
     report->syndrome = syndrome_of(in);
     report->qpn = in->csa->qp->attr.dest_qpn;
     report->cumulative = in->cumulative;
-    report->word_count = 0;
-    uint32_t span = (uint32_t)alb_psn_diff(in->highest, in->cumulative);
-    if (span == 0 || span > (1u << 23))
-        return;
-    span = ALB_MIN(span, 64u * ALB_CSA_BITMAP_WORDS);
-    report->word_count = ALB_BITMAP_WORDS(span);
-    memset(report->held, 0, report->word_count * sizeof(report->held[0])); // mostly there are none
-    for (uint32_t i = 0; i < span; i++)
-        if (alb_bitmap_test(in->held, alb_psn_add(in->cumulative, (int32_t)i) & (in->capacity - 1)))
-            alb_bitmap_set(report->held, i);
+    report->page = page;
+    uint32_t first = page * ALB_CSA_PAGE_BITS, span = span_of(in);
+    uint32_t bits = span > first ? ALB_MIN(span - first, ALB_CSA_PAGE_BITS) : 0;
+    report->word_count = ALB_BITMAP_WORDS(bits);
+    for (uint32_t i = 0; i < report->word_count; i++)
+        report->held[i] = held_from(in, alb_psn_add(in->cumulative, (int32_t)(first + 64 * i)));
+    if (bits % 64)
+        report->held[bits / 64] &= (1ull << bits % 64) - 1;
 }
 
 void alb_stream_in_reported(struct alb_stream_in *in)

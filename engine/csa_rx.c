@@ -124,7 +124,7 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
         return ALB_DROP_WRONG_QP_STATE;
     alb_psn una = out->una;
     alb_trace_add(arrival->engine, ALB_TRACE_report, csa->qp->number, report->cumulative, report->syndrome,
-                  report->word_count, now);
+                  report->page * ALB_CSA_BITMAP_WORDS + report->word_count, now);
     if (!alb_stream_out_report(out, report, now))
         return ALB_DROP_STALE_RESPONSE;
     alb_csa_heard(csa, now);
@@ -134,7 +134,7 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
     }
     if (out->una != una)
         alb_csa_on_acked(csa, now);
-    if (alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
+    if (report->page == 0 && alb_qp_state_of(csa->qp) != ALB_QPS_ERR)
         alb_csa_on_syndrome(csa, report->syndrome, now);
     return ALB_DROP_NONE;
 }

@@ -42,6 +42,7 @@ struct alb_stream_out {
     bool is_response;
     bool has_report;
     uint16_t report_number; // of the newest report
+    uint8_t report_page;    // of that report's bitmap, the last one that came
     uint16_t room;          // PSNs from una on that the peer is believed to have room for; UINT16_MAX: any number
     alb_psn una, next;      // the oldest that is not acknowledged; the first that was never sent
     uint32_t capacity;      // a power of two
@@ -235,9 +236,11 @@ static inline bool alb_stream_in_misses(const struct alb_stream_in *in)
 void alb_stream_in_owe_report(struct alb_stream_in *in);
 // None is due any more.
 void alb_stream_in_forget_report(struct alb_stream_in *in);
-// What a report would say now; *report is overwritten. Changes nothing, since it may not fit into the packet.
-void alb_stream_in_fill_report(const struct alb_stream_in *in, struct alb_csa_report *report);
-// The report that alb_stream_in_fill_report has filled leaves.
+// How many pages of bitmap it takes to say all, or fit into so many bytes; 1 at least.
+uint32_t alb_stream_in_report_pages(const struct alb_stream_in *in, uint32_t room_bytes);
+// What a page of a report would say now; *report is overwritten. Changes nothing, since it may not fit into the packet.
+void alb_stream_in_fill_report(const struct alb_stream_in *in, uint32_t page, struct alb_csa_report *report);
+// The report whose pages alb_stream_in_fill_report has filled leaves.
 void alb_stream_in_reported(struct alb_stream_in *in);
 // After something came: keeps the association's list of halves that miss something, and the tail timer.
 void alb_stream_in_watch(struct alb_stream_in *in, alb_time now);

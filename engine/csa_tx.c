@@ -14,8 +14,7 @@ void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames)
 
 static enum alb_csa_fill fill_from(struct alb_stream_out *out, struct alb_csa_packet *packet, alb_time now)
 {
-    return out->is_response ? alb_csa_fill_response(out->csa, packet)
-                            : alb_csa_fill_request(out->csa, packet, now);
+    return out->is_response ? alb_csa_fill_response(out->csa, packet) : alb_csa_fill_request(out->csa, packet, now);
 }
 
 // A sender leaves the line; when it was stopped meanwhile it has left already.
@@ -94,17 +93,37 @@ bool alb_csa_control(struct alb_csa_packet *packet, enum alb_csa_type type, cons
     return true;
 }
 
-static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *packet)
+// What frames may take in a packet of their own.
+static uint32_t control_room_bytes(const struct alb_assoc *assoc)
+{
+    return assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES;
+}
+
+// All pages in one packet: they have one number, and none comes without those before it.
+static bool add_report(struct alb_stream_in *in, struct alb_csa_packet *packet)
 {
     struct alb_csa_report report;
+    uint32_t pages = alb_stream_in_report_pages(in, control_room_bytes(in->csa->assoc));
+    alb_stream_in_fill_report(in, pages - 1, &report);
+    uint32_t last_bytes = alb_csa_report_bytes(report.word_count);
+    uint8_t *frame = control_frame(packet, (pages - 1) * alb_csa_report_bytes(ALB_CSA_BITMAP_WORDS) + last_bytes);
+    if (!frame)
+        return false;
+    alb_csa_encode_report(&report, frame + (pages - 1) * alb_csa_report_bytes(ALB_CSA_BITMAP_WORDS));
+    for (uint32_t page = 0; page < pages - 1; page++) {
+        alb_stream_in_fill_report(in, page, &report);
+        frame += alb_csa_encode_report(&report, frame);
+    }
+    alb_stream_in_reported(in);
+    return true;
+}
+
+static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *packet)
+{
     while (!alb_list_is_empty(&live->reports)) {
         struct alb_stream_in *in = ALB_LIST_ENTRY(live->reports.next, struct alb_stream_in, report_link);
-        alb_stream_in_fill_report(in, &report);
-        uint8_t *frame = control_frame(packet, alb_csa_report_bytes(report.word_count));
-        if (!frame)
+        if (!add_report(in, packet))
             return false;
-        alb_csa_encode_report(&report, frame);
-        alb_stream_in_reported(in);
         alb_qp_count(in->csa->qp, ALB_STAT_ack_sent, 1);
         if (!in->is_response && in->csa->farewells > 0) { // once more, in another packet
             in->csa->farewells--;
@@ -118,7 +137,7 @@ static bool add_reports(struct alb_assoc_live *live, struct alb_csa_packet *pack
 // So many entries fit into a packet of their own.
 static uint32_t entries_max(const struct alb_assoc *assoc)
 {
-    uint32_t room_bytes = assoc->payload_max - ALB_CSA_OUTER_BYTES - ALB_ICRC_BYTES - alb_csa_paths_bytes(0);
+    uint32_t room_bytes = control_room_bytes(assoc) - alb_csa_paths_bytes(0);
     return ALB_MIN(room_bytes / (alb_csa_paths_bytes(1) - alb_csa_paths_bytes(0)), (uint32_t)ALB_CSA_PATHS_ENTRIES);
 }
 

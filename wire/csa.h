@@ -13,8 +13,10 @@
 #define ALB_CSA_VERSION       1
 #define ALB_CSA_HEADER_BYTES  20
 #define ALB_CSA_OUTER_BYTES   (ALB_BTH_BYTES + 8 + ALB_CSA_HEADER_BYTES) // with BTH and DETH
-#define ALB_CSA_FRAME_MAX     84   // longest frame of fixed length (WRITE_IMM, XRC, REFLECT)
-#define ALB_CSA_BITMAP_WORDS  32   // of a report, at most
+#define ALB_CSA_FRAME_MAX     84 // longest frame of fixed length (WRITE_IMM, XRC, REFLECT)
+#define ALB_CSA_BITMAP_WORDS  32 // of a report, at most
+#define ALB_CSA_PAGE_BITS     (64u * ALB_CSA_BITMAP_WORDS)
+#define ALB_CSA_PAGES_MAX     32   // of bitmap, in as many reports of one number
 #define ALB_CSA_PATHS_ENTRIES 64   // of a paths frame, at most
 #define ALB_CSA_PATHS_MORE    0x80 // where it says how many: and further paths are reported elsewhere
 #define ALB_CSA_COOKIE_BYTES  16
@@ -190,8 +192,9 @@ struct alb_csa_report {
     uint8_t syndrome; // as that of an AETH
     alb_qpn qpn;      // whose stream it is, at the report's destination
     alb_psn cumulative;
+    uint32_t page; // of the bitmap: up to ALB_CSA_PAGES_MAX - 1
     uint32_t word_count;
-    uint64_t held[ALB_CSA_BITMAP_WORDS]; // bit i: PSN cumulative + i
+    uint64_t held[ALB_CSA_BITMAP_WORDS]; // bit i: PSN cumulative + page * ALB_CSA_PAGE_BITS + i
 };
 
 struct alb_csa_holds {
@@ -288,9 +291,10 @@ enum alb_drop alb_csa_decode_trimmed(const uint8_t *bytes, uint32_t length, stru
                                      struct alb_csa_trimmed *trimmed);
 // Decodes the next frame. False at the end, or with *drop other than ALB_DROP_NONE: the rest of the packet cannot be
 // understood (truncated, unknown_opcode for an unknown type or op, bad_length, bad_request for an unknown command or
-// state of TXN or VERDICT). Unions hold only what type names, and of a segment only what its op has. A segment's payload lies within its message (see alb_csa_segment_offset), and
-// one without the flag LAST has some, a multiple of four bytes. READ, atomics and RESULT are one segment, index 0 and
-// LAST; only ATOMIC_WRITE has payload, the eight bytes to be written.
+// state of TXN or VERDICT). Unions hold only what type names, and of a segment only what its op has. A segment's
+// payload lies within its message (see alb_csa_segment_offset), and one without the flag LAST has some, a multiple of
+// four bytes. READ, atomics and RESULT are one segment, index 0 and LAST; only ATOMIC_WRITE has payload, the eight
+// bytes to be written.
 bool alb_csa_next(struct alb_csa_cursor *cursor, struct alb_csa_frame *frame, enum alb_drop *drop);
 
 // Writes BTH, DETH and header (ALB_CSA_OUTER_BYTES). pad is of the whole packet: see alb_csa_set_pad.

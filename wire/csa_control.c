@@ -19,6 +19,7 @@
 #define FLAG_RESPONSE 1 // of REPORT, PROBE and TRIMMED
 #define FLAG_OVERDUE  2
 #define FLAG_FULL     4
+#define PAGE_SHIFT    3 // of REPORT: the page is in the upper five bits
 #define FLAG_QUESTION 1 // of HOLDS
 #define FLAG_COMPLETE 2
 
@@ -33,6 +34,7 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
     out->is_response = p[1] & FLAG_RESPONSE;
     out->is_overdue = p[1] & FLAG_OVERDUE;
     out->is_full = p[1] & FLAG_FULL;
+    out->page = p[1] >> PAGE_SHIFT;
     out->word_count = word_count;
     out->syndrome = p[3];
     out->qpn = alb_get_be32(p + 4) >> 8;
@@ -45,10 +47,10 @@ enum alb_drop alb_csa_decode_report(const uint8_t *p, uint32_t length, struct al
 
 uint32_t alb_csa_encode_report(const struct alb_csa_report *report, uint8_t *out)
 {
-    alb_assert(report->word_count <= ALB_CSA_BITMAP_WORDS);
+    alb_assert(report->word_count <= ALB_CSA_BITMAP_WORDS && report->page < ALB_CSA_PAGES_MAX);
     out[0] = ALB_CSA_REPORT;
     out[1] = (uint8_t)((report->is_response ? FLAG_RESPONSE : 0) | (report->is_overdue ? FLAG_OVERDUE : 0) |
-                       (report->is_full ? FLAG_FULL : 0));
+                       (report->is_full ? FLAG_FULL : 0) | report->page << PAGE_SHIFT);
     out[2] = (uint8_t)report->word_count;
     out[3] = report->syndrome;
     alb_put_be32(out + 4, report->qpn << 8 | (report->number & 0xff));

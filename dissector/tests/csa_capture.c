@@ -262,6 +262,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
         .syndrome = syndrome,
         .qpn = value(24),
         .cumulative = value(24),
+        .page = value(5),
         .word_count = word_count,
     };
     for (uint32_t i = 0; i < word_count; i++)
@@ -271,6 +272,7 @@ static void add_report(uint32_t word_count, uint8_t syndrome)
     expect("response", report.is_response);
     expect("report.overdue", report.is_overdue);
     expect("report.full", report.is_full);
+    expect("report.page", report.page);
     expect("report.words", word_count);
     expect("report.syndrome", syndrome);
     expect("report.qpn", report.qpn);
@@ -286,6 +288,13 @@ static void add_held(void)
     struct alb_csa_report report = {.cumulative = 0xffffc0, .word_count = 2, .held = {0x800000000000000e, 0x41}};
     capture.length += alb_csa_encode_report(&report, place());
     printf("%u albedo_csa.report.held 16777153-16777155, 16777215-0, 6\n", capture.number);
+}
+
+static void add_held_on_a_page(void)
+{
+    struct alb_csa_report report = {.cumulative = 100, .page = 2, .word_count = 1, .held = {0x5}};
+    capture.length += alb_csa_encode_report(&report, place());
+    printf("%u albedo_csa.report.held 4196, 4198\n", capture.number);
 }
 
 static void add_paths(uint32_t count, uint32_t credit_bytes, bool has_more)
@@ -487,6 +496,9 @@ static void others(void)
     end();
     begin();
     add_held();
+    end();
+    begin();
+    add_held_on_a_page();
     end();
     begin();
     add_paths(0, ALB_CSA_CREDIT_NONE, false);

@@ -43,6 +43,19 @@ static void expect_inflight(struct csa_pair *c, uint32_t bytes)
     assert_int_equal(alb_path_load(live->paths, 0)->inflight_bytes, bytes);
 }
 
+static void settle(struct csa_pair *c, alb_psn settled, uint32_t received)
+{
+    struct csa_made made;
+    const struct alb_csa_paths paths = {
+        .credit_bytes = ALB_CSA_CREDIT_NONE,
+        .count = 1,
+        .entries = {{.settled = settled, .received = received, .echo = (uint32_t)c->pair->now}},
+    };
+    csa_pair_make(c, 1, &made);
+    csa_pair_add_paths(&made, &paths);
+    csa_pair_arrive(c, 1, &made);
+}
+
 // ---- records --------------------------------------------------------------------------------------------------------
 
 static void sent__is_remembered_with_its_packet(void **state)
@@ -120,6 +133,86 @@ static void report__cumulative(void **state)
     expect_inflight(c, 0);
 }
 
+static void use_a_wide_window(struct alb_engine_config *config)
+{
+    config->csa_pool_bytes = 1 << 20;
+    config->csa_window_segments = 4096;
+    config->window_start_bytes = config->window_max_bytes = 16 << 20;
+}
+
+// 3,200 segments, all of them lost.
+static struct csa_pair *send_many(void)
+{
+    struct csa_pair *c = csa_pair_new(use_a_wide_window, NULL);
+    csa_pair_greet(c);
+    for (uint32_t i = 0; i < 16; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, 0, 200 * CSA_PAIR_SEGMENT);
+    while (pair_send(c->pair, 0) > 0)
+        while (pair_count(c->pair, 0))
+            pair_lose(c->pair, 0);
+    assert_int_equal(alb_stream_out_count(out_of(c)), 3200);
+    settle(c, csa_pair_live(c, 0)->paths->path[0].next, 1);
+    return c;
+}
+
+// All of the page is missing but for its second segment.
+static void arrive_page(struct csa_pair *c, uint16_t number, uint32_t page, uint32_t words)
+{
+    struct csa_made made;
+    struct alb_csa_report report = {
+        .number = number,
+        .syndrome = ACK,
+        .qpn = alb_qp_number(c->qps[0]),
+        .cumulative = alb_psn_add(csa_pair_psn(0), 1),
+        .page = page,
+        .word_count = words,
+        .held = {1u << 1},
+    };
+    csa_pair_make(c, 1, &made);
+    csa_pair_add_report(&made, &report);
+    csa_pair_arrive(c, 1, &made);
+}
+
+static void report__a_page_tells_of_its_segments_only(void **state)
+{
+    struct csa_pair *c = send_many();
+    arrive_page(c, 50, 0, ALB_CSA_BITMAP_WORDS);
+    assert_int_equal(state_of(c, 1), ALB_SENT_LOST);
+    assert_int_equal(state_of(c, 2), ALB_SENT_HELD);
+    assert_int_equal(state_of(c, 2048), ALB_SENT_LOST);
+    assert_int_equal(state_of(c, 2049), ALB_SENT_FLYING);
+    arrive_page(c, 50, 1, 1); // nothing has come beyond it
+    assert_int_equal(state_of(c, 2049), ALB_SENT_LOST);
+    assert_int_equal(state_of(c, 2050), ALB_SENT_HELD);
+    assert_int_equal(state_of(c, 3200), ALB_SENT_LOST);
+    assert_int_equal(out_of(c)->lost_count, 3198);
+    csa_pair_free(c);
+}
+
+// A packet that comes twice is as old as its report, whatever the page.
+static void report__pages_of_one_number_count_once_each(void **state)
+{
+    struct csa_pair *c = send_many();
+    arrive_page(c, 50, 0, 1);
+    arrive_page(c, 50, 1, 1);
+    uint64_t before = csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE);
+    arrive_page(c, 50, 0, 1);
+    arrive_page(c, 50, 1, 1);
+    arrive_page(c, 49, 2, 1);
+    assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_STALE_RESPONSE), before + 3);
+    csa_pair_free(c);
+}
+
+// What lies beyond what was sent is nonsense.
+static void report__a_page_beyond_the_window(void **state)
+{
+    struct csa_pair *c = send_many();
+    arrive_page(c, 50, ALB_CSA_PAGES_MAX - 1, ALB_CSA_BITMAP_WORDS);
+    assert_int_equal(out_of(c)->lost_count, 0);
+    assert_int_equal(state_of(c, 2), ALB_SENT_FLYING);
+    csa_pair_free(c);
+}
+
 static void report__bitmap(void **state)
 {
     struct csa_pair *c = *state;
@@ -187,19 +280,6 @@ static void report__of_what_was_never_sent(void **state)
 }
 
 // ---- what is lost ---------------------------------------------------------------------------------------------------
-
-static void settle(struct csa_pair *c, alb_psn settled, uint32_t received)
-{
-    struct csa_made made;
-    const struct alb_csa_paths paths = {
-        .credit_bytes = ALB_CSA_CREDIT_NONE,
-        .count = 1,
-        .entries = {{.settled = settled, .received = received, .echo = (uint32_t)c->pair->now}},
-    };
-    csa_pair_make(c, 1, &made);
-    csa_pair_add_paths(&made, &paths);
-    csa_pair_arrive(c, 1, &made);
-}
 
 // The path settled the packets before, and the report does not say that they came.
 static void lost__is_what_its_path_has_settled(void **state)
@@ -469,6 +549,9 @@ int main(void)
         CSA_GREETED_TEST(records__do_without_memory),
         CSA_GREETED_TEST(report__cumulative),
         CSA_GREETED_TEST(report__bitmap),
+        cmocka_unit_test(report__a_page_tells_of_its_segments_only),
+        cmocka_unit_test(report__pages_of_one_number_count_once_each),
+        cmocka_unit_test(report__a_page_beyond_the_window),
         CSA_GREETED_TEST(report__an_older_one_is_ignored),
         CSA_GREETED_TEST(report__numbers_wrap),
         CSA_GREETED_TEST(report__of_what_was_never_sent),

@@ -49,6 +49,38 @@ static void report__says_what_is_held(void **state)
     assert_false(report.is_overdue);
 }
 
+static void use_a_wide_window(struct alb_engine_config *config)
+{
+    config->csa_window_segments = 8192;
+}
+
+// One packet has all of them, in their order.
+static void report__of_much_has_pages(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_a_wide_window, NULL);
+    csa_pair_greet(c);
+    write_at(c, 3, 0);
+    write_at(c, 3000, 0);
+    write_at(c, 6000, ALB_CSA_REPORT_NOW);
+    pair_send(c->pair, 1);
+    assert_int_equal(pair_count(c->pair, 1), 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, NULL), 3);
+    static const struct {
+        uint32_t words, offset; // of the segment that is held, from the cumulative PSN
+    } pages[] = {{ALB_CSA_BITMAP_WORDS, 2}, {ALB_CSA_BITMAP_WORDS, 2999}, {30, 5999}};
+    for (uint32_t page = 0; page < 3; page++) {
+        struct alb_csa_frame frame;
+        csa_pair_frame(c, 1, ALB_CSA_REPORT, page, &frame);
+        uint32_t at = pages[page].offset - page * ALB_CSA_PAGE_BITS;
+        assert_int_equal(frame.report.page, page);
+        assert_int_equal(frame.report.cumulative, alb_psn_add(csa_pair_psn(0), 1));
+        assert_int_equal(frame.report.word_count, pages[page].words);
+        for (uint32_t word = 0; word < frame.report.word_count; word++)
+            assert_int_equal(frame.report.held[word], word == at / 64 ? 1ull << at % 64 : 0);
+    }
+    csa_pair_free(c);
+}
+
 static void report__not_unless_somebody_asks(void **state)
 {
     struct csa_pair *c = *state;
@@ -293,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CSA_GREETED_TEST(report__says_what_is_held),
         CSA_GREETED_TEST(report__not_unless_somebody_asks),
+        cmocka_unit_test(report__of_much_has_pages),
         CSA_GREETED_TEST(report__several_reasons_make_one),
         CSA_GREETED_TEST(report__goes_with_news_of_paths),
         CSA_GREETED_TEST(hole__is_reported_when_its_path_settles),

@@ -249,6 +249,7 @@ static inline struct alb_csa_report draw_report(uint32_t word_count)
         .syndrome = (uint8_t)draw(),
         .qpn = draw() & ALB_QPN_MASK,
         .cumulative = draw() & ALB_PSN_MASK,
+        .page = draw() % ALB_CSA_PAGES_MAX,
         .word_count = word_count,
     };
     for (uint32_t i = 0; i < word_count; i++)
