@@ -6,8 +6,10 @@ usage: scripts/bound.py RESULT.jsonl      (of `albedo sim --json RESULT.jsonl --
 
 The same flows at the same times, as fluids that hosts' links alone bound: shared evenly (max-min); each sender, or each
 receiver, serves the flow with the shortest rest first, and what that one cannot use the next; and the shortest rest
-first, or what began first, chosen with knowledge of all hosts at every moment. No packet is lost or late, and no window has to be found. A
-constant time for each flow stands for the way there and back.
+first, what began first, or the least of the rest less what age counts for, chosen with knowledge of all hosts at every
+moment. "csa's order" is what its hosts do with that last key, each for itself: receivers let three come first, senders
+serve their flows in their order. No packet is lost or late, and no window has to be found. A constant time for each
+flow stands for the way there and back.
 
 The last line is no policy but a floor: the least P99 that each sender's link by itself, or each receiver's, leaves to
 any order of sending, even one that knows the future, and gives up the slowest hundredth altogether.
@@ -19,6 +21,7 @@ import math
 RATE = 100e9 / 8 * 4060 / 4200  # bytes of payload a second
 ROUND_TRIP = 13e-6
 SENDER, RECEIVER, REST = range(3)  # of an active flow
+FIRST_MAX = 3  # as ALB_CREDIT_FIRST_MAX
 
 
 def share_evenly(flows, left):
@@ -52,15 +55,34 @@ def has_room(flow, left):
     return min(left.get((side, flow[side]), RATE) for side in (SENDER, RECEIVER)) > 1
 
 
+def serve(active, order, side, left, rates):
+    """The first flow of each host at that side, then the second of each, and so on, of what the others leave."""
+    lines = {}
+    for number in order:
+        lines.setdefault(active[number][side], []).append(number)
+    for place in range(max(map(len, lines.values()), default=0)):
+        flows = {line[place]: active[line[place]] for line in lines.values() if len(line) > place}
+        rates.update(share_evenly({key: flow for key, flow in flows.items() if has_room(flow, left)}, left))
+
+
 def shortest_of_each(side):
-    """The shortest flow of each host at that side, then the second of each, and so on, of what the others leave."""
     def policy(active):
-        lines, left, rates = {}, {}, {}
-        for number in sorted(active, key=lambda number: active[number][REST]):
-            lines.setdefault(active[number][side], []).append(number)
-        for place in range(max(map(len, lines.values()))):
-            flows = {line[place]: active[line[place]] for line in lines.values() if len(line) > place}
-            rates.update(share_evenly({key: flow for key, flow in flows.items() if has_room(flow, left)}, left))
+        rates = {}
+        serve(active, sorted(active, key=lambda number: active[number][REST]), side, {}, rates)
+        return rates
+    return policy
+
+
+def first_of_each_receiver(key):
+    """Those with the least keys come first, in the order of their senders; the others have what is left."""
+    def policy(active):
+        first, waiting, counts, left, rates = [], [], {}, {}, {}
+        for number in sorted(active, key=lambda number: key(number, active[number])):
+            receiver = active[number][RECEIVER]
+            counts[receiver] = counts.get(receiver, 0) + 1
+            (first if counts[receiver] <= FIRST_MAX else waiting).append(number)
+        serve(active, first, SENDER, left, rates)
+        serve(active, waiting, SENDER, left, rates)
         return rates
     return policy
 
@@ -150,7 +172,9 @@ def show(name, times, ideals):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result")
-    with open(parser.parse_args().result, encoding="utf-8") as file:
+    parser.add_argument("--aging", type=float, default=32, metavar="GBPS", help="what a flow gains by waiting, Gb/s (32)")
+    arguments = parser.parse_args()
+    with open(arguments.result, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     records = [record for record in records if record["record"] == "flow" and record["done_ns"] is not None]
     records.sort(key=lambda record: record["begun_ns"])
@@ -162,6 +186,11 @@ def main():
     show("shortest of each receiver", complete(flows, shortest_of_each(RECEIVER)), ideals)
     show("shortest of all", complete(flows, first_of_all(lambda number, flow: flow[REST])), ideals)
     show("oldest of all", complete(flows, first_of_all(lambda number, flow: number)), ideals)
+
+    def due(number, flow):
+        return flows[number][0] + flow[REST] / (arguments.aging * 1e9 / 8)
+    show("rest and age of all", complete(flows, first_of_all(due)), ideals)
+    show("csa's order", complete(flows, first_of_each_receiver(due)), ideals)
     print("%-26s P99 %.0f" % ("no order is below", least_p99(flows) * 1e6))
 
 
