@@ -30,6 +30,9 @@ struct alb_device_selection {
 int alb_device_select(const char *list, struct alb_device_selection *selection, char *error, size_t error_size);
 // Those of ALBEDO_DEVICES, which `albedo run` sets; unset or empty: all. Errors as above.
 int alb_device_selection_from_environment(struct alb_device_selection *selection, char *error, size_t error_size);
+// A line of warning for each ALBEDO_ variable that means nothing; returns how many there are. NULL ends the list, or is
+// none.
+uint32_t alb_device_warn_of_variables(char *const *environment);
 
 struct alb_device_options {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX]; // GID table, in order

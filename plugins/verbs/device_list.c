@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,8 +28,14 @@ static struct alb_door_device devices[ALB_DEVICE_NAMES] = {
     DEVICE("albedo0", "1"),
 };
 
+static void warn_of_variables(void)
+{
+    (void)alb_device_warn_of_variables(environ);
+}
+
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
+    static pthread_once_t warned = PTHREAD_ONCE_INIT;
     struct alb_device_selection shown;
     char why[ALB_DEVICE_ERROR_MAX];
     struct ibv_device **list = calloc(ALB_DEVICE_NAMES + 1, sizeof(*list));
@@ -36,6 +43,7 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
         *num_devices = 0;
     if (!list)
         return alb_door_fail(ENOMEM);
+    pthread_once(&warned, warn_of_variables);
     if (alb_device_selection_from_environment(&shown, why, sizeof(why))) {
         alb_log(ALB_LOG_ERROR, "%s", why);
         free(list);
