@@ -79,40 +79,61 @@ static struct alb_run_channel key_of(const struct alb_run *run, uint32_t index, 
                                     .waiting_first = {ALB_TASK_NONE, ALB_TASK_NONE}};
 }
 
-// Sends of a work follow each other by pair, so that a turn is counted from the first of a pair.
-static uint32_t turn_of(const struct alb_run *run, uint32_t index, uint32_t turn)
+// A send, and how many of its pair are before it.
+struct turn {
+    uint32_t work, rank, peer, task, turn;
+};
+
+static int compare_turns(const void *left, const void *right)
 {
-    const struct alb_task *task = &run->schedule.tasks[index];
-    const struct alb_task *before = index ? task - 1 : NULL;
-    bool goes_on = before && before->work == task->work && before->rank == task->rank && before->peer == task->peer;
-    return goes_on ? turn + 1 : 0;
+    const struct turn *a = left, *b = right;
+    const uint32_t keys[][2] = {{a->work, b->work}, {a->rank, b->rank}, {a->peer, b->peer}, {a->task, b->task}};
+    for (size_t i = 0; i < ALB_COUNT(keys); i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return 0;
+}
+
+static uint32_t list_turns(const struct alb_run *run, struct turn *turns)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
+        const struct alb_task *task = &run->schedule.tasks[i];
+        if (task->kind == ALB_TASK_SEND)
+            turns[count++] = (struct turn){.work = task->work, .rank = task->rank, .peer = task->peer, .task = i};
+    }
+    qsort(turns, count, sizeof(*turns), compare_turns);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct turn *before = &turns[i - 1];
+        bool goes_on = before->work == turns[i].work && before->rank == turns[i].rank && before->peer == turns[i].peer;
+        turns[i].turn = goes_on ? before->turn + 1 : 0;
+    }
+    return count;
 }
 
 static void collect_channels(struct alb_run *run)
 {
-    uint32_t n = run->schedule.task_count, count = 0, turn = 0;
+    uint32_t n = run->schedule.task_count;
+    struct turn *turns = malloc((n + 1u) * sizeof(*turns));
     run->channels = malloc((n + 1u) * sizeof(*run->channels));
     run->channel_of = malloc((n + 1u) * sizeof(*run->channel_of));
-    alb_assert(run->channels && run->channel_of);
-    for (uint32_t i = 0; i < n; i++) {
-        turn = turn_of(run, i, turn);
-        if (run->schedule.tasks[i].kind == ALB_TASK_SEND)
-            run->channels[count++] = key_of(run, i, turn);
-    }
+    alb_assert(turns && run->channels && run->channel_of);
+    uint32_t count = list_turns(run, turns);
+    for (uint32_t i = 0; i < count; i++)
+        run->channels[i] = key_of(run, turns[i].task, turns[i].turn);
     qsort(run->channels, count, sizeof(*run->channels), compare_channels);
     for (uint32_t i = 0; i < count; i++)
         if (i == 0 || compare_channels(&run->channels[i], &run->channels[run->channel_count - 1]) != 0)
             run->channels[run->channel_count++] = run->channels[i];
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         run->channel_of[i] = ALB_TASK_NONE;
-        turn = turn_of(run, i, turn);
-        if (run->schedule.tasks[i].kind != ALB_TASK_SEND)
-            continue;
-        struct alb_run_channel key = key_of(run, i, turn);
+    for (uint32_t i = 0; i < count; i++) {
+        struct alb_run_channel key = key_of(run, turns[i].task, turns[i].turn);
         const struct alb_run_channel *found =
             bsearch(&key, run->channels, run->channel_count, sizeof(key), compare_channels);
-        run->channel_of[i] = (uint32_t)(found - run->channels);
+        run->channel_of[turns[i].task] = (uint32_t)(found - run->channels);
     }
+    free(turns);
 }
 
 static bool has_room(struct alb_run *run, const char *what, uint32_t made, uint32_t all)

@@ -53,6 +53,26 @@ static void alb_run_go__does_every_workload(void **state)
     }
 }
 
+// Also where those of other pairs stand between them.
+static void alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn(void **state)
+{
+    uint32_t turns[2][2] = {{0}}, most = 0;
+    small_run_go(&small,
+                 "[network]\nhosts = 2\n[workload]\nkind = poisson\nload = 30%\nsize = 5000\nflows = 20\n"
+                 "queue_pairs = 4\n",
+                 false);
+    for (uint32_t i = 0; i < small.run.schedule.task_count; i++) {
+        const struct alb_task *task = &small.run.schedule.tasks[i];
+        if (task->kind != ALB_TASK_SEND)
+            continue;
+        uint32_t index = small.run.channels[small.run.channel_of[i]].index;
+        assert_int_equal(index, turns[task->rank][task->peer]++ % 4);
+        most = ALB_MAX(most, index);
+    }
+    assert_int_equal(most, 3);
+    small_run_end(&small);
+}
+
 static void alb_run_go__is_the_same_twice(void **state)
 {
     static const char text[] = "[network]\ntopology = fat-tree\n[workload]\nkind = permutation\nsize = 300000\n"
@@ -311,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_run_go__does_every_workload),
+        cmocka_unit_test(alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn),
         cmocka_unit_test(alb_run_go__is_the_same_twice),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host_whatever_is_drawn),
