@@ -111,7 +111,7 @@ static void forget_silent(struct alb_credit_pool *pool, alb_time now)
 
 void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in)
 {
-    alb_credit_forget_first(pool, in);
+    alb_credit_forget_place(pool, in);
     if (alb_list_is_linked(&in->link))
         leave(pool, in);
 }
@@ -190,7 +190,7 @@ void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in
 
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
-    uint32_t most = alb_credit_waits(pool, in) ? ALB_CREDIT_WAITING_BYTES : ALB_CSA_CREDIT_NONE;
+    uint32_t most = alb_credit_waits(pool, in, now) ? ALB_CREDIT_WAITING_BYTES : ALB_CSA_CREDIT_NONE;
     if (pool->budget_bytes == 0)
         return most;
     forget_silent(pool, now);

@@ -31,15 +31,16 @@ extern const struct alb_credit_ops alb_credit_off;
 // The policy of that name; NULL: there is none, or name is NULL.
 const struct alb_credit_ops *alb_credit_find(const char *name);
 
-#define ALB_CREDIT_FIRST_MAX     3     // senders whose turn it is: several, since some are held up elsewhere
+#define ALB_CREDIT_PLACES        8     // senders whose order is known
+#define ALB_CREDIT_FIRST_MAX     3     // of these, whose turn it is: several, since some are held up elsewhere
 #define ALB_CREDIT_WAITING_BYTES 16384 // granted to the others, so that they are heard and fill idle time
 
 struct alb_credit_in;
 
-// A place of those whose turn it is, for policies that prefer the short ones.
-struct alb_credit_first {
+// A place among those whose order is known, for policies that prefer the short ones.
+struct alb_credit_place {
     struct alb_credit_in *in; // NULL: the place is free
-    uint32_t until;           // from then on another may take it, unless this one is heard; in ticks of 1024 ns
+    uint32_t until;           // then it is as good as free, unless this one is heard; in ticks of 1024 ns
 };
 
 // An engine's, as a receiver.
@@ -55,7 +56,7 @@ struct alb_credit_pool {
     uint64_t rates, squares;  // sums over all senders: of their rates, and of these squared
     uint32_t short_bytes;     // a sender that has no more left needs no turn: it is under way
     uint32_t aging_bytes;     // that a message gains on others in a tick of 1024 ns
-    struct alb_credit_first first[ALB_CREDIT_FIRST_MAX];
+    struct alb_credit_place places[ALB_CREDIT_PLACES];
 };
 
 // What it knows of one sender. In the pool's list while the sender counts: from its first packet on, until nothing has
@@ -87,9 +88,9 @@ void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in
 void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
                         alb_time now);
 // True if it is not this sender's turn, and so it is granted ALB_CREDIT_WAITING_BYTES at the most.
-bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in);
-// Gives up its turn, if it has one.
-void alb_credit_forget_first(struct alb_credit_pool *pool, const struct alb_credit_in *in);
+bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
+// Gives up its place, if it has one.
+void alb_credit_forget_place(struct alb_credit_pool *pool, const struct alb_credit_in *in);
 // How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any number. May take silent senders out.
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
 // The sender's rate divided by the mean of all present senders' (weighted by rate), in units of 1/ALB_CSA_SHARE_EVEN,

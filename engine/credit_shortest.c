@@ -3,7 +3,7 @@
 // each segment says of its own (shortest remaining first, as in Homa; Montazeri et al., SIGCOMM 2018). Unlike Homa this
 // grants nothing for a message, and switches need no priorities: a waiting sender has a little in flight, and so is
 // heard each round trip. The receiver therefore searches for none: a sender that is heard takes a place that is free,
-// or that of one with more left.
+// or that of one with more left. There are more places than turns, so that who had to wait for one is still the next.
 //
 // Between messages that began at different times shortest first is unfair to the older ones, which lose again each time
 // that another one comes to its end, and decides the slowest: so what is left counts for less, the longer it has
@@ -13,19 +13,24 @@
 // and a sender that begins a message is not held back before anything of it has come.
 #include "engine/credit.h"
 
-enum { SILENT_RTTS = 4 }; // then the sender is held up elsewhere, or has stopped
+enum { SILENT_RTTS = 8 }; // then the sender is held up elsewhere, or has stopped
 
 static uint32_t tick_of(alb_time moment)
 {
     return (uint32_t)(moment >> 10);
 }
 
-static struct alb_credit_first *place_of(struct alb_credit_pool *pool, const struct alb_credit_in *in)
+static struct alb_credit_place *place_of(struct alb_credit_pool *pool, const struct alb_credit_in *in)
 {
-    for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++)
-        if (pool->first[i].in == in)
-            return &pool->first[i];
+    for (uint32_t i = 0; i < ALB_COUNT(pool->places); i++)
+        if (pool->places[i].in == in)
+            return &pool->places[i];
     return NULL;
+}
+
+static bool is_held(const struct alb_credit_place *place, alb_time now)
+{
+    return place->in && (int32_t)(tick_of(now) - place->until) <= 0;
 }
 
 // What is left of its message, less what it has gained by waiting.
@@ -35,28 +40,28 @@ static int64_t key_of(const struct alb_credit_pool *pool, const struct alb_credi
 }
 
 // A place that is free or has not been used, else that of the last sender, if that is behind this one.
-static struct alb_credit_first *find_place(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
+static struct alb_credit_place *find_place(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
     int64_t last = key_of(pool, in, now);
-    struct alb_credit_first *found = NULL;
-    for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++) {
-        struct alb_credit_first *first = &pool->first[i];
-        if (!first->in || (int32_t)(tick_of(now) - first->until) > 0)
-            return first;
-        int64_t key = key_of(pool, first->in, now);
+    struct alb_credit_place *found = NULL;
+    for (uint32_t i = 0; i < ALB_COUNT(pool->places); i++) {
+        struct alb_credit_place *place = &pool->places[i];
+        if (!is_held(place, now))
+            return place;
+        int64_t key = key_of(pool, place->in, now);
         if (key > last) {
-            found = first;
+            found = place;
             last = key;
         }
     }
     return found;
 }
 
-void alb_credit_forget_first(struct alb_credit_pool *pool, const struct alb_credit_in *in)
+void alb_credit_forget_place(struct alb_credit_pool *pool, const struct alb_credit_in *in)
 {
-    struct alb_credit_first *first = place_of(pool, in);
-    if (first)
-        first->in = NULL;
+    struct alb_credit_place *place = place_of(pool, in);
+    if (place)
+        place->in = NULL;
 }
 
 void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
@@ -68,24 +73,34 @@ void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, 
         in->began = tick_of(now); // of a message that is not short, if this is its first packet
     in->rest_bytes = (uint32_t)ALB_MIN(rest_bytes, (uint64_t)UINT32_MAX);
     if (in->rest_bytes <= pool->short_bytes) {
-        alb_credit_forget_first(pool, in);
+        alb_credit_forget_place(pool, in);
         return;
     }
-    struct alb_credit_first *first = place_of(pool, in);
-    if (!first)
-        first = find_place(pool, in, now);
-    if (!first)
+    struct alb_credit_place *place = place_of(pool, in);
+    if (!place)
+        place = find_place(pool, in, now);
+    if (!place)
         return;
     uint64_t silence_ns = rtt_ns ? (uint64_t)SILENT_RTTS * rtt_ns : pool->interval_ns;
-    *first = (struct alb_credit_first){in, tick_of(now + silence_ns)};
+    *place = (struct alb_credit_place){in, tick_of(now + silence_ns)};
 }
 
-bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
+// Of two that are alike the one in the place before.
+bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
     if (!pool->ops->prefers_short || in->rest_bytes <= pool->short_bytes)
         return false;
-    for (uint32_t i = 0; i < ALB_COUNT(pool->first); i++)
-        if (pool->first[i].in == in)
-            return false;
-    return true;
+    int64_t own = key_of(pool, in, now);
+    uint32_t before = 0;
+    bool has_place = false;
+    for (uint32_t i = 0; i < ALB_COUNT(pool->places); i++) {
+        const struct alb_credit_place *place = &pool->places[i];
+        if (place->in == in)
+            has_place = is_held(place, now);
+        else if (is_held(place, now)) {
+            int64_t key = key_of(pool, place->in, now);
+            before += key < own || (key == own && !has_place);
+        }
+    }
+    return !has_place || before >= ALB_CREDIT_FIRST_MAX;
 }

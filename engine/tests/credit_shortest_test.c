@@ -7,7 +7,7 @@
 
 enum {
     KB = 1024,
-    SENDERS = 8,
+    SENDERS = ALB_CREDIT_PLACES,
     SHORT_BYTES = 100 * KB,
     LONG_BYTES = 1000 * KB,
     RTT_NS = 20000,
@@ -73,8 +73,24 @@ static void alb_credit_waits__who_has_least_left_goes(void **state)
     assert_int_equal(turns(0), 7 << (SENDERS - 3));
     heard(0, LONG_BYTES / 2, 0); // a new message
     assert_int_equal(turns(0), 3 << (SENDERS - 2) | 1);
-    heard(1, LONG_BYTES * 2, 0); // as much as the largest that sends now: no change for nothing
+    heard(1, LONG_BYTES * 2 + 1, 0); // a little more than the largest that sends now
     assert_int_equal(turns(0), 3 << (SENDERS - 2) | 1);
+    heard(1, LONG_BYTES * 2 - 1, 0);
+    assert_int_equal(turns(0), 1 << (SENDERS - 1) | 3);
+}
+
+// All places are taken by others.
+static void alb_credit_waits__who_has_no_place_waits(void **state)
+{
+    struct alb_credit_in late;
+    alb_credit_in_init(&late);
+    for (uint32_t i = 0; i < SENDERS; i++)
+        heard(i, LONG_BYTES, 0);
+    alb_credit_on_rest(&pool, &late, LONG_BYTES, RTT_NS, 0);
+    assert_int_equal(alb_credit_grant(&pool, &late, 0), ALB_CREDIT_WAITING_BYTES);
+    alb_credit_on_rest(&pool, &late, LONG_BYTES - 1, RTT_NS, 0);
+    assert_int_equal(alb_credit_grant(&pool, &late, 0), ALB_CSA_CREDIT_NONE);
+    assert_int_equal(turns(0), 2 | 4); // of those that are alike the first has lost its place
 }
 
 // What has waited for a tick counts for so much less.
@@ -92,7 +108,7 @@ static void alb_credit_waits__who_has_waited_goes_before_who_has_little_less(voi
     heard(4, LONG_BYTES - gained / 2, RTT_NS); // less, but not by what the others have gained
     assert_int_equal(turns(RTT_NS), 0xe7);
     heard(5, LONG_BYTES - 2 * gained, RTT_NS);
-    assert_int_equal(turns(RTT_NS), 0xe6);
+    assert_int_equal(turns(RTT_NS), 0xe3);
     heard(0, SHORT_BYTES, RTT_NS);
     heard(0, LONG_BYTES - gained / 2, RTT_NS); // a new message, which has gained nothing
     assert_int_equal(turns(RTT_NS), 0xe6);
@@ -118,6 +134,8 @@ static void alb_credit_waits__who_is_not_heard_loses_its_turn(void **state)
         for (uint32_t i = 1; i < SENDERS; i++)
             heard(i, LONG_BYTES + i, now);
     assert_int_equal(turns(10 * RTT_NS), 0xe);
+    heard(0, LONG_BYTES, 10 * RTT_NS); // it is still the next
+    assert_int_equal(turns(10 * RTT_NS), 7);
 }
 
 static void alb_credit_waits__who_has_ended_loses_its_turn(void **state)
@@ -126,8 +144,7 @@ static void alb_credit_waits__who_has_ended_loses_its_turn(void **state)
         heard(i, LONG_BYTES, 0);
     alb_credit_in_fini(&pool, &senders[1]);
     alb_credit_in_init(&senders[1]);
-    heard(5, LONG_BYTES, 0);
-    assert_int_equal(turns(0), 1 | 2 | 4 | 1 << 5); // 1 has said nothing since
+    assert_int_equal(turns(0), 1 | 2 | 4 | 8); // 1 has said nothing since
 }
 
 static void alb_credit_waits__elsewhere_nobody_does(void **state)
@@ -218,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(alb_credit_waits__no_more_go_than_may, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_least_left_goes, setup),
+        cmocka_unit_test_setup(alb_credit_waits__who_has_no_place_waits, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_waited_goes_before_who_has_little_less, setup),
         cmocka_unit_test_setup(alb_credit_waits__what_is_short_needs_no_turn, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_is_not_heard_loses_its_turn, setup),
