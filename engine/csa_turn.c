@@ -2,7 +2,7 @@
 // Which peer a sender serves first, for the credit policy "shortest": as at a receiver (credit_shortest.c), that whose
 // message has least left, less what it has gained by waiting. A message that began at t and has r bytes left is due at
 // t + r / aging: of two such moments the difference does not change while both wait, so the scheduler compares numbers
-// that were computed when the peer last had its turn.
+// that were computed when the peer last had its turn. Likewise between the queue pairs that send to one peer.
 #include "engine/impl.h"
 
 // Of the request that the next new segment belongs to.
@@ -13,13 +13,8 @@ static uint64_t rest_bytes(const struct alb_stream_out *out, const struct alb_se
                                                       : (uint64_t)(wqe->packets - (uint32_t)sent) * wqe->segment_bytes;
 }
 
-alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
+static alb_time due_of(const struct alb_engine *engine, const struct alb_stream_out *out, alb_time now)
 {
-    const struct alb_engine *engine = live->engine;
-    const struct alb_list *line = alb_list_is_empty(&live->ready) ? &live->waiting : &live->ready;
-    if (!engine->csa->credit.ops->prefers_short || alb_list_is_empty(line))
-        return 0;
-    const struct alb_stream_out *out = ALB_LIST_ENTRY(line->next, struct alb_stream_out, link);
     struct alb_csa *csa = out->csa;
     if (out->is_response || csa->cursor == csa->started)
         return now;
@@ -30,4 +25,33 @@ alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
     }
     unsigned __int128 ns = (unsigned __int128)rest_bytes(out, wqe) * ALB_NS_PER_S;
     return csa->turn_began + (alb_time)(ns / engine->config.credit_aging_bytes_per_s);
+}
+
+alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
+{
+    const struct alb_list *line = alb_list_is_empty(&live->ready) ? &live->waiting : &live->ready;
+    if (!live->engine->csa->credit.ops->prefers_short || alb_list_is_empty(line))
+        return 0;
+    return due_of(live->engine, ALB_LIST_ENTRY(line->next, struct alb_stream_out, link), now);
+}
+
+void alb_csa_turn_choose(struct alb_assoc_live *live, alb_time now)
+{
+    if (!live->engine->csa->credit.ops->prefers_short || live->ready.next == live->ready.prev)
+        return;
+    struct alb_stream_out *first = NULL;
+    alb_time least = ALB_TIME_NEVER;
+    uint32_t left = ALB_SCHEDULER_COMPARED;
+    ALB_LIST_FOR_EACH (&live->ready, node) {
+        struct alb_stream_out *out = ALB_LIST_ENTRY(node, struct alb_stream_out, link);
+        alb_time due = due_of(live->engine, out, now);
+        if (due < least) {
+            first = out;
+            least = due;
+        }
+        if (--left == 0)
+            break;
+    }
+    alb_list_remove(&first->link);
+    alb_list_push_front(&live->ready, &first->link);
 }

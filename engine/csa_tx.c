@@ -286,6 +286,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
             fill = ALB_CSA_FILL_BATCH;
             break;
         }
+        alb_csa_turn_choose(live, now);
         fill = fill_packet(live, &packet, now);
         data_bytes += packet.charged_bytes;
         if (fill != ALB_CSA_FILL_PACKET)
@@ -298,6 +299,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         if (data_bytes >= burst_bytes)
             break;
     }
+    alb_csa_turn_choose(live, now);
     live->source.due = alb_csa_turn_due(live, now);
     live->paths_are_due |= data_bytes > 0 && wants_paths(live, now);
     bool is_complete = add_control(live, &packet, now) && alb_mtu_send(&packet);

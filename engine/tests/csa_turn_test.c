@@ -55,6 +55,44 @@ static void due__when_what_is_left_would_have_gone(void **state)
     csa_pair_free(c);
 }
 
+static const struct alb_csa *head(const struct csa_pair *c)
+{
+    return ALB_LIST_ENTRY(csa_pair_live(c, 0)->ready.next, struct alb_stream_out, link)->csa;
+}
+
+// Two messages to one peer, by a queue pair each, the longer one first; both wait for the window, which then opens.
+static const struct alb_csa *ask_of_two(struct csa_pair *c)
+{
+    struct alb_qp *others[2];
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    pair_settle(c->pair);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    assert_int_equal(pair_ask(c->pair, others[0], ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 0, 32 * 1024), 0);
+    assert_true(pair_send(c->pair, 0) > 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    return alb_csa_of(others[0]);
+}
+
+static void choose__of_two_queue_pairs_what_is_due_first(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    const struct alb_csa *shorter = ask_of_two(c);
+    assert_ptr_equal(head(c), alb_csa_of(c->qps[0]));
+    alb_csa_turn_choose(csa_pair_live(c, 0), c->pair->now);
+    assert_ptr_equal(head(c), shorter);
+    csa_pair_free(c);
+}
+
+static void choose__elsewhere_the_line_stays_as_it_is(void **state)
+{
+    struct csa_pair *c = *state;
+    ask_of_two(c);
+    alb_csa_turn_choose(csa_pair_live(c, 0), c->pair->now);
+    assert_ptr_equal(head(c), alb_csa_of(c->qps[0]));
+}
+
 static void due__elsewhere_all_take_turns(void **state)
 {
     struct csa_pair *c = *state;
@@ -69,6 +107,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(due__nothing_to_send_is_due_at_once),
         cmocka_unit_test(due__when_what_is_left_would_have_gone),
+        cmocka_unit_test(choose__of_two_queue_pairs_what_is_due_first),
+        CSA_GREETED_TEST(choose__elsewhere_the_line_stays_as_it_is),
         CSA_GREETED_TEST(due__elsewhere_all_take_turns),
     };
     return cmocka_run_group_tests_name("csa_turn", tests, NULL, NULL);
