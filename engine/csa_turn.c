@@ -2,7 +2,8 @@
 // Which peer a sender serves first, for the credit policy "shortest": as at a receiver (credit_shortest.c), that whose
 // message has least left, less what it has gained by waiting. A message that began at t and has r bytes left is due at
 // t + r / aging: of two such moments the difference does not change while both wait, so the scheduler compares numbers
-// that were computed when the peer last had its turn. Likewise between the queue pairs that send to one peer.
+// that were computed when the peer last had its turn. Likewise between the queue pairs that send to one peer. What is
+// short goes before all: it takes little from the others, and would wait long behind what is old.
 #include "engine/impl.h"
 
 // Of the request that the next new segment belongs to.
@@ -23,7 +24,10 @@ static alb_time due_of(const struct alb_engine *engine, const struct alb_stream_
         csa->turn_psn = wqe->first_psn;
         csa->turn_began = now;
     }
-    unsigned __int128 ns = (unsigned __int128)rest_bytes(out, wqe) * ALB_NS_PER_S;
+    uint64_t rest = rest_bytes(out, wqe);
+    if (rest <= engine->config.window_start_bytes)
+        return 0;
+    unsigned __int128 ns = (unsigned __int128)rest * ALB_NS_PER_S;
     return csa->turn_began + (alb_time)(ns / engine->config.credit_aging_bytes_per_s);
 }
 

@@ -55,6 +55,17 @@ static void due__when_what_is_left_would_have_gone(void **state)
     csa_pair_free(c);
 }
 
+// No more than a first window is left.
+static void due__what_is_short_goes_at_once(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 24 * 1024);
+    assert_true(pair_send(c->pair, 0) > 0);
+    assert_false(alb_list_is_empty(&csa_pair_live(c, 0)->waiting)); // for the window
+    assert_int_equal(due(c), 0);
+    csa_pair_free(c);
+}
+
 static const struct alb_csa *head(const struct csa_pair *c)
 {
     return ALB_LIST_ENTRY(csa_pair_live(c, 0)->ready.next, struct alb_stream_out, link)->csa;
@@ -107,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(due__nothing_to_send_is_due_at_once),
         cmocka_unit_test(due__when_what_is_left_would_have_gone),
+        cmocka_unit_test(due__what_is_short_goes_at_once),
         cmocka_unit_test(choose__of_two_queue_pairs_what_is_due_first),
         CSA_GREETED_TEST(choose__elsewhere_the_line_stays_as_it_is),
         CSA_GREETED_TEST(due__elsewhere_all_take_turns),
