@@ -198,6 +198,10 @@ void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, 
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
 // When what the association has to send is due, by the scheduler's reckoning (csa_turn.c). 0: at once.
 alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now);
+// There is something to be said about the other direction: whatever the order of data is, at once.
+void alb_csa_turn_tell(struct alb_assoc_live *live);
+// It is the association's turn for that alone; its data is due later.
+bool alb_csa_turn_only_tells(const struct alb_assoc_live *live, alb_time now);
 // Brings what is due first of its streams to the head of the line, where a sender prefers the short ones.
 void alb_csa_turn_choose(struct alb_assoc_live *live, alb_time now);
 // The timer of the congestion policy's rate: data may be sent again.

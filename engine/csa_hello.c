@@ -89,7 +89,7 @@ enum alb_drop alb_csa_on_hello(struct alb_csa_arrival *arrival, const struct alb
         return ALB_DROP_NO_RESOURCES;
     alb_csa_believe(arrival);
     arrival->live->paths_are_due = true; // whatever is said tells the peer our epoch
-    alb_scheduler_wake(&arrival->engine->scheduler, &arrival->live->source);
+    alb_csa_turn_tell(arrival->live);
     return ALB_DROP_NONE;
 }
 

@@ -22,7 +22,7 @@ void alb_stream_in_owe_report(struct alb_stream_in *in)
         return; // the pool is empty; the peer will ask
     alb_list_push_back(&live->reports, &in->report_link);
     live->paths_are_due = true;
-    alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
+    alb_csa_turn_tell(live);
 }
 
 void alb_stream_in_forget_report(struct alb_stream_in *in)

@@ -210,7 +210,7 @@ static enum alb_drop on_ping(struct alb_csa_arrival *arrival)
     uint32_t bytes = arrival->datagram->length + ALB_ICRC_BYTES;
     arrival->live->pong_bytes = (uint16_t)ALB_MAX(bytes, (uint32_t)arrival->live->pong_bytes); // it says the most
     arrival->live->paths_are_due = true;
-    alb_scheduler_wake(&arrival->engine->scheduler, &arrival->live->source);
+    alb_csa_turn_tell(arrival->live);
     return ALB_DROP_NONE;
 }
 
@@ -324,7 +324,7 @@ static void note_mark(struct alb_csa_arrival *arrival, alb_time now)
     if (!engine->congestion->wants_cnp || !alb_dcqcn_np_on_mark(&live->np, &engine->config.dcqcn, now))
         return;
     live->cnp_is_due = true;
-    alb_scheduler_wake(&engine->scheduler, &live->source);
+    alb_csa_turn_tell(live);
 }
 
 // The path's own sequence; only of a peer that has proved itself, since it takes memory.

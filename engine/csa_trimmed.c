@@ -63,7 +63,7 @@ static bool tell(struct alb_assoc_live *live, const struct alb_csa_trimmed *trim
         return false;
     in->waiting[(in->first + in->count++) % ALB_TRIMMED_MAX] = *trimmed;
     live->trimmed_is_due = true;
-    alb_scheduler_wake(&live->engine->scheduler, &live->source);
+    alb_csa_turn_tell(live);
     return true;
 }
 

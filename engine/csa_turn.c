@@ -3,7 +3,9 @@
 // message has least left, less what it has gained by waiting. A message that began at t and has r bytes left is due at
 // t + r / aging: of two such moments the difference does not change while both wait, so the scheduler compares numbers
 // that were computed when the peer last had its turn. Likewise between the queue pairs that send to one peer. What is
-// short goes before all: it takes little from the others, and would wait long behind what is old.
+// short goes before all: it takes little from the others, and would wait long behind what is old. So does what is said
+// about the other direction, which a peer's own order depends on; but it goes alone, else data would follow it out of
+// turn.
 #include "engine/impl.h"
 
 // Of the request that the next new segment belongs to.
@@ -37,6 +39,26 @@ alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
     if (!live->engine->csa->credit.ops->prefers_short || alb_list_is_empty(line))
         return 0;
     return due_of(live->engine, ALB_LIST_ENTRY(line->next, struct alb_stream_out, link), now);
+}
+
+void alb_csa_turn_tell(struct alb_assoc_live *live)
+{
+    struct alb_scheduler *scheduler = &live->engine->scheduler;
+    if (!live->engine->csa->credit.ops->prefers_short) {
+        alb_scheduler_wake(scheduler, &live->source);
+        return;
+    }
+    live->source.due = 0;
+    alb_scheduler_wake_first(scheduler, &live->source);
+}
+
+bool alb_csa_turn_only_tells(const struct alb_assoc_live *live, alb_time now)
+{
+    if (!live->engine->csa->credit.ops->prefers_short || live->source.due != 0)
+        return false;
+    bool tells = !alb_list_is_empty(&live->reports) || live->paths_are_due || live->trimmed_is_due ||
+                 !alb_list_is_empty(&live->reflections) || live->pong_bytes || live->cnp_is_due;
+    return tells && alb_csa_turn_due(live, now) != 0;
 }
 
 void alb_csa_turn_choose(struct alb_assoc_live *live, alb_time now)

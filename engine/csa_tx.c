@@ -276,7 +276,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     live->paths->is_awaited = is_awaited(live);
     alb_csa_packet_init(&packet, live, builder, now);
     live->is_used = true;
-    bool sends_data = may_send_data(live, now);
+    bool may_send = may_send_data(live, now), sends_data = may_send && !alb_csa_turn_only_tells(live, now);
     uint32_t data_bytes = 0, burst_bytes = 0;
     for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
         alb_csa_packet_close(&packet);
@@ -306,5 +306,5 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)
         return ALB_BUILD_FULL;
-    return sends_data && !alb_list_is_empty(&live->ready) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+    return may_send && !alb_list_is_empty(&live->ready) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }

@@ -21,7 +21,7 @@ static void queue(struct alb_reflect_in *in)
         return; // the initiator asks again
     if (!alb_list_is_linked(&in->source.link))
         alb_list_push_back(&live->reflections, &in->source.link);
-    alb_scheduler_wake(&engine->scheduler, &live->source);
+    alb_csa_turn_tell(live);
 }
 
 static struct alb_reflect_in *home(const struct alb_txn_in *txn)

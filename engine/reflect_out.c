@@ -61,7 +61,7 @@ static void owe(struct alb_txn_out *txn, enum alb_csa_command command)
         return; // the timer comes back to it
     if (!alb_list_is_linked(&out->source.link))
         alb_list_push_back(&live->reflections, &out->source.link);
-    alb_scheduler_wake(&engine->scheduler, &live->source);
+    alb_csa_turn_tell(live);
 }
 
 static void command(struct alb_txn_out *txn, enum alb_csa_command what, alb_time now)

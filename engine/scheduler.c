@@ -27,6 +27,13 @@ void alb_scheduler_wake(struct alb_scheduler *scheduler, struct alb_source *sour
     source->is_ready = true;
 }
 
+void alb_scheduler_wake_first(struct alb_scheduler *scheduler, struct alb_source *source)
+{
+    alb_list_remove(&source->link);
+    alb_list_push_front(&scheduler->ready, &source->link);
+    source->is_ready = true;
+}
+
 void alb_scheduler_remove(struct alb_source *source)
 {
     alb_list_remove(&source->link);

@@ -36,6 +36,8 @@ void alb_source_init(struct alb_source *source,
 // The source has something to send, or may try again. One that waits for leave to send comes back into the line: what
 // it has now may not need any.
 void alb_scheduler_wake(struct alb_scheduler *scheduler, struct alb_source *source);
+// At the head of the line, also one that stands in it already.
+void alb_scheduler_wake_first(struct alb_scheduler *scheduler, struct alb_source *source);
 // Removes the source from whatever list it is in.
 void alb_scheduler_remove(struct alb_source *source);
 bool alb_scheduler_is_idle(const struct alb_scheduler *scheduler);

@@ -104,6 +104,45 @@ static void choose__elsewhere_the_line_stays_as_it_is(void **state)
     assert_ptr_equal(head(c), alb_csa_of(c->qps[0]));
 }
 
+// Side 0 has a message under way, of which much is left, and the window is open; then side 1 asks for a report.
+static void ask_beside_data(struct csa_pair *c)
+{
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    assert_true(pair_send(c->pair, 0) > 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    struct alb_csa_segment segment = csa_pair_write(c, 1, 1, 0, 8, 8, ALB_CSA_LAST | ALB_CSA_REPORT_NOW);
+    csa_pair_arrive_segment(c, 1, &segment, 1);
+}
+
+// A report is not late because data is, nor does data go before its time because a report does.
+static void tell__a_report_goes_at_once_and_alone(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    ask_beside_data(c);
+    struct alb_assoc_live *live = csa_pair_live(c, 0);
+    assert_true(due(c) > 0);
+    assert_int_equal(live->source.due, 0);
+    assert_true(alb_csa_turn_only_tells(live, c->pair->now));
+    struct csa_seen seen;
+    pair_send(c->pair, 0);
+    csa_pair_look(c, 0, 0, &seen);
+    for (uint32_t i = 0; i < seen.count; i++)
+        assert_int_not_equal(seen.frames[i].type, ALB_CSA_REQUEST);
+    assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REPORT, NULL), 1);
+    assert_true(csa_pair_count(c, 0, ALB_CSA_REQUEST, NULL) > 0); // its turn comes in the same round
+    assert_false(alb_csa_turn_only_tells(live, c->pair->now));
+    csa_pair_free(c);
+}
+
+static void tell__elsewhere_data_goes_with_it(void **state)
+{
+    struct csa_pair *c = *state;
+    ask_beside_data(c);
+    assert_false(alb_csa_turn_only_tells(csa_pair_live(c, 0), c->pair->now));
+}
+
 static void due__elsewhere_all_take_turns(void **state)
 {
     struct csa_pair *c = *state;
@@ -121,6 +160,8 @@ int main(void)
         cmocka_unit_test(due__what_is_short_goes_at_once),
         cmocka_unit_test(choose__of_two_queue_pairs_what_is_due_first),
         CSA_GREETED_TEST(choose__elsewhere_the_line_stays_as_it_is),
+        cmocka_unit_test(tell__a_report_goes_at_once_and_alone),
+        CSA_GREETED_TEST(tell__elsewhere_data_goes_with_it),
         CSA_GREETED_TEST(due__elsewhere_all_take_turns),
     };
     return cmocka_run_group_tests_name("csa_turn", tests, NULL, NULL);

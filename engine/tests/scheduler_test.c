@@ -125,6 +125,18 @@ static void scheduler_wake__calls_back_one_that_waits_elsewhere(void **state)
     assert_false(alb_scheduler_is_idle(&scheduler));
 }
 
+static void scheduler_wake_first__stands_before_the_others(void **state)
+{
+    struct giver g[] = {giver_of('a', 1), giver_of('b', 1), giver_of('c', 1), giver_of('d', 1)};
+    start(g, 4);
+    for (int i = 0; i < 3; i++)
+        alb_scheduler_wake(&scheduler, &g[i].source);
+    alb_scheduler_wake_first(&scheduler, &g[2].source); // it stands in the line already
+    alb_scheduler_wake_first(&scheduler, &g[3].source);
+    alb_scheduler_run(&scheduler, NULL, 42);
+    assert_string_equal(asked, "dcab");
+}
+
 static void scheduler_remove__takes_it_out_of_any_line(void **state)
 {
     struct giver g[] = {giver_of('a', 1), giver_of('b', 1)};
@@ -154,6 +166,7 @@ int main(void)
         cmocka_unit_test(scheduler_wake__twice_is_once),
         cmocka_unit_test(scheduler_wake__while_building_counts),
         cmocka_unit_test(scheduler_wake__calls_back_one_that_waits_elsewhere),
+        cmocka_unit_test(scheduler_wake_first__stands_before_the_others),
         cmocka_unit_test(scheduler_remove__takes_it_out_of_any_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
