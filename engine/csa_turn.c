@@ -4,8 +4,8 @@
 // t + r / aging: of two such moments the difference does not change while both wait, so the scheduler compares numbers
 // that were computed when the peer last had its turn. Likewise between the queue pairs that send to one peer. What is
 // short goes before all: it takes little from the others, and would wait long behind what is old. So does what is said
-// about the other direction, which a peer's own order depends on; but it goes alone, else data would follow it out of
-// turn.
+// about the other direction, since a peer's messages must not wait for ours; but alone, else data would follow it out
+// of turn.
 #include "engine/impl.h"
 
 // Of the request that the next new segment belongs to.

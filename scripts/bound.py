@@ -172,7 +172,7 @@ def show(name, times, ideals):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result")
-    parser.add_argument("--aging", type=float, default=32, metavar="GBPS", help="what a flow gains by waiting, Gb/s (32)")
+    parser.add_argument("--aging", type=float, default=64, metavar="GBPS", help="what a flow gains by waiting, Gb/s (64)")
     arguments = parser.parse_args()
     with open(arguments.result, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
