@@ -59,17 +59,23 @@ struct alb_credit_pool {
     struct alb_credit_place places[ALB_CREDIT_PLACES];
 };
 
+// What is known of a message, for policies that prefer the short ones. Each stream has its own: between two parts of a
+// long message a short one may come by another queue pair.
+struct alb_credit_message {
+    uint32_t rest_bytes; // still to come, as far as is known
+    uint32_t began;      // when it was first heard, if it is not short; in ticks of 1024 ns
+};
+
 // What it knows of one sender. In the pool's list while the sender counts: from its first packet on, until nothing has
 // come for several intervals.
 struct alb_credit_in {
     struct alb_list link;
-    uint32_t since;          // when its interval began, in ticks of 1024 ns modulo 2^32
-    uint32_t interval_ns;    // the pool's, or two round trips
-    uint32_t bytes;          // received in its interval
-    uint32_t reserved_bytes; // ALB_CSA_CREDIT_NONE: it is a bulk sender, one of those that share
-    uint32_t rate;           // bytes in 2^20 ns, smoothed; 0: not measured yet
-    uint32_t rest_bytes;     // still to come of the message that it sends, as far as is known
-    uint32_t began;          // when that message was first heard, if it is not short; in ticks of 1024 ns
+    uint32_t since;                    // when its interval began, in ticks of 1024 ns modulo 2^32
+    uint32_t interval_ns;              // the pool's, or two round trips
+    uint32_t bytes;                    // received in its interval
+    uint32_t reserved_bytes;           // ALB_CSA_CREDIT_NONE: it is a bulk sender, one of those that share
+    uint32_t rate;                     // bytes in 2^20 ns, smoothed; 0: not measured yet
+    struct alb_credit_message message; // that was heard last
 };
 
 // ops stays the caller's and must outlive the pool; config is read only now.
@@ -83,10 +89,10 @@ void alb_credit_in_fini(struct alb_credit_pool *pool, struct alb_credit_in *in);
 // begins to count.
 void alb_credit_on_packet(struct alb_credit_pool *pool, struct alb_credit_in *in, uint32_t bytes, uint32_t rtt_ns,
                           alb_time now);
-// So many bytes of a message of that sender are still to come, after something of it has. Does nothing unless the
-// policy prefers the short ones.
-void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
-                        alb_time now);
+// So many bytes of that message of the sender are still to come, after something of it has; before the first one it is
+// zero. Does nothing unless the policy prefers the short ones.
+void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, struct alb_credit_message *message,
+                        uint64_t rest_bytes, uint32_t rtt_ns, alb_time now);
 // True if it is not this sender's turn, and so it is granted ALB_CREDIT_WAITING_BYTES at the most.
 bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
 // Gives up its place, if it has one.

@@ -36,7 +36,7 @@ static bool is_held(const struct alb_credit_place *place, alb_time now)
 // What is left of its message, less what it has gained by waiting.
 static int64_t key_of(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
-    return (int64_t)in->rest_bytes - (int64_t)(tick_of(now) - in->began) * pool->aging_bytes;
+    return (int64_t)in->message.rest_bytes - (int64_t)(tick_of(now) - in->message.began) * pool->aging_bytes;
 }
 
 // A place that is free or has not been used, else that of the last sender, if that is behind this one.
@@ -64,15 +64,16 @@ void alb_credit_forget_place(struct alb_credit_pool *pool, const struct alb_cred
         place->in = NULL;
 }
 
-void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, uint64_t rest_bytes, uint32_t rtt_ns,
-                        alb_time now)
+void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, struct alb_credit_message *message,
+                        uint64_t rest_bytes, uint32_t rtt_ns, alb_time now)
 {
     if (!pool->ops->prefers_short)
         return;
-    if (in->rest_bytes <= pool->short_bytes)
-        in->began = tick_of(now); // of a message that is not short, if this is its first packet
-    in->rest_bytes = (uint32_t)ALB_MIN(rest_bytes, (uint64_t)UINT32_MAX);
-    if (in->rest_bytes <= pool->short_bytes) {
+    if (message->rest_bytes <= pool->short_bytes)
+        message->began = tick_of(now); // of a message that is not short, if this is its first packet
+    message->rest_bytes = (uint32_t)ALB_MIN(rest_bytes, (uint64_t)UINT32_MAX);
+    in->message = *message;
+    if (message->rest_bytes <= pool->short_bytes) {
         alb_credit_forget_place(pool, in);
         return;
     }
@@ -88,7 +89,7 @@ void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, 
 // Of two that are alike the one in the place before.
 bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
-    if (!pool->ops->prefers_short || in->rest_bytes <= pool->short_bytes)
+    if (!pool->ops->prefers_short || in->message.rest_bytes <= pool->short_bytes)
         return false;
     int64_t own = key_of(pool, in, now);
     uint32_t before = 0;

@@ -149,5 +149,5 @@ static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, ui
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);
 // A packet of so many bytes has come from the peer: for the credit policy.
 void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// So many bytes of a message of the peer are still to come: for the credit policy "shortest".
-void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now);
+// So many bytes of that message of the peer are still to come: for the credit policy "shortest".
+void alb_assoc_note_rest(struct alb_assoc_live *live, struct alb_credit_message *message, uint64_t bytes, alb_time now);

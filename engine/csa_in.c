@@ -70,6 +70,7 @@ void alb_stream_in_begin(struct alb_stream_in *in, alb_psn first)
     in->cumulative = in->end = in->highest = in->past = first;
     in->syndrome = ALB_AETH_SYNDROME_ACK(ALB_AETH_CREDIT_NO_LIMIT);
     in->report_number = 0;
+    in->message = (struct alb_credit_message){0};
 }
 
 void alb_stream_in_stop(struct alb_stream_in *in)
@@ -341,7 +342,7 @@ static enum alb_drop hold(struct alb_stream_in *in, const struct alb_csa_segment
 }
 
 // What the segment says of its message, less what has come of it, is still to come.
-static void note_rest(const struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
+static void note_rest(struct alb_stream_in *in, const struct alb_csa_segment *segment, alb_time now)
 {
     const struct alb_csa *csa = in->csa;
     if (alb_likely(!csa->qp->engine->csa->credit.ops->prefers_short) || !csa->assoc || !csa->assoc->live)
@@ -350,7 +351,7 @@ static void note_rest(const struct alb_stream_in *in, const struct alb_csa_segme
     uint64_t bytes = (uint64_t)alb_psn_diff(in->end, in->cumulative) * segment_bytes;
     if (in->is_open)
         bytes = in->total_bytes - ALB_MIN(in->placed * segment_bytes, (uint64_t)in->total_bytes);
-    alb_assoc_note_rest(csa->assoc->live, bytes, now);
+    alb_assoc_note_rest(csa->assoc->live, &in->message, bytes, now);
 }
 
 // Says so once, until what is next has come.

@@ -4,6 +4,7 @@
 // queue pair has two of each: requests and answers.
 #pragma once
 
+#include "engine/credit.h"
 #include "engine/csa_early.h"
 #include "engine/csa_loss.h"
 #include "engine/deadline.h"
@@ -193,14 +194,15 @@ struct alb_stream_in {
     alb_psn first, past;    // of the open message: its first PSN, one past its last
     uint32_t segment_bytes; // of each of its segments but the last; 0: not known yet
     uint32_t total_bytes;
-    uint8_t op;        // enum alb_csa_op
-    uint32_t placed;   // its segments that have been
-    alb_time came_at;  // when something last came
-    alb_time asked_at; // when a report last asked for the tail, or for a hole
-    alb_psn asked_psn; // cumulative, when it was for a hole
-    bool has_asked;    // asked_psn is valid
-    uint32_t gap_ns;   // between arrivals, smoothed
-    uint32_t asks;     // for the tail, since something came
+    uint8_t op;                        // enum alb_csa_op
+    uint32_t placed;                   // its segments that have been
+    struct alb_credit_message message; // for the credit policy
+    alb_time came_at;                  // when something last came
+    alb_time asked_at;                 // when a report last asked for the tail, or for a hole
+    alb_psn asked_psn;                 // cumulative, when it was for a hole
+    bool has_asked;                    // asked_psn is valid
+    uint32_t gap_ns;                   // between arrivals, smoothed
+    uint32_t asks;                     // for the tail, since something came
     struct alb_deadline tail_timer;
 };
 

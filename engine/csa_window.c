@@ -59,7 +59,7 @@ void alb_assoc_note_received(struct alb_assoc_live *live, uint32_t bytes, alb_ti
     alb_credit_on_packet(&live->engine->csa->credit, &live->credit_in, bytes, data_rtt_ns(live), now);
 }
 
-void alb_assoc_note_rest(struct alb_assoc_live *live, uint64_t bytes, alb_time now)
+void alb_assoc_note_rest(struct alb_assoc_live *live, struct alb_credit_message *message, uint64_t bytes, alb_time now)
 {
-    alb_credit_on_rest(&live->engine->csa->credit, &live->credit_in, bytes, data_rtt_ns(live), now);
+    alb_credit_on_rest(&live->engine->csa->credit, &live->credit_in, message, bytes, data_rtt_ns(live), now);
 }

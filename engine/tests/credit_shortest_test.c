@@ -21,6 +21,7 @@ static const struct alb_engine_config config = {
 
 static struct alb_credit_pool pool;
 static struct alb_credit_in senders[SENDERS];
+static struct alb_credit_message messages[SENDERS];
 
 static int setup_with(const struct alb_credit_ops *ops, uint32_t budget_bytes)
 {
@@ -29,6 +30,7 @@ static int setup_with(const struct alb_credit_ops *ops, uint32_t budget_bytes)
     alb_credit_pool_init(&pool, ops, &own);
     for (size_t i = 0; i < SENDERS; i++)
         alb_credit_in_init(&senders[i]);
+    memset(messages, 0, sizeof(messages));
     return 0;
 }
 
@@ -41,7 +43,7 @@ static int setup(void **state)
 static void heard(uint32_t i, uint64_t rest_bytes, alb_time now)
 {
     alb_credit_on_packet(&pool, &senders[i], 4096, RTT_NS, now);
-    alb_credit_on_rest(&pool, &senders[i], rest_bytes, RTT_NS, now);
+    alb_credit_on_rest(&pool, &senders[i], &messages[i], rest_bytes, RTT_NS, now);
 }
 
 static uint32_t grant(uint32_t i, alb_time now)
@@ -83,12 +85,13 @@ static void alb_credit_waits__who_has_least_left_goes(void **state)
 static void alb_credit_waits__who_has_no_place_waits(void **state)
 {
     struct alb_credit_in late;
+    struct alb_credit_message message = {0};
     alb_credit_in_init(&late);
     for (uint32_t i = 0; i < SENDERS; i++)
         heard(i, LONG_BYTES, 0);
-    alb_credit_on_rest(&pool, &late, LONG_BYTES, RTT_NS, 0);
+    alb_credit_on_rest(&pool, &late, &message, LONG_BYTES, RTT_NS, 0);
     assert_int_equal(alb_credit_grant(&pool, &late, 0), ALB_CREDIT_WAITING_BYTES);
-    alb_credit_on_rest(&pool, &late, LONG_BYTES - 1, RTT_NS, 0);
+    alb_credit_on_rest(&pool, &late, &message, LONG_BYTES - 1, RTT_NS, 0);
     assert_int_equal(alb_credit_grant(&pool, &late, 0), ALB_CSA_CREDIT_NONE);
     assert_int_equal(turns(0), 2 | 4); // of those that are alike the first has lost its place
 }
@@ -112,6 +115,22 @@ static void alb_credit_waits__who_has_waited_goes_before_who_has_little_less(voi
     heard(0, SHORT_BYTES, RTT_NS);
     heard(0, LONG_BYTES - gained / 2, RTT_NS); // a new message, which has gained nothing
     assert_int_equal(turns(RTT_NS), 0xe6);
+}
+
+// A short message of another queue pair comes in between.
+static void alb_credit_waits__a_short_one_between_does_not_make_it_young(void **state)
+{
+    const uint32_t gained = 100 * KB;
+    struct alb_engine_config own = config;
+    struct alb_credit_message other = {0};
+    own.credit_aging_bytes_per_s = gained * (uint64_t)ALB_NS_PER_S / RTT_NS;
+    alb_credit_pool_init(&pool, &alb_credit_shortest, &own);
+    heard(0, LONG_BYTES, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        heard(i, LONG_BYTES - gained / 2, RTT_NS);
+    alb_credit_on_rest(&pool, &senders[0], &other, SHORT_BYTES, RTT_NS, RTT_NS);
+    heard(0, LONG_BYTES, RTT_NS);
+    assert_int_equal(turns(RTT_NS) & 0xf, 1 | 2 | 4);
 }
 
 static void alb_credit_waits__what_is_short_needs_no_turn(void **state)
@@ -174,7 +193,7 @@ static void alb_credit_grant__shares_of_a_budget_go_to_those_whose_turn_it_is(vo
     for (alb_time now = 0; now < 20 * ALB_NS_PER_MS; now += RTT_NS)
         for (uint32_t i = 0; i < SENDERS; i++) {
             alb_credit_on_packet(&pool, &senders[i], grant(i, now), RTT_NS, now);
-            alb_credit_on_rest(&pool, &senders[i], LONG_BYTES + i, RTT_NS, now);
+            alb_credit_on_rest(&pool, &senders[i], &messages[i], LONG_BYTES + i, RTT_NS, now);
         }
     for (uint32_t i = 0; i < SENDERS; i++)
         if (i < 3)
@@ -237,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup(alb_credit_waits__who_has_least_left_goes, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_no_place_waits, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_waited_goes_before_who_has_little_less, setup),
+        cmocka_unit_test_setup(alb_credit_waits__a_short_one_between_does_not_make_it_young, setup),
         cmocka_unit_test_setup(alb_credit_waits__what_is_short_needs_no_turn, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_is_not_heard_loses_its_turn, setup),
         cmocka_unit_test_setup(alb_credit_waits__who_has_ended_loses_its_turn, setup),
