@@ -58,14 +58,22 @@ static uint64_t host_rate(const struct alb_run *run)
 
 // ---- channels -------------------------------------------------------------------------------------------------------
 
-static int compare_channels(const void *left, const void *right)
+enum { KEYS = 4 };
+
+// By the first of the pairs that are not alike.
+static int compare_keys(const uint32_t keys[KEYS][2])
 {
-    const struct alb_run_channel *a = left, *b = right;
-    const uint32_t keys[][2] = {{a->work, b->work}, {a->low, b->low}, {a->high, b->high}, {a->index, b->index}};
-    for (size_t i = 0; i < ALB_COUNT(keys); i++)
+    for (size_t i = 0; i < KEYS; i++)
         if (keys[i][0] != keys[i][1])
             return keys[i][0] < keys[i][1] ? -1 : 1;
     return 0;
+}
+
+static int compare_channels(const void *left, const void *right)
+{
+    const struct alb_run_channel *a = left, *b = right;
+    const uint32_t keys[KEYS][2] = {{a->work, b->work}, {a->low, b->low}, {a->high, b->high}, {a->index, b->index}};
+    return compare_keys(keys);
 }
 
 // The channel of a send: messages of a pair take its queue pairs in turn.
@@ -87,11 +95,8 @@ struct turn {
 static int compare_turns(const void *left, const void *right)
 {
     const struct turn *a = left, *b = right;
-    const uint32_t keys[][2] = {{a->work, b->work}, {a->rank, b->rank}, {a->peer, b->peer}, {a->task, b->task}};
-    for (size_t i = 0; i < ALB_COUNT(keys); i++)
-        if (keys[i][0] != keys[i][1])
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-    return 0;
+    const uint32_t keys[KEYS][2] = {{a->work, b->work}, {a->rank, b->rank}, {a->peer, b->peer}, {a->task, b->task}};
+    return compare_keys(keys);
 }
 
 static uint32_t list_turns(const struct alb_run *run, struct turn *turns)
