@@ -44,8 +44,6 @@ static void clear_reserved(uint8_t *frame, const struct alb_csa_frame *decoded)
         clear_segment(frame, &decoded->segment, decoded->type);
         break;
     case ALB_CSA_REPORT:
-        frame[1] &= 7;
-        break;
     case ALB_CSA_PATHS:
         break;
     case ALB_CSA_PROBE:
