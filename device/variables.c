@@ -29,7 +29,7 @@ uint32_t alb_device_warn_of_variables(char *const *environment)
         size_t length = strcspn(name, "=");
         if (is_known(name, length))
             continue;
-        alb_log(ALB_LOG_WARNING, PREFIX "%.*s is none of Albedo's variables, which albedo-run(1) lists: ignored",
+        alb_log(ALB_LOG_WARNING, PREFIX "%.*s is none of Albedo's variables, which albedo(7) lists: ignored",
                 (int)ALB_MIN(length, (size_t)64), name);
         count++;
     }
