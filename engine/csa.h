@@ -73,8 +73,6 @@ struct alb_csa {
     bool is_blocked;        // a request failed before it was sent: nothing behind it starts
     bool is_waiting_rnr;
     uint8_t rnr_retries_left;
-    alb_psn turn_psn;    // the first of the request whose turn began
-    alb_time turn_began; // then; for credit policies that prefer the short ones
 
     // Completer.
     alb_time heard;         // when the peer last showed life, or there was nothing to wait for
@@ -148,6 +146,8 @@ void alb_csa_on_acked(struct alb_csa *csa, alb_time now);
 void alb_csa_on_answers_acked(struct alb_csa *csa);
 // Forgets all answers and what is in flight of them.
 void alb_csa_stop_answering(struct alb_csa *csa);
+// The answer that the segment at psn of the response stream belongs to; NULL: none.
+const struct alb_csa_answer *alb_csa_find_answer(const struct alb_csa *csa, alb_psn psn);
 // Computes an answer's segments, before anything is executed or kept for it. INVALID_REQUEST: there are
 // max_dest_rd_atomic answers already, or it is too long; RNR: the stream has no numbers left until earlier ones are
 // acknowledged.
@@ -200,8 +200,10 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
 alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now);
 // There is something to be said about the other direction: whatever the order of data is, at once.
 void alb_csa_turn_tell(struct alb_assoc_live *live);
-// It is the association's turn for that alone; its data is due later.
-bool alb_csa_turn_only_tells(const struct alb_assoc_live *live, alb_time now);
+// Streams have come into the association's line, or have to send again: its turn may come earlier now.
+void alb_csa_turn_hurry(struct alb_assoc_live *live, alb_time now);
+// It was the association's turn at once, and what is next of its data is due later.
+bool alb_csa_turn_is_over(const struct alb_assoc_live *live, alb_time now);
 // Brings what is due first of its streams to the head of the line, where a sender prefers the short ones.
 void alb_csa_turn_choose(struct alb_assoc_live *live, alb_time now);
 // The timer of the congestion policy's rate: data may be sent again.

@@ -101,7 +101,7 @@ void alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *owed)
 
 // ---- its segments ---------------------------------------------------------------------------------------------------
 
-static const struct alb_csa_answer *find(const struct alb_csa *csa, alb_psn psn)
+const struct alb_csa_answer *alb_csa_find_answer(const struct alb_csa *csa, alb_psn psn)
 {
     for (uint32_t i = 0; i < csa->answer_count; i++) {
         const struct alb_csa_answer *answer = answer_at(csa, i);
@@ -125,7 +125,7 @@ static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answ
 
 bool alb_csa_answer_rest(const struct alb_csa *csa, alb_psn psn, struct alb_csa_rest_out *rest)
 {
-    const struct alb_csa_answer *answer = find(csa, psn);
+    const struct alb_csa_answer *answer = alb_csa_find_answer(csa, psn);
     if (!answer || answer->op != ALB_CSA_READ)
         return false;
     uint32_t k = (uint32_t)alb_psn_diff(psn, answer->first), offset = k * answer->segment_bytes;
@@ -183,7 +183,7 @@ bool alb_csa_answer_asks_for_report(struct alb_csa *csa, bool is_last, uint32_t 
 static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_probe, struct alb_csa_packet *packet)
 {
     struct alb_stream_out *out = &csa->responses;
-    const struct alb_csa_answer *answer = find(csa, psn);
+    const struct alb_csa_answer *answer = alb_csa_find_answer(csa, psn);
     struct alb_csa_segment segment;
     const uint8_t *source = NULL;
     if (!answer)

@@ -135,7 +135,12 @@ void alb_stream_out_wake(struct alb_stream_out *out)
 {
     struct alb_csa *csa = out->csa;
     bool probes = out->probe_is_due || out->has_probe_psn;
-    if ((out->is_ready && !probes) || !csa->assoc)
+    if (out->is_ready && !probes) {
+        if (out->lost_count > 0)
+            alb_csa_turn_hurry(live_of(out), csa->qp->engine->now);
+        return;
+    }
+    if (!csa->assoc)
         return;
     struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
     alb_list_remove(&out->link);
@@ -145,6 +150,7 @@ void alb_stream_out_wake(struct alb_stream_out *out)
     }
     alb_list_push_back(&live->ready, &out->link);
     out->is_ready = true;
+    alb_csa_turn_hurry(live, csa->qp->engine->now);
     alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
 }
 

@@ -56,6 +56,8 @@ struct alb_stream_out {
     bool probe_is_due;       // a probe without a segment, since nothing is there to be sent again
     bool has_probe_psn;      // the segment at probe_psn goes again, whatever the window says
     alb_psn probe_psn;
+    alb_psn turn_psn;       // the first of the message whose turn began
+    alb_time turn_began;    // then; for credit policies that prefer the short ones (csa_turn.c)
     uint32_t unasked_bytes; // sent since a report was last asked for
     alb_time sent_at;       // when something last left
     alb_time reported_at;   // when the peer last said what it holds

@@ -276,7 +276,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     live->paths->is_awaited = is_awaited(live);
     alb_csa_packet_init(&packet, live, builder, now);
     live->is_used = true;
-    bool may_send = may_send_data(live, now), sends_data = may_send && !alb_csa_turn_only_tells(live, now);
+    bool may_send = may_send_data(live, now), sends_data = may_send && !alb_csa_turn_is_over(live, now);
     uint32_t data_bytes = 0, burst_bytes = 0;
     for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
         alb_csa_packet_close(&packet);
@@ -293,7 +293,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
             break;
         if (i == 0)
             burst_bytes = alb_path_burst_bytes(live->paths, packet.flow.path, live->congestion.window_bytes);
-        if (data_bytes >= burst_bytes)
+        if (data_bytes >= burst_bytes || alb_csa_turn_is_over(live, now))
             break;
         i += alb_csa_run_out(&packet, builder->tx->burst_segments_max - i - 1, burst_bytes, &data_bytes);
         if (data_bytes >= burst_bytes)

@@ -23,6 +23,7 @@ void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes)
         return;
     while ((node = alb_list_pop(&live->waiting)))
         alb_list_push_back(&live->ready, node);
+    alb_csa_turn_hurry(live, live->engine->now);
     alb_scheduler_wake(&live->engine->scheduler, &live->source);
 }
 

@@ -46,7 +46,7 @@ static void due__when_what_is_left_would_have_gone(void **state)
     assert_true(pair_send(c->pair, 0) > 0); // as much as the first window holds
     const struct alb_send_wqe *wqe = alb_csa_wqe(csa, csa->cursor);
     uint32_t left = wqe->packets - (uint32_t)alb_psn_diff(csa->requests.next, wqe->first_psn);
-    alb_time began = csa->turn_began;
+    alb_time began = csa->requests.turn_began;
     assert_true(left > 0 && left < wqe->packets);
     assert_int_equal(began, c->pair->now);
     assert_int_equal(due(c), began + left * segment_bytes(c));
@@ -63,6 +63,103 @@ static void due__what_is_short_goes_at_once(void **state)
     assert_true(pair_send(c->pair, 0) > 0);
     assert_false(alb_list_is_empty(&csa_pair_live(c, 0)->waiting)); // for the window
     assert_int_equal(due(c), 0);
+    csa_pair_free(c);
+}
+
+// Side 0 has a long message under way, and waits for the window.
+static struct alb_stream_out *ask_for_much(struct csa_pair *c)
+{
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    assert_true(pair_send(c->pair, 0) > 2);
+    assert_true(due(c) > c->pair->now);
+    return &alb_csa_of(c->qps[0])->requests;
+}
+
+static void due__before_it_begins_by_its_length(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    alb_stream_out_wake(&alb_csa_of(c->qps[0])->requests);
+    assert_int_equal(due(c), c->pair->now + 64 * 1024);
+    csa_pair_free(c);
+}
+
+static void due__a_request_for_an_answer_is_short(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    alb_stream_out_wake(&alb_csa_of(c->qps[0])->requests);
+    assert_int_equal(due(c), 0);
+    csa_pair_free(c);
+}
+
+static void due__an_answer_like_any_message(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_true(pair_send(c->pair, 1) > 0);
+    struct alb_csa *csa = alb_csa_of(c->qps[1]);
+    const struct alb_csa_answer *answer = alb_csa_find_answer(csa, csa->responses.next);
+    uint32_t left = answer->packets - (uint32_t)alb_psn_diff(csa->responses.next, answer->first);
+    assert_true(left > 0 && left < answer->packets);
+    assert_int_equal(alb_csa_turn_due(csa_pair_live(c, 1), c->pair->now + 5000),
+                     csa->responses.turn_began + left * answer->segment_bytes);
+    csa_pair_free(c);
+}
+
+static void lose(struct alb_stream_out *out, alb_psn psn)
+{
+    alb_assoc_release(out->csa->assoc->live, alb_stream_out_mark_lost(out, psn));
+    alb_stream_out_wake(out);
+}
+
+// Its turn has been once: it goes at once, and alone.
+static void due__what_was_lost_goes_at_once(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    struct alb_stream_out *out = ask_for_much(c);
+    uint32_t before = pair_count(c->pair, 0);
+    lose(out, out->una);
+    const struct alb_source *source = &csa_pair_live(c, 0)->source;
+    assert_true(source->is_ready);
+    assert_int_equal(source->due, 0);
+    pair_send(c->pair, 0);
+    struct csa_seen seen;
+    csa_pair_look(c, 0, before, &seen);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.frames[0].segment.psn, out->una);
+    assert_true(due(c) > c->pair->now);
+    csa_pair_free(c);
+}
+
+// Though the association stands in the line with what is due later.
+static void hurry__what_was_lost_does_not_wait_for_what_was_not(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    struct alb_stream_out *out = ask_for_much(c);
+    struct alb_source *source = &csa_pair_live(c, 0)->source;
+    lose(out, out->una);
+    source->due = c->pair->now + 1000000;
+    lose(out, alb_psn_next(out->una));
+    assert_int_equal(source->due, 0);
+    csa_pair_free(c);
+}
+
+static void hurry__a_short_message_does_not_wait_for_a_long_one(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    struct alb_qp *others[2];
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    pair_settle(c->pair);
+    struct alb_source *source = &csa_pair_live(c, 0)->source;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    alb_stream_out_wake(&alb_csa_of(c->qps[0])->requests);
+    assert_int_equal(source->due, c->pair->now + 64 * 1024);
+    assert_int_equal(pair_ask(c->pair, others[0], ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 0, 1024), 0);
+    alb_stream_out_wake(&alb_csa_of(others[0])->requests);
+    assert_int_equal(source->due, 0);
     csa_pair_free(c);
 }
 
@@ -90,6 +187,9 @@ static void choose__of_two_queue_pairs_what_is_due_first(void **state)
 {
     struct csa_pair *c = pair_of_short();
     const struct alb_csa *shorter = ask_of_two(c);
+    assert_ptr_equal(head(c), shorter);
+    struct alb_list *line = &csa_pair_live(c, 0)->ready;
+    alb_list_push_back(line, alb_list_pop(line));
     assert_ptr_equal(head(c), alb_csa_of(c->qps[0]));
     alb_csa_turn_choose(csa_pair_live(c, 0), c->pair->now);
     assert_ptr_equal(head(c), shorter);
@@ -124,7 +224,7 @@ static void tell__a_report_goes_at_once_and_alone(void **state)
     struct alb_assoc_live *live = csa_pair_live(c, 0);
     assert_true(due(c) > 0);
     assert_int_equal(live->source.due, 0);
-    assert_true(alb_csa_turn_only_tells(live, c->pair->now));
+    assert_true(alb_csa_turn_is_over(live, c->pair->now));
     struct csa_seen seen;
     pair_send(c->pair, 0);
     csa_pair_look(c, 0, 0, &seen);
@@ -132,7 +232,7 @@ static void tell__a_report_goes_at_once_and_alone(void **state)
         assert_int_not_equal(seen.frames[i].type, ALB_CSA_REQUEST);
     assert_int_equal(csa_pair_count(c, 0, ALB_CSA_REPORT, NULL), 1);
     assert_true(csa_pair_count(c, 0, ALB_CSA_REQUEST, NULL) > 0); // its turn comes in the same round
-    assert_false(alb_csa_turn_only_tells(live, c->pair->now));
+    assert_false(alb_csa_turn_is_over(live, c->pair->now));
     csa_pair_free(c);
 }
 
@@ -140,7 +240,7 @@ static void tell__elsewhere_data_goes_with_it(void **state)
 {
     struct csa_pair *c = *state;
     ask_beside_data(c);
-    assert_false(alb_csa_turn_only_tells(csa_pair_live(c, 0), c->pair->now));
+    assert_false(alb_csa_turn_is_over(csa_pair_live(c, 0), c->pair->now));
 }
 
 static void due__elsewhere_all_take_turns(void **state)
@@ -158,6 +258,12 @@ int main(void)
         cmocka_unit_test(due__nothing_to_send_is_due_at_once),
         cmocka_unit_test(due__when_what_is_left_would_have_gone),
         cmocka_unit_test(due__what_is_short_goes_at_once),
+        cmocka_unit_test(due__before_it_begins_by_its_length),
+        cmocka_unit_test(due__a_request_for_an_answer_is_short),
+        cmocka_unit_test(due__an_answer_like_any_message),
+        cmocka_unit_test(due__what_was_lost_goes_at_once),
+        cmocka_unit_test(hurry__what_was_lost_does_not_wait_for_what_was_not),
+        cmocka_unit_test(hurry__a_short_message_does_not_wait_for_a_long_one),
         cmocka_unit_test(choose__of_two_queue_pairs_what_is_due_first),
         CSA_GREETED_TEST(choose__elsewhere_the_line_stays_as_it_is),
         cmocka_unit_test(tell__a_report_goes_at_once_and_alone),
