@@ -126,7 +126,7 @@ field("string", "report.held", "Held beyond it")
 
 field("bool", "paths.more", "More paths are reported elsewhere", 8, nil, 0x80)
 field("uint8", "paths.entries", "Entries", base.DEC, nil, 0x7f)
-field("uint8", "paths.share", "Share (in 1/32 of an even one)", base.DEC, {[0] = "not known"})
+field("uint8", "paths.share", "Share (how strongly to answer congestion, in 1/32)", base.DEC, {[0] = "not known"})
 field("uint8", "paths.first", "Tells of paths from", base.DEC)
 field("uint32", "paths.credit", "Credit (bytes)", base.DEC, {[0xffffffff] = "no limit"})
 field("uint8", "paths.path", "Path", base.DEC)

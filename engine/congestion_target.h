@@ -18,13 +18,18 @@ enum {
     ALB_LEVEL_MIN = -3,    // how often the target is doubled, at least
 };
 
-// Our rate compared with the peer's other senders, in parts of ALB_CSA_SHARE_EVEN. A sender with more than they have
-// reacts to signs of congestion sooner; without such signs no sender is held back. A small share raises no target: one
-// beyond what the queue can hold would help no flow.
-static inline uint32_t alb_rtt_target_share(const struct alb_delay_window *w)
+// How strongly signs of congestion are answered, in parts of ALB_CSA_SHARE_EVEN: by our rate compared with the peer's
+// other senders, or by whose turn it is. Without such signs no sender is held back.
+static inline uint32_t alb_share_of_marks(const struct alb_delay_window *w)
 {
     uint32_t most = ALB_CSA_SHARE_EVEN * 2; // more than that counts as that
-    return ALB_MAX(ALB_MIN((uint32_t)w->share, most), (uint32_t)ALB_CSA_SHARE_EVEN);
+    return w->share ? ALB_MIN((uint32_t)w->share, most) : ALB_CSA_SHARE_EVEN;
+}
+
+// A small share raises no target: one beyond what the queue can hold would help no flow.
+static inline uint32_t alb_rtt_target_share(const struct alb_delay_window *w)
+{
+    return ALB_MAX(alb_share_of_marks(w), (uint32_t)ALB_CSA_SHARE_EVEN);
 }
 
 // The shortest round trip lately, if that is longer than any queue of flows with our target makes it; else 0.

@@ -173,7 +173,7 @@ static uint32_t cut_for_marks(struct alb_delay_window *w)
     if (w->marked_part == ALB_RTT_NO_SAMPLE)
         w->marked_part = part;
     w->marked_part += (part >> MARKED_GAIN_LOG2) - (w->marked_part >> MARKED_GAIN_LOG2);
-    return w->marked > 0 ? w->marked_part / 2 * alb_rtt_target_share(w) / ALB_CSA_SHARE_EVEN : 0;
+    return w->marked > 0 ? w->marked_part / 2 * alb_share_of_marks(w) / ALB_CSA_SHARE_EVEN : 0;
 }
 
 static uint32_t cut_for_delay(const struct alb_delay_window *w)

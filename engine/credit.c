@@ -199,13 +199,16 @@ uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_
 
 // Rates are compared with a mean in which each rate is weighted by itself: many senders with little traffic do not make
 // a bulk sender look too fast, and a sender that is much faster than the others does look so.
-uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in)
+// Nobody is told of having less than others: it is for them to give way.
+uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
-    if (in->rate == 0 || pool->rates == 0 || pool->ops->prefers_short)
+    if (pool->ops->prefers_short)
+        return alb_credit_turn_share(pool, in, now);
+    if (in->rate == 0 || pool->rates == 0)
         return 0;
     if (pool->count == 1)
         return ALB_CSA_SHARE_EVEN;
     uint64_t mean = ALB_MAX(pool->squares / pool->rates, 1u);
     uint64_t share = ALB_MIN((uint64_t)in->rate * ALB_CSA_SHARE_EVEN / mean, (uint64_t)UINT8_MAX);
-    return (uint8_t)ALB_MAX(share, 1u);
+    return (uint8_t)ALB_MAX(share, (uint64_t)ALB_CSA_SHARE_EVEN);
 }

@@ -9,11 +9,17 @@
 // that another one comes to its end, and decides the slowest: so what is left counts for less, the longer it has
 // waited.
 //
+// Several have their turn at once, since one alone leaves the link idle whenever it is held up elsewhere. The link is
+// not shared evenly among them: each answers marks half as much as the next one, by the share it is told.
+//
 // A sender with a short rest needs no turn: the rest is under way. So the next one begins before the last has ended,
 // and a sender that begins a message is not held back before anything of it has come.
 #include "engine/credit.h"
 
-enum { SILENT_RTTS = 8 }; // then the sender is held up elsewhere, or has stopped
+enum {
+    SILENT_RTTS = 8, // then the sender is held up elsewhere, or has stopped
+    FIRST_SHARE = ALB_CSA_SHARE_EVEN / 16,
+};
 
 static uint32_t tick_of(alb_time moment)
 {
@@ -86,11 +92,11 @@ void alb_credit_on_rest(struct alb_credit_pool *pool, struct alb_credit_in *in, 
     *place = (struct alb_credit_place){in, tick_of(now + silence_ns)};
 }
 
-// Of two that are alike the one in the place before.
-bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
+// How many come before it; none if it needs no turn. Of two that are alike the one in the place before.
+static uint32_t rank_of(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
-    if (!pool->ops->prefers_short || in->message.rest_bytes <= pool->short_bytes)
-        return false;
+    if (in->message.rest_bytes <= pool->short_bytes)
+        return 0;
     int64_t own = key_of(pool, in, now);
     uint32_t before = 0;
     bool has_place = false;
@@ -103,5 +109,15 @@ bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credi
             before += key < own || (key == own && !has_place);
         }
     }
-    return !has_place || before >= ALB_CREDIT_FIRST_MAX;
+    return has_place ? before : ALB_CREDIT_PLACES;
+}
+
+bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
+{
+    return pool->ops->prefers_short && rank_of(pool, in, now) >= ALB_CREDIT_FIRST_MAX;
+}
+
+uint8_t alb_credit_turn_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
+{
+    return (uint8_t)(FIRST_SHARE << ALB_MIN(rank_of(pool, in, now), (uint32_t)ALB_CREDIT_FIRST_MAX));
 }

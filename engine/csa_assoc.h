@@ -53,7 +53,7 @@ struct alb_assoc_live {
     struct alb_congestion congestion;
     uint64_t inflight_bytes;
     uint32_t credit_bytes; // the peer's grant: that we may have in flight; ALB_CSA_CREDIT_NONE: any number
-    uint8_t share;         // our rate beside its other senders', as the peer says (alb_credit_share); 0: not known
+    uint8_t share; // how strongly to answer signs of congestion, as the peer says (alb_credit_share); 0: not known
     struct alb_credit_in credit_in; // for what we grant the peer
     // Since the congestion policy was last called: the least sample (0: none), and packets that the peer has reported.
     uint32_t rtt_sample_ns, news_received, news_marked, news_lost;

@@ -159,7 +159,7 @@ static bool add_paths(struct alb_assoc_live *live, struct alb_csa_packet *packet
     if (left > 1)
         fetch_news(live, left);
     paths.credit_bytes = alb_assoc_credit(live, now);
-    paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in);
+    paths.share = alb_credit_share(&live->engine->csa->credit, &live->credit_in, now);
     do {
         uint32_t count = ALB_MIN(left, most);
         uint8_t *frame = control_frame(packet, alb_csa_paths_bytes(count));

@@ -127,7 +127,7 @@ struct alb_ack {
     uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
     uint32_t packets, marked; // packets that have come since its last report, and those with an ECN mark
     uint32_t lost;            // packets that are settled as lost since then
-    uint8_t share;            // our rate compared with the peer's other senders (ALB_CSA_SHARE_EVEN); 0: not given
+    uint8_t share;            // how strongly to answer signs of congestion (ALB_CSA_SHARE_EVEN); 0: not given
 };
 
 // Functions that a policy does not need are NULL, except init.

@@ -320,22 +320,25 @@ static void window__who_has_more_than_others_shrinks_first(void **state)
     assert_int_equal(window_after_two_rounds(255), window_after_two_rounds(ALB_CSA_SHARE_EVEN * 2));
 }
 
-static void window__marks_cost_more_who_has_more_than_others(void **state)
+static void window__marks_cost_by_the_share(void **state)
 {
-    struct alb_congestion c[2];
-    for (size_t i = 0; i < ALB_COUNT(c); i++) {
-        c[i] = start();
+    static const uint32_t shares[] = {ALB_CSA_SHARE_EVEN, 0, ALB_CSA_SHARE_EVEN * 2, ALB_CSA_SHARE_EVEN / 4};
+    uint32_t cut[ALB_COUNT(shares)];
+    for (size_t i = 0; i < ALB_COUNT(shares); i++) {
+        struct alb_congestion c = start();
         struct alb_ack ack = {.bytes = 1000, .rtt_ns = 50000, .packets = 100, .marked = 1};
-        ack.share = i == 0 ? ALB_CSA_SHARE_EVEN : ALB_CSA_SHARE_EVEN * 2;
+        ack.share = (uint8_t)shares[i];
         alb_time now = 1;
         for (; now < 40 * ALB_NS_PER_MS; now += 60000) // until the share of marks is one in a hundred
-            window->on_ack(&c[i], &ack, now);
-        c[i].window_bytes = 1000000;
-        window->on_ack(&c[i], &ack, now);
+            window->on_ack(&c, &ack, now);
+        c.window_bytes = 1000000;
+        window->on_ack(&c, &ack, now);
+        cut[i] = 1000000 - c.window_bytes;
     }
-    uint32_t even = 1000000 - c[0].window_bytes, twice = 1000000 - c[1].window_bytes;
-    assert_in_range(even, 4000, 7000);
-    assert_in_range(twice, 2 * even - 100, 2 * even + 100);
+    assert_in_range(cut[0], 4000, 7000);
+    assert_int_equal(cut[1], cut[0]); // not given
+    assert_in_range(cut[2], 2 * cut[0] - 100, 2 * cut[0] + 100);
+    assert_in_range(cut[3], cut[0] / 4 - 25, cut[0] / 4 + 25);
 }
 
 static void window__the_first_mark_counts_as_its_part(void **state)
@@ -437,7 +440,7 @@ int main(void)
         cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
         cmocka_unit_test(window__shrinks_in_the_second_slow_round),
         cmocka_unit_test(window__who_has_more_than_others_shrinks_first),
-        cmocka_unit_test(window__marks_cost_more_who_has_more_than_others),
+        cmocka_unit_test(window__marks_cost_by_the_share),
         cmocka_unit_test(window__the_first_mark_counts_as_its_part),
         cmocka_unit_test(window__grows_fast_while_there_is_room),
         cmocka_unit_test(window__begins_anew_where_the_others_have_ended),

@@ -202,12 +202,16 @@ static void alb_credit_grant__shares_of_a_budget_go_to_those_whose_turn_it_is(vo
             assert_int_equal(grant(i, 20 * ALB_NS_PER_MS), ALB_CREDIT_WAITING_BYTES);
 }
 
-static void alb_credit_share__nobody_is_told_to_give_way(void **state)
+// By half as much as the next one: none of them leaves its turn, but the first has most of the link.
+static void alb_credit_share__who_is_before_others_answers_marks_less(void **state)
 {
-    for (alb_time now = 0; now < 20 * ALB_NS_PER_MS; now += RTT_NS)
-        for (uint32_t i = 0; i < SENDERS; i++)
-            alb_credit_on_packet(&pool, &senders[i], i == 0 ? 100 * KB : KB, RTT_NS, now);
-    assert_int_equal(alb_credit_share(&pool, &senders[0]), 0);
+    for (uint32_t i = 0; i < SENDERS; i++)
+        heard(i, LONG_BYTES + i, 0);
+    static const uint32_t parts[SENDERS] = {16, 8, 4, 2, 2, 2, 2, 2};
+    for (uint32_t i = 0; i < SENDERS; i++)
+        assert_int_equal(alb_credit_share(&pool, &senders[i], 0), ALB_CSA_SHARE_EVEN / parts[i]);
+    heard(SENDERS - 1, SHORT_BYTES, 0); // needs no turn
+    assert_int_equal(alb_credit_share(&pool, &senders[SENDERS - 1], 0), ALB_CSA_SHARE_EVEN / 16);
 }
 
 // What each of them sends in this round trip: what it was granted, and at most what it may at first.
@@ -263,7 +267,7 @@ int main(void)
         cmocka_unit_test_setup(alb_credit_waits__elsewhere_nobody_does, setup),
         cmocka_unit_test_setup(alb_credit_waits__whatever_is_said_of_the_rest, setup),
         cmocka_unit_test_setup(alb_credit_grant__shares_of_a_budget_go_to_those_whose_turn_it_is, setup),
-        cmocka_unit_test_setup(alb_credit_share__nobody_is_told_to_give_way, setup),
+        cmocka_unit_test_setup(alb_credit_share__who_is_before_others_answers_marks_less, setup),
         cmocka_unit_test_setup(alb_credit__messages_end_one_after_the_other, setup),
     };
     return cmocka_run_group_tests_name("credit_shortest", tests, NULL, NULL);
