@@ -39,6 +39,7 @@ static void answer(struct alb_qp *qp, alb_time now)
 
 void alb_engine_bells(struct alb_engine *engine, alb_time now)
 {
+    engine->now = now;
     struct alb_qp *qp = atomic_exchange_explicit(&engine->bells, NULL, memory_order_seq_cst);
     struct alb_qp *oldest = NULL;
     while (
