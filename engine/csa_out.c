@@ -56,6 +56,7 @@ void alb_stream_out_stop(struct alb_stream_out *out)
 void alb_stream_out_begin(struct alb_stream_out *out, alb_psn first)
 {
     out->una = out->next = out->lost_from = first;
+    out->turn_began = 0;
     out->has_report = false;
     out->room = UINT16_MAX;
 }
@@ -89,11 +90,12 @@ bool alb_stream_out_has_room(struct alb_stream_out *out)
     return has_room_at(out, count) && (count < out->capacity || grow(out));
 }
 
-bool alb_stream_out_take_probe(const struct alb_stream_out *out, alb_psn *psn)
+bool alb_stream_out_take_probe(struct alb_stream_out *out, alb_psn *psn)
 {
     *psn = out->probe_psn;
-    return out->has_probe_psn && alb_psn_is_within(*psn, out->una, alb_stream_out_count(out)) &&
-           alb_stream_out_at(out, *psn)->state == ALB_SENT_LOST;
+    out->has_probe_psn = out->has_probe_psn && alb_psn_is_within(*psn, out->una, alb_stream_out_count(out)) &&
+                         alb_stream_out_at(out, *psn)->state == ALB_SENT_LOST;
+    return out->has_probe_psn;
 }
 
 bool alb_stream_out_next_lost(struct alb_stream_out *out, alb_psn *psn)

@@ -85,8 +85,8 @@ static inline uint32_t alb_stream_out_count(const struct alb_stream_out *out)
 // Makes room for the record of one more new segment. False: the peer has no room for it, as many as there may be are
 // unacknowledged, or the pool is empty.
 bool alb_stream_out_has_room(struct alb_stream_out *out);
-// *psn: the segment that goes again as a probe. False: none does, or the peer has it by now.
-bool alb_stream_out_take_probe(const struct alb_stream_out *out, alb_psn *psn);
+// *psn: the segment that goes again as a probe. False: none does, or the peer has it by now, and none is due any more.
+bool alb_stream_out_take_probe(struct alb_stream_out *out, alb_psn *psn);
 // *psn: the next segment to be sent again. False: none is lost, or the peer has no room for it. Does not take it off:
 // alb_stream_out_sent does.
 bool alb_stream_out_next_lost(struct alb_stream_out *out, alb_psn *psn);

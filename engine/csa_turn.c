@@ -2,7 +2,8 @@
 // Which peer a sender serves first, for the credit policy "shortest": as at a receiver (credit_shortest.c), that whose
 // message has least left, less what it has gained by waiting. A message that began at t and has r bytes left is due at
 // t + r / aging: of two such moments the difference does not change while both wait, so the scheduler compares numbers
-// that were computed when the peer last had its turn. Likewise between the queue pairs that send to one peer.
+// that were computed when the peer last had its turn, or something came into its line. Likewise between the queue pairs
+// that send to one peer.
 //
 // Before all goes what is short: it takes little from the others, and would wait long behind what is old. So does what
 // was lost, and what asks for it, since its turn has been once, and often nothing else is missing of its message. And
@@ -52,9 +53,10 @@ static bool next_answer(const struct alb_csa *csa, struct message *next)
     return true;
 }
 
-static bool mends(const struct alb_stream_out *out)
+static bool mends(struct alb_stream_out *out)
 {
-    return out->lost_count > 0 || out->probe_is_due || out->has_probe_psn;
+    alb_psn psn;
+    return out->lost_count > 0 || out->probe_is_due || alb_stream_out_take_probe(out, &psn);
 }
 
 static alb_time due_of(const struct alb_engine *engine, struct alb_stream_out *out, alb_time now)

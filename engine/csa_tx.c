@@ -47,6 +47,8 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
         case ALB_CSA_FILL_LAST:
         case ALB_CSA_FILL_NONE:
             retire(live, out, false);
+            if (alb_csa_turn_is_over(live, now)) // it was that sender's alone
+                return ALB_CSA_FILL_NONE;
             break;
         case ALB_CSA_FILL_WINDOW:
             if (out != served) {

@@ -115,7 +115,26 @@ static void lose(struct alb_stream_out *out, alb_psn psn)
     alb_stream_out_wake(out);
 }
 
-// Its turn has been once: it goes at once, and alone.
+static uint32_t turn_segments; // that the association's next turn sends
+
+static enum alb_build_result note_turn(struct alb_source *source, struct alb_tx_builder *builder, alb_time now)
+{
+    enum alb_build_result result = alb_assoc_build(source, builder, now);
+    turn_segments = builder->tx->segment_count;
+    source->build = alb_assoc_build;
+    return result;
+}
+
+static void take_turn_with_an_open_window(struct csa_pair *c)
+{
+    struct alb_assoc_live *live = csa_pair_live(c, 0);
+    live->congestion.window_bytes = 1 << 20;
+    turn_segments = UINT32_MAX;
+    live->source.build = note_turn;
+    pair_send(c->pair, 0);
+}
+
+// Its turn has been once.
 static void due__what_was_lost_goes_at_once(void **state)
 {
     struct csa_pair *c = pair_of_short();
@@ -131,6 +150,60 @@ static void due__what_was_lost_goes_at_once(void **state)
     assert_int_equal(seen.count, 1);
     assert_int_equal(seen.frames[0].segment.psn, out->una);
     assert_true(due(c) > c->pair->now);
+    csa_pair_free(c);
+}
+
+static void turn__of_what_was_lost_is_its_alone(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    struct alb_stream_out *out = ask_for_much(c);
+    lose(out, out->una);
+    take_turn_with_an_open_window(c);
+    assert_int_equal(turn_segments, 1);
+    csa_pair_free(c);
+}
+
+// Of another queue pair: it was woken, and has nothing to send.
+static void turn__of_nothing_sends_nothing(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    struct alb_qp *others[2];
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    pair_settle(c->pair);
+    const struct alb_stream_out *much = ask_for_much(c);
+    alb_stream_out_wake(&alb_csa_of(others[0])->requests);
+    assert_int_equal(csa_pair_live(c, 0)->source.due, 0);
+    alb_psn next = much->next;
+    csa_pair_live(c, 0)->congestion.window_bytes = 1 << 20;
+    alb_assoc_release(csa_pair_live(c, 0), 0);
+    take_turn_with_an_open_window(c);
+    assert_int_equal(turn_segments, 0);
+    assert_true(much->next != next); // its turn comes in the same round
+    csa_pair_free(c);
+}
+
+static void due__a_probe_goes_at_once_while_it_is_one(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    struct alb_stream_out *out = ask_for_much(c);
+    out->probe_is_due = true;
+    assert_int_equal(due(c), 0);
+    out->probe_is_due = false;
+    out->has_probe_psn = true;
+    out->probe_psn = alb_psn_add(out->una, -1); // acknowledged meanwhile
+    assert_true(due(c) > c->pair->now);
+    assert_false(out->has_probe_psn);
+    csa_pair_free(c);
+}
+
+// Whenever the engine was last called.
+static void due__a_message_begins_when_it_is_posted(void **state)
+{
+    struct csa_pair *c = pair_of_short();
+    c->pair->now += 20 * ALB_NS_PER_MS;
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 1, ALB_SEND_SIGNALED, 64 * 1024);
+    alb_engine_bells(c->engines[0], c->pair->now);
+    assert_int_equal(alb_csa_of(c->qps[0])->requests.turn_began, c->pair->now);
     csa_pair_free(c);
 }
 
@@ -224,6 +297,8 @@ static void tell__a_report_goes_at_once_and_alone(void **state)
     struct alb_assoc_live *live = csa_pair_live(c, 0);
     assert_true(due(c) > 0);
     assert_int_equal(live->source.due, 0);
+    alb_csa_turn_hurry(live, c->pair->now);
+    assert_int_equal(live->source.due, 0); // not made later
     assert_true(alb_csa_turn_is_over(live, c->pair->now));
     struct csa_seen seen;
     pair_send(c->pair, 0);
@@ -262,6 +337,10 @@ int main(void)
         cmocka_unit_test(due__a_request_for_an_answer_is_short),
         cmocka_unit_test(due__an_answer_like_any_message),
         cmocka_unit_test(due__what_was_lost_goes_at_once),
+        cmocka_unit_test(turn__of_what_was_lost_is_its_alone),
+        cmocka_unit_test(turn__of_nothing_sends_nothing),
+        cmocka_unit_test(due__a_probe_goes_at_once_while_it_is_one),
+        cmocka_unit_test(due__a_message_begins_when_it_is_posted),
         cmocka_unit_test(hurry__what_was_lost_does_not_wait_for_what_was_not),
         cmocka_unit_test(hurry__a_short_message_does_not_wait_for_a_long_one),
         cmocka_unit_test(choose__of_two_queue_pairs_what_is_due_first),
