@@ -111,6 +111,7 @@ static int parse_faults(struct alb_device_options *options, char *error, size_t 
         snprintf(error, error_size, "ALBEDO_FAULTS: %s", why);
         return EINVAL;
     }
+    options->fault_seed = 1;
     if (seed && *seed && !alb_text_parse_u64(seed, 0, UINT64_MAX, &options->fault_seed, why, sizeof(why))) {
         snprintf(error, error_size, "ALBEDO_SEED: %s", why);
         return EINVAL;

@@ -93,6 +93,7 @@ static void options__faults_and_seed(void **state)
 {
     assert_int_equal(parse("ALBEDO_FAULTS", "loss=1%"), 0);
     assert_int_equal(options.faults.loss, 10000000);
+    assert_int_equal(options.fault_seed, 1); // as albedo-run(1) says
     assert_int_equal(parse("ALBEDO_SEED", "0x10"), 0);
     assert_int_equal(options.fault_seed, 16);
     refuses("ALBEDO_FAULTS", "loss", "loss");
