@@ -40,6 +40,11 @@ static bool has_ended(const struct alb_csa *csa, const struct alb_send_wqe *wqe)
     return is_acked && ((!alb_outbound_wants_answer(wqe) && !wqe->txn_number) || wqe->is_answered);
 }
 
+static bool is_message(const struct alb_send_wqe *wqe)
+{
+    return wqe->opcode != ALB_WR_TXN_END && wqe->opcode != ALB_WR_TXN_ASK;
+}
+
 // What has a number and did not do what was asked ends with a status of its own; the queue pair goes on.
 static enum alb_wc_status status_of(const struct alb_send_wqe *wqe)
 {
@@ -48,6 +53,8 @@ static enum alb_wc_status status_of(const struct alb_send_wqe *wqe)
         return ALB_WC_SUCCESS;
     case ALB_TXN_COPY:
         return ALB_WC_REM_OP_ERR;
+    case ALB_TXN_DIGEST: // a message's bytes are in the memory that they belong to, a transaction's are not
+        return is_message(wqe) ? ALB_WC_REM_OP_ERR : ALB_WC_REM_ABORT_ERR;
     case ALB_TXN_LOST:
         return ALB_WC_RESP_TIMEOUT_ERR;
     default:
