@@ -60,15 +60,41 @@ static bool check(const struct alb_expectation_of *expectation, const struct sim
     return all_met;
 }
 
+// Whether the entry is an expectation.
+static bool read_entry(const struct alb_document_entry *entry, struct alb_expectation_of *expectation)
+{
+    struct alb_complaint complaint = {0};
+    return strcmp(entry->section, "expect") == 0 && entry->key[0] && alb_expect_parse(expectation, entry, &complaint);
+}
+
+static bool says_how_many_fail(const struct sim_file *file, const struct sim_outcome *outcome)
+{
+    struct alb_expectation_of expectation;
+    for (uint32_t i = 0; i < file->document.count; i++)
+        if (read_entry(&file->document.entries[i], &expectation) && strcmp(expectation.metric->name, "failed") == 0 &&
+            (!expectation.variant[0] || (outcome->variant && strcmp(expectation.variant, outcome->variant) == 0)))
+            return true;
+    return false;
+}
+
+// No message may fail where the scenario does not say how many do.
+static bool check_failures(const struct sim_file *file, const struct sim_outcome *outcome, FILE *to)
+{
+    if (outcome->summary.all.failed == 0 || says_how_many_fail(file, outcome))
+        return true;
+    fprintf(to, "FAIL %s%sfailed = %.0f, expected 0, since [expect] has no other number\n",
+            outcome->variant ? outcome->variant : "", outcome->variant ? ": " : "", outcome->summary.all.failed);
+    return false;
+}
+
 bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to)
 {
     bool all_met = true;
-    for (uint32_t i = 0; i < file->document.count; i++) {
-        const struct alb_document_entry *entry = &file->document.entries[i];
-        struct alb_complaint complaint = {0};
-        struct alb_expectation_of expectation;
-        if (strcmp(entry->section, "expect") == 0 && entry->key[0] && alb_expect_parse(&expectation, entry, &complaint))
+    struct alb_expectation_of expectation;
+    for (uint32_t i = 0; i < file->document.count; i++)
+        if (read_entry(&file->document.entries[i], &expectation))
             all_met &= check(&expectation, outcomes, count, to);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        all_met &= check_failures(file, &outcomes[i], to);
     return all_met;
 }

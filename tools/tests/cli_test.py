@@ -427,6 +427,16 @@ class Sim(unittest.TestCase):
         self.assertIn("FAIL slow/fast.fct_max", out)
         self.assertEqual(albedo("sim", "--quiet", "--set", "workload.size=1000", self.file)[0], 0)
 
+    def test_no_message_may_fail_unless_the_scenario_says_so(self):
+        cut_off = ("[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 100000\nunreliable = yes\n"
+                   "[fault off]\ncables = h0-*\nkind = death\n")
+        for expected, status, said in (("", 1, "FAIL failed = 2, expected 0"), ("[expect]\nfailed = 2\n", 0, "ok   failed = 2")):
+            with open(self.path("cut-off"), "w", encoding="utf-8") as file:
+                file.write(cut_off + expected)
+            result = albedo("sim", "--quiet", "--check", self.path("cut-off"))
+            self.assertEqual(result[0], status, result)
+            self.assertIn(said, result[1])
+
     def test_says_what_it_shows(self):
         shown = "[scenario]\ntitle = two rates\n" + SCENARIO
         with open(self.path("titled"), "w", encoding="utf-8") as file:
