@@ -90,6 +90,7 @@ struct alb_txn_out {
     bool is_message;          // an ordinary message with a level or stages
     bool is_question;         // a reconciliation: of the transaction asked about, by another's number
     bool holds;               // the program wants to decide itself (alb_qp_txn_decide)
+    bool is_unwanted;         // it was aborted before it began
     bool has_committed;       // COMMIT was sent, or stood ready to be
     bool is_delivered;        // the peer has executed its request, so that commands cannot overtake it
     bool is_completed;        // the request's completion has been, or may be, generated
@@ -112,12 +113,12 @@ struct alb_txn_out {
 struct alb_reflect_out {
     struct alb_reflect_source source;
     struct alb_csa *csa;
-    uint64_t initiator;     // our identity in the ids of its transactions
-    uint32_t capacity;      // a power of two
-    uint64_t staged;        // [ring] next number to be given
-    uint64_t posted;        // [ring] numbers before it are handed over
-    uint64_t begun;         // numbers before it are the engine's
-    _Atomic uint64_t ended; // every number before it has ended: the low-water mark
+    uint64_t initiator;      // our identity in the ids of its transactions
+    uint32_t capacity;       // a power of two
+    uint64_t staged;         // [ring] next number to be given
+    _Atomic uint64_t posted; // [ring] numbers before it are handed over
+    uint64_t begun;          // numbers before it are the engine's
+    _Atomic uint64_t ended;  // every number before it has ended: the low-water mark
     struct alb_list due;
     struct alb_deadline timer; // repeats commands, and watches deadlines
     alb_time clock_offset_ns;  // target's clock minus ours, modulo 2^64
@@ -134,6 +135,8 @@ static inline struct alb_txn_out *alb_txn_out_at(struct alb_reflect_out *out, ui
 void alb_reflect_out_advance(struct alb_reflect_out *out);
 // The operation of that number; NULL: it has not begun, or has ended and is forgotten.
 struct alb_txn_out *alb_txn_out_find(struct alb_reflect_out *out, uint64_t number);
+// The same, begun or not; NULL: it is not posted, or is forgotten.
+struct alb_txn_out *alb_txn_out_find_posted(struct alb_reflect_out *out, uint64_t number);
 // The request is the next one to be sent.
 void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now);
 // A segment of a request with a number has left for the first time.

@@ -146,6 +146,8 @@ void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wq
     alb_txn_out_set_state(txn, txn->is_question ? ALB_TXN_IN_DOUBT : ALB_TXN_TENTATIVE, now);
     if (txn->deadline_ns)
         arm(out, deadline_of(txn));
+    if (txn->is_unwanted)
+        withdraw(txn, ALB_TXN_WITHDRAWN, now);
     if (!txn->is_question)
         return;
     txn->is_delivered = true;
@@ -361,17 +363,26 @@ void alb_reflect_out_on_timer(struct alb_deadline *deadline, alb_time now)
 
 // ---- the program, and the end of the queue pair ---------------------------------------------------------------------
 
+static bool is_decided(const struct alb_qp *qp, const struct alb_txn_out *txn)
+{
+    if (txn->state == ALB_TXN_IDLE)
+        return txn->is_unwanted || alb_qp_state_of(qp) == ALB_QPS_ERR; // it will not begin any more
+    return txn->has_committed || alb_txn_state_is_end(txn->state) || txn->state == ALB_TXN_ABORTING;
+}
+
 int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commits, alb_time now)
 {
     struct alb_reflect_out *out = qp->delivery == &alb_csa_ops ? alb_csa_of(qp)->reflect_out : NULL;
     if (!out)
         return EINVAL;
-    struct alb_txn_out *txn = alb_txn_out_find(out, number);
-    if (!txn || txn->is_message || txn->is_question || txn->state == ALB_TXN_IDLE)
+    struct alb_txn_out *txn = alb_txn_out_find_posted(out, number);
+    if (!txn || txn->is_message || txn->is_question)
         return ENOENT;
-    if (txn->has_committed || alb_txn_state_is_end(txn->state) || txn->state == ALB_TXN_ABORTING)
+    if (is_decided(qp, txn))
         return EALREADY;
-    if (!commits)
+    if (!commits && txn->state == ALB_TXN_IDLE)
+        txn->is_unwanted = true;
+    else if (!commits)
         withdraw(txn, ALB_TXN_WITHDRAWN, now);
     else if (txn->state == ALB_TXN_REFLECTING)
         commit(txn, now);

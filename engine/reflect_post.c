@@ -264,12 +264,12 @@ void alb_reflect_commit(struct alb_qp *qp)
 {
     struct alb_reflect_out *out = ring_of(qp);
     if (out)
-        out->posted = out->staged;
+        atomic_store_explicit(&out->posted, out->staged, memory_order_release);
 }
 
 void alb_reflect_abort(struct alb_qp *qp)
 {
     struct alb_reflect_out *out = ring_of(qp);
     if (out)
-        out->staged = out->posted;
+        out->staged = atomic_load_explicit(&out->posted, memory_order_relaxed);
 }

@@ -55,7 +55,8 @@ void alb_reflect_out_reset(struct alb_reflect_out *out)
         alb_list_init(&out->ring[i].due);
     }
     out->initiator = draw_initiator(engine);
-    out->staged = out->posted = out->begun = 1;
+    out->staged = out->begun = 1;
+    atomic_store_explicit(&out->posted, 1, memory_order_relaxed);
     atomic_store_explicit(&out->ended, 1, memory_order_relaxed);
     out->clock_error_ns = UINT64_MAX;
 }
@@ -86,9 +87,33 @@ struct alb_txn_out *alb_txn_out_find(struct alb_reflect_out *out, uint64_t numbe
     return number != 0 && number < out->begun && txn->number == number ? txn : NULL;
 }
 
+struct alb_txn_out *alb_txn_out_find_posted(struct alb_reflect_out *out, uint64_t number)
+{
+    struct alb_txn_out *txn = alb_txn_out_at(out, number);
+    bool is_posted = number != 0 && number < atomic_load_explicit(&out->posted, memory_order_acquire);
+    return is_posted && txn->number == number ? txn : NULL;
+}
+
 bool alb_reflect_out_is_quiet(const struct alb_reflect_out *out)
 {
     return atomic_load_explicit(&out->ended, memory_order_relaxed) == out->begun;
+}
+
+// To its program an operation begins when it is posted, though it may have to wait for its turn in the send queue.
+static void tell_state(const struct alb_qp *qp, const struct alb_txn_out *txn, struct alb_txn_status *status)
+{
+    status->state = txn->state;
+    status->reason = txn->reason;
+    if (txn->state != ALB_TXN_IDLE || txn->number >= atomic_load_explicit(&txn->out->posted, memory_order_acquire))
+        return;
+    if (alb_qp_state_of(qp) == ALB_QPS_ERR) { // it was flushed, or is about to be
+        status->state = ALB_TXN_ABORTED;
+        status->reason = ALB_TXN_PEER_GONE;
+    } else if (txn->is_question) {
+        status->state = ALB_TXN_IN_DOUBT;
+    } else {
+        status->state = txn->is_unwanted ? ALB_TXN_ABORTING : ALB_TXN_TENTATIVE;
+    }
 }
 
 int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_status *status)
@@ -100,10 +125,9 @@ int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_st
     if (number == 0 || txn->number != number)
         return ENOENT;
     *status = (struct alb_txn_status){
-        .state = txn->state,
-        .reason = txn->reason,
         .token = {.id = txn->asked, .keeper = txn->keeper},
         .stages = txn->stages,
     };
+    tell_state(qp, txn, status);
     return 0;
 }

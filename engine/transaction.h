@@ -127,8 +127,8 @@ enum alb_txn_decision {
 int alb_qp_txn_reconcile_stage(struct alb_qp *qp, uint64_t wr_id, uint32_t flags, const struct alb_txn_token *token,
                                enum alb_txn_decision decision);
 
-// Decides one on hold, or withdraws one whose COMMIT has not been sent. ENOENT: ended long ago, or never was; EALREADY:
-// it is decided, or has ended.
+// Decides one on hold, or withdraws one whose COMMIT has not been sent, begun or not. ENOENT: ended long ago, or never
+// posted; EALREADY: it is decided, or has ended.
 int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commit, alb_time now);
 
 // The stages of one operation in the engine's time; ALB_TIME_NEVER: not reached, or not known.
@@ -150,8 +150,8 @@ struct alb_txn_status {
     struct alb_stages stages;
 };
 
-// What is known of an operation of this queue pair that has a number. ENOENT: forgotten (as many newer ones have begun
-// as the queue pair may have), or never was.
+// What is known of an operation of this queue pair that has a number; IDLE: it is staged only. ENOENT: forgotten (as
+// many newer ones have begun as the queue pair may have), or never was.
 int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_status *status);
 
 // ---- the target -------------------------------------------------------------------------------------------

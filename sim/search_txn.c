@@ -198,8 +198,7 @@ static void check_ended(struct alb_search_txn *search)
         if (work->kind != SEARCH_TXN_TRANSACTION || !work->is_followed ||
             alb_qp_txn_query(qp, work->number, &status) != 0)
             continue;
-        // IDLE: it was flushed before it began.
-        if ((status.state > ALB_TXN_IDLE && status.state <= ALB_TXN_REFLECTING) || status.state == ALB_TXN_ABORTING)
+        if (status.state <= ALB_TXN_REFLECTING || status.state == ALB_TXN_ABORTING)
             alb_model_txn_fail(&search->model, "operation %u has not ended: %s", work->op,
                                alb_txn_state_name(status.state));
     }

@@ -129,6 +129,53 @@ static void hold__waits_for_the_program(void **state)
     assert_int_equal(alb_qp_txn_decide(c->qps[0], 99, true, c->pair->now), ENOENT);
 }
 
+// Posted, but the engine has not come to it.
+static uint64_t post_silently(struct csa_pair *c, uint64_t wr_id, bool holds)
+{
+    struct reflect_made made;
+    uint64_t number;
+    reflect_pair_make(c, &made, wr_id, 1000 * wr_id, 100);
+    made.wr.hold = holds;
+    assert_int_equal(alb_qp_txn_stage(c->qps[0], &made.wr, &number), 0);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IDLE);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), ENOENT); // it may be taken back
+    alb_qp_send_commit(c->qps[0]);
+    return number;
+}
+
+static void decide__before_it_has_begun(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t unwanted = post_silently(c, 1, false), kept = post_silently(c, 2, true);
+    assert_int_equal(reflect_pair_state(c, unwanted), ALB_TXN_TENTATIVE);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], unwanted, false, c->pair->now), 0);
+    assert_int_equal(reflect_pair_state(c, unwanted), ALB_TXN_ABORTING);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], unwanted, true, c->pair->now), EALREADY);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], kept, true, c->pair->now), 0);
+    alb_engine_bell_ring(c->qps[0]);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_WITHDRAWN);
+    reflect_pair_expect(c, 2, ALB_TXN_OK);
+    assert_int_equal(reflect_pair_state(c, unwanted), ALB_TXN_ABORTED);
+    assert_int_equal(reflect_pair_state(c, kept), ALB_TXN_COMMITTED);
+    assert_false(reflect_pair_is_exposed(c, 1000, 100));
+    assert_true(reflect_pair_is_exposed(c, 2000, 100));
+}
+
+static void decide__what_will_not_begin_any_more(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = post_silently(c, 1, true);
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), EALREADY);
+    struct alb_wc wc;
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.status, ALB_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
+}
+
 static int move_peer(struct csa_pair *c, int side)
 {
     struct alb_qp_attr attr = pair_attr(c->pair, side, c->qps[!side]);
@@ -429,6 +476,8 @@ int main(void)
         REFLECT_PAIR_TEST(verdict__lost_is_asked_for),
         REFLECT_PAIR_TEST(reflected__completes_before_it_is_exposed),
         REFLECT_PAIR_TEST(hold__waits_for_the_program),
+        REFLECT_PAIR_TEST(decide__before_it_has_begun),
+        REFLECT_PAIR_TEST(decide__what_will_not_begin_any_more),
         REFLECT_PAIR_TEST(address__stays_until_all_is_decided_and_said),
         REFLECT_PAIR_TEST(deadline__aborts_what_is_not_decided),
         REFLECT_PAIR_TEST(deadline__beyond_all_time_is_none),

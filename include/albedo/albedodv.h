@@ -52,7 +52,7 @@ enum albdv_level {
 };
 
 enum albdv_txn_state {
-    ALBDV_TXN_IDLE,
+    ALBDV_TXN_IDLE, /* described, and not posted yet */
     ALBDV_TXN_TENTATIVE,
     ALBDV_TXN_PROPOSED,
     ALBDV_TXN_PREPARING,
