@@ -116,6 +116,12 @@ static size_t bytes_of(uint32_t order)
     return (size_t)ALB_BUDDY_BLOCK_BYTES_MIN << order;
 }
 
+size_t alb_buddy_block_bytes(size_t bytes)
+{
+    alb_assert(bytes > 0);
+    return bytes_of(order_of(bytes));
+}
+
 void *alb_buddy_get(struct alb_buddy *buddy, size_t bytes)
 {
     alb_assert(bytes > 0);

@@ -34,6 +34,10 @@ void alb_buddy_init(struct alb_buddy *buddy, void *arena, size_t arena_bytes, vo
 // Takes the lowest of the smallest blocks that do.
 void *alb_buddy_get(struct alb_buddy *buddy, size_t bytes);
 
+// How large the block for so many bytes (1 or more) is. Blocks of an arena in which nothing else is taken are found in
+// any order, as long as together they are no larger than it.
+size_t alb_buddy_block_bytes(size_t bytes);
+
 // Gives back a block, with the number of bytes that it was asked for with.
 void alb_buddy_put(struct alb_buddy *buddy, void *block, size_t bytes);
 

@@ -214,6 +214,7 @@ struct alb_txn_in {
     uint32_t imm_be;
     uint32_t part_count;
     uint64_t bytes;
+    uint64_t block_bytes; // of the staging memory, for its parts
     uint64_t lease_ns;
     uint64_t keeper;            // of the journal, or the engine's for volatile ones
     void *store;                // the driver's journal; NULL: volatile

@@ -73,6 +73,14 @@ static enum alb_txn_reason begin_in_place(struct alb_qp *qp, struct alb_txn_rang
     return ALB_TXN_OK;
 }
 
+// Whether an idle target would have room for its parts so far, beside what it keeps of it and of its initiator.
+static bool could_fit(const struct alb_txn_in *txn)
+{
+    uint64_t beside = alb_buddy_block_bytes(sizeof(struct alb_reflect_in)) +
+                      alb_buddy_block_bytes(sizeof(struct alb_txn_initiator)) + alb_buddy_block_bytes(sizeof(*txn));
+    return txn->block_bytes + beside <= txn->engine->config.txn_staging_bytes;
+}
+
 static enum alb_txn_reason begin_part(struct alb_qp *qp, struct alb_txn_in *txn, const struct alb_csa_segment *segment,
                                       struct alb_txn_range **out)
 {
@@ -81,8 +89,8 @@ static enum alb_txn_reason begin_part(struct alb_qp *qp, struct alb_txn_in *txn,
     txn->bytes += segment->total_bytes;
     if (txn->reason != ALB_TXN_OK)
         return txn->reason;
-    uint32_t staging_bytes = qp->engine->config.txn_staging_bytes; // blocks of it are powers of two
-    if (sizeof(struct alb_txn_range) + segment->total_bytes > staging_bytes / 2 || txn->bytes >= staging_bytes)
+    txn->block_bytes += alb_buddy_block_bytes(sizeof(struct alb_txn_range) + segment->total_bytes);
+    if (!could_fit(txn))
         return ALB_TXN_TOO_LARGE;
     struct alb_txn_range *range = alb_txn_range_create(txn, segment->total_bytes);
     if (!range)

@@ -27,7 +27,7 @@ static void print_cp_usage(FILE *to)
         "  -p, --port PORT      of the server (default: " FILES_PORT ")\n"
         "  -n, --net LIST       addresses or interfaces to use, as for albedo run\n"
         "  -f, --faults SPEC    as for albedo run\n"
-        "  -c, --chunk BYTES    of a transaction, from 4096 to 67108864, K and M may follow (default: 1M)\n"
+        "  -c, --chunk BYTES    of a transaction, from 4096 to 16777216, K and M may follow (default: 1M)\n"
         "  -r, --retry SECONDS  how long to try again when the connection is lost (default: 30)\n"
         "  -s, --sync           receiving: makes each transaction safe on disk (fdatasync)\n"
         "  -h, --help           show this help\n",
@@ -110,7 +110,7 @@ static int run_cp(int argc, char **argv)
         if (strchr("aml", option))
             return misplaced("cp", option, "serve");
         if (option == 'c' && !parse_chunk(optarg, &options.chunk_bytes))
-            return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 64M");
+            return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 16M");
         if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
             return misuse("cp", "--port wants a number from 1 to 65535");
         if (option == 'r' && !is_number(optarg, 0, RETRY_MAX, &number))

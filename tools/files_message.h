@@ -42,7 +42,7 @@ void files_message_encode(const struct files_message *message, uint8_t bytes[FIL
 bool files_message_decode(const uint8_t *bytes, uint32_t length, struct files_message *message);
 
 #define FILES_CHUNK_MIN (4u << 10)
-#define FILES_CHUNK_MAX (64u << 20)
+#define FILES_CHUNK_MAX (16u << 20) // takes half of a target's staging memory
 
 static inline uint64_t files_chunks(uint64_t size, uint32_t chunk_bytes)
 {

@@ -98,6 +98,25 @@ static void alb_buddy_get__an_arena_of_any_size_is_used_whole(void **state)
     }
 }
 
+static void alb_buddy_block_bytes__what_is_no_larger_together_fits_in_any_order(void **state)
+{
+    uint64_t random = 1;
+    for (uint32_t round = 0; round < 2000; round++) {
+        struct fixture f;
+        start(&f, 64 * (1 + round % 1500));
+        size_t left = 64 * (1 + round % 1500);
+        for (uint32_t attempt = 0; attempt < 200; attempt++) {
+            random = random * 6364136223846793005 + 1442695040888963407;
+            size_t bytes = 1 + (random >> 33) % (64u << (random >> 60));
+            size_t block = alb_buddy_block_bytes(bytes);
+            assert_true(block >= bytes && (block == 64 || block < 2 * bytes));
+            assert_int_equal(alb_buddy_get(&f.buddy, bytes) != NULL, block <= left);
+            left -= block <= left ? block : 0;
+        }
+        stop(&f);
+    }
+}
+
 enum { ARENA_BYTES = 300000, BLOCKS = 400 };
 
 struct block {
@@ -250,6 +269,7 @@ int main(void)
         cmocka_unit_test(alb_buddy_get__takes_the_lowest_block_that_fits),
         cmocka_unit_test(alb_buddy_get__whole_arena_or_nothing),
         cmocka_unit_test(alb_buddy_get__an_arena_of_any_size_is_used_whole),
+        cmocka_unit_test(alb_buddy_block_bytes__what_is_no_larger_together_fits_in_any_order),
         cmocka_unit_test(alb_buddy__agrees_with_a_model),
         cmocka_unit_test(alb_buddy__touches_what_is_used),
         cmocka_unit_test(alb_buddy_put__what_is_not_taken_is_a_bug),

@@ -59,6 +59,30 @@ static void size__larger_than_the_staging_memory(void **state)
     expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_TOO_LARGE);
 }
 
+// What it takes is counted in blocks: of 256 KiB they leave none for anything else.
+static void size__blocks_larger_than_the_staging_memory(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 100 << 10);
+    reflect_pair_add(c, &made, 100 << 10, 60 << 10);
+    reflect_pair_add(c, &made, 200 << 10, 50 << 10);
+    expect_refused(c, reflect_pair_post(c, &made), ALB_TXN_TOO_LARGE);
+}
+
+static void size__blocks_that_just_fit(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 7, 0, 20 << 10);
+    reflect_pair_add(c, &made, 20 << 10, 100 << 10);
+    reflect_pair_add(c, &made, 120 << 10, 8);
+    reflect_pair_add(c, &made, 128 << 10, 60 << 10);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 7, ALB_TXN_OK);
+}
+
 static void size__staging_memory_in_use(void **state)
 {
     struct csa_pair *c = *state;
@@ -531,6 +555,8 @@ int main(void)
         REFLECT_PAIR_TEST(access__beyond_the_region),
         REFLECT_PAIR_TEST(access__queue_pair_that_takes_no_writes),
         REFLECT_PAIR_TEST(size__larger_than_the_staging_memory),
+        REFLECT_PAIR_TEST(size__blocks_larger_than_the_staging_memory),
+        REFLECT_PAIR_TEST(size__blocks_that_just_fit),
         REFLECT_PAIR_TEST(size__staging_memory_in_use),
         REFLECT_PAIR_TEST(overlap__second_is_busy),
         REFLECT_PAIR_TEST(overlap__with_itself_is_allowed),
