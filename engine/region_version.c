@@ -48,7 +48,7 @@ int alb_mr_set_versions(struct alb_region *mr, _Atomic uint64_t *words, uint64_t
         mr->versions = NULL;
         return 0;
     }
-    if (mr->length == 0 || !stride_is_valid(stride, mr->length))
+    if (mr->length == 0 || !stride_is_valid(stride, mr->length) || (uintptr_t)words % sizeof(*words) != 0)
         return EINVAL;
     if (mr->versions || mr->held_count)
         return EBUSY;

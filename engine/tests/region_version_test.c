@@ -60,6 +60,8 @@ static void set_versions__strides(void **state)
         assert_false(alb_region_is_transactional(mr));
     }
     assert_int_equal(alb_mr_set_versions(none, words, 0), EINVAL);
+    // Readers look at a word at once: it does not lie across two lines of the cache.
+    assert_int_equal(alb_mr_set_versions(mr, (void *)((uint8_t *)words + 4), STRIDE), EINVAL);
 }
 
 static void set_versions__once(void **state)
