@@ -378,7 +378,8 @@ int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commits, alb_time
     struct alb_txn_out *txn = alb_txn_out_find_posted(out, number);
     if (!txn || txn->is_message || txn->is_question)
         return ENOENT;
-    if (is_decided(qp, txn))
+    bool has_ended = number < atomic_load_explicit(&out->ended, memory_order_relaxed); // a post may be taking its place
+    if (has_ended || is_decided(qp, txn))
         return EALREADY;
     if (!commits && txn->state == ALB_TXN_IDLE)
         txn->is_unwanted = true;
