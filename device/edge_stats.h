@@ -17,7 +17,7 @@
     X(tx_too_big, "datagrams lost: larger than the path's MTU")                        \
     X(tx_refused, "datagrams lost: forbidden by a packet filter, or no route")         \
     X(tx_no_socket, "datagrams lost: no socket for their local address")               \
-    X(tx_fragmented, "datagrams sent in fragments: the path's MTU had become smaller") \
+    X(tx_fragmented, "datagrams that IP might cut: the path had become narrower") \
     X(tx_path_fallback, "datagrams sent by the first path: their own had no socket")   \
     X(relay_out, "datagrams passed on to other process slots of this host")            \
     X(relay_in, "datagrams that the owner of port 4791 passed on to us")               \

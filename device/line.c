@@ -39,7 +39,7 @@ struct alb_line_datagram *alb_line_copy(struct alb_line *line, const struct alb_
     datagram->socket = socket;
     datagram->traffic_class = burst->traffic_class;
     datagram->is_whole = burst->is_whole;
-    datagram->fragment_bytes = burst->fragment_bytes;
+    datagram->may_be_cut = burst->may_be_cut;
     datagram->hop_limit = burst->hop_limit;
     datagram->length = segment->length;
     uint8_t *out = datagram->bytes;

@@ -23,8 +23,7 @@ struct alb_line_datagram {
     struct alb_socket *socket; // that it leaves by, and was sealed for
     uint8_t traffic_class;
     uint8_t hop_limit;
-    bool is_whole; // as the burst's
-    uint16_t fragment_bytes;
+    bool is_whole, may_be_cut; // as the burst's
     uint32_t length;
     uint8_t bytes[];
 };

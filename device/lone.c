@@ -67,9 +67,9 @@ bool alb_lone_is_usual(struct alb_socket *sock, const struct alb_burst *burst, u
 {
     uint8_t hop_limit = burst->hop_limit ? burst->hop_limit : IPDEFTTL;
     bool is_uncut = burst->segment_count == 1;
-    if (burst->segment_count * burst->segment_bytes > bytes_max || burst->fragment_bytes != 0 ||
-        hop_limit != sock->hop_limit || hop_limit != sock->hop_limit_last ||
-        burst->traffic_class != sock->traffic_class || burst->traffic_class != sock->traffic_class_last)
+    if (burst->segment_count * burst->segment_bytes > bytes_max || burst->may_be_cut || hop_limit != sock->hop_limit ||
+        hop_limit != sock->hop_limit_last || burst->traffic_class != sock->traffic_class ||
+        burst->traffic_class != sock->traffic_class_last)
         return false;
     if (is_uncut ? sock->segment_bytes != 0 && burst->segment_bytes > sock->segment_bytes
                  : burst->segment_bytes != sock->segment_bytes || !sock->gso_works)

@@ -131,9 +131,9 @@ enum alb_edge_stat alb_outbox_reason(int error)
 // messages last it goes in fragments, where the ICRC leaves the identification out. Errors: those of sendmsg(2).
 static int send_in_fragments(struct alb_outbox *outbox, const struct msghdr *header)
 {
-    alb_socket_set_fragmenting(outbox->socket, true, 0);
+    alb_socket_set_fragmenting(outbox->socket, true);
     int error = alb_sys_sendmsg(outbox->socket->fd, header) >= 0 ? 0 : errno;
-    alb_socket_set_fragmenting(outbox->socket, false, 0);
+    alb_socket_set_fragmenting(outbox->socket, false);
     alb_edge_count(outbox->stats, ALB_EDGE_tx_fragmented, !error);
     return error;
 }
@@ -322,19 +322,19 @@ static uint8_t hop_limit_to_say(struct alb_outbox *outbox, const struct alb_outb
 }
 
 // A message that alone waits, and is longer than its path carries, of which only the engine knows.
-static void flush_in_fragments(struct alb_outbox *outbox, uint32_t payload_max)
+static void flush_to_be_cut(struct alb_outbox *outbox)
 {
     uint32_t datagrams = outbox->datagrams[0];
-    alb_socket_set_fragmenting(outbox->socket, true, payload_max);
+    alb_socket_set_fragmenting(outbox->socket, true);
     alb_outbox_flush(outbox);
-    alb_socket_set_fragmenting(outbox->socket, false, 0);
+    alb_socket_set_fragmenting(outbox->socket, false);
     alb_edge_count(outbox->stats, ALB_EDGE_tx_fragmented, datagrams);
 }
 
 void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *message)
 {
     if (outbox->count == ALB_OUTBOX_MESSAGES ||
-        (outbox->count > 0 && (outbox->socket != message->socket || message->fragment_bytes)))
+        (outbox->count > 0 && (outbox->socket != message->socket || message->may_be_cut)))
         alb_outbox_flush(outbox);
     uint8_t hop_limit = hop_limit_to_say(outbox, message);
     int traffic_class = traffic_class_to_say(outbox, message);
@@ -366,8 +366,8 @@ void alb_outbox_add(struct alb_outbox *outbox, const struct alb_outbox_message *
     add_controls(header, alb_addr_is_ipv4(&message->peer->addr), traffic_class, hop_limit,
                  segment_bytes_to_say(message->socket, message->segment_bytes, length));
     outbox->bytes += message->length;
-    if (message->fragment_bytes)
-        flush_in_fragments(outbox, message->fragment_bytes);
+    if (message->may_be_cut)
+        flush_to_be_cut(outbox);
     else if (outbox->bytes >= ALB_OUTBOX_BYTES)
         alb_outbox_flush(outbox);
 }

@@ -23,9 +23,8 @@ struct alb_outbox_message {
     const struct alb_endpoint *peer; // as iov
     uint8_t traffic_class;
     uint8_t hop_limit;
-    bool is_whole;           // as the burst's
-    uint16_t fragment_bytes; // likewise
-    uint32_t segment_bytes;  // 0: one datagram; else the kernel cuts it into datagrams of this size
+    bool is_whole, may_be_cut; // as the burst's
+    uint32_t segment_bytes;    // 0: one datagram; else the kernel cuts it into datagrams of this size
     uint32_t datagrams;
     struct iovec *iov; // stays valid until the outbox is flushed
     uint32_t iov_count;

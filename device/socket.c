@@ -15,9 +15,6 @@
 // Asked for; the kernel gives what net.core.rmem_max allows. Half of it is payload, the rest the kernel's own overhead.
 #define BUFFER_BYTES (4 << 20)
 
-#define IPV6_UDP_BYTES 48
-#define IPV6_MTU_LEAST 1280 // RFC 8200; the kernel takes no less
-
 socklen_t alb_sockaddr_encode(const struct alb_endpoint *endpoint, union alb_sockaddr *sockaddr)
 {
     memset(&sockaddr->storage, 0, sizeof(struct sockaddr_in6));
@@ -217,15 +214,12 @@ void alb_socket_connect(struct alb_socket *sock, const struct alb_endpoint *peer
         sock->peer = *peer;
 }
 
-void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting, uint32_t payload_max)
+void alb_socket_set_fragmenting(struct alb_socket *sock, bool is_fragmenting)
 {
-    if (alb_addr_is_ipv4(&sock->local.addr)) { // routers cut it if we do not
+    if (alb_addr_is_ipv4(&sock->local.addr)) // routers cut it if we do not
         set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, is_fragmenting ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
-        return;
-    }
-    uint32_t mtu = is_fragmenting && payload_max ? ALB_MAX(payload_max + IPV6_UDP_BYTES, (uint32_t)IPV6_MTU_LEAST) : 0;
-    set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, is_fragmenting ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
-    set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU, (int)mtu); // 0: the route's
+    else // by the route's MTU: a smaller one that IPV6_MTU sets cuts nothing that the route carries
+        set_option(sock->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, is_fragmenting ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
 }
 
 uint32_t alb_socket_receive_bytes(const struct alb_socket *sock)

@@ -66,9 +66,9 @@ bool alb_socket_set_segment_bytes(struct alb_socket *socket, uint16_t segment_by
 // to, by name. From now on a send may say ECONNREFUSED of one before it.
 void alb_socket_connect(struct alb_socket *socket, const struct alb_endpoint *peer);
 
-// Lets IP cut datagrams that are larger than the path's MTU into fragments, or forbids it again. payload_max: UDP
-// payload that the path carries, if the kernel does not know it; else 0.
-void alb_socket_set_fragmenting(struct alb_socket *socket, bool is_fragmenting, uint32_t payload_max);
+// Lets IP cut datagrams that are larger than the path's MTU into fragments, or forbids it again. Over IPv4 any router
+// may do so, over IPv6 the kernel alone, as far as it knows the path.
+void alb_socket_set_fragmenting(struct alb_socket *socket, bool is_fragmenting);
 
 // Returns the length to give to the kernel.
 socklen_t alb_sockaddr_encode(const struct alb_endpoint *endpoint, union alb_sockaddr *sockaddr);

@@ -66,7 +66,7 @@ static struct alb_outbox_message message_of(struct alb_socket *socket, const str
         .traffic_class = burst->traffic_class,
         .hop_limit = burst->hop_limit,
         .is_whole = burst->is_whole,
-        .fragment_bytes = burst->fragment_bytes,
+        .may_be_cut = burst->may_be_cut,
     };
 }
 
@@ -149,7 +149,7 @@ static void send_copy(struct alb_sender *sender, struct alb_line_datagram *copy,
         .traffic_class = copy->traffic_class,
         .hop_limit = copy->hop_limit,
         .is_whole = copy->is_whole,
-        .fragment_bytes = copy->fragment_bytes,
+        .may_be_cut = copy->may_be_cut,
         .datagrams = 1,
         .copy = copy,
     };
@@ -222,8 +222,7 @@ void alb_sender_send(struct alb_sender *sender, alb_time now)
             alb_edge_count(sender->stats, ALB_EDGE_tx_no_socket, burst->segment_count);
         else if (sender->has_faults)
             send_faulty(sender, socket, burst, now);
-        else if (sender->capture || sender->tx.burst_count > 1 ||
-                 !alb_outbox_send_lone(&sender->outbox, burst, socket))
+        else if (sender->capture || sender->tx.burst_count > 1 || !alb_outbox_send_lone(&sender->outbox, burst, socket))
             send_burst(sender, socket, burst, now);
     }
     alb_outbox_flush(&sender->outbox);

@@ -159,7 +159,7 @@ static void close_uncounted(struct loose *loose)
     alb_csa_encode(&header, packet->header);
     alb_csa_set_pad(packet->header, alb_roce_pad(packet->builder->packet_bytes));
     uint32_t length = ((packet->builder->packet_bytes + 3) & ~3u) + ALB_ICRC_BYTES;
-    packet->flow.fragment_bytes = length > loose->payload_max ? (uint16_t)loose->payload_max : 0;
+    packet->flow.may_be_cut = length > loose->payload_max;
     alb_tx_packet_end(packet->builder, &packet->flow);
 }
 

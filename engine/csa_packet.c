@@ -71,9 +71,8 @@ void alb_csa_packet_close(struct alb_csa_packet *packet)
     alb_csa_encode(&header, packet->header);
     alb_csa_set_pad(packet->header, alb_roce_pad(packet->builder->packet_bytes));
     uint32_t length = ((packet->builder->packet_bytes + 3) & ~3u) + ALB_ICRC_BYTES;
-    bool is_cut = length > live->assoc->payload_max && !packet->is_whole; // a segment that was cut before that shrank
     packet->flow.is_whole = packet->is_whole;
-    packet->flow.fragment_bytes = is_cut ? live->assoc->payload_max : 0;
+    packet->flow.may_be_cut = length > live->assoc->payload_max && !packet->is_whole;
     uint32_t bytes = alb_tx_packet_end(packet->builder, &packet->flow);
     if (is_counted(packet))
         alb_path_sent(live->paths, packet->flow.path, 0, packet->now); // its segments have been charged

@@ -70,8 +70,7 @@ static bool is_before(const struct alb_csa_packet *packet, const struct run *run
 {
     const uint8_t *frame = packet->header + ALB_CSA_OUTER_BYTES;
     return packet->frames == 1 && packet->charged_bytes == run->rest.segment_bytes + ALB_CSA_SEGMENT_OVERHEAD &&
-           packet->flow.fragment_bytes == 0 &&
-           frame[0] == (run->out->is_response ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST) &&
+           !packet->flow.may_be_cut && frame[0] == (run->out->is_response ? ALB_CSA_RESPONSE : ALB_CSA_REQUEST) &&
            alb_get_be24(frame + ALB_RUN_PSN) == alb_psn_add(run->out->next, -1) &&
            (frame[ALB_RUN_FLAGS] & ~ALB_CSA_REPORT_NOW) == 0;
 }

@@ -61,7 +61,7 @@ static struct alb_burst *open_burst(struct alb_tx *tx, const struct alb_flow *fl
     burst->traffic_class = flow->traffic_class;
     burst->hop_limit = flow->hop_limit;
     burst->is_whole = flow->is_whole;
-    burst->fragment_bytes = flow->fragment_bytes;
+    burst->may_be_cut = flow->may_be_cut;
     burst->segment_first = tx->segment_count;
     burst->segment_count = 0;
     burst->segment_bytes = length;

@@ -12,8 +12,8 @@ struct alb_flow {
     uint16_t path;
     uint8_t traffic_class;
     uint8_t hop_limit;
-    bool is_whole;           // never to be cut by IP: it is there to try the size
-    uint16_t fragment_bytes; // 0, or it is longer than the path carries, which is so many bytes of UDP payload
+    bool is_whole;   // never to be cut by IP: it is there to try the size
+    bool may_be_cut; // by IP: it is longer than the path carries
 };
 
 struct alb_tx_builder {

@@ -176,7 +176,7 @@ static void send_segment(struct alb_sim_host *host, const struct alb_burst *burs
     alb_assert(burst->path <= UINT8_MAX);
     packet->path = (uint8_t)burst->path;
     packet->traffic_class = burst->traffic_class;
-    packet->is_cut = burst->fragment_bytes != 0;
+    packet->is_cut = burst->may_be_cut;
     packet->hop_limit = burst->hop_limit ? burst->hop_limit : 64;
     packet->flow_hash = alb_ecmp_hash(source, &burst->peer);
     packet->to = number_of(&burst->peer.addr);

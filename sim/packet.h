@@ -32,7 +32,7 @@ struct alb_sim_packet {
     uint8_t traffic_class;       // DSCP and ECN
     uint8_t hop_limit;
     uint8_t path;         // of its sender, or enum alb_sim_control
-    bool is_cut : 1;      // travels in fragments, so that links carry it whatever its length
+    bool is_cut : 1;      // travels in fragments where links let it, whatever its length
     bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
     bool is_trimmed : 1;  // a switch had no room for more than its headers, and sends it before others
     bool in_headroom : 1; // of the switch that holds it, rather than in its shared buffer

@@ -61,9 +61,9 @@ struct alb_burst {
     struct alb_endpoint local; // port 0: the driver's own for that path
     uint16_t path;
     uint8_t traffic_class;
-    uint8_t hop_limit;       // 0: the system's default
-    bool is_whole;           // IP must not cut it, whatever its length: it is lost then, which tells something
-    uint16_t fragment_bytes; // not 0: IP shall cut it, since the path carries so many bytes of UDP payload only
+    uint8_t hop_limit; // 0: the system's default
+    bool is_whole;     // IP must not cut it, whatever its length: it is lost then, which tells something
+    bool may_be_cut;   // by IP: it is longer than the path carries, and cannot be cut anew
     uint32_t segment_first;
     uint32_t segment_count;
     uint32_t segment_bytes;

@@ -233,19 +233,19 @@ static void alb_edge__whole_or_not_at_all(void **state)
     end_close(b);
 }
 
-// What the engine knows to be too large for the path comes in fragments, though the kernel would send it whole.
-static void in_fragments(const char *address)
+// What the engine believes to be too large for the path, and the kernel does not, arrives, whoever is right.
+static void that_may_be_cut(const char *address)
 {
     struct end *a = end_open_with(address, 0, true, NULL), *b = end_open_with(address, 0, true, NULL);
     struct alb_endpoint peer = end_endpoint(b);
     for (uint32_t i = 0; i < 2; i++) {
         add_large(a, b, 8000, 1);
-        a->sender->tx.bursts[0].fragment_bytes = 1400;
+        a->sender->tx.bursts[0].may_be_cut = true;
         send_added(a, b);
         assert_int_equal(b->taken[b->count - 1].length, 8000 - ALB_ICRC_BYTES);
         assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 4 * i + 1);
         end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 3, 8000, 4); // GSO too
-        a->sender->tx.bursts[0].fragment_bytes = 1400;
+        a->sender->tx.bursts[0].may_be_cut = true;
         send_added(a, b);
         assert_int_equal(b->count, 4 * i + 4);
         assert_int_equal(a->stats.counter[ALB_EDGE_tx_fragmented], 4 * i + 4);
@@ -255,11 +255,11 @@ static void in_fragments(const char *address)
     end_close(b);
 }
 
-static void alb_edge__fragments_that_the_engine_asks_for(void **state)
+static void alb_edge__datagrams_that_may_be_cut(void **state)
 {
-    in_fragments("127.98.0.26");
+    that_may_be_cut("127.98.0.26");
     if (end_has_ipv6())
-        in_fragments("::1");
+        that_may_be_cut("::1");
 }
 
 // The other device's ICRC covers an identification that fragments do not leave alone.
@@ -289,7 +289,7 @@ int main(void)
         cmocka_unit_test(alb_edge__larger_than_the_path),
         cmocka_unit_test(alb_edge__no_fragments_of_roce),
         cmocka_unit_test(alb_edge__whole_or_not_at_all),
-        cmocka_unit_test(alb_edge__fragments_that_the_engine_asks_for),
+        cmocka_unit_test(alb_edge__datagrams_that_may_be_cut),
     };
     return cmocka_run_group_tests_name("edge_albedo", tests, NULL, NULL);
 }
