@@ -146,6 +146,8 @@ void alb_csa_on_acked(struct alb_csa *csa, alb_time now);
 void alb_csa_on_answers_acked(struct alb_csa *csa);
 // Forgets all answers and what is in flight of them.
 void alb_csa_stop_answering(struct alb_csa *csa);
+// The oldest answer never gets through: the peer is told, and the queue pair fails.
+void alb_csa_refuse_stuck_answer(struct alb_csa *csa, alb_time now);
 // The answer that the segment at psn of the response stream belongs to; NULL: none.
 const struct alb_csa_answer *alb_csa_find_answer(const struct alb_csa *csa, alb_psn psn);
 // Computes an answer's segments, before anything is executed or kept for it. INVALID_REQUEST: there are

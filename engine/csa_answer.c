@@ -140,6 +140,24 @@ bool alb_csa_answer_rest(const struct alb_csa *csa, alb_psn psn, struct alb_csa_
     return read_memory(csa->qp, answer, offset, answer->length - offset, &rest->bytes) == ALB_OUTCOME_OK;
 }
 
+// The oldest answer cannot be given any more, nor those behind it.
+static void refuse_oldest(struct alb_csa *csa, enum alb_outcome outcome, alb_time now)
+{
+    alb_psn request_psn = answer_at(csa, 0)->request_psn;
+    alb_csa_stop_answering(csa);
+    if (!csa->is_refusing) {
+        alb_csa_refuse(csa, outcome, request_psn, now);
+        return;
+    }
+    csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(alb_inbound_refusal(outcome)->nak); // not a later request's
+    alb_stream_in_owe_report(&csa->in_requests);
+}
+
+void alb_csa_refuse_stuck_answer(struct alb_csa *csa, alb_time now)
+{
+    refuse_oldest(csa, ALB_OUTCOME_TOO_NARROW, now);
+}
+
 // The segment's memory is gone. That is said when those before it have been answered, since the peer takes the oldest
 // one without an answer for what is refused. The peer may hold the segment although no report of it has come: then it
 // is asked.
@@ -147,22 +165,14 @@ static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer
                                 alb_time now)
 {
     struct alb_stream_out *out = &csa->responses;
-    alb_psn request_psn = answer->request_psn;
     if (psn != out->next && !alb_stream_out_is_surely_missing(out, psn, now)) {
         alb_stream_out_leave(out, psn);
         out->probe_is_due |= is_probe; // else the next one will be
         alb_stream_out_watch(out, now);
         return ALB_CSA_FILL_DONE;
     }
-    if (answer != answer_at(csa, 0))
-        return ALB_CSA_FILL_NONE;
-    alb_csa_stop_answering(csa);
-    if (csa->is_refusing) { // a later request: the peer hears of this one instead
-        csa->in_requests.syndrome = ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR);
-        alb_stream_in_owe_report(&csa->in_requests);
-        return ALB_CSA_FILL_NONE;
-    }
-    alb_csa_refuse(csa, ALB_OUTCOME_ACCESS, request_psn, now);
+    if (answer == answer_at(csa, 0))
+        refuse_oldest(csa, ALB_OUTCOME_ACCESS, now);
     return ALB_CSA_FILL_NONE;
 }
 

@@ -378,8 +378,9 @@ void alb_csa_on_life(struct alb_deadline *deadline, alb_time now)
         alb_csa_watch_life(csa, now);
         return;
     }
+    const char *reason = alb_stream_out_is_wide(&csa->requests) ? ALB_MTU_TOO_NARROW : "no sign of life";
     alb_qp_count(csa->qp, ALB_STAT_retry_exceeded_err, 1);
-    fail(csa, ALB_WC_RETRY_EXC_ERR, 0, "no sign of life", now - csa->heard, now);
+    fail(csa, ALB_WC_RETRY_EXC_ERR, 0, reason, now - csa->heard, now);
 }
 
 void alb_csa_heard(struct alb_csa *csa, alb_time now)

@@ -9,6 +9,7 @@
 #include "engine/credit.h"
 #include "engine/csa_hello.h"
 #include "engine/csa_loss.h"
+#include "engine/csa_mtu.h"
 #include "engine/csa_reply.h"
 #include "engine/deadline.h"
 
@@ -42,6 +43,7 @@ struct alb_csa_engine {
     struct alb_csa_replies replies;
     struct alb_list expect_groups;
     struct alb_csa_cookies cookies;
+    struct alb_mtu_found mtu_found[ALB_MTU_FOUND_MAX];
 };
 
 // Fills engine->csa by the engine's configuration. Returns 0; EINVAL: no such loss or credit policy; ENOMEM.

@@ -18,6 +18,8 @@ enum {
     PING_BYTES = ALB_CSA_OUTER_BYTES + 4 + ALB_ICRC_BYTES,
 };
 
+#define FOUND_NS (600ull * 1000000000) // that what was found is believed without another try
+
 static const uint8_t zeros[8192]; // padding refers to it as often as need be
 
 // Sizes that networks have, the largest first: loopback, jumbo frames over IPv4 and IPv6, InfiniBand, Ethernet, and
@@ -29,11 +31,65 @@ static void set_size(struct alb_assoc *assoc, uint32_t bytes)
     assoc->payload_max = (uint16_t)ALB_MAX(bytes, (uint32_t)PAYLOAD_MIN);
 }
 
-void alb_mtu_begin(const struct alb_engine *engine, struct alb_assoc *assoc)
+static uint8_t seconds_of(alb_time now)
+{
+    return (uint8_t)(now >> 30);
+}
+
+// ---- what was found, for the associations to come -------------------------------------------------------------------
+
+static bool is_found_of(const struct alb_mtu_found *found, const struct alb_assoc *assoc)
+{
+    return found->at && found->payload_limit == assoc->payload_limit && alb_addr_equals(&found->peer, &assoc->peer);
+}
+
+// The association's; else a free place, or the oldest.
+static struct alb_mtu_found *find_found(struct alb_csa_engine *csa, const struct alb_assoc *assoc)
+{
+    struct alb_mtu_found *oldest = csa->mtu_found;
+    for (struct alb_mtu_found *found = csa->mtu_found; found < csa->mtu_found + ALB_COUNT(csa->mtu_found); found++) {
+        if (is_found_of(found, assoc))
+            return found;
+        if (found->at < oldest->at)
+            oldest = found;
+    }
+    return oldest;
+}
+
+// What an association begins with while nothing was found.
+static uint32_t expected_bytes(const struct alb_assoc *assoc)
 {
     uint32_t safe = alb_addr_is_ipv4(&assoc->peer) ? PAYLOAD_USUAL_V4 : PAYLOAD_USUAL_V6;
+    return assoc->is_route_mtu ? assoc->payload_limit : ALB_MIN(safe, (uint32_t)assoc->payload_limit);
+}
+
+// The size in use is what was found; worth a word if it is less than expected.
+static void remember(struct alb_csa_engine *csa, const struct alb_assoc *assoc, alb_time now)
+{
+    struct alb_mtu_found *found = find_found(csa, assoc);
+    if ((uint32_t)assoc->payload_max + GRAIN <= expected_bytes(assoc))
+        *found = (struct alb_mtu_found){assoc->peer, now, assoc->payload_limit, assoc->payload_max};
+    else if (is_found_of(found, assoc))
+        *found = (struct alb_mtu_found){0};
+}
+
+// The size to begin with, now that peer and limit are known. Longer ones are tried after a while.
+static void start(struct alb_engine *engine, struct alb_assoc *assoc)
+{
+    const struct alb_mtu_found *found = find_found(engine->csa, assoc);
+    set_size(assoc, expected_bytes(assoc));
+    assoc->is_mtu_tried = assoc->is_mtu_sure = false;
+    if (!is_found_of(found, assoc) || engine->now > found->at + FOUND_NS)
+        return;
+    set_size(assoc, found->payload_max);
+    assoc->is_mtu_tried = true;
+    assoc->mtu_tried_at = seconds_of(engine->now);
+}
+
+void alb_mtu_begin(struct alb_engine *engine, struct alb_assoc *assoc)
+{
     assoc->payload_limit = (uint16_t)(engine->config.csa_payload_bytes & ~3u);
-    set_size(assoc, ALB_MIN(safe, (uint32_t)assoc->payload_limit));
+    start(engine, assoc);
 }
 
 // ---- a search -------------------------------------------------------------------------------------------------------
@@ -74,11 +130,6 @@ static uint32_t next_candidate(const struct alb_assoc *assoc, uint32_t too_long)
     return ((works + too_long) / 2) & ~3u;
 }
 
-static uint8_t seconds_of(alb_time now)
-{
-    return (uint8_t)(now >> 30);
-}
-
 static void try_next(struct alb_mtu_search *search, alb_time now)
 {
     struct alb_assoc_live *live = search->live;
@@ -87,6 +138,7 @@ static void try_next(struct alb_mtu_search *search, alb_time now)
         live->assoc->is_mtu_tried = true;
         live->assoc->is_mtu_sure = false;
         live->assoc->mtu_tried_at = seconds_of(now);
+        remember(live->engine->csa, live->assoc, now);
         alb_mtu_stop(live);
         return;
     }
@@ -102,6 +154,7 @@ static void step_down(struct alb_mtu_search *search, alb_time now)
     struct alb_assoc *assoc = search->live->assoc;
     search->too_long = assoc->payload_max;
     set_size(assoc, assoc->payload_max > PAYLOAD_SURE ? PAYLOAD_SURE : PAYLOAD_MIN);
+    remember(search->live->engine->csa, assoc, now); // should the queue pair not outlive the search
     search->live->engine->stats->sum.counter[ALB_STAT_path_mtu_drops]++;
     try_next(search, now);
 }
@@ -174,10 +227,9 @@ void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint3
         return; // what was found out since holds
     if (assoc->live)
         alb_mtu_stop(assoc->live);
-    set_size(assoc, payload_max);
-    assoc->payload_limit = assoc->payload_max;
+    assoc->payload_limit = (uint16_t)ALB_MAX(payload_max, (uint32_t)PAYLOAD_MIN);
     assoc->is_route_mtu = true;
-    assoc->is_mtu_tried = assoc->is_mtu_sure = false;
+    start(engine, assoc);
 }
 
 // ---- PING and PONG --------------------------------------------------------------------------------------------------

@@ -7,9 +7,11 @@
 // When a segment has been lost again and again, a PING of the size in use is tried beside a short one.
 //
 // A message is cut once. Its segments that have become too long leave in packets that IP may cut (alb_burst's
-// fragment_bytes).
+// may_be_cut). Where no router does, as over IPv6, and the host does not know the path, they never arrive: the queue
+// pair fails, and what was found is remembered for the next one.
 #pragma once
 
+#include "base/addr.h"
 #include "engine/deadline.h"
 
 struct alb_assoc;
@@ -17,7 +19,10 @@ struct alb_assoc_live;
 struct alb_csa_packet;
 struct alb_engine;
 
-#define ALB_MTU_SUSPICIOUS_TIMES 3 // that a segment has left, and was lost each time
+#define ALB_MTU_SUSPICIOUS_TIMES 3  // that a segment has left, and was lost each time
+#define ALB_MTU_HOPELESS_TIMES   16 // likewise, though IP might cut its packet
+#define ALB_MTU_FOUND_MAX        16
+#define ALB_MTU_TOO_NARROW       "the path is too narrow for a message under way"
 
 // Sizes are being tried; there is none at other times.
 struct alb_mtu_search {
@@ -31,8 +36,15 @@ struct alb_mtu_search {
     bool ping_is_due;
 };
 
-// Of a new association: what is safe where nothing is known.
-void alb_mtu_begin(const struct alb_engine *engine, struct alb_assoc *assoc);
+// Less than the routes say, or than is usual, was found to get through to a peer: kept beyond its association.
+struct alb_mtu_found {
+    struct alb_addr peer;
+    alb_time at;                         // 0: a free place
+    uint16_t payload_limit, payload_max; // of the association
+};
+
+// Of a new association: what was found before, else what is safe where nothing is known.
+void alb_mtu_begin(struct alb_engine *engine, struct alb_assoc *assoc);
 // The routes carry so many bytes of UDP payload.
 void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);
 // Traffic flows: tries longer packets if it is time to.

@@ -304,6 +304,17 @@ bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn 
     return out->reported_at + age_ns > now + alb_assoc_rtt_ns(out->csa->assoc) + REPORT_LATE_NS;
 }
 
+bool alb_stream_out_is_wide(const struct alb_stream_out *out)
+{
+    const struct alb_sent *oldest = alb_stream_out_at(out, out->una);
+    return out->una != out->next && oldest->is_wide && oldest->state != ALB_SENT_HELD;
+}
+
+bool alb_stream_out_is_stuck(const struct alb_stream_out *out)
+{
+    return alb_stream_out_is_wide(out) && alb_stream_out_at(out, out->una)->times > ALB_MTU_HOPELESS_TIMES;
+}
+
 // By its own path's numbers a lost segment shows when the path's next one comes: late, if a window has few for each.
 static bool has_many_paths(const struct alb_stream_out *out)
 {

@@ -165,6 +165,19 @@ static bool resends_all(const struct alb_stream_out *out)
            out->probes < ALB_PROBES_OF_PATIENCE;
 }
 
+bool alb_stream_out_fail_stuck(struct alb_stream_out *out, alb_time now)
+{
+    if (alb_likely(!alb_stream_out_is_stuck(out)))
+        return false;
+    if (out->is_response) {
+        alb_csa_refuse_stuck_answer(out->csa, now);
+        return true;
+    }
+    alb_qp_count(out->csa->qp, ALB_STAT_retry_exceeded_err, 1);
+    alb_csa_fail(out->csa, ALB_WC_RETRY_EXC_ERR, 0, ALB_MTU_TOO_NARROW, now);
+    return true;
+}
+
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
 {
     struct alb_stream_out *out = ALB_CONTAINER_OF(deadline, struct alb_stream_out, probe_timer);
@@ -177,6 +190,8 @@ void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now)
         alb_wheel_arm(&engine->wheel, &deadline->timer, due);
         return;
     }
+    if (alb_stream_out_fail_stuck(out, now))
+        return;
     if (!alb_assoc_wake(engine, csa->assoc)) { // the pool is empty
         out->sent_at = now;
         alb_wheel_arm(&engine->wheel, &deadline->timer, due_at(out));

@@ -128,6 +128,8 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
     if (!alb_stream_out_report(out, report, now))
         return ALB_DROP_STALE_RESPONSE;
     alb_csa_heard(csa, now);
+    if (alb_stream_out_fail_stuck(out, now))
+        return ALB_DROP_NONE;
     if (report->is_response) {
         alb_csa_on_answers_acked(csa);
         return ALB_DROP_NONE;

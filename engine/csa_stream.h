@@ -28,9 +28,10 @@ struct alb_sent {
     uint32_t at_64ns;       // when it last left, in units of 64 ns
     uint32_t sequence : 24; // on its path
     uint32_t path : 8;
-    uint16_t bytes; // charged to the window
-    uint8_t state;  // enum alb_sent_state
-    uint8_t times;  // how often it has left
+    uint16_t bytes;      // charged to the window
+    uint8_t state : 7;   // enum alb_sent_state
+    uint8_t is_wide : 1; // it left in a packet longer than the path was believed to carry (csa_mtu.h)
+    uint8_t times;       // how often it has left
 };
 
 #define ALB_STREAM_OUT_OWN     4 // records that need no memory of the pool
@@ -126,6 +127,10 @@ void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);
 // True if the peer has reported that it does not hold the segment, so long after that last left that the report must
 // have been written later.
 bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn psn, alb_time now);
+// True if the oldest segment has become too long for the path.
+bool alb_stream_out_is_wide(const struct alb_stream_out *out);
+// Likewise, and it is lost however often it leaves.
+bool alb_stream_out_is_stuck(const struct alb_stream_out *out);
 // The state of the stream as loss policies see it; is_nak and is_overdue are the report's, and false here.
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out);
 
@@ -142,6 +147,8 @@ static inline bool alb_stream_out_is_silent(const struct alb_stream_out *out)
 {
     return out->una != out->next && out->probes > ALB_PROBES_OF_PATIENCE && out->reported_at < out->sent_at;
 }
+// If the stream is stuck, which only shows now and then: the queue pair fails. False: it is not.
+bool alb_stream_out_fail_stuck(struct alb_stream_out *out, alb_time now);
 // The probe timer: sends a probe, or all again, by the loss policy.
 void alb_stream_out_on_probe(struct alb_deadline *deadline, alb_time now);
 

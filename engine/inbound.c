@@ -454,6 +454,9 @@ const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome)
         [ALB_OUTCOME_TOO_LARGE] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
                                    ALB_WC_REM_OP_ERR,
                                    "the peer asked for more of a transactional region than is answered at once"},
+        [ALB_OUTCOME_TOO_NARROW] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors,
+                                    ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR,
+                                    "the path is too narrow for an answer under way"},
     };
     return &refusals[outcome];
 }

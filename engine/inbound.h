@@ -14,6 +14,7 @@ enum alb_outcome {
     ALB_OUTCOME_OPERATIONAL,     // our own receive is broken
     ALB_OUTCOME_TOO_LONG,        // longer than the receive posted
     ALB_OUTCOME_TOO_LARGE,       // a READ that needs more memory of ours than there may ever be
+    ALB_OUTCOME_TOO_NARROW,      // an answer that gets through to the peer no more
 };
 
 // What follows from an outcome that ends the connection: what is sent to the peer, counted, raised and logged.

@@ -238,7 +238,8 @@ static void join(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_s
 void alb_sim_link_enqueue(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
     const struct alb_sim_link_config *config = &link->config;
-    if (config->payload_bytes_max && alb_sim_load(packet)->length > config->payload_bytes_max && !packet->is_cut) {
+    if (config->payload_bytes_max && alb_sim_load(packet)->length > config->payload_bytes_max &&
+        (!packet->is_cut || config->never_cuts)) {
         link->stats.too_long++;
         alb_sim_packet_put(link->pool, packet);
         return;

@@ -39,6 +39,7 @@ struct alb_sim_link_config {
     uint64_t mark_above_bytes, mark_always_bytes;
     uint32_t mark_per_million;
     uint32_t payload_bytes_max; // longer ones (UDP payload) are lost without a word; 0: no limit
+    bool never_cuts;            // also those that IP may cut
     struct alb_faults_spec faults;
     uint64_t faults_seed; // and of the marks
 };

@@ -228,6 +228,99 @@ static void set_route__ends_a_search(void **state)
     assert_int_equal(live->assoc->payload_max, 1000);
 }
 
+// ---- what was found is remembered -----------------------------------------------------------------------------------
+
+static const struct search narrow = {1472, 1472, 1300, {1452, 1420, 1372, 1300, 1336, 1316}, 1300};
+
+static void find_narrow(struct csa_pair *c)
+{
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    c->engines[0]->config.csa_payload_bytes = narrow.limit;
+    live->assoc->is_route_mtu = false;
+    alb_mtu_set_route(c->engines[0], live->assoc, narrow.limit);
+    alb_mtu_suspect(live, c->pair->now);
+    alb_mtu_on_pong(live, 128, c->pair->now);
+    time_out(live, CHECK_TRIES, c->pair->now);
+    follow(c, live, &narrow);
+}
+
+// Another association with that peer: of another slot.
+static struct alb_assoc *begin(struct csa_pair *c, const struct alb_addr *peer, uint32_t route)
+{
+    struct alb_engine *engine = c->engines[0];
+    struct alb_assoc *assoc = alb_assoc_get(engine, &engine->csa->locals[c->csa[0]->assoc->local], peer, 77);
+    assert_non_null(assoc);
+    if (route)
+        alb_mtu_set_route(engine, assoc, route);
+    return assoc;
+}
+
+static void expect_begins_with(struct csa_pair *c, const struct alb_addr *peer, uint32_t route, uint32_t expected)
+{
+    struct alb_assoc *assoc = begin(c, peer, route);
+    assert_int_equal(assoc->payload_max, expected);
+    alb_assoc_put(c->engines[0], assoc);
+}
+
+static void begin__with_what_was_found(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_addr peer = c->csa[0]->assoc->peer;
+    struct alb_addr other = peer;
+    other.bytes[15] ^= 1;
+    find_narrow(c);
+    expect_begins_with(c, &peer, 1472, 1300);
+    expect_begins_with(c, &peer, 1400, 1400); // another route
+    expect_begins_with(c, &other, 1472, 1472);
+}
+
+static void begin__what_was_found_is_tried_again_later(void **state)
+{
+    struct csa_pair *c = *state;
+    const alb_time second = 1ull << 30;
+    find_narrow(c);
+    struct alb_assoc *assoc = begin(c, &c->csa[0]->assoc->peer, 1472);
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], assoc);
+    alb_mtu_consider(live, c->pair->now + 9 * second);
+    assert_null(live->mtu_search);
+    alb_mtu_consider(live, c->pair->now + 11 * second);
+    assert_int_equal(live->mtu_search->candidate, 1472);
+    alb_mtu_on_pong(live, 1472, c->pair->now + 11 * second); // it has become as wide as the routes say
+    alb_assoc_put(c->engines[0], assoc);
+    expect_begins_with(c, &c->csa[0]->assoc->peer, 1472, 1472);
+}
+
+static void begin__what_was_found_is_forgotten_in_time(void **state)
+{
+    struct csa_pair *c = *state;
+    find_narrow(c);
+    pair_pass(c->pair, 599000 * MS);
+    pair_settle(c->pair);
+    expect_begins_with(c, &c->csa[0]->assoc->peer, 1472, 1300);
+    pair_pass(c->pair, 2000 * MS);
+    pair_settle(c->pair);
+    expect_begins_with(c, &c->csa[0]->assoc->peer, 1472, 1472);
+}
+
+// There is room for so many peers, and then for the newest.
+static void begin__newest_are_remembered(void **state)
+{
+    struct csa_pair *c = *state;
+    const struct alb_addr peer = c->csa[0]->assoc->peer;
+    for (uint32_t i = 0; i <= ALB_MTU_FOUND_MAX; i++) {
+        c->csa[0]->assoc->peer.bytes[15] = (uint8_t)(peer.bytes[15] + i);
+        pair_pass(c->pair, MS);
+        pair_settle(c->pair);
+        find_narrow(c);
+    }
+    c->csa[0]->assoc->peer = peer;
+    for (uint32_t i = 0; i <= ALB_MTU_FOUND_MAX; i++) {
+        struct alb_addr other = peer;
+        other.bytes[15] = (uint8_t)(peer.bytes[15] + i);
+        expect_begins_with(c, &other, 1472, i == 0 ? 1472 : 1300);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +336,10 @@ int main(void)
         CSA_GREETED_TEST(suspect__not_the_shortest),
         CSA_GREETED_TEST(set_route__what_was_found_out_since_holds),
         CSA_GREETED_TEST(set_route__ends_a_search),
+        CSA_GREETED_TEST(begin__with_what_was_found),
+        CSA_GREETED_TEST(begin__what_was_found_is_tried_again_later),
+        CSA_GREETED_TEST(begin__what_was_found_is_forgotten_in_time),
+        CSA_GREETED_TEST(begin__newest_are_remembered),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }

@@ -221,6 +221,79 @@ static void random_losses__size_stays(void **state)
     assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 0);
 }
 
+// ---- where nobody cuts what is too long -----------------------------------------------------------------------------
+
+// Without a word, and for good, whatever IP might do: as routers of IPv6 do whose messages are filtered.
+static void narrow(uint32_t bytes)
+{
+    carry(bytes);
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        w->pair.out[side].config.never_cuts = true;
+}
+
+static void connect_anew(void)
+{
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    assert_int_equal(alb_qp_modify(w->a.qp, &attr, ALB_QP_STATE, now_of(w)), 0);
+    assert_int_equal(alb_qp_modify(w->b.qp, &attr, ALB_QP_STATE, now_of(w)), 0);
+    connect_qps(w, w->a.qp, w->b.qp);
+}
+
+// Segments of its size have gone, so that it cannot end; those of the next connection are short from the beginning.
+static void never_cut__message_under_way_fails_and_the_next_arrives(void **state)
+{
+    write_and_wait(8);
+    narrow(1400);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(700)); // eight timeouts of the queue pair
+    expect_wc(w->a.cq, 1, ALB_WC_RETRY_EXC_ERR);
+    connect_anew();
+    assert_in_range(size_of(&w->a), 1232, 1400);
+    write_and_wait(100 * KB);
+    assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 1);
+}
+
+static void never_cut__one_segment_fails_too(void **state)
+{
+    write_and_wait(8);
+    narrow(1400);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 4 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(700));
+    expect_wc(w->a.cq, 1, ALB_WC_RETRY_EXC_ERR);
+}
+
+// Who asked is told: it could not know, and might wait for ever.
+static void never_cut__answer_under_way_is_refused(void **state)
+{
+    write_and_wait(8);
+    narrow(1400);
+    post(w, &w->a, (struct work){ALB_WR_RDMA_READ, 1, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(400));
+    expect_wc(w->a.cq, 1, ALB_WC_REM_OP_ERR);
+    assert_int_equal(alb_qp_state_of(w->b.qp), ALB_QPS_ERR);
+    connect_anew();
+    post(w, &w->a, (struct work){ALB_WR_RDMA_READ, 2, 0, 100 * KB, 128 * KB});
+    run_for(w, ALB_SIM_MS(3));
+    expect_wc(w->a.cq, 2, ALB_WC_SUCCESS);
+    expect_copied(&w->b, 128 * KB, &w->a, 0, 100 * KB);
+}
+
+// Losses alone do not look like that, however many there are.
+static void never_cut__losses_of_short_segments_end_nothing(void **state)
+{
+    struct alb_faults_spec faults;
+    char error[100];
+    write_and_wait(8);
+    assert_true(alb_faults_parse("loss=80%", &faults, error, sizeof(error)));
+    alb_sim_link_set_faults(&w->pair.out[A], &faults, 7);
+    w->a.is_log_closed = w->b.is_log_closed = true;
+    for (uint32_t i = 0; i < 20; i++) {
+        post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+        run_for(w, ALB_SIM_MS(200));
+        expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    }
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_8972, end)
@@ -235,6 +308,10 @@ int main(void)
         CASE(gathered_packets_vanish__found_out),
         CASE(nothing_arrives__says_nothing_of_sizes),
         CASE(random_losses__size_stays),
+        CASE(never_cut__message_under_way_fails_and_the_next_arrives),
+        CASE(never_cut__one_segment_fails_too),
+        CASE(never_cut__answer_under_way_is_refused),
+        CASE(never_cut__losses_of_short_segments_end_nothing),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }
