@@ -82,8 +82,8 @@ static inline bool alb_digest_is_wire(const struct alb_digest *digest, const str
 
 // An operation that has a number.
 struct alb_txn_out {
+    _Atomic uint64_t number; // first; 0 while a post takes the place
     struct alb_reflect_out *out;
-    uint64_t number;
     enum alb_txn_state state;
     enum alb_txn_reason reason;
     uint8_t level;            // enum alb_level
@@ -131,11 +131,23 @@ static inline struct alb_txn_out *alb_txn_out_at(struct alb_reflect_out *out, ui
     return &out->ring[number & (out->capacity - 1)];
 }
 
-// The low-water mark moves behind what has ended.
+// What has ended may be read until a post takes its place, which may be at any time: what was read between these two is
+// of that number if both are true.
+static inline bool alb_txn_out_has(const struct alb_txn_out *txn, uint64_t number)
+{
+    return number != 0 && atomic_load_explicit(&txn->number, memory_order_acquire) == number;
+}
+static inline bool alb_txn_out_still_has(const struct alb_txn_out *txn, uint64_t number)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&txn->number, memory_order_relaxed) == number;
+}
+
+// The low-water mark moves behind what has ended, whose places are the posts' then: not to be touched any more.
 void alb_reflect_out_advance(struct alb_reflect_out *out);
-// The operation of that number; NULL: it has not begun, or has ended and is forgotten.
+// The operation of that number; NULL: it has not begun, or has ended.
 struct alb_txn_out *alb_txn_out_find(struct alb_reflect_out *out, uint64_t number);
-// The same, begun or not; NULL: it is not posted, or is forgotten.
+// The transaction of that number, begun or not, ended or not; NULL: it is not posted, or forgotten, or something else.
 struct alb_txn_out *alb_txn_out_find_posted(struct alb_reflect_out *out, uint64_t number);
 // The request is the next one to be sent.
 void alb_reflect_out_begin(struct alb_reflect_out *out, const struct alb_send_wqe *wqe, alb_time now);

@@ -76,8 +76,6 @@ static void command(struct alb_txn_out *txn, enum alb_csa_command what, alb_time
 static void complete(struct alb_txn_out *txn, alb_time now)
 {
     struct alb_csa *csa = txn->out->csa;
-    if (txn->is_completed)
-        return;
     struct alb_send_wqe *wqe = alb_csa_wqe(csa, txn->wqe_index);
     wqe->is_answered = true;
     wqe->vendor_err = (uint8_t)txn->reason;
@@ -111,8 +109,10 @@ static void end(struct alb_txn_out *txn, enum alb_txn_state state, enum alb_txn_
         txn->reason = reason;
     if (!txn->is_message)
         alb_qp_count(txn->out->csa->qp, stat_of(state), 1);
-    alb_reflect_out_advance(txn->out);
-    complete(txn, now);
+    if (txn->is_completed)
+        alb_reflect_out_advance(txn->out); // its place is the posts' from here on
+    else
+        complete(txn, now);
 }
 
 // It is not to be, and COMMIT was not sent. Once the target has the proposal, ABORT is sent.
@@ -376,7 +376,7 @@ int alb_qp_txn_decide(struct alb_qp *qp, uint64_t number, bool commits, alb_time
     if (!out)
         return EINVAL;
     struct alb_txn_out *txn = alb_txn_out_find_posted(out, number);
-    if (!txn || txn->is_message || txn->is_question)
+    if (!txn)
         return ENOENT;
     bool has_ended = number < atomic_load_explicit(&out->ended, memory_order_relaxed); // a post may be taking its place
     if (has_ended || is_decided(qp, txn))

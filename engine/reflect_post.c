@@ -17,13 +17,22 @@ static bool has_number(const struct alb_reflect_out *out)
     return out->staged - atomic_load_explicit(&out->ended, memory_order_acquire) < out->capacity;
 }
 
+static void clear(struct alb_txn_out *txn, const struct alb_txn_out *clean)
+{
+    const size_t from = offsetof(struct alb_txn_out, out);
+    atomic_store_explicit(&txn->number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); // who still reads of the one before finds its number gone
+    memcpy((uint8_t *)txn + from, (const uint8_t *)clean + from, sizeof(*txn) - from);
+}
+
 // The next number's place, all anew but for what leads back to its ring.
 static struct alb_txn_out *take_number(struct alb_reflect_out *out)
 {
-    struct alb_txn_out *txn = alb_txn_out_at(out, out->staged);
-    *txn = (struct alb_txn_out){
+    uint64_t number = out->staged++;
+    struct alb_txn_out *txn = alb_txn_out_at(out, number);
+    const struct alb_txn_out clean = {
         .out = out,
-        .number = out->staged++,
+        .asked = {.initiator = out->initiator, .number = number},
         .stages = {.submitted = ALB_TIME_NEVER,
                    .placed = ALB_TIME_NEVER,
                    .transmitted = ALB_TIME_NEVER,
@@ -33,8 +42,9 @@ static struct alb_txn_out *take_number(struct alb_reflect_out *out)
                    .agreed = ALB_TIME_NEVER,
                    .clock_error_ns = UINT64_MAX},
     };
-    txn->asked = (struct alb_txn_id){.initiator = out->initiator, .number = txn->number};
+    clear(txn, &clean);
     alb_list_init(&txn->due);
+    atomic_store_explicit(&txn->number, number, memory_order_release);
     return txn;
 }
 

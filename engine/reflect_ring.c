@@ -4,6 +4,10 @@
 
 #include <errno.h>
 
+// What has ended is read while a post may be writing it, and thrown away then (alb_txn_out_still_has), of which the
+// thread sanitizer cannot know.
+#define NOT_SANITIZED __attribute__((no_sanitize_thread))
+
 static size_t ring_bytes(uint32_t capacity)
 {
     return sizeof(struct alb_reflect_out) + capacity * sizeof(struct alb_txn_out);
@@ -83,15 +87,21 @@ void alb_reflect_out_advance(struct alb_reflect_out *out)
 
 struct alb_txn_out *alb_txn_out_find(struct alb_reflect_out *out, uint64_t number)
 {
-    struct alb_txn_out *txn = alb_txn_out_at(out, number);
-    return number != 0 && number < out->begun && txn->number == number ? txn : NULL;
+    uint64_t ended = atomic_load_explicit(&out->ended, memory_order_relaxed); // places before it are the posts'
+    return number >= ended && number < out->begun ? alb_txn_out_at(out, number) : NULL;
+}
+
+static NOT_SANITIZED bool is_txn(const struct alb_txn_out *txn)
+{
+    return !txn->is_message && !txn->is_question;
 }
 
 struct alb_txn_out *alb_txn_out_find_posted(struct alb_reflect_out *out, uint64_t number)
 {
     struct alb_txn_out *txn = alb_txn_out_at(out, number);
-    bool is_posted = number != 0 && number < atomic_load_explicit(&out->posted, memory_order_acquire);
-    return is_posted && txn->number == number ? txn : NULL;
+    if (number >= atomic_load_explicit(&out->posted, memory_order_acquire) || !alb_txn_out_has(txn, number))
+        return NULL;
+    return is_txn(txn) && alb_txn_out_still_has(txn, number) ? txn : NULL;
 }
 
 bool alb_reflect_out_is_quiet(const struct alb_reflect_out *out)
@@ -100,11 +110,12 @@ bool alb_reflect_out_is_quiet(const struct alb_reflect_out *out)
 }
 
 // To its program an operation begins when it is posted, though it may have to wait for its turn in the send queue.
-static void tell_state(const struct alb_qp *qp, const struct alb_txn_out *txn, struct alb_txn_status *status)
+static NOT_SANITIZED void tell_state(const struct alb_qp *qp, const struct alb_txn_out *txn, uint64_t number,
+                                     struct alb_txn_status *status)
 {
     status->state = txn->state;
     status->reason = txn->reason;
-    if (txn->state != ALB_TXN_IDLE || txn->number >= atomic_load_explicit(&txn->out->posted, memory_order_acquire))
+    if (status->state != ALB_TXN_IDLE || number >= atomic_load_explicit(&txn->out->posted, memory_order_acquire))
         return;
     if (alb_qp_state_of(qp) == ALB_QPS_ERR) { // it was flushed, or is about to be
         status->state = ALB_TXN_ABORTED;
@@ -116,18 +127,23 @@ static void tell_state(const struct alb_qp *qp, const struct alb_txn_out *txn, s
     }
 }
 
+static NOT_SANITIZED void tell(const struct alb_txn_out *txn, struct alb_txn_status *status)
+{
+    *status = (struct alb_txn_status){
+        .token = {.id = txn->asked, .keeper = txn->keeper},
+        .stages = txn->stages,
+    };
+}
+
 int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_status *status)
 {
     struct alb_reflect_out *out = qp->delivery == &alb_csa_ops ? alb_csa_of(qp)->reflect_out : NULL;
     if (!out)
         return EINVAL;
     const struct alb_txn_out *txn = alb_txn_out_at(out, number);
-    if (number == 0 || txn->number != number)
+    if (!alb_txn_out_has(txn, number))
         return ENOENT;
-    *status = (struct alb_txn_status){
-        .token = {.id = txn->asked, .keeper = txn->keeper},
-        .stages = txn->stages,
-    };
-    tell_state(qp, txn, status);
-    return 0;
+    tell(txn, status);
+    tell_state(qp, txn, number, status);
+    return alb_txn_out_still_has(txn, number) ? 0 : ENOENT;
 }
