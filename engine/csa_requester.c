@@ -242,8 +242,9 @@ bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe
     out->unasked_bytes += cost_bytes;
     bool closes = live->inflight_bytes + 2 * (uint64_t)cost_bytes > window_bytes ||
                   ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
-    bool ends = is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa));
-    if (!is_again && !ends && !closes && !alb_assoc_report_is_due(live, window_bytes, out->unasked_bytes))
+    // Behind the cursor of one that goes again there may be what is just being posted.
+    bool ends = is_again || (is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa)));
+    if (!ends && !closes && !alb_assoc_report_is_due(live, window_bytes, out->unasked_bytes))
         return false;
     out->unasked_bytes = 0;
     return true;
