@@ -103,13 +103,21 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *address, size_t length, 
     return ibv_reg_mr_iova2(pd, address, length, iova, (unsigned int)access);
 }
 
+static void set_region(struct alb_door_mr *mr, struct alb_region *region)
+{
+    struct alb_device *device = alb_door_context(mr->mr.context)->device;
+    alb_device_lock(device); // proposals look for it
+    mr->region = region;
+    alb_device_unlock(device);
+}
+
 static int destroy_durable(struct alb_door_mr *mr)
 {
     struct alb_region *region = mr->region;
-    mr->region = NULL;
+    set_region(mr, NULL);
     int error = alb_durable_destroy(mr->durable);
     if (error)
-        mr->region = region;
+        set_region(mr, region);
     return error;
 }
 

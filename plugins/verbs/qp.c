@@ -63,7 +63,7 @@ int ibv_modify_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask)
     if (!error)
         error = modify(alb_door_qp(outer), &engine, mask);
     if (!error && mask & IBV_QP_STATE)
-        outer->state = attr->qp_state;
+        __atomic_store_n(&outer->state, attr->qp_state, __ATOMIC_RELAXED); // other threads may do the same
     return error;
 }
 
