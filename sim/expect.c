@@ -9,13 +9,34 @@
 
 static const struct {
     const char *name;
+    enum alb_metric_unit of; // what is counted so
     double factor;
-} units[] = {{"", 1},        {"%", 0.01}, {"ns", 1},       {"us", 1e3},     {"ms", 1e6},
-             {"s", 1e9},     {"b/s", 1},  {"kb/s", 1e3},   {"Mb/s", 1e6},   {"Gb/s", 1e9},
-             {"Tb/s", 1e12}, {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+} units[] = {
+    {"%", ALB_METRIC_NUMBER, 0.01},
+    {"ns", ALB_METRIC_NS, 1},
+    {"us", ALB_METRIC_NS, 1e3},
+    {"ms", ALB_METRIC_NS, 1e6},
+    {"s", ALB_METRIC_NS, 1e9},
+    {"b/s", ALB_METRIC_BITS_PER_S, 1},
+    {"kb/s", ALB_METRIC_BITS_PER_S, 1e3},
+    {"Mb/s", ALB_METRIC_BITS_PER_S, 1e6},
+    {"Gb/s", ALB_METRIC_BITS_PER_S, 1e9},
+    {"Tb/s", ALB_METRIC_BITS_PER_S, 1e12},
+    {"B", ALB_METRIC_BYTES, 1},
+    {"KiB", ALB_METRIC_BYTES, 0x1p10},
+    {"MiB", ALB_METRIC_BYTES, 0x1p20},
+    {"GiB", ALB_METRIC_BYTES, 0x1p30},
+};
 
-// A number with a unit, of length characters.
-static bool parse_value(const char *text, size_t length, double *value)
+static const char *const units_of[] = {
+    [ALB_METRIC_NUMBER] = " or %",
+    [ALB_METRIC_NS] = " with ns, us, ms or s",
+    [ALB_METRIC_BITS_PER_S] = " with b/s, kb/s, Mb/s, Gb/s or Tb/s",
+    [ALB_METRIC_BYTES] = " with B, KiB, MiB or GiB",
+};
+
+// A number, or one with a unit that fits, of length characters.
+static bool parse_value(const char *text, size_t length, enum alb_metric_unit unit, double *value)
 {
     char copy[64], *end;
     if (length == 0 || length >= sizeof(copy) || text[0] < '0' || text[0] > '9')
@@ -23,8 +44,10 @@ static bool parse_value(const char *text, size_t length, double *value)
     memcpy(copy, text, length);
     copy[length] = '\0';
     *value = strtod(copy, &end);
+    if (!*end)
+        return isfinite(*value);
     for (size_t i = 0; i < ALB_COUNT(units); i++) {
-        if (strcmp(end, units[i].name) == 0) {
+        if (units[i].of == unit && strcmp(end, units[i].name) == 0) {
             *value *= units[i].factor;
             return isfinite(*value);
         }
@@ -32,19 +55,19 @@ static bool parse_value(const char *text, size_t length, double *value)
     return false;
 }
 
-static bool parse_range(const char *text, double *low, double *high)
+static bool parse_range(const char *text, enum alb_metric_unit unit, double *low, double *high)
 {
     const char *dots = strstr(text, "..");
     *low = -INFINITY;
     *high = INFINITY;
     if (strncmp(text, ">=", 2) == 0)
-        return parse_value(text + 2, strlen(text + 2), low);
+        return parse_value(text + 2, strlen(text + 2), unit, low);
     if (strncmp(text, "<=", 2) == 0)
-        return parse_value(text + 2, strlen(text + 2), high);
+        return parse_value(text + 2, strlen(text + 2), unit, high);
     if (dots)
-        return parse_value(text, (size_t)(dots - text), low) && parse_value(dots + 2, strlen(dots + 2), high) &&
-               *low <= *high;
-    if (!parse_value(text, strlen(text), low))
+        return parse_value(text, (size_t)(dots - text), unit, low) &&
+               parse_value(dots + 2, strlen(dots + 2), unit, high) && *low <= *high;
+    if (!parse_value(text, strlen(text), unit, low))
         return false;
     *high = *low;
     return true;
@@ -92,11 +115,12 @@ bool alb_expect_parse(struct alb_expectation_of *expectation, const struct alb_d
                             "\"%s\" is no figure of a run; expected METRIC, WORKLOAD.METRIC, VARIANT:METRIC or "
                             "VARIANT/VARIANT.METRIC, with a metric that `albedo sim --keys` lists",
                             entry->key);
-    return parse_range(entry->value, &expectation->low, &expectation->high) ||
+    // A figure by another one's is a number, whatever both are.
+    enum alb_metric_unit unit = expectation->by[0] ? ALB_METRIC_NUMBER : expectation->metric->unit;
+    return parse_range(entry->value, unit, &expectation->low, &expectation->high) ||
            alb_complain(complaint, entry->file, entry->line,
-                        "\"%s\" is no range; expected LOW..HIGH, <=HIGH or >=LOW, numbers with %%, ns, us, ms, s, b/s "
-                        "to Tb/s, B to GiB",
-                        entry->value);
+                        "\"%s\" is no range of it; expected LOW..HIGH, <=HIGH or >=LOW, numbers%s", entry->value,
+                        units_of[unit]);
 }
 
 static bool has_section(const struct alb_document *document, const char *section, const char *name)

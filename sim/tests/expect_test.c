@@ -42,18 +42,19 @@ static void alb_expect_parse__whose_figure(void **state)
 static void alb_expect_parse__ranges(void **state)
 {
     static const struct {
-        const char *value;
+        const char *key, *value;
         double low, high;
-    } cases[] = {{"7", 7, 7},
-                 {"1us..2.5us", 1000, 2500},
-                 {"<=90Gb/s", -INFINITY, 9e10},
-                 {">=1MiB", 1048576, INFINITY},
-                 {"5%..10%", 0.05, 0.1},
-                 {"0..0", 0, 0}};
+    } cases[] = {{"flows", "7", 7, 7},
+                 {"fct_max", "1us..2.5us", 1000, 2500},
+                 {"goodput", "<=90Gb/s", -INFINITY, 9e10},
+                 {"buffer_peak", ">=1MiB", 1048576, INFINITY},
+                 {"retransmitted_part", "5%..10%", 0.05, 0.1},
+                 {"a/b.goodput", "90%..110%", 0.9, 1.1},
+                 {"flows", "0..0", 0, 0}};
     for (size_t i = 0; i < ALB_COUNT(cases); i++) {
         struct alb_expectation_of expectation;
         struct alb_complaint complaint;
-        assert_true(parse(&expectation, "flows", cases[i].value, &complaint));
+        assert_true(parse(&expectation, cases[i].key, cases[i].value, &complaint));
         assert_true(fabs(expectation.low - cases[i].low) < 1e-9 || expectation.low == cases[i].low);
         assert_true(fabs(expectation.high - cases[i].high) < 1e-9 || expectation.high == cases[i].high);
     }
@@ -76,6 +77,23 @@ static void alb_expect_parse__says_what_was_expected(void **state)
             fail_msg("\"%s\" was taken", values[i]);
         assert_non_null(strstr(complaint.text, "expected LOW..HIGH"));
     }
+}
+
+static void alb_expect_parse__units_are_the_figures(void **state)
+{
+    static const char *const cases[][2] = {
+        {"goodput", ">=60ms"}, {"fct_max", "<=4Gb/s"}, {"retransmitted_part", "<=5GiB"},
+        {"flows", "1us"},      {"buffer_peak", "5%"},    {"a/b.goodput", ">=1Gb/s"},
+        {"goodput", "1..2us"}};
+    struct alb_expectation_of expectation;
+    struct alb_complaint complaint;
+    for (size_t i = 0; i < ALB_COUNT(cases); i++)
+        if (parse(&expectation, cases[i][0], cases[i][1], &complaint))
+            fail_msg("\"%s = %s\" was taken", cases[i][0], cases[i][1]);
+    assert_false(parse(&expectation, "goodput", ">=60ms", &complaint));
+    assert_string_equal(complaint.text,
+                        "f:3: \">=60ms\" is no range of it; expected LOW..HIGH, <=HIGH or >=LOW, numbers "
+                        "with b/s, kb/s, Mb/s, Gb/s or Tb/s");
 }
 
 static void alb_expect_check__names_must_be_there(void **state)
@@ -105,6 +123,7 @@ int main(void)
         cmocka_unit_test(alb_expect_parse__whose_figure),
         cmocka_unit_test(alb_expect_parse__ranges),
         cmocka_unit_test(alb_expect_parse__says_what_was_expected),
+        cmocka_unit_test(alb_expect_parse__units_are_the_figures),
         cmocka_unit_test(alb_expect_check__names_must_be_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
