@@ -162,6 +162,16 @@ int rdma_establish(struct rdma_cm_id *outer)
     return rdmacm_result(error);
 }
 
+// Another thread may be destroying the id, and wait for the event that this one has not acknowledged: who goes on with
+// it looks again.
+static bool is_begun(const struct rdmacm_id *id)
+{
+    rdmacm_lock();
+    bool is = id->cm != NULL;
+    rdmacm_unlock();
+    return is;
+}
+
 static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param *param,
                              const struct alb_cm_private *data)
 {
@@ -188,8 +198,9 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
     };
     rdmacm_lock();
-    alb_cm_id_set_ece(id->cm, &id->local_ece);
-    error = alb_cm_accept(id->cm, &rep, data, alb_device_now());
+    if (id->cm)
+        alb_cm_id_set_ece(id->cm, &id->local_ece);
+    error = id->cm ? alb_cm_accept(id->cm, &rep, data, alb_device_now()) : EINVAL;
     rdmacm_unlock();
     return error;
 }
@@ -198,10 +209,11 @@ static int accept_datagrams(struct rdmacm_id *id, const struct rdma_conn_param *
                             const struct alb_cm_private *data)
 {
     uint32_t qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
+    uint32_t qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY;
     rdmacm_lock();
-    alb_cm_id_set_ece(id->cm, &id->local_ece);
-    int error =
-        alb_cm_answer(id->cm, ALB_CM_SIDR_VALID, qpn, id->qkey ? id->qkey : RDMA_UDP_QKEY, data, alb_device_now());
+    if (id->cm)
+        alb_cm_id_set_ece(id->cm, &id->local_ece);
+    int error = id->cm ? alb_cm_answer(id->cm, ALB_CM_SIDR_VALID, qpn, qkey, data, alb_device_now()) : EINVAL;
     rdmacm_unlock();
     return error;
 }
@@ -212,7 +224,7 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     struct alb_cm_private data = {param ? param->private_data : NULL, param ? param->private_data_len : 0};
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (!id->cm || id->is_listening)
+    if (!is_begun(id) || id->is_listening)
         return rdmacm_fail(EINVAL);
     int error = is_datagram(id) ? accept_datagrams(id, param, &data) : accept_connection(id, param, &data);
     if (error)
@@ -262,13 +274,13 @@ int rdma_disconnect(struct rdma_cm_id *outer)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (!id->cm || id->is_listening)
+    if (!is_begun(id) || id->is_listening)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_qp_error(id);
     if (error)
         return rdmacm_fail(error);
     rdmacm_lock();
-    bool asks = alb_cm_disconnect(id->cm, NULL, alb_device_now()) == 0;
+    bool asks = id->cm && alb_cm_disconnect(id->cm, NULL, alb_device_now()) == 0;
     rdmacm_unlock();
     // What is not connected any more (or not yet) has its queue pair in error, and that is all there is to do.
     return asks ? rdmacm_result(rdmacm_complete(id)) : 0;

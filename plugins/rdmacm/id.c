@@ -69,13 +69,9 @@ void rdmacm_id_free(struct rdmacm_id *id)
     free(id);
 }
 
-int rdma_destroy_id(struct rdma_cm_id *outer)
+// It neither listens nor is connected any more, and what was not heard of it will not be.
+static void end(struct rdmacm_id *id)
 {
-    if (!outer)
-        return rdmacm_fail(EINVAL);
-    struct rdmacm_id *id = rdmacm_id(outer);
-    if (rdmacm_is_forked(id))
-        return 0;
     rdmacm_lock();
     if (id->cm)
         alb_cm_id_destroy(id->cm, alb_device_now());
@@ -83,10 +79,29 @@ int rdma_destroy_id(struct rdma_cm_id *outer)
     rdmacm_unlock();
     rdmacm_drop_kept(id);
     rdmacm_forget_events(id);
+}
+
+// For the events that threads have taken. False: there were none.
+static bool wait_for_acknowledgements(struct rdmacm_id *id)
+{
     pthread_mutex_lock(&id->lock);
+    bool waits = id->completed != id->taken;
     while (id->completed != id->taken)
         pthread_cond_wait(&id->acknowledged, &id->lock);
     pthread_mutex_unlock(&id->lock);
+    return waits;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *outer)
+{
+    if (!outer)
+        return rdmacm_fail(EINVAL);
+    struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return 0;
+    do
+        end(id);
+    while (wait_for_acknowledgements(id)); // who had one may have begun something with the id before
     rdmacm_multicast_leave_all(id);
     rdmacm_id_free(id);
     return 0;

@@ -51,6 +51,46 @@ static void channel__is_empty_when_its_ids_are_gone(void **state)
     rdma_destroy_event_channel(channel);
 }
 
+static void *destroy(void *id)
+{
+    return rdma_destroy_id(id) ? id : NULL;
+}
+
+// Another thread destroys the id meanwhile, and waits for the acknowledgement.
+static void destroy_id__while_a_handler_goes_on_with_it(void **state)
+{
+    static const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct pollfd poller = {.fd = channel->fd, .events = POLLIN};
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9);
+    struct rdma_conn_param param = {.qp_num = 5};
+    for (int steps = 1; steps <= 2; steps++) {
+        struct rdma_cm_id *id;
+        struct rdma_cm_event *event;
+        pthread_t thread;
+        void *failed;
+        assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+        assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&there, 100), 0);
+        if (steps == 2) {
+            pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+            assert_int_equal(rdma_resolve_route(id, 100), 0);
+        }
+        assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+        assert_int_equal(pthread_create(&thread, NULL, destroy, id), 0);
+        nanosleep(&pause, NULL);
+        if (steps == 1)
+            rdma_resolve_route(id, 100);
+        else
+            rdma_connect(id, &param);
+        expect_errno(rdma_accept(event->id, NULL), EINVAL);
+        rdma_ack_cm_event(event);
+        assert_int_equal(pthread_join(thread, &failed), 0);
+        assert_null(failed);
+        assert_int_equal(poll(&poller, 1, 100), 0);
+    }
+    rdma_destroy_event_channel(channel);
+}
+
 static void ignore(int number)
 {
 }
@@ -364,6 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channel__says_whether_it_holds_something),
         cmocka_unit_test(channel__is_empty_when_its_ids_are_gone),
+        cmocka_unit_test(destroy_id__while_a_handler_goes_on_with_it),
         cmocka_unit_test(get_cm_event__and_signals),
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
         cmocka_unit_test(bind__shares_ports_that_are_reusable),
