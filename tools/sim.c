@@ -241,18 +241,23 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static bool take_limit(int option, const char *text, struct sim_options *options)
+bool sim_take_max_time(const char *command, const char *text, struct sim_options *options)
 {
     char error[ALB_TEXT_ERROR_MAX];
     alb_time span;
-    bool is_good = option == OPTION_MAX_EVENTS
-                       ? alb_text_parse_u64(text, 1, UINT64_MAX, &options->events_max, error, sizeof(error))
-                       : alb_text_parse_duration(text, &span, error, sizeof(error));
-    if (!is_good)
-        return command_error(false, "sim", "--max-%s: %s", option == OPTION_MAX_EVENTS ? "events" : "time", error);
-    if (option == OPTION_MAX_TIME)
-        options->until = alb_sim_from_ns(span);
+    if (!alb_text_parse_duration(text, &span, error, sizeof(error)))
+        return command_error(false, command, "--max-time: %s", error);
+    if (span == 0)
+        return command_error(false, command, "--max-time: 0 would be no limit at all; expected 1ns or more");
+    options->until = alb_sim_from_ns(span);
     return true;
+}
+
+bool sim_take_max_events(const char *command, const char *text, struct sim_options *options)
+{
+    char error[ALB_TEXT_ERROR_MAX];
+    return alb_text_parse_u64(text, 1, UINT64_MAX, &options->events_max, error, sizeof(error)) ||
+           command_error(false, command, "--max-events: %s", error);
 }
 
 static bool take_count(const char *name, uint64_t *count)
@@ -286,8 +291,9 @@ static int take_option(int option, struct sim_options *options)
         options->variant = optarg;
         return -1;
     case OPTION_MAX_TIME:
+        return sim_take_max_time("sim", optarg, options) ? -1 : COMMAND_USAGE;
     case OPTION_MAX_EVENTS:
-        return take_limit(option, optarg, options) ? -1 : COMMAND_USAGE;
+        return sim_take_max_events("sim", optarg, options) ? -1 : COMMAND_USAGE;
     case 'c':
         options->is_check = true;
         return -1;

@@ -77,6 +77,10 @@ int sim_run(const struct sim_file *file, const struct sim_options *options, cons
 // Prints each expectation and whether it was met. True: all were.
 bool sim_check(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count, FILE *to);
 
+// Options that a comparison has, too. False after a line on stderr that begins with the command's name.
+bool sim_take_max_time(const char *command, const char *text, struct sim_options *options);
+bool sim_take_max_events(const char *command, const char *text, struct sim_options *options);
+
 // The subcommand; argv[0] is its name.
 int sim_compare(int argc, char **argv);
 

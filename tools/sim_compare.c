@@ -23,6 +23,7 @@ enum {
     OPTION_JSON,
     OPTION_SET,
     OPTION_MAX_TIME,
+    OPTION_MAX_EVENTS,
 };
 
 static void print_usage(FILE *to)
@@ -36,6 +37,7 @@ static void print_usage(FILE *to)
           "      --metrics A,B,...          what is printed (`albedo sim --keys` lists them)\n"
           "      --set SECTION.KEY=VALUE    as for `albedo sim`\n"
           "      --max-time DURATION        as for `albedo sim`\n"
+          "      --max-events N             as for `albedo sim`\n"
           "      --json FILE                writes every figure of every run as JSON lines\n"
           "      --jobs N                   runs at a time (one for each processor)\n"
           "  -h, --help                     show this help\n",
@@ -94,16 +96,6 @@ static bool take_number(const char *name, const char *text, uint32_t max, uint32
     return true;
 }
 
-static bool take_time(struct sim_grid *grid, const char *text)
-{
-    char error[ALB_TEXT_ERROR_MAX];
-    alb_time span;
-    if (!alb_text_parse_duration(text, &span, error, sizeof(error)))
-        return command_error(false, "sim compare", "--max-time: %s", error);
-    grid->options.until = alb_sim_from_ns(span);
-    return true;
-}
-
 static bool take_option(struct sim_grid *grid, int option)
 {
     switch (option) {
@@ -119,7 +111,9 @@ static bool take_option(struct sim_grid *grid, int option)
     case OPTION_METRICS:
         return take_metrics(grid, optarg);
     case OPTION_MAX_TIME:
-        return take_time(grid, optarg);
+        return sim_take_max_time("sim compare", optarg, &grid->options);
+    case OPTION_MAX_EVENTS:
+        return sim_take_max_events("sim compare", optarg, &grid->options);
     case OPTION_JSON:
         grid->json = optarg;
         return true;
@@ -157,6 +151,7 @@ static int take_options(struct sim_grid *grid, int argc, char **argv)
         {"json", required_argument, NULL, OPTION_JSON},
         {"set", required_argument, NULL, OPTION_SET},
         {"max-time", required_argument, NULL, OPTION_MAX_TIME},
+        {"max-events", required_argument, NULL, OPTION_MAX_EVENTS},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };

@@ -610,6 +610,11 @@ class Sim(unittest.TestCase):
             (["sim", "--quiet", "--html", "/dev/full", self.file], 1, "No space left"),
             (["sim", "--frob", self.file], 2, "Try"),
             (["sim", "--max-time", "soon", self.file], 2, "soon"),
+            (["sim", "--max-time", "0", self.file], 2, "albedo sim: --max-time: 0 would be no limit at all"),
+            (["sim", "--max-events", "0", self.file], 2, "albedo sim: --max-events: "),
+            (["sim", "compare", self.file, "--policies", "slow", "--max-time", "0s"], 2,
+             "albedo sim compare: --max-time: 0 would be no limit at all"),
+            (["sim", "compare", self.file, "--policies", "slow", "--max-events", "0"], 2, "albedo sim compare: --max-events: "),
             (["sim", self.path("none")], 1, "No such file"),
             (["sim", "--variant", "none", self.file], 2, "[variant none]"),
             (["sim", "--set", "network.size=3", self.file], 2, "--set: [network] has no key \"size\"; expected one of topology"),
@@ -632,6 +637,11 @@ class Sim(unittest.TestCase):
         status, _, err = albedo("sim", "--variant", "middle", self.file)
         self.assertEqual(status, 2)
         self.assertIn("there are slow, fast", err)
+
+    def test_compare_ends_after_events(self):
+        status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "1", "--max-events", "10")
+        self.assertEqual(status, 0)
+        self.assertIn("0 of 1 runs done", out)
 
     def test_compare_names_itself(self):
         status, _, err = albedo("sim", "compare", "--frob", self.file)
