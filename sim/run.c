@@ -434,13 +434,27 @@ void alb_run_fini(struct alb_run *run)
     alb_topology_free(&run->topology);
 }
 
+uint64_t alb_run_bytes_arrived(const struct alb_run *run)
+{
+    uint32_t payload_bytes, overhead_bytes;
+    uint64_t received = 0;
+    if (run->bytes_done == run->bytes)
+        return run->bytes;
+    for (uint32_t host = 0; host < run->topology.host_count; host++)
+        received += alb_cluster_host_stats(run->cluster, host)->sum.counter[ALB_STAT_rcvd_bytes];
+    alb_run_packet(run, &payload_bytes, &overhead_bytes);
+    uint32_t datagram_bytes = payload_bytes + overhead_bytes - IPV4_UDP_BYTES - FRAME_BYTES;
+    uint64_t arrived = (uint64_t)((double)received * payload_bytes / datagram_bytes);
+    return ALB_MAX(run->bytes_done, ALB_MIN(arrived, run->bytes - 1));
+}
+
 static void tell(const struct alb_run *run, const struct alb_run_options *options, uint64_t events)
 {
     if (!options->on_progress)
         return;
     const struct alb_run_progress progress = {.now = alb_cluster_now(run->cluster),
                                               .events = events,
-                                              .bytes_done = run->bytes_done,
+                                              .bytes_done = alb_run_bytes_arrived(run),
                                               .bytes = run->bytes,
                                               .tasks_done = run->tasks_done,
                                               .tasks = run->schedule.task_count};

@@ -61,7 +61,7 @@ struct alb_heat {
 struct alb_run_progress {
     alb_sim_time now;
     uint64_t events;
-    uint64_t bytes_done, bytes; // of messages
+    uint64_t bytes_done, bytes; // of messages; done: about, those under way included
     uint64_t tasks_done, tasks;
 };
 
@@ -121,6 +121,10 @@ alb_sim_time alb_run_time(const struct alb_run *run);
 uint32_t alb_run_first_open(const struct alb_run *run);
 // Its queue pair was in error, or what it was to do was refused.
 bool alb_run_task_failed(const struct alb_run *run, uint32_t task);
+
+// About how many bytes of messages have arrived, also of those that are not whole: by what the hosts have received,
+// which has reports and copies in it. As many as there are only when all are done.
+uint64_t alb_run_bytes_arrived(const struct alb_run *run);
 
 // Payload of a full packet, and what travels beside it, on the wire.
 void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t *overhead_bytes);

@@ -327,6 +327,27 @@ static void alb_run_init__ends_when_memory_will_not_do(void **state)
     }
 }
 
+// Of messages that all end at the same time, too.
+static void alb_run_bytes_arrived__counts_messages_under_way(void **state)
+{
+    static const char *const hosts[] = {"csa", "rc"};
+    for (size_t i = 0; i < ALB_COUNT(hosts); i++) {
+        char text[300];
+        snprintf(text, sizeof(text),
+                 "[scenario]\nend = 100us\n[network]\nhosts = 4\nrate = 100Gb/s\n[host]\ntransport = %s\n"
+                 "[workload]\nkind = permutation\nsize = 2500000\n",
+                 hosts[i]);
+        small_run_go(&small, text, false);
+        assert_int_equal(small.run.end, ALB_RUN_TIME);
+        assert_int_equal(small.run.bytes_done, 0);
+        assert_in_range(alb_run_bytes_arrived(&small.run), 4000000, 5000000); // half of the 200 us that all of it takes
+        small_run_end(&small);
+    }
+    small_run_go(&small, "[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 100000\n", false);
+    assert_int_equal(alb_run_bytes_arrived(&small.run), 400000);
+    small_run_end(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +365,7 @@ int main(void)
         cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
         cmocka_unit_test(alb_run_go__checks_every_byte),
         cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
+        cmocka_unit_test(alb_run_bytes_arrived__counts_messages_under_way),
         cmocka_unit_test(alb_heat__accounts_for_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
