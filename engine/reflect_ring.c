@@ -115,7 +115,8 @@ static NOT_SANITIZED void tell_state(const struct alb_qp *qp, const struct alb_t
 {
     status->state = txn->state;
     status->reason = txn->reason;
-    if (status->state != ALB_TXN_IDLE || number >= atomic_load_explicit(&txn->out->posted, memory_order_acquire))
+    if (status->state != ALB_TXN_IDLE ||
+        number >= atomic_load_explicit(&alb_csa_of(qp)->reflect_out->posted, memory_order_acquire))
         return;
     if (alb_qp_state_of(qp) == ALB_QPS_ERR) { // it was flushed, or is about to be
         status->state = ALB_TXN_ABORTED;

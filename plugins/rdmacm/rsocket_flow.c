@@ -318,6 +318,19 @@ static void on_sent(struct rsocket_stream *stream, const struct ibv_wc *wc)
         rsocket_stream_fail(stream, ECONNRESET);
 }
 
+// After both ends: what is still on its way needs receives, or its sender could not tell that all is delivered, and
+// nothing of it counts but the peer's farewell. True: a receive was used up.
+static bool take_rest(struct rsocket_stream *stream, const struct ibv_wc *wc)
+{
+    struct rsocket_message message;
+    if (wc->status != IBV_WC_SUCCESS)
+        return false;
+    if (wc->wc_flags & IBV_WC_WITH_IMM && rsocket_message_decode(ntohl(wc->imm_data), &message) &&
+        message.op == RSOCKET_OP_CONTROL && message.value == RSOCKET_CONTROL_DISCONNECT)
+        stream->is_peer_gone = true;
+    return true;
+}
+
 // True: a receive was used up.
 static bool on_completion(struct rsocket_stream *stream, const struct ibv_wc *wc)
 {
@@ -325,6 +338,8 @@ static bool on_completion(struct rsocket_stream *stream, const struct ibv_wc *wc
         on_sent(stream, wc);
         return false;
     }
+    if (stream->state == RSOCKET_ENDED)
+        return take_rest(stream, wc);
     if (stream->state != RSOCKET_OPEN)
         return false;
     if (wc->status != IBV_WC_SUCCESS)
@@ -367,8 +382,8 @@ bool rsocket_flow_progress(struct rsocket *rs)
         uint32_t used = 0;
         for (int i = 0; i < count; i++)
             used += on_completion(stream, &wc[i]);
-        int error = stream->state == RSOCKET_OPEN ? rsocket_pair_receive(stream, used) : 0;
-        if (error)
+        int error = stream->state != RSOCKET_FAILED ? rsocket_pair_receive(stream, used) : 0;
+        if (error && stream->state == RSOCKET_OPEN)
             rsocket_stream_fail(stream, error);
         has_changed = true;
         if (count < COMPLETIONS)

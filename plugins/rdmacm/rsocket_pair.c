@@ -25,12 +25,19 @@ static int fit_settings(struct rsocket_stream *stream)
     int error = ibv_query_device(stream->id->verbs, &attr);
     if (error)
         return error;
-    uint32_t most = ALB_MIN((uint32_t)attr.max_qp_wr, (uint32_t)attr.max_cqe / 2);
+    uint32_t most = ALB_MIN((uint32_t)attr.max_qp_wr, (uint32_t)attr.max_cqe / 2) - RSOCKET_CONTROL_SLOTS;
     settings->receive_queue = bounded(settings->receive_queue, QUEUE_MIN, ALB_MIN(most, 0xfffeu));
     settings->send_queue = bounded(settings->send_queue, QUEUE_MIN, most);
     settings->receive_bytes = bounded(settings->receive_bytes, BYTES_MIN, BYTES_MAX) & ~1u;
     settings->send_bytes = bounded(settings->send_bytes, BYTES_MIN, BYTES_MAX);
     return 0;
+}
+
+// Those that the peer is granted, and some for its messages about the stream itself, which must arrive though nobody
+// here takes what was sent.
+static uint32_t receives(const struct rsocket_settings *settings)
+{
+    return settings->receive_queue + RSOCKET_CONTROL_SLOTS;
 }
 
 static int open_cq(struct rsocket_stream *stream)
@@ -40,7 +47,7 @@ static int open_cq(struct rsocket_stream *stream)
     if (!stream->completions)
         return errno;
     rsocket_set_blocking(stream->completions->fd, false);
-    stream->cq = ibv_create_cq(stream->id->verbs, (int)(settings->receive_queue + settings->send_queue), NULL,
+    stream->cq = ibv_create_cq(stream->id->verbs, (int)(receives(settings) + settings->send_queue), NULL,
                                stream->completions, 0);
     return stream->cq ? rsocket_listen_to(&stream->rs, stream->completions->fd) : errno;
 }
@@ -52,7 +59,7 @@ static int open_qp(struct rsocket_stream *stream)
         .send_cq = stream->cq,
         .recv_cq = stream->cq,
         .cap = {.max_send_wr = settings->send_queue,
-                .max_recv_wr = settings->receive_queue,
+                .max_recv_wr = receives(settings),
                 .max_send_sge = 2,
                 .max_recv_sge = 1,
                 .max_inline_data = ALB_MAX(settings->inline_bytes, (uint32_t)RSOCKET_INLINE_MIN)},
@@ -124,7 +131,7 @@ int rsocket_pair_open(struct rsocket_stream *stream)
         error = open_qp(stream);
     if (!error)
         error = open_memory(stream);
-    return error ? error : rsocket_pair_receive(stream, stream->rs.settings.receive_queue);
+    return error ? error : rsocket_pair_receive(stream, receives(&stream->rs.settings));
 }
 
 static void put_memory(struct ibv_mr *mr, void *memory)
