@@ -79,18 +79,43 @@ static void draw_network(struct draw *draw)
         say(draw, "delay = %" PRIu32 "ns\n", size(draw, 14));
 }
 
-static void draw_switches(struct draw *draw)
+// Every drawn topology goes up and then down, so that no pause waits for itself. A headroom that is too short for a
+// link loses packets, which are sent again; the buffer holds that of ten ports.
+static void draw_pfc(struct draw *draw)
 {
-    say(draw, "[switch]\n");
+    uint32_t headroom = 20000 + size(draw, 17);
+    say(draw, "flow_control = pfc\npfc_headroom = %" PRIu32 "\nbuffer = %" PRIu32 "\n", headroom,
+        10 * headroom + 20000 + size(draw, 20));
+    if (percent(draw, 50))
+        say(draw, "alpha = %s\n", ONE_OF(draw, "0.0625", "0.5", "1", "8"));
+    if (percent(draw, 50))
+        say(draw, "pfc_xoff = %" PRIu32 "\n", 5000 + size(draw, 18));
+}
+
+// What bounds a buffer that nothing keeps from overflowing.
+static void draw_room(struct draw *draw)
+{
     if (percent(draw, 50))
         say(draw, "port_buffer = %" PRIu32 "\n", 20000 + size(draw, 20));
+    if (percent(draw, 25))
+        say(draw, "buffer = %" PRIu32 "\nalpha = %s\n", 100000 + size(draw, 20), ONE_OF(draw, "0.5", "1", "8"));
+    if (percent(draw, 20))
+        say(draw, "trim = yes\n");
+}
+
+static void draw_switches(struct draw *draw)
+{
+    uint32_t control = below(draw, 100);
+    say(draw, "[switch]\n");
+    if (control < 20)
+        draw_pfc(draw);
+    else if (control < 32)
+        say(draw, "flow_control = credits\n");
+    else
+        draw_room(draw);
     if (percent(draw, 40))
         say(draw, "mark_min = %" PRIu32 "\nmark_max = %" PRIu32 "\nmark_chance = 20%%\n", size(draw, 17),
             140000 + size(draw, 18));
-    if (percent(draw, 25))
-        say(draw, "flow_control = %s\n", ONE_OF(draw, "pfc", "credits"));
-    else if (percent(draw, 20))
-        say(draw, "trim = yes\n");
     if (percent(draw, 25))
         say(draw, "spread = spray\n");
 }
