@@ -65,6 +65,13 @@ const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *s
     return entry ? entry : &nowhere;
 }
 
+static bool check_network(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    const struct alb_document_entry *file = alb_document_find(&scenario->document, "network", "", "file");
+    return !file || scenario->network.shape == ALB_TOPOLOGY_FILE ||
+           alb_complain(complaint, file->file, file->line, "file: expected topology = file for it");
+}
+
 // ---- hosts ----------------------------------------------------------------------------------------------------------
 
 static bool check_policy(const struct alb_scenario *scenario, const char *name, enum alb_policy policy, const char *key,
@@ -129,7 +136,7 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
                 return false;
     set_host_defaults(scenario);
     if (!read_section(scenario, ALB_SECTION_HOST, "", &scenario->engine, &scenario->host, complaint) ||
-        !check_policies(scenario, "", &scenario->engine, complaint))
+        !alb_scenario_host_agrees(scenario, complaint) || !check_policies(scenario, "", &scenario->engine, complaint))
         return false;
     fit_window(scenario, "", &scenario->engine);
     if (!alb_scenario_engine_agrees(scenario, "", &scenario->engine, complaint))
@@ -192,6 +199,8 @@ static bool check_workload(const struct alb_scenario_workload *workload, bool is
                             "expected load, and flows or end, for a poisson workload");
     if (!is_goal && workload->bytes == 0 && !workload->sizes)
         return alb_complain(complaint, where->file, where->line, "expected size or sizes for the workload");
+    if (workload->sizes && workload->bytes)
+        return alb_complain(complaint, where->file, where->line, "expected size or sizes for the workload, not both");
     if (workload->sizes && workload->kind >= ALB_WORKLOAD_GOAL)
         return alb_complain(complaint, where->file, where->line, "expected size instead of sizes for a collective");
     if ((workload->kind == ALB_WORKLOAD_PAIRS || workload->kind == ALB_WORKLOAD_INCAST) && !workload->to)
@@ -346,8 +355,8 @@ bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document 
               read_section(scenario, ALB_SECTION_SCENARIO, "", scenario, NULL, complaint) &&
               read_section(scenario, ALB_SECTION_NETWORK, "", &scenario->network, scenario, complaint) &&
               read_section(scenario, ALB_SECTION_SWITCH, "", &scenario->switches, NULL, complaint) &&
-              alb_scenario_switches_agree(scenario, complaint) && read_hosts(scenario, complaint) &&
-              read_parts(scenario, complaint);
+              check_network(scenario, complaint) && read_hosts(scenario, complaint) &&
+              alb_scenario_switches_agree(scenario, complaint) && read_parts(scenario, complaint);
     if (!is_good)
         alb_document_fini(&scenario->document);
     return is_good;

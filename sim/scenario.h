@@ -106,6 +106,8 @@ void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host
 // (scenario_agree.c).
 bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
                                 const struct alb_engine_config *engine, struct alb_complaint *complaint);
+bool alb_scenario_host_agrees(const struct alb_scenario *scenario, struct alb_complaint *complaint);
+// After the hosts have been read: their packets must pass.
 bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint);
 
 // Where that key of the section stands; if it is not there, where the section begins. Its line is 0 if neither is

@@ -59,6 +59,95 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
     return pool_agrees(scenario, name, engine, complaint);
 }
 
+// ---- switches -------------------------------------------------------------------------------------------------------
+
+enum {
+    FRAME_WIRE_BYTES = 66, // Ethernet with preamble and gap, IPv4 and UDP
+    RC_HEADER_BYTES = 32,  // of a WRITE's first packet, with its ICRC
+    CSA_HEADER_BYTES = 96, // at most
+};
+
+// A key that says something only where another one says so too.
+struct dependent {
+    const char *key;
+    uint64_t value; // 0: it asks for nothing
+    bool has_effect;
+    const char *expected;
+};
+
+static bool has_effect(const struct alb_scenario *scenario, const struct dependent *dependent,
+                       struct alb_complaint *complaint)
+{
+    return dependent->has_effect || dependent->value == 0 ||
+           !alb_document_find(&scenario->document, "switch", "", dependent->key) ||
+           complain(scenario, "switch", "", dependent->key, dependent->expected, complaint);
+}
+
+// What is asked for and would change nothing, as a limit that is never looked at.
+static bool all_have_effect(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    const struct alb_switch_config *switches = &scenario->switches;
+    bool is_free = switches->flow_control == ALB_FLOW_CONTROL_NONE;
+    bool is_pfc = switches->flow_control == ALB_FLOW_CONTROL_PFC;
+    bool is_credits = switches->flow_control == ALB_FLOW_CONTROL_CREDITS;
+    const struct dependent dependents[] = {
+        {"port_buffer", switches->port_bytes_max, is_free,
+         "flow_control = none for it; with pfc buffer, alpha and pfc_xoff bound what waits, with credits "
+         "credit_buffer"},
+        {"buffer", switches->buffer_bytes, !is_credits, "credit_buffer instead, with flow_control = credits"},
+        {"alpha", switches->alpha_16ths, switches->buffer_bytes > 0 && !is_credits,
+         "buffer too, of whose free part it is a multiple, and no credits"},
+        {"credit_buffer", switches->credit_bytes, is_credits, "flow_control = credits for it"},
+        {"pfc_xoff", switches->pfc_xoff_bytes, is_pfc, "flow_control = pfc for it"},
+        {"pfc_xon_gap", switches->pfc_xon_gap_bytes, is_pfc, "flow_control = pfc for it"},
+        {"pfc_headroom", switches->pfc_headroom_bytes, is_pfc, "flow_control = pfc for it"},
+        {"trim_buffer", switches->trim_bytes_max, switches->trims, "trim = yes for it"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(dependents); i++)
+        if (!has_effect(scenario, &dependents[i], complaint))
+            return false;
+    return true;
+}
+
+// What the longest packets of hosts take of a buffer.
+static uint64_t packet_bytes(const struct alb_scenario_host *host)
+{
+    uint32_t load = host->mtu_bytes + (host->transport ? CSA_HEADER_BYTES : RC_HEADER_BYTES);
+    return FRAME_WIRE_BYTES + ALB_MIN(load, host->payload_bytes);
+}
+
+// What the dynamic threshold leaves one port of an empty buffer.
+static uint64_t share_bytes(const struct alb_switch_config *switches)
+{
+    uint64_t all = switches->buffer_bytes;
+    return switches->alpha_16ths && switches->flow_control == ALB_FLOW_CONTROL_NONE
+               ? ALB_MIN(all, all / 16 * switches->alpha_16ths)
+               : all;
+}
+
+static bool packets_pass(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    const struct alb_switch_config *switches = &scenario->switches;
+    uint64_t needed_bytes = packet_bytes(&scenario->host);
+    const struct {
+        const char *key;
+        uint64_t set, given; // 0: no limit
+    } sizes[] = {
+        {"port_buffer", switches->port_bytes_max, switches->port_bytes_max},
+        {"credit_buffer", switches->credit_bytes, switches->credit_bytes},
+        {"buffer", switches->buffer_bytes, switches->buffer_bytes},
+        {"alpha", switches->buffer_bytes, share_bytes(switches)},
+    };
+    char expected[96];
+    snprintf(expected, sizeof(expected), "room for a packet of hosts, %" PRIu64 " bytes on the wire, or more",
+             needed_bytes);
+    for (size_t i = 0; i < ALB_COUNT(sizes); i++)
+        if (sizes[i].set && sizes[i].given < needed_bytes &&
+            alb_document_find(&scenario->document, "switch", "", sizes[i].key))
+            return complain(scenario, "switch", "", sizes[i].key, expected, complaint);
+    return true;
+}
+
 bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint)
 {
     const struct alb_switch_config *switches = &scenario->switches;
@@ -67,5 +156,15 @@ bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb
     if (switches->trims && switches->flow_control != ALB_FLOW_CONTROL_NONE)
         return complain(scenario, "switch", "", "trim", "no trimming where flow_control keeps buffers from overflowing",
                         complaint);
-    return true;
+    // A buffer without end never fills, so that nothing would ever be paused.
+    if (switches->flow_control == ALB_FLOW_CONTROL_PFC && !switches->buffer_bytes && !switches->pfc_xoff_bytes)
+        return complain(scenario, "switch", "", "flow_control", "buffer or pfc_xoff too: from where on pfc pauses",
+                        complaint);
+    return all_have_effect(scenario, complaint) && packets_pass(scenario, complaint);
+}
+
+bool alb_scenario_host_agrees(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    return is_power_of_two(scenario->host.mtu_bytes) ||
+           complain(scenario, "host", "", "mtu", "256, 512, 1024, 2048 or 4096", complaint);
 }
