@@ -7,6 +7,9 @@
 // A peer that is gone is not waited for longer than this.
 #define QUIET_NS_MAX ALB_NS_PER_S
 
+// No thread that runs holds the token for so long.
+#define TOKEN_NS_MAX ALB_NS_PER_S
+
 // Our last acknowledgement may have been lost; then the peer asks again after its timeout (67 ms is what most programs
 // set), and must find us still there. So where datagrams do get lost we stay until no request has come for a while.
 #define LINGER_NS     (200 * ALB_NS_PER_MS)
@@ -44,12 +47,23 @@ static bool is_done(struct alb_device *device, void *context, alb_time now)
     return !wait->has_seen_loss || now - wait->silent_since >= LINGER_NS;
 }
 
-void alb_device_drain(struct alb_device *device)
+static bool is_token_to_be_had(struct alb_device *device)
+{
+    bool is_had = alb_token_lock_for(&device->token, TOKEN_NS_MAX);
+    if (is_had)
+        alb_token_release(&device->token);
+    return is_had;
+}
+
+bool alb_device_drain(struct alb_device *device)
 {
     alb_time now = alb_clock_now();
     struct wait wait = {.silent_since = now};
+    if (!is_token_to_be_had(device))
+        return false;
     alb_device_lock(device);
     wait.has_seen_loss = has_seen_loss(device);
     alb_device_unlock(device);
     alb_drive_until(device, is_done, &wait, now + (wait.has_seen_loss ? LINGER_NS_MAX : QUIET_NS_MAX));
+    return true;
 }

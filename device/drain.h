@@ -5,5 +5,6 @@
 #include "device/impl.h"
 
 // Waits, two seconds at most, until the engine is quiet; if there has been loss, also for peers that may not have heard
-// the last answer. To be called without the token.
-void alb_device_drain(struct alb_device *device);
+// the last answer. To be called without the token. False: it was not to be had, as where exit is called by a signal's
+// handler that has interrupted whoever holds it; then no thread of the device's can be waited for either.
+bool alb_device_drain(struct alb_device *device);

@@ -31,8 +31,8 @@ static void at_exit(void)
         struct alb_device *device = registry.devices[i];
         if (!device)
             continue;
-        alb_device_drain(device);
-        alb_thread_stop(device);
+        if (alb_device_drain(device))
+            alb_thread_stop(device);
         if (alb_token_lock_for(&device->token, ALB_NS_PER_S)) {
             if (device->has_capture)
                 alb_outfile_flush(&device->capture.file);

@@ -225,6 +225,27 @@ static void at_exit__drains(void **state)
     free(options);
 }
 
+// As from a signal's handler that has interrupted whoever holds the token.
+static void at_exit__does_not_wait_for_itself(void **state)
+{
+    SKIP_UNDER_TSAN();
+    struct alb_device_options *options = pair_options("127.95.0.4");
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct alb_device *device;
+        if (alb_device_open("roce0", options, &device))
+            _exit(1);
+        alb_device_lock(device);
+        alarm(30);
+        exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3);
+    free(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +254,7 @@ int main(void)
         cmocka_unit_test(alb_device_open__in_a_forked_child),
         cmocka_unit_test(alb_device_open__a_forked_child_holds_nothing),
         cmocka_unit_test(at_exit__drains),
+        cmocka_unit_test(at_exit__does_not_wait_for_itself),
     };
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
 }

@@ -65,7 +65,8 @@ static void at_exit(void)
     rdmacm_begin_to_end();
     if (!atomic_load(&home.context))
         return; // a forked child
-    alb_device_drain(home.device);
+    if (!alb_device_drain(home.device))
+        return;
     rdmacm_lock();
     alb_cm_disconnect_all(rdmacm_engine(), alb_device_now());
     rdmacm_unlock();
