@@ -166,6 +166,21 @@ static int refuse_policy(const char *variable, enum alb_policy policy, const cha
     return EINVAL;
 }
 
+// Says what parameters there are, and what they can be.
+static int refuse_parameters(const char *variable, enum alb_policy policy, const char *name, const char *value,
+                             char *error, size_t error_size)
+{
+    char choices[128] = "no parameters that can be set";
+    const char *parameter, *bounds;
+    size_t length = 0;
+    for (uint32_t i = 0; (parameter = alb_engine_policy_parameter("csa", policy, name, i, &bounds)); i++) {
+        snprintf(choices + length, sizeof(choices) - length, "%s%s=%s", i ? ", " : "", parameter, bounds);
+        length = strlen(choices);
+    }
+    snprintf(error, error_size, "%s: \"%.64s\": %s has %s", variable, value, name, choices);
+    return EINVAL;
+}
+
 static int parse_policy(const char *variable, enum alb_policy policy, struct alb_device_options *options, char *error,
                         size_t error_size)
 {
@@ -183,9 +198,7 @@ static int parse_policy(const char *variable, enum alb_policy policy, struct alb
     for (uint32_t i = 0; (name = alb_engine_policy_name("csa", policy, i)); i++) {
         if (strlen(name) != length || memcmp(name, value, length) != 0)
             continue;
-        snprintf(error, error_size, "%s: \"%.64s\": %s has no such parameter or value; albedo-run(1) lists them",
-                 variable, value, name);
-        return EINVAL;
+        return refuse_parameters(variable, policy, name, value, error, error_size);
     }
     return refuse_policy(variable, policy, value, error, error_size);
 }

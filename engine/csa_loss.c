@@ -14,17 +14,18 @@ static const struct alb_csa_loss_ops *const policies[] = {
 
 static const struct parameter {
     const char *policy, *name;
-    size_t offset; // in struct alb_csa_loss, of an uint64_t
+    const char *bounds; // as a program is told: those below
+    size_t offset;      // in struct alb_csa_loss, of an uint64_t
     bool is_time;
     uint64_t min, max;
 } parameters[] = {
-    {"go-back-n", "timeout", offsetof(struct alb_csa_loss, timeout_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "low", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "high", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "few", offsetof(struct alb_csa_loss, few), false, 0, 1 << 20},
-    {"irn", "threshold", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
-    {"fixed", "interval", offsetof(struct alb_csa_loss, interval_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"sleek", "threshold", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
+    {"go-back-n", "timeout", "1us..10s", offsetof(struct alb_csa_loss, timeout_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "low", "1us..10s", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "high", "1us..10s", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "few", "0..1048576", offsetof(struct alb_csa_loss, few), false, 0, 1 << 20},
+    {"irn", "threshold", "1..1048576", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
+    {"fixed", "interval", "1us..10s", offsetof(struct alb_csa_loss, interval_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"sleek", "threshold", "1..1048576", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
 };
 
 static bool is_one_of(char c, const char *characters)
@@ -75,6 +76,17 @@ static bool parse_parameters(const char *text, struct alb_csa_loss *loss)
             return false;
     }
     return true;
+}
+
+const char *alb_csa_loss_parameter(const char *policy, uint32_t index, const char **bounds)
+{
+    for (size_t i = 0; i < ALB_COUNT(parameters); i++) {
+        if (strcmp(parameters[i].policy, policy) != 0 || index-- > 0)
+            continue;
+        *bounds = parameters[i].bounds;
+        return parameters[i].name;
+    }
+    return NULL;
 }
 
 bool alb_csa_loss_parse(const char *text, struct alb_csa_loss *loss)

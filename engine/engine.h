@@ -162,6 +162,10 @@ enum alb_policy {
 const char *alb_engine_policy_name(const char *transport, enum alb_policy policy, uint32_t index);
 // True if a configuration may say so: such a name, with parameters that it has.
 bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text);
+// The parameters that the policy with that name has, and in *bounds what they can be, such as "1us..10s"; NULL behind
+// the last.
+const char *alb_engine_policy_parameter(const char *transport, enum alb_policy policy, const char *name, uint32_t index,
+                                        const char **bounds);
 
 // Memory that an engine keeps per peer and per queue pair, without the rings (the program chooses their sizes) and
 // without what is in flight.

@@ -41,3 +41,10 @@ bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, c
     }
     return false;
 }
+
+const char *alb_engine_policy_parameter(const char *transport, enum alb_policy policy, const char *name, uint32_t index,
+                                        const char **bounds)
+{
+    bool has_some = strcmp(transport, "csa") == 0 && policy == ALB_POLICY_LOSS;
+    return has_some ? alb_csa_loss_parameter(name, index, bounds) : NULL;
+}
