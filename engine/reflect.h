@@ -137,10 +137,10 @@ static inline bool alb_txn_out_has(const struct alb_txn_out *txn, uint64_t numbe
 {
     return number != 0 && atomic_load_explicit(&txn->number, memory_order_acquire) == number;
 }
-static inline bool alb_txn_out_still_has(const struct alb_txn_out *txn, uint64_t number)
+static inline bool alb_txn_out_still_has(struct alb_txn_out *txn, uint64_t number)
 {
-    atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&txn->number, memory_order_relaxed) == number;
+    // Changes nothing: a load alone could come before what was read.
+    return atomic_fetch_or_explicit(&txn->number, 0, memory_order_release) == number;
 }
 
 // The low-water mark moves behind what has ended, whose places are the posts' then: not to be touched any more.

@@ -20,8 +20,8 @@ static bool has_number(const struct alb_reflect_out *out)
 static void clear(struct alb_txn_out *txn, const struct alb_txn_out *clean)
 {
     const size_t from = offsetof(struct alb_txn_out, out);
-    atomic_store_explicit(&txn->number, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); // who still reads of the one before finds its number gone
+    // Who still reads of the one before finds its number gone. An exchange, so that nothing below comes before it.
+    atomic_exchange_explicit(&txn->number, 0, memory_order_acquire);
     memcpy((uint8_t *)txn + from, (const uint8_t *)clean + from, sizeof(*txn) - from);
 }
 

@@ -141,7 +141,7 @@ int alb_qp_txn_query(const struct alb_qp *qp, uint64_t number, struct alb_txn_st
     struct alb_reflect_out *out = qp->delivery == &alb_csa_ops ? alb_csa_of(qp)->reflect_out : NULL;
     if (!out)
         return EINVAL;
-    const struct alb_txn_out *txn = alb_txn_out_at(out, number);
+    struct alb_txn_out *txn = alb_txn_out_at(out, number);
     if (!alb_txn_out_has(txn, number))
         return ENOENT;
     tell(txn, status);
