@@ -10,8 +10,8 @@
 #define ALB_STATS(X)                                                                            \
     X(sent_pkts, "packets sent")                                                                \
     X(rcvd_pkts, "packets received")                                                            \
-    X(sent_bytes, "UDP payload bytes sent")                                                     \
-    X(rcvd_bytes, "UDP payload bytes received")                                                 \
+    X(sent_bytes, "payload bytes sent")                                                         \
+    X(rcvd_bytes, "payload bytes received")                                                     \
     X(retransmitted_pkts, "request packets sent again")                                         \
     X(duplicate_request, "requests received again")                                             \
     X(out_of_seq_request, "requests received ahead of the one expected")                        \
