@@ -47,6 +47,7 @@ struct alb_assoc_live {
     struct alb_list link;        // in alb_csa_engine.live
     struct alb_list ready;       // of struct alb_stream_out: they may have something to send
     struct alb_list waiting;     // of struct alb_stream_out: the window holds them back
+    uint32_t in_line;            // streams in these two
     struct alb_list reports;     // of struct alb_stream_in: their report is due
     struct alb_list open;        // of struct alb_stream_in: they miss something
     struct alb_list reflections; // of struct alb_reflect_source: commands and verdicts to send
@@ -137,12 +138,14 @@ void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
 // So many charged bytes have reached the peer: calls the congestion policy. Before they are released.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// True if so many bytes have gone without a report asked for that one is due: a few times in a window, and where there
-// are many paths more often, so that the choice among them knows of the last packets of most.
+// True if a stream has sent so many bytes without asking for a report that one is due: a few times in a window, and
+// where there are many paths more often, so that the choice among them knows of the last packets of most. Streams that
+// share the window share this, too: what none of them asks about would keep it closed, and each would take its long
+// wait for the next turn for silence.
 static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, uint32_t window_bytes,
                                            uint32_t unasked_bytes)
 {
-    uint32_t times = ALB_MAX(4u, live->paths->count / 2u);
+    uint32_t times = ALB_MAX(4u, live->paths->count / 2u) * ALB_MAX(live->in_line, 1u);
     return (unasked_bytes + 1ull) * times > window_bytes; // unasked_bytes >= window_bytes / times, without a division
 }
 // The grant to write into a packet to the peer: how many bytes it may have in flight to us; ALB_CSA_CREDIT_NONE: any.

@@ -33,11 +33,18 @@ static void give_back(struct alb_stream_out *out)
     out->capacity = ALB_STREAM_OUT_OWN;
 }
 
+void alb_stream_out_leave_line(struct alb_stream_out *out)
+{
+    alb_list_remove(&out->link);
+    if (out->is_ready)
+        live_of(out)->in_line--;
+    out->is_ready = false;
+}
+
 void alb_stream_out_stop(struct alb_stream_out *out)
 {
     uint32_t bytes = out->inflight_bytes;
-    alb_list_remove(&out->link);
-    out->is_ready = false;
+    alb_stream_out_leave_line(out);
     alb_wheel_disarm(&out->csa->qp->engine->wheel, &out->probe_timer.timer);
     if (out->csa->assoc)
         for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
@@ -151,6 +158,7 @@ void alb_stream_out_wake(struct alb_stream_out *out)
         return;
     }
     alb_list_push_back(&live->ready, &out->link);
+    live->in_line += !out->is_ready;
     out->is_ready = true;
     alb_csa_turn_hurry(live, csa->qp->engine->now);
     alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);

@@ -71,6 +71,8 @@ struct alb_stream_out {
 void alb_stream_out_init(struct alb_stream_out *out, struct alb_csa *csa, bool is_response);
 // Forgets all that is not acknowledged, releases it from the window, and gives memory back to the pool.
 void alb_stream_out_stop(struct alb_stream_out *out);
+// Out of the association's line, if it is in it (alb_stream_out_wake).
+void alb_stream_out_leave_line(struct alb_stream_out *out);
 // The first segment will have that PSN; nothing is in flight.
 void alb_stream_out_begin(struct alb_stream_out *out, alb_psn first);
 // The record of a PSN from una to next - 1; of another one it is some other's.

@@ -20,12 +20,12 @@ static enum alb_csa_fill fill_from(struct alb_stream_out *out, struct alb_csa_pa
 // A sender leaves the line; when it was stopped meanwhile it has left already.
 static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool waits)
 {
-    alb_list_remove(&out->link);
-    out->is_ready = false;
-    if (!waits)
+    if (!waits) {
+        alb_stream_out_leave_line(out);
         return;
+    }
+    alb_list_remove(&out->link);
     alb_list_push_back(&live->waiting, &out->link);
-    out->is_ready = true;
     live->window_limited |= live->congestion.window_bytes <= live->credit_bytes;
     alb_qp_count(out->csa->qp, ALB_STAT_window_stalls, 1);
 }
