@@ -340,14 +340,18 @@ static struct rdmacm_event *next(struct rdmacm_channel *channel)
 static void act_on(struct rdmacm_event *event)
 {
     struct rdmacm_id *id = event->id;
-    int error = 0;
-    if (event->event.event == RDMA_CM_EVENT_REJECTED && id->id.qp)
+    if (event->event.event == RDMA_CM_EVENT_REJECTED)
         rdmacm_qp_error(id);
     if (event->multicast)
         rdmacm_on_join(event);
-    if (!event->is_response || !id->id.qp)
+    if (!event->is_response)
         return;
-    error = rdmacm_on_response(id);
+    int cancel = rdmacm_qp_lock(id);
+    bool is_ours = id->id.qp; // otherwise the program answers
+    int error = is_ours ? rdmacm_on_response(id) : 0;
+    rdmacm_qp_unlock(id, cancel);
+    if (!is_ours)
+        return;
     event->event.event = error ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
     event->event.status = -error;
 }

@@ -63,8 +63,11 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
     id->timeout_code = ack_code(id);
     id->mtu_code = rdmacm_mtu_code();
     id->rq_psn = rdmacm_random_psn();
-    id->qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
     bool is_xrc = id->id.qp_type == IBV_QPT_XRC_SEND;
+    int cancel = rdmacm_qp_lock(id);
+    id->qpn = rdmacm_qp_number(id, param);
+    bool has_srq = rdmacm_qp_has_srq(id, param);
+    rdmacm_qp_unlock(id, cancel);
     return (struct alb_cm_req){
         .service_id = alb_cm_service_id((enum alb_cm_port_space)id->id.ps, rdmacm_port(&id->id.route.addr.dst_storage)),
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
@@ -84,7 +87,7 @@ static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_pa
         .pkey = ALB_PKEY_DEFAULT,
         .mtu = id->mtu_code,
         .max_cm_retries = RDMACM_CM_RETRIES,
-        .has_srq = id->id.qp ? id->id.qp->srq != NULL : param && param->srq,
+        .has_srq = has_srq,
         .primary = {.local_lid = 0xffff,
                     .remote_lid = 0xffff,
                     .local_gid = id->av.local,
@@ -180,11 +183,14 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
     id->rd_atomic = ALB_MIN(asks_all ? id->initiator_depth : param->initiator_depth, (uint8_t)RDMACM_RD_ATOMIC_MAX);
     id->dest_rd_atomic =
         ALB_MIN(gives_all ? id->responder_resources : param->responder_resources, (uint8_t)RDMACM_RD_ATOMIC_MAX);
-    int error = id->id.qp ? rdmacm_qp_connect(id) : 0;
+    bool is_xrc = id->id.qp_type == IBV_QPT_XRC_RECV;
+    int cancel = rdmacm_qp_lock(id);
+    int error = rdmacm_qp_connect(id);
+    uint32_t qpn = rdmacm_qp_number(id, param);
+    bool has_srq = is_xrc || rdmacm_qp_has_srq(id, param);
+    rdmacm_qp_unlock(id, cancel);
     if (error)
         return error;
-    bool is_xrc = id->id.qp_type == IBV_QPT_XRC_RECV;
-    uint32_t qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
     struct alb_cm_rep rep = {
         .qpn = is_xrc ? 0 : qpn,
         .eecn = is_xrc ? qpn : 0,
@@ -194,7 +200,7 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
         .target_ack_delay = 15,
         .flow_control = param && param->flow_control,
         .rnr_retry_count = param ? retries(param->rnr_retry_count) : RETRIES_MAX,
-        .has_srq = is_xrc || (id->id.qp ? id->id.qp->srq != NULL : param && param->srq),
+        .has_srq = has_srq,
         .ca_guid = be64toh(ibv_get_device_guid(id->id.verbs->device)),
     };
     rdmacm_lock();
@@ -208,7 +214,9 @@ static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param 
 static int accept_datagrams(struct rdmacm_id *id, const struct rdma_conn_param *param,
                             const struct alb_cm_private *data)
 {
-    uint32_t qpn = id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
+    int cancel = rdmacm_qp_lock(id);
+    uint32_t qpn = rdmacm_qp_number(id, param);
+    rdmacm_qp_unlock(id, cancel);
     uint32_t qkey = id->qkey ? id->qkey : RDMA_UDP_QKEY;
     rdmacm_lock();
     if (id->cm)

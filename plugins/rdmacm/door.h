@@ -3,10 +3,11 @@
 // are turned into rdma_cm events by the device's driver (home.c) and wait at an event channel; what follows from them
 // for queue pairs is done by the thread that takes them (rdma_get_cm_event).
 //
-// Locks, outermost first: the device's driver token, a channel's lock, an id's lock.
+// Locks, outermost first: that of an id's queue pair, the device's driver token, a channel's lock, an id's lock.
 #pragma once
 
 #include "base/list.h"
+#include "device/cancel.h"
 #include "device/cm_claim.h"
 #include "device/device.h"
 #include "engine/cm.h"
@@ -62,6 +63,7 @@ struct rdmacm_id {
     uint8_t ack_timeout;
     uint32_t gid_index;
     struct alb_av av; // once the peer is known
+    pthread_mutex_t qp_lock;
     pthread_mutex_t lock;
     pthread_cond_t acknowledged;
     uint32_t taken, completed;  // events
@@ -199,7 +201,25 @@ int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const st
 
 // ---- qp.c
 
-int rdmacm_qp_connect(struct rdmacm_id *id); // to RTR and RTS
+// Until it is unlocked the id's queue pair, if it has one, is not destroyed: the thread that takes an event of the id
+// moves it, while another one may destroy it. The thread is not cancelled meanwhile; returns what unlocking needs.
+static inline int rdmacm_qp_lock(struct rdmacm_id *id)
+{
+    int cancel = alb_cancel_off();
+    pthread_mutex_lock(&id->qp_lock);
+    return cancel;
+}
+
+static inline void rdmacm_qp_unlock(struct rdmacm_id *id, int cancel)
+{
+    pthread_mutex_unlock(&id->qp_lock);
+    alb_cancel_back(cancel);
+}
+
+// What the program says of a queue pair of its own counts where the id has none. With its lock held.
+uint32_t rdmacm_qp_number(const struct rdmacm_id *id, const struct rdma_conn_param *param);
+bool rdmacm_qp_has_srq(const struct rdmacm_id *id, const struct rdma_conn_param *param);
+int rdmacm_qp_connect(struct rdmacm_id *id); // to RTR and RTS, if there is one; with its lock held
 int rdmacm_qp_error(struct rdmacm_id *id);
 
 // ---- xrc.c
@@ -226,7 +246,7 @@ void rdmacm_on_engine_event(const struct alb_cm_event *event);
 // ---- connect.c
 
 uint32_t rdmacm_random_psn(void);
-// What a response that has come in asks for: the queue pair to RTS, and the RTU. An errno.
+// What a response that has come in asks for: the queue pair to RTS, and the RTU. An errno. With its lock held.
 int rdmacm_on_response(struct rdmacm_id *id);
 // Rejects the request or the response that waits. EINVAL: none does, or the data are too long.
 int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length);
@@ -237,7 +257,7 @@ int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const voi
 void rdmacm_on_join(struct rdmacm_event *event);
 // It will not be taken.
 void rdmacm_on_join_unheard(struct rdmacm_multicast *multicast);
-// The id's queue pair is about to go.
+// The id's queue pair is about to go. With its lock held.
 void rdmacm_multicast_detach(struct rdmacm_id *id);
 // The id is about to go; none of its events is left.
 void rdmacm_multicast_leave_all(struct rdmacm_id *id);

@@ -28,6 +28,7 @@ struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, e
     id->id.qp_type = type;
     id->claim.fd = -1;
     id->retry_count = id->rnr_retry_count = 7;
+    pthread_mutex_init(&id->qp_lock, NULL);
     pthread_mutex_init(&id->lock, NULL);
     pthread_cond_init(&id->acknowledged, NULL);
     alb_list_init(&id->multicasts);
@@ -64,6 +65,7 @@ void rdmacm_id_free(struct rdmacm_id *id)
     rdmacm_channel_leave(id);
     pthread_cond_destroy(&id->acknowledged);
     pthread_mutex_destroy(&id->lock);
+    pthread_mutex_destroy(&id->qp_lock);
     rdmacm_event_unreserve(id);
     free(id->ep_attr);
     free(id);

@@ -9,11 +9,12 @@
 #include <string.h>
 
 struct rdmacm_multicast {
-    struct alb_list link; // in the id's list, guarded by the id's lock
+    struct alb_list link; // in the id's list, which is changed with both of the id's locks
     struct rdmacm_id *id;
     struct alb_addr group;
     bool sends_only;
     bool is_attached; // the id's queue pair, by this join
+    bool is_leaving;  // a thread that leaves it has found it
     bool is_handled;  // its event has been taken and acted on, or dropped
 };
 
@@ -47,6 +48,16 @@ static struct rdma_ud_param ud_param(const struct rdmacm_id *id, const struct al
     return param;
 }
 
+static void remember(struct rdmacm_multicast *multicast)
+{
+    struct rdmacm_id *id = multicast->id;
+    int cancel = rdmacm_qp_lock(id);
+    pthread_mutex_lock(&id->lock);
+    alb_list_push_back(&id->multicasts, &multicast->link);
+    pthread_mutex_unlock(&id->lock);
+    rdmacm_qp_unlock(id, cancel);
+}
+
 static int join(struct rdmacm_id *id, const struct alb_addr *group, bool sends_only, void *context)
 {
     struct alb_av av;
@@ -70,9 +81,7 @@ static int join(struct rdmacm_id *id, const struct alb_addr *group, bool sends_o
     event->multicast = multicast;
     event->event = (struct rdma_cm_event){
         .id = &id->id, .event = RDMA_CM_EVENT_MULTICAST_JOIN, .param.ud = ud_param(id, group, context)};
-    pthread_mutex_lock(&id->lock);
-    alb_list_push_back(&id->multicasts, &multicast->link);
-    pthread_mutex_unlock(&id->lock);
+    remember(multicast);
     rdmacm_post(id, event);
     return rdmacm_complete(id);
 }
@@ -122,14 +131,15 @@ void rdmacm_on_join(struct rdmacm_event *event)
 {
     struct rdmacm_multicast *multicast = event->multicast;
     struct rdmacm_id *id = multicast->id;
-    int error = 0;
-    if (id->id.qp && !multicast->sends_only)
-        error = ibv_attach_mcast(id->id.qp, gid_of(multicast), 0);
+    int cancel = rdmacm_qp_lock(id);
+    bool attaches = id->id.qp && !multicast->sends_only;
+    int error = attaches ? ibv_attach_mcast(id->id.qp, gid_of(multicast), 0) : 0;
+    settle(multicast, attaches && !error);
+    rdmacm_qp_unlock(id, cancel);
     if (error) {
         event->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
         event->event.status = -error;
     }
-    settle(multicast, id->id.qp && !multicast->sends_only && !error);
 }
 
 // True if another join of the id holds its queue pair in the same group. With the id's lock.
@@ -143,6 +153,7 @@ static bool is_held_by_another(const struct rdmacm_multicast *multicast)
     return false;
 }
 
+// With the lock of the id's queue pair.
 static void detach(struct rdmacm_multicast *multicast)
 {
     struct rdmacm_id *id = multicast->id;
@@ -162,17 +173,18 @@ void rdmacm_multicast_detach(struct rdmacm_id *id)
 
 // ---- leaving --------------------------------------------------------------------------------------------------------
 
+// It stays in the list until it is detached, where who destroys the queue pair looks.
 static struct rdmacm_multicast *find(struct rdmacm_id *id, const struct alb_addr *group)
 {
     struct rdmacm_multicast *found = NULL;
     pthread_mutex_lock(&id->lock);
     ALB_LIST_FOR_EACH (&id->multicasts, node) {
         struct rdmacm_multicast *multicast = ALB_LIST_ENTRY(node, struct rdmacm_multicast, link);
-        if (!found && alb_addr_equals(&multicast->group, group))
+        if (!found && !multicast->is_leaving && alb_addr_equals(&multicast->group, group))
             found = multicast;
     }
     if (found)
-        alb_list_remove(&found->link);
+        found->is_leaving = true;
     pthread_mutex_unlock(&id->lock);
     return found;
 }
@@ -193,6 +205,18 @@ static void take_back(struct rdmacm_multicast *multicast)
     pthread_mutex_unlock(&id->lock);
 }
 
+static void leave(struct rdmacm_multicast *multicast)
+{
+    struct rdmacm_id *id = multicast->id;
+    int cancel = rdmacm_qp_lock(id);
+    detach(multicast);
+    pthread_mutex_lock(&id->lock);
+    alb_list_remove(&multicast->link);
+    pthread_mutex_unlock(&id->lock);
+    rdmacm_qp_unlock(id, cancel);
+    free(multicast);
+}
+
 int rdma_leave_multicast(struct rdma_cm_id *outer, struct sockaddr *addr)
 {
     struct alb_addr group;
@@ -204,15 +228,16 @@ int rdma_leave_multicast(struct rdma_cm_id *outer, struct sockaddr *addr)
     if (!multicast)
         return rdmacm_fail(EADDRNOTAVAIL);
     take_back(multicast);
-    detach(multicast);
-    free(multicast);
+    leave(multicast);
     return 0;
 }
 
 void rdmacm_multicast_leave_all(struct rdmacm_id *id)
 {
     struct alb_list *node;
+    int cancel = rdmacm_qp_lock(id);
     rdmacm_multicast_detach(id);
+    rdmacm_qp_unlock(id, cancel);
     while ((node = alb_list_pop(&id->multicasts)))
         free(ALB_LIST_ENTRY(node, struct rdmacm_multicast, link));
 }

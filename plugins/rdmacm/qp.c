@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int move(struct rdmacm_id *id, struct ibv_qp_attr *attr, int mask)
-{
-    return ibv_modify_qp(id->id.qp, attr, mask | IBV_QP_STATE);
-}
-
 static struct ibv_ah_attr ah_attr_of(const struct rdmacm_id *id)
 {
     struct ibv_ah_attr attr = {
@@ -65,11 +60,11 @@ static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_
     }
 }
 
-static int move_to(struct rdmacm_id *id, enum ibv_qp_state state)
+static int move(struct rdmacm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {0};
     int mask, error = attributes(id, state, &attr, &mask);
-    return error ? error : move(id, &attr, mask);
+    return error ? error : ibv_modify_qp(qp, &attr, mask);
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *outer, struct ibv_qp_attr *attr, int *mask)
@@ -81,26 +76,41 @@ int rdma_init_qp_attr(struct rdma_cm_id *outer, struct ibv_qp_attr *attr, int *m
 }
 
 // As it is until it is connected; one of UD is connected to nobody, and ready.
-static int make_ready(struct rdmacm_id *id)
+static int make_ready(struct rdmacm_id *id, struct ibv_qp *qp)
 {
-    int error = move_to(id, IBV_QPS_INIT);
+    int error = move(id, qp, IBV_QPS_INIT);
     if (!error && id->id.qp_type == IBV_QPT_UD) {
-        error = move_to(id, IBV_QPS_RTR);
-        error = error ? error : move_to(id, IBV_QPS_RTS);
+        error = move(id, qp, IBV_QPS_RTR);
+        error = error ? error : move(id, qp, IBV_QPS_RTS);
     }
     return error;
 }
 
 int rdmacm_qp_connect(struct rdmacm_id *id)
 {
-    int error = move_to(id, IBV_QPS_RTR);
-    return error ? error : move_to(id, IBV_QPS_RTS);
+    if (!id->id.qp)
+        return 0;
+    int error = move(id, id->id.qp, IBV_QPS_RTR);
+    return error ? error : move(id, id->id.qp, IBV_QPS_RTS);
 }
 
 int rdmacm_qp_error(struct rdmacm_id *id)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    return id->id.qp ? move(id, &attr, 0) : 0;
+    int cancel = rdmacm_qp_lock(id);
+    int error = id->id.qp ? ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE) : 0;
+    rdmacm_qp_unlock(id, cancel);
+    return error;
+}
+
+uint32_t rdmacm_qp_number(const struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+    return id->id.qp ? id->id.qp->qp_num : param ? param->qp_num : 0;
+}
+
+bool rdmacm_qp_has_srq(const struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+    return id->id.qp ? id->id.qp->srq != NULL : param && param->srq;
 }
 
 // ---- creating -------------------------------------------------------------------------------------------------------
@@ -161,6 +171,23 @@ static void take_back_cqs(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr
     destroy_cqs(id);
 }
 
+// The id has it once it is ready.
+static int create_qp(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    struct ibv_qp *qp = ibv_create_qp_ex(id->id.verbs, attr);
+    if (!qp)
+        return errno;
+    int error = make_ready(id, qp);
+    if (error) {
+        ibv_destroy_qp(qp);
+        return error;
+    }
+    int cancel = rdmacm_qp_lock(id);
+    id->id.qp = qp;
+    rdmacm_qp_unlock(id, cancel);
+    return 0;
+}
+
 static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     if (rdmacm_is_forked(id))
@@ -180,12 +207,8 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     id->id.pd = attr->pd;
     id->id.qp_type = attr->qp_type;
     int error = find_cqs(id, attr);
-    if (!error && !(id->id.qp = ibv_create_qp_ex(id->id.verbs, attr)))
-        error = errno;
-    if (!error && (error = make_ready(id))) {
-        ibv_destroy_qp(id->id.qp);
-        id->id.qp = NULL;
-    }
+    if (!error)
+        error = create_qp(id, attr);
     if (error)
         take_back_cqs(id, attr);
     return error;
@@ -215,13 +238,25 @@ int rdma_create_qp(struct rdma_cm_id *outer, struct ibv_pd *pd, struct ibv_qp_in
     return rdmacm_result(error);
 }
 
+// Nobody finds it from here on.
+static struct ibv_qp *take_qp(struct rdmacm_id *id)
+{
+    int cancel = rdmacm_qp_lock(id);
+    rdmacm_multicast_detach(id);
+    struct ibv_qp *qp = id->id.qp;
+    id->id.qp = NULL;
+    rdmacm_qp_unlock(id, cancel);
+    return qp;
+}
+
+// Another thread may be taking an event of the id. Destroying waits for acknowledgements of the program, so it is done
+// without the lock.
 void rdma_destroy_qp(struct rdma_cm_id *outer)
 {
     if (rdmacm_is_forked(rdmacm_id(outer)))
         return;
-    rdmacm_multicast_detach(rdmacm_id(outer));
-    if (outer->qp)
-        ibv_destroy_qp(outer->qp);
-    outer->qp = NULL;
+    struct ibv_qp *qp = take_qp(rdmacm_id(outer));
+    if (qp)
+        ibv_destroy_qp(qp);
     destroy_cqs(rdmacm_id(outer));
 }
