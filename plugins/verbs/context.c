@@ -144,6 +144,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     if (error)
         goto fail_fd;
     fill_tables(context);
+    alb_door_fork_add(context);
     return outer;
 
 fail_fd:
@@ -178,6 +179,7 @@ int ibv_close_device(struct ibv_context *outer)
         return 0;
     if (alb_door_is_validating(context)) // its thread would wait for itself
         return EDEADLK;
+    alb_door_fork_remove(context);
     destroy_leftovers(context);
     alb_door_validators_stop(context);
     alb_door_proposals_end(context);

@@ -33,6 +33,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     struct alb_door_cq *cq = door_cq(ex);
     if (attr && attr->comp_mask)
         return EINVAL;
+    if (alb_unlikely(alb_door_is_forked(alb_door_context(ex->context))))
+        return ENODEV;
     alb_spinlock_take(&cq->poll_lock);
     int error = show(cq);
     if (error) {

@@ -83,6 +83,7 @@ enum alb_door_kind {
 };
 
 struct alb_door_context {
+    struct alb_list link; // among those that are open (fork.c)
     struct alb_device *device;
     struct alb_engine *engine;
     const struct alb_engine_config *limits;
@@ -114,6 +115,10 @@ static inline bool alb_door_is_forked(const struct alb_door_context *context)
 {
     return alb_device_is_forked(context->device);
 }
+
+// From here on a child that is forked is refused what it posts to the context's objects and polls of them.
+void alb_door_fork_add(struct alb_door_context *context);
+void alb_door_fork_remove(struct alb_door_context *context);
 
 // False: a device of another transport than csa.
 static inline bool alb_door_has_reflection(const struct alb_door_context *context)

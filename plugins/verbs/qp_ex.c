@@ -222,11 +222,14 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 
 // ---- batches -------------------------------------------------------------------------------------------------------
 
+// In a forked child a thread that is not there may hold the lock: nothing is waited for, and the batch is refused.
 static void wr_start(struct ibv_qp_ex *ex)
 {
     struct alb_door_qp *qp = door_qp(ex);
-    alb_spinlock_take(&qp->send_lock);
-    qp->builder->error = 0;
+    bool is_forked = alb_door_is_forked(alb_door_context(ex->qp_base.context));
+    if (alb_likely(!is_forked))
+        alb_spinlock_take(&qp->send_lock);
+    qp->builder->error = is_forked ? ENODEV : 0;
     qp->builder->building = ALB_DOOR_BUILDING_NONE;
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static struct ibv_context *open_first(void)
@@ -154,63 +151,13 @@ static void close_device__leftovers(void **state)
     assert_int_equal(ibv_close_device(context), 0);
 }
 
-// AddressSanitizer's allocator, unlike libc's, cannot be used in a child that was forked while another thread was
-// inside it, and a thread allocates while it starts. The device's sleeps when it has started and has nothing to do.
-static void await_rest(void)
-{
-    DIR *threads = opendir("/proc/self/task");
-    assert_non_null(threads);
-    for (struct dirent *entry; (entry = readdir(threads));) {
-        pid_t thread = (pid_t)atoi(entry->d_name);
-        while (thread > 0 && thread != gettid() && fixture_thread_state(thread) != 'S')
-            sched_yield();
-    }
-    closedir(threads);
-}
-
-// A child that was forked may end its copies as it likes and touches nothing.
-static void fork__child_destroys_quietly(void **state)
-{
-    struct fixture *f = *state;
-    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
-    await_rest();
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        struct ibv_qp_init_attr init = fixture_qp_init(f, IBV_QPT_RC);
-        int wrong = ibv_destroy_qp(qp) != 0 || ibv_create_qp(f->pd, &init) != NULL || errno != ENODEV ||
-                    ibv_alloc_pd(f->context) != NULL || ibv_dereg_mr(f->mr) != 0 || ibv_destroy_cq(f->cq) != 0 ||
-                    ibv_close_device(f->context) != 0;
-        _exit(wrong);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-
-    struct ibv_qp *other = fixture_qp(f, IBV_QPT_RC); // the parent goes on
-    fixture_connect(qp, other);
-    fixture_post_recv(f, other, 1, 0, 100);
-    fixture_post_send(f, qp, 2, 1000, 100);
-    assert_int_equal(fixture_wait_for(f->cq, 1).status, IBV_WC_SUCCESS);
-    assert_int_equal(ibv_destroy_qp(qp), 0);
-    assert_int_equal(ibv_destroy_qp(other), 0);
-}
-
-static void fork_init__always_ready(void **state)
-{
-    assert_int_equal(ibv_fork_init(), 0);
-    assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(get_device_list__all),     cmocka_unit_test(get_device_list__those_chosen),
-        cmocka_unit_test(open_device__each),        cmocka_unit_test(get_device_guid__stable_and_local),
-        cmocka_unit_test(open_device__tables),      cmocka_unit_test(open_device__twice),
-        cmocka_unit_test(open_device__nonsense),    cmocka_unit_test(close_device__leftovers),
-        FIXTURE_TEST(fork__child_destroys_quietly), cmocka_unit_test(fork_init__always_ready),
+        cmocka_unit_test(get_device_list__all),  cmocka_unit_test(get_device_list__those_chosen),
+        cmocka_unit_test(open_device__each),     cmocka_unit_test(get_device_guid__stable_and_local),
+        cmocka_unit_test(open_device__tables),   cmocka_unit_test(open_device__twice),
+        cmocka_unit_test(open_device__nonsense), cmocka_unit_test(close_device__leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
