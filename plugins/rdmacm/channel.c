@@ -176,7 +176,8 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
     end_ids(channel);
     for (struct alb_list *node; (node = alb_list_pop(&channel->events));)
         alb_list_push_back(&forgotten, node);
-    close(outer->fd);
+    if (channel->waiting == 0) // else they read it, or are about to, and another file must not get its number
+        close(outer->fd);
     channel->is_destroyed = true;
     bool is_unused = is_over(channel);
     pthread_mutex_unlock(&channel->lock);
@@ -294,7 +295,7 @@ static void wait_for_the_end(void)
         pause();
 }
 
-// Takes the lock of a channel that is there, and keeps the channel from being freed. 0, or an errno.
+// Keeps a channel that is there, and its descriptor, until the thread stops waiting. 0, or an errno.
 static int begin_to_wait(struct rdmacm_channel *channel)
 {
     pthread_mutex_lock(&living.mutex);
@@ -302,15 +303,47 @@ static int begin_to_wait(struct rdmacm_channel *channel)
     if (!error) {
         pthread_mutex_lock(&channel->lock);
         channel->waiting++;
+        pthread_mutex_unlock(&channel->lock);
     }
     pthread_mutex_unlock(&living.mutex);
     return error;
 }
 
-// The next event, waited for unless the descriptor is non-blocking: NULL with an errno.
-static struct rdmacm_event *next(struct rdmacm_channel *channel)
+static void stop_waiting(void *argument)
+{
+    struct rdmacm_channel *channel = argument;
+    pthread_mutex_lock(&channel->lock);
+    channel->waiting--;
+    if (channel->is_destroyed && channel->waiting == 0)
+        close(channel->channel.fd);
+    bool was_last = is_over(channel);
+    pthread_mutex_unlock(&channel->lock);
+    if (was_last)
+        free_channel(channel);
+}
+
+static struct rdmacm_event *await_event(struct rdmacm_channel *channel, int *error)
 {
     struct rdmacm_event *event = NULL;
+    *error = 0;
+    while (!event && !*error) {
+        *error = wait_for_one(channel->channel.fd);
+        pthread_mutex_lock(&channel->lock);
+        bool is_destroyed = channel->is_destroyed;
+        if (!is_destroyed && !*error)
+            event = pop(channel);
+        pthread_mutex_unlock(&channel->lock);
+        if (is_destroyed && *error != EAGAIN)
+            wait_for_the_end();
+    }
+    return event;
+}
+
+// The next event, waited for unless the descriptor is non-blocking: NULL with an errno. Programs cancel threads that
+// wait here.
+static struct rdmacm_event *next(struct rdmacm_channel *channel)
+{
+    struct rdmacm_event *event;
     int error = begin_to_wait(channel);
     if (error) {
         if (error == EBADF && atomic_load(&is_ending)) // what the program made of an error would be its exit status
@@ -318,20 +351,9 @@ static struct rdmacm_event *next(struct rdmacm_channel *channel)
         errno = error;
         return NULL;
     }
-    while (!event && !error) {
-        int fd = channel->channel.fd;
-        pthread_mutex_unlock(&channel->lock);
-        error = wait_for_one(fd);
-        pthread_mutex_lock(&channel->lock);
-        if (channel->is_destroyed && error != EAGAIN) {
-            pthread_mutex_unlock(&channel->lock);
-            wait_for_the_end();
-        }
-        if (!error)
-            event = pop(channel);
-    }
-    channel->waiting--;
-    pthread_mutex_unlock(&channel->lock);
+    pthread_cleanup_push(stop_waiting, channel);
+    event = await_event(channel, &error);
+    pthread_cleanup_pop(1);
     errno = error;
     return event;
 }

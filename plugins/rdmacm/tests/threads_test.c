@@ -3,9 +3,12 @@
 // same moment, and lets one of them wait a little longer than in the round before.
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define GROUP "239.97.3.1"
 
@@ -203,6 +206,51 @@ static void destroy_qp__while_a_handler_disconnects(void **state)
     rdma_destroy_event_channel(of_listener);
 }
 
+static void *wait_for_event(void *channel)
+{
+    struct rdma_cm_event *event;
+    rdma_get_cm_event(channel, &event);
+    return NULL;
+}
+
+// Until it sleeps in its call.
+static pthread_t begin_to_wait(struct rdma_event_channel *channel)
+{
+    static const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_event, channel), 0);
+    nanosleep(&pause, NULL);
+    return thread;
+}
+
+// What is opened next must not get the descriptor's number: the thread would read it instead.
+static void destroy_event_channel__while_a_thread_waits(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    int fd = channel->fd;
+    pthread_t thread = begin_to_wait(channel);
+    rdma_destroy_event_channel(channel);
+    int next = dup(STDERR_FILENO);
+    assert_int_not_equal(next, fd);
+    assert_int_equal(close(next), 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(pthread_cancel(thread), 0); // it waits until the process ends, if it is left alone
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+// A thread that is cancelled does not wait any more.
+static void destroy_event_channel__whose_thread_was_cancelled(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    int fd = channel->fd;
+    pthread_t thread = begin_to_wait(channel);
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    rdma_destroy_event_channel(channel);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +258,8 @@ int main(void)
         cmocka_unit_test(destroy_qp__while_a_group_is_left),
         cmocka_unit_test(destroy_qp__while_a_response_is_heard),
         cmocka_unit_test(destroy_qp__while_a_handler_disconnects),
+        cmocka_unit_test(destroy_event_channel__while_a_thread_waits),
+        cmocka_unit_test(destroy_event_channel__whose_thread_was_cancelled),
     };
     return cmocka_run_group_tests(tests, fixture_setup, NULL);
 }
