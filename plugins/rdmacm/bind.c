@@ -85,7 +85,7 @@ int rdma_bind_addr(struct rdma_cm_id *outer, struct sockaddr *sockaddr)
     uint16_t port;
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->is_bound || id->is_resolved || id->cm || !sockaddr)
+    if (id->is_bound || id->is_resolved || rdmacm_is_begun(id) || !sockaddr)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(sockaddr, &addr, &port))
         return rdmacm_fail(EAFNOSUPPORT);
@@ -133,7 +133,7 @@ int rdma_listen(struct rdma_cm_id *outer, int backlog)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || id->is_resolved)
+    if (rdmacm_is_begun(id) || id->is_resolved)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
     if (!error && !id->is_bound)
@@ -224,7 +224,7 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     uint16_t port;
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || id->is_resolved || !destination)
+    if (rdmacm_is_begun(id) || id->is_resolved || !destination)
         return rdmacm_fail(EINVAL);
     if (!rdmacm_get_sockaddr(destination, &peer, &port))
         return rdmacm_fail(EAFNOSUPPORT);
@@ -241,7 +241,7 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || !id->is_resolved || id->has_route)
+    if (rdmacm_is_begun(id) || !id->is_resolved || id->has_route)
         return rdmacm_fail(EINVAL);
     id->path = (struct ibv_sa_path_rec){
         .hop_limit = RDMACM_HOP_LIMIT,

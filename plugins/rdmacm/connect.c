@@ -128,7 +128,7 @@ int rdma_connect(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (id->cm || !id->has_route)
+    if (rdmacm_is_begun(id) || !id->has_route)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_channel_error(id);
     if (!error)
@@ -163,16 +163,6 @@ int rdma_establish(struct rdma_cm_id *outer)
     int error = id->cm ? alb_cm_establish(id->cm, NULL, alb_device_now()) : EINVAL;
     rdmacm_unlock();
     return rdmacm_result(error);
-}
-
-// Another thread may be destroying the id, and wait for the event that this one has not acknowledged: who goes on with
-// it looks again.
-static bool is_begun(const struct rdmacm_id *id)
-{
-    rdmacm_lock();
-    bool is = id->cm != NULL;
-    rdmacm_unlock();
-    return is;
 }
 
 static int accept_connection(struct rdmacm_id *id, const struct rdma_conn_param *param,
@@ -232,7 +222,7 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
     struct alb_cm_private data = {param ? param->private_data : NULL, param ? param->private_data_len : 0};
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (!is_begun(id) || id->is_listening)
+    if (!rdmacm_is_begun(id) || id->is_listening)
         return rdmacm_fail(EINVAL);
     int error = is_datagram(id) ? accept_datagrams(id, param, &data) : accept_connection(id, param, &data);
     if (error)
@@ -282,7 +272,7 @@ int rdma_disconnect(struct rdma_cm_id *outer)
     struct rdmacm_id *id = rdmacm_id(outer);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
-    if (!is_begun(id) || id->is_listening)
+    if (!rdmacm_is_begun(id) || id->is_listening)
         return rdmacm_fail(EINVAL);
     int error = rdmacm_qp_error(id);
     if (error)

@@ -184,6 +184,9 @@ int rdmacm_complete(struct rdmacm_id *id);
 struct rdmacm_id *rdmacm_id_new(struct rdmacm_channel *channel, void *context, enum rdma_port_space ps,
                                 enum ibv_qp_type type);
 void rdmacm_id_free(struct rdmacm_id *id);
+// True while it listens, connects or is connected. Another thread may be destroying it meanwhile, and wait for the
+// event that this one has not acknowledged: who goes on with it looks again.
+bool rdmacm_is_begun(const struct rdmacm_id *id);
 
 // ---- address.c
 

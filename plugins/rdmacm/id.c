@@ -57,6 +57,14 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, 
     return 0;
 }
 
+bool rdmacm_is_begun(const struct rdmacm_id *id)
+{
+    rdmacm_lock();
+    bool is = id->cm != NULL;
+    rdmacm_unlock();
+    return is;
+}
+
 void rdmacm_id_free(struct rdmacm_id *id)
 {
     alb_cm_claim_end(&id->claim);

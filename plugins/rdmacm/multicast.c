@@ -63,7 +63,7 @@ static int join(struct rdmacm_id *id, const struct alb_addr *group, bool sends_o
     struct alb_av av;
     if (rdmacm_is_forked(id))
         return ENODEV;
-    if (!id->id.verbs || id->cm || id->id.qp_type != IBV_QPT_UD)
+    if (!id->id.verbs || rdmacm_is_begun(id) || id->id.qp_type != IBV_QPT_UD)
         return EINVAL;
     int error = rdmacm_channel_error(id);
     if (!error)
