@@ -93,6 +93,6 @@ int ibv_query_qp(struct ibv_qp *outer, struct ibv_qp_attr *attr, int mask, struc
         .qp_type = outer->qp_type,
         .sq_sig_all = engine_init.sq_sig_all,
     };
-    outer->state = attr->qp_state;
+    __atomic_store_n(&outer->state, attr->qp_state, __ATOMIC_RELAXED);
     return 0;
 }

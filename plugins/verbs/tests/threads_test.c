@@ -233,6 +233,36 @@ static void verbs__two_queue_pairs_want_one_window(void **state)
     assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
+// ---- one queue pair is asked and moved ------------------------------------------------------------------------------
+
+static void *ask_and_move(void *qp)
+{
+    for (int i = 0; i < 200; i++) {
+        struct ibv_qp_attr attr, error = {.qp_state = IBV_QPS_ERR};
+        struct ibv_qp_init_attr init;
+        if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) || (i == 100 && ibv_modify_qp(qp, &error, IBV_QP_STATE)))
+            return qp;
+    }
+    return NULL;
+}
+
+static void verbs__two_threads_ask_and_move_one_queue_pair(void **state)
+{
+    struct ibv_qp *qp = fixture_qp(*state, IBV_QPT_RC), *peer = fixture_qp(*state, IBV_QPT_RC);
+    pthread_t threads[2];
+    void *failed;
+    fixture_connect(qp, peer);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_and_move, qp), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(qp->state, IBV_QPS_ERR);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_qp(peer), 0);
+}
+
 // ---- threads that are cancelled -------------------------------------------------------------------------------------
 
 struct cancelled {
@@ -333,6 +363,7 @@ int main(void)
         FIXTURE_TEST(verbs__sixteen_threads),
         FIXTURE_TEST(verbs__two_threads_bind_one_window),
         FIXTURE_TEST(verbs__two_queue_pairs_want_one_window),
+        FIXTURE_TEST(verbs__two_threads_ask_and_move_one_queue_pair),
         FIXTURE_TEST(verbs__cancelled_threads_leave_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
