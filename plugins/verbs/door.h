@@ -90,10 +90,10 @@ struct alb_door_context {
     struct alb_notices async;
     struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
     _Atomic uint32_t next_handle;
-    _Atomic alb_time no_wait_until; // destroying a queue pair waits for no peer before then
-    enum alb_level level;           // that completes the WRITEs and SENDs of RC posted here, if they name none
-    struct alb_door_checks *checks; // the thread of validators; NULL: none was set
-    struct verbs_context verbs;     // last, and its last member is what programs hold
+    _Atomic alb_time no_wait_until;         // destroying a queue pair waits for no peer before then
+    enum alb_level level;                   // that completes the WRITEs and SENDs of RC posted here, if they name none
+    struct alb_door_checks *_Atomic checks; // the thread of validators; NULL: none was set
+    struct verbs_context verbs;             // last, and its last member is what programs hold
 };
 
 static inline struct alb_door_context *alb_door_context(struct ibv_context *context)

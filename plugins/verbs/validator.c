@@ -34,7 +34,7 @@ static void *run(void *argument)
     }
 }
 
-static int create(struct alb_door_checks **created)
+static int create(struct alb_door_checks *_Atomic *created)
 {
     struct alb_door_checks *checks = calloc(1, sizeof(*checks));
     if (!checks)
@@ -51,7 +51,7 @@ static int create(struct alb_door_checks **created)
         free(checks);
         return error;
     }
-    *created = checks;
+    atomic_store(created, checks); // another thread may look for it: alb_door_is_validating
     return 0;
 }
 
@@ -68,7 +68,8 @@ int alb_door_validators_queue(struct alb_door_context *context, struct alb_notic
 
 bool alb_door_is_validating(const struct alb_door_context *context)
 {
-    return context->checks && pthread_equal(context->checks->thread, pthread_self());
+    const struct alb_door_checks *checks = atomic_load(&context->checks);
+    return checks && pthread_equal(checks->thread, pthread_self());
 }
 
 void alb_door_validators_stop(struct alb_door_context *context)

@@ -4,6 +4,7 @@
 #include "txn_ends.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -76,14 +77,46 @@ static void *ask_and_decide(void *argument)
     return NULL;
 }
 
+// Posting looks for its region, in its own thread, to take a digest of what is there. So does a channel's end for the
+// thread of validators.
+static void *register_and_ask(void *argument)
+{
+    struct stage *stage = argument;
+    struct fixture *f = stage->e.f;
+    struct albdv_proposal_channel *channel = albdv_create_proposal_channel(f->context);
+    while (!stage->is_over) {
+        struct ibv_mr *mr = ibv_reg_mr(f->pd, f->memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        stage->failures += !mr || albdv_set_proposal_channel(mr, channel, NULL) || ibv_dereg_mr(mr);
+    }
+    stage->failures += albdv_destroy_proposal_channel(channel) != 0;
+    return NULL;
+}
+
+static int accept_all(const struct albdv_proposal *proposal)
+{
+    return 1;
+}
+
+static void *validate(void *argument)
+{
+    struct stage *stage = argument;
+    struct fixture *f = stage->e.f;
+    struct ibv_mr *mr = ibv_reg_mr(f->pd, f->memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    while (stage->newest < TRANSACTIONS / 4)
+        sched_yield();
+    stage->failures += !mr || albdv_set_validator(mr, accept_all, NULL) || ibv_dereg_mr(mr);
+    return NULL;
+}
+
 static void txn__posts_beside_questions_and_decisions(void **state)
 {
-    void *(*const works[])(void *) = {post, take, ask_and_decide};
-    pthread_t threads[3];
+    void *(*const works[])(void *) = {post, take, ask_and_decide, register_and_ask, validate};
+    enum { WORKS = sizeof(works) / sizeof(*works) };
+    pthread_t threads[WORKS];
     struct stage stage = {.e = ends_with_few_places(*state)};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < WORKS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, works[i], &stage), 0);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < WORKS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(stage.failures, 0);
     tear_down(&stage.e);
