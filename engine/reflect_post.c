@@ -57,7 +57,9 @@ static bool add_inline(struct alb_digest_state *state, const struct alb_sge *sge
     return true;
 }
 
-// False: a local key does not cover the entry. The region cannot be changed meanwhile: its owner is posting with it.
+// False: a local key does not cover the entry. This looks into the table of keys beside the engine: the place of the
+// region and the region itself stay as they are, whatever other regions come and go, since who posts with a region
+// deregisters it afterwards. The engine may poison it.
 static bool add_sges(struct alb_digest_state *state, const struct alb_qp *qp, const struct alb_sge *sge, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -116,12 +116,13 @@ void *alb_region_user(const struct alb_region *region)
 
 void alb_region_poison(struct alb_region *region)
 {
-    alb_region_root(region)->is_poisoned = true;
+    atomic_store_explicit(&alb_region_root(region)->is_poisoned, true, memory_order_relaxed);
 }
 
 bool alb_region_is_poisoned(const struct alb_region *region)
 {
-    return region->parent ? region->parent->is_poisoned : region->is_poisoned;
+    const struct alb_region *root = region->parent ? region->parent : region;
+    return atomic_load_explicit(&root->is_poisoned, memory_order_relaxed);
 }
 
 static enum alb_access_result locate(const struct alb_region *region, uint64_t va, uint64_t length, uint32_t access,

@@ -19,9 +19,9 @@ struct alb_region {
     enum alb_mw_type mw_type;
     _Atomic uint32_t key; // its low byte changes when a window is bound, while requests that name it are posted
     uint32_t access;
-    void *user;       // its owner's
-    bool is_valid;    // false: a window not bound, or a key invalidated
-    bool is_poisoned; // region
+    void *user;              // its owner's
+    bool is_valid;           // false: a window not bound, or a key invalidated
+    atomic_bool is_poisoned; // region; posting looks at it beside the engine (engine/reflect_post.c)
     uint64_t iova;
     uint64_t length;
     uint8_t *host;                // the byte at iova
