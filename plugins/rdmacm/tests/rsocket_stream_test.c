@@ -225,6 +225,60 @@ static void stream__closed_with_data_on_its_way(void **state)
     assert_int_equal(rclose(ends.listener), 0);
 }
 
+static void *close_socket(void *argument)
+{
+    return rclose(*(int *)argument) ? argument : NULL;
+}
+
+// In some milliseconds; a farewell that the peer has no receive for is given up after five seconds.
+static void expect_closed(int fd)
+{
+    enum { LIMIT_S = 4 };
+    struct timespec limit;
+    pthread_t thread;
+    void *failed;
+    assert_int_equal(pthread_create(&thread, NULL, close_socket, &fd), 0);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += LIMIT_S;
+    assert_int_equal(pthread_timedjoin_np(thread, &failed, &limit), 0);
+    assert_null(failed);
+}
+
+// A byte a message, as many as the peer takes, which does not read them.
+static size_t send_all_that_is_granted(int fd)
+{
+    size_t sent = 0;
+    for (struct pollfd poller = {.fd = fd, .events = POLLOUT}; rpoll(&poller, 1, 50) == 1;)
+        sent += rsend(fd, "x", 1, MSG_DONTWAIT) == 1;
+    return sent;
+}
+
+// What it says of its end needs a receive that the peer has not promised for data.
+static void stream__closed_when_all_was_sent_that_is_granted(void **state)
+{
+    char byte;
+    struct ends ends = open_ends(0);
+    size_t sent = send_all_that_is_granted(ends.client), received = 0;
+    assert_true(sent > 0);
+    expect_closed(ends.client);
+    while (rrecv(ends.server, &byte, 1, 0) == 1)
+        received++;
+    assert_int_equal(received, sent);
+    assert_int_equal(rclose(ends.server), 0);
+    assert_int_equal(rclose(ends.listener), 0);
+}
+
+// Both have sent all, and neither has read.
+static void stream__closed_by_both_with_data_that_nobody_reads(void **state)
+{
+    struct ends ends = open_ends(0);
+    assert_true(send_all_that_is_granted(ends.client) > 0);
+    assert_true(send_all_that_is_granted(ends.server) > 0);
+    expect_closed(ends.server);
+    expect_closed(ends.client);
+    assert_int_equal(rclose(ends.listener), 0);
+}
+
 static void stream__half_closed(void **state)
 {
     char bytes[8];
@@ -552,6 +606,8 @@ int main(void)
         cmocka_unit_test(stream__and_signals),
         cmocka_unit_test(stream__full_and_flowing_on),
         cmocka_unit_test(stream__closed_with_data_on_its_way),
+        cmocka_unit_test(stream__closed_when_all_was_sent_that_is_granted),
+        cmocka_unit_test(stream__closed_by_both_with_data_that_nobody_reads),
         cmocka_unit_test(stream__half_closed),
         cmocka_unit_test(connect__nobody_listens),
         cmocka_unit_test(connect__again),
