@@ -83,13 +83,20 @@ static int sleep_until(struct rsocket *rs, alb_time until)
     return error;
 }
 
+// What a thread does to itself, and not while it sleeps. Programs handle these to say how they crashed.
+static bool is_of_a_crash(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
+           number == SIGABRT || number == SIGSYS;
+}
+
 // True unless a handler of the process ends calls (without SA_RESTART). ppoll(2) ends with any, and does not say with
 // which: where handlers of both kinds are installed, either ends a call.
 static bool goes_on_after_signals(void)
 {
     struct sigaction action;
     for (int number = 1; number <= SIGRTMAX; number++) {
-        if (sigaction(number, NULL, &action) != 0 || action.sa_flags & SA_RESTART)
+        if (is_of_a_crash(number) || sigaction(number, NULL, &action) != 0 || action.sa_flags & SA_RESTART)
             continue;
         if (action.sa_flags & SA_SIGINFO || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN))
             return false;

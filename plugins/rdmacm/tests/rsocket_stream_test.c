@@ -142,15 +142,18 @@ static void *send_late(void *argument)
     return NULL;
 }
 
-// As with a socket: a signal whose handler lets calls go on ends no call but rpoll(3), any other ends all.
+// As with a socket: a signal whose handler lets calls go on ends no call but rpoll(3), any other ends all. A handler
+// for crashes is none of these, whatever it says.
 static void stream__and_signals(void **state)
 {
     const struct itimerval often = {.it_interval = {.tv_usec = 5000}, .it_value = {.tv_usec = 5000}}, never = {0};
-    struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART}, before;
+    const struct sigaction of_crash = {.sa_handler = ignore};
+    struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART}, before, before_crash;
     char byte;
     pthread_t thread;
     struct ends ends = open_ends(0);
     struct pollfd poller = {.fd = ends.client, .events = POLLIN};
+    assert_int_equal(sigaction(SIGBUS, &of_crash, &before_crash), 0);
     assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
     assert_int_equal(pthread_create(&thread, NULL, send_late, &ends.server), 0);
     assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
@@ -162,6 +165,7 @@ static void stream__and_signals(void **state)
     expect_errno(rrecv(ends.client, &byte, 1, 0), EINTR);
     assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
     assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    assert_int_equal(sigaction(SIGBUS, &before_crash, NULL), 0);
     close_ends(&ends);
 }
 
