@@ -198,6 +198,8 @@ void alb_csa_refuse(struct alb_csa *csa, enum alb_outcome outcome, alb_psn psn, 
 // The association's turn with the scheduler: fills one burst with what its streams have to send, then with reports and
 // the like.
 enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_builder *builder, alb_time now);
+// True if the senders of an association go in the order of what is left of their messages.
+bool alb_csa_turn_has_order(const struct alb_assoc_live *live);
 // When what the association has to send is due, by the scheduler's reckoning (csa_turn.c). 0: at once.
 alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now);
 // There is something to be said about the other direction: whatever the order of data is, at once.

@@ -48,6 +48,7 @@ struct alb_assoc_live {
     struct alb_list ready;       // of struct alb_stream_out: they may have something to send
     struct alb_list waiting;     // of struct alb_stream_out: the window holds them back
     uint32_t in_line;            // streams in these two
+    bool is_shut;                // something did not fit into the window since it last opened
     struct alb_list reports;     // of struct alb_stream_in: their report is due
     struct alb_list open;        // of struct alb_stream_in: they miss something
     struct alb_list reflections; // of struct alb_reflect_source: commands and verdicts to send
@@ -136,6 +137,11 @@ bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
 // So many bytes that were charged are not in flight any more. Lets waiting senders try again.
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
+// A sender joins the line: behind those that wait, unless it has to mend what was lost.
+void alb_assoc_line_up(struct alb_assoc_live *live, struct alb_list *link, bool is_urgent);
+// True if a sender is ready. When all that were have had their turn, of those that wait as many follow as the window
+// has room for: with a thousand of them the others would only find it closed again.
+bool alb_assoc_has_ready(struct alb_assoc_live *live);
 // So many charged bytes have reached the peer: calls the congestion policy. Before they are released.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
 // True if a stream has sent so many bytes without asking for a report that one is due: a few times in a window, and

@@ -157,7 +157,7 @@ void alb_stream_out_wake(struct alb_stream_out *out)
         alb_assoc_starve(csa->qp->engine, out);
         return;
     }
-    alb_list_push_back(&live->ready, &out->link);
+    alb_assoc_line_up(live, &out->link, probes || out->lost_count > 0);
     live->in_line += !out->is_ready;
     out->is_ready = true;
     alb_csa_turn_hurry(live, csa->qp->engine->now);

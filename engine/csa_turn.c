@@ -74,7 +74,7 @@ static alb_time due_of(const struct alb_engine *engine, struct alb_stream_out *o
     return out->turn_began + (alb_time)(ns / engine->config.credit_aging_bytes_per_s);
 }
 
-static bool has_order(const struct alb_assoc_live *live)
+bool alb_csa_turn_has_order(const struct alb_assoc_live *live)
 {
     return live->engine->csa->credit.ops->prefers_short;
 }
@@ -82,7 +82,7 @@ static bool has_order(const struct alb_assoc_live *live)
 alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
 {
     const struct alb_list *line = alb_list_is_empty(&live->ready) ? &live->waiting : &live->ready;
-    if (!has_order(live) || alb_list_is_empty(line))
+    if (!alb_csa_turn_has_order(live) || alb_list_is_empty(line))
         return 0;
     return due_of(live->engine, ALB_LIST_ENTRY(line->next, struct alb_stream_out, link), now);
 }
@@ -90,7 +90,7 @@ alb_time alb_csa_turn_due(const struct alb_assoc_live *live, alb_time now)
 void alb_csa_turn_hurry(struct alb_assoc_live *live, alb_time now)
 {
     struct alb_source *source = &live->source;
-    if (!has_order(live))
+    if (!alb_csa_turn_has_order(live))
         return;
     alb_csa_turn_choose(live, now);
     alb_time due = alb_csa_turn_due(live, now);
@@ -100,7 +100,7 @@ void alb_csa_turn_hurry(struct alb_assoc_live *live, alb_time now)
 void alb_csa_turn_tell(struct alb_assoc_live *live)
 {
     struct alb_scheduler *scheduler = &live->engine->scheduler;
-    if (!has_order(live)) {
+    if (!alb_csa_turn_has_order(live)) {
         alb_scheduler_wake(scheduler, &live->source);
         return;
     }
@@ -110,12 +110,12 @@ void alb_csa_turn_tell(struct alb_assoc_live *live)
 
 bool alb_csa_turn_is_over(const struct alb_assoc_live *live, alb_time now)
 {
-    return has_order(live) && live->source.due == 0 && alb_csa_turn_due(live, now) != 0;
+    return alb_csa_turn_has_order(live) && live->source.due == 0 && alb_csa_turn_due(live, now) != 0;
 }
 
 void alb_csa_turn_choose(struct alb_assoc_live *live, alb_time now)
 {
-    if (!has_order(live) || live->ready.next == live->ready.prev)
+    if (!alb_csa_turn_has_order(live) || live->ready.next == live->ready.prev)
         return;
     struct alb_stream_out *first = NULL;
     alb_time least = ALB_TIME_NEVER;

@@ -26,6 +26,7 @@ static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool
     }
     alb_list_remove(&out->link);
     alb_list_push_back(&live->waiting, &out->link);
+    live->is_shut = true;
     live->window_limited |= live->congestion.window_bytes <= live->credit_bytes;
     alb_qp_count(out->csa->qp, ALB_STAT_window_stalls, 1);
 }
@@ -34,7 +35,7 @@ static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool
 static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
     const struct alb_stream_out *served = NULL;
-    while (!alb_list_is_empty(&live->ready)) {
+    while (alb_assoc_has_ready(live)) {
         struct alb_stream_out *out = ALB_LIST_ENTRY(live->ready.next, struct alb_stream_out, link);
         uint32_t segments_before = packet->frames;
         enum alb_csa_fill fill = fill_from(out, packet, now);
@@ -262,9 +263,9 @@ static bool wants_paths(struct alb_assoc_live *live, alb_time now)
 
 // True if what leaves now is a report of a whole message. Not an answer to a probe: the one before may have been lost
 // where this one would go.
-static bool is_awaited(const struct alb_assoc_live *live)
+static bool is_awaited(struct alb_assoc_live *live)
 {
-    if (alb_list_is_empty(&live->reports) || !alb_list_is_empty(&live->ready))
+    if (alb_list_is_empty(&live->reports) || alb_assoc_has_ready(live))
         return false;
     const struct alb_stream_in *in = ALB_LIST_ENTRY(live->reports.next, struct alb_stream_in, report_link);
     return !in->is_open && in->cumulative == in->end && !in->is_overdue;
@@ -280,7 +281,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     live->is_used = true;
     bool may_send = may_send_data(live, now), sends_data = may_send && !alb_csa_turn_is_over(live, now);
     uint32_t data_bytes = 0, burst_bytes = 0;
-    for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && !alb_list_is_empty(&live->ready); i++) {
+    for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && alb_assoc_has_ready(live); i++) {
         alb_csa_packet_close(&packet);
         if (i > 0 && alb_tx_burst_is_full(builder))
             break; // the rest would be a short burst: it takes a path of its own, as a whole one
@@ -308,5 +309,5 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)
         return ALB_BUILD_FULL;
-    return may_send && !alb_list_is_empty(&live->ready) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+    return may_send && alb_assoc_has_ready(live) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }

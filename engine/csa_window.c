@@ -14,17 +14,45 @@ void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes)
     live->inflight_bytes += bytes;
 }
 
+static void let_in(struct alb_assoc_live *live, uint32_t count)
+{
+    struct alb_list *node;
+    while (count-- > 0 && (node = alb_list_pop(&live->waiting)))
+        alb_list_push_back(&live->ready, node);
+}
+
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes)
 {
     alb_assert(bytes <= live->inflight_bytes);
     live->inflight_bytes -= bytes;
-    struct alb_list *node;
-    if (alb_list_is_empty(&live->waiting) || (live->inflight_bytes > 0 && !alb_assoc_permits(live, 1)))
+    live->is_shut = false;
+    if (alb_list_is_empty(&live->waiting) || !alb_assoc_permits(live, 1))
         return;
-    while ((node = alb_list_pop(&live->waiting)))
-        alb_list_push_back(&live->ready, node);
+    if (alb_csa_turn_has_order(live))
+        let_in(live, UINT32_MAX);
     alb_csa_turn_hurry(live, live->engine->now);
     alb_scheduler_wake(&live->engine->scheduler, &live->source);
+}
+
+void alb_assoc_line_up(struct alb_assoc_live *live, struct alb_list *link, bool is_urgent)
+{
+    bool waits = !is_urgent && !alb_list_is_empty(&live->waiting) && !alb_csa_turn_has_order(live);
+    alb_list_push_back(waits ? &live->waiting : &live->ready, link);
+}
+
+// Long segments that the window has room for now; one may go in any case, or be short.
+static uint32_t room_segments(const struct alb_assoc_live *live)
+{
+    uint64_t limit = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
+    uint64_t room_bytes = limit - ALB_MIN(limit, live->inflight_bytes);
+    return ALB_MAX((uint32_t)(room_bytes / live->assoc->payload_max), 1u);
+}
+
+bool alb_assoc_has_ready(struct alb_assoc_live *live)
+{
+    if (alb_list_is_empty(&live->ready) && !live->is_shut && alb_assoc_permits(live, 1))
+        let_in(live, room_segments(live));
+    return !alb_list_is_empty(&live->ready);
 }
 
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
