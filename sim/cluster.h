@@ -43,6 +43,7 @@ struct alb_cluster_completion {
     uint32_t imm;    // received: of the message
     uint64_t bytes;  // of the message
     uint64_t offset; // received by SEND, with real bytes: where it lies in the host's memory until on_complete returns
+    const struct alb_wc *wc; // as the engine gave it; posted: wr_id is the message's number at that side, from 0
 };
 
 // What happens within the shortest delay of a link, which cannot affect another host within it, need not happen in the

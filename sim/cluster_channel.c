@@ -123,6 +123,7 @@ static void complete(struct alb_cluster_host *host, const struct alb_wc *wc, alb
         .side = (uint32_t)(end - end->channel->ends),
         .is_received = wc->opcode & ALB_WC_RECV,
         .status = wc->status,
+        .wc = wc,
     };
     if (completion.is_received) {
         completion.imm = wc->flags & ALB_WC_WITH_IMM ? wc->imm_data : 0;
@@ -331,6 +332,7 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
     uint64_t local = config->has_real_bytes ? message->local_offset : 0;
     struct alb_sge sge = {ALB_CLUSTER_IOVA + local, (uint32_t)message->bytes, alb_region_key(end->host->region)};
     struct alb_send_wr wr = {
+        .wr_id = end->number,
         .opcode = opcode_of(message->op),
         .flags = ALB_SEND_SIGNALED,
         .sge = &sge,
@@ -350,6 +352,7 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
         return error;
     }
     alb_qp_send_commit(end->qp);
+    end->number++;
     end->posted[(end->first + end->count++) % config->send_depth] =
         (struct alb_posted){message->user, message->bytes, message->op};
     alb_engine_bell_ring(end->qp);

@@ -31,6 +31,7 @@ struct alb_channel_end {
     struct alb_qp *qp;
     struct alb_posted *posted; // ring of send_depth
     uint32_t first, count;
+    uint64_t number; // of the next message
 };
 
 struct alb_channel {

@@ -12,6 +12,7 @@ void alb_model_fail(struct alb_model *model, const char *format, ...)
     va_list args;
     if (model->failure[0])
         return;
+    model->promise = format;
     va_start(args, format);
     vsnprintf(model->failure, sizeof(model->failure), format, args);
     va_end(args);

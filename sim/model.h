@@ -107,11 +107,12 @@ struct alb_model {
     uint32_t qp_count; // of each side; number i of one side is connected to number i of the other
     struct alb_model_recvs shared[ALB_MODEL_SIDES];
     struct alb_model_recvs named[ALB_MODEL_SIDES][ALB_MODEL_NAMED]; // by the rest of a queue pair's index
-    bool is_relaxed;    // memory is registered so that what is stored in it keeps no order
-    bool has_restarted; // a side has begun anew: a queue pair may have a number that another one had
-    bool may_duplicate; // the network may double or reorder packets
-    bool may_lose_much; // the network may lose so much that retries are exceeded
-    char failure[256];  // the first broken promise; empty: none
+    bool is_relaxed;     // memory is registered so that what is stored in it keeps no order
+    bool has_restarted;  // a side has begun anew: a queue pair may have a number that another one had
+    bool may_duplicate;  // the network may double or reorder packets
+    bool may_lose_much;  // the network may lose so much that retries are exceeded
+    char failure[256];   // the first broken promise; empty: none
+    const char *promise; // which one: its sentence without numbers
 };
 
 // Arenas of so many bytes each are the caller's, already filled.

@@ -164,6 +164,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
         const struct alb_work *work = &run->schedule.works[channel->work];
         struct alb_connection connection;
         alb_connection_default(&connection, channel->low, channel->high);
+        connection.user[0] = connection.user[1] = i;
         connection.type = work->is_unreliable ? ALB_QPT_UC : ALB_QPT_RC;
         connection.partial_messages = work->partial ? PARTIAL_MESSAGES : 0;
         connection.timeout = work->timeout;
@@ -217,16 +218,24 @@ static uint32_t count_needs(struct alb_run *run)
 }
 
 // As much as the messages' places take, and receives that hold the largest SEND.
-static void size_memory(struct alb_run *run, struct alb_cluster_config *config)
+static bool size_memory(struct alb_run *run, struct alb_cluster_config *config, struct alb_complaint *complaint)
 {
+    uint32_t channel = 0;
     for (uint32_t i = 0; i < run->schedule.task_count; i++) {
         const struct alb_task *task = &run->schedule.tasks[i];
         if (task->kind == ALB_TASK_SEND && run->schedule.works[task->work].op == ALB_WORK_SEND)
             config->receive_bytes = ALB_MAX(config->receive_bytes, (uint32_t)task->bytes);
     }
-    run->memory_used = alb_run_bytes_layout(run);
+    if (!alb_run_bytes_layout(run, &channel)) {
+        const struct alb_document_entry *place = alb_scenario_place(run->scenario, "host", "", "real_bytes");
+        return alb_complain(complaint, place->file, place->line,
+                            "real_bytes: hosts %" PRIu32 " and %" PRIu32 " have more than 4 GiB of messages for each "
+                            "other by one queue pair; expected less",
+                            run->channels[channel].low, run->channels[channel].high);
+    }
     config->memory_bytes =
         ALB_MAX(config->memory_bytes, run->memory_used + (uint64_t)config->receives * config->receive_bytes + 1);
+    return true;
 }
 
 // [host LIST] names hosts that there are.
@@ -287,8 +296,8 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     config.payload_max_bytes = scenario->host.payload_bytes;
     config.has_real_bytes = scenario->host.has_real_bytes;
     config.memory_bytes = scenario->host.memory_bytes;
-    if (scenario->host.has_real_bytes)
-        size_memory(run, &config);
+    if (scenario->host.has_real_bytes && !size_memory(run, &config, complaint))
+        return false;
     config.on_complete = alb_run_on_complete;
     config.has_room = has_room_for_hosts;
     config.context = run;
@@ -413,8 +422,10 @@ bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, stru
     bool is_good = create_cluster(run, complaint) && connect(run, complaint) && add_faults(run, complaint);
     if (is_good && !alb_run_tasks_init(run))
         is_good = alb_complain(complaint, scenario->document.file, 0, "no memory for so many messages");
-    if (is_good && run->places)
+    if (is_good && run->places) {
         alb_run_bytes_fill(run);
+        alb_run_model_begin(run);
+    }
     if (!is_good)
         alb_run_fini(run);
     return is_good;
@@ -422,6 +433,7 @@ bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, stru
 
 void alb_run_fini(struct alb_run *run)
 {
+    alb_run_model_fini(run);
     if (run->cluster)
         alb_cluster_destroy(run->cluster);
     alb_heat_fini(run);
@@ -476,6 +488,15 @@ static enum alb_cluster_end go(struct alb_run *run, const struct alb_run_options
     return end;
 }
 
+// What comes after the last task is done may have no effect any more, which memory shows when nothing is left to come.
+static void come_to_rest(struct alb_run *run, const struct alb_run_options *options, enum alb_cluster_end end)
+{
+    alb_sim_time until = ALB_MIN(options->until, run->scenario->end);
+    while (end == ALB_CLUSTER_STOPPED && !run->violation[0]) // again by each completion
+        end = alb_cluster_run(run->cluster, until, options->events_max);
+    run->is_at_rest = end == ALB_CLUSTER_IDLE;
+}
+
 enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *options)
 {
     if (options->has_heat)
@@ -485,8 +506,10 @@ enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *o
     alb_heat_end(run);
     if (end == ALB_CLUSTER_IDLE)
         alb_run_lose(run);
-    if (run->places)
-        alb_run_bytes_end(run, run->memory_used);
+    if (run->models) {
+        come_to_rest(run, options, end);
+        alb_run_model_end(run, run->is_at_rest);
+    }
     bool is_done = run->tasks_done == run->schedule.task_count;
     run->end = is_done                     ? ALB_RUN_DONE
                : end == ALB_CLUSTER_UNTIL  ? ALB_RUN_TIME

@@ -42,6 +42,19 @@ struct alb_run_needs {
     uint32_t qps, peers, last_peer;
 };
 
+// A part of a host's memory, with real bytes.
+struct alb_run_stretch {
+    uint64_t at, bytes;
+};
+
+// What a channel has of the memory of both its hosts, by side; stretches are counted from at.
+struct alb_run_arena {
+    uint64_t at[2], bytes;
+    struct alb_run_stretch constant[2]; // what is sent, or asked for; and where READs bring it
+    struct alb_run_stretch targets[2];  // where the peer's WRITEs go
+    struct alb_run_stretch landing[2];  // for the largest SEND that comes
+};
+
 // What a rank has still to begin at its time: some of the run's starts.
 struct alb_run_start {
     struct alb_sim_event event; // of the next
@@ -102,9 +115,13 @@ struct alb_run {
     struct alb_run_partial **partials; // by task; NULL: no work has partial completion
     uint64_t resent;                   // parts of them that were sent again
     struct alb_run_place *places;      // by task, with real bytes
-    uint64_t memory_used;              // of a host, with real bytes: beyond it lie the receives
+    struct alb_run_arena *arenas;      // by channel, likewise
+    struct alb_run_model *models;      // by channel, likewise
+    uint64_t memory_used;              // of a host, likewise: beyond it lie the receives
     char too_large[100];               // why it is, for memory
     char violation[300];               // the first broken promise, with real bytes; empty: none
+    const char *promise;               // that was broken: its sentence without names and numbers
+    bool is_at_rest;                   // nothing was left to happen when it ended
     alb_sim_time ended_at;             // when the last task was done
     enum alb_run_end end;
 };
@@ -132,15 +149,24 @@ void alb_run_packet(const struct alb_run *run, uint32_t *payload_bytes, uint32_t
 alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t task);
 
 // Of run_bytes.c, with real bytes.
-// A place for each message; returns how many bytes a host needs.
-uint64_t alb_run_bytes_layout(struct alb_run *run);
+// A place for each message. False: that channel has more than 4 GiB of them.
+bool alb_run_bytes_layout(struct alb_run *run, uint32_t *too_large);
 void alb_run_bytes_fill(struct alb_run *run);
 void alb_run_bytes_place(const struct alb_run *run, uint32_t task, struct alb_message *message);
 void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, const char *when);
-void alb_run_bytes_end(struct alb_run *run, uint64_t bytes);
 void alb_run_bytes_fini(struct alb_run *run);
 // A promise is broken: the run ends.
 void alb_run_violate(struct alb_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Of run_model.c, with real bytes.
+void alb_run_model_begin(struct alb_run *run);
+void alb_run_model_fini(struct alb_run *run);
+// Before a message is posted to a side of that channel, and after.
+void alb_run_model_post(struct alb_run *run, uint32_t channel, uint32_t side, const struct alb_message *message);
+void alb_run_model_posted(struct alb_run *run, uint32_t channel, uint32_t side, bool is_posted);
+void alb_run_model_complete(struct alb_run *run, const struct alb_cluster_completion *completion);
+// Whether memory is as it must be. At rest: and whether all has completed that had to.
+void alb_run_model_end(struct alb_run *run, bool is_at_rest);
 
 // Of run_partial.c.
 bool alb_run_partial_init(struct alb_run *run);
@@ -164,6 +190,9 @@ void alb_run_lose(struct alb_run *run);
 void alb_run_push_ready(struct alb_run *run, uint32_t task);
 void alb_run_drain(struct alb_run *run, alb_sim_time now);
 void alb_run_on_complete(void *context, const struct alb_cluster_completion *completion, alb_sim_time now);
+
+// Posts a message of that task, whose op, immediate and numbers are given. The errno of alb_cluster_post.
+int alb_run_post(struct alb_run *run, uint32_t task, struct alb_message *message);
 
 // Of run_starts.c. Finds the tasks that wait for nothing but their time; schedules them. False: no memory.
 bool alb_run_starts_init(struct alb_run *run);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What messages must bring, when hosts have real memory: each has a place of its own at both ends, filled with bytes
-// that no other one has. Checked are the moment of each completion and, in the end, every byte of every host: what is
-// not the place of a message is as it was.
+// that no other one has, and has brought them in the moment in which it completes. All else is the model's to judge
+// (sim/run_model.c).
 #include "sim/run.h"
 
 #include <inttypes.h>
@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    GAP_BYTES = 16, // between two places, never to be written
+    GAP_BYTES = 16,  // between two places, never to be written
+    HEAD_BYTES = 64, // of a channel's memory: where the model looks for atomics, of which there are none
 };
 
 // Where a message's bytes come from and where they go; a SEND goes to whatever was posted to receive.
@@ -25,6 +26,7 @@ void alb_run_violate(struct alb_run *run, const char *format, ...)
     va_list arguments;
     if (run->violation[0])
         return;
+    run->promise = format;
     va_start(arguments, format);
     vsnprintf(run->violation, sizeof(run->violation), format, arguments);
     va_end(arguments);
@@ -37,35 +39,99 @@ static uint8_t byte_of(uint32_t task, uint64_t at)
     return (uint8_t)(mixed >> 56) | 1; // never 0, which is what untouched memory has
 }
 
-static uint64_t take(uint64_t *used, uint64_t bytes)
+// ---- where they lie -------------------------------------------------------------------------------------------------
+
+static uint64_t room_of(uint64_t bytes)
 {
-    uint64_t at = *used;
-    *used += (bytes + 2 * GAP_BYTES - 1) / GAP_BYTES * GAP_BYTES;
+    return (bytes + 2 * GAP_BYTES - 1) / GAP_BYTES * GAP_BYTES;
+}
+
+static struct alb_run_arena *arena_of(const struct alb_run *run, uint32_t task)
+{
+    return &run->arenas[run->channel_of[task]];
+}
+
+// The next place in a stretch, which grows by it.
+static uint64_t take(struct alb_run_stretch *stretch, uint64_t bytes)
+{
+    uint64_t at = stretch->at + stretch->bytes;
+    stretch->bytes += room_of(bytes);
     return at;
 }
 
-uint64_t alb_run_bytes_layout(struct alb_run *run)
+// Both ends of a message, relative to where their stretches begin.
+static void place(struct alb_run *run, uint32_t index)
 {
-    uint64_t *used = calloc(run->topology.host_count, sizeof(*used)), most = 0;
-    run->places = calloc(run->schedule.task_count + 1u, sizeof(*run->places));
-    alb_assert(used && run->places);
-    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
-        const struct alb_task *task = &run->schedule.tasks[i];
-        if (task->kind != ALB_TASK_SEND)
-            continue;
-        enum alb_work_op op = run->schedule.works[task->work].op;
-        struct alb_run_place *place = &run->places[i];
-        place->source = op == ALB_WORK_READ ? task->peer : task->rank;
-        place->target = op == ALB_WORK_READ ? task->rank : task->peer;
-        place->from = take(&used[place->source], task->bytes);
-        if (op != ALB_WORK_SEND)
-            place->to = take(&used[place->target], task->bytes);
-    }
-    for (uint32_t host = 0; host < run->topology.host_count; host++)
-        most = ALB_MAX(most, used[host]);
-    free(used);
-    return most;
+    const struct alb_task *task = &run->schedule.tasks[index];
+    struct alb_run_place *own = &run->places[index];
+    struct alb_run_arena *arena = arena_of(run, index);
+    enum alb_work_op op = run->schedule.works[task->work].op;
+    own->source = op == ALB_WORK_READ ? task->peer : task->rank;
+    own->target = op == ALB_WORK_READ ? task->rank : task->peer;
+    uint32_t from = own->source > own->target, to = 1 - from; // side 0 is the lower one
+    own->from = take(&arena->constant[from], task->bytes);
+    if (op == ALB_WORK_WRITE)
+        own->to = take(&arena->targets[to], task->bytes);
+    else if (op == ALB_WORK_READ)
+        own->to = take(&arena->constant[to], task->bytes);
+    else
+        arena->landing[to].bytes = ALB_MAX(arena->landing[to].bytes, room_of(task->bytes));
 }
+
+// The stretches of a channel one behind the other, as long at one host as at the other. False: too long for the model.
+static bool join(const struct alb_run *run, uint32_t index, uint64_t *used)
+{
+    const struct alb_run_channel *channel = &run->channels[index];
+    struct alb_run_arena *arena = &run->arenas[index];
+    const uint32_t hosts[2] = {channel->low, channel->high};
+    for (uint32_t side = 0; side < 2; side++) {
+        arena->constant[side].at = HEAD_BYTES;
+        arena->targets[side].at = arena->constant[side].at + arena->constant[side].bytes;
+        arena->landing[side].at = arena->targets[side].at + arena->targets[side].bytes;
+        arena->bytes = ALB_MAX(arena->bytes, arena->landing[side].at + arena->landing[side].bytes);
+    }
+    for (uint32_t side = 0; side < 2; side++) {
+        arena->at[side] = used[hosts[side]];
+        used[hosts[side]] += arena->bytes;
+    }
+    return arena->bytes <= UINT32_MAX;
+}
+
+// Where both ends are in their hosts' memory.
+static void settle(const struct alb_run *run, uint32_t index)
+{
+    struct alb_run_place *own = &run->places[index];
+    const struct alb_run_arena *arena = arena_of(run, index);
+    uint32_t from = own->source > own->target, to = 1 - from;
+    enum alb_work_op op = run->schedule.works[run->schedule.tasks[index].work].op;
+    own->from += arena->at[from] + arena->constant[from].at;
+    own->to += arena->at[to] + (op == ALB_WORK_WRITE ? arena->targets[to].at : arena->constant[to].at);
+}
+
+bool alb_run_bytes_layout(struct alb_run *run, uint32_t *too_large)
+{
+    uint64_t *used = calloc(run->topology.host_count, sizeof(*used));
+    bool is_good = true;
+    run->places = calloc(run->schedule.task_count + 1u, sizeof(*run->places));
+    run->arenas = calloc(run->channel_count + 1u, sizeof(*run->arenas));
+    alb_assert(used && run->places && run->arenas);
+    for (uint32_t i = 0; i < run->schedule.task_count; i++)
+        if (run->schedule.tasks[i].kind == ALB_TASK_SEND)
+            place(run, i);
+    for (uint32_t i = 0; i < run->channel_count && is_good; i++) {
+        is_good = join(run, i, used);
+        *too_large = i;
+    }
+    for (uint32_t i = 0; i < run->schedule.task_count; i++)
+        if (run->schedule.tasks[i].kind == ALB_TASK_SEND)
+            settle(run, i);
+    for (uint32_t host = 0; host < run->topology.host_count; host++)
+        run->memory_used = ALB_MAX(run->memory_used, used[host]);
+    free(used);
+    return is_good;
+}
+
+// ---- what they are --------------------------------------------------------------------------------------------------
 
 void alb_run_bytes_fill(struct alb_run *run)
 {
@@ -103,58 +169,8 @@ void alb_run_bytes_check(struct alb_run *run, uint32_t task, uint64_t offset, co
     }
 }
 
-// ---- in the end -----------------------------------------------------------------------------------------------------
-
-// The task whose place each byte is, and whether it comes from there: 2 * task + is_source + 1; 0: of none.
-static void mark(const struct alb_run *run, uint32_t host, uint64_t bytes, uint32_t *owner)
-{
-    for (uint32_t i = 0; i < run->schedule.task_count; i++) {
-        const struct alb_task *task = &run->schedule.tasks[i];
-        const struct alb_run_place *place = &run->places[i];
-        if (task->kind != ALB_TASK_SEND)
-            continue;
-        bool sends = run->schedule.works[task->work].op == ALB_WORK_SEND;
-        for (uint64_t at = 0; at < task->bytes; at++) {
-            if (place->source == host && place->from + at < bytes)
-                owner[place->from + at] = 2 * i + 2;
-            if (place->target == host && !sends && place->to + at < bytes)
-                owner[place->to + at] = 2 * i + 1;
-        }
-    }
-}
-
-static void check_host(struct alb_run *run, uint32_t host, uint64_t bytes)
-{
-    const uint8_t *memory = alb_cluster_memory(run->cluster, host);
-    uint32_t *owner = calloc(bytes + 1, sizeof(*owner));
-    alb_assert(owner);
-    mark(run, host, bytes, owner);
-    for (uint64_t at = 0; at < bytes; at++) {
-        if (owner[at] == 0) {
-            if (memory[at] != 0)
-                alb_run_violate(run, "host %" PRIu32 ": byte %" PRIu64 " was written to, and belongs to no flow", host,
-                                at);
-            continue;
-        }
-        uint32_t task = (owner[at] - 1) / 2;
-        bool is_source = owner[at] % 2 == 0;
-        const struct alb_run_place *place = &run->places[task];
-        uint8_t expected = byte_of(task, at - (is_source ? place->from : place->to));
-        bool may_lack = !is_source && (run->times[task].done == ALB_SIM_NEVER || alb_run_task_failed(run, task));
-        if (memory[at] != expected && !(may_lack && memory[at] == 0))
-            alb_run_violate(run, "host %" PRIu32 ": byte %" PRIu64 " of message %" PRIu32 " is wrong in the end", host,
-                            at, task);
-    }
-    free(owner);
-}
-
-void alb_run_bytes_end(struct alb_run *run, uint64_t bytes)
-{
-    for (uint32_t host = 0; host < run->topology.host_count && !run->violation[0]; host++)
-        check_host(run, host, bytes);
-}
-
 void alb_run_bytes_fini(struct alb_run *run)
 {
     free(run->places);
+    free(run->arenas);
 }

@@ -31,7 +31,7 @@ static void look_later(struct alb_run_partial *partial, alb_sim_time now)
     alb_sim_queue_schedule(alb_cluster_queue(partial->run->cluster), &partial->event, now + work_of(partial)->partial);
 }
 
-static bool resend(const struct alb_run_partial *partial, const struct alb_run_channel *channel, uint32_t side)
+static bool resend(const struct alb_run_partial *partial)
 {
     struct alb_message message = {.op = ALB_MESSAGE_WRITE_IMM,
                                   .bytes = task_of(partial)->bytes,
@@ -39,9 +39,7 @@ static bool resend(const struct alb_run_partial *partial, const struct alb_run_c
                                   .imm = partial->task,
                                   .partial = partial->number,
                                   .is_resend = true};
-    if (partial->run->places)
-        alb_run_bytes_place(partial->run, partial->task, &message);
-    return alb_cluster_post(partial->run->cluster, channel->channel, side, &message) == 0;
+    return alb_run_post(partial->run, partial->task, &message) == 0;
 }
 
 static void on_look(struct alb_sim_event *event, alb_sim_time now)
@@ -61,7 +59,7 @@ static void on_look(struct alb_sim_event *event, alb_sim_time now)
     bool is_silent = known.held == 0 && partial->rounds % 2 == 1; // perhaps only the answer was lost
     if (is_silent)
         alb_cluster_partial_ask(run->cluster, channel->channel, side, partial->number);
-    if (!is_silent && resend(partial, channel, side))
+    if (!is_silent && resend(partial))
         run->resent += known.chunks - known.held; // it looks again once that has left
     else
         look_later(partial, now);

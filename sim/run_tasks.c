@@ -124,17 +124,28 @@ static enum alb_message_op op_of(const struct alb_work *work, const struct alb_t
     return task->tag == ALB_TASK_UNHEARD && !work->is_unreliable ? ALB_MESSAGE_WRITE : ALB_MESSAGE_WRITE_IMM;
 }
 
+int alb_run_post(struct alb_run *run, uint32_t task, struct alb_message *message)
+{
+    uint32_t index = run->channel_of[task];
+    struct alb_run_channel *channel = &run->channels[index];
+    uint32_t side = task_of(run, task)->rank != channel->low;
+    if (run->places)
+        alb_run_bytes_place(run, task, message);
+    if (run->models)
+        alb_run_model_post(run, index, side, message);
+    int error = alb_cluster_post(run->cluster, channel->channel, side, message);
+    if (run->models)
+        alb_run_model_posted(run, index, side, error == 0);
+    return error;
+}
+
 static bool post(struct alb_run *run, uint32_t index, alb_sim_time now)
 {
     struct alb_task *task = task_of(run, index);
-    struct alb_run_channel *channel = &run->channels[run->channel_of[index]];
-    uint32_t side = task->rank != channel->low;
     struct alb_message message = {
         .op = op_of(&run->schedule.works[task->work], task), .bytes = task->bytes, .user = index, .imm = index};
-    if (run->places)
-        alb_run_bytes_place(run, index, &message);
     alb_run_partial_describe(run, index, &message);
-    int error = alb_cluster_post(run->cluster, channel->channel, side, &message);
+    int error = alb_run_post(run, index, &message);
     if (error == ENOMEM)
         return false;
     if (error)
@@ -323,11 +334,15 @@ static void on_received(struct alb_run *run, const struct alb_cluster_completion
     uint32_t send = completion->imm;
     if (completion->status != ALB_WC_SUCCESS)
         return;
-    alb_assert(send < run->schedule.task_count);
+    if (send >= run->schedule.task_count) {
+        alb_run_violate(run, "a message arrived that nobody sent (immediate %u)", send);
+        return;
+    }
     const struct alb_task *task = task_of(run, send);
-    if (run->times[send].begun == ALB_SIM_NEVER || run->times[send].arrived != ALB_SIM_NEVER)
-        alb_run_violate(run, "message %u arrived %s", send,
-                        run->times[send].begun == ALB_SIM_NEVER ? "before it was sent" : "twice");
+    if (run->times[send].begun == ALB_SIM_NEVER)
+        alb_run_violate(run, "message %u arrived before it was sent", send);
+    if (run->times[send].arrived != ALB_SIM_NEVER)
+        alb_run_violate(run, "message %u arrived twice", send);
     if (run->places)
         alb_run_bytes_check(run, send, completion->offset, "when it has arrived");
     if (task->tag == ALB_TASK_UNHEARD)
@@ -363,6 +378,8 @@ void alb_run_on_complete(void *context, const struct alb_cluster_completion *com
     struct alb_run *run = context;
     if (run->violation[0])
         return;
+    if (run->models)
+        alb_run_model_complete(run, completion);
     if (completion->is_received)
         on_received(run, completion, now);
     else

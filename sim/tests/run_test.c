@@ -261,14 +261,86 @@ static void alb_run_init__says_what_was_expected(void **state)
 static const char with_bytes[] = "[network]\nhosts = 3\n[host]\nreal_bytes = yes\n[workload]\nkind = all-to-all\n"
                                  "size = 10000\n[workload s]\nkind = all-gather\nop = send\nsize = 9000\n";
 
+// Whatever byte it is, of a source, of a target or between them.
 static void alb_run_go__checks_every_byte(void **state)
 {
+    uint64_t memory_used = 1;
+    for (uint64_t at = 0; at < memory_used; at += 1 + memory_used / 40) {
+        small_run_go(&small, with_bytes, false);
+        memory_used = small.run.memory_used;
+        assert_int_equal(small.run.end, ALB_RUN_DONE);
+        assert_string_equal(small.run.violation, "");
+        alb_cluster_memory(small.run.cluster, 1)[at] ^= 7;
+        alb_run_model_end(&small.run, false);
+        if (!small.run.violation[0])
+            fail_msg("byte %u of host 1 has changed, and nobody noticed", (unsigned)at);
+        small_run_end(&small);
+    }
+}
+
+// Told to the run as if the engine had given it, in the middle of the run.
+static void complete_again(struct alb_run *run, const struct alb_wc *wc)
+{
+    const struct alb_cluster_completion completion = {
+        .channel = run->channels[0].channel, .status = (enum alb_wc_status)wc->status, .wc = wc};
+    alb_run_on_complete(run, &completion, alb_cluster_now(run->cluster));
+}
+
+// What the pattern of a message's bytes does not tell.
+static void alb_run_go__is_judged_by_the_model(void **state)
+{
+    static const char text[] = "[network]\nhosts = 2\n[host]\nreal_bytes = yes\n[workload]\nkind = pairs\nhosts = 0\n"
+                               "to = 1\nsize = 300\nmessages = 4\ndepth = 4\n";
+    static const struct {
+        struct alb_wc wc;
+        const char *violation;
+    } wrong[] = {
+        {{.wr_id = 2, .opcode = ALB_WC_RDMA_WRITE}, "hosts 0 and 1: request 2 of queue pair 0/0 completed twice"},
+        {{.wr_id = 5, .opcode = ALB_WC_RDMA_WRITE}, "hosts 0 and 1: request 5 of queue pair 0/0 completed twice, or w"},
+        {{.wr_id = 3, .opcode = ALB_WC_RDMA_WRITE, .status = ALB_WC_WR_FLUSH_ERR}, "hosts 0 and 1: request 3 of "},
+    };
+    for (size_t i = 0; i < ALB_COUNT(wrong); i++) {
+        small_run_go(&small, text, false);
+        assert_string_equal(small.run.violation, "");
+        complete_again(&small.run, &wrong[i].wc);
+        assert_memory_equal(small.run.violation, wrong[i].violation, strlen(wrong[i].violation));
+        assert_non_null(strstr(small.run.promise, "request %u of queue pair %u/%u completed twice"));
+        small_run_end(&small);
+    }
+}
+
+// Completions in another order than that of the requests, or with a status for which there is no reason.
+static void alb_run_go__knows_order_and_status(void **state)
+{
+    static const char text[] = "[network]\nhosts = 2\n[host]\nreal_bytes = yes\n[workload]\nkind = pairs\nhosts = 0\n"
+                               "to = 1\nsize = 300\nmessages = 4\ndepth = 4\n";
+    static const struct {
+        struct alb_wc wc;
+        const char *promise;
+    } wrong[] = {
+        {{.wr_id = 1, .opcode = ALB_WC_RDMA_WRITE}, "completed before request"},
+        {{.wr_id = 0, .opcode = ALB_WC_SEND}, "success out of place"},
+        {{.wr_id = 0, .opcode = ALB_WC_RDMA_WRITE, .status = ALB_WC_WR_FLUSH_ERR}, "ended with"},
+        {{.wr_id = 0, .opcode = ALB_WC_RDMA_WRITE, .status = ALB_WC_REM_ACCESS_ERR}, "ended with"},
+    };
+    for (size_t i = 0; i < ALB_COUNT(wrong); i++) {
+        small_run_begin(&small, text);
+        alb_run_starts_begin(&small.run);
+        alb_cluster_run(small.run.cluster, ALB_SIM_NS(10), UINT64_MAX); // posted, and under way
+        complete_again(&small.run, &wrong[i].wc);
+        if (!small.run.promise || !strstr(small.run.promise, wrong[i].promise))
+            fail_msg("%zu: %s", i, small.run.violation);
+        small_run_end(&small);
+    }
+}
+
+// What comes when all is done may change nothing any more.
+static void alb_run_go__comes_to_rest(void **state)
+{
     small_run_go(&small, with_bytes, false);
-    assert_int_equal(small.run.end, ALB_RUN_DONE);
-    assert_string_equal(small.run.violation, "");
-    alb_cluster_memory(small.run.cluster, 1)[small.run.memory_used - 1] = 7; // between places
-    alb_run_bytes_end(&small.run, small.run.memory_used);
-    assert_non_null(strstr(small.run.violation, "was written to, and belongs to no flow"));
+    assert_true(small.run.is_at_rest);
+    assert_true(alb_cluster_now(small.run.cluster) > small.run.ended_at);
+    assert_int_equal(alb_run_time(&small.run), small.run.ended_at);
     small_run_end(&small);
 }
 
@@ -280,7 +352,7 @@ static void alb_run_go__finds_a_wrong_byte(void **state)
     assert_true(alb_document_parse(&small.document, "f", with_bytes, strlen(with_bytes), &complaint));
     assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, ".", &complaint));
     assert_true(alb_run_init(&small.run, &small.scenario, &complaint));
-    alb_cluster_memory(small.run.cluster, 0)[5000] ^= 1; // of the first message's 10,000
+    alb_cluster_memory(small.run.cluster, 0)[small.run.arenas[0].constant[0].at + 5000] ^= 1; // of 10,000
     alb_run_go(&small.run, &options);
     assert_memory_equal(small.run.violation, "message 0 from host 0 to host 1: byte 5000 of 10000", 51);
     small_run_end(&small);
@@ -364,6 +436,9 @@ int main(void)
         cmocka_unit_test(alb_run_init__says_what_was_expected),
         cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
         cmocka_unit_test(alb_run_go__checks_every_byte),
+        cmocka_unit_test(alb_run_go__is_judged_by_the_model),
+        cmocka_unit_test(alb_run_go__knows_order_and_status),
+        cmocka_unit_test(alb_run_go__comes_to_rest),
         cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
         cmocka_unit_test(alb_run_bytes_arrived__counts_messages_under_way),
         cmocka_unit_test(alb_heat__accounts_for_every_byte),

@@ -12,4 +12,6 @@ struct small_run {
 
 // Runs it to its end; the test fails if it can't be built.
 void small_run_go(struct small_run *small, const char *text, bool has_heat);
+// Only builds it.
+void small_run_begin(struct small_run *small, const char *text);
 void small_run_end(struct small_run *small);
