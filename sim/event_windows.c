@@ -232,8 +232,7 @@ static void end_run(struct alb_sim_queue *queue, alb_sim_time until)
     alb_sim_time limit = ALB_MIN(next_nodeless(queue), until + 1);
     if (!windows->has_sides)
         return;
-    if (!windows->side)
-        end = ALB_MIN(((end + length - 1) / length | 1) * length, limit);
+    end = ALB_MIN(((end + length - 1) / length | 1) * length, limit);
     while (queue->late.count > 0 || open_window(queue, end - 1))
         fire_window(queue);
     windows->latest = queue->now = ALB_MAX(windows->latest, end - ALB_MIN(end, length));
