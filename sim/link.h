@@ -139,6 +139,8 @@ struct alb_sim_link {
     // If set, sees every packet that is given to the link, before anything happens to it.
     void (*tap)(void *context, const struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now);
     void *tap_context;
+    alb_sim_time control_at; // when the last pause or resume for it arrives
+    uint32_t control_life;   // those of an earlier one are void: its far end has begun anew
 } __attribute__((aligned(64)));
 
 void alb_sim_link_init(struct alb_sim_link *link, struct alb_sim_queue *queue, struct alb_sim_packet_pool *pool,

@@ -203,6 +203,7 @@ void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t number, alb_sim_t
 {
     struct alb_sim_port *port = &sw->ports[number];
     port->has_paused = false;
+    port->in->control_life++; // a pause that is under way would never be taken back
     alb_sim_link_set_paused(port->in, ALB_SIM_PAUSED_BY_PEER, false, now);
     if (port->headroom_bytes > 0)
         pause_feeder(sw, port, now);

@@ -158,6 +158,20 @@ static void alb_run_go__is_the_same_host_by_host_whatever_is_drawn(void **state)
     }
 }
 
+// A pause that the slow link still carries when it is repaired, and the far end begins anew, must not last.
+static void alb_run_go__forgets_pauses_that_a_repair_overtakes(void **state)
+{
+    small_run_go(&small,
+                 "[network]\ntopology = two-sites\nhosts = 8\nlong_delay = 100us\nrate = 400Gb/s\n[switch]\n"
+                 "flow_control = pfc\npfc_headroom = 20489\nbuffer = 224892\n[host]\nloss = fixed\n[workload]\n"
+                 "start = 188us\nkind = all-to-all\nsize = 34000\n[fault]\nkind = rate\nat = 439us\nuntil = 2765us\n"
+                 "cables = tier:0:7\nvalue = 100Mb/s\n",
+                 false);
+    assert_int_equal(small.run.end, ALB_RUN_DONE);
+    assert_int_equal(small.run.tasks_failed, 0);
+    small_run_end(&small);
+}
+
 static void alb_run_go__counts_what_uc_loses(void **state)
 {
     small_run_go(&small,
@@ -428,6 +442,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__is_the_same_twice),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host_whatever_is_drawn),
+        cmocka_unit_test(alb_run_go__forgets_pauses_that_a_repair_overtakes),
         cmocka_unit_test(alb_run_go__counts_what_uc_loses),
         cmocka_unit_test(alb_run_go__sends_again_what_partial_completion_misses),
         cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),
