@@ -31,6 +31,15 @@ static void tell(struct alb_run *run, uint32_t index)
 
 // ---- life -----------------------------------------------------------------------------------------------------------
 
+// UC of RoCEv2 takes what has been overtaken for new: a message may come late, but whole. A message of partial
+// completion that is sent again is whole when it is. Neither keeps an order; that each comes once, the run sees.
+static bool keeps_no_order(const struct alb_run *run, const struct alb_work *work)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    bool may_overtake = scenario->switches.spread == ALB_SPREAD_SPRAY || scenario->fault_count > 0;
+    return work->partial > 0 || (work->is_unreliable && scenario->host.transport == 0 && may_overtake);
+}
+
 static void begin(struct alb_run *run, uint32_t index)
 {
     const struct alb_run_channel *channel = &run->channels[index];
@@ -40,8 +49,8 @@ static void begin(struct alb_run *run, uint32_t index)
     uint8_t *const arenas[2] = {alb_cluster_memory(run->cluster, channel->low) + arena->at[0],
                                 alb_cluster_memory(run->cluster, channel->high) + arena->at[1]};
     alb_model_init(&own->model, arenas, (uint32_t)arena->bytes);
-    own->model.may_lose_much = true;              // whether messages may fail at all, the caller judges
-    own->model.may_duplicate = work->partial > 0; // a message that is sent again is whole when it is, in no order
+    own->model.may_lose_much = true; // whether messages may fail at all, the caller judges
+    own->model.may_duplicate = keeps_no_order(run, work);
     for (uint32_t side = 0; side < 2; side++) {
         alb_model_add_qp(&own->model, side, 0, work->is_unreliable ? ALB_QPT_UC : ALB_QPT_RC, true,
                          span(&arena->targets[1 - side]));
