@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/draw.h"
 
-#include "base/prng.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 struct draw {
     struct alb_prng prng;
+    struct alb_drawn *drawn;
     char *text;
     size_t length;
     uint32_t hosts;
+    bool is_csa;
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct draw *draw, const char *format, ...)
@@ -120,56 +120,121 @@ static void draw_switches(struct draw *draw)
         say(draw, "spread = spray\n");
 }
 
-static void draw_hosts(struct draw *draw)
+// What each engine chooses for itself.
+static void draw_policies(struct draw *draw)
 {
-    bool is_csa = percent(draw, 75);
-    say(draw, "[host]\nreal_bytes = yes\ntransport = %s\n", is_csa ? "csa" : "rc");
-    if (!is_csa)
-        return;
     if (percent(draw, 60))
-        say(draw, "loss = %s\n", ONE_OF(draw, "go-back-n", "irn", "fixed", "sleek"));
+        say(draw, "loss = %s\n", ONE_OF(draw, "csa", "go-back-n", "irn", "fixed", "sleek"));
     if (percent(draw, 40))
-        say(draw, "congestion = %s\n", ONE_OF(draw, "dcqcn", "fixed", "none"));
+        say(draw, "congestion = %s\n", ONE_OF(draw, "window", "dcqcn", "fixed", "none"));
     if (percent(draw, 60))
-        say(draw, "path = %s\n", ONE_OF(draw, "single", "spray"));
+        say(draw, "path = %s\n", ONE_OF(draw, "adaptive", "single", "spray"));
     if (percent(draw, 60))
         say(draw, "paths = %" PRIu32 "\n", size(draw, 5));
-    if (percent(draw, 30))
-        say(draw, "credit = off\n");
+    if (percent(draw, 60))
+        say(draw, "credit = %s\n", ONE_OF(draw, "end-to-end", "shortest", "shortest", "off"));
+    if (percent(draw, 40))
+        say(draw, "receive_budget = %" PRIu32 "\n", 65536 + size(draw, 20));
+    if (percent(draw, 20))
+        say(draw, "credit_aging = %sGb/s\n", ONE_OF(draw, "0.1", "1", "100"));
     if (percent(draw, 30))
         say(draw, "window_max = %" PRIu32 "\n", 65536 + size(draw, 20));
+}
+
+// Those of some hosts may be others than those of the rest.
+static void draw_some_hosts(struct draw *draw)
+{
+    uint32_t first = below(draw, draw->hosts), last = first + below(draw, draw->hosts - first);
+    say(draw, "[host %" PRIu32 "..%" PRIu32 "]\n", first, last);
+    draw_policies(draw);
+}
+
+static void draw_hosts(struct draw *draw)
+{
+    draw->is_csa = percent(draw, 75);
+    say(draw, "[host]\nreal_bytes = yes\ntransport = %s\n", draw->is_csa ? "csa" : "rc");
+    if (!draw->is_csa)
+        return;
+    draw_policies(draw);
     if (percent(draw, 30))
         say(draw, "window_segments = %" PRIu32 "\n", 4u << below(draw, 8));
     if (percent(draw, 30))
         say(draw, "payload = %" PRIu32 "\n", 512 + 4 * below(draw, 2000));
     if (percent(draw, 50))
         say(draw, "pool = %sM\nearly = %sK\n", ONE_OF(draw, "1", "4"), ONE_OF(draw, "16", "128", "512"));
+    if (percent(draw, 30))
+        draw_some_hosts(draw);
 }
 
 // ---- what runs ------------------------------------------------------------------------------------------------------
 
-static void draw_workload(struct draw *draw, uint32_t number)
+static void draw_collective(struct draw *draw)
 {
-    bool is_collective = percent(draw, 40);
-    const char *kind = is_collective ? ONE_OF(draw, "all-reduce-ring", "all-reduce-tree", "all-gather",
-                                              "reduce-scatter", "all-to-all-steps")
-                                     : ONE_OF(draw, "permutation", "incast", "all-to-all", "pairs");
-    say(draw, "[workload w%" PRIu32 "]\nkind = %s\nsize = %" PRIu32 "\nstart = %" PRIu32 "us\n", number, kind,
-        size(draw, 16), below(draw, 200));
-    if (kind[0] == 'i' || (kind[0] == 'p' && kind[1] == 'a')) {
+    say(draw, "kind = %s\nsize = %" PRIu32 "\nop = %s\nrounds = %" PRIu32 "\n",
+        ONE_OF(draw, "all-reduce-ring", "all-reduce-tree", "all-gather", "reduce-scatter", "all-to-all-steps"),
+        size(draw, 16), ONE_OF(draw, "write", "send"), 1 + below(draw, 3));
+}
+
+static void draw_goal(struct draw *draw)
+{
+    if (!draw->drawn->trace[0])
+        alb_draw_trace(&draw->prng, draw->hosts, draw->drawn->trace);
+    say(draw, "kind = goal\nfile = %s\nop = %s\n", draw->drawn->trace_name, ONE_OF(draw, "write", "send"));
+}
+
+static void draw_size(struct draw *draw)
+{
+    if (percent(draw, 75)) {
+        say(draw, "size = %" PRIu32 "\n", size(draw, 16));
+        return;
+    }
+    if (!draw->drawn->sizes[0])
+        alb_draw_sizes(&draw->prng, draw->drawn->sizes);
+    say(draw, "sizes = %s\n", draw->drawn->sizes_name);
+}
+
+static void draw_pairs(struct draw *draw, const char *kind)
+{
+    bool is_pairs = kind[0] == 'p' && kind[1] == 'a';
+    if (kind[0] == 'i' || is_pairs) {
         uint32_t to = below(draw, draw->hosts), from = (to + 1 + below(draw, draw->hosts - 1)) % draw->hosts;
-        if (kind[0] == 'p')
+        if (is_pairs)
             say(draw, "hosts = %" PRIu32 "\n", from);
         say(draw, "to = %" PRIu32 "\n", to);
     }
-    if (is_collective) {
-        say(draw, "op = %s\nrounds = %" PRIu32 "\n", ONE_OF(draw, "write", "send"), 1 + below(draw, 3));
-        return;
-    }
-    say(draw, "op = %s\nmessages = %" PRIu32 "\ndepth = %" PRIu32 "\n", ONE_OF(draw, "write", "write", "send", "read"),
-        size(draw, 4), size(draw, 4));
+    if (kind[0] == 'p' && kind[1] == 'o')
+        say(draw, "load = %s\nflows = %" PRIu32 "\n", ONE_OF(draw, "1%", "30%", "80%", "100%"), size(draw, 6));
+    else
+        say(draw, "messages = %" PRIu32 "\ndepth = %" PRIu32 "\n", size(draw, 4), size(draw, 4));
+}
+
+static void draw_flows(struct draw *draw)
+{
+    const char *kind = ONE_OF(draw, "permutation", "incast", "all-to-all", "pairs", "poisson");
+    bool is_unreliable = percent(draw, 20), is_partial = is_unreliable && draw->is_csa && percent(draw, 60);
+    say(draw, "kind = %s\n", kind);
+    draw_size(draw);
+    draw_pairs(draw, kind);
+    if (is_unreliable)
+        say(draw, "unreliable = yes\nop = %s\n", is_partial || percent(draw, 50) ? "write" : "send");
+    else
+        say(draw, "op = %s\n", ONE_OF(draw, "write", "write", "send", "read"));
+    if (is_partial)
+        say(draw, "partial = %" PRIu32 "us\n", 1 + size(draw, 9));
     if (percent(draw, 30))
         say(draw, "queue_pairs = %" PRIu32 "\n", 1 + below(draw, 4));
+}
+
+static void draw_workload(struct draw *draw, uint32_t number)
+{
+    uint32_t kind = below(draw, 100);
+    say(draw, "[workload w%" PRIu32 "]\nstart = %" PRIu32 "us\n", number, below(draw, 200));
+    if (kind < 35)
+        draw_collective(draw);
+    else if (kind < 50)
+        draw_goal(draw);
+    else
+        draw_flows(draw);
 }
 
 // Short enough for the retries of every queue pair.
@@ -192,9 +257,12 @@ static void draw_fault(struct draw *draw, uint32_t number)
         say(draw, "value = %" PRIu32 "us\n", size(draw, 8));
 }
 
-void alb_draw_scenario(uint64_t seed, char text[ALB_DRAW_TEXT_MAX])
+void alb_draw_scenario(uint64_t seed, struct alb_drawn *drawn)
 {
-    struct draw draw = {.text = text};
+    struct draw draw = {.drawn = drawn, .text = drawn->text};
+    drawn->sizes[0] = drawn->trace[0] = '\0';
+    snprintf(drawn->sizes_name, sizeof(drawn->sizes_name), "search-%" PRIu64 ".sizes", seed);
+    snprintf(drawn->trace_name, sizeof(drawn->trace_name), "search-%" PRIu64 ".goal", seed);
     alb_prng_init(&draw.prng, seed);
     say(&draw, "[scenario]\nseed = %" PRIu64 "\n", seed);
     draw_network(&draw);

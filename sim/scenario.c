@@ -425,10 +425,23 @@ uint32_t alb_scenario_hosts(const char *list, uint32_t host_count, const struct 
     return count;
 }
 
+static const char *given_file(const struct alb_scenario *scenario, const char *name)
+{
+    for (uint32_t i = 0; i < scenario->data_count; i++)
+        if (is(scenario->data[i].name, name))
+            return scenario->data[i].text;
+    return NULL;
+}
+
 char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, const struct alb_document_entry *where,
                         size_t *length, struct alb_complaint *complaint)
 {
     char path[4096];
+    const char *given = given_file(scenario, name);
+    if (given) {
+        *length = strlen(given);
+        return strdup(given);
+    }
     snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : scenario->directory, name[0] == '/' ? "" : "/", name);
     FILE *file = fopen(path, "r");
     long bytes = -1;

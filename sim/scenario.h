@@ -65,6 +65,12 @@ struct alb_scenario_host {
     uint64_t memory_bytes;
 };
 
+// A data file that is not on disk.
+struct alb_scenario_data {
+    char name[ALB_DOCUMENT_WORD_MAX];
+    char *text;
+};
+
 struct alb_scenario {
     struct alb_document document; // its own
     const char *directory;        // that data files are looked for in; the caller's
@@ -84,6 +90,8 @@ struct alb_scenario {
     uint32_t workload_count, fault_count;
     uint32_t traced_host; // whose engine keeps a trace (alb_cluster_watch), if has_trace; the caller's to say
     bool has_trace;
+    const struct alb_scenario_data *data; // data files by name, before those of the directory; the caller's to say
+    uint32_t data_count;
     // The caller's to say: whether memory will do for all of these (hosts, connections) when so many have been made,
     // none or a power of two, else why not. NULL: nobody looks.
     bool (*has_room)(const char *what, uint32_t made, uint32_t all, char *why, size_t size);

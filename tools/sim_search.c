@@ -11,50 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    EVENTS_MAX = 20000000,
-};
-
-// ---- one scenario ---------------------------------------------------------------------------------------------------
-
-static enum sim_verdict judge(struct alb_run *run, char why[SIM_WHY_MAX])
-{
-    const struct alb_run_options options = {.until = ALB_SIM_S(100), .events_max = EVENTS_MAX};
-    static const char *const ends[] = {"", "nothing happens any more", "100 s have passed", "the events are used up"};
-    enum alb_run_end end = alb_run_go(run, &options);
-    if (run->violation[0]) {
-        snprintf(why, SIM_WHY_MAX, "%s", run->violation);
-        return SIM_BROKEN;
-    }
-    if (run->tasks_failed > 0) {
-        snprintf(why, SIM_WHY_MAX, "%" PRIu64 " messages failed", run->tasks_failed);
-        return SIM_FAILED;
-    }
-    if (end == ALB_RUN_DONE)
-        return SIM_GOOD;
-    snprintf(why, SIM_WHY_MAX, "it does not end: %s, and %" PRIu64 " of %" PRIu32 " tasks are done", ends[end],
-             run->tasks_done, run->schedule.task_count);
-    return end == ALB_RUN_STUCK ? SIM_STUCK : SIM_NEVER_ENDED;
-}
-
-static enum sim_verdict run_document(const struct alb_document *document, char why[SIM_WHY_MAX])
-{
-    static struct alb_scenario scenario;
-    static struct alb_run run;
-    struct alb_complaint complaint = {0};
-    enum sim_verdict verdict = SIM_IMPOSSIBLE;
-    if (alb_scenario_read(&scenario, document, NULL, ".", &complaint)) {
-        if (alb_run_init(&run, &scenario, &complaint)) {
-            verdict = judge(&run, why);
-            alb_run_fini(&run);
-        }
-        alb_scenario_fini(&scenario);
-    }
-    if (verdict == SIM_IMPOSSIBLE)
-        snprintf(why, SIM_WHY_MAX, "%s", complaint.text);
-    return verdict;
-}
-
 // ---- the search ----------------------------------------------------------------------------------------------------
 
 static void write_document(const struct alb_document *document, uint64_t seed, const char *why, FILE *to)
@@ -69,38 +25,83 @@ static void write_document(const struct alb_document *document, uint64_t seed, c
     }
 }
 
-static int report(struct alb_document *document, uint64_t seed, enum sim_verdict verdict, char why[SIM_WHY_MAX])
+static bool names(const struct alb_document *document, const char *file)
+{
+    for (uint32_t i = 0; i < document->count; i++)
+        if (strcmp(document->entries[i].value, file) == 0)
+            return true;
+    return false;
+}
+
+// In the working directory. COMMAND_OK, or a status after a line on stderr.
+static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
 {
     char name[64];
-    fprintf(stderr, "albedo sim: seed %" PRIu64 ": %s\n", seed, why);
-    sim_shrink(document, verdict, why, run_document);
     snprintf(name, sizeof(name), "search-%" PRIu64, seed);
     FILE *file = fopen(name, "w");
     if (!file)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", name, strerror(errno));
-    write_document(document, seed, why, file);
+    write_document(&of->document, seed, why, file);
     fclose(file);
-    write_document(document, seed, why, stdout);
+    for (uint32_t i = 0; i < of->data_count; i++) {
+        const struct alb_scenario_data *data = &of->data[i];
+        if (!names(&of->document, data->name))
+            continue;
+        file = fopen(data->name, "w");
+        if (!file)
+            return command_error(COMMAND_FAILED, "sim", "%s: %s", data->name, strerror(errno));
+        fputs(data->text, file);
+        fclose(file);
+    }
     fprintf(stderr, "albedo sim: written to %s\n", name);
-    return COMMAND_FAILED;
+    return COMMAND_OK;
+}
+
+static void report(struct sim_case *of, uint64_t seed, struct sim_judgement *judgement)
+{
+    fprintf(stderr, "albedo sim: seed %" PRIu64 ": %s\n", seed, judgement->why);
+    sim_shrink(of, judgement, sim_judge_case);
+    if (write_case(of, seed, judgement->why) == COMMAND_OK)
+        write_document(&of->document, seed, judgement->why, stdout);
+}
+
+static bool draw(struct sim_case *of, uint64_t seed, struct alb_complaint *complaint)
+{
+    static struct alb_drawn drawn;
+    alb_draw_scenario(seed, &drawn);
+    *of = (struct sim_case){.data_count = SIM_DATA_MAX};
+    snprintf(of->data[0].name, sizeof(of->data[0].name), "%s", drawn.sizes_name);
+    snprintf(of->data[1].name, sizeof(of->data[1].name), "%s", drawn.trace_name);
+    of->data[0].text = strdup(drawn.sizes);
+    of->data[1].text = strdup(drawn.trace);
+    alb_assert(of->data[0].text && of->data[1].text);
+    return alb_document_parse(&of->document, "drawn", drawn.text, strlen(drawn.text), complaint);
+}
+
+// COMMAND_OK: nothing was found.
+static int search(uint64_t seed, uint64_t *impossible)
+{
+    struct sim_case of;
+    struct sim_judgement judgement;
+    struct alb_complaint complaint = {0};
+    if (!draw(&of, seed, &complaint)) {
+        sim_case_fini(&of);
+        return command_error(COMMAND_FAILED, "sim", "seed %" PRIu64 ": %s", seed, complaint.text);
+    }
+    sim_judge_case(&of, &judgement);
+    *impossible += judgement.verdict == SIM_IMPOSSIBLE;
+    bool is_good = judgement.verdict == SIM_GOOD || judgement.verdict == SIM_IMPOSSIBLE;
+    if (!is_good)
+        report(&of, seed, &judgement);
+    sim_case_fini(&of);
+    return is_good ? COMMAND_OK : COMMAND_FAILED;
 }
 
 int sim_search(uint64_t first, uint64_t count, bool has_progress)
 {
     uint64_t impossible = 0;
     for (uint64_t seed = first; seed - first < count; seed++) {
-        char text[ALB_DRAW_TEXT_MAX], why[SIM_WHY_MAX];
-        struct alb_document document;
-        struct alb_complaint complaint = {0};
-        alb_draw_scenario(seed, text);
-        if (!alb_document_parse(&document, "drawn", text, strlen(text), &complaint))
-            return command_error(COMMAND_FAILED, "sim", "seed %" PRIu64 ": %s", seed, complaint.text);
-        enum sim_verdict verdict = run_document(&document, why);
-        if (verdict == SIM_IMPOSSIBLE)
-            impossible++;
-        bool is_good = verdict == SIM_GOOD || verdict == SIM_IMPOSSIBLE;
-        int status = is_good ? COMMAND_OK : report(&document, seed, verdict, why);
-        alb_document_fini(&document);
+        int status = search(seed, &impossible);
         if (status != COMMAND_OK)
             return status;
         if (has_progress)
