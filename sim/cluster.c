@@ -113,8 +113,11 @@ static int make_network(struct alb_cluster *cluster)
         make_link(cluster, i);
     join_links(cluster);
     for (uint32_t i = 0; i < cluster->switch_count; i++)
-        if (!alb_sim_switch_begin(&cluster->switches[i]))
+        if (!alb_sim_switch_begin(&cluster->switches[i])) {
+            if (cluster->config.headroom_bytes)
+                *cluster->config.headroom_bytes = alb_sim_switch_headroom(&cluster->switches[i]);
             return EINVAL;
+        }
     return 0;
 }
 

@@ -86,6 +86,8 @@ struct alb_cluster_config {
     // is too large (ENOMEM). NULL: it never is.
     bool (*has_room)(void *context, uint32_t hosts);
     void *context;
+    // May be NULL: what the headroom of a switch's ports takes, where its buffer is not larger (EINVAL).
+    uint64_t *headroom_bytes;
 };
 
 // The transport's defaults for a data centre: one packet a burst, limits for 512 KiB a host. EINVAL: no such transport.

@@ -54,7 +54,8 @@ static int make_objects(struct alb_cluster_host *host)
     uint64_t bytes = config->has_real_bytes ? config->memory_bytes : ALB_MAX_MESSAGE;
     if (config->has_real_bytes) {
         host->memory = memory = calloc(1, config->memory_bytes);
-        alb_assert(memory);
+        if (!memory)
+            return ENOMEM;
     }
     int error = alb_pd_create(engine, &host->pd);
     if (!error)

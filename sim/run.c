@@ -141,6 +141,16 @@ static void collect_channels(struct alb_run *run)
     free(turns);
 }
 
+// The workload that a channel is of.
+static const struct alb_document_entry *place_of(const struct alb_run *run, const struct alb_run_channel *channel)
+{
+    const struct alb_scenario *scenario = run->scenario;
+    for (uint32_t i = 0; i < scenario->workload_count; i++)
+        if (strcmp(scenario->workloads[i].name, run->schedule.works[channel->work].name) == 0)
+            return scenario->workloads[i].where;
+    return scenario->workloads[0].where;
+}
+
 static bool has_room(struct alb_run *run, const char *what, uint32_t made, uint32_t all)
 {
     const struct alb_scenario *scenario = run->scenario;
@@ -159,8 +169,9 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
 {
     for (uint32_t i = 0; i < run->channel_count; i++) {
         struct alb_run_channel *channel = &run->channels[i];
+        const struct alb_document_entry *place = place_of(run, channel);
         if (!has_room_for_connections(run, i))
-            return alb_complain(complaint, run->scenario->document.file, 0, "%s; expected fewer", run->too_large);
+            return alb_complain(complaint, place->file, place->line, "%s; expected fewer", run->too_large);
         const struct alb_work *work = &run->schedule.works[channel->work];
         struct alb_connection connection;
         alb_connection_default(&connection, channel->low, channel->high);
@@ -171,7 +182,7 @@ static bool connect(struct alb_run *run, struct alb_complaint *complaint)
         connection.retry_cnt = work->retries;
         int error = alb_cluster_connect(run->cluster, &connection, &channel->channel);
         if (error)
-            return alb_complain(complaint, run->scenario->document.file, 0,
+            return alb_complain(complaint, place->file, place->line,
                                 "hosts %" PRIu32 " and %" PRIu32 " can't be connected: %s; expected larger limits in "
                                 "[host] (queue_pair_max, peer_max, pool)",
                                 channel->low, channel->high, strerror(error));
@@ -276,11 +287,12 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     const struct alb_scenario *scenario = run->scenario;
     const struct alb_document_entry *place = alb_scenario_place(scenario, "host", "", "");
     struct alb_cluster_config config;
+    uint64_t headroom_bytes = 0;
     if (!check_host_lists(run, complaint))
         return false;
     uint32_t most = count_needs(run);
     if (most > QPS_MAX)
-        return alb_complain(complaint, scenario->document.file, 0,
+        return alb_complain(complaint, scenario->workloads[0].where->file, scenario->workloads[0].where->line,
                             "a host has %" PRIu32 " queue pairs; expected %d at most", most, QPS_MAX);
     int error = alb_cluster_config_default(&config, scenario->host.transport ? "csa" : "rc");
     config.seed = scenario->seed;
@@ -301,12 +313,20 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     config.on_complete = alb_run_on_complete;
     config.has_room = has_room_for_hosts;
     config.context = run;
+    config.headroom_bytes = &headroom_bytes;
     if (!error)
         error = alb_cluster_create(&config, &run->topology, &run->cluster);
     if (error == ENOMEM) {
         place = alb_scenario_place(scenario, "network", "", "");
         return alb_complain(complaint, place->file, place->line, "%s; expected a smaller cluster",
                             run->too_large[0] ? run->too_large : "no memory is left");
+    }
+    if (headroom_bytes) {
+        place = alb_scenario_place(scenario, "switch", "", "buffer");
+        return alb_complain(complaint, place->file, place->line,
+                            "buffer: expected more than the headroom that pfc keeps for a switch's ports, %" PRIu64
+                            " bytes here",
+                            headroom_bytes);
     }
     return !error || alb_complain(complaint, place->file, place->line,
                                   "no cluster can be made of this: %s; expected limits of [host] and [switch] that "
@@ -421,7 +441,8 @@ bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, stru
     collect_channels(run);
     bool is_good = create_cluster(run, complaint) && connect(run, complaint) && add_faults(run, complaint);
     if (is_good && !alb_run_tasks_init(run))
-        is_good = alb_complain(complaint, scenario->document.file, 0, "no memory for so many messages");
+        is_good = alb_complain(complaint, scenario->workloads[0].where->file, scenario->workloads[0].where->line,
+                               "no memory for so many messages; expected fewer");
     if (is_good && run->places) {
         alb_run_bytes_fill(run);
         alb_run_model_begin(run);

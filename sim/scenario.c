@@ -58,11 +58,10 @@ static bool read_section(const struct alb_scenario *scenario, uint32_t section, 
 const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *scenario, const char *section,
                                                     const char *name, const char *key)
 {
-    static const struct alb_document_entry nowhere = {.file = "scenario"};
     const struct alb_document_entry *entry = alb_document_find(&scenario->document, section, name, key);
     if (!entry)
         entry = alb_document_find(&scenario->document, section, name, "");
-    return entry ? entry : &nowhere;
+    return entry ? entry : &scenario->nowhere;
 }
 
 static bool check_network(const struct alb_scenario *scenario, struct alb_complaint *complaint)
@@ -343,7 +342,8 @@ static void add_missing_sections(struct alb_document *document)
 bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document *document, const char *variant,
                        const char *directory, struct alb_complaint *complaint)
 {
-    *scenario = (struct alb_scenario){.directory = directory, .seed = 1, .end = ALB_SIM_NEVER};
+    *scenario = (struct alb_scenario){
+        .directory = directory, .seed = 1, .end = ALB_SIM_NEVER, .nowhere = {.file = document->file}};
     alb_document_copy(&scenario->document, document);
     alb_topology_spec_default(&scenario->network);
     alb_switch_config_default(&scenario->switches);
@@ -433,16 +433,23 @@ static const char *given_file(const struct alb_scenario *scenario, const char *n
     return NULL;
 }
 
+const char *alb_scenario_path(const struct alb_scenario *scenario, const char *name, char path[ALB_SCENARIO_PATH_MAX])
+{
+    bool is_beside = name[0] != '/' && !given_file(scenario, name);
+    snprintf(path, ALB_SCENARIO_PATH_MAX, "%s%s%s", is_beside ? scenario->directory : "", is_beside ? "/" : "", name);
+    return path;
+}
+
 char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, const struct alb_document_entry *where,
                         size_t *length, struct alb_complaint *complaint)
 {
-    char path[4096];
+    char path[ALB_SCENARIO_PATH_MAX];
     const char *given = given_file(scenario, name);
     if (given) {
         *length = strlen(given);
         return strdup(given);
     }
-    snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : scenario->directory, name[0] == '/' ? "" : "/", name);
+    alb_scenario_path(scenario, name, path);
     FILE *file = fopen(path, "r");
     long bytes = -1;
     if (file && fseek(file, 0, SEEK_END) == 0)

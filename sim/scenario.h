@@ -14,6 +14,7 @@ enum {
     ALB_SCENARIO_WORKLOADS_MAX = 32,
     ALB_SCENARIO_FAULTS_MAX = 256,
     ALB_SCENARIO_HOSTS_MAX = 1 << 20,
+    ALB_SCENARIO_PATH_MAX = 4096,
     ALB_SCENARIO_POOL_MIN = 4 << 10, // of a host with one peer and one path
 };
 
@@ -72,8 +73,9 @@ struct alb_scenario_data {
 };
 
 struct alb_scenario {
-    struct alb_document document; // its own
-    const char *directory;        // that data files are looked for in; the caller's
+    struct alb_document document;      // its own
+    struct alb_document_entry nowhere; // of a section that is not there: the file alone
+    const char *directory;             // that data files are looked for in; the caller's
     const char *title, *source, *expected;
     uint32_t stage; // 0: ci, 1: nightly
     uint64_t seed;
@@ -127,6 +129,9 @@ const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *s
 // host_count. Returns how many, in order, and allocates *hosts; 0: complained.
 uint32_t alb_scenario_hosts(const char *list, uint32_t host_count, const struct alb_document_entry *where,
                             uint32_t **hosts, struct alb_complaint *complaint);
+
+// Where a data file is.
+const char *alb_scenario_path(const struct alb_scenario *scenario, const char *name, char path[ALB_SCENARIO_PATH_MAX]);
 
 // The whole of a data file, as a string of *length bytes that the caller frees; NULL: complained.
 char *alb_scenario_file(const struct alb_scenario *scenario, const char *name, const struct alb_document_entry *where,

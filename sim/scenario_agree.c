@@ -136,6 +136,7 @@ static bool packets_pass(const struct alb_scenario *scenario, struct alb_complai
         {"port_buffer", switches->port_bytes_max, switches->port_bytes_max},
         {"credit_buffer", switches->credit_bytes, switches->credit_bytes},
         {"buffer", switches->buffer_bytes, switches->buffer_bytes},
+        {"pfc_headroom", switches->pfc_headroom_bytes, switches->pfc_headroom_bytes},
         {"alpha", switches->buffer_bytes, share_bytes(switches)},
     };
     char expected[96];

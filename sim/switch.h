@@ -62,6 +62,8 @@ void alb_sim_switch_join(struct alb_sim_switch *sw, uint32_t port, struct alb_si
 // All ports have their links: divides the buffer, gives the first credits. False: the headroom of its ports is more
 // than the buffer.
 bool alb_sim_switch_begin(struct alb_sim_switch *sw);
+// Of all its ports together, since then.
+uint64_t alb_sim_switch_headroom(const struct alb_sim_switch *sw);
 // The link of that port has been dead: control frames sent over it may be lost, and are sent again.
 void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t port, alb_sim_time now);
 

@@ -53,17 +53,24 @@ static bool may_go_ahead(const struct alb_sim_switch *sw)
            sw->port_count <= PORTS_AHEAD_MAX;
 }
 
+uint64_t alb_sim_switch_headroom(const struct alb_sim_switch *sw)
+{
+    uint64_t headroom_bytes = 0;
+    for (uint32_t i = 0; i < sw->port_count; i++)
+        headroom_bytes += sw->ports[i].headroom_bytes_max;
+    return headroom_bytes;
+}
+
 bool alb_sim_switch_begin(struct alb_sim_switch *sw)
 {
     const struct alb_switch_config *config = sw->shared->config;
-    uint64_t headroom_bytes = 0;
     for (uint32_t i = 0; i < sw->port_count; i++) {
         struct alb_sim_port *port = &sw->ports[i];
         port->headroom_bytes_max = headroom_of(config, port);
-        headroom_bytes += port->headroom_bytes_max;
         if (config->flow_control == ALB_FLOW_CONTROL_CREDITS)
             alb_sim_link_limit_credit(port->in, credit_of(config, port));
     }
+    uint64_t headroom_bytes = alb_sim_switch_headroom(sw);
     sw->goes_ahead = may_go_ahead(sw);
     for (uint32_t i = 0; sw->goes_ahead && i < sw->port_count; i++)
         alb_sim_link_go_ahead(sw->outs[i], config->port_bytes_max);

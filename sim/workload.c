@@ -198,7 +198,9 @@ static bool add_goal(struct builder *builder)
         alb_scenario_file(builder->scenario, workload->file, place_of(builder, "file"), &length, builder->complaint);
     if (!text)
         return false;
-    bool is_good = alb_goal_parse(&trace, workload->name, workload->file, text, length, builder->complaint);
+    char path[ALB_SCENARIO_PATH_MAX];
+    bool is_good = alb_goal_parse(&trace, workload->name, alb_scenario_path(builder->scenario, workload->file, path),
+                                  text, length, builder->complaint);
     free(text);
     if (!is_good)
         return false;
@@ -222,7 +224,9 @@ static bool read_sizes(struct builder *builder)
         return true;
     char *text =
         alb_scenario_file(builder->scenario, workload->sizes, place_of(builder, "sizes"), &length, builder->complaint);
-    bool is_good = text && alb_sizes_parse(&builder->sizes, workload->sizes, text, length, builder->complaint);
+    char path[ALB_SCENARIO_PATH_MAX];
+    bool is_good = text && alb_sizes_parse(&builder->sizes, alb_scenario_path(builder->scenario, workload->sizes, path),
+                                           text, length, builder->complaint);
     free(text);
     return is_good;
 }

@@ -257,6 +257,15 @@ static void alb_run_init__says_what_was_expected(void **state)
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = loss\ncables = tier:9\nvalue = 1%",
          "f:6: no cable matches \"tier:9\"; expected tier:0, with :N behind it for N of it, or NODE-NODE with * for "
          "any text"},
+        {"[network]\nhosts = 4\n[switch]\nflow_control = pfc\nbuffer = 10K\n[workload]\nkind = permutation\nsize = 1",
+         "f:5: buffer: expected more than the headroom that pfc keeps for a switch's ports, 151936 bytes here"},
+        {"[workload]\nkind = goal\nfile = sizes/websearch.txt",
+         "scenarios/sizes/websearch.txt:1: found \"#\"; expected \"num_ranks\" or \"rank\""},
+        {"[workload]\nkind = permutation\nsizes = traces/broadcast.goal",
+         "scenarios/traces/broadcast.goal:1: expected two numbers in less than 80 characters"},
+        {"[host]\nqueue_pair_max = 17\n[workload]\nkind = all-to-all\nsize = 1",
+         "f:3: hosts 0 and 2 can't be connected: Cannot allocate memory; expected larger limits in [host] "
+         "(queue_pair_max, peer_max, pool)"},
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = loss\ncables = tier:0",
          "f:4: value: none; expected one for a fault of kind loss"},
         {"[workload]\nkind = permutation\nsize = 1\n[fault]\nkind = rate\ncables = tier:0\nvalue = 0b/s",
@@ -405,7 +414,7 @@ static void alb_run_init__ends_when_memory_will_not_do(void **state)
 {
     static const char text[] = "[network]\nhosts = 9\n[workload]\nkind = all-to-all\nsize = 300000\n";
     static const char *const kinds[][2] = {{"hosts", "f:1: 4 of 9 hosts are enough; expected a smaller cluster"},
-                                           {"connections", "f: 32 of 36 connections are enough; expected fewer"}};
+                                           {"connections", "f:3: 32 of 36 connections are enough; expected fewer"}};
     for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
         struct alb_complaint complaint = {0};
         many = kinds[i][0];
