@@ -190,6 +190,15 @@ static bool all_ended(const struct sim_file *file, const struct sim_outcome *out
     return true;
 }
 
+// With --check or without: such a scenario is none that can be done.
+static bool any_stuck(const struct sim_outcome *outcomes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (outcomes[i].is_stuck)
+            return true;
+    return false;
+}
+
 static int run_file(const struct sim_options *options)
 {
     static struct sim_outcome outcomes[VARIANTS_MAX];
@@ -209,6 +218,8 @@ static int run_file(const struct sim_options *options)
     if (status == COMMAND_OK) {
         bool is_met = sim_check(&file, outcomes, count, outputs.text);
         if (options->is_check && (!is_met || !all_ended(&file, outcomes, count)))
+            status = COMMAND_FAILED;
+        if (any_stuck(outcomes, count))
             status = COMMAND_FAILED;
     }
     int closed = close_outputs(&outputs, &file, outcomes, count);

@@ -40,6 +40,7 @@ struct sim_outcome {
     const char *variant; // NULL: the scenario as it stands
     struct alb_summary summary;
     enum alb_run_end end;
+    bool is_stuck; // tasks could never be done, though nothing has failed
     uint64_t seed;
 };
 

@@ -155,6 +155,60 @@ static void wipe(void)
 
 // ---- a run ----------------------------------------------------------------------------------------------------------
 
+// Nothing happens any more, though no message has failed: what is not done never could be.
+static bool is_stuck(const struct alb_run *run)
+{
+    return run->end == ALB_RUN_STUCK && run->tasks_failed == 0;
+}
+
+enum {
+    SHOWN_MAX = 5, // tasks that a run was stuck with
+};
+
+// Where a task stands in its trace, or NULL: it has none.
+static const char *trace_of(const struct alb_run *run, const struct alb_task *task, char path[ALB_SCENARIO_PATH_MAX])
+{
+    const struct alb_scenario *scenario = run->scenario;
+    for (uint32_t i = 0; i < scenario->workload_count && task->line; i++)
+        if (scenario->workloads[i].file &&
+            strcmp(scenario->workloads[i].name, run->schedule.works[task->work].name) == 0)
+            return alb_scenario_path(scenario, scenario->workloads[i].file, path);
+    return NULL;
+}
+
+static void describe_task(const struct alb_run *run, uint32_t index)
+{
+    static const char *const verbs[] = {"a send", "a receipt", "a calculation"};
+    const struct alb_task *task = &run->schedule.tasks[index];
+    bool has_begun = run->times[index].begun != ALB_SIM_NEVER;
+    char path[ALB_SCENARIO_PATH_MAX];
+    const char *trace = trace_of(run, task, path);
+    if (trace)
+        fprintf(stderr, "%s:%" PRIu32 ": ", trace, task->line);
+    else
+        fprintf(stderr, "albedo sim: ");
+    fprintf(stderr, "%s of host %" PRIu32 ", %s, %s\n", verbs[task->kind], task->rank,
+            run->schedule.works[task->work].name,
+            !has_begun                                                  ? "waits for what must be done before it"
+            : task->kind == ALB_TASK_RECV && task->peer == ALB_TASK_ANY ? "waits for a message from any host"
+            : task->kind == ALB_TASK_RECV                               ? "waits for its message"
+                                                                        : "has begun and is not done");
+}
+
+// What has begun stands for the rest, which waits for it.
+static void describe_stuck(const struct alb_run *run)
+{
+    uint32_t shown = 0;
+    for (uint32_t begun = 2; begun-- > 0;)
+        for (uint32_t i = 0; i < run->schedule.task_count && shown < SHOWN_MAX; i++) {
+            bool is_open = run->times[i].done == ALB_SIM_NEVER;
+            if (!is_open || (run->times[i].begun != ALB_SIM_NEVER) != begun)
+                continue;
+            describe_task(run, i);
+            shown++;
+        }
+}
+
 static void describe_end(const struct alb_run *run)
 {
     uint32_t open = alb_run_first_open(run);
@@ -168,6 +222,8 @@ static void describe_end(const struct alb_run *run)
             whys[run->end], run->schedule.task_count - run->tasks_done + run->tasks_failed, run->schedule.task_count,
             task->rank, run->schedule.works[task->work].name);
     fprintf(stderr, task->line ? ", line %" PRIu32 " of its trace\n" : "\n", task->line);
+    if (is_stuck(run))
+        describe_stuck(run);
 }
 
 static int run_scenario(const struct sim_file *file, const struct sim_options *options, struct alb_scenario *scenario,
@@ -206,7 +262,8 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
                                          .run = &run,
                                          .summary = &outcome->summary,
                                          .wall_seconds = seconds() - watch.begun};
-    if (!options->is_quiet)
+    outcome->is_stuck = is_stuck(&run);
+    if (!options->is_quiet || outcome->is_stuck)
         describe_end(&run);
     if (run.violation[0])
         fprintf(stderr, "albedo sim: %s\n", run.violation);

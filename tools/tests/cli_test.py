@@ -587,6 +587,18 @@ class Sim(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn("tasks open or failed; the first: host", err)
 
+    def test_stuck(self):
+        with open(self.path("wild.goal"), "w", encoding="utf-8") as file:
+            file.write("num_ranks 2\n" + "".join(
+                "rank %d {\na: recv 8b from -1 tag -1\nb: send 8b to %d tag 0\nb requires a\n}\n" % (rank, 1 - rank) for rank in (0, 1)))
+        with open(self.path("wild"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 2\n[workload]\nkind = goal\nfile = wild.goal\n")
+        status, _, err = albedo("sim", "-q", self.path("wild"))
+        self.assertEqual(status, 1)
+        self.assertIn("%s:3: a receipt of host 0, flows, waits for a message from any host\n" % self.path("wild.goal"), err)
+        self.assertIn("%s:8: a receipt of host 1, flows, waits for a message from any host\n" % self.path("wild.goal"), err)
+        self.assertIn("%s:4: a send of host 0, flows, waits for what must be done before it\n" % self.path("wild.goal"), err)
+
     def test_without_memory(self):
         done = subprocess.run(["bash", "-c", 'ulimit -v 400000 && exec "$0" sim --set network.hosts=4000 "$1"',
                                os.path.join(BUILD, "bin", "albedo"), self.file], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
