@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 enum {
     VARIANTS_MAX = 64,
+    LARGE_BYTES = 128 << 10,
     OPTION_SET = 256,
     OPTION_VARIANT,
     OPTION_MAX_TIME,
@@ -363,10 +365,19 @@ static const char *meaningless(const struct sim_options *options)
                : NULL;
 }
 
+// What a run takes in large blocks is given back at its end, and the next one gets fresh pages for it, of which only
+// those that it touches count. By itself the C library keeps such blocks once some have been freed, and zeroes all of
+// a host's memory, of which most is never used.
+static void return_large_blocks(void)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+}
+
 int command_sim(int argc, char **argv)
 {
     struct sim_options options = {
         .until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .first_seed = 1, .has_progress = isatty(STDERR_FILENO)};
+    return_large_blocks();
     if (argc > 1 && strcmp(argv[1], "compare") == 0)
         return sim_compare(argc - 1, argv + 1);
     for (int option; (option = getopt_long(argc, argv, "cqh", long_options, NULL)) != -1;) {

@@ -599,6 +599,20 @@ class Sim(unittest.TestCase):
         self.assertIn("%s:8: a receipt of host 1, flows, waits for a message from any host\n" % self.path("wild.goal"), err)
         self.assertIn("%s:4: a send of host 0, flows, waits for what must be done before it\n" % self.path("wild.goal"), err)
 
+    def test_variants_share_memory(self):
+        with open(self.path("many"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 1000\n[host]\npool = 16M\nearly = 8M\n[workload]\nkind = pairs\nhosts = 0\nto = 1\n"
+                       "size = 1M\n[variant a]\n[variant b]\n[variant c]\n")
+        peaks = []
+        for options in (["--variant", "a"], []):
+            child = subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "sim", "-q"] + options + [self.path("many")],
+                                     stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = status
+            self.assertEqual(status, 0)
+            peaks.append(usage.ru_maxrss)
+        self.assertLess(peaks[1], 1.5 * peaks[0])
+
     def test_without_memory(self):
         done = subprocess.run(["bash", "-c", 'ulimit -v 400000 && exec "$0" sim --set network.hosts=4000 "$1"',
                                os.path.join(BUILD, "bin", "albedo"), self.file], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
