@@ -94,6 +94,7 @@ struct alb_scenario {
     bool has_trace;
     const struct alb_scenario_data *data; // data files by name, before those of the directory; the caller's to say
     uint32_t data_count;
+    uint64_t memory_bytes; // that there are, the caller's to say; 0: unknown
     // The caller's to say: whether memory will do for all of these (hosts, connections) when so many have been made,
     // none or a power of two, else why not. NULL: nobody looks.
     bool (*has_room)(const char *what, uint32_t made, uint32_t all, char *why, size_t size);

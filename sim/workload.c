@@ -5,12 +5,14 @@
 #include "sim/sizes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PS_PER_S 1000000000000ull
 
 enum {
+    CONNECTION_BYTES = 8 << 10, // at least: both its queue pairs
     TASKS_MAX = 1 << 28,
     MESSAGES_MAX = 1 << 25, // of pairs: a few GB, before anything is known of their connections
 };
@@ -50,6 +52,23 @@ static bool complain(struct builder *builder, const char *key, const char *what)
 static uint64_t draw_bytes(struct builder *builder)
 {
     return builder->sizes.count ? alb_sizes_draw(&builder->sizes, &builder->prng) : builder->workload->bytes;
+}
+
+// What nearly takes up memory is refused later, by what has been used when some connections are made (sim/run.h).
+static bool has_memory(struct builder *builder, uint64_t pairs)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    uint64_t each_way = pairs * ALB_MIN(workload->queue_pairs, workload->messages),
+             free = builder->scenario->memory_bytes;
+    uint64_t least = each_way / 2; // where each pair sends both ways by one
+    const double gib = 1 << 30;
+    char what[200];
+    if (free == 0 || least * CONNECTION_BYTES <= free)
+        return true;
+    snprintf(what, sizeof(what),
+             "%" PRIu64 " connections take %.1f GiB of memory or more, and there are %.1f; expected fewer", least,
+             (double)least * CONNECTION_BYTES / gib, (double)free / gib);
+    return complain(builder, "kind", what);
 }
 
 // For the messages of so many pairs more. Asked for all of them before the first is made, since the last may be hours
@@ -106,7 +125,8 @@ static bool add_permutation(struct builder *builder)
 
 static bool add_incast(struct builder *builder)
 {
-    bool is_good = has_room(builder, (uint64_t)builder->to.count * (builder->hosts.count - 1u));
+    uint64_t pairs = (uint64_t)builder->to.count * (builder->hosts.count - 1u);
+    bool is_good = has_room(builder, pairs) && has_memory(builder, pairs);
     for (uint32_t r = 0; r < builder->to.count; r++)
         for (uint32_t i = 0; i < builder->hosts.count && is_good; i++)
             if (builder->hosts.hosts[i] != builder->to.hosts[r])
@@ -117,7 +137,8 @@ static bool add_incast(struct builder *builder)
 static bool add_all_to_all(struct builder *builder)
 {
     uint32_t n = builder->hosts.count;
-    bool is_good = has_room(builder, (uint64_t)n * (n - 1));
+    uint64_t pairs = (uint64_t)n * (n - 1);
+    bool is_good = has_room(builder, pairs) && has_memory(builder, pairs);
     for (uint32_t i = 0; i < n && is_good; i++) {
         alb_sim_time at = next_start(builder);
         for (uint32_t shift = 1; shift < n && is_good; shift++)

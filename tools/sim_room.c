@@ -51,13 +51,21 @@ static double free_of_group(double unknown)
     return limit == unknown ? unknown : limit - used + files;
 }
 
+static const double unknown = 1e18;
+
+uint64_t sim_free_bytes(void)
+{
+    double free = ALB_MIN(number_in("/proc/meminfo", "MemAvailable: ", unknown / 1024) * 1024, free_of_group(unknown));
+    return (uint64_t)ALB_MAX(free, 1.0);
+}
+
 bool sim_has_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size)
 {
     static double used_before;
     static uint32_t made_before;
-    const double unknown = 1e18, gib = 1 << 30;
+    const double gib = 1 << 30;
     double used = used_bytes(), each = made ? (used - used_before) / (made - made_before) : 0;
-    double free = ALB_MIN(number_in("/proc/meminfo", "MemAvailable: ", unknown / 1024) * 1024, free_of_group(unknown));
+    double free = (double)sim_free_bytes();
     used_before = used;
     made_before = made;
     if (made < MADE_MIN || each * (all - made) <= free)

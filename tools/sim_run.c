@@ -237,6 +237,7 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     scenario->has_trace = options->trace != NULL;
     scenario->traced_host = options->host;
     scenario->has_room = sim_has_room;
+    scenario->memory_bytes = sim_free_bytes();
     if (!alb_run_init(&run, scenario, &complaint))
         return refuse(&complaint);
     int status = sim_watch_open(&watched, options, &run);

@@ -428,6 +428,26 @@ static void alb_run_init__ends_when_memory_will_not_do(void **state)
     }
 }
 
+// Before anything of it is made.
+static void alb_run_init__refuses_at_once_what_is_far_too_large(void **state)
+{
+    static const char *const kinds[] = {"kind = all-to-all\n", "kind = incast\nto = 0..99\n"};
+    for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
+        struct alb_complaint complaint = {0};
+        char text[200];
+        snprintf(text, sizeof(text), "[network]\nhosts = 100\n[workload]\n%ssize = 1\n", kinds[i]);
+        assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
+        assert_true(alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint));
+        small.scenario.memory_bytes = 30 << 20;
+        many = "";
+        small.scenario.has_room = no_room;
+        assert_false(alb_run_init(&small.run, &small.scenario, &complaint));
+        assert_memory_equal(complaint.text, "f:4: 4950 connections take 0.0 GiB of memory or more", 52);
+        alb_scenario_fini(&small.scenario);
+        alb_document_fini(&small.document);
+    }
+}
+
 // Of messages that all end at the same time, too.
 static void alb_run_bytes_arrived__counts_messages_under_way(void **state)
 {
@@ -465,6 +485,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__ends_when_a_queue_pair_fails),
         cmocka_unit_test(alb_run_init__says_what_was_expected),
         cmocka_unit_test(alb_run_init__ends_when_memory_will_not_do),
+        cmocka_unit_test(alb_run_init__refuses_at_once_what_is_far_too_large),
         cmocka_unit_test(alb_run_go__checks_every_byte),
         cmocka_unit_test(alb_run_go__is_judged_by_the_model),
         cmocka_unit_test(alb_run_go__knows_order_and_status),
