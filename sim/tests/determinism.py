@@ -48,7 +48,8 @@ def main():
     arguments = parser.parse_args()
     compilers = [name for name in COMPILERS if shutil.which(name)]
     if len({name.split("-")[0] for name in compilers}) < 2:
-        sys.exit("gcc and clang are needed")
+        print("gcc and clang are needed")
+        sys.exit(77)
     folders = []
     for compiler in compilers[:2]:
         for kind in KINDS:
@@ -60,6 +61,7 @@ def main():
         same = len(set(hashes.values())) == 1 and not any(value.startswith("none") for value in hashes.values())
         differ += not same
         print("%-70s %s" % (" ".join(run), "same: " + hashes.popitem()[1] if same else "DIFFERENT: %s" % hashes))
+    print("%d passed, %d failed" % (len(RUNS) - differ, differ))
     sys.exit(1 if differ else 0)
 
 
