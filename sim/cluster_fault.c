@@ -64,6 +64,7 @@ static void repair(struct alb_cluster *cluster, struct alb_sim_link *link, alb_s
     alb_sim_link_set_delay(link, alb_cluster_delay_of(cluster, link->number));
     alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_FAULT, false, now);
     rejoin(cluster, link, now);
+    rejoin(cluster, &cluster->links[link->number ^ 1], now); // what it had to say of that one went by this one
 }
 
 static void apply(struct alb_cluster *cluster, const struct alb_cluster_fault *fault, struct alb_sim_link *link,

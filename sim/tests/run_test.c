@@ -178,6 +178,22 @@ static void alb_run_go__forgets_pauses_that_a_repair_overtakes(void **state)
     small_run_end(&small);
 }
 
+// A switch that has room again cannot say so while the way to the paused sender is dead, and must once it is not.
+static void alb_run_go__takes_a_pause_back_after_the_way_to_it_was_dead(void **state)
+{
+    static const char text[] = "[network]\ntopology = fat-tree\ncore_rate = 1Gb/s\n[switch]\nflow_control = pfc\n"
+                               "buffer = 220093\n[workload]\nkind = all-to-all\nsize = %u\n[fault]\nkind = death\n"
+                               "at = 320us\nuntil = 2859us\ncables = h9-*\nway = down\n";
+    for (uint32_t bytes = 20000; bytes <= 40000; bytes += 5000) {
+        char with_size[400];
+        snprintf(with_size, sizeof(with_size), text, bytes);
+        small_run_go(&small, with_size, false);
+        assert_int_equal(small.run.end, ALB_RUN_DONE);
+        assert_int_equal(small.run.tasks_failed, 0);
+        small_run_end(&small);
+    }
+}
+
 static void alb_run_go__counts_what_uc_loses(void **state)
 {
     small_run_go(&small,
@@ -478,6 +494,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host_whatever_is_drawn),
         cmocka_unit_test(alb_run_go__forgets_pauses_that_a_repair_overtakes),
+        cmocka_unit_test(alb_run_go__takes_a_pause_back_after_the_way_to_it_was_dead),
         cmocka_unit_test(alb_run_go__counts_what_uc_loses),
         cmocka_unit_test(alb_run_go__sends_again_what_partial_completion_misses),
         cmocka_unit_test(alb_run_go__gives_up_partial_completion_in_the_end),
