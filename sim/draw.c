@@ -100,7 +100,7 @@ static void draw_room(struct draw *draw)
     if (percent(draw, 25))
         say(draw, "buffer = %" PRIu32 "\nalpha = %s\n", 100000 + size(draw, 20), ONE_OF(draw, "0.5", "1", "8"));
     if (percent(draw, 20))
-        say(draw, "trim = yes\n");
+        say(draw, "trim = yes\ntrim_buffer = %" PRIu32 "\n", 1000 + size(draw, 13)); // else headers may fill a link
 }
 
 static void draw_switches(struct draw *draw)
