@@ -19,8 +19,9 @@ struct alb_assoc_live;
 struct alb_csa_packet;
 struct alb_engine;
 
-#define ALB_MTU_SUSPICIOUS_TIMES 3  // that a segment has left, and was lost each time
-#define ALB_MTU_HOPELESS_TIMES   16 // likewise, though IP might cut its packet
+#define ALB_MTU_SUSPICIOUS_TIMES 3                     // that a segment has left, and was lost each time
+#define ALB_MTU_HOPELESS_TIMES   16                    // likewise, though IP might cut its packet
+#define ALB_MTU_HOPELESS_NS      (250 * ALB_NS_PER_MS) // and for so long: else it may be chance, and the size, too
 #define ALB_MTU_FOUND_MAX        16
 #define ALB_MTU_TOO_NARROW       "the path is too narrow for a message under way"
 

@@ -247,6 +247,8 @@ uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn)
     const struct alb_sent *sent = alb_stream_out_at(out, psn);
     if (sent->state != ALB_SENT_FLYING)
         return 0;
+    if (alb_unlikely(sent->times == ALB_MTU_SUSPICIOUS_TIMES))
+        out->wide_since = out->csa->qp->engine->now;
     if (alb_unlikely(sent->times >= ALB_MTU_SUSPICIOUS_TIMES))
         alb_mtu_suspect(live_of(out), out->csa->qp->engine->now);
     return lose(out, psn);
@@ -318,9 +320,10 @@ bool alb_stream_out_is_wide(const struct alb_stream_out *out)
     return out->una != out->next && oldest->is_wide && oldest->state != ALB_SENT_HELD;
 }
 
-bool alb_stream_out_is_stuck(const struct alb_stream_out *out)
+bool alb_stream_out_is_stuck(const struct alb_stream_out *out, alb_time now)
 {
-    return alb_stream_out_is_wide(out) && alb_stream_out_at(out, out->una)->times > ALB_MTU_HOPELESS_TIMES;
+    return alb_stream_out_is_wide(out) && alb_stream_out_at(out, out->una)->times > ALB_MTU_HOPELESS_TIMES &&
+           now > out->wide_since + ALB_MTU_HOPELESS_NS;
 }
 
 // By its own path's numbers a lost segment shows when the path's next one comes: late, if a window has few for each.

@@ -167,7 +167,7 @@ static bool resends_all(const struct alb_stream_out *out)
 
 bool alb_stream_out_fail_stuck(struct alb_stream_out *out, alb_time now)
 {
-    if (alb_likely(!alb_stream_out_is_stuck(out)))
+    if (alb_likely(!alb_stream_out_is_stuck(out, now)))
         return false;
     if (out->is_response) {
         alb_csa_refuse_stuck_answer(out->csa, now);

@@ -61,6 +61,7 @@ struct alb_stream_out {
     alb_time turn_began;    // then; for credit policies that prefer the short ones (csa_turn.c)
     uint32_t unasked_bytes; // sent since a report was last asked for
     alb_time sent_at;       // when something last left
+    alb_time wide_since;    // since when a segment that is too long for the path is lost again and again
     alb_time reported_at;   // when the peer last said what it holds
     struct alb_deadline probe_timer;
 };
@@ -131,8 +132,8 @@ void alb_stream_out_leave(struct alb_stream_out *out, alb_psn psn);
 bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn psn, alb_time now);
 // True if the oldest segment has become too long for the path.
 bool alb_stream_out_is_wide(const struct alb_stream_out *out);
-// Likewise, and it is lost however often it leaves.
-bool alb_stream_out_is_stuck(const struct alb_stream_out *out);
+// Likewise, and it is lost however often it leaves, and has been for a while.
+bool alb_stream_out_is_stuck(const struct alb_stream_out *out, alb_time now);
 // The state of the stream as loss policies see it; is_nak and is_overdue are the report's, and false here.
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out);
 

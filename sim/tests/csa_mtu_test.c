@@ -294,6 +294,24 @@ static void never_cut__losses_of_short_segments_end_nothing(void **state)
     }
 }
 
+// Most packets by which sizes are tried are lost, too, and so the path seems narrow while long segments are under way.
+static void never_cut__losses_of_segments_that_only_seem_too_long_end_nothing(void **state)
+{
+    struct alb_faults_spec faults;
+    char error[100];
+    write_and_wait(8);
+    assert_true(alb_faults_parse("loss=50%", &faults, error, sizeof(error)));
+    for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++)
+        alb_sim_link_set_faults(&w->pair.out[side], &faults, 7 + side);
+    w->a.is_log_closed = w->b.is_log_closed = true;
+    for (uint32_t i = 0; i < 60; i++) {
+        post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
+        run_for(w, ALB_SIM_MS(2000));
+        expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
+    }
+    assert_true(stat(&w->a, ALB_STAT_path_mtu_drops) > 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_8972, end)
@@ -312,6 +330,7 @@ int main(void)
         CASE(never_cut__one_segment_fails_too),
         CASE(never_cut__answer_under_way_is_refused),
         CASE(never_cut__losses_of_short_segments_end_nothing),
+        CASE(never_cut__losses_of_segments_that_only_seem_too_long_end_nothing),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }
