@@ -157,6 +157,9 @@ enum alb_message_op {
     ALB_MESSAGE_READ,      // from the peer; RC only
 };
 
+// The request that is posted for it.
+enum alb_wr_opcode alb_message_opcode(enum alb_message_op op);
+
 struct alb_message {
     enum alb_message_op op;
     uint64_t bytes; // up to ALB_MAX_MESSAGE; 0 is possible

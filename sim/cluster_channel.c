@@ -310,7 +310,7 @@ static bool is_within(const struct alb_cluster_config *config, const struct alb_
            (message->op == ALB_MESSAGE_SEND || message->remote_offset <= last);
 }
 
-static enum alb_wr_opcode opcode_of(enum alb_message_op op)
+enum alb_wr_opcode alb_message_opcode(enum alb_message_op op)
 {
     static const enum alb_wr_opcode opcodes[] = {
         [ALB_MESSAGE_WRITE] = ALB_WR_RDMA_WRITE,
@@ -334,7 +334,7 @@ int alb_cluster_post(struct alb_cluster *cluster, struct alb_channel *channel, u
     struct alb_sge sge = {ALB_CLUSTER_IOVA + local, (uint32_t)message->bytes, alb_region_key(end->host->region)};
     struct alb_send_wr wr = {
         .wr_id = end->number,
-        .opcode = opcode_of(message->op),
+        .opcode = alb_message_opcode(message->op),
         .flags = ALB_SEND_SIGNALED,
         .sge = &sge,
         .sge_count = message->bytes > 0,

@@ -76,23 +76,12 @@ void alb_run_model_fini(struct alb_run *run)
 
 // ---- what happens ---------------------------------------------------------------------------------------------------
 
-static enum alb_wr_opcode opcode_of(enum alb_message_op op)
-{
-    static const enum alb_wr_opcode opcodes[] = {
-        [ALB_MESSAGE_WRITE] = ALB_WR_RDMA_WRITE,
-        [ALB_MESSAGE_WRITE_IMM] = ALB_WR_RDMA_WRITE_WITH_IMM,
-        [ALB_MESSAGE_SEND] = ALB_WR_SEND_WITH_IMM,
-        [ALB_MESSAGE_READ] = ALB_WR_RDMA_READ,
-    };
-    return opcodes[op];
-}
-
 void alb_run_model_post(struct alb_run *run, uint32_t index, uint32_t side, const struct alb_message *message)
 {
     const struct alb_run_arena *arena = &run->arenas[index];
     struct alb_model *model = &run->models[index].model;
     struct alb_model_op op = {
-        .opcode = opcode_of(message->op),
+        .opcode = alb_message_opcode(message->op),
         .is_signaled = true,
         .length = (uint32_t)message->bytes,
         .imm = message->imm,
