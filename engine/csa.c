@@ -30,7 +30,7 @@ static void disconnect(struct alb_csa *csa)
     for (uint32_t i = 0; i < 2; i++) {
         alb_stream_in_forget_report(in[i]);
         alb_list_remove(&in[i]->open_link);
-        alb_stream_out_leave_line(out[i]);
+        alb_line_leave(out[i]);
     }
     if (csa->assoc)
         alb_assoc_put(csa->qp->engine, csa->assoc);

@@ -133,15 +133,12 @@ uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_a
 
 // True if so many bytes more may be in flight; always true for the first ones, so that nothing waits for ever.
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);
+// How many bytes more fit; the first ones may go though they do not.
+uint64_t alb_assoc_room_bytes(const struct alb_assoc_live *live);
 // So many bytes are in flight, charged by segment: payload plus ALB_CSA_SEGMENT_OVERHEAD.
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
 // So many bytes that were charged are not in flight any more. Lets waiting senders try again.
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
-// A sender joins the line: behind those that wait, unless it has to mend what was lost.
-void alb_assoc_line_up(struct alb_assoc_live *live, struct alb_list *link, bool is_urgent);
-// True if a sender is ready. When all that were have had their turn, of those that wait as many follow as the window
-// has room for: with a thousand of them the others would only find it closed again.
-bool alb_assoc_has_ready(struct alb_assoc_live *live);
 // So many charged bytes have reached the peer: calls the congestion policy. Before they are released.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
 // True if a stream has sent so many bytes without asking for a report that one is due: a few times in a window, and

@@ -33,18 +33,10 @@ static void give_back(struct alb_stream_out *out)
     out->capacity = ALB_STREAM_OUT_OWN;
 }
 
-void alb_stream_out_leave_line(struct alb_stream_out *out)
-{
-    alb_list_remove(&out->link);
-    if (out->is_ready)
-        live_of(out)->in_line--;
-    out->is_ready = false;
-}
-
 void alb_stream_out_stop(struct alb_stream_out *out)
 {
     uint32_t bytes = out->inflight_bytes;
-    alb_stream_out_leave_line(out);
+    alb_line_leave(out);
     alb_wheel_disarm(&out->csa->qp->engine->wheel, &out->probe_timer.timer);
     if (out->csa->assoc)
         for (alb_psn psn = out->una; psn != out->next; psn = alb_psn_next(psn)) {
@@ -143,12 +135,14 @@ void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes
 void alb_stream_out_wake(struct alb_stream_out *out)
 {
     struct alb_csa *csa = out->csa;
-    bool probes = out->probe_is_due || out->has_probe_psn;
-    if (out->is_ready && !probes) {
-        if (out->lost_count > 0)
+    bool probes = out->probe_is_due || out->has_probe_psn, is_urgent = probes || out->lost_count > 0;
+    if (out->place == ALB_LINE_READY && !probes) {
+        if (is_urgent)
             alb_csa_turn_hurry(live_of(out), csa->qp->engine->now);
         return;
     }
+    if (out->place == ALB_LINE_WAITING && !is_urgent)
+        return;
     if (!csa->assoc)
         return;
     struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
@@ -157,9 +151,7 @@ void alb_stream_out_wake(struct alb_stream_out *out)
         alb_assoc_starve(csa->qp->engine, out);
         return;
     }
-    alb_assoc_line_up(live, &out->link, probes || out->lost_count > 0);
-    live->in_line += !out->is_ready;
-    out->is_ready = true;
+    alb_line_join(out, is_urgent);
     alb_csa_turn_hurry(live, csa->qp->engine->now);
     alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
 }

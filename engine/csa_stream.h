@@ -6,6 +6,7 @@
 
 #include "engine/credit.h"
 #include "engine/csa_early.h"
+#include "engine/csa_line.h"
 #include "engine/csa_loss.h"
 #include "engine/deadline.h"
 #include "engine/inbound.h"
@@ -39,8 +40,8 @@ struct alb_sent {
 
 struct alb_stream_out {
     struct alb_csa *csa;
-    struct alb_list link; // in the association's ready or waiting, or in the engine's starved
-    bool is_ready;        // in ready, or in waiting
+    struct alb_list link;      // in the association's ready or waiting, or in the engine's starved
+    enum alb_line_place place; // in the former two
     bool is_response;
     bool has_report;
     uint16_t report_number; // of the newest report
@@ -61,7 +62,7 @@ struct alb_stream_out {
     alb_time turn_began;    // then; for credit policies that prefer the short ones (csa_turn.c)
     uint32_t unasked_bytes; // sent since a report was last asked for
     alb_time sent_at;       // when something last left
-    alb_time wide_since;    // since when a segment that is too long for the path is lost again and again
+    alb_time wide_since;    // when a segment last came to be lost as often as makes its length suspicious (csa_mtu.h)
     alb_time reported_at;   // when the peer last said what it holds
     struct alb_deadline probe_timer;
 };
@@ -72,8 +73,6 @@ struct alb_stream_out {
 void alb_stream_out_init(struct alb_stream_out *out, struct alb_csa *csa, bool is_response);
 // Forgets all that is not acknowledged, releases it from the window, and gives memory back to the pool.
 void alb_stream_out_stop(struct alb_stream_out *out);
-// Out of the association's line, if it is in it (alb_stream_out_wake).
-void alb_stream_out_leave_line(struct alb_stream_out *out);
 // The first segment will have that PSN; nothing is in flight.
 void alb_stream_out_begin(struct alb_stream_out *out, alb_psn first);
 // The record of a PSN from una to next - 1; of another one it is some other's.

@@ -17,16 +17,9 @@ static enum alb_csa_fill fill_from(struct alb_stream_out *out, struct alb_csa_pa
     return out->is_response ? alb_csa_fill_response(out->csa, packet) : alb_csa_fill_request(out->csa, packet, now);
 }
 
-// A sender leaves the line; when it was stopped meanwhile it has left already.
-static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool waits)
+static void hold_back(struct alb_assoc_live *live, struct alb_stream_out *out)
 {
-    if (!waits) {
-        alb_stream_out_leave_line(out);
-        return;
-    }
-    alb_list_remove(&out->link);
-    alb_list_push_back(&live->waiting, &out->link);
-    live->is_shut = true;
+    alb_line_wait(out, out->lost_count > 0);
     live->window_limited |= live->congestion.window_bytes <= live->credit_bytes;
     alb_qp_count(out->csa->qp, ALB_STAT_window_stalls, 1);
 }
@@ -35,8 +28,8 @@ static void retire(struct alb_assoc_live *live, struct alb_stream_out *out, bool
 static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa_packet *packet, alb_time now)
 {
     const struct alb_stream_out *served = NULL;
-    while (alb_assoc_has_ready(live)) {
-        struct alb_stream_out *out = ALB_LIST_ENTRY(live->ready.next, struct alb_stream_out, link);
+    struct alb_stream_out *out;
+    while ((out = alb_line_next(live))) {
         uint32_t segments_before = packet->frames;
         enum alb_csa_fill fill = fill_from(out, packet, now);
         if (packet->frames > segments_before)
@@ -47,22 +40,20 @@ static enum alb_csa_fill fill_packet(struct alb_assoc_live *live, struct alb_csa
             break;
         case ALB_CSA_FILL_LAST:
         case ALB_CSA_FILL_NONE:
-            retire(live, out, false);
+            alb_line_leave(out);
             if (alb_csa_turn_is_over(live, now)) // it was that sender's alone
                 return ALB_CSA_FILL_NONE;
             break;
         case ALB_CSA_FILL_WINDOW:
             if (out != served) {
-                retire(live, out, true);
+                hold_back(live, out);
                 break;
             }
             served = NULL; // the source that used the last of the window waits behind the others
-            alb_list_remove(&out->link);
-            alb_list_push_back(&live->ready, &out->link);
+            alb_line_pass(out);
             break;
         case ALB_CSA_FILL_PACKET: // the next packet is another's
-            alb_list_remove(&out->link);
-            alb_list_push_back(&live->ready, &out->link);
+            alb_line_pass(out);
             return fill;
         case ALB_CSA_FILL_BATCH:
             return fill;
@@ -265,7 +256,7 @@ static bool wants_paths(struct alb_assoc_live *live, alb_time now)
 // where this one would go.
 static bool is_awaited(struct alb_assoc_live *live)
 {
-    if (alb_list_is_empty(&live->reports) || alb_assoc_has_ready(live))
+    if (alb_list_is_empty(&live->reports) || alb_line_next(live))
         return false;
     const struct alb_stream_in *in = ALB_LIST_ENTRY(live->reports.next, struct alb_stream_in, report_link);
     return !in->is_open && in->cumulative == in->end && !in->is_overdue;
@@ -281,7 +272,7 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     live->is_used = true;
     bool may_send = may_send_data(live, now), sends_data = may_send && !alb_csa_turn_is_over(live, now);
     uint32_t data_bytes = 0, burst_bytes = 0;
-    for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && alb_assoc_has_ready(live); i++) {
+    for (uint32_t i = 0; sends_data && i < builder->tx->burst_segments_max && alb_line_next(live); i++) {
         alb_csa_packet_close(&packet);
         if (i > 0 && alb_tx_burst_is_full(builder))
             break; // the rest would be a short burst: it takes a path of its own, as a whole one
@@ -309,5 +300,5 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
     alb_csa_packet_close(&packet);
     if (!is_complete || fill == ALB_CSA_FILL_BATCH)
         return ALB_BUILD_FULL;
-    return may_send && alb_assoc_has_ready(live) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
+    return may_send && alb_line_next(live) ? ALB_BUILD_MORE : ALB_BUILD_IDLE;
 }

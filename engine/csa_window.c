@@ -3,10 +3,20 @@
 // what this side grants the peer.
 #include "engine/impl.h"
 
+static uint32_t limit_bytes(const struct alb_assoc_live *live)
+{
+    return ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
+}
+
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes)
 {
-    uint32_t limit = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
-    return live->inflight_bytes == 0 || live->inflight_bytes + bytes <= limit;
+    return live->inflight_bytes == 0 || live->inflight_bytes + bytes <= limit_bytes(live);
+}
+
+uint64_t alb_assoc_room_bytes(const struct alb_assoc_live *live)
+{
+    uint64_t limit = limit_bytes(live);
+    return limit - ALB_MIN(limit, live->inflight_bytes);
 }
 
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes)
@@ -14,45 +24,11 @@ void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes)
     live->inflight_bytes += bytes;
 }
 
-static void let_in(struct alb_assoc_live *live, uint32_t count)
-{
-    struct alb_list *node;
-    while (count-- > 0 && (node = alb_list_pop(&live->waiting)))
-        alb_list_push_back(&live->ready, node);
-}
-
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes)
 {
     alb_assert(bytes <= live->inflight_bytes);
     live->inflight_bytes -= bytes;
-    live->is_shut = false;
-    if (alb_list_is_empty(&live->waiting) || !alb_assoc_permits(live, 1))
-        return;
-    if (alb_csa_turn_has_order(live))
-        let_in(live, UINT32_MAX);
-    alb_csa_turn_hurry(live, live->engine->now);
-    alb_scheduler_wake(&live->engine->scheduler, &live->source);
-}
-
-void alb_assoc_line_up(struct alb_assoc_live *live, struct alb_list *link, bool is_urgent)
-{
-    bool waits = !is_urgent && !alb_list_is_empty(&live->waiting) && !alb_csa_turn_has_order(live);
-    alb_list_push_back(waits ? &live->waiting : &live->ready, link);
-}
-
-// Long segments that the window has room for now; one may go in any case, or be short.
-static uint32_t room_segments(const struct alb_assoc_live *live)
-{
-    uint64_t limit = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
-    uint64_t room_bytes = limit - ALB_MIN(limit, live->inflight_bytes);
-    return ALB_MAX((uint32_t)(room_bytes / live->assoc->payload_max), 1u);
-}
-
-bool alb_assoc_has_ready(struct alb_assoc_live *live)
-{
-    if (alb_list_is_empty(&live->ready) && !live->is_shut && alb_assoc_permits(live, 1))
-        let_in(live, room_segments(live));
-    return !alb_list_is_empty(&live->ready);
+    alb_line_open(live, bytes);
 }
 
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now)

@@ -260,19 +260,25 @@ static void put_on_wire(struct pair *pair, int side, const struct alb_burst *bur
     alb_list_push_back(&pair->wire[side], &packet->link);
 }
 
-uint32_t pair_send(struct pair *pair, int side)
+uint32_t pair_send_batch(struct pair *pair, int side)
 {
     struct pair_host *host = &pair->hosts[side];
-    uint32_t sent = 0;
-    uint32_t bursts;
-    alb_engine_bells(host->engine, pair->now);
-    while ((bursts = alb_engine_tx(host->engine, &host->tx, pair->now)) > 0)
-        for (uint32_t i = 0; i < bursts; i++) {
-            const struct alb_burst *burst = &host->bursts[i];
-            for (uint32_t k = 0; k < burst->segment_count; k++)
-                put_on_wire(pair, side, burst, &host->segments[burst->segment_first + k]);
-            sent += burst->segment_count;
-        }
+    uint32_t sent = 0, bursts = alb_engine_tx(host->engine, &host->tx, pair->now);
+    for (uint32_t i = 0; i < bursts; i++) {
+        const struct alb_burst *burst = &host->bursts[i];
+        for (uint32_t k = 0; k < burst->segment_count; k++)
+            put_on_wire(pair, side, burst, &host->segments[burst->segment_first + k]);
+        sent += burst->segment_count;
+    }
+    return sent;
+}
+
+uint32_t pair_send(struct pair *pair, int side)
+{
+    uint32_t sent = 0, more;
+    alb_engine_bells(pair->hosts[side].engine, pair->now);
+    while ((more = pair_send_batch(pair, side)) > 0)
+        sent += more;
     return sent;
 }
 

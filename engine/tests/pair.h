@@ -97,6 +97,8 @@ int pair_qps_teardown(void **state);
 
 // Lets a side send: its packets go onto the wire. Returns their number.
 uint32_t pair_send(struct pair *pair, int side);
+// Likewise one batch, without a look at what was posted.
+uint32_t pair_send_batch(struct pair *pair, int side);
 // The oldest packet that side has on the wire (or the one at index), or NULL.
 struct pair_packet *pair_peek(const struct pair *pair, int side, uint32_t index);
 uint32_t pair_count(const struct pair *pair, int side);
