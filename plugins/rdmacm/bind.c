@@ -215,6 +215,14 @@ static int resolve(struct rdmacm_id *id, const struct alb_addr *peer, uint16_t p
     return 0;
 }
 
+static int report(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
+{
+    rdmacm_lock();
+    int error = rdmacm_post_plain(id, type, status);
+    rdmacm_unlock();
+    return error;
+}
+
 // Wrong arguments are reported at once, network errors by an event, after which it may be tried again; once resolved,
 // an id stays so.
 int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct sockaddr *destination, int timeout_ms)
@@ -232,7 +240,7 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     if (error)
         return rdmacm_fail(error);
     error = resolve(id, &peer, port);
-    error = rdmacm_post_plain(id, error ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -error);
+    error = report(id, error ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -error);
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }
 
@@ -258,7 +266,7 @@ int rdma_resolve_route(struct rdma_cm_id *outer, int timeout_ms)
     memcpy(id->path.dgid.raw, outer->route.addr.addr.ibaddr.dgid.raw, 16);
     outer->route.path_rec = &id->path;
     outer->route.num_paths = 1;
-    int error = rdmacm_post_plain(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+    int error = report(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     id->has_route = !error;
     return rdmacm_result(error ? error : rdmacm_complete(id));
 }

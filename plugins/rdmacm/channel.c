@@ -118,12 +118,21 @@ void rdmacm_channel_leave(struct rdmacm_id *id)
         free_channel(channel);
 }
 
-int rdmacm_channel_error(struct rdmacm_id *id)
+// With the token held.
+static int channel_error(struct rdmacm_id *id)
 {
     struct rdmacm_channel *channel = rdmacm_channel(id->id.channel);
     pthread_mutex_lock(&channel->lock);
     int error = channel->is_destroyed ? EBADF : 0;
     pthread_mutex_unlock(&channel->lock);
+    return error;
+}
+
+int rdmacm_channel_error(struct rdmacm_id *id)
+{
+    rdmacm_lock();
+    int error = channel_error(id);
+    rdmacm_unlock();
     return error;
 }
 
@@ -236,7 +245,7 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
 
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status)
 {
-    int error = rdmacm_channel_error(id);
+    int error = channel_error(id);
     struct rdmacm_event *event = error ? NULL : rdmacm_event_new(id, type, status);
     if (!event)
         return error ? error : ENOMEM;
@@ -430,10 +439,13 @@ void rdmacm_drop_kept(struct rdmacm_id *id)
 
 int rdmacm_complete(struct rdmacm_id *id)
 {
-    if (!id->is_sync)
+    rdmacm_lock();
+    struct rdma_event_channel *channel = id->is_sync ? id->id.channel : NULL;
+    rdmacm_unlock();
+    if (!channel)
         return 0;
     rdmacm_drop_kept(id);
-    if (rdma_get_cm_event(id->id.channel, &id->id.event))
+    if (rdma_get_cm_event(channel, &id->id.event))
         return errno;
     int status = id->id.event->status;
     if (id->id.event->event == RDMA_CM_EVENT_REJECTED)

@@ -152,7 +152,8 @@ struct ibv_pd *rdmacm_default_pd(void);
 
 // NULL with errno.
 struct rdmacm_channel *rdmacm_channel_create(void);
-// From here on the id's events come to the channel; until it leaves, the channel is kept.
+// From here on the id's events come to the channel; until it leaves, the channel is kept. An id that others know
+// changes its channel with the token held.
 void rdmacm_channel_join(struct rdmacm_channel *channel, struct rdmacm_id *id);
 void rdmacm_channel_leave(struct rdmacm_id *id);
 // EBADF when the program has destroyed the id's channel: then nothing may begin that ends in an event.
@@ -163,11 +164,13 @@ int rdmacm_event_reserve(struct rdmacm_id *id);
 void rdmacm_event_unreserve(struct rdmacm_id *id);
 // A new event, out of that memory first; NULL: there is none.
 struct rdmacm_event *rdmacm_event_new(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
-// Queues an event for the id's channel; the event is the channel's, and dropped when the channel is destroyed.
+// With the token held, so that the id keeps its channel: queues an event for it. The event is the channel's, and
+// dropped when the channel is destroyed.
 void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event);
-// An event that says only its type and status; ENOMEM, EBADF.
+// Likewise one that says only its type and status; ENOMEM, EBADF.
 int rdmacm_post_plain(struct rdmacm_id *id, enum rdma_cm_event_type type, int status);
-// Moves the events of an id that were not taken yet into a list; those of one multicast join, or all (NULL).
+// With the token held, or where nobody else knows the id: moves the events of an id that were not taken yet into a
+// list; those of one multicast join, or all (NULL).
 void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *multicast, struct alb_list *taken);
 // Forgets the events of an id that were not taken yet; new ids in them are destroyed.
 void rdmacm_forget_events(struct rdmacm_id *id);

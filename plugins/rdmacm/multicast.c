@@ -82,7 +82,9 @@ static int join(struct rdmacm_id *id, const struct alb_addr *group, bool sends_o
     event->event = (struct rdma_cm_event){
         .id = &id->id, .event = RDMA_CM_EVENT_MULTICAST_JOIN, .param.ud = ud_param(id, group, context)};
     remember(multicast);
+    rdmacm_lock();
     rdmacm_post(id, event);
+    rdmacm_unlock();
     return rdmacm_complete(id);
 }
 
@@ -195,7 +197,9 @@ static void take_back(struct rdmacm_multicast *multicast)
     struct rdmacm_id *id = multicast->id;
     struct alb_list taken, *node;
     alb_list_init(&taken);
+    rdmacm_lock();
     rdmacm_take_events(id, multicast, &taken);
+    rdmacm_unlock();
     bool was_untaken = !alb_list_is_empty(&taken);
     while ((node = alb_list_pop(&taken)))
         free(ALB_LIST_ENTRY(node, struct rdmacm_event, link));

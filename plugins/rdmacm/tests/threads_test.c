@@ -224,6 +224,37 @@ static pthread_t begin_to_wait(struct rdma_event_channel *channel)
 }
 
 // What is opened next must not get the descriptor's number: the thread would read it instead.
+static void migrate(struct duel *duel)
+{
+    duel->result = rdma_migrate_id(duel->id, duel->channel);
+}
+
+// Whichever comes first, the event is where the id is.
+static void migrate_id__while_an_address_is_resolved(void **state)
+{
+    struct rdma_event_channel *from = rdma_create_event_channel();
+    struct sockaddr_storage there = fixture_sockaddr(fixture_address, 9);
+    struct rdma_cm_event *event;
+    struct duel duel;
+    pthread_t thread = begin(&duel, JOIN_ROUNDS, migrate);
+    assert_non_null(from);
+    assert_int_equal(fcntl(from->fd, F_SETFL, O_NONBLOCK), 0);
+    for (int i = 0; i < JOIN_ROUNDS; i++) {
+        assert_int_equal(rdma_create_id(from, &duel.id, NULL, RDMA_PS_TCP), 0);
+        pthread_barrier_wait(&duel.barrier);
+        wait_a_little(i);
+        assert_int_equal(rdma_resolve_addr(duel.id, NULL, (struct sockaddr *)&there, 1000), 0);
+        pthread_barrier_wait(&duel.barrier);
+        assert_int_equal(duel.result, 0);
+        assert_ptr_equal(duel.id->channel, duel.channel);
+        pass_event(duel.channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+        assert_int_equal(rdma_get_cm_event(from, &event), -1);
+        assert_int_equal(rdma_destroy_id(duel.id), 0);
+    }
+    rdma_destroy_event_channel(from);
+    end(&duel, thread);
+}
+
 static void destroy_event_channel__while_a_thread_waits(void **state)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -258,6 +289,7 @@ int main(void)
         cmocka_unit_test(destroy_qp__while_a_group_is_left),
         cmocka_unit_test(destroy_qp__while_a_response_is_heard),
         cmocka_unit_test(destroy_qp__while_a_handler_disconnects),
+        cmocka_unit_test(migrate_id__while_an_address_is_resolved),
         cmocka_unit_test(destroy_event_channel__while_a_thread_waits),
         cmocka_unit_test(destroy_event_channel__whose_thread_was_cancelled),
     };
