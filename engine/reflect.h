@@ -92,6 +92,7 @@ struct alb_txn_out {
     bool holds;               // the program wants to decide itself (alb_qp_txn_decide)
     bool is_unwanted;         // it was aborted before it began
     bool has_committed;       // COMMIT was sent, or stood ready to be
+    bool is_overdue;          // held beyond its lease, and the target has not said what became of it
     bool is_delivered;        // the peer has executed its request, so that commands cannot overtake it
     bool is_completed;        // the request's completion has been, or may be, generated
     uint32_t wqe_index;       // send queue index of its request
@@ -262,7 +263,7 @@ struct alb_reflect_in {
     struct alb_txn_range *range;         // of the part that comes
     uint64_t refused_number;             // of the transaction for whose record there was no memory
     struct alb_list due;                 // of struct alb_txn_in: their verdicts are to be sent
-    bool has_stray;                      // stray is to be sent: a verdict about what there is no record of
+    bool has_stray;                      // stray is to be sent: the answer to one who asks about another's
     struct alb_csa_verdict stray;
     struct alb_reflect_notice notices[ALB_REFLECT_NOTICES]; // a ring: notifications that wait for a receive
     uint32_t notice_first, notice_count;
@@ -311,7 +312,10 @@ void alb_txn_initiator_orphan(struct alb_engine *engine, struct alb_txn_initiato
 // True if nothing moves on from that state.
 bool alb_txn_state_is_end(enum alb_txn_state state);
 
-// A verdict about what there is no record of is to be sent; *verdict is copied. A second one replaces it.
+// What its record says now.
+struct alb_csa_verdict alb_txn_in_verdict(const struct alb_txn_in *txn);
+// A verdict for one who asks about what is not of this queue pair, or has no record, is to be sent; *verdict is copied.
+// A second one replaces it.
 void alb_reflect_in_owe_stray(struct alb_reflect_in *in, const struct alb_csa_verdict *verdict);
 // Its verdict is to be sent, if the initiator's queue pair is connected; else the initiator asks.
 void alb_txn_in_owe_verdict(struct alb_txn_in *txn);

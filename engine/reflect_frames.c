@@ -59,7 +59,7 @@ static uint8_t state_of(const struct alb_txn_in *txn)
     }
 }
 
-static struct alb_csa_verdict describe(const struct alb_txn_in *txn)
+struct alb_csa_verdict alb_txn_in_verdict(const struct alb_txn_in *txn)
 {
     // Of what was refused it may cover memory that was not written.
     static const struct alb_digest none = {0, 0};
@@ -91,7 +91,7 @@ bool alb_reflect_in_add(struct alb_reflect_source *source, struct alb_csa_packet
     in->has_stray = false;
     while (!alb_list_is_empty(&in->due)) {
         struct alb_txn_in *txn = ALB_LIST_ENTRY(in->due.next, struct alb_txn_in, due);
-        if (!send_verdict(in, describe(txn), packet, now))
+        if (!send_verdict(in, alb_txn_in_verdict(txn), packet, now))
             return false;
         alb_list_remove(&txn->due);
     }

@@ -229,6 +229,19 @@ static void answer_stray(struct alb_csa *csa, const struct alb_csa_txn *command,
                                  });
 }
 
+// To its own queue pair, where that is connected, a verdict may stand to be sent: it stays there. asker NULL: there was
+// no memory, or a notification has ended the queue pair.
+static void answer(struct alb_txn_in *txn, struct alb_reflect_in *asker)
+{
+    struct alb_reflect_in *owner = home(txn);
+    if (!asker || !owner || asker == owner) {
+        tell(txn, asker);
+        return;
+    }
+    const struct alb_csa_verdict verdict = alb_txn_in_verdict(txn);
+    alb_reflect_in_owe_stray(asker, &verdict);
+}
+
 void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *command, alb_time now)
 {
     struct alb_engine *engine = csa->qp->engine;
@@ -247,7 +260,7 @@ void alb_reflect_in_command(struct alb_csa *csa, const struct alb_csa_txn *comma
         commit(txn, now);
     else if (command->command == ALB_CSA_TXN_ABORT)
         alb_txn_in_abort(txn, ALB_TXN_WITHDRAWN, now);
-    tell(txn, csa->reflect_in); // none: there was no memory, or a notification has ended the queue pair
+    answer(txn, csa->reflect_in);
     if (command->low_water)
         alb_txn_initiator_pass(txn->initiator, command->low_water);
 }
@@ -326,13 +339,13 @@ void alb_reflect_in_on_notice_timer(struct alb_deadline *deadline, alb_time now)
 
 // ---- the end of the queue pair --------------------------------------------------------------------------------------
 
-// What is not bound will not be; what is waits for its lease, unless the initiator has come back in a new life and
-// cannot know of it.
+// What is not bound will not be; what is waits for its lease. But when the initiator has come back in a new life a
+// volatile target gives that up at once. A durable one is there for programs that wrote down what they decided.
 static void leave(struct alb_engine *engine, struct alb_txn_initiator *initiator, bool has_returned, alb_time now)
 {
     ALB_LIST_FOR_EACH (&initiator->records, node) {
         struct alb_txn_in *txn = ALB_LIST_ENTRY(node, struct alb_txn_in, of_initiator);
-        if (txn->state == ALB_TXN_PROPOSED || (has_returned && txn->state == ALB_TXN_REFLECTING))
+        if (txn->state == ALB_TXN_PROPOSED || (has_returned && !txn->store && txn->state == ALB_TXN_REFLECTING))
             alb_txn_in_abort(txn, ALB_TXN_PEER_GONE, now);
     }
     alb_txn_initiator_orphan(engine, initiator);

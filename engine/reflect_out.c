@@ -39,7 +39,7 @@ static alb_time next_interval_ns(const struct alb_txn_out *txn)
     return ALB_MAX(ALB_MIN(2 * txn->interval_ns, most_ns), first_interval_ns(txn->out));
 }
 
-// From now on an answer is waited for.
+// Answers are waited for from now on.
 static void expect_answer(struct alb_txn_out *txn, alb_time now)
 {
     txn->out->csa->heard = now; // of this, there was nothing to hear until now
@@ -62,6 +62,14 @@ static void owe(struct alb_txn_out *txn, enum alb_csa_command command)
     if (!alb_list_is_linked(&out->source.link))
         alb_list_push_back(&live->reflections, &out->source.link);
     alb_csa_turn_tell(live);
+}
+
+// On hold it is the program's turn. If the target has not said by the end of the lease that it is over, that was lost.
+static void rest_until_lease(struct alb_txn_out *txn, alb_time now)
+{
+    txn->asked_at = now;
+    txn->interval_ns = txn->lease_ns + first_interval_ns(txn->out);
+    arm(txn->out, now + txn->interval_ns);
 }
 
 static void command(struct alb_txn_out *txn, enum alb_csa_command what, alb_time now)
@@ -199,20 +207,22 @@ static void on_reflected(struct alb_txn_out *txn, const struct alb_csa_verdict *
         return;
     }
     alb_txn_out_set_state(txn, ALB_TXN_REFLECTING, now);
-    if (!txn->holds)
+    if (txn->holds)
+        rest_until_lease(txn, now);
+    else
         commit(txn, now);
     if (txn->level == ALB_LEVEL_REFLECTED)
         complete(txn, now);
 }
 
+// Whoever has decided for it: another holder of the token may have been before us.
 static void on_committed(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict, alb_time now)
 {
     bool is_checked = !txn->is_question && !(txn->is_message && txn->level == ALB_LEVEL_DELIVERED);
-    if (txn->state == ALB_TXN_ABORTING)
-        return; // cannot be: COMMIT was not sent
+    txn->reason = ALB_TXN_OK; // that it was withdrawn came too late
     if (is_checked && !is_ours(txn, verdict))
         end(txn, ALB_TXN_CORRUPT, txn->is_message ? ALB_TXN_DIGEST : ALB_TXN_COPY, now);
-    else if (txn->is_message || txn->is_question || txn->has_committed)
+    else
         end(txn, ALB_TXN_COMMITTED, ALB_TXN_OK, now);
 }
 
@@ -246,8 +256,7 @@ static void judge(struct alb_txn_out *txn, const struct alb_csa_verdict *verdict
         end(txn, ALB_TXN_ABORTED, reason_of(verdict, ALB_TXN_WITHDRAWN), now);
         break;
     case ALB_CSA_VERDICT_CORRUPT:
-        if (txn->state == ALB_TXN_ABORTING)
-            break; // cannot be
+        txn->reason = ALB_TXN_OK;
         end(txn, ALB_TXN_CORRUPT, reason_of(verdict, ALB_TXN_COPY), now);
         break;
     case ALB_CSA_VERDICT_UNKNOWN:
@@ -307,7 +316,7 @@ static bool is_waiting(const struct alb_txn_out *txn)
     if (!txn->is_delivered || txn->interval_ns == 0)
         return false; // the stream sees to it, or it was not asked for
     return txn->state == ALB_TXN_TENTATIVE || txn->state == ALB_TXN_ABORTING ||
-           (txn->state == ALB_TXN_REFLECTING && txn->has_committed) ||
+           (txn->state == ALB_TXN_REFLECTING && (txn->has_committed || txn->is_overdue)) ||
            (txn->state == ALB_TXN_IN_DOUBT && txn->is_question);
 }
 
@@ -341,9 +350,13 @@ static alb_time look_after(struct alb_txn_out *txn, alb_time now)
             next = ALB_TIME_NEVER;
         }
     }
-    if (!is_waiting(txn))
+    bool is_held = txn->state == ALB_TXN_REFLECTING && !txn->has_committed;
+    if (!is_held && !is_waiting(txn))
         return next;
-    if (txn->asked_at + txn->interval_ns <= now) {
+    if (is_held && !txn->is_overdue && txn->asked_at + txn->interval_ns <= now) {
+        txn->is_overdue = true;
+        command(txn, ALB_CSA_TXN_ASK, now);
+    } else if (txn->asked_at + txn->interval_ns <= now) {
         owe(txn, command_of(txn));
         txn->asked_at = now;
         txn->interval_ns = next_interval_ns(txn);

@@ -28,7 +28,7 @@ static const char *const reasons[] = {
     [ALB_TXN_WITHDRAWN] = "the initiator's program withdrew it",
     [ALB_TXN_REGION_GONE] = "a region was deregistered or invalidated",
     [ALB_TXN_JOURNAL] = "the target's journal could not be written",
-    [ALB_TXN_PEER_GONE] = "the connection ended before it was bound",
+    [ALB_TXN_PEER_GONE] = "the connection ended before it was decided",
     [ALB_TXN_COPY] = "what is exposed stayed different from what was agreed",
     [ALB_TXN_LOST] = "what became of it is not known",
 };
@@ -56,7 +56,7 @@ static const uint16_t out_moves[ALB_TXN_STATES] = {
         MOVE(REFLECTING) | MOVE(COMMITTED) | MOVE(ABORTING) | MOVE(ABORTED) | MOVE(CORRUPT) | MOVE(UNKNOWN),
     [ALB_TXN_REFLECTING] =
         MOVE(COMMITTED) | MOVE(ABORTING) | MOVE(ABORTED) | MOVE(IN_DOUBT) | MOVE(CORRUPT) | MOVE(UNKNOWN),
-    [ALB_TXN_ABORTING] = MOVE(ABORTED),
+    [ALB_TXN_ABORTING] = MOVE(ABORTED) | MOVE(COMMITTED) | MOVE(CORRUPT),
     [ALB_TXN_IN_DOUBT] = MOVE(COMMITTED) | MOVE(ABORTED) | MOVE(UNKNOWN) | MOVE(CORRUPT),
 };
 

@@ -51,7 +51,7 @@ enum alb_txn_reason {
     ALB_TXN_WITHDRAWN,    // the initiator's program aborted it
     ALB_TXN_REGION_GONE,  // deregistered or invalidated meanwhile
     ALB_TXN_JOURNAL,      // could not be written
-    ALB_TXN_PEER_GONE,    // queue pair or engine ended before it was bound
+    ALB_TXN_PEER_GONE,    // queue pair or engine ended before it was decided
     ALB_TXN_COPY,         // CORRUPT: the exposed bytes stayed different
     ALB_TXN_LOST,         // IN_DOUBT or UNKNOWN
     ALB_TXN_REASONS,

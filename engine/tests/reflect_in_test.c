@@ -27,6 +27,22 @@ static void lease__ends_what_is_not_decided(void **state)
     reflect_pair_expect(c, 1, ALB_TXN_LEASE);
 }
 
+static void lease__whose_end_was_not_heard_is_asked_about(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, 10 * ALB_NS_PER_MS);
+    pair_pass(c->pair, 11 * ALB_NS_PER_MS);
+    pair_send(c->pair, 1);
+    pair_lose(c->pair, 1);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_REFLECTING);
+    for (uint32_t i = 0; i < 10; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    reflect_pair_expect(c, 1, ALB_TXN_LEASE);
+}
+
 static void lease__commit_that_comes_after_it_is_answered_aborted(void **state)
 {
     struct csa_pair *c = *state;
@@ -292,6 +308,16 @@ static void fail_side(struct csa_pair *c, int side)
         ;
 }
 
+static void new_life__of_the_initiator_ends_what_is_bound(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, 0);
+    alb_assoc_restart(c->engines[1], c->csa[1]->assoc, c->csa[1]->bound_epoch + 1);
+    fail_side(c, 1);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_ABORTED);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+}
+
 static void reconcile__bound_one_is_decided_by_another_queue_pair(void **state)
 {
     struct csa_pair *c = *state;
@@ -309,6 +335,51 @@ static void reconcile__bound_one_is_decided_by_another_queue_pair(void **state)
     assert_int_equal(wc.wr_id, 9);
     assert_int_equal(wc.status, ALB_WC_SUCCESS);
     assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+// The queue pair that it was posted on lives, and hears of it, too.
+static void reconcile__tells_the_owner_what_another_has_decided(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    struct alb_wc wc;
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    successor(c, qps);
+    ask(c, qps, &token, ALB_TXN_ABORT, 9);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 1);
+    assert_int_equal(wc.vendor_err, ALB_TXN_WITHDRAWN);
+    assert_true(pair_poll(c->pair, 0, &wc));
+    assert_int_equal(wc.wr_id, 9);
+    assert_int_equal(wc.vendor_err, ALB_TXN_WITHDRAWN);
+
+    number = hold(c, 2, 0);
+    token = token_of(c, number);
+    ask(c, qps, &token, ALB_TXN_COMMIT, 9);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
+    reflect_pair_expect(c, 2, ALB_TXN_OK);
+    reflect_pair_expect(c, 9, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 64));
+}
+
+// What it withdraws too late is committed, and said to be.
+static void reconcile__commits_what_its_owner_is_about_to_withdraw(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp *qps[2];
+    uint64_t number = hold(c, 1, 0);
+    struct alb_txn_token token = token_of(c, number);
+    successor(c, qps);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, false, c->pair->now), 0);
+    reflect_pair_lose(c, 0, ALB_CSA_TXN);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTING);
+    ask(c, qps, &token, ALB_TXN_COMMIT, 9);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    reflect_pair_expect(c, 9, ALB_TXN_OK);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_aborted), 0);
 }
 
 static void reconcile__what_was_committed_stays_so(void **state)
@@ -454,6 +525,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         REFLECT_PAIR_TEST(lease__ends_what_is_not_decided),
+        REFLECT_PAIR_TEST(lease__whose_end_was_not_heard_is_asked_about),
+        REFLECT_PAIR_TEST(new_life__of_the_initiator_ends_what_is_bound),
         REFLECT_PAIR_TEST(lease__commit_that_comes_after_it_is_answered_aborted),
         REFLECT_PAIR_TEST(lease__no_longer_than_the_target_allows),
         REFLECT_PAIR_TEST(commit__twice_is_once),
@@ -465,6 +538,8 @@ int main(void)
         REFLECT_PAIR_TEST(notify__looks_less_and_less_often_and_hears_of_a_receive),
         REFLECT_PAIR_TEST(notify__more_than_there_is_room_for),
         REFLECT_PAIR_TEST(reconcile__bound_one_is_decided_by_another_queue_pair),
+        REFLECT_PAIR_TEST(reconcile__tells_the_owner_what_another_has_decided),
+        REFLECT_PAIR_TEST(reconcile__commits_what_its_owner_is_about_to_withdraw),
         REFLECT_PAIR_TEST(reconcile__what_was_committed_stays_so),
         REFLECT_PAIR_TEST(reconcile__bound_one_that_nobody_decides_ends_with_its_lease),
         REFLECT_PAIR_TEST(reconcile__what_the_initiator_had_passed_is_not_known),

@@ -66,6 +66,24 @@ static void prepare__is_written_before_it_is_said(void **state)
     assert_int_equal(reflect_pair_record(c, number)->keeper, KEEPER);
 }
 
+// Its program may have written down what it decided, and ask for that.
+static void new_life__of_the_initiator_leaves_it_bound(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = begin(c, true);
+    struct alb_journal_request request = take(c, ALB_JOURNAL_PREPARE);
+    written(c, &request, 0);
+    alb_assoc_restart(c->engines[1], c->csa[1]->assoc, c->csa[1]->bound_epoch + 1);
+    assert_int_equal(alb_qp_modify(c->qps[1], &(struct alb_qp_attr){.state = ALB_QPS_ERR}, ALB_QP_STATE, c->pair->now),
+                     0);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
+    pair_pass(c->pair, c->engines[1]->config.txn_lease_ns + 1);
+    request = take(c, ALB_JOURNAL_ABORT);
+    written(c, &request, 0);
+    assert_int_equal(reflect_pair_record(c, number)->reason, ALB_TXN_LEASE);
+    assert_false(reflect_pair_is_exposed(c, 0, 64));
+}
+
 static void abort__is_written_before_it_is_said(void **state)
 {
     struct csa_pair *c = *state;
@@ -446,6 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DURABLE_TEST(prepare__is_written_before_it_is_said),
+        DURABLE_TEST(new_life__of_the_initiator_leaves_it_bound),
         DURABLE_TEST(abort__is_written_before_it_is_said),
         DURABLE_TEST(abort__while_it_is_prepared),
         DURABLE_TEST(region__gone_before_anybody_writes),

@@ -83,7 +83,7 @@ enum albdv_reason {
     ALBDV_WITHDRAWN,   /* the program aborted it */
     ALBDV_REGION_GONE, /* deregistered or invalidated meanwhile */
     ALBDV_JOURNAL,     /* could not be written */
-    ALBDV_PEER_GONE,   /* the connection or the peer ended before it was bound */
+    ALBDV_PEER_GONE,   /* the connection or the peer ended before it was decided */
     ALBDV_COPY,        /* the exposed bytes stayed different */
     ALBDV_LOST,        /* the peer is lost: in doubt, or unknown */
 };
