@@ -26,6 +26,11 @@
 #define MARGIN_MIN_NS (100 * ALB_NS_PER_US)
 #define PROBE_MIN_NS  (500 * ALB_NS_PER_US)
 
+// DCQCN's timers must be longer than the time between two congestion notifications, else the rate is back before the
+// next one comes. NICs send these each 50 us; here as often as a thread looks at its sockets: some 0.4 ms under load,
+// 2 ms after a turn without a processor (LESSONS 123).
+#define DCQCN_TIMER_NS (2 * ALB_NS_PER_MS)
+
 // Communication ids: listeners, connections and what is left of them. Those not used cost no memory.
 #define CM_IDS_MAX 8192
 
@@ -193,6 +198,7 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     config.ack_timeout_min_ns = ACK_TIMEOUT_MIN_NS;
     config.csa_margin_min_ns = MARGIN_MIN_NS;
     config.csa_probe_min_ns = PROBE_MIN_NS;
+    config.dcqcn.increase_ns = config.dcqcn.alpha_ns = DCQCN_TIMER_NS;
     config.receive_budget_bytes = alb_socket_receive_bytes(&device->port.own[0]);
     config.trace_records = device->has_trace ? ALB_TRACE_FILE_RECORDS : 0;
     if (getrandom(config.seed, sizeof(config.seed), 0) != sizeof(config.seed))

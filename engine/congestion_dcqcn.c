@@ -199,6 +199,11 @@ static alb_time send_at(struct alb_congestion *congestion, alb_time now)
     return ALB_MIN(now + wait_ns, d->increase_at); // by then the rate may be another
 }
 
+static uint64_t rate_bytes_per_s(const struct alb_congestion *congestion)
+{
+    return congestion->dcqcn.is_limited ? congestion->dcqcn.rate_bytes_per_s : 0;
+}
+
 const struct alb_congestion_ops alb_congestion_dcqcn = {
     .name = "dcqcn",
     .needs_feedback = true,
@@ -208,4 +213,5 @@ const struct alb_congestion_ops alb_congestion_dcqcn = {
     .on_loss = on_loss,
     .on_mark = on_mark,
     .send_at = send_at,
+    .rate_bytes_per_s = rate_bytes_per_s,
 };

@@ -135,21 +135,24 @@ uint32_t alb_assoc_margin_ns(const struct alb_engine *engine, const struct alb_a
 bool alb_assoc_permits(const struct alb_assoc_live *live, uint32_t bytes);
 // How many bytes more fit; the first ones may go though they do not.
 uint64_t alb_assoc_room_bytes(const struct alb_assoc_live *live);
+// How many may be in flight, or leave in a round trip, where the congestion policy sets a rate.
+uint32_t alb_assoc_flow_bytes(const struct alb_assoc_live *live);
 // So many bytes are in flight, charged by segment: payload plus ALB_CSA_SEGMENT_OVERHEAD.
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes);
 // So many bytes that were charged are not in flight any more. Lets waiting senders try again.
 void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
 // So many charged bytes have reached the peer: calls the congestion policy. Before they are released.
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
-// True if a stream has sent so many bytes without asking for a report that one is due: a few times in a window, and
+// True if a stream has sent so many bytes without asking for a report that one is due: a few times in a window (or a
+// round trip at the policy's rate: a sender that is paced must not take it for silence that it has not asked), and
 // where there are many paths more often, so that the choice among them knows of the last packets of most. Streams that
 // share the window share this, too: what none of them asks about would keep it closed, and each would take its long
 // wait for the next turn for silence.
-static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, uint32_t window_bytes,
-                                           uint32_t unasked_bytes)
+static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, uint32_t unasked_bytes)
 {
     uint32_t times = ALB_MAX(4u, live->paths->count / 2u) * ALB_MAX(live->in_line, 1u);
-    return (unasked_bytes + 1ull) * times > window_bytes; // unasked_bytes >= window_bytes / times, without a division
+    // unasked_bytes >= flow_bytes / times, without a division
+    return (unasked_bytes + 1ull) * times > alb_assoc_flow_bytes(live);
 }
 // The grant to write into a packet to the peer: how many bytes it may have in flight to us; ALB_CSA_CREDIT_NONE: any.
 uint32_t alb_assoc_credit(struct alb_assoc_live *live, alb_time now);

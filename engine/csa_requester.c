@@ -244,7 +244,7 @@ bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe
                   ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
     // Behind the cursor of one that goes again there may be what is just being posted.
     bool ends = is_again || (is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa)));
-    if (!ends && !closes && !alb_assoc_report_is_due(live, window_bytes, out->unasked_bytes))
+    if (!ends && !closes && !alb_assoc_report_is_due(live, out->unasked_bytes))
         return false;
     out->unasked_bytes = 0;
     return true;

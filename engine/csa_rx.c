@@ -200,6 +200,7 @@ static enum alb_drop on_cnp(struct alb_csa_arrival *arrival, alb_time now)
 {
     if (!arrival->is_proven)
         return ALB_DROP_NOT_PROVEN;
+    arrival->engine->stats->sum.counter[ALB_STAT_rp_cnp_handled]++;
     alb_congestion_on_mark(arrival->engine->congestion, &arrival->live->congestion,
                            (uint32_t)arrival->live->inflight_bytes, now);
     return ALB_DROP_NONE;

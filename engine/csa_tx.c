@@ -211,6 +211,7 @@ static bool add_cnp(struct alb_assoc_live *live, struct alb_csa_packet *packet)
         return false;
     memcpy(frame, room, bytes);
     live->cnp_is_due = false;
+    live->engine->stats->sum.counter[ALB_STAT_np_cnp_sent]++;
     return true;
 }
 

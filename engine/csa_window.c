@@ -19,6 +19,15 @@ uint64_t alb_assoc_room_bytes(const struct alb_assoc_live *live)
     return limit - ALB_MIN(limit, live->inflight_bytes);
 }
 
+uint32_t alb_assoc_flow_bytes(const struct alb_assoc_live *live)
+{
+    uint64_t rate_bytes_per_s = alb_congestion_rate_bytes_per_s(live->engine->congestion, &live->congestion);
+    if (alb_likely(rate_bytes_per_s == 0))
+        return limit_bytes(live);
+    uint64_t paced_bytes = rate_bytes_per_s / 1000 * alb_assoc_rtt_ns(live->assoc) / (ALB_NS_PER_S / 1000);
+    return (uint32_t)ALB_MIN(paced_bytes, (uint64_t)limit_bytes(live));
+}
+
 void alb_assoc_charge(struct alb_assoc_live *live, uint32_t bytes)
 {
     live->inflight_bytes += bytes;

@@ -145,6 +145,8 @@ struct alb_congestion_ops {
     void (*on_mark)(struct alb_congestion *congestion, uint32_t inflight_bytes, alb_time now);
     // When to ask again whether a burst may leave; now or before: it may.
     alb_time (*send_at)(struct alb_congestion *congestion, alb_time now);
+    // How fast bursts may leave; 0: as fast as they can.
+    uint64_t (*rate_bytes_per_s)(const struct alb_congestion *congestion);
 };
 
 extern const struct alb_congestion_ops alb_congestion_aimd;   // slow start, additive growth, halved by losses and marks
@@ -187,6 +189,12 @@ static inline alb_time alb_congestion_send_at(const struct alb_congestion_ops *o
                                               alb_time now)
 {
     return ops->send_at ? ops->send_at(congestion, now) : now;
+}
+
+static inline uint64_t alb_congestion_rate_bytes_per_s(const struct alb_congestion_ops *ops,
+                                                       const struct alb_congestion *congestion)
+{
+    return ops->rate_bytes_per_s ? ops->rate_bytes_per_s(congestion) : 0;
 }
 
 const struct alb_congestion_ops *alb_congestion_find(const char *name); // NULL: no such policy

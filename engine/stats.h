@@ -47,6 +47,8 @@
     X(read_snapshots, "READs of transactional regions answered from a copy")                    \
     X(read_snapshot_waits, "times one waited for memory, or for a change to end")               \
     X(ecn_marked_pkts, "packets received with congestion experienced")                          \
+    X(np_cnp_sent, "congestion notifications sent")                                             \
+    X(rp_cnp_handled, "congestion notifications received")                                      \
     X(txn_committed, "transactions committed")                                                  \
     X(txn_aborted, "transactions aborted")                                                      \
     X(txn_corrupt, "transactions exposed other than agreed")                                    \

@@ -291,7 +291,7 @@ struct alb_qp_attr {
     enum alb_qp_state cur_state;
     bool en_sqd_async_notify; // of the latest move to SQD
     bool sq_draining;         // of a query: in SQD, and what was begun has not ended
-    uint32_t access; // remote access that the queue pair allows (enum alb_access)
+    uint32_t access;          // remote access that the queue pair allows (enum alb_access)
     uint16_t pkey_index;
     uint8_t port;
     uint32_t qkey;

@@ -480,6 +480,33 @@ static void marks__are_counted_by_path(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_ecn_marked_pkts), 3);
 }
 
+static void use_dcqcn(struct alb_engine_config *config)
+{
+    config->congestion = "dcqcn";
+}
+
+static void mark__is_told_by_a_congestion_notification(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_dcqcn, NULL);
+    struct csa_made made;
+    csa_pair_greet(c);
+    for (int32_t i = 1; i < 3; i++) { // one for both
+        struct alb_csa_segment segment = small_write(c, i);
+        make_write(c, &made, &segment);
+        made.header.sequence = alb_psn_add(made.header.sequence, i - 1);
+        made.traffic_class = ALB_ECN_CE;
+        csa_pair_arrive(c, 0, &made);
+    }
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_CNP, NULL), 1);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_np_cnp_sent), 1);
+    assert_false(csa_pair_live(c, 0)->congestion.dcqcn.is_limited);
+    pair_deliver_all(c->pair, 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_rp_cnp_handled), 1);
+    assert_true(csa_pair_live(c, 0)->congestion.dcqcn.is_limited);
+    csa_pair_free(c);
+}
+
 // What several frames say is one piece of news for the congestion policy.
 static void paths__are_added_up_until_something_is_acknowledged(void **state)
 {
@@ -604,6 +631,7 @@ int main(void)
         CSA_GREETED_TEST(reset__never_to_what_was_sent_to_a_group),
         CSA_GREETED_TEST(ping__is_answered_with_its_length),
         CSA_GREETED_TEST(marks__are_counted_by_path),
+        cmocka_unit_test(mark__is_told_by_a_congestion_notification),
         CSA_GREETED_TEST(paths__are_added_up_until_something_is_acknowledged),
         CSA_GREETED_TEST(xrc__a_shared_receive_queue_is_named_or_it_is_no_request),
     };

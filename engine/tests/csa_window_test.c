@@ -20,10 +20,35 @@ static void window__lets_one_segment_go_in_any_case(void **state)
     assert_true(alb_assoc_permits(live, 50000));
 }
 
+static void use_dcqcn(struct alb_engine_config *config)
+{
+    config->congestion = "dcqcn";
+}
+
+// A sender that is paced asks for reports by what leaves in a round trip, however wide the window is: what it has not
+// asked about would be silence to it.
+static void flow__of_a_paced_sender_is_what_leaves_in_a_round_trip(void **state)
+{
+    struct csa_pair *c = csa_pair_new(use_dcqcn, NULL);
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    live->rtt_ns = 200 * ALB_NS_PER_US;
+    assert_int_equal(alb_assoc_flow_bytes(live), live->congestion.window_bytes); // nothing has slowed it yet
+    live->congestion.dcqcn.is_limited = true;
+    live->congestion.dcqcn.rate_bytes_per_s = 50000000;
+    assert_int_equal(alb_assoc_flow_bytes(live), 10000);
+    live->in_line = 1;
+    assert_false(alb_assoc_report_is_due(live, 10000 / 4 - 1));
+    assert_true(alb_assoc_report_is_due(live, 10000 / 4));
+    live->credit_bytes = 5000;
+    assert_int_equal(alb_assoc_flow_bytes(live), 5000);
+    csa_pair_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CSA_PAIR_TEST(window__lets_one_segment_go_in_any_case),
+        cmocka_unit_test(flow__of_a_paced_sender_is_what_leaves_in_a_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
