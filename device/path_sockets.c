@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/path_sockets.h"
 
+#include "base/log.h"
 #include "device/cancel.h"
+#include "device/descriptor.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -31,11 +33,28 @@ static int open_table(struct alb_path_sockets *paths)
     return 0;
 }
 
+static void complain(struct alb_path_sockets *paths)
+{
+    if (paths->is_complained)
+        return;
+    paths->is_complained = true;
+    alb_log(
+        ALB_LOG_WARNING,
+        "not every path has a socket of its own: the process may have too few descriptors (ulimit -n), or use fewer "
+        "paths (albedo run --paths)");
+}
+
 static int open_one(struct alb_path_sockets *paths, uint32_t i, const struct alb_addr *local)
 {
     int cancel = alb_cancel_off(), error = paths->sockets ? 0 : open_table(paths);
     if (!error && (error = alb_socket_open_sender(&paths->sockets[i], local)))
         paths->sockets[i].fd = -1;
+    if (!error && alb_descriptor_is_scarce(paths->sockets[i].fd)) {
+        alb_socket_close(&paths->sockets[i]);
+        error = EMFILE;
+    }
+    if (error == EMFILE)
+        complain(paths);
     alb_cancel_back(cancel);
     return error;
 }

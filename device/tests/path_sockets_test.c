@@ -77,6 +77,33 @@ static void path_sockets__no_descriptors(void **state)
     alb_path_sockets_close(&paths);
 }
 
+// The last descriptors are the program's.
+static void path_sockets__leave_descriptors_to_the_program(void **state)
+{
+    enum { LIMIT = 40, RESERVE = LIMIT / 2 };
+    struct alb_path_sockets paths = {.limit = 128};
+    struct alb_addr local = address("127.0.0.1");
+    struct rlimit before, few;
+    int own[RESERVE];
+    uint16_t path = 1;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = LIMIT;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (alb_path_sockets_get(&paths, 0, &local, path, 1000))
+        path++;
+    for (uint32_t i = 0; i < RESERVE; i++)
+        own[i] = dup(0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_in_range(path, 2, LIMIT);
+    assert_true(paths.is_complained);
+    for (uint32_t i = 0; i < RESERVE; i++) {
+        assert_true(own[i] >= 0);
+        close(own[i]);
+    }
+    alb_path_sockets_close(&paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +111,7 @@ int main(void)
         cmocka_unit_test(path_sockets__unused_cost_nothing),
         cmocka_unit_test(path_sockets__hear_nothing),
         cmocka_unit_test(path_sockets__no_descriptors),
+        cmocka_unit_test(path_sockets__leave_descriptors_to_the_program),
     };
     return cmocka_run_group_tests_name("path_sockets", tests, NULL, NULL);
 }
