@@ -28,7 +28,8 @@ struct alb_device_selection {
 
 // Reads names separated by commas. On EINVAL error says what is wrong.
 int alb_device_select(const char *list, struct alb_device_selection *selection, char *error, size_t error_size);
-// Those of ALBEDO_DEVICES, which `albedo run` sets; unset or empty: all. Errors as above.
+// Those of ALBEDO_DEVICES, which `albedo run` sets; unset or empty: all, or those that have the level of completions
+// which ALBEDO_COMPLETIONS raises. Errors as above; also a device that does not have it.
 int alb_device_selection_from_environment(struct alb_device_selection *selection, char *error, size_t error_size);
 // A line of warning for each ALBEDO_ variable that means nothing; returns how many there are. NULL ends the list, or is
 // none.
@@ -53,6 +54,9 @@ struct alb_device_options {
 // ALBEDO_PATHS, ALBEDO_LOSS, ALBEDO_CONGESTION, ALBEDO_PATH, ALBEDO_CREDIT, ALBEDO_COMPLETIONS. On EINVAL error says
 // what is wrong and what would be right, if error_size is ALB_DEVICE_ERROR_MAX.
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size);
+
+// enum alb_level of ALBEDO_COMPLETIONS; unset or empty: delivered. Errors as above.
+int alb_device_level_from_environment(uint8_t *level, char *error, size_t error_size);
 
 // Sets what these options give the engine of a device of that name: transport, policies, paths. config refers to the
 // options' strings from then on. ENODEV: no such device.

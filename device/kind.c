@@ -2,6 +2,7 @@
 // The table of devices, and choosing among them.
 #include "device/kind.h"
 
+#include "engine/transaction.h"
 #include "wire/mad.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ static const struct alb_device_kind kinds[ALB_DEVICE_NAMES] = {
      .finds_path_mtu = true,
      .peer_max = 1 << 17,
      .has_choice = true,
+     .has_levels = true,
      .peers_have_slots = true},
 };
 
@@ -94,18 +96,48 @@ int alb_device_select(const char *list, struct alb_device_selection *selection, 
     return result;
 }
 
+// Those that can do what is asked of completions.
+static void select_all(struct alb_device_selection *selection, bool is_raised)
+{
+    *selection = (struct alb_device_selection){0};
+    for (uint32_t i = 0; i < ALB_DEVICE_NAMES; i++) {
+        if (!is_raised || kinds[i].has_levels)
+            selection->index[selection->count++] = i;
+    }
+}
+
+// A program that took the other device would be told less than it was started to be told, and nobody would know.
+static int check_levels(const struct alb_device_selection *selection, char *error, size_t error_size)
+{
+    for (uint32_t i = 0; i < selection->count; i++) {
+        const struct alb_device_kind *kind = &kinds[selection->index[i]];
+        if (kind->has_levels)
+            continue;
+        snprintf(error, error_size,
+                 "ALBEDO_COMPLETIONS: completions of %s cannot say more than \"delivered\"; choose albedo0 as the only "
+                 "device, or name none",
+                 kind->name);
+        return EINVAL;
+    }
+    return 0;
+}
+
 int alb_device_selection_from_environment(struct alb_device_selection *selection, char *error, size_t error_size)
 {
     const char *list = getenv("ALBEDO_DEVICES");
     char why[128];
+    uint8_t level = ALB_LEVEL_DELIVERED;
+    if (alb_device_level_from_environment(&level, error, error_size) != 0)
+        return EINVAL;
+    bool is_raised = level != ALB_LEVEL_DELIVERED;
     if (!list || !*list) {
-        selection->count = ALB_DEVICE_NAMES;
-        for (uint32_t i = 0; i < ALB_DEVICE_NAMES; i++)
-            selection->index[i] = i;
+        select_all(selection, is_raised);
         return 0;
     }
     int result = alb_device_select(list, selection, why, sizeof(why));
     if (result)
         snprintf(error, error_size, "ALBEDO_DEVICES: %s", why);
+    else if (is_raised)
+        result = check_levels(selection, error, error_size);
     return result;
 }

@@ -12,6 +12,7 @@ struct alb_device_kind {
     bool finds_path_mtu;   // its engine wants to hear of path MTUs
     bool has_choice;       // of policies and paths
     uint32_t peer_max;     // distinct peers; 0: as many as engines have
+    bool has_levels;       // of completions (ALBEDO_COMPLETIONS)
     bool peers_have_slots; // all of them, so that a UDP port follows from a queue pair number wherever the peer is
 };
 

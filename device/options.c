@@ -219,7 +219,7 @@ static int parse_policies(struct alb_device_options *options, char *error, size_
 
 // "visible" and "reflected" are one: of a message that is no transaction the target can say no more than that it holds
 // these bytes, and that they can be read.
-static int parse_completions(struct alb_device_options *options, char *error, size_t error_size)
+int alb_device_level_from_environment(uint8_t *level, char *error, size_t error_size)
 {
     static const struct {
         const char *name;
@@ -230,11 +230,12 @@ static int parse_completions(struct alb_device_options *options, char *error, si
         {"reflected", ALB_LEVEL_VISIBLE},
     };
     const char *value = getenv("ALBEDO_COMPLETIONS");
+    *level = ALB_LEVEL_DELIVERED;
     if (!value || !*value)
         return 0;
     for (size_t i = 0; i < ALB_COUNT(levels); i++) {
         if (strcmp(value, levels[i].name) == 0) {
-            options->completions = (uint8_t)levels[i].level;
+            *level = (uint8_t)levels[i].level;
             return 0;
         }
     }
@@ -266,7 +267,7 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
     if (!result)
         result = parse_policies(parsed, error, error_size);
     if (!result)
-        result = parse_completions(parsed, error, error_size);
+        result = alb_device_level_from_environment(&parsed->completions, error, error_size);
     if (!result)
         *options = *parsed;
     free(parsed);

@@ -68,7 +68,8 @@ static void print_policies(FILE *to)
     };
     fputs("\nOptions of albedo0:\n"
           "      --paths NUMBER       source ports to a peer, 1 to 128 (default: 4)\n"
-          "      --completions LEVEL  what a completion of RC says: delivered, visible, reflected\n",
+          "      --completions LEVEL  what a completion of RC says: delivered, visible, reflected;\n"
+          "                           beyond the first the program sees albedo0 only\n",
           to);
     for (size_t i = 0; i < ALB_COUNT(lines); i++) {
         const char *name;

@@ -71,6 +71,35 @@ static void alb_device_selection_from_environment__all_by_default(void **state)
     assert_non_null(strstr(error, "ALBEDO_DEVICES: \"eth0\""));
 }
 
+static void choose(const char *devices, const char *completions)
+{
+    devices ? setenv("ALBEDO_DEVICES", devices, 1) : unsetenv("ALBEDO_DEVICES");
+    setenv("ALBEDO_COMPLETIONS", completions, 1);
+}
+
+// A program never gets a device whose completions say less than was asked for.
+static void alb_device_selection_from_environment__that_has_the_level(void **state)
+{
+    choose(NULL, "visible");
+    assert_int_equal(alb_device_selection_from_environment(&selection, error, sizeof(error)), 0);
+    assert_int_equal(selection.count, 1);
+    assert_int_equal(selection.index[0], 1);
+    choose("albedo0", "reflected");
+    assert_int_equal(alb_device_selection_from_environment(&selection, error, sizeof(error)), 0);
+    static const char *const without[] = {"roce0", "roce0,albedo0", "albedo0,roce0"};
+    for (size_t i = 0; i < ALB_COUNT(without); i++) {
+        choose(without[i], "visible");
+        assert_int_equal(alb_device_selection_from_environment(&selection, error, sizeof(error)), EINVAL);
+        assert_non_null(strstr(error, "ALBEDO_COMPLETIONS: completions of roce0"));
+        assert_non_null(strstr(error, "or name none"));
+        choose(without[i], "delivered");
+        assert_int_equal(alb_device_selection_from_environment(&selection, error, sizeof(error)), 0);
+    }
+    choose(NULL, "hoped");
+    assert_int_equal(alb_device_selection_from_environment(&selection, error, sizeof(error)), EINVAL);
+    unsetenv("ALBEDO_COMPLETIONS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +108,7 @@ int main(void)
         cmocka_unit_test(alb_device_select__in_the_order_asked_for),
         cmocka_unit_test(alb_device_select__refuses),
         cmocka_unit_test(alb_device_selection_from_environment__all_by_default),
+        cmocka_unit_test(alb_device_selection_from_environment__that_has_the_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

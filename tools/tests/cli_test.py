@@ -141,6 +141,9 @@ class Run(unittest.TestCase):
             (["--device", "mlx5_0"], "there are roce0 and albedo0"),
             (["--device", "roce0,roce0"], "twice"),
             (["--device", ""], "--device"),
+            (["--completions", "visible", "--device", "roce0"], "completions of roce0 cannot say more"),
+            (["--completions", "visible", "--device", "albedo0,roce0"], "choose albedo0 as the only device"),
+            (["--completions", "hoped"], "delivered, visible, reflected"),
             (["--log", "loud"], "loud"),
             (["--loss", "hope"], "csa, go-back-n, irn, fixed, sleek"),
             (["--loss", "irn:interval=1s"], "irn has low=1us..10s"),
@@ -208,6 +211,12 @@ class Run(unittest.TestCase):
         self.assertEqual(seen("-d", "albedo0,roce0"), ["albedo0", "roce0"])
         self.assertEqual(seen(environment={"ALBEDO_DEVICES": "albedo0"}), ["albedo0"])
         self.assertEqual(seen("-d", "roce0", environment={"ALBEDO_DEVICES": "albedo0"}), ["roce0"])
+        self.assertEqual(seen("--completions", "visible"), ["albedo0"])
+        self.assertEqual(seen("--completions", "delivered"), ["roce0", "albedo0"])
+        self.assertEqual(seen("-d", "roce0", "--completions", "delivered"), ["roce0"])
+        status, _, err = albedo("run", "--", "true", environment={"ALBEDO_DEVICES": "roce0", "ALBEDO_COMPLETIONS": "visible"})
+        self.assertEqual(status, 2)
+        self.assertIn("albedo run: ALBEDO_COMPLETIONS: completions of roce0", err)
 
     def test_address_without_gid(self):
         with socket.socket() as free:
@@ -279,11 +288,13 @@ class Info(unittest.TestCase):
         self.assertEqual((devices[1]["policies"]["transport"], devices[1]["policies"]["paths"]), ("csa", 4))
         self.assertEqual(devices[1]["policies"]["completions"], "delivered")
         chosen = {"ALBEDO_LOSS": "fixed:interval=200us", "ALBEDO_CONGESTION": "none", "ALBEDO_PATH": "single",
-                  "ALBEDO_CREDIT": "off", "ALBEDO_PATHS": "2", "ALBEDO_COMPLETIONS": "reflected"}
+                  "ALBEDO_CREDIT": "off", "ALBEDO_PATHS": "2"}
         both = json.loads(albedo("info", "--json", environment=chosen)[1])["devices"]
         self.assertEqual(both[0]["policies"], devices[0]["policies"])
         self.assertEqual(both[1]["policies"], {"transport": "csa", "loss": "fixed:interval=200us", "congestion": "none",
-                                               "path": "single", "credit": "off", "paths": 2, "completions": "visible"})
+                                               "path": "single", "credit": "off", "paths": 2, "completions": "delivered"})
+        raised = json.loads(albedo("info", "--json", environment={"ALBEDO_COMPLETIONS": "reflected"})[1])["devices"]
+        self.assertEqual([(one["name"], one["policies"]["completions"]) for one in raised], [("albedo0", "visible")])
         self.assertEqual(albedo("info", environment={"ALBEDO_COMPLETIONS": "hoped"})[0], 2)
         status, _, err = albedo("info", environment={"ALBEDO_LOSS": "hope"})
         self.assertEqual(status, 2)
