@@ -11,6 +11,9 @@
 // How often a word is said so that a peer that is gone is noticed.
 #define PING_NS (2 * ALB_NS_PER_S)
 
+// A peer that is there has heard them by then; one that is not must not keep others waiting.
+#define LAST_WORDS_NS (2 * ALB_NS_PER_S)
+
 static alb_time now(void)
 {
     struct timespec time;
@@ -43,7 +46,7 @@ static void take_message(struct files_link *link, const struct ibv_wc *wc)
 }
 
 // The peer has gone. What it said before that is in the queue already, behind what this side said perhaps.
-static void part(struct files_link *link)
+static void end(struct files_link *link)
 {
     struct ibv_wc wc;
     while (!link->is_lost && ibv_poll_cq(link->cq, 1, &wc) > 0)
@@ -60,7 +63,7 @@ static void heed_events(struct files_link *link)
         bool is_over = event->event != RDMA_CM_EVENT_ESTABLISHED;
         rdma_ack_cm_event(event);
         if (is_over)
-            part(link);
+            end(link);
     }
 }
 
@@ -110,10 +113,15 @@ static int take_completion(struct files_link *link, struct ibv_wc *wc)
     return link->is_lost ? -1 : 0;
 }
 
+void files_link_part(struct files_link *link)
+{
+    link->ends_at = now() + LAST_WORDS_NS;
+}
+
 int files_link_wait(struct files_link *link, struct ibv_wc *wc, int timeout_ms)
 {
     const struct files_message ping = {.kind = FILES_PING};
-    if (link->is_lost || atomic_load(&link->is_cancelled))
+    if (link->is_lost || (atomic_load(&link->is_cancelled) && now() >= link->ends_at))
         return -1;
     uint32_t heard = link->inbox_count;
     int got = take_completion(link, wc);

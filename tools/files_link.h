@@ -41,6 +41,7 @@ struct files_link {
     bool is_lost;
     alb_time said_at;
     _Atomic bool is_cancelled; // from another thread: the connection is to end
+    alb_time ends_at;          // although it is cancelled it goes on until then, for last words; 0: it does not
 };
 
 #define FILES_ADDRESSES_MAX 8u
@@ -61,6 +62,9 @@ void files_link_close(struct files_link *link);
 bool files_link_say(struct files_link *link, const struct files_message *message);
 // Waits for a message. False: the connection is lost.
 bool files_link_hear(struct files_link *link, struct files_message *message);
+
+// What is said from here on are last words: they have two seconds, even if the connection is cancelled.
+void files_link_part(struct files_link *link);
 
 // Waits, about so long at most, for the completion of a transaction or a READ. 1: *wc; 0: none, or a message has come;
 // -1: the connection is lost.

@@ -67,6 +67,7 @@ enum files_result files_receive_file(struct files_link *link, struct files_sink 
         return FILES_FAILED;
     }
     message = (struct files_message){.kind = FILES_VERIFIED, .digest = *digest};
+    files_link_part(link);
     // It has its name by now, whether the sender hears of it or not.
     struct ibv_wc wc;
     files_link_say(link, &message);

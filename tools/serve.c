@@ -73,6 +73,18 @@ static void take_path(struct session *session, const char *path)
     pthread_mutex_unlock(&server->mutex);
 }
 
+// The client is told before it finds that the memory which it sends to is gone: it would not know why, or try again and
+// end the other copy in its turn.
+static void give_way(struct session *session, char why[FILES_WHY_MAX])
+{
+    struct files_link *link = &session->link_to;
+    if (link->is_lost || !atomic_load(&link->is_cancelled))
+        return;
+    snprintf(why, FILES_WHY_MAX, "another copy to this name has begun, and this one ends");
+    files_link_part(link);
+    files_refuse(link, why);
+}
+
 static void drop_path(struct session *session)
 {
     pthread_mutex_lock(&session->server->mutex);
@@ -103,6 +115,8 @@ static void take_file(struct session *session, const struct files_message *offer
     if (!is_good)
         files_refuse(&session->link_to, why);
     is_good = is_good && files_receive_file(&session->link_to, &part.sink, NULL, &digest, why) == FILES_OK;
+    if (!is_good)
+        give_way(session, why);
     part.sink.close(&part.sink);
     close(folder);
     drop_path(session);
@@ -127,6 +141,8 @@ static void take_memory(struct session *session, struct files_memory *memory, co
     if (!is_good)
         files_refuse(&session->link_to, why);
     is_good = is_good && files_receive_file(&session->link_to, &sink.sink, NULL, &digest, why) == FILES_OK;
+    if (!is_good)
+        give_way(session, why);
     sink.sink.close(&sink.sink);
     drop_path(session);
     report("got", offer->text, &digest, is_good ? NULL : why);

@@ -345,6 +345,27 @@ def check_limit(world):
     world.result("and the first one was not disturbed", ok, copies[0].output().strip(), copies[0])
 
 
+def check_two_to_one_name(world):
+    """The first one ends with the reason, and does not come again."""
+    first, second = world.source("one", 24 << 20), world.source("other", 24 << 20)
+    copies = []
+
+    def attempt(number):
+        name = "twice-%d" % number
+        slow = ("--faults", "delay=2ms..3ms", "-c", "64K")
+        copies[:] = [world.copy(first, world.remote(name), *slow)]
+        wait_for_first_chunk(world, name, 20)
+        copies.append(world.copy(second, world.remote(name), *slow))
+        ends = [world.finish(copy) for copy in copies]
+        if ends[0] == 0:  # it was over, or had lost its connection
+            return None
+        why = "another copy to this name has begun"
+        return ends == [1, 0] and why in copies[0].output() and name + ": " + why in world.server.output() and same(second, world.there(name))
+
+    ok = first_that_counts(attempt)
+    world.result("a second copy to a name ends the first one, which says so", ok, copies[0].output().strip(), *copies)
+
+
 def check_misuse(world):
     for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"], ["serve", "-m", "x=1Q", "/"],
                       ["serve", "-l", "0", "/"]):
@@ -373,6 +394,7 @@ def main():
     check_faults(world)
     check_kills(world, arguments.rounds)
     check_change(world)
+    check_two_to_one_name(world)
     check_limit(world)
     check_misuse(world)
     world.stop_server()
