@@ -2,6 +2,8 @@
 // Copies to memory.
 #include "tools/files_memory.h"
 
+#include "tools/files_path.h"
+
 #include "base/text.h"
 
 #include <errno.h>
@@ -14,28 +16,33 @@
 
 #define ENTRY_BYTES 16u
 
-bool files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX])
+int files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX])
 {
     const char *equals = strchr(text, '=');
     size_t name_bytes = equals ? (size_t)(equals - text) : 0;
-    char error[ALB_TEXT_ERROR_MAX];
+    char wrong[ALB_TEXT_ERROR_MAX];
     uint64_t bytes;
     if (name_bytes == 0 || name_bytes >= sizeof(memory->name) ||
-        !alb_text_parse_bytes(equals + 1, &bytes, error, sizeof(error)) || bytes == 0) {
+        !alb_text_parse_bytes(equals + 1, &bytes, wrong, sizeof(wrong)) || bytes == 0) {
         snprintf(why, FILES_WHY_MAX, "--memory wants NAME=BYTES, such as weights=512M");
-        return false;
+        return EINVAL;
     }
     *memory = (struct files_memory){.bytes = bytes};
     snprintf(memory->name, sizeof(memory->name), "%.*s", (int)name_bytes, text);
+    if (!files_path_is_plain(memory->name)) {
+        snprintf(why, FILES_WHY_MAX, "--memory %s: the name is to have no \"/\", and not to be \".\" or \"..\"", text);
+        return EINVAL;
+    }
     memory->fd = memfd_create(memory->name, MFD_CLOEXEC);
     void *address = MAP_FAILED;
     // A file that is copied from here gets its mode, which would let everyone write.
     if (memory->fd >= 0 && fchmod(memory->fd, 0644) == 0 && ftruncate(memory->fd, (off_t)memory->bytes) == 0)
         address = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
-    if (address == MAP_FAILED)
-        snprintf(why, FILES_WHY_MAX, "%s: %s", text, strerror(errno));
+    int error = address == MAP_FAILED ? errno : 0;
+    if (error)
+        snprintf(why, FILES_WHY_MAX, "--memory %s: %s", text, strerror(error));
     memory->address = address;
-    return address != MAP_FAILED;
+    return error;
 }
 
 static struct files_memory_sink *memory_sink(struct files_sink *sink)
@@ -94,7 +101,7 @@ bool files_memory_open(struct files_memory_sink *own, struct files_memory *memor
     own->sink = (struct files_sink){
         .size = offer->size, .chunk_bytes = offer->chunk_bytes, .place = place, .finish = finish, .close = close_sink};
     if (offer->size > memory->bytes) {
-        snprintf(why, FILES_WHY_MAX, "%s has %llu bytes, which is less than the file", memory->name,
+        snprintf(why, FILES_WHY_MAX, "the memory of that name has %llu bytes, which is less than the file",
                  (unsigned long long)memory->bytes);
         return false;
     }
@@ -107,7 +114,7 @@ bool files_memory_open(struct files_memory_sink *own, struct files_memory *memor
     own->mr = memory->table ? ibv_reg_mr(pd, memory->address, memory->bytes, access) : NULL;
     own->table_mr = own->mr ? ibv_reg_mr(pd, memory->table, table_bytes, access) : NULL;
     if (!own->table_mr) {
-        snprintf(why, FILES_WHY_MAX, "%s cannot be registered: %s", memory->name, strerror(errno));
+        snprintf(why, FILES_WHY_MAX, "the memory of that name cannot be registered: %s", strerror(errno));
         close_sink(&own->sink);
     }
     return own->table_mr != NULL;

@@ -17,8 +17,9 @@ struct files_memory {
     uint32_t table_chunk_bytes;
 };
 
-// NAME=BYTES; K, M and G may follow. False: it is not that, or there is no such memory.
-bool files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX]);
+// NAME=BYTES, a plain name; K, M and G may follow. 0, or an errno with why: EINVAL: it is not that; there is no such
+// memory.
+int files_memory_make(struct files_memory *memory, const char *text, char why[FILES_WHY_MAX]);
 
 // A copy into it, by one connection at a time.
 struct files_memory_sink {

@@ -130,12 +130,17 @@ static bool is_of_this(struct files_part *part)
     return memcmp(head, &mine, sizeof(mine)) == 0;
 }
 
-static int check_destination(const struct files_part *part)
+static bool check_destination(const struct files_part *part, char why[FILES_WHY_MAX])
 {
     struct stat status;
     if (fstatat(part->folder, part->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? 0 : errno;
-    return S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EACCES;
+        return errno == ENOENT || say(part, why, "cannot look at", errno);
+    if (S_ISDIR(status.st_mode))
+        return say(part, why, "cannot replace", EISDIR);
+    if (!S_ISREG(status.st_mode))
+        snprintf(why, FILES_WHY_MAX, "cannot replace %.300s: it is %s, not a file; remove it, or choose another name",
+                 part->name, S_ISLNK(status.st_mode) ? "a symbolic link" : "a pipe, a socket or a device");
+    return S_ISREG(status.st_mode);
 }
 
 static bool read_all(int fd, uint8_t *bytes, uint64_t length, uint64_t at)
@@ -224,7 +229,7 @@ static bool check_name(const char *name, char why[FILES_WHY_MAX])
         return false;
     }
     if (ends_with(name, PART_SUFFIX) || ends_with(name, JOURNAL_SUFFIX) || ends_with(name, NEW_JOURNAL_SUFFIX)) {
-        snprintf(why, FILES_WHY_MAX, "%.300s: this is the name of a copy that is not finished; choose another", name);
+        snprintf(why, FILES_WHY_MAX, "this is the name of a copy that is not finished; choose another");
         return false;
     }
     return true;
@@ -245,12 +250,9 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
     snprintf(part->name, sizeof(part->name), "%s", name);
     snprintf(part->part, sizeof(part->part), "%.*s" PART_SUFFIX, NAME_BYTES_MAX, name);
     snprintf(part->journal, sizeof(part->journal), "%.*s" JOURNAL_SUFFIX, NAME_BYTES_MAX, name);
-    int error = check_destination(part);
-    if (error)
-        return say(part, why, "cannot replace", error);
-    if (!clear_others(part, why))
+    if (!check_destination(part, why) || !clear_others(part, why))
         return false;
-    error = enter(part, pd, makes_safe);
+    int error = enter(part, pd, makes_safe);
     if (error == EBADMSG || (!error && !is_of_this(part))) {
         start_over(part);
         error = enter(part, pd, makes_safe);

@@ -15,13 +15,45 @@ static bool is_plain(const char *part, size_t length)
     return length > 0 && length <= NAME_MAX && !is_dots;
 }
 
+bool files_path_is_plain(const char *name)
+{
+    return strchr(name, '/') == NULL && is_plain(name, strlen(name));
+}
+
+const char *files_path_trouble(int error)
+{
+    switch (error) {
+    case EINVAL:
+        return "not a path within the served folder: it takes plain names with one \"/\" between them, none of them "
+               "\".\", \"..\" or empty";
+    case ELOOP:
+        return "a symbolic link, which is not followed";
+    case ENOTDIR:
+        return "a part of the path is not a folder";
+    case EACCES:
+        return "the user that serves has no right to it: Permission denied";
+    case ENXIO:
+        return "not a file: a pipe, a socket or a device";
+    default:
+        return strerror(error);
+    }
+}
+
+static bool is_link(int folder, const char *name)
+{
+    struct stat status;
+    return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
 // Closes folder.
 static int descend(int folder, const char *name, bool makes_folders)
 {
     int next = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (next < 0 && errno == ENOENT && makes_folders && (mkdirat(folder, name, 0777) == 0 || errno == EEXIST))
         next = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int error = errno == ELOOP || errno == ENOTDIR ? EACCES : errno;
+    int error = errno;
+    if (next < 0 && error == ENOTDIR && is_link(folder, name)) // open(2) says the same of both
+        error = ELOOP;
     close(folder);
     errno = error;
     return next;
@@ -33,7 +65,7 @@ static int check(const char *path)
     for (;;) {
         size_t length = strcspn(path, "/");
         if (!is_plain(path, length))
-            return length > NAME_MAX ? ENAMETOOLONG : EACCES;
+            return length > NAME_MAX ? ENAMETOOLONG : EINVAL;
         if (!path[length])
             return 0;
         path += length + 1;

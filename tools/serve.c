@@ -42,7 +42,7 @@ struct session {
 static void report(const char *verb, const char *path, const struct alb_digest *digest, const char *why)
 {
     char text[FILES_DIGEST_TEXT], line[FILES_TEXT_MAX + FILES_WHY_MAX + 2];
-    snprintf(line, sizeof(line), "%s%s%s", path, why ? ": " : "", why ? why : "");
+    snprintf(line, sizeof(line), "%s%s%s", path[0] ? path : "\"\"", why ? ": " : "", why ? why : "");
     alb_text_disarm(line);
     if (why)
         fprintf(stderr, "albedo serve: %s\n", line);
@@ -93,11 +93,6 @@ static void drop_path(struct session *session)
     pthread_mutex_unlock(&session->server->mutex);
 }
 
-static const char *path_trouble(int error)
-{
-    return error == EACCES ? "not a path within the served folder (no \"..\", no symbolic links)" : strerror(error);
-}
-
 static void take_file(struct session *session, const struct files_message *offer)
 {
     struct files_part part;
@@ -105,7 +100,7 @@ static void take_file(struct session *session, const struct files_message *offer
     char name[NAME_MAX + 1], why[FILES_WHY_MAX];
     int folder = files_path_open_folder(session->server->root, offer->text, true, name);
     if (folder < 0) {
-        snprintf(why, sizeof(why), "%s", path_trouble(errno));
+        snprintf(why, sizeof(why), "%s", files_path_trouble(errno));
         files_refuse(&session->link_to, why);
         report(NULL, offer->text, NULL, why);
         return;
@@ -158,12 +153,12 @@ static int open_source(struct session *session, const char *path, struct stat *s
     if (folder < 0)
         return -1;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    int error = errno == ELOOP ? EACCES : errno;
+    int error = errno;
     if (fd >= 0) {
         error = fstat(fd, status) != 0     ? errno
                 : S_ISREG(status->st_mode) ? 0
                 : S_ISDIR(status->st_mode) ? EISDIR
-                                           : EACCES;
+                                           : ENXIO;
         if (error) {
             close(fd);
             fd = -1;
@@ -182,7 +177,7 @@ static void give_file(struct session *session, const struct files_message *wish)
     char why[FILES_WHY_MAX] = "the connection was lost";
     int fd = open_source(session, wish->text, &status);
     if (fd < 0) {
-        snprintf(why, sizeof(why), "%s", path_trouble(errno));
+        snprintf(why, sizeof(why), "%s", files_path_trouble(errno));
         files_refuse(&session->link_to, why);
         report(NULL, wish->text, NULL, why);
         return;
@@ -338,24 +333,24 @@ static int listen_at_all(const char *name, const char *port, struct rdma_event_c
     return 1;
 }
 
-// The memory that files may be copied to and from by name. False, and why is said.
-static bool take_memories(struct server *server, const struct files_serve_options *options)
+// The memory that files may be copied to and from by name. 0, or the status to end with when why is said.
+static int take_memories(struct server *server, const struct files_serve_options *options)
 {
     for (uint32_t i = 0; i < options->memory_count; i++) {
         char why[FILES_WHY_MAX];
         struct files_memory memory;
-        bool is_good = files_memory_make(&memory, options->memories[i], why);
-        if (is_good && find_memory(server, memory.name)) {
+        int error = files_memory_make(&memory, options->memories[i], why);
+        if (!error && find_memory(server, memory.name)) {
             snprintf(why, sizeof(why), "--memory: %s is there already", memory.name);
-            is_good = false;
+            error = EINVAL;
         }
-        if (!is_good) {
+        if (error) {
             fprintf(stderr, "albedo serve: %s\n", why);
-            return false;
+            return error == EINVAL ? 2 : 1;
         }
         server->memories[server->memory_count++] = memory;
     }
-    return true;
+    return 0;
 }
 
 // Takes connections until the channel fails.
@@ -380,8 +375,9 @@ int files_serve(const struct files_serve_options *options)
                             .mutex = PTHREAD_MUTEX_INITIALIZER,
                             .left = PTHREAD_COND_INITIALIZER};
     alb_list_init(&server.sessions);
-    if (!take_memories(&server, options))
-        return 2;
+    int status = take_memories(&server, options);
+    if (status)
+        return status;
     server.root = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0) {
         fprintf(stderr, "albedo serve: %s: %s\n", options->folder[0] ? options->folder : "\"\"", strerror(errno));

@@ -146,6 +146,9 @@ def check_paths(world):
         get = world.copy(world.remote(path), os.path.join(world.here, "got"), "-r", "1")
         ok = world.finish(get) == 1 and not os.path.exists(os.path.join(world.here, "got"))
         world.result("get of %s is refused" % path, ok, get.output().strip(), get)
+    for path, why in (("../x", "it takes plain names"), ("a//x", "it takes plain names"), ("link/x", "a symbolic link, which is not followed")):
+        put = world.copy(source, world.remote(path))
+        world.result("why put to %s is refused" % path, world.finish(put) == 1 and why in put.output(), put.output().strip(), put)
     get = world.copy(world.remote("\x1b[31m/x"), os.path.join(world.here, "got"))
     ok = world.finish(get) == 1 and "?[31m/x: " in world.server.output() and "\x1b" not in world.server.output()
     world.result("what a client says does not reach the server's terminal as it is", ok, get.output().strip(), get)
@@ -154,6 +157,34 @@ def check_paths(world):
     os.mkdir(world.there("folder"))
     get = world.copy(world.remote("folder"), os.path.join(world.here, "got"))
     world.result("get of a folder", world.finish(get) == 1 and "Is a directory" in get.output(), get.output().strip(), get)
+
+
+def check_reasons(world):
+    """What stands in the way is named for what it is, at either end and in both directions."""
+    source = world.source("reason", 1000)
+    shutil.copy(source, world.there("plain-file"))
+    os.mkfifo(world.there("pipe"))
+    os.symlink("plain-file", world.there("a-link"))
+    os.mkdir(world.there("closed"), 0o500)
+    shutil.copy(source, world.there("secret"))
+    os.chmod(world.there("secret"), 0)
+    puts = [("plain-file/x", "a part of the path is not a folder"), ("pipe", "cannot replace pipe: it is a pipe, a socket or a device"),
+            ("a-link", "cannot replace a-link: it is a symbolic link")]
+    gets = [("plain-file/x", "a part of the path is not a folder"), ("pipe", "not a file: a pipe, a socket or a device"),
+            ("a-link", "a symbolic link, which is not followed"), ("", "it takes plain names")]
+    if os.geteuid() != 0:  # who may do everything
+        puts.append(("closed/new/x", "the user that serves has no right to it: Permission denied"))
+        gets.append(("secret", "the user that serves has no right to it: Permission denied"))
+    for path, why in puts:
+        put = world.copy(source, world.remote(path))
+        world.result("put to %s says why not" % path, world.finish(put) == 1 and why in put.output(), put.output().strip(), put)
+    for path, why in gets:
+        get = world.copy(world.remote(path), os.path.join(world.here, "got"))
+        world.result("get of \"%s\" says why not" % path, world.finish(get) == 1 and why in get.output(), get.output().strip(), get)
+    os.mkfifo(os.path.join(world.here, "pipe"))
+    get = world.copy(world.remote("plain-file"), os.path.join(world.here, "pipe"))
+    ok = world.finish(get) == 1 and "cannot replace pipe: it is a pipe" in get.output()
+    world.result("get to a pipe says why not", ok, get.output().strip(), get)
 
 
 def check_part_names(world):
@@ -388,6 +419,7 @@ def main():
     check_names(world)
     check_replace(world)
     check_paths(world)
+    check_reasons(world)
     check_part_names(world)
     check_no_room(world)
     check_memory(world)
