@@ -2,6 +2,7 @@
 // Durable regions: between the engine and their files.
 #include "device/durable.h"
 
+#include "device/shown_path.h"
 #include "device/store.h"
 #include "engine/region.h"
 
@@ -92,6 +93,7 @@ static int restore(struct alb_durable *durable)
 {
     struct alb_engine *engine = alb_device_engine(durable->device);
     const struct alb_ledger *ledger = &durable->store.ledger;
+    char text[ALB_SHOWN_PATH_MAX];
     int error = restore_entries(durable);
     for (uint32_t i = 0; i < alb_ledger_initiator_count(ledger) && !error; i++) {
         const struct alb_ledger_initiator *initiator = alb_ledger_initiator_at(ledger, i);
@@ -100,8 +102,8 @@ static int restore(struct alb_durable *durable)
             error = 0;
     }
     if (error)
-        alb_log(ALB_LOG_ERROR, "%s: what its journal has bound cannot be bound again: %s", durable->store.path,
-                strerror(error));
+        alb_log(ALB_LOG_ERROR, "%s: what its journal has bound cannot be bound again: %s",
+                alb_shown_path(durable->store.path, text), strerror(error));
     return error;
 }
 

@@ -4,6 +4,7 @@
 
 #include "device/descriptor.h"
 #include "device/journal_file.h"
+#include "device/shown_path.h"
 #include "device/store_recover.h"
 #include "device/write_signals.h"
 
@@ -25,25 +26,28 @@ static int lock_file(const struct alb_store *store)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat status;
+    char text[ALB_SHOWN_PATH_MAX];
     bool is_locked = fcntl(store->fd, F_OFD_SETLK, &lock) == 0;
     if ((!is_locked && errno != EAGAIN && errno != EACCES) || fstat(store->fd, &status) != 0)
         return errno;
     if (is_locked && status.st_nlink > 0) // else a process that created it, and could not use it, has just removed it
         return 0;
-    alb_log(ALB_LOG_ERROR, "%s: is open already as a durable region, by this or another process", store->path);
+    alb_log(ALB_LOG_ERROR, "%s: is open already as a durable region, by this or another process",
+            alb_shown_path(store->path, text));
     return EBUSY;
 }
 
 static int size_file(struct alb_store *store, uint64_t length)
 {
     struct stat status;
+    char text[ALB_SHOWN_PATH_MAX];
     if (fstat(store->fd, &status) != 0)
         return errno;
     uint64_t has = (uint64_t)status.st_size;
     if (length == 0)
         length = has;
     if (!S_ISREG(status.st_mode) || length == 0 || has > length) {
-        alb_log(ALB_LOG_ERROR, "%s: cannot be a durable region of %llu bytes: %s", store->path,
+        alb_log(ALB_LOG_ERROR, "%s: cannot be a durable region of %llu bytes: %s", alb_shown_path(store->path, text),
                 (unsigned long long)length,
                 !S_ISREG(status.st_mode) ? "it is not a file"
                 : has > length           ? "the file is longer"
@@ -65,15 +69,10 @@ static int map_file(struct alb_store *store)
     return 0;
 }
 
-// A folder that was named by a descriptor is shown by its own name.
 static void complain(const char *path, int error)
 {
-    char folder[ALB_JOURNAL_PATH_MAX], found[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int length = slash ? (int)(slash - path) : 0;
-    snprintf(folder, sizeof(folder), "%.*s", length, path);
-    bool is_by_descriptor = strncmp(folder, "/proc/self/fd/", 14) == 0 && realpath(folder, found) != NULL;
-    alb_log(ALB_LOG_ERROR, "%s%s: %s", is_by_descriptor ? found : "", is_by_descriptor ? slash : path, strerror(error));
+    char text[ALB_SHOWN_PATH_MAX];
+    alb_log(ALB_LOG_ERROR, "%s: %s", alb_shown_path(path, text), strerror(error));
 }
 
 // The journal stands beside what a symbolic link leads to: the file would otherwise have another one by each name.
@@ -166,6 +165,7 @@ int alb_store_open(struct alb_store *store, const struct alb_store_init *init)
 // Once this fails a second attempt may succeed without having written anything, and the pages may be gone.
 int alb_store_write_back(struct alb_store *store)
 {
+    char text[ALB_SHOWN_PATH_MAX], journal[ALB_SHOWN_PATH_MAX];
     if (store->keeps_journal)
         return EIO;
     if (msync(store->address, store->length, MS_SYNC) == 0)
@@ -176,7 +176,7 @@ int alb_store_write_back(struct alb_store *store)
         ALB_LOG_ERROR,
         "%s: could not be written back: %s; %s is kept, and grows, until the file is registered again, which places "
         "everything once more",
-        store->path, strerror(error), store->journal.path);
+        alb_shown_path(store->path, text), strerror(error), alb_shown_path(store->journal.path, journal));
     return error;
 }
 

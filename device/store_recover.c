@@ -3,6 +3,7 @@
 #include "device/store_recover.h"
 
 #include "device/journal_scan.h"
+#include "device/shown_path.h"
 
 #include "base/log.h"
 
@@ -37,10 +38,12 @@ static void read_boot(uint8_t boot[ALB_JOURNAL_BOOT_BYTES])
 
 static int report_damage(const struct alb_store *store, const struct alb_journal_scan *scan)
 {
+    char text[ALB_SHOWN_PATH_MAX], journal[ALB_SHOWN_PATH_MAX];
     alb_log(ALB_LOG_ERROR,
             "%s: damaged at byte %llu: %s. %s is not opened, since transactions that were reported as committed may be "
             "lost: restore both files from a copy, or remove the journal and accept the file as it is",
-            store->journal.path, (unsigned long long)scan->at, scan->trouble, store->path);
+            alb_shown_path(store->journal.path, journal), (unsigned long long)scan->at, scan->trouble,
+            alb_shown_path(store->path, text));
     return EBADMSG;
 }
 
@@ -150,12 +153,13 @@ static int recover_from(struct alb_store *store, const uint8_t *image, uint64_t 
     int error = replay_all(store, &scan, false);
     if (error)
         return error;
+    char text[ALB_SHOWN_PATH_MAX];
     uint64_t end = scan.at;
     if (end < image_bytes)
         alb_log(ALB_LOG_WARNING,
                 "%s: the last %llu bytes were not written completely, and never acknowledged: "
                 "cut off",
-                store->journal.path, (unsigned long long)(image_bytes - end));
+                alb_shown_path(store->journal.path, text), (unsigned long long)(image_bytes - end));
     alb_ledger_fini(&store->ledger);
     error = alb_ledger_init(&store->ledger);
     if (error)

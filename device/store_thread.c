@@ -5,6 +5,7 @@
 
 #include "device/clock.h"
 #include "device/crash.h"
+#include "device/shown_path.h"
 #include "device/spawn.h"
 
 #include "base/log.h"
@@ -111,12 +112,13 @@ static int checkpoint(struct alb_store *store)
 static void look_after_journal(struct alb_store *store)
 {
     const struct alb_journal *journal = &store->journal;
+    char text[ALB_SHOWN_PATH_MAX];
     uint32_t forgotten = 0;
     if (alb_ledger_count(&store->ledger) + BATCH_MAX > ALB_LEDGER_MAX)
         forgotten = alb_ledger_forget(&store->ledger);
     if (forgotten > 0)
         alb_log(ALB_LOG_WARNING, "%s: forgets the outcome of %u transactions whose initiators never came back",
-                journal->path, forgotten);
+                alb_shown_path(journal->path, text), forgotten);
     // Twice what had to stay the last time, so that large transactions that are bound do not cause one each time.
     uint64_t limit = ALB_MAX(store->checkpoint_bytes, 2 * journal->checkpoint_end);
     // A full ledger could not be read back from a journal that still has what was forgotten.
@@ -127,7 +129,8 @@ static void look_after_journal(struct alb_store *store)
     int error = checkpoint(store);
     store->checkpoint_after = error ? alb_clock_now() + REPAIR_SECONDS * ALB_NS_PER_S : 0;
     if (error)
-        alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s", journal->path, strerror(error));
+        alb_log(ALB_LOG_WARNING, "%s: cannot be written anew: %s", alb_shown_path(journal->path, text),
+                strerror(error));
     store->journal.is_broken |= error && forgotten;
 }
 
@@ -181,11 +184,12 @@ static int write_decision(struct alb_store *store, struct pending *pending)
 // False: it is to stop meanwhile.
 static bool wait_for_certainty(struct alb_store *store)
 {
+    char text[ALB_SHOWN_PATH_MAX];
     bool stops = false;
     if (!store->journal.is_broken)
         return true;
     alb_log(ALB_LOG_ERROR, "%s: cannot be made safe any more; transactions wait until it can be written anew",
-            store->journal.path);
+            alb_shown_path(store->journal.path, text));
     while (!stops && checkpoint(store) != 0) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
@@ -238,10 +242,12 @@ static bool is_for_want_of_room(const struct pending *pending)
 
 static void complain_of_room(struct alb_store *store, int error)
 {
+    char text[ALB_SHOWN_PATH_MAX];
     if (alb_clock_now() < store->complain_after)
         return;
     store->complain_after = alb_clock_now() + COMPLAINT_SECONDS * ALB_NS_PER_S;
-    alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort until there is room", store->journal.path, strerror(error));
+    alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort until there is room", alb_shown_path(store->journal.path, text),
+            strerror(error));
 }
 
 // Appends them, or only those before one that there is no room for: that one comes again when the journal has been
@@ -269,6 +275,7 @@ static void append_batch(struct alb_store *store, struct batch *batch)
 // Writes, makes safe and books them. True: what became of each is certain.
 static bool write_batch(struct alb_store *store, struct batch *batch)
 {
+    char text[ALB_SHOWN_PATH_MAX];
     append_batch(store, batch);
     crash_at(ALB_CRASH_WRITTEN, batch);
     int error = alb_journal_sync(&store->journal);
@@ -283,7 +290,8 @@ static bool write_batch(struct alb_store *store, struct batch *batch)
         book(store, pending);
     }
     if (error)
-        alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort", store->journal.path, strerror(error));
+        alb_log(ALB_LOG_ERROR, "%s: %s; transactions abort", alb_shown_path(store->journal.path, text),
+                strerror(error));
     return wait_for_certainty(store);
 }
 

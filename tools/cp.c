@@ -109,7 +109,7 @@ static enum files_result get(struct copy *copy, struct files_link *link, int fol
     if (!files_link_say(link, &message) || !files_link_hear(link, &message))
         return FILES_LOST;
     if (message.kind != FILES_HAVE) {
-        snprintf(copy->why, sizeof(copy->why), "%.400s", message.text);
+        files_link_quote(link, &message, copy->why);
         return FILES_FAILED;
     }
     copy->size = message.size;

@@ -5,6 +5,7 @@
 #include "tools/files_meet.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -111,6 +112,11 @@ static int take_completion(struct files_link *link, struct ibv_wc *wc)
     else
         take_message(link, wc);
     return link->is_lost ? -1 : 0;
+}
+
+void files_link_quote(const struct files_link *link, const struct files_message *message, char why[FILES_WHY_MAX])
+{
+    snprintf(why, FILES_WHY_MAX, "%s: %.480s", link->peer, message->text);
 }
 
 void files_link_part(struct files_link *link)

@@ -29,6 +29,7 @@ enum files_result {
 struct files_link {
     struct rdma_event_channel *channel;
     struct rdma_cm_id *id;
+    const char *peer; // what messages call the other side
     struct ibv_pd *pd;
     struct ibv_comp_channel *completions;
     struct ibv_cq *cq;
@@ -62,6 +63,9 @@ void files_link_close(struct files_link *link);
 bool files_link_say(struct files_link *link, const struct files_message *message);
 // Waits for a message. False: the connection is lost.
 bool files_link_hear(struct files_link *link, struct files_message *message);
+
+// The peer will not go on: writes why, and that it is the peer who says so.
+void files_link_quote(const struct files_link *link, const struct files_message *message, char why[FILES_WHY_MAX]);
 
 // What is said from here on are last words: they have two seconds, even if the connection is cancelled.
 void files_link_part(struct files_link *link);

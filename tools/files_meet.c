@@ -126,8 +126,7 @@ enum files_result files_link_connect(struct files_link *link, const struct socka
                                      char why[FILES_WHY_MAX])
 {
     enum files_result result = FILES_OK;
-    memset(link, 0, sizeof(*link));
-    link->channel = rdma_create_event_channel();
+    *link = (struct files_link){.peer = "the server", .channel = rdma_create_event_channel()};
     if (!link->channel || rdma_create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) != 0) {
         say_why(why, "cannot use the device", errno);
         result = FILES_FAILED;
@@ -142,9 +141,7 @@ enum files_result files_link_connect(struct files_link *link, const struct socka
 bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[FILES_WHY_MAX])
 {
     struct rdma_conn_param parameters = {.responder_resources = 4, .initiator_depth = 4, .rnr_retry_count = 7};
-    memset(link, 0, sizeof(*link));
-    link->id = id;
-    link->channel = rdma_create_event_channel();
+    *link = (struct files_link){.peer = "the client", .id = id, .channel = rdma_create_event_channel()};
     bool is_good = link->channel && rdma_migrate_id(id, link->channel) == 0;
     if (!is_good)
         say_why(why, "cannot use rdma_cm", errno);

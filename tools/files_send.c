@@ -128,6 +128,14 @@ static bool may_begin_anew(enum albdv_reason reason)
     return reason == ALBDV_PEER_GONE || reason == ALBDV_LOST || reason == ALBDV_REGION_GONE || reason == ALBDV_COPY;
 }
 
+// No more than the reason comes over the wire: the receiver's device has said which error of its disk it was.
+static const char *advice(enum albdv_reason reason)
+{
+    return reason == ALBDV_JOURNAL  ? "; is its disk full? Make room there and copy it again, and it goes on from here"
+           : reason == ALBDV_ACCESS ? "; has another copy to this name begun?"
+                                    : "";
+}
+
 static enum files_result lose(const struct sending *sending)
 {
     snprintf(sending->why, FILES_WHY_MAX, "the connection was lost");
@@ -153,9 +161,10 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
         enum files_result result = reason == ALBDV_DIGEST ? fill(sending, (uint32_t)wc->wr_id, &digest) : FILES_OK;
         return result != FILES_OK ? result : post(sending, (uint32_t)wc->wr_id);
     }
-    snprintf(sending->why, FILES_WHY_MAX, "the receiver did not commit bytes %llu to %llu: %s",
+    snprintf(sending->why, FILES_WHY_MAX, "the receiver did not commit bytes %llu to %llu: %s%s",
              (unsigned long long)slot->chunk * sending->chunk_bytes,
-             (unsigned long long)slot->chunk * sending->chunk_bytes + slot->length, albdv_reason_str(reason));
+             (unsigned long long)slot->chunk * sending->chunk_bytes + slot->length, albdv_reason_str(reason),
+             advice(reason));
     return may_begin_anew(reason) ? FILES_LOST : FILES_FAILED;
 }
 
@@ -167,7 +176,7 @@ static enum files_result advance(struct sending *sending)
     while ((got = files_link_wait(sending->link, &wc, WAIT_MS)) == 0) {
         // The receiver says nothing while it is sent to, unless it gives up.
         if (sending->link->inbox_count > 0) {
-            snprintf(sending->why, FILES_WHY_MAX, "%.400s", sending->link->inbox[0].text);
+            files_link_quote(sending->link, &sending->link->inbox[0], sending->why);
             return FILES_FAILED;
         }
     }

@@ -30,7 +30,7 @@ static enum files_result expect(struct files_link *link, enum files_kind kind, s
     if (message->kind == kind)
         return FILES_OK;
     if (message->kind == FILES_REFUSED)
-        snprintf(why, FILES_WHY_MAX, "%.*s", FILES_WHY_MAX - 1, message->text);
+        files_link_quote(link, message, why);
     else
         snprintf(why, FILES_WHY_MAX, "the other side says what makes no sense here; is it of another version?");
     return FILES_FAILED;

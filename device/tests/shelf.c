@@ -59,6 +59,7 @@ int shelf_open(struct shelf *shelf, const struct alb_store_init *options)
     struct alb_store_init init = {.path = shelf->path, .length = SHELF_REGION};
     const struct alb_store_taker taker = {.context = shelf, .answers = take_answers};
     if (options) {
+        init.path = options->path ? options->path : shelf->path;
         init.page_cache = options->page_cache;
         init.checkpoint_bytes = options->checkpoint_bytes;
     }

@@ -368,6 +368,49 @@ static void fill_disk(const char *folder, bool is_full)
     close(fd);
 }
 
+// Opens it by a descriptor of its folder, as a program may.
+static int open_by_descriptor(struct shelf *opened)
+{
+    char path[160];
+    const char *name = strrchr(opened->path, '/') + 1;
+    int folder = open(opened->folder, O_RDONLY | O_DIRECTORY);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", folder, name);
+    const struct alb_store_init init = {.path = path, .length = SHELF_REGION};
+    assert_int_equal(shelf_open(opened, &init), 0);
+    return folder;
+}
+
+// What is said of a full disk names the journal so that people find it.
+static void alb_store__full_disk_is_named(void **state)
+{
+    static struct shelf_txn txns[64];
+    static struct shelf full;
+    char expected[160], line[1024] = "";
+    if (mount("tmpfs", shelf.folder, "tmpfs", 0, "size=64k") != 0)
+        skip();
+    shelf_make(&full, shelf.folder);
+    int folder = open_by_descriptor(&full);
+    fill_disk(shelf.folder, true);
+    int said = open("/dev/shm", O_TMPFILE | O_RDWR, 0600), kept = dup(STDERR_FILENO), error = 0;
+    dup2(said, STDERR_FILENO);
+    for (uint32_t i = 0; i < ALB_COUNT(txns) && !error; i++) {
+        shelf_fill(&txns[i], 1, i + 1, 0, 500, 'a');
+        error = shelf_ask(&full, &txns[i], ALB_JOURNAL_PREPARE, 1);
+    }
+    dup2(kept, STDERR_FILENO);
+    assert_int_equal(error, ENOSPC);
+    assert_true(pread(said, line, sizeof(line) - 1, 0) > 0);
+    snprintf(expected, sizeof(expected), "albedo: error: %s.journal: No space left on device; ", full.path);
+    assert_non_null(strstr(line, expected));
+    close(said);
+    close(kept);
+    shelf_crash(&full);
+    close(folder);
+    fill_disk(shelf.folder, false);
+    shelf_remove(&full);
+    assert_int_equal(umount(shelf.folder), 0);
+}
+
 static void alb_store__full_disk(void **state)
 {
     static struct shelf_txn txns[64], after;
@@ -581,6 +624,7 @@ int main(void)
         TEST(alb_store__crash_at_every_byte),
         TEST(alb_store__unsafe_blocks_are_lost_with_the_machine),
         TEST(alb_store__full_disk),
+        TEST(alb_store__full_disk_is_named),
         TEST(alb_store__a_nearly_full_disk),
         TEST(alb_store__file_size_limit),
         TEST(alb_store__a_broken_journal_is_written_anew),

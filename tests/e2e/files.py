@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -215,6 +216,22 @@ def check_no_room(world):
                    world.remote("roomy"), os.path.join(folder, "roomy")])
     ok = world.finish(get) == 1 and "cannot make room for roomy" in get.output() and not os.listdir(folder)
     world.result("get without room leaves nothing", ok, get.output().strip(), get)
+    world.result("whose disk it is is said", "serve: roomy: the client: cannot make room" in world.server.output(), "", get)
+
+
+def check_full_disk(world):
+    """Room for the file, and not for its journal: a file system that only the copy sees, and that ends with it."""
+    full = os.path.join(world.here, "full")
+    os.mkdir(full)
+    alone = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=6m albedo-full \"$0\" && exec \"$@\"", full]
+    if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        world.count.skip("a disk that fills during a copy", "a file system cannot be mounted here")
+        return
+    shutil.copy(world.source("filling", 5 << 20), world.there("filling"))
+    get = Process([*alone, world.program, "cp", "-p", str(world.port), world.remote("filling"), os.path.join(full, "filling")])
+    ok = world.finish(get) == 1 and "could not be written; is its disk full? Make room there" in get.output()
+    ok = ok and "error: %s/filling.albedo-part.journal: No space left on device" % full in get.output()
+    world.result("a disk that fills during a copy is named", ok, get.output().strip(), get)
 
 
 def check_memory(world):
@@ -329,7 +346,7 @@ def change_while_copied(world, prefix, change):
         while "serve: %s: " % name not in world.server.output() and time.monotonic() < deadline:
             time.sleep(0.01)
         why = ": it changed while it was copied"
-        return why in copies[0].output() and "serve: " + name + why in world.server.output() and not os.path.exists(world.there(name))
+        return why in copies[0].output() and "serve: " + name + ": the client" + why in world.server.output() and not os.path.exists(world.there(name))
 
     ok = first_that_counts(attempt)
     world.result("a file that is %s while it is copied" % prefix, ok, copies[0].output().strip(), copies[0])
@@ -422,6 +439,7 @@ def main():
     check_reasons(world)
     check_part_names(world)
     check_no_room(world)
+    check_full_disk(world)
     check_memory(world)
     check_faults(world)
     check_kills(world, arguments.rounds)
