@@ -66,8 +66,9 @@ static void write_step(struct pair *pair, struct albdv_qp_ex *qp, struct ibv_mr 
     for (int s = 0; s < SHARDS; s++)
         pieces[s] = (struct piece){from, local->shards[s], sizeof(local->shards[s]), to, remote->shards[s]};
     if (qp) {
-        loop_commit(qp, pieces, SHARDS, 0);
-        loop_wait_success(pair->cq);
+        do
+            loop_commit(qp, pieces, SHARDS, 0);
+        while (!loop_wait_commit(pair->cq));
         return;
     }
     for (int s = 0; s < SHARDS; s++)
@@ -156,35 +157,57 @@ static bool run(const char *path, bool is_transaction, int kills)
     return !is_transaction || (mixed == 0 && lost == 0);
 }
 
-// Files that are there already are not touched: it works on files that it has made, and removes them in the end.
-static void make_file(const char *path, const char *journal)
+// What this process has made, and removes in the end, however it ends.
+static struct {
+    pid_t pid; // those that it has forked remove nothing
+    char folder[32], path[4096], journal[4096 + 16];
+} made;
+
+static void remove_made(void)
 {
+    if (getpid() != made.pid)
+        return;
+    if (made.path[0]) {
+        unlink(made.path);
+        unlink(made.journal);
+    }
+    if (made.folder[0])
+        rmdir(made.folder);
+}
+
+// Files that are there already are not touched.
+static void make_file(const char *path)
+{
+    char journal[sizeof(made.journal)];
+    check_error(strlen(path) < sizeof(made.path) ? 0 : ENAMETOOLONG, path);
+    snprintf(journal, sizeof(journal), "%s.journal", path);
+    check_error(access(journal, F_OK) == 0 ? EEXIST : 0, journal);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
     check(fd >= 0, path);
     close(fd);
-    if (access(journal, F_OK) != 0)
-        return;
-    unlink(path);
-    check_error(EEXIST, journal);
+    memcpy(made.journal, journal, sizeof(journal));
+    snprintf(made.path, sizeof(made.path), "%s", path);
+}
+
+static void make_folder(char path[64])
+{
+    char folder[] = "/tmp/checkpoint.XXXXXX";
+    check(mkdtemp(folder) != NULL, folder);
+    memcpy(made.folder, folder, sizeof(folder));
+    snprintf(path, 64, "%s/checkpoint", folder);
 }
 
 int main(int argc, char **argv)
 {
     int kills = (int)number_argument(argc, argv, 2, 10, "[KILLS [FILE]]");
-    char folder[] = "/tmp/checkpoint.XXXXXX";
-    char path[4096], journal[sizeof(path) + 16];
-    check(argc > 2 || mkdtemp(folder), folder);
-    int length =
-        argc > 2 ? snprintf(path, sizeof(path), "%s", argv[2]) : snprintf(path, sizeof(path), "%s/checkpoint", folder);
-    check_error(length < (int)sizeof(path) ? 0 : ENAMETOOLONG, argv[0]);
-    snprintf(journal, sizeof(journal), "%s.journal", path);
-    make_file(path, journal);
-    bool is_good = run(path, false, kills);
-    unlink(path);
-    is_good &= run(path, true, kills);
-    unlink(path);
-    unlink(journal);
+    char own[64];
+    made.pid = getpid();
+    check_error(atexit(remove_made) == 0 ? 0 : ENOMEM, "atexit");
     if (argc <= 2)
-        rmdir(folder);
+        make_folder(own);
+    make_file(argc > 2 ? argv[2] : own);
+    bool is_good = run(made.path, false, kills);
+    unlink(made.path);
+    is_good &= run(made.path, true, kills);
     return is_good ? 0 : 1;
 }

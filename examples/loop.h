@@ -182,13 +182,18 @@ static inline struct ibv_wc loop_wait(struct ibv_cq *cq)
     return wc;
 }
 
+static inline void loop_check_success(const struct ibv_wc *wc)
+{
+    if (wc->status == IBV_WC_SUCCESS)
+        return;
+    fprintf(stderr, "%s: %s\n", ibv_wc_status_str(wc->status), albdv_reason_str(albdv_wc_reason(wc)));
+    exit(1);
+}
+
 static inline void loop_wait_success(struct ibv_cq *cq)
 {
     struct ibv_wc wc = loop_wait(cq);
-    if (wc.status == IBV_WC_SUCCESS)
-        return;
-    fprintf(stderr, "%s: %s\n", ibv_wc_status_str(wc.status), albdv_reason_str(albdv_wc_reason(&wc)));
-    exit(1);
+    loop_check_success(&wc);
 }
 
 // ---- transactions ---------------------------------------------------------------------------------------------------
@@ -216,4 +221,14 @@ static inline uint64_t loop_commit(struct albdv_qp_ex *qp, const struct piece *p
     uint64_t number = albdv_wr_txn_end(qp);
     check_error(ibv_wr_complete(qp->qp), "transaction");
     return number;
+}
+
+// Waits for it. False: it arrived otherwise than it was posted, nothing of it is exposed, and it may be posted again.
+static inline bool loop_wait_commit(struct ibv_cq *cq)
+{
+    struct ibv_wc wc = loop_wait(cq);
+    if (wc.status == IBV_WC_REM_ABORT_ERR && albdv_wc_reason(&wc) == ALBDV_DIGEST)
+        return false;
+    loop_check_success(&wc);
+    return true;
 }

@@ -15,3 +15,8 @@ for there in file file.journal; do
 done
 "$1" run --device albedo0 -- "$2" 1 "$folder/file"
 test -z "$(ls -A "$folder")"
+if "$1" run --device roce0 -- "$2" 1 "$folder/file"; then # which has no transactions
+    echo "there are transactions on roce0" >&2
+    exit 1
+fi
+test -z "$(ls -A "$folder")"
