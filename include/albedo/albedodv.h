@@ -70,7 +70,7 @@ enum albdv_txn_state {
 enum albdv_reason {
     ALBDV_OK,
     ALBDV_DIGEST,       /* what arrived is not what was posted: post it again */
-    ALBDV_BUSY,         /* overlaps another one that is bound */
+    ALBDV_BUSY,         /* overlaps another one that is bound; or 64 notifications wait at the target */
     ALBDV_PRECONDITION, /* a compared word differs */
     ALBDV_REJECTED,     /* the validator or the program of the target said no */
     ALBDV_ACCESS,       /* key, bounds or rights */
@@ -223,7 +223,8 @@ static inline void albdv_wr_set_level(struct albdv_qp_ex *qp, enum albdv_level l
 
 /*
  * COMMIT or ABORT for one with ALBDV_TXN_HOLD; ABORT for any whose commit has not been asked for. ENOENT: there is
- * none, or it is forgotten; EALREADY: it is decided, or has ended; EINVAL: another decision; ENODEV: in a forked child.
+ * none, or it is forgotten; EALREADY: it is decided, or has ended; EINVAL: neither of the two; ENODEV: in a forked
+ * child. COMMIT of one without ALBDV_TXN_HOLD changes nothing: 0, or EALREADY.
  */
 int albdv_decide_txn(struct albdv_qp_ex *qp, uint64_t number, enum albdv_decision decision);
 

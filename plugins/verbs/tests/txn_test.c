@@ -141,6 +141,20 @@ static void txn__reflected_comes_before_it_is_exposed(void **state)
     tear_down(&e);
 }
 
+// Without a hold there is nothing to decide but to abort.
+static void txn__is_told_to_commit_what_is_not_held(void **state)
+{
+    struct ends e;
+    set_up(&e, *state);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    add(&e, TARGET, BYTES);
+    int error = albdv_decide_txn(e.dv, end(&e), ALBDV_COMMIT);
+    assert_true(error == 0 || error == EALREADY);
+    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
+    assert_true(is_written(&e, TARGET));
+    tear_down(&e);
+}
+
 static void txn__held_and_aborted(void **state)
 {
     struct ends e;
@@ -257,6 +271,8 @@ static void txn__of_another_queue_pair_is_reconciled(void **state)
     tokens[1].number += 1;
     reconcile(&other, 13, &tokens[1], ALBDV_ASK);
     expect(&other, 13, IBV_WC_RESP_TIMEOUT_ERR, ALBDV_LOST);
+    reconcile(&other, 14, &(struct albdv_token){0}, ALBDV_ASK); // no token, and no error of the call
+    expect(&other, 14, IBV_WC_RESP_TIMEOUT_ERR, ALBDV_LOST);
     ibv_wr_start(other.ex);
     albdv_wr_reconcile(other.dv, NULL, ALBDV_ASK);
     assert_int_equal(ibv_wr_complete(other.ex), EINVAL);
@@ -274,6 +290,10 @@ static void txn__nonsense(void **state)
     begin(&e, 1, ALBDV_COMMITTED, 4);
     assert_int_equal(ibv_wr_complete(e.ex), EINVAL);
     begin(&e, 1, ALBDV_COMMITTED, 0); // writes nothing
+    assert_int_equal(albdv_wr_txn_end(e.dv), 0);
+    assert_int_equal(ibv_wr_complete(e.ex), EINVAL);
+    begin(&e, 1, ALBDV_COMMITTED, 0); // nor does what only compares
+    albdv_wr_txn_compare(e.dv, e.f->mr->rkey, at(&e, COUNTER), 0, UINT64_MAX);
     assert_int_equal(albdv_wr_txn_end(e.dv), 0);
     assert_int_equal(ibv_wr_complete(e.ex), EINVAL);
     begin(&e, 1, ALBDV_COMMITTED, 0);
@@ -480,6 +500,7 @@ int main(void)
         FIXTURE_TEST(txn__in_place),
         FIXTURE_TEST(txn__reflected_comes_before_it_is_exposed),
         FIXTURE_TEST(txn__held_and_aborted),
+        FIXTURE_TEST(txn__is_told_to_commit_what_is_not_held),
         FIXTURE_TEST(txn__preconditions),
         FIXTURE_TEST(txn__of_a_bad_key),
         FIXTURE_TEST(txn__lease_and_deadline),
