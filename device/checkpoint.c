@@ -142,13 +142,25 @@ static void take_over(struct alb_journal *journal, const struct copy *copy, stru
     journal->sequence = journal->synced = copy->sequence;
 }
 
+// A file that nobody else has, whoever has opened what an end of a process left there. It is locked as a region's file
+// is: what comes to it by the network would be believed the next time it is read.
+static int make_file(const char *path, int *out)
+{
+    unlink(path);
+    int fd = alb_descriptor_aside(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    int error = fd < 0 ? errno : alb_file_lock(fd);
+    if (error && fd >= 0)
+        close(fd);
+    *out = error ? -1 : fd;
+    return error;
+}
+
 int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledger)
 {
     struct copy copy = {.from = journal};
     uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
     copy.buffer = malloc(COPY_BYTES);
-    copy.fd = alb_descriptor_aside(open(journal->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    int error = copy.fd < 0 ? errno : 0;
+    int error = make_file(journal->new_path, &copy.fd);
     if (!error && (!places || !copy.buffer))
         error = ENOMEM;
     if (!error)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The journal file of a durable region: FILE.journal beside FILE. Records are appended, then made safe together;
 // a checkpoint replaces the file by one with only what still matters. Not thread-safe: its store's thread has it.
+// It is locked while it is open.
 //
 // After a failure to make records safe, it is unknown whether they are. A journal is then broken: nothing is appended
 // any more, and what is uncertain stays so until a checkpoint, which leaves out what was not confirmed, succeeds.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whole reads and writes.
+// Locks, and whole reads and writes.
 #include "device/journal_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 // Drops what was written from the front of the vectors.
@@ -17,6 +18,14 @@ static void advance(struct iovec **vectors, uint32_t *count, size_t wrote)
         (*vectors)->iov_base = (uint8_t *)(*vectors)->iov_base + wrote;
         (*vectors)->iov_len -= wrote;
     }
+}
+
+int alb_file_lock(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+        return 0;
+    return errno == EAGAIN || errno == EACCES ? EBUSY : errno;
 }
 
 int alb_file_write(int fd, struct iovec *vectors, uint32_t count, uint64_t at)

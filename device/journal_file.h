@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whole reads and writes, for the journal.
+// Locks, and whole reads and writes, for the journal.
 #pragma once
 
 #include "base/types.h"
 
 #include <sys/uio.h>
+
+// One at a time has it. The lock belongs to the open file, so that it holds within a process, too, and ends with it.
+// EBUSY: another one has it.
+int alb_file_lock(int fd);
 
 // Writes all of it from that place on. An errno; part of it may have been written then. The vectors are used up.
 int alb_file_write(int fd, struct iovec *vectors, uint32_t count, uint64_t at);

@@ -21,18 +21,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// One opener at a time. The lock belongs to the open file, so that it holds within a process, too.
+// One opener at a time.
 static int lock_file(const struct alb_store *store)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat status;
     char text[ALB_SHOWN_PATH_MAX];
-    bool is_locked = fcntl(store->fd, F_OFD_SETLK, &lock) == 0;
-    if ((!is_locked && errno != EAGAIN && errno != EACCES) || fstat(store->fd, &status) != 0)
-        return errno;
-    if (is_locked && status.st_nlink > 0) // else a process that created it, and could not use it, has just removed it
+    int error = alb_file_lock(store->fd);
+    if (!error && fstat(store->fd, &status) != 0)
+        error = errno;
+    if (error && error != EBUSY)
+        return error;
+    if (!error && status.st_nlink > 0) // else a process that created it, and could not use it, has just removed it
         return 0;
-    alb_log(ALB_LOG_ERROR, "%s: is open already as a durable region, by this or another process",
+    alb_log(ALB_LOG_ERROR,
+            "%s: is open already as a durable region or as the journal of one, by this or another process",
             alb_shown_path(store->path, text));
     return EBUSY;
 }

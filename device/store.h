@@ -63,10 +63,10 @@ struct alb_store {
 };
 
 // Opens, creates, lengthens and allocates the file, and locks it; recovers from its journal: what was committed is in
-// the region, what is bound is in the ledger. EBUSY: it is open in this or another process; EBADMSG: the journal is
-// damaged, or of another file (a line on stderr says where, and what to do); EINVAL: the file is longer than length, or
-// empty and length is 0; ENOSPC, those of open(2) and mmap(2). After an error the file is as long as it was, or not
-// there.
+// the region, what is bound is in the ledger. EBUSY: it is open in this or another process, or is the journal of one
+// that is; EBADMSG: the journal is damaged, or of another file (a line on stderr says where, and what to do); EINVAL:
+// the file is longer than length, or empty and length is 0; ENOSPC, those of open(2) and mmap(2). After an error the
+// file is as long as it was, or not there.
 int alb_store_open(struct alb_store *store, const struct alb_store_init *init);
 // Starts the thread. Those of pthread_create.
 int alb_store_start(struct alb_store *store, const struct alb_store_taker *taker);

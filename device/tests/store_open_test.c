@@ -92,6 +92,23 @@ static void alb_store_open__a_symbolic_link_has_no_journal_of_its_own(void **sta
     assert_int_equal(unlink(link), 0);
 }
 
+// What comes over the network must not get into what is believed after a crash. The journal is another file after each
+// checkpoint.
+static void alb_store_open__not_the_journal_of_another(void **state)
+{
+    struct alb_store second;
+    char journal[160];
+    snprintf(journal, sizeof(journal), "%s", journal_path());
+    const struct alb_store_init init = {.path = journal};
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    assert_int_equal(alb_store_open(&second, &init), EBUSY);
+    assert_int_equal(alb_journal_checkpoint(&shelf.store.journal, &shelf.store.ledger), 0);
+    assert_int_equal(alb_store_open(&second, &init), EBUSY);
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+}
+
 // Opens it, and gives what was said.
 static int open_and_listen(const struct alb_store_init *init, char line[256])
 {
@@ -216,6 +233,7 @@ int main(void)
         TEST(alb_store_open__one_at_a_time),
         TEST(alb_store_open__leaves_small_descriptors_to_the_program),
         TEST(alb_store_open__a_symbolic_link_has_no_journal_of_its_own),
+        TEST(alb_store_open__not_the_journal_of_another),
         TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__error_names_the_journal),
         TEST(alb_store_open__lengths),

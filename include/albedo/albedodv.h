@@ -365,8 +365,8 @@ enum albdv_durable_flags {
  * Registers a region that is a file, with a journal beside it: what a transaction committed there is there after a
  * crash. length 0: that of the file. mr->addr is where it is mapped. It ends with ibv_dereg_mr.
  *
- * EBUSY: open already; EBADMSG: the journal is damaged (the log says where); EINVAL: length, access, flags; ENOSPC;
- * EOPNOTSUPP: not Albedo, or roce0; those of open(2).
+ * EBUSY: open already, or the journal of one that is; EBADMSG: the journal is damaged (the log says where); EINVAL:
+ * length, access, flags; ENOSPC; EOPNOTSUPP: not Albedo, or roce0; those of open(2).
  */
 struct ibv_mr *albdv_reg_durable(struct ibv_pd *pd, const char *path, size_t length, int access, uint32_t flags);
 
