@@ -71,7 +71,8 @@ void alb_qp_complete_send(struct alb_qp *qp, enum alb_wc_status status, alb_time
         wc.vendor_err = has_not_begun ? ALB_TXN_PEER_GONE : wqe->vendor_err;
     }
     alb_trace_add(qp->engine, ALB_TRACE_complete_send, qp->number, wqe->first_psn, status, wc.wr_id, now);
-    if (status == ALB_WC_SUCCESS)
+    // Of a transaction its writes count.
+    if (status == ALB_WC_SUCCESS && wqe->opcode != ALB_WR_TXN_END && wqe->opcode != ALB_WR_TXN_ASK)
         count_send(qp, opcode);
     if (!is_wanted) {
         uint32_t silent = atomic_load_explicit(&sq->silent, memory_order_relaxed);

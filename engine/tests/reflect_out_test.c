@@ -15,6 +15,7 @@ static void commit__exposes_and_says_so(void **state)
     assert_true(reflect_pair_is_exposed(c, 64, 300));
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_COMMITTED);
     assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_txn_committed), 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_rdma_writes), 1); // what ends it is none
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_txn_applied), 1);
 }
 

@@ -88,7 +88,7 @@ enum albdv_reason {
     ALBDV_LOST,        /* the peer is lost: in doubt, or unknown */
 };
 
-/* A name ("COMMITTED") and a phrase ("it overlaps another transaction that is bound"); "unknown" for any other value. */
+/* A name ("COMMITTED") and a phrase ("a compared word differs"); "unknown" for any other value. */
 const char *albdv_txn_state_str(enum albdv_txn_state state);
 const char *albdv_reason_str(enum albdv_reason reason);
 
