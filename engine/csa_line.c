@@ -41,15 +41,19 @@ void alb_line_pass(struct alb_stream_out *out)
     put(out, ALB_LINE_READY);
 }
 
+void alb_line_hasten(struct alb_stream_out *out)
+{
+    alb_assert(out->place == ALB_LINE_WAITING);
+    alb_list_remove(&out->link);
+    alb_list_push_front(&live_of(out)->waiting, &out->link);
+}
+
 void alb_line_wait(struct alb_stream_out *out, bool is_urgent)
 {
-    struct alb_assoc_live *live = live_of(out);
     put(out, ALB_LINE_WAITING);
-    if (is_urgent) {
-        alb_list_remove(&out->link);
-        alb_list_push_front(&live->waiting, &out->link);
-    }
-    live->is_shut = true;
+    if (is_urgent)
+        alb_line_hasten(out);
+    live_of(out)->is_shut = true;
 }
 
 static void let_in(struct alb_assoc_live *live, uint32_t count)

@@ -17,6 +17,8 @@ enum alb_line_place {
 // A sender of an association that is awake joins the line: behind those that wait, unless what it has to send is
 // urgent: a probe, or what was lost. One that stands in it already gets the place that it would have now.
 void alb_line_join(struct alb_stream_out *out, bool is_urgent);
+// One that waits goes before the others that do: it has to mend what was lost.
+void alb_line_hasten(struct alb_stream_out *out);
 // It leaves the line, or whatever list it is in.
 void alb_line_leave(struct alb_stream_out *out);
 // It has had its turn: the others follow.

@@ -135,14 +135,15 @@ void alb_stream_out_sent(struct alb_stream_out *out, alb_psn psn, uint32_t bytes
 void alb_stream_out_wake(struct alb_stream_out *out)
 {
     struct alb_csa *csa = out->csa;
-    bool probes = out->probe_is_due || out->has_probe_psn, is_urgent = probes || out->lost_count > 0;
-    if (out->place == ALB_LINE_READY && !probes) {
-        if (is_urgent)
-            alb_csa_turn_hurry(live_of(out), csa->qp->engine->now);
+    bool probes = out->probe_is_due || out->has_probe_psn;
+    if (out->place != ALB_LINE_NONE && !probes) {
+        if (out->lost_count == 0)
+            return;
+        if (out->place == ALB_LINE_WAITING)
+            alb_line_hasten(out);
+        alb_csa_turn_hurry(live_of(out), csa->qp->engine->now);
         return;
     }
-    if (out->place == ALB_LINE_WAITING && !is_urgent)
-        return;
     if (!csa->assoc)
         return;
     struct alb_assoc_live *live = alb_assoc_wake(csa->qp->engine, csa->assoc);
@@ -151,7 +152,7 @@ void alb_stream_out_wake(struct alb_stream_out *out)
         alb_assoc_starve(csa->qp->engine, out);
         return;
     }
-    alb_line_join(out, is_urgent);
+    alb_line_join(out, probes || out->lost_count > 0);
     alb_csa_turn_hurry(live, csa->qp->engine->now);
     alb_scheduler_wake(&csa->qp->engine->scheduler, &live->source);
 }
