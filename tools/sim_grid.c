@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,15 +104,24 @@ struct job {
     uint32_t point, policy, seed;
 };
 
+// A run does not outlive the comparison, however that ends: also if it had ended before the run asked for its signal.
+static void end_with(pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(COMMAND_FAILED);
+}
+
 static bool begin_job(const struct sim_grid *grid, struct job *job)
 {
     int ends[2];
+    pid_t parent = getpid();
     if (pipe(ends) != 0)
         return false;
     fflush(NULL);
     job->pid = fork();
     if (job->pid == 0) {
         struct sim_cell cell = {0};
+        end_with(parent);
         close(ends[0]);
         int status = run_cell(grid, job->point, job->policy, job->seed, &cell);
         if (status == COMMAND_OK && write(ends[1], &cell, sizeof(cell)) != (ssize_t)sizeof(cell))

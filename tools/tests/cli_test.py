@@ -418,6 +418,15 @@ slow/fast.fct_max = 4..12
 """
 
 
+def is_running(process):
+    """Its status file is there, and says that it is no zombie, which waits for a parent to hear of its end."""
+    try:
+        with open("/proc/%s/stat" % process, encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Sim(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -677,6 +686,24 @@ class Sim(unittest.TestCase):
         status, _, err = albedo("sim", "--variant", "middle", self.file)
         self.assertEqual(status, 2)
         self.assertIn("there are slow, fast", err)
+
+    def test_compare_ends_with_its_runs(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            compare = subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "sim", "compare", self.file, "--policies", "slow,fast",
+                                        "--jobs", "2", "--set", "workload.size=1G", "--set",
+                                        "workload.messages=1000"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            children = []
+            while len(children) < 2 and compare.poll() is None:
+                with open("/proc/%d/task/%d/children" % (compare.pid, compare.pid), encoding="utf-8") as file:
+                    children = file.read().split()
+            self.assertEqual(len(children), 2)
+            compare.send_signal(number)
+            self.assertEqual(compare.wait(60), -number)
+            until = time.monotonic() + 20
+            while any(map(is_running, children)) and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertFalse(any(map(is_running, children)))
 
     def test_compare_ends_after_events(self):
         status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "1", "--max-events", "10")
