@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -32,7 +33,8 @@ static int on_end(void *context, const struct alb_result_of *result)
 {
     struct sim_cell *cell = context;
     for (uint32_t i = 0; i < alb_metric_count; i++)
-        alb_metric_value(result->summary, &alb_metrics[i], NULL, &cell->values[i]);
+        if (!alb_metric_value(result->summary, &alb_metrics[i], NULL, &cell->values[i]))
+            cell->values[i] = NAN;
     cell->trace_hash = result->summary->trace_hash;
     cell->end = result->run->end;
     cell->is_run = true;

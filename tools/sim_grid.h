@@ -25,7 +25,7 @@ struct sim_vary {
 // The result of one run, as its process writes it to its pipe.
 struct sim_cell {
     bool is_run;
-    double values[SIM_GRID_METRICS_MAX]; // by number of alb_metrics, of all flows
+    double values[SIM_GRID_METRICS_MAX]; // by number of alb_metrics, of all flows; NAN: none
     uint64_t trace_hash;
     enum alb_run_end end;
 };

@@ -4,6 +4,7 @@
 #include "tools/sim_grid.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,24 +14,37 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+// Those of runs that have the figure, sorted. Returns how many; *runs: of how many.
+static uint32_t collect(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t number,
+                        double values[SIM_GRID_SEEDS_MAX], uint32_t *runs)
+{
+    uint32_t count = 0;
+    *runs = 0;
+    for (uint32_t seed = 0; seed < grid->seeds; seed++) {
+        const struct sim_cell *cell = sim_grid_cell(grid, point, policy, seed);
+        *runs += cell->is_run;
+        if (cell->is_run && !isnan(cell->values[number]))
+            values[count++] = cell->values[number];
+    }
+    qsort(values, count, sizeof(*values), compare_doubles);
+    return count;
+}
+
 static void print_figure(const struct sim_grid *grid, uint32_t point, uint32_t policy, const struct alb_metric *metric)
 {
     double values[SIM_GRID_SEEDS_MAX];
-    uint32_t count = 0, number = (uint32_t)(metric - alb_metrics);
+    uint32_t runs, count = collect(grid, point, policy, (uint32_t)(metric - alb_metrics), values, &runs);
     char median[ALB_METRIC_TEXT_MAX], least[ALB_METRIC_TEXT_MAX], most[ALB_METRIC_TEXT_MAX];
-    for (uint32_t seed = 0; seed < grid->seeds; seed++) {
-        const struct sim_cell *cell = sim_grid_cell(grid, point, policy, seed);
-        if (cell->is_run)
-            values[count++] = cell->values[number];
-    }
     if (count == 0) {
-        printf("  %-18s no run ended\n", metric->name);
+        printf("  %-18s %s\n", metric->name, runs ? "        none" : "no run ended");
         return;
     }
-    qsort(values, count, sizeof(*values), compare_doubles);
     double middle = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-    printf("  %-18s %12s  (%s .. %s)\n", metric->name, alb_metric_format(metric->unit, middle, median),
+    printf("  %-18s %12s  (%s .. %s)", metric->name, alb_metric_format(metric->unit, middle, median),
            alb_metric_format(metric->unit, values[0], least), alb_metric_format(metric->unit, values[count - 1], most));
+    if (count < runs)
+        printf(", in %" PRIu32 " of %" PRIu32 " runs", count, runs);
+    putchar('\n');
 }
 
 void sim_grid_print(const struct sim_grid *grid)
@@ -65,7 +79,8 @@ static void write_cell(FILE *to, const struct sim_grid *grid, uint32_t point, ui
     fprintf(to, ",\"seed\":%" PRIu32 ",\"end\":\"%s\"", seed + 1,
             cell->is_run ? alb_result_end_name(cell->end) : "failed");
     for (uint32_t i = 0; i < alb_metric_count && cell->is_run; i++)
-        fprintf(to, ",\"%s\":%.10g", alb_metrics[i].name, cell->values[i]);
+        if (!isnan(cell->values[i]))
+            fprintf(to, ",\"%s\":%.10g", alb_metrics[i].name, cell->values[i]);
     fprintf(to, ",\"trace\":\"%016" PRIx64 "\"}\n", cell->trace_hash);
 }
 

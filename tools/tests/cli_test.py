@@ -687,6 +687,15 @@ class Sim(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("there are slow, fast", err)
 
+    def test_compare_of_runs_that_were_cut(self):
+        status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "2", "--max-time", "5us", "--metrics",
+                                "fct_p50,slowdown_p99,done", "--json", self.path("j"))
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"fct_p50 +none\n +slowdown_p99 +none\n +done +0  \(0 .. 0\)\n")
+        with open(self.path("j"), encoding="utf-8") as file:
+            cells = [json.loads(line) for line in file]
+        self.assertEqual([("fct_p50" in cell, cell["done"], cell["end"]) for cell in cells], 2 * [(False, 0, "time")])
+
     def test_compare_ends_with_its_runs(self):
         for number in (signal.SIGTERM, signal.SIGKILL):
             compare = subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "sim", "compare", self.file, "--policies", "slow,fast",
