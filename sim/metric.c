@@ -14,8 +14,8 @@ const struct alb_metric alb_metrics[] = {
     {"done", ALB_METRIC_NUMBER, PART(done), "of them that are done"},
     {"failed", ALB_METRIC_NUMBER, PART(failed), "whose queue pair failed, or that UC lost"},
     {"time", ALB_METRIC_NS, PART(time), "from the first beginning to the last end"},
-    {"ideal", ALB_METRIC_NS, PART(ideal), "of a collective: the shortest possible"},
-    {"over_ideal", ALB_METRIC_NUMBER, PART(over_ideal), "of a collective: time by ideal"},
+    {"ideal", ALB_METRIC_NS, PART(ideal), "of a workload that is a collective: the shortest possible"},
+    {"over_ideal", ALB_METRIC_NUMBER, PART(over_ideal), "of such a one: time by ideal"},
     {"goodput", ALB_METRIC_BITS_PER_S, PART(goodput), "payload by time, all hosts together"},
     {"fct_min", ALB_METRIC_NS, PART(fct.min), "flow completion time: from post to completion"},
     {"fct_mean", ALB_METRIC_NS, PART(fct.mean), ""},
@@ -71,11 +71,18 @@ static const struct alb_summary_part *find_part(const struct alb_summary *summar
     return NULL;
 }
 
-// A time that no flow has: 0 would look like the best of all.
-static bool is_of_what_is_done(const struct alb_metric *metric)
+// A time that no flow has, or an ideal of what is no collective: 0 would look like the best of all.
+static bool has_figure(const struct alb_summary_part *of, const struct alb_metric *metric)
 {
-    return metric->offset >= offsetof(struct alb_summary_part, fct) &&
-           metric->offset < offsetof(struct alb_summary_part, slowdown) + sizeof(struct alb_summary_times);
+    const size_t at = metric->offset;
+    if (at >= offsetof(struct alb_summary_part, fct) &&
+        at < offsetof(struct alb_summary_part, slowdown) + sizeof(struct alb_summary_times))
+        return of->done > 0;
+    if (at == offsetof(struct alb_summary_part, ideal))
+        return of->ideal > 0;
+    if (at == offsetof(struct alb_summary_part, over_ideal))
+        return of->ideal > 0 && of->time > 0;
+    return at != offsetof(struct alb_summary_part, time) || of->time > 0;
 }
 
 bool alb_metric_value(const struct alb_summary *summary, const struct alb_metric *metric, const char *part,
@@ -84,7 +91,7 @@ bool alb_metric_value(const struct alb_summary *summary, const struct alb_metric
     const char *from = (const char *)&summary->network;
     if (metric->is_of_part) {
         const struct alb_summary_part *of = part ? find_part(summary, part) : &summary->all;
-        if (!of || (of->done == 0 && is_of_what_is_done(metric)))
+        if (!of || !has_figure(of, metric))
             return false;
         from = (const char *)of;
     } else if (part) {
@@ -146,7 +153,7 @@ static void print_part(FILE *to, const struct alb_summary_part *part)
     fprintf(to, "%s: %.0f of %.0f messages done, %.0f failed, in %s, %s\n", part->name, part->done, part->flows,
             part->failed, alb_metric_format(ALB_METRIC_NS, part->time, time),
             alb_metric_format(ALB_METRIC_BITS_PER_S, part->goodput, goodput));
-    if (part->is_collective)
+    if (part->is_collective && part->time > 0)
         fprintf(to, "  collective %.3f times the ideal of %s\n", part->over_ideal,
                 alb_metric_format(ALB_METRIC_NS, part->ideal, ideal));
     if (part->done == 0)

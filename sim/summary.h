@@ -88,7 +88,8 @@ extern const struct alb_metric alb_metrics[];
 extern const uint32_t alb_metric_count;
 
 const struct alb_metric *alb_metric_find(const char *name); // NULL: no such one
-// Of the part with that name (NULL: of all). False: no such part, or a time of messages of which none is done.
+// Of the part with that name (NULL: of all). False: no such part, a time of messages of which none is done, or an ideal
+// of what is no collective.
 bool alb_metric_value(const struct alb_summary *summary, const struct alb_metric *metric, const char *part,
                       double *value);
 // "195.3 us", "92.1 Gb/s", "1.5 MiB"; "none" for what is no number.

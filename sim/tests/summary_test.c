@@ -60,7 +60,24 @@ static void alb_metric_value__is_none_of_what_is_not_done(void **state)
     assert_false(alb_metric_value(&summary, alb_metric_find("fct_max"), NULL, &none));
     assert_false(alb_metric_value(&summary, alb_metric_find("fct_min"), "flows", &none));
     assert_false(alb_metric_value(&summary, alb_metric_find("slowdown_max"), NULL, &none));
+    assert_false(alb_metric_value(&summary, alb_metric_find("time"), NULL, &none));
     assert_string_equal(alb_metric_format(ALB_METRIC_NS, NAN, text), "none");
+    end();
+}
+
+static void alb_metric_value__has_no_ideal_of_what_is_no_collective(void **state)
+{
+    double none = 0;
+    small_run_go(&small,
+                 "[network]\nhosts = 4\n[workload ring]\nkind = all-gather\nsize = 1M\n"
+                 "[workload flows]\nkind = permutation\nsize = 1000\n",
+                 false);
+    alb_summary_make(&summary, &small.run);
+    assert_true(value("ideal", "ring") > 0 && value("over_ideal", "ring") >= 1);
+    assert_true(value("time", "flows") > 0 && value("time", NULL) > 0);
+    assert_false(alb_metric_value(&summary, alb_metric_find("ideal"), "flows", &none));
+    assert_false(alb_metric_value(&summary, alb_metric_find("over_ideal"), "flows", &none));
+    assert_false(alb_metric_value(&summary, alb_metric_find("over_ideal"), NULL, &none)); // of all together
     end();
 }
 
@@ -160,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_metric_value__is_none_of_what_is_not_done),
+        cmocka_unit_test(alb_metric_value__has_no_ideal_of_what_is_no_collective),
         cmocka_unit_test(alb_summary_make__one_flow_alone),
         cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
