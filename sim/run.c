@@ -228,6 +228,14 @@ static uint32_t count_needs(struct alb_run *run)
     return most;
 }
 
+static bool check_queue_pairs(struct alb_run *run, struct alb_complaint *complaint)
+{
+    const struct alb_document_entry *where = run->scenario->workloads[0].where;
+    uint32_t most = count_needs(run);
+    return most <= QPS_MAX || alb_complain(complaint, where->file, where->line,
+                                           "a host has %" PRIu32 " queue pairs; expected %d at most", most, QPS_MAX);
+}
+
 // As much as the messages' places take, and receives that hold the largest SEND.
 static bool size_memory(struct alb_run *run, struct alb_cluster_config *config, struct alb_complaint *complaint)
 {
@@ -288,12 +296,6 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
     const struct alb_document_entry *place = alb_scenario_place(scenario, "host", "", "");
     struct alb_cluster_config config;
     uint64_t headroom_bytes = 0;
-    if (!check_host_lists(run, complaint))
-        return false;
-    uint32_t most = count_needs(run);
-    if (most > QPS_MAX)
-        return alb_complain(complaint, scenario->workloads[0].where->file, scenario->workloads[0].where->line,
-                            "a host has %" PRIu32 " queue pairs; expected %d at most", most, QPS_MAX);
     int error = alb_cluster_config_default(&config, scenario->host.transport ? "csa" : "rc");
     config.seed = scenario->seed;
     config.order = order_of(run);
@@ -334,102 +336,10 @@ static bool create_cluster(struct alb_run *run, struct alb_complaint *complaint)
                                   strerror(error));
 }
 
-// ---- faults ---------------------------------------------------------------------------------------------------------
-
-static bool parse_value(const struct alb_scenario *scenario, const struct alb_scenario_fault *fault, uint64_t *value,
-                        struct alb_complaint *complaint)
-{
-    const struct alb_document_entry *place = alb_scenario_place(scenario, "fault", fault->where->name, "value");
-    char error[ALB_TEXT_ERROR_MAX] = "";
-    uint32_t per_billion = 0;
-    uint64_t number = 0;
-    const char *text = fault->value;
-    bool is_good = true;
-    switch (fault->kind) {
-    case ALB_FAULT_LOSS:
-    case ALB_FAULT_CORRUPT:
-        is_good = text && alb_text_parse_probability(text, &per_billion, error, sizeof(error));
-        *value = per_billion;
-        break;
-    case ALB_FAULT_RATE:
-        is_good = text && alb_text_parse_rate(text, value, error, sizeof(error));
-        if (is_good && *value == 0) {
-            snprintf(error, sizeof(error), "\"%.40s\" carries nothing, as kind = death does", text);
-            is_good = false;
-        }
-        break;
-    case ALB_FAULT_DELAY:
-    case ALB_FAULT_DEATH:
-        is_good = text ? alb_text_parse_duration(text, &number, error, sizeof(error)) : fault->kind == ALB_FAULT_DEATH;
-        *value = ALB_SIM_NS(number);
-        break;
-    default:
-        *value = 0;
-    }
-    return is_good ||
-           alb_complain(complaint, place->file, place->line, "value: %s; expected one for a fault of kind %s",
-                        text ? error : "none", alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
-}
-
-static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value)
-{
-    struct alb_cluster_fault fault = {.at = from->at,
-                                      .cable = cable,
-                                      .ways = {from->way != 2, from->way != 1},
-                                      .kind = (enum alb_cluster_fault_kind)from->kind,
-                                      .value = value};
-    if (alb_cluster_fault(run->cluster, &fault) != 0)
-        return false;
-    if (from->until == 0)
-        return true;
-    fault.at = from->until;
-    fault.kind = fault.kind == ALB_FAULT_PAUSE ? ALB_FAULT_RESUME : ALB_FAULT_REPAIR;
-    fault.value = 0;
-    return alb_cluster_fault(run->cluster, &fault) == 0;
-}
-
-static bool no_cable(const struct alb_topology *topology, const char *pattern, const struct alb_document_entry *place,
-                     struct alb_complaint *complaint)
-{
-    char tiers[40] = "tier:0";
-    if (topology->tier_count > 1)
-        snprintf(tiers, sizeof(tiers), "tier:0 to tier:%" PRIu32, topology->tier_count - 1);
-    return alb_complain(
-        complaint, place->file, place->line,
-        "no cable matches \"%.60s\"; expected %s, with :N behind it for N of it, or NODE-NODE with * for "
-        "any text",
-        pattern, tiers);
-}
-
-static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, struct alb_complaint *complaint)
-{
-    uint32_t *cables = malloc((run->topology.cable_count + 1u) * sizeof(*cables));
-    uint64_t value = 0;
-    alb_assert(cables);
-    uint32_t count = alb_topology_select(&run->topology, fault->cables, cables, run->topology.cable_count);
-    const struct alb_document_entry *place = alb_scenario_place(run->scenario, "fault", fault->where->name, "cables");
-    bool is_good = parse_value(run->scenario, fault, &value, complaint);
-    if (is_good && count == 0)
-        is_good = no_cable(&run->topology, fault->cables, place, complaint);
-    for (uint32_t i = 0; i < count && is_good; i++)
-        if (!schedule_fault(run, fault, cables[i], value))
-            is_good = alb_complain(complaint, fault->where->file, fault->where->line,
-                                   "the value of the fault is out of range; expected a possible one");
-    free(cables);
-    return is_good;
-}
-
-static bool add_faults(struct alb_run *run, struct alb_complaint *complaint)
-{
-    for (uint32_t i = 0; i < run->scenario->fault_count; i++)
-        if (!add_fault(run, &run->scenario->faults[i], complaint))
-            return false;
-    return true;
-}
-
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
-bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint)
+// All that can be known without a cluster. False: there is nothing to free.
+static bool plan(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint)
 {
     *run = (struct alb_run){.scenario = scenario};
     if (!build_topology(run, complaint))
@@ -439,7 +349,27 @@ bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, stru
         return false;
     }
     collect_channels(run);
-    bool is_good = create_cluster(run, complaint) && connect(run, complaint) && add_faults(run, complaint);
+    bool is_good = check_host_lists(run, complaint) && check_queue_pairs(run, complaint);
+    if (!is_good)
+        alb_run_fini(run);
+    return is_good;
+}
+
+bool alb_run_check(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    struct alb_run run;
+    if (!plan(&run, scenario, complaint))
+        return false;
+    bool is_good = alb_run_faults(&run, complaint);
+    alb_run_fini(&run);
+    return is_good;
+}
+
+bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    if (!plan(run, scenario, complaint))
+        return false;
+    bool is_good = create_cluster(run, complaint) && connect(run, complaint) && alb_run_faults(run, complaint);
     if (is_good && !alb_run_tasks_init(run))
         is_good = alb_complain(complaint, scenario->workloads[0].where->file, scenario->workloads[0].where->line,
                                "no memory for so many messages; expected fewer");

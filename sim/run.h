@@ -129,6 +129,9 @@ struct alb_run {
 // Builds all that the scenario says. False: complained, with file and line; then there is nothing to free.
 bool alb_run_init(struct alb_run *run, const struct alb_scenario *scenario, struct alb_complaint *complaint);
 void alb_run_fini(struct alb_run *run);
+// Whether that would succeed, as far as it can be known without a cluster: which takes memory, and where limits of
+// [host] and the headroom of pfc show.
+bool alb_run_check(const struct alb_scenario *scenario, struct alb_complaint *complaint);
 // Once.
 enum alb_run_end alb_run_go(struct alb_run *run, const struct alb_run_options *options);
 // How long it took: until its last task was done, or, if some were not or none was, until its clock stood still.
@@ -167,6 +170,9 @@ void alb_run_model_posted(struct alb_run *run, uint32_t channel, uint32_t side, 
 void alb_run_model_complete(struct alb_run *run, const struct alb_cluster_completion *completion);
 // Whether memory is as it must be. At rest: and whether all has completed that had to.
 void alb_run_model_end(struct alb_run *run, bool is_at_rest);
+
+// Of run_faults.c. Schedules them; without a cluster they are only looked at. False: complained.
+bool alb_run_faults(struct alb_run *run, struct alb_complaint *complaint);
 
 // Of run_partial.c.
 bool alb_run_partial_init(struct alb_run *run);

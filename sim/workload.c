@@ -266,8 +266,11 @@ static bool read_lists(struct builder *builder)
             return false;
     }
     bool is_between = workload->kind != ALB_WORKLOAD_PAIRS && workload->kind != ALB_WORKLOAD_INCAST;
-    return !is_between || workload->kind == ALB_WORKLOAD_GOAL || builder->hosts.count >= 2 ||
-           complain(builder, "hosts", "one host alone; expected two at least");
+    if (!is_between || workload->kind == ALB_WORKLOAD_GOAL || builder->hosts.count >= 2)
+        return true;
+    const struct alb_document_entry *all = alb_document_find(&builder->scenario->document, "network", "", "hosts");
+    const struct alb_document_entry *where = all && builder->host_count < 2 ? all : place_of(builder, "hosts");
+    return alb_complain(builder->complaint, where->file, where->line, "one host alone; expected two at least");
 }
 
 static bool add_kind(struct builder *builder)

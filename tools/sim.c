@@ -141,6 +141,14 @@ static int close_outputs(struct outputs *outputs, const struct sim_file *file, c
 
 // ---- all variants ---------------------------------------------------------------------------------------------------
 
+// Which variant runs as number index of all, or NULL: the scenario as it stands, or none any more.
+static const char *variant_of(const struct sim_file *file, const struct sim_options *options, uint32_t index)
+{
+    if (options->variant)
+        return index == 0 ? options->variant : NULL;
+    return alb_scenario_variant(&file->document, index);
+}
+
 static int run_variants(const struct sim_file *file, const struct sim_options *options, struct outputs *outputs,
                         struct sim_outcome *outcomes, uint32_t *count)
 {
@@ -150,8 +158,8 @@ static int run_variants(const struct sim_file *file, const struct sim_options *o
     if (title && !options->is_quiet)
         fprintf(outputs->text, "%s\n", title);
     for (uint32_t i = 0; i < VARIANTS_MAX && status == COMMAND_OK; i++) {
-        const char *variant = options->variant ? options->variant : alb_scenario_variant(&file->document, i);
-        if (i > 0 && (!variant || options->variant))
+        const char *variant = variant_of(file, options, i);
+        if (i > 0 && !variant)
             break;
         status = sim_run(file, options, variant, &listener, &outcomes[i]);
         *count += status == COMMAND_OK;
@@ -169,17 +177,19 @@ static int check_watch(const struct sim_file *file, const struct sim_options *op
     return COMMAND_OK;
 }
 
-// A setting of a variant that is not run, or not yet, is refused like any other.
-static int check_settings(const struct sim_file *file, const struct sim_options *options)
+// A mistake in the last variant is said before the first one runs. A run that is alone says it by itself. A setting of
+// a variant that is not run is refused like any other.
+static int check_variants(const struct sim_file *file, const struct sim_options *options)
 {
+    bool is_alone = options->variant || !alb_scenario_variant(&file->document, 1);
     const char *variant;
     int status = COMMAND_OK;
-    for (uint32_t i = 0; options->setting_count > 0 && status == COMMAND_OK; i++) {
-        variant = alb_scenario_variant(&file->document, i);
-        if (!variant)
-            break;
-        status = sim_file_check(file, variant);
-    }
+    if (alb_scenario_variant(&file->document, VARIANTS_MAX))
+        return command_error(COMMAND_FAILED, "sim", "%s: expected %d variants at most", file->path, VARIANTS_MAX);
+    if (is_alone && options->setting_count == 0)
+        return COMMAND_OK;
+    for (uint32_t i = 0; status == COMMAND_OK && (variant = alb_scenario_variant(&file->document, i)) != NULL; i++)
+        status = sim_file_check(file, variant, !is_alone);
     return status;
 }
 
@@ -212,7 +222,7 @@ static int run_file(const struct sim_options *options)
         return status;
     status = check_watch(&file, options);
     if (status == COMMAND_OK)
-        status = check_settings(&file, options);
+        status = check_variants(&file, options);
     if (status == COMMAND_OK)
         status = open_outputs(&outputs, &file);
     if (status == COMMAND_OK)

@@ -83,18 +83,25 @@ static int run_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy
     return status == COMMAND_OK ? sim_run(&file, &grid->options, variant, &listener, &outcome) : status;
 }
 
+static int check_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy)
+{
+    struct sim_file file;
+    const char *variant;
+    int status = open_cell(grid, point, policy, 0, &file, &variant);
+    if (status != COMMAND_OK)
+        return status;
+    status = sim_file_check(&file, variant, true);
+    sim_file_close(&file);
+    for (uint32_t i = 0; i < grid->vary_count && status != COMMAND_OK; i++)
+        command_error(status, "sim compare", "that is with %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));
+    return status;
+}
+
 int sim_grid_check(const struct sim_grid *grid)
 {
     int status = COMMAND_OK;
-    for (uint32_t i = 0; i < grid->point_count * grid->policy_count && status == COMMAND_OK; i++) {
-        struct sim_file file;
-        const char *variant;
-        status = open_cell(grid, i / grid->policy_count, i % grid->policy_count, 0, &file, &variant);
-        if (status != COMMAND_OK)
-            break;
-        status = sim_file_check(&file, variant);
-        sim_file_close(&file);
-    }
+    for (uint32_t i = 0; i < grid->point_count * grid->policy_count && status == COMMAND_OK; i++)
+        status = check_cell(grid, i / grid->policy_count, i % grid->policy_count);
     return status;
 }
 

@@ -32,10 +32,13 @@ static char *read_all(const char *path, size_t *length)
     return NULL;
 }
 
-// Says it; the exit status.
-static int refuse(const struct alb_complaint *complaint)
+// Says it; the exit status. variant: in which it is wrong; NULL: none.
+static int refuse(const struct alb_complaint *complaint, const char *variant)
 {
-    return command_error(complaint->is_of_option ? COMMAND_USAGE : COMMAND_FAILED, "sim", "%s", complaint->text);
+    if (complaint->is_of_option)
+        return command_error(COMMAND_USAGE, "sim", "%s", complaint->text);
+    return command_error(COMMAND_FAILED, "sim", "%s%s%s%s", complaint->text, variant ? " (variant " : "",
+                         variant ? variant : "", variant ? ")" : "");
 }
 
 // The scenarios that came with the program: from the installed one, and from the one in a build folder of the source.
@@ -92,7 +95,7 @@ int sim_file_open(struct sim_file *file, const struct sim_options *options)
     if (is_good)
         return COMMAND_OK;
     sim_file_close(file);
-    return refuse(&complaint);
+    return refuse(&complaint, NULL);
 }
 
 void sim_file_close(struct sim_file *file)
@@ -236,10 +239,8 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
     struct sim_watch watched;
     scenario->has_trace = options->trace != NULL;
     scenario->traced_host = options->host;
-    scenario->has_room = sim_has_room;
-    scenario->memory_bytes = sim_free_bytes();
     if (!alb_run_init(&run, scenario, &complaint))
-        return refuse(&complaint);
+        return refuse(&complaint, outcome->variant);
     int status = sim_watch_open(&watched, options, &run);
     if (status != COMMAND_OK) {
         alb_run_fini(&run);
@@ -279,17 +280,23 @@ static int run_scenario(const struct sim_file *file, const struct sim_options *o
 static int read_scenario(struct alb_scenario *scenario, const struct sim_file *file, const char *variant)
 {
     struct alb_complaint complaint = {0};
-    if (alb_scenario_read(scenario, &file->document, variant, file->directory, &complaint))
-        return COMMAND_OK;
-    return refuse(&complaint);
+    if (!alb_scenario_read(scenario, &file->document, variant, file->directory, &complaint))
+        return refuse(&complaint, variant);
+    scenario->has_room = sim_has_room;
+    scenario->memory_bytes = sim_free_bytes();
+    return COMMAND_OK;
 }
 
-int sim_file_check(const struct sim_file *file, const char *variant)
+int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole)
 {
     static struct alb_scenario scenario;
+    struct alb_complaint complaint = {0};
     int status = read_scenario(&scenario, file, variant);
-    if (status == COMMAND_OK)
-        alb_scenario_fini(&scenario);
+    if (status != COMMAND_OK)
+        return status;
+    if (is_whole && !alb_run_check(&scenario, &complaint))
+        status = refuse(&complaint, variant);
+    alb_scenario_fini(&scenario);
     return status;
 }
 

@@ -526,6 +526,27 @@ class Sim(unittest.TestCase):
                     self.assertEqual(file.read(), "what was there\n", command)
                 self.assertFalse(os.path.exists(self.path("new")), command)
 
+    def test_nothing_runs_after_a_mistake_in_a_later_variant(self):
+        with open(self.path("cycle"), "w", encoding="utf-8") as file:
+            file.write("num_ranks 2\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\nrank 1 {\n}\n")
+        for wrong, said in (("workload.file = none\nworkload.kind = goal", "s:11: "), ("workload.file = cycle\nworkload.kind = goal", "cycle:4: "),
+                            ("workload.size = 4G", "s:11: a message is larger"), ("workload.hosts = 3", "s:11: one host alone"),
+                            ("network.hosts = 1", "s:11: one host alone"),
+                            ("network.hosts = 4\nfault.cables = h9-*", "s:12: no cable matches"), ("host.paths = 0", "s:11: paths is")):
+            with open(self.path("s"), "w", encoding="utf-8") as file:
+                file.write("[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 1000\n[fault]\ncables = h0-*\nkind = repair\n"
+                           "[variant good]\n[variant bad]\n" + wrong + "\n")
+            status, out, err = albedo("sim", self.path("s"))
+            self.assertEqual((status, out), (1, ""), (wrong, err))
+            self.assertIn(said, err)
+            self.assertTrue(err.endswith(" (variant bad)\n"), err)
+
+    def test_compare_says_a_mistake_once_and_with_which_value(self):
+        status, out, err = albedo("sim", "compare", self.file, "--policies", "fast", "--seeds", "3", "--vary", "network.hosts=4,1")
+        self.assertEqual((status, out), (2, ""))
+        self.assertEqual(err, "albedo sim: --vary: one host alone; expected two at least\n"
+                              "albedo sim compare: that is with network.hosts = 1\n")
+
     def test_writes_over_what_was_there(self):
         for option in ("--json", "--html"):
             with open(self.path("old"), "w", encoding="utf-8") as file:
@@ -641,7 +662,7 @@ class Sim(unittest.TestCase):
                                os.path.join(BUILD, "bin", "albedo"), self.file], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr),
-                         (1, "albedo sim: %s:1: no memory is left; expected a smaller cluster\n" % self.file))
+                         (1, "albedo sim: %s:1: no memory is left; expected a smaller cluster (variant slow)\n" % self.file))
 
     def test_wrong_use(self):
         for arguments, status, said in (

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a scenario says goes wrong with which cables, and when.
+#include "base/text.h"
+#include "sim/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool parse_value(const struct alb_scenario *scenario, const struct alb_scenario_fault *fault, uint64_t *value,
+                        struct alb_complaint *complaint)
+{
+    const struct alb_document_entry *place = alb_scenario_place(scenario, "fault", fault->where->name, "value");
+    char error[ALB_TEXT_ERROR_MAX] = "";
+    uint32_t per_billion = 0;
+    uint64_t number = 0;
+    const char *text = fault->value;
+    bool is_good = true;
+    switch (fault->kind) {
+    case ALB_FAULT_LOSS:
+    case ALB_FAULT_CORRUPT:
+        is_good = text && alb_text_parse_probability(text, &per_billion, error, sizeof(error));
+        *value = per_billion;
+        break;
+    case ALB_FAULT_RATE:
+        is_good = text && alb_text_parse_rate(text, value, error, sizeof(error));
+        if (is_good && *value == 0) {
+            snprintf(error, sizeof(error), "\"%.40s\" carries nothing, as kind = death does", text);
+            is_good = false;
+        }
+        break;
+    case ALB_FAULT_DELAY:
+    case ALB_FAULT_DEATH:
+        is_good = text ? alb_text_parse_duration(text, &number, error, sizeof(error)) : fault->kind == ALB_FAULT_DEATH;
+        *value = ALB_SIM_NS(number);
+        break;
+    default:
+        *value = 0;
+    }
+    return is_good ||
+           alb_complain(complaint, place->file, place->line, "value: %s; expected one for a fault of kind %s",
+                        text ? error : "none", alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
+}
+
+static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value)
+{
+    struct alb_cluster_fault fault = {.at = from->at,
+                                      .cable = cable,
+                                      .ways = {from->way != 2, from->way != 1},
+                                      .kind = (enum alb_cluster_fault_kind)from->kind,
+                                      .value = value};
+    if (alb_cluster_fault(run->cluster, &fault) != 0)
+        return false;
+    if (from->until == 0)
+        return true;
+    fault.at = from->until;
+    fault.kind = fault.kind == ALB_FAULT_PAUSE ? ALB_FAULT_RESUME : ALB_FAULT_REPAIR;
+    fault.value = 0;
+    return alb_cluster_fault(run->cluster, &fault) == 0;
+}
+
+static bool no_cable(const struct alb_topology *topology, const char *pattern, const struct alb_document_entry *place,
+                     struct alb_complaint *complaint)
+{
+    char tiers[40] = "tier:0";
+    if (topology->tier_count > 1)
+        snprintf(tiers, sizeof(tiers), "tier:0 to tier:%" PRIu32, topology->tier_count - 1);
+    return alb_complain(
+        complaint, place->file, place->line,
+        "no cable matches \"%.60s\"; expected %s, with :N behind it for N of it, or NODE-NODE with * for "
+        "any text",
+        pattern, tiers);
+}
+
+static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, struct alb_complaint *complaint)
+{
+    uint32_t *cables = malloc((run->topology.cable_count + 1u) * sizeof(*cables));
+    uint64_t value = 0;
+    alb_assert(cables);
+    uint32_t count = alb_topology_select(&run->topology, fault->cables, cables, run->topology.cable_count);
+    const struct alb_document_entry *place = alb_scenario_place(run->scenario, "fault", fault->where->name, "cables");
+    bool is_good = parse_value(run->scenario, fault, &value, complaint);
+    if (is_good && count == 0)
+        is_good = no_cable(&run->topology, fault->cables, place, complaint);
+    for (uint32_t i = 0; i < count && is_good && run->cluster; i++)
+        if (!schedule_fault(run, fault, cables[i], value))
+            is_good = alb_complain(complaint, fault->where->file, fault->where->line,
+                                   "the value of the fault is out of range; expected a possible one");
+    free(cables);
+    return is_good;
+}
+
+bool alb_run_faults(struct alb_run *run, struct alb_complaint *complaint)
+{
+    for (uint32_t i = 0; i < run->scenario->fault_count; i++)
+        if (!add_fault(run, &run->scenario->faults[i], complaint))
+            return false;
+    return true;
+}
