@@ -193,15 +193,6 @@ static int check_variants(const struct sim_file *file, const struct sim_options 
     return status;
 }
 
-static bool all_ended(const struct sim_file *file, const struct sim_outcome *outcomes, uint32_t count)
-{
-    bool may_end_early = alb_document_find(&file->document, "scenario", "", "end") != NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (outcomes[i].end != ALB_RUN_DONE && !may_end_early)
-            return false;
-    return true;
-}
-
 // With --check or without: such a scenario is none that can be done.
 static bool any_stuck(const struct sim_outcome *outcomes, uint32_t count)
 {
@@ -229,7 +220,7 @@ static int run_file(const struct sim_options *options)
         status = run_variants(&file, options, &outputs, outcomes, &count);
     if (status == COMMAND_OK) {
         bool is_met = sim_check(&file, outcomes, count, outputs.text);
-        if (options->is_check && (!is_met || !all_ended(&file, outcomes, count)))
+        if (options->is_check && (!sim_check_ends(&file, outcomes, count, outputs.text) || !is_met))
             status = COMMAND_FAILED;
         if (any_stuck(outcomes, count))
             status = COMMAND_FAILED;

@@ -631,6 +631,16 @@ class Sim(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn("tasks open or failed; the first: host", err)
 
+    def test_a_run_that_was_cut_shows_nothing(self):
+        with open(self.path("short"), "w", encoding="utf-8") as file:
+            file.write("[scenario]\nend = 2us\n[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 1M\n[expect]\ndone = 0\n")
+        self.assertEqual(albedo("sim", "-qc", self.path("short"))[0], 0)
+        for limit, end in ((["--max-time", "1us"], "time"), (["--max-events", "1"], "events")):
+            status, out, _ = albedo("sim", "-qc", *limit, self.path("short"))
+            self.assertEqual(status, 1)
+            self.assertIn("FAIL end = %s, expected done or the scenario's own end\n" % end, out)
+        self.assertEqual(albedo("sim", "-qc", "--max-time", "1ms", self.path("short"))[0], 0)
+
     def test_stuck(self):
         with open(self.path("wild.goal"), "w", encoding="utf-8") as file:
             file.write("num_ranks 2\n" + "".join(
