@@ -213,6 +213,8 @@ static int run_file(const struct sim_options *options)
         return status;
     status = check_watch(&file, options);
     if (status == COMMAND_OK)
+        status = sim_places_check("sim", &file, options);
+    if (status == COMMAND_OK)
         status = check_variants(&file, options);
     if (status == COMMAND_OK)
         status = open_outputs(&outputs, &file);
@@ -272,6 +274,18 @@ bool sim_take_max_events(const char *command, const char *text, struct sim_optio
     char error[ALB_TEXT_ERROR_MAX];
     return alb_text_parse_u64(text, 1, UINT64_MAX, &options->events_max, error, sizeof(error)) ||
            command_error(false, command, "--max-events: %s", error);
+}
+
+bool sim_take_once(const char *command, const struct option *options, int option, uint64_t *given)
+{
+    uint32_t i = 0;
+    while (options[i].name && options[i].val != option)
+        i++;
+    bool may_repeat = !options[i].name || options[i].has_arg == no_argument || strcmp(options[i].name, "set") == 0 ||
+                      strcmp(options[i].name, "vary") == 0;
+    bool is_repeated = *given >> i & 1;
+    *given |= 1ull << i;
+    return may_repeat || !is_repeated || command_error(false, command, "--%s: expected once", options[i].name);
 }
 
 static bool take_count(const char *name, uint64_t *count)
@@ -378,11 +392,12 @@ int command_sim(int argc, char **argv)
 {
     struct sim_options options = {
         .until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .first_seed = 1, .has_progress = isatty(STDERR_FILENO)};
+    uint64_t given = 0;
     return_large_blocks();
     if (argc > 1 && strcmp(argv[1], "compare") == 0)
         return sim_compare(argc - 1, argv + 1);
     for (int option; (option = getopt_long(argc, argv, "cqh", long_options, NULL)) != -1;) {
-        int status = take_option(option, &options);
+        int status = sim_take_once("sim", long_options, option, &given) ? take_option(option, &options) : COMMAND_USAGE;
         if (status >= 0)
             return status;
     }

@@ -6,6 +6,7 @@
 #include "sim/result.h"
 #include "sim/scenario.h"
 
+#include <getopt.h>
 #include <limits.h>
 
 enum {
@@ -70,6 +71,9 @@ struct sim_watch {
 int sim_watch_open(struct sim_watch *watch, const struct sim_options *options, struct alb_run *run);
 int sim_watch_close(struct sim_watch *watch, const struct sim_options *options);
 
+// Whether results can be written where the options say, and are not written over each other, the scenario or its data.
+int sim_places_check(const char *command, const struct sim_file *file, const struct sim_options *options);
+
 // Called when a run has ended, while it is still there.
 struct sim_listener {
     int (*on_end)(void *context, const struct alb_result_of *result);
@@ -89,6 +93,9 @@ bool sim_check_ends(const struct sim_file *file, const struct sim_outcome *outco
 // Options that a comparison has, too. False after a line on stderr that begins with the command's name.
 bool sim_take_max_time(const char *command, const char *text, struct sim_options *options);
 bool sim_take_max_events(const char *command, const char *text, struct sim_options *options);
+// For each option that getopt_long returns, with what was returned before as bits of *given: those with a value are
+// given once, but for --set and --vary.
+bool sim_take_once(const char *command, const struct option *options, int option, uint64_t *given);
 
 // The subcommand; argv[0] is its name.
 int sim_compare(int argc, char **argv);

@@ -38,7 +38,7 @@ static void print_usage(FILE *to)
           "      --set SECTION.KEY=VALUE    as for `albedo sim`\n"
           "      --max-time DURATION        as for `albedo sim`\n"
           "      --max-events N             as for `albedo sim`\n"
-          "      --json FILE                writes every figure of every run as JSON lines\n"
+          "      --json FILE                writes every figure of every run as JSON lines (- : stdout)\n"
           "      --jobs N                   runs at a time (one for each processor)\n"
           "  -h, --help                     show this help\n",
           to);
@@ -115,7 +115,7 @@ static bool take_option(struct sim_grid *grid, int option)
     case OPTION_MAX_EVENTS:
         return sim_take_max_events("sim compare", optarg, &grid->options);
     case OPTION_JSON:
-        grid->json = optarg;
+        grid->options.json = optarg;
         return true;
     case OPTION_SET:
         if (grid->options.setting_count == SIM_SETTINGS_MAX)
@@ -155,6 +155,7 @@ static int take_options(struct sim_grid *grid, int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
+    uint64_t given = 0;
     static char called[] = "albedo sim compare";
     argv[0] = called; // in getopt_long's messages
     optind = 0;       // getopt_long starts anew
@@ -163,7 +164,7 @@ static int take_options(struct sim_grid *grid, int argc, char **argv)
             print_usage(stdout);
             return COMMAND_OK;
         }
-        if (!take_option(grid, option)) {
+        if (!sim_take_once("sim compare", options, option, &given) || !take_option(grid, option)) {
             fputs("Try `albedo sim compare --help`.\n", stderr);
             return COMMAND_USAGE;
         }
@@ -185,6 +186,17 @@ static bool count_points(struct sim_grid *grid)
            command_error(false, "sim compare", "that would be %" PRIu64 " runs; %d are the most", runs, RUNS_MAX);
 }
 
+static int open_output(struct sim_grid *grid)
+{
+    const char *path = grid->options.json;
+    bool is_on_stdout = path && strcmp(path, "-") == 0;
+    grid->text = is_on_stdout ? stderr : stdout;
+    if (is_on_stdout)
+        grid->json = (struct sim_output){.file = stdout, .has_begun = true};
+    int error = path && !is_on_stdout ? sim_output_open(&grid->json, path) : 0;
+    return error ? command_error(COMMAND_FAILED, "sim compare", "%s: %s", path, strerror(error)) : COMMAND_OK;
+}
+
 int sim_compare(int argc, char **argv)
 {
     static struct sim_grid grid;
@@ -197,14 +209,14 @@ int sim_compare(int argc, char **argv)
     status = sim_grid_check(&grid);
     if (status != COMMAND_OK)
         return status;
-    int error = grid.json ? sim_output_open(&grid.json_output, grid.json) : 0;
-    if (error)
-        return command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid.json, strerror(error));
+    status = open_output(&grid);
+    if (status != COMMAND_OK)
+        return status;
     grid.cells = calloc((size_t)grid.point_count * grid.policy_count * grid.seeds, sizeof(*grid.cells));
     alb_assert(grid.cells && alb_metric_count <= SIM_GRID_METRICS_MAX);
     status = sim_grid_run(&grid);
     sim_grid_print(&grid);
-    if (grid.json && sim_grid_write_json(&grid) != COMMAND_OK)
+    if (grid.options.json && sim_grid_write_json(&grid) != COMMAND_OK)
         status = COMMAND_FAILED;
     free(grid.cells);
     return status;

@@ -90,7 +90,9 @@ static int check_cell(const struct sim_grid *grid, uint32_t point, uint32_t poli
     int status = open_cell(grid, point, policy, 0, &file, &variant);
     if (status != COMMAND_OK)
         return status;
-    status = sim_file_check(&file, variant, true);
+    status = sim_places_check("sim compare", &file, &grid->options);
+    if (status == COMMAND_OK)
+        status = sim_file_check(&file, variant, true);
     sim_file_close(&file);
     for (uint32_t i = 0; i < grid->vary_count && status != COMMAND_OK; i++)
         command_error(status, "sim compare", "that is with %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));

@@ -39,8 +39,8 @@ struct sim_grid {
     uint32_t point_count; // combinations of what varies
     uint32_t seeds, jobs;
     bool has_progress;
-    const char *json;
-    struct sim_output json_output;
+    FILE *text; // medians: stdout, unless the result is written there
+    struct sim_output json;
     struct sim_cell *cells; // by point, policy, seed
 };
 

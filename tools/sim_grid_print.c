@@ -36,15 +36,16 @@ static void print_figure(const struct sim_grid *grid, uint32_t point, uint32_t p
     uint32_t runs, count = collect(grid, point, policy, (uint32_t)(metric - alb_metrics), values, &runs);
     char median[ALB_METRIC_TEXT_MAX], least[ALB_METRIC_TEXT_MAX], most[ALB_METRIC_TEXT_MAX];
     if (count == 0) {
-        printf("  %-18s %s\n", metric->name, runs ? "        none" : "no run ended");
+        fprintf(grid->text, "  %-18s %s\n", metric->name, runs ? "        none" : "no run ended");
         return;
     }
     double middle = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-    printf("  %-18s %12s  (%s .. %s)", metric->name, alb_metric_format(metric->unit, middle, median),
-           alb_metric_format(metric->unit, values[0], least), alb_metric_format(metric->unit, values[count - 1], most));
+    fprintf(grid->text, "  %-18s %12s  (%s .. %s)", metric->name, alb_metric_format(metric->unit, middle, median),
+            alb_metric_format(metric->unit, values[0], least),
+            alb_metric_format(metric->unit, values[count - 1], most));
     if (count < runs)
-        printf(", in %" PRIu32 " of %" PRIu32 " runs", count, runs);
-    putchar('\n');
+        fprintf(grid->text, ", in %" PRIu32 " of %" PRIu32 " runs", count, runs);
+    fputc('\n', grid->text);
 }
 
 void sim_grid_print(const struct sim_grid *grid)
@@ -55,10 +56,10 @@ void sim_grid_print(const struct sim_grid *grid)
             for (uint32_t seed = 0; seed < grid->seeds; seed++)
                 done += sim_grid_cell(grid, point, policy, seed)->is_run &&
                         sim_grid_cell(grid, point, policy, seed)->end == ALB_RUN_DONE;
-            printf("%s", grid->policies[policy]);
+            fprintf(grid->text, "%s", grid->policies[policy]);
             for (uint32_t i = 0; i < grid->vary_count; i++)
-                printf(", %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));
-            printf(": %" PRIu32 " of %" PRIu32 " runs done\n", done, grid->seeds);
+                fprintf(grid->text, ", %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));
+            fprintf(grid->text, ": %" PRIu32 " of %" PRIu32 " runs done\n", done, grid->seeds);
             for (uint32_t i = 0; i < grid->shown_count; i++)
                 print_figure(grid, point, policy, grid->shown[i]);
         }
@@ -94,11 +95,12 @@ static bool has_run(const struct sim_grid *grid)
 
 int sim_grid_write_json(struct sim_grid *grid)
 {
-    FILE *to = has_run(grid) ? sim_output_begin(&grid->json_output) : NULL;
+    FILE *to = has_run(grid) ? sim_output_begin(&grid->json) : NULL;
     for (uint32_t point = 0; point < grid->point_count && to; point++)
         for (uint32_t policy = 0; policy < grid->policy_count; policy++)
             for (uint32_t seed = 0; seed < grid->seeds; seed++)
                 write_cell(to, grid, point, policy, seed);
-    int error = sim_output_close(&grid->json_output);
-    return error ? command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->json, strerror(error)) : COMMAND_OK;
+    int error = grid->json.file == stdout ? 0 : sim_output_close(&grid->json);
+    return error ? command_error(COMMAND_FAILED, "sim compare", "%s: %s", grid->options.json, strerror(error))
+                 : COMMAND_OK;
 }

@@ -547,6 +547,37 @@ class Sim(unittest.TestCase):
         self.assertEqual(err, "albedo sim: --vary: one host alone; expected two at least\n"
                               "albedo sim compare: that is with network.hosts = 1\n")
 
+    def test_writes_nothing_over_what_it_is_made_from(self):
+        os.symlink(self.file, self.path("link"))
+        shutil.copy("scenarios/sizes/fbhadoop.txt", self.path("sizes"))
+        with open(self.path("drawn"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 4\n[workload]\nkind = permutation\nsize = 1000\n"
+                       "[variant a]\nworkload.size = 0\nworkload.sizes = sizes\n")
+        for arguments, said in (
+            (["--json", self.file, self.file], "--json: %s is the scenario %s;" % (self.file, self.file)),
+            (["--html", self.path("link"), self.file], "--html: %s is the scenario" % self.path("link")),
+            (["--json", self.path("sizes"), self.path("drawn")], "is a data file of the scenario, sizes"),
+            (["--json", self.path("o"), "--html", self.path("./o"), self.file], "is written by --json"),
+            (["--trace", self.path("o"), "--pcap", self.path("o"), "--variant", "slow", self.file], "is written by --pcap"),
+            (["--html", "-", self.file], "--html: only --json is written to standard output"),
+            (["--json", "a", "--json", "b", self.file], "--json: expected once"),
+            (["--max-time", "1s", "--max-time", "2s", self.file], "--max-time: expected once"),
+            (["compare", self.file, "--policies", "slow", "--json", self.file], "albedo sim compare: --json: %s is the scenario" % self.file),
+            (["compare", self.file, "--policies", "slow", "--policies", "fast"], "albedo sim compare: --policies: expected once"),
+        ):
+            status, out, err = albedo("sim", *arguments)
+            self.assertEqual((status, out), (2, ""), arguments)
+            self.assertIn(said, err)
+        with open(self.file, encoding="utf-8") as file:
+            self.assertEqual(file.read(), SCENARIO)
+        self.assertFalse(os.path.exists(self.path("o")))
+        self.assertEqual(albedo("sim", "-q", "--json", "/dev/null", "--html", "/dev/null", self.file)[0], 0)
+
+    def test_compare_with_its_result_on_stdout(self):
+        status, out, err = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "2", "--json", "-")
+        self.assertEqual((status, [json.loads(line)["seed"] for line in out.splitlines()]), (0, [1, 2]))
+        self.assertIn("slow: 2 of 2 runs done", err)
+
     def test_writes_over_what_was_there(self):
         for option in ("--json", "--html"):
             with open(self.path("old"), "w", encoding="utf-8") as file:
