@@ -21,6 +21,14 @@ static bool is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+// Expectations, --set and files of figures have names with these between them.
+static bool check_name(const struct alb_document_entry *entry, struct alb_complaint *complaint)
+{
+    return !strpbrk(entry->name, "/:.,") ||
+           alb_complain(complaint, entry->file, entry->line,
+                        "[%s %s]: expected a name of letters, digits, \"-\" and \"_\"", entry->section, entry->name);
+}
+
 static bool check_section(const struct alb_document_entry *entry, struct alb_complaint *complaint)
 {
     uint32_t i = 0;
@@ -35,11 +43,12 @@ static bool check_section(const struct alb_document_entry *entry, struct alb_com
     if (entry->name[0] && !may_be_named && i != ALB_SECTION_VARIANT)
         return alb_complain(complaint, entry->file, entry->line, "[%s %s] has a name; expected [%s]", entry->section,
                             entry->name, entry->section);
-    return entry->name[0] || i != ALB_SECTION_VARIANT ||
-           alb_complain(complaint, entry->file, entry->line, "expected [variant NAME]");
+    if (!entry->name[0] && i == ALB_SECTION_VARIANT)
+        return alb_complain(complaint, entry->file, entry->line, "expected [variant NAME]");
+    return i == ALB_SECTION_HOST || check_name(entry, complaint);
 }
 
-static bool check_sections(const struct alb_document *document, struct alb_complaint *complaint)
+bool alb_scenario_check_sections(const struct alb_document *document, struct alb_complaint *complaint)
 {
     for (uint32_t i = 0; i < document->count; i++)
         if (!check_section(&document->entries[i], complaint))
@@ -351,7 +360,7 @@ bool alb_scenario_read(struct alb_scenario *scenario, const struct alb_document 
         check_variants(document, complaint) && (!variant || vary(&scenario->document, document, variant, complaint));
     if (is_good)
         add_missing_sections(&scenario->document);
-    is_good = is_good && check_sections(&scenario->document, complaint) &&
+    is_good = is_good && alb_scenario_check_sections(&scenario->document, complaint) &&
               read_section(scenario, ALB_SECTION_SCENARIO, "", scenario, NULL, complaint) &&
               read_section(scenario, ALB_SECTION_NETWORK, "", &scenario->network, scenario, complaint) &&
               read_section(scenario, ALB_SECTION_SWITCH, "", &scenario->switches, NULL, complaint) &&

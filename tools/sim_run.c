@@ -91,7 +91,8 @@ int sim_file_open(struct sim_file *file, const struct sim_options *options)
     bool is_good = alb_document_parse(&file->document, file->path, file->text, length, &complaint);
     for (uint32_t i = 0; i < options->setting_count && is_good; i++)
         is_good = alb_document_set(&file->document, options->settings[i], &complaint);
-    is_good = is_good && alb_expect_check(&file->document, &complaint);
+    is_good = is_good && alb_scenario_check_sections(&file->document, &complaint) &&
+              alb_expect_check(&file->document, &complaint);
     if (is_good)
         return COMMAND_OK;
     sim_file_close(file);
