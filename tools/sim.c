@@ -189,7 +189,7 @@ static int check_variants(const struct sim_file *file, const struct sim_options 
     if (is_alone && options->setting_count == 0)
         return COMMAND_OK;
     for (uint32_t i = 0; status == COMMAND_OK && (variant = alb_scenario_variant(&file->document, i)) != NULL; i++)
-        status = sim_file_check(file, variant, !is_alone);
+        status = sim_file_check(file, variant, !is_alone, NULL);
     return status;
 }
 

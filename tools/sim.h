@@ -52,9 +52,15 @@ void sim_file_close(struct sim_file *file);
 // What a key of [scenario] says, or NULL.
 const char *sim_file_says(const struct sim_file *file, const char *key);
 
+struct sim_reader {
+    bool (*on_read)(void *context, const struct alb_scenario *scenario); // false: it has said what is wrong
+    void *context;
+};
+
 // Whether a variant of it, NULL: the scenario as it stands, can be run: by its keys alone, or, as a whole, by all that
 // can be known without a cluster (alb_run_check).
-int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole);
+// reader: sees it then; may be NULL.
+int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole, const struct sim_reader *reader);
 
 // Whether memory will do for all of these, when so many have been made; else why not. Made 0 begins anew.
 bool sim_has_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size);

@@ -34,7 +34,7 @@ static void print_usage(FILE *to)
           "      --policies A,B,...         each a [variant] of the scenario, a loss policy, or \"plain\"\n"
           "      --seeds N                  runs each with seeds 1 to N (5)\n"
           "      --vary SECTION.KEY=V,W,... for each of these values, too; may be repeated\n"
-          "      --metrics A,B,...          what is printed (`albedo sim --keys` lists them)\n"
+          "      --metrics A,B,...          what is printed (`albedo sim --keys` lists them); also WORKLOAD.METRIC\n"
           "      --set SECTION.KEY=VALUE    as for `albedo sim`\n"
           "      --max-time DURATION        as for `albedo sim`\n"
           "      --max-events N             as for `albedo sim`\n"
@@ -46,11 +46,21 @@ static void print_usage(FILE *to)
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
+// A further parameter of the policy before it, as high=160us in irn:low=50us,high=160us.
+static bool belongs_to(const char *before, const char *part)
+{
+    return strchr(before, ':') && strchr(part, '=') && !strchr(part, ':');
+}
+
 // Cuts a list at its commas. Returns how many parts; 0, and that is said: too many, or one of them is empty.
 static uint32_t cut(const char *option, char *list, char **parts, uint32_t parts_max)
 {
     uint32_t count = 0;
     for (char *part; (part = strsep(&list, ",")) != NULL;) {
+        if (count > 0 && belongs_to(parts[count - 1], part)) {
+            part[-1] = ','; // where strsep ended the one before
+            continue;
+        }
         if (count == parts_max || *part == '\0')
             return command_error(0, "sim compare",
                                  "%s: expected one to %" PRIu32 " names or values, with commas between", option,
@@ -62,14 +72,7 @@ static uint32_t cut(const char *option, char *list, char **parts, uint32_t parts
 
 static bool take_metrics(struct sim_grid *grid, char *list)
 {
-    char *names[SIM_GRID_SHOWN_MAX] = {NULL};
-    grid->shown_count = cut("--metrics", list, names, SIM_GRID_SHOWN_MAX);
-    for (uint32_t i = 0; i < grid->shown_count; i++) {
-        grid->shown[i] = alb_metric_find(names[i]);
-        if (!grid->shown[i])
-            return command_error(false, "sim compare", "there is no metric \"%s\"; `albedo sim --keys` lists them",
-                                 names[i]);
-    }
+    grid->shown_count = cut("--metrics", list, grid->shown_names, SIM_GRID_SHOWN_MAX);
     return grid->shown_count > 0;
 }
 
@@ -212,8 +215,8 @@ int sim_compare(int argc, char **argv)
     status = open_output(&grid);
     if (status != COMMAND_OK)
         return status;
-    grid.cells = calloc((size_t)grid.point_count * grid.policy_count * grid.seeds, sizeof(*grid.cells));
-    alb_assert(grid.cells && alb_metric_count <= SIM_GRID_METRICS_MAX);
+    grid.cells = calloc((size_t)grid.point_count * grid.policy_count * grid.seeds, sim_grid_cell_bytes(&grid));
+    alb_assert(grid.cells);
     status = sim_grid_run(&grid);
     sim_grid_print(&grid);
     if (grid.options.json && sim_grid_write_json(&grid) != COMMAND_OK)

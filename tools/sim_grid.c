@@ -14,7 +14,13 @@
 
 struct sim_cell *sim_grid_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed)
 {
-    return &grid->cells[((size_t)point * grid->policy_count + policy) * grid->seeds + seed];
+    size_t number = ((size_t)point * grid->policy_count + policy) * grid->seeds + seed;
+    return (struct sim_cell *)(grid->cells + number * sim_grid_cell_bytes(grid));
+}
+
+size_t sim_grid_cell_bytes(const struct sim_grid *grid)
+{
+    return sizeof(struct sim_cell) + grid->column_count * sizeof(double);
 }
 
 const char *sim_grid_value(const struct sim_grid *grid, uint32_t point, uint32_t vary)
@@ -29,12 +35,20 @@ static bool is_variant(const struct sim_file *file, const char *name)
     return alb_document_find(&file->document, "variant", name, "") != NULL;
 }
 
+struct listening {
+    const struct sim_grid *grid;
+    struct sim_cell *cell;
+};
+
 static int on_end(void *context, const struct alb_result_of *result)
 {
-    struct sim_cell *cell = context;
-    for (uint32_t i = 0; i < alb_metric_count; i++)
-        if (!alb_metric_value(result->summary, &alb_metrics[i], NULL, &cell->values[i]))
+    const struct sim_grid *grid = ((struct listening *)context)->grid;
+    struct sim_cell *cell = ((struct listening *)context)->cell;
+    for (uint32_t i = 0; i < grid->column_count; i++) {
+        const struct sim_column *column = &grid->columns[i];
+        if (!alb_metric_value(result->summary, column->metric, column->part[0] ? column->part : NULL, &cell->values[i]))
             cell->values[i] = NAN;
+    }
     cell->trace_hash = result->summary->trace_hash;
     cell->end = result->run->end;
     cell->is_run = true;
@@ -78,13 +92,23 @@ static int run_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy
     struct sim_file file;
     struct sim_outcome outcome;
     const char *variant;
-    const struct sim_listener listener = {on_end, cell};
+    struct listening listening = {grid, cell};
+    const struct sim_listener listener = {on_end, &listening};
     int status = open_cell(grid, point, policy, seed, &file, &variant);
     return status == COMMAND_OK ? sim_run(&file, &grid->options, variant, &listener, &outcome) : status;
 }
 
-static int check_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy)
+static bool add_parts(void *context, const struct alb_scenario *scenario)
 {
+    for (uint32_t i = 0; i < scenario->workload_count; i++)
+        if (!sim_grid_add_part(context, scenario->workloads[i].name))
+            return false;
+    return true;
+}
+
+static int check_cell(struct sim_grid *grid, uint32_t point, uint32_t policy)
+{
+    const struct sim_reader reader = {add_parts, grid};
     struct sim_file file;
     const char *variant;
     int status = open_cell(grid, point, policy, 0, &file, &variant);
@@ -92,19 +116,32 @@ static int check_cell(const struct sim_grid *grid, uint32_t point, uint32_t poli
         return status;
     status = sim_places_check("sim compare", &file, &grid->options);
     if (status == COMMAND_OK)
-        status = sim_file_check(&file, variant, true);
+        status = sim_file_check(&file, variant, true, &reader);
     sim_file_close(&file);
     for (uint32_t i = 0; i < grid->vary_count && status != COMMAND_OK; i++)
         command_error(status, "sim compare", "that is with %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));
     return status;
 }
 
-int sim_grid_check(const struct sim_grid *grid)
+static int find_shown(struct sim_grid *grid)
 {
-    int status = COMMAND_OK;
+    for (uint32_t i = 0; i < grid->shown_count; i++) {
+        grid->shown[i] = sim_grid_find(grid, grid->shown_names[i]);
+        if (grid->shown[i] == UINT32_MAX)
+            return command_error(COMMAND_USAGE, "sim compare",
+                                 "there is no metric \"%s\"; `albedo sim --keys` lists them, and those of flows are "
+                                 "also there as WORKLOAD.METRIC",
+                                 grid->shown_names[i]);
+    }
+    return COMMAND_OK;
+}
+
+int sim_grid_check(struct sim_grid *grid)
+{
+    int status = sim_grid_add_part(grid, "") ? COMMAND_OK : COMMAND_FAILED;
     for (uint32_t i = 0; i < grid->point_count * grid->policy_count && status == COMMAND_OK; i++)
         status = check_cell(grid, i / grid->policy_count, i % grid->policy_count);
-    return status;
+    return status == COMMAND_OK ? find_shown(grid) : status;
 }
 
 // ---- all runs -------------------------------------------------------------------------------------------------------
@@ -131,11 +168,12 @@ static bool begin_job(const struct sim_grid *grid, struct job *job)
     fflush(NULL);
     job->pid = fork();
     if (job->pid == 0) {
-        struct sim_cell cell = {0};
+        size_t bytes = sim_grid_cell_bytes(grid);
+        struct sim_cell *cell = sim_grid_cell(grid, job->point, job->policy, job->seed); // its own copy
         end_with(parent);
         close(ends[0]);
-        int status = run_cell(grid, job->point, job->policy, job->seed, &cell);
-        if (status == COMMAND_OK && write(ends[1], &cell, sizeof(cell)) != (ssize_t)sizeof(cell))
+        int status = run_cell(grid, job->point, job->policy, job->seed, cell);
+        if (status == COMMAND_OK && write(ends[1], cell, bytes) != (ssize_t)bytes)
             status = COMMAND_FAILED;
         _exit(status);
     }
@@ -146,14 +184,14 @@ static bool begin_job(const struct sim_grid *grid, struct job *job)
     return job->pid > 0;
 }
 
-// A run that succeeded has written its cell to the pipe as a whole.
+// A run that succeeded has written its cell to the pipe as a whole; it fits into a pipe.
 static bool end_job(const struct sim_grid *grid, const struct job *job)
 {
-    struct sim_cell cell;
-    bool is_good = read(job->pipe, &cell, sizeof(cell)) == (ssize_t)sizeof(cell);
+    struct sim_cell *cell = sim_grid_cell(grid, job->point, job->policy, job->seed);
+    ssize_t bytes = (ssize_t)sim_grid_cell_bytes(grid);
+    bool is_good = read(job->pipe, cell, (size_t)bytes) == bytes;
     close(job->pipe);
-    if (is_good)
-        *sim_grid_cell(grid, job->point, job->policy, job->seed) = cell;
+    cell->is_run &= is_good;
     return is_good;
 }
 

@@ -10,7 +10,8 @@ enum {
     SIM_GRID_POLICIES_MAX = 32,
     SIM_GRID_VARY_MAX = 4,
     SIM_GRID_VALUES_MAX = 32,
-    SIM_GRID_METRICS_MAX = 64,
+    SIM_GRID_PARTS_MAX = 64, // workloads, those of all variants together
+    SIM_GRID_COLUMNS_MAX = 1600,
     SIM_GRID_SHOWN_MAX = 16,
     SIM_GRID_SEEDS_MAX = 10000,
     SIM_GRID_JOBS_MAX = 256,
@@ -22,27 +23,44 @@ struct sim_vary {
     uint32_t count;
 };
 
-// The result of one run, as its process writes it to its pipe.
+// A figure: of all flows, or of one workload.
+struct sim_column {
+    char part[ALB_DOCUMENT_WORD_MAX]; // empty: of all
+    const struct alb_metric *metric;
+};
+
+// The result of one run, as its process writes it to its pipe, with a value for each column.
 struct sim_cell {
     bool is_run;
-    double values[SIM_GRID_METRICS_MAX]; // by number of alb_metrics, of all flows; NAN: none
-    uint64_t trace_hash;
     enum alb_run_end end;
+    uint64_t trace_hash;
+    double values[]; // NAN: none
 };
 
 struct sim_grid {
     struct sim_options options;
     char *policies[SIM_GRID_POLICIES_MAX];
     struct sim_vary vary[SIM_GRID_VARY_MAX];
-    const struct alb_metric *shown[SIM_GRID_SHOWN_MAX];
-    uint32_t policy_count, vary_count, shown_count;
+    struct sim_column columns[SIM_GRID_COLUMNS_MAX];
+    char *shown_names[SIM_GRID_SHOWN_MAX];
+    uint32_t shown[SIM_GRID_SHOWN_MAX]; // numbers of columns
+    uint32_t policy_count, vary_count, shown_count, column_count;
     uint32_t point_count; // combinations of what varies
     uint32_t seeds, jobs;
     bool has_progress;
     FILE *text; // medians: stdout, unless the result is written there
     struct sim_output json;
-    struct sim_cell *cells; // by point, policy, seed
+    uint8_t *cells; // by point, policy, seed, of sim_grid_cell_bytes each
 };
+
+// Of a workload that is in none of them yet. False, and that is said: there are too many.
+bool sim_grid_add_part(struct sim_grid *grid, const char *part);
+// The column of METRIC or WORKLOAD.METRIC; UINT32_MAX: none.
+uint32_t sim_grid_find(const struct sim_grid *grid, const char *name);
+// Writes it as it is asked for.
+const char *sim_grid_name(const struct sim_column *column, char name[2 * ALB_DOCUMENT_WORD_MAX]);
+
+size_t sim_grid_cell_bytes(const struct sim_grid *grid);
 
 struct sim_cell *sim_grid_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed);
 // What the key of that number is set to at a point.
@@ -50,8 +68,8 @@ const char *sim_grid_value(const struct sim_grid *grid, uint32_t point, uint32_t
 
 // The functions below return a status of the command (COMMAND_OK), and have reported what is wrong.
 
-// Checks each scenario once, so that a mistake is reported once and not by each run.
-int sim_grid_check(const struct sim_grid *grid);
+// Checks each scenario once, so that a mistake is reported once and not by each run, and finds the columns.
+int sim_grid_check(struct sim_grid *grid);
 // Runs all of it, a process for each run, grid->jobs at a time.
 int sim_grid_run(const struct sim_grid *grid);
 

@@ -30,18 +30,21 @@ static uint32_t collect(const struct sim_grid *grid, uint32_t point, uint32_t po
     return count;
 }
 
-static void print_figure(const struct sim_grid *grid, uint32_t point, uint32_t policy, const struct alb_metric *metric)
+static void print_figure(const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t number)
 {
+    const struct alb_metric *metric = grid->columns[number].metric;
     double values[SIM_GRID_SEEDS_MAX];
-    uint32_t runs, count = collect(grid, point, policy, (uint32_t)(metric - alb_metrics), values, &runs);
+    uint32_t runs, count = collect(grid, point, policy, number, values, &runs);
+    char name[2 * ALB_DOCUMENT_WORD_MAX];
     char median[ALB_METRIC_TEXT_MAX], least[ALB_METRIC_TEXT_MAX], most[ALB_METRIC_TEXT_MAX];
     if (count == 0) {
-        fprintf(grid->text, "  %-18s %s\n", metric->name, runs ? "        none" : "no run ended");
+        fprintf(grid->text, "  %-18s %s\n", sim_grid_name(&grid->columns[number], name),
+                runs ? "        none" : "no run ended");
         return;
     }
     double middle = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-    fprintf(grid->text, "  %-18s %12s  (%s .. %s)", metric->name, alb_metric_format(metric->unit, middle, median),
-            alb_metric_format(metric->unit, values[0], least),
+    fprintf(grid->text, "  %-18s %12s  (%s .. %s)", sim_grid_name(&grid->columns[number], name),
+            alb_metric_format(metric->unit, middle, median), alb_metric_format(metric->unit, values[0], least),
             alb_metric_format(metric->unit, values[count - 1], most));
     if (count < runs)
         fprintf(grid->text, ", in %" PRIu32 " of %" PRIu32 " runs", count, runs);
@@ -69,6 +72,7 @@ void sim_grid_print(const struct sim_grid *grid)
 static void write_cell(FILE *to, const struct sim_grid *grid, uint32_t point, uint32_t policy, uint32_t seed)
 {
     const struct sim_cell *cell = sim_grid_cell(grid, point, policy, seed);
+    char name[2 * ALB_DOCUMENT_WORD_MAX];
     fputs("{\"record\":\"cell\",\"policy\":", to);
     alb_result_string(to, grid->policies[policy]);
     for (uint32_t i = 0; i < grid->vary_count; i++) {
@@ -79,16 +83,16 @@ static void write_cell(FILE *to, const struct sim_grid *grid, uint32_t point, ui
     }
     fprintf(to, ",\"seed\":%" PRIu32 ",\"end\":\"%s\"", seed + 1,
             cell->is_run ? alb_result_end_name(cell->end) : "failed");
-    for (uint32_t i = 0; i < alb_metric_count && cell->is_run; i++)
+    for (uint32_t i = 0; i < grid->column_count && cell->is_run; i++)
         if (!isnan(cell->values[i]))
-            fprintf(to, ",\"%s\":%.10g", alb_metrics[i].name, cell->values[i]);
+            fprintf(to, ",\"%s\":%.10g", sim_grid_name(&grid->columns[i], name), cell->values[i]);
     fprintf(to, ",\"trace\":\"%016" PRIx64 "\"}\n", cell->trace_hash);
 }
 
 static bool has_run(const struct sim_grid *grid)
 {
     for (uint32_t i = 0; i < grid->point_count * grid->policy_count * grid->seeds; i++)
-        if (grid->cells[i].is_run)
+        if (sim_grid_cell(grid, 0, 0, i)->is_run)
             return true;
     return false;
 }

@@ -289,7 +289,7 @@ static int read_scenario(struct alb_scenario *scenario, const struct sim_file *f
     return COMMAND_OK;
 }
 
-int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole)
+int sim_file_check(const struct sim_file *file, const char *variant, bool is_whole, const struct sim_reader *reader)
 {
     static struct alb_scenario scenario;
     struct alb_complaint complaint = {0};
@@ -298,6 +298,8 @@ int sim_file_check(const struct sim_file *file, const char *variant, bool is_who
         return status;
     if (is_whole && !alb_run_check(&scenario, &complaint))
         status = refuse(&complaint, variant);
+    else if (reader && !reader->on_read(reader->context, &scenario))
+        status = COMMAND_FAILED;
     alb_scenario_fini(&scenario);
     return status;
 }

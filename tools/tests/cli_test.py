@@ -749,6 +749,30 @@ class Sim(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("there are slow, fast", err)
 
+    def test_compare_of_each_workload(self):
+        with open(self.path("two"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 4\n[workload a]\nkind = permutation\nsize = 1000\n[workload b]\nkind = permutation\n"
+                       "size = 100000\n[variant more]\nworkload.c.kind = incast\nworkload.c.to = 0\nworkload.c.size = 1\n")
+        status, out, err = albedo("sim", "compare", self.path("two"), "--policies", "more,irn", "--seeds", "1", "--metrics",
+                                  "a.done,b.done,c.done,done", "--json", self.path("j"))
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"more: .*\n +a.done +4 .*\n +b.done +4 .*\n +c.done +3 .*\n +done +11 .*\nirn: .*\n.*\n.*\n +c.done +none\n")
+        with open(self.path("j"), encoding="utf-8") as file:
+            cells = [json.loads(line) for line in file]
+        self.assertEqual([(cell["a.done"], cell["b.done"], cell.get("c.done"), cell["done"]) for cell in cells], [(4, 4, 3, 11), (4, 4, None, 8)])
+        self.assertGreater(cells[0]["b.fct_p50"], cells[0]["a.fct_p50"])
+        self.assertNotIn("a.packets", cells[0])
+        for metric in ("d.done", "a.packets", "fct"):
+            status, _, err = albedo("sim", "compare", self.path("two"), "--policies", "irn", "--metrics", metric)
+            self.assertEqual(status, 2)
+            self.assertIn("there is no metric \"%s\"; " % metric, err)
+
+    def test_compare_of_policies_with_parameters(self):
+        for option in (["--policies", "irn:low=50us,high=160us,csa"], ["--policies", "plain", "--vary", "host.loss=irn:low=50us,high=160us,csa"]):
+            status, out, err = albedo("sim", "compare", self.file, "--seeds", "1", "--metrics", "done", *option)
+            self.assertEqual((status, err), (0, ""))
+            self.assertRegex(out, "irn:low=50us,high=160us: 1 of 1 runs done\n  done .*\n.*csa: 1 of 1 runs done\n")
+
     def test_compare_of_runs_that_were_cut(self):
         status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "2", "--max-time", "5us", "--metrics",
                                 "fct_p50,slowdown_p99,done", "--json", self.path("j"))
