@@ -110,22 +110,58 @@ static alb_sim_time time_of(const struct alb_topology_cable *cable, uint64_t byt
     return (alb_sim_time)((unsigned __int128)bytes * 8 * ALB_SIM_S(1) / cable->bits_per_s);
 }
 
+// What packets take on a way: of full ones and of a shorter last one, by cable.
+struct way {
+    uint32_t count, common; // of cables; so many of the first ones have no other beside them
+    alb_sim_time full[HOPS_MAX], last[HOPS_MAX], delay;
+};
+
+static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
+{
+    alb_sim_time time = 0;
+    for (uint32_t i = from; i < to; i++)
+        time += times[i];
+    return time;
+}
+
+// Of several packets, the last one shorter. On cables that have no other beside them they go one behind the other, as
+// fast as the slowest of these sends; behind a fork each may have a way for itself, and the short one overtake; by the
+// last cable all of them go.
+static alb_sim_time ideal_of_many(const struct way *way, uint64_t packets)
+{
+    uint32_t end = way->count - 1;
+    alb_sim_time slowest_full = 0, slowest_last = 0;
+    for (uint32_t i = 0; i < way->common; i++) {
+        slowest_full = ALB_MAX(slowest_full, way->full[i]);
+        slowest_last = ALB_MAX(slowest_last, way->last[i]);
+    }
+    alb_sim_time before = (packets - 2) * slowest_full;
+    const alb_sim_time full = sum(way->full, 0, way->count) + before;
+    alb_sim_time last =
+        sum(way->full, 0, way->common) + before + slowest_last + sum(way->last, way->common, way->count);
+    alb_sim_time first_at_end = ALB_MIN(sum(way->full, 0, end), last - way->last[end]);
+    alb_sim_time all = first_at_end + (packets - 1) * way->full[end] + way->last[end];
+    last = ALB_MAX(last, full);
+    return ALB_MAX(last, all);
+}
+
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes)
 {
-    uint32_t cables[HOPS_MAX], count = alb_routes_way(&cluster->routes, from, to, cables, HOPS_MAX);
+    struct way way = {0};
+    uint32_t cables[HOPS_MAX];
+    way.count = alb_routes_way(&cluster->routes, from, to, cables, HOPS_MAX, &way.common);
     uint64_t packets = bytes ? (bytes + payload_bytes - 1) / payload_bytes : 1;
     uint64_t last_bytes = bytes - (packets - 1) * payload_bytes + overhead_bytes;
-    uint64_t first_bytes = packets > 1 ? payload_bytes + overhead_bytes : last_bytes;
-    alb_sim_time time = 0, slowest_first = 0, slowest_last = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < way.count; i++) {
         const struct alb_topology_cable *cable = &cluster->topology.cables[cables[i]];
-        uint32_t way = cable->a == from ? 0 : 1;
-        from = way ? cable->a : cable->b;
-        time += alb_cluster_delay_of(cluster, 2 * cables[i] + way) + time_of(cable, first_bytes);
-        slowest_first = ALB_MAX(slowest_first, time_of(cable, first_bytes));
-        slowest_last = ALB_MAX(slowest_last, time_of(cable, last_bytes));
+        uint32_t side = cable->a == from ? 0 : 1;
+        from = side ? cable->a : cable->b;
+        way.delay += alb_cluster_delay_of(cluster, 2 * cables[i] + side);
+        way.full[i] = time_of(cable, payload_bytes + overhead_bytes);
+        way.last[i] = time_of(cable, last_bytes);
     }
-    // Behind the first packet the slowest link sends all others without a gap.
-    return count && packets > 1 ? time + (packets - 2) * slowest_first + slowest_last : time;
+    if (way.count == 0)
+        return 0;
+    return way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
 }

@@ -185,9 +185,9 @@ void alb_routes_find(struct alb_routes *routes, const bool *is_closed)
 }
 
 uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
-                        uint32_t cables_max)
+                        uint32_t cables_max, uint32_t *common)
 {
-    uint32_t leaf = routes->host_leaf[to], count = 0;
+    uint32_t leaf = routes->host_leaf[to], count = 0, forks_at = UINT32_MAX;
     uint32_t node = routes->leaf_nodes[routes->host_leaf[from]];
     if (from == to || cables_max < 2)
         return 0;
@@ -198,9 +198,13 @@ uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t
         if (set->count == 0 || count + 1 == cables_max)
             return 0;
         const struct alb_routes_hop *hop = &routes->hops[routes->hop_first[node] + routes->ports[set->first]];
+        if (set->count > 1)
+            forks_at = ALB_MIN(forks_at, count);
         cables[count++] = hop->cable;
         node = hop->peer;
     }
     cables[count++] = routes->hops[routes->hop_first[to]].cable;
+    if (common)
+        *common = ALB_MIN(forks_at, count);
     return count;
 }

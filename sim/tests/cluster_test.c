@@ -39,6 +39,26 @@ static void ideal_time__adds_up(void **state)
     bench_destroy(&b);
 }
 
+// A short packet behind a full one may overtake it by another way, and a link beside others holds nobody up.
+static void ideal_time__where_ways_part(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_FAT_TREE;
+    bench_create(&b);
+    alb_sim_time way = alb_cluster_ideal_time(b.cluster, 0, 15, 1, 1000, 99) - 6 * 8000; // the delays alone
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 15, 1100, 1000, 100), way + 6 * 88000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 15, 2000, 1000, 100), way + 7 * 88000);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 15, 9100, 1000, 100), way + 14 * 88000 + 16000);
+    bench_destroy(&b);
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_FAT_TREE;
+    b.spec.core_bits_per_s = b.spec.host_bits_per_s / 2;
+    bench_create(&b);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 15, 9000, 1000, 100), way + (2 * 1 + 4 * 2 + 8) * 88000);
+    bench_destroy(&b);
+}
+
 static void write__permutation_without_loss(void **state)
 {
     struct bench b;
@@ -240,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write__one_flow_takes_about_its_ideal_time),
         cmocka_unit_test(ideal_time__adds_up),
+        cmocka_unit_test(ideal_time__where_ways_part),
         cmocka_unit_test(write__permutation_without_loss),
         cmocka_unit_test(write__rc_with_pfc),
         cmocka_unit_test(rnic__few_contexts_slow_many_connections),

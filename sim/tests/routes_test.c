@@ -46,9 +46,12 @@ static void find__equal_ways(void **state)
     assert_int_equal(ways(&b, "c0", 15), 1);
     assert_int_equal(ways(&b, "p3a0", 15), 1);
     uint32_t cables[8];
-    assert_int_equal(alb_routes_way(&b.routes, 0, 15, cables, 8), 6);
-    assert_int_equal(alb_routes_way(&b.routes, 0, 1, cables, 8), 2);
-    assert_int_equal(alb_routes_way(&b.routes, 0, 15, cables, 5), 0);
+    uint32_t common;
+    assert_int_equal(alb_routes_way(&b.routes, 0, 15, cables, 8, &common), 6);
+    assert_int_equal(common, 1);
+    assert_int_equal(alb_routes_way(&b.routes, 0, 1, cables, 8, &common), 2);
+    assert_int_equal(common, 2);
+    assert_int_equal(alb_routes_way(&b.routes, 0, 15, cables, 5, NULL), 0);
     bench_fini(&b);
 }
 
@@ -67,7 +70,7 @@ static void find__around_closed_cables(void **state)
     alb_routes_find(&b.routes, is_closed);
     assert_int_equal(ways(&b, "p0e0", 15), 0);
     assert_int_equal(ways(&b, "c0", 0), 0);
-    assert_int_equal(alb_routes_way(&b.routes, 0, 15, cables, 8), 0);
+    assert_int_equal(alb_routes_way(&b.routes, 0, 15, cables, 8, NULL), 0);
     alb_routes_find(&b.routes, NULL);
     assert_int_equal(ways(&b, "p0e0", 15), 2);
     free(is_closed);

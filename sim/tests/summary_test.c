@@ -113,6 +113,23 @@ static void alb_summary_make__percentiles_and_bins(void **state)
     end();
 }
 
+// Also of messages of two packets, which take different ways.
+static void alb_summary_make__nothing_is_faster_than_the_ideal(void **state)
+{
+    static const char *const kinds[] = {"transport = csa\n", "transport = csa\npath = spray\n", "transport = rc\n"};
+    for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
+        char text[300];
+        snprintf(text, sizeof(text),
+                 "[network]\ntopology = fat-tree\nk = 4\n[host]\n%s[workload]\nkind = poisson\nload = 10%%\n"
+                 "sizes = sizes/alistorage.txt\nflows = 2000\n",
+                 kinds[i]);
+        small_run_go(&small, text, false);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("done", NULL) == 2000 && summary.all.slowdown.min >= 1);
+        end();
+    }
+}
+
 // A ring of n hosts: 2 (n - 1) steps, each a message of a part there; no schedule gets below that.
 static void alb_ideal_work__of_a_ring(void **state)
 {
@@ -181,6 +198,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__one_flow_alone),
         cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
+        cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_metric_format__scales),
         cmocka_unit_test(alb_result_write__a_line_each),
