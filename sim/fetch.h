@@ -10,7 +10,7 @@ enum {
 
 static inline void alb_sim_fetch(const void *from, uint32_t lines)
 {
-    for (uint32_t i = 0; i < lines; i++)
-        __builtin_prefetch((const char *)from + ALB_SIM_LINE_BYTES * i, 1);
+    for (uint32_t i = 0; i < lines; i++) // as a number, which NULL is too
+        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)ALB_SIM_LINE_BYTES * i), 1);
     __asm__ volatile(""); // else GCC takes a function that does nothing but this for one without effect, and drops it
 }

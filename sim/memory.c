@@ -57,7 +57,8 @@ static void put(void *context, void *given, size_t bytes)
 void *alb_sim_big(size_t bytes)
 {
     bool is_big = bytes >= HUGE_BYTES;
-    void *memory = aligned_alloc(is_big ? HUGE_BYTES : ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    size_t alignment = is_big ? HUGE_BYTES : ALIGNMENT; // whose multiple the size must be
+    void *memory = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     alb_assert(memory);
     if (is_big)
         madvise(memory, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE); // without, it is only slower

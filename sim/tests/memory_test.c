@@ -3,6 +3,7 @@
 #include "sim/memory.h"
 
 #include "base/tests/test.h"
+#include "sim/fetch.h"
 #include "world.h"
 
 #include <errno.h>
@@ -25,6 +26,19 @@ static void get__counts_and_zeroes(void **state)
     assert_int_equal(memory.data_path_calls, 1);
     assert_int_equal(memory.blocks, 0);
     assert_int_equal(memory.bytes_peak, 100);
+}
+
+// Of a size that is no multiple of a huge page; a sanitizer looks at what is asked for.
+static void big__is_aligned(void **state)
+{
+    static const size_t sizes[] = {1, 100, 4096, (2 << 20) + 1};
+    for (size_t i = 0; i < ALB_COUNT(sizes); i++) {
+        uint8_t *block = alb_sim_big(sizes[i]);
+        assert_int_equal((uintptr_t)block % (sizes[i] > 2 << 20 ? 2 << 20 : 64), 0);
+        block[0] = block[sizes[i] - 1] = 1;
+        free(block);
+    }
+    alb_sim_fetch(NULL, 2);
 }
 
 static void get__fails_when_told(void **state)
@@ -107,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(get__counts_and_zeroes),
+        cmocka_unit_test(big__is_aligned),
         cmocka_unit_test(get__fails_when_told),
         cmocka_unit_test(every_object__survives_having_no_memory),
     };
