@@ -199,6 +199,18 @@ static void need(struct alb_run_needs *needs, uint32_t peer)
     needs->last_peer = peer + 1;
 }
 
+// That of the host's link, if the scenario gives none: a sender by DCQCN begins with it, and never sends faster. At
+// least what it rises by.
+static void set_dcqcn_rate_max(struct alb_dcqcn_config *dcqcn, uint64_t bits_per_s)
+{
+    uint64_t rate = ALB_MIN(bits_per_s / 8, ALB_DCQCN_RATE_MAX_BYTES_PER_S);
+    if (dcqcn->rate_max_bytes_per_s)
+        return;
+    rate = ALB_MAX(rate, dcqcn->rate_min_bytes_per_s);
+    rate = ALB_MAX(rate, dcqcn->additive_bytes_per_s);
+    dcqcn->rate_max_bytes_per_s = ALB_MAX(rate, dcqcn->hyper_bytes_per_s);
+}
+
 static void change_host(void *context, uint32_t host, struct alb_engine_config *engine)
 {
     const struct alb_run *run = context;
@@ -208,6 +220,7 @@ static void change_host(void *context, uint32_t host, struct alb_engine_config *
     if (!alb_document_find(document, "host", "", "peer_max"))
         engine->peer_max = run->needs[host].peers + SPARE_PEERS;
     alb_scenario_change_host(run->scenario, host, engine);
+    set_dcqcn_rate_max(&engine->dcqcn, run->needs[host].bits_per_s);
     if (run->scenario->has_trace && host == run->scenario->traced_host)
         engine->trace_records = TRACE_RECORDS;
 }
@@ -225,6 +238,9 @@ static uint32_t count_needs(struct alb_run *run)
         most = ALB_MAX(most, run->needs[channel->low].qps);
         most = ALB_MAX(most, run->needs[channel->high].qps);
     }
+    for (uint32_t c = 0; c < run->topology.cable_count; c++)
+        if (run->topology.cables[c].tier == 0)
+            run->needs[run->topology.cables[c].a].bits_per_s = run->topology.cables[c].bits_per_s;
     return most;
 }
 

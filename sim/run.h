@@ -37,9 +37,10 @@ struct alb_run_channel {
     uint32_t waiting_first[2], waiting_last[2]; // tasks that the send queue had no room for
 };
 
-// Limits of one engine that suffice for its queue pairs.
+// Limits of one engine that suffice for its queue pairs, and the rate of its host's link.
 struct alb_run_needs {
     uint32_t qps, peers, last_peer;
+    uint64_t bits_per_s;
 };
 
 // A part of a host's memory, with real bytes.

@@ -115,6 +115,7 @@ static void set_host_defaults(struct alb_scenario *scenario)
     int failed = alb_cluster_config_default(&config, scenario->host.transport ? "csa" : "rc");
     alb_assert(!failed);
     scenario->engine = config.engine;
+    scenario->engine.dcqcn.rate_max_bytes_per_s = 0; // not known before the topology is (sim/run.c)
     scenario->host.latency = config.host_latency;
     scenario->host.ahead_bytes = config.ahead_bytes;
     scenario->host.batch = config.batch;

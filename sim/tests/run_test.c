@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs of scenarios: everything that was to be done is done, in an order that the edges allow, and again the same.
 #include "base/tests/test.h"
+#include "sim/cluster_impl.h"
 #include "sim/draw.h"
 #include "sim/network.h"
 #include "small_run.h"
@@ -51,6 +52,27 @@ static void alb_run_go__does_every_workload(void **state)
             small_run_end(&small);
         }
     }
+}
+
+static uint64_t dcqcn_rate_max(const char *host)
+{
+    char text[300];
+    snprintf(text, sizeof(text),
+             "[network]\nhosts = 2\nrate = 200Gb/s\n[host]\ncongestion = dcqcn\n%s[workload]\nkind = permutation\n"
+             "size = 1000\n",
+             host);
+    small_run_begin(&small, text);
+    uint64_t rate = alb_engine_configuration(small.run.cluster->hosts[1].host.engine)->dcqcn.rate_max_bytes_per_s;
+    small_run_end(&small);
+    return rate;
+}
+
+static void alb_run_init__dcqcn_begins_with_the_rate_of_the_link(void **state)
+{
+    assert_int_equal(dcqcn_rate_max(""), 25000000000);
+    assert_int_equal(dcqcn_rate_max("dcqcn_rate_max = 40Gb/s\n"), 5000000000);
+    assert_int_equal(dcqcn_rate_max("[host 1]\ndcqcn_rate_max = 10Gb/s\n"), 1250000000);
+    assert_int_equal(dcqcn_rate_max("dcqcn_hyper = 300Gb/s\n"), 37500000000);
 }
 
 // Also where those of other pairs stand between them.
@@ -489,6 +511,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_run_go__does_every_workload),
+        cmocka_unit_test(alb_run_init__dcqcn_begins_with_the_rate_of_the_link),
         cmocka_unit_test(alb_run_init__messages_of_a_pair_take_its_queue_pairs_in_turn),
         cmocka_unit_test(alb_run_go__is_the_same_twice),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
