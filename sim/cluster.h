@@ -239,6 +239,7 @@ struct alb_cluster_totals {
     uint64_t packet_hops;                    // packets that left a port, of a host or a switch
     uint64_t packets_sent, packets_received; // by hosts
     uint64_t dropped, lost, trimmed, marked, pauses;
+    uint64_t cache_hits, cache_misses; // of RNICs' caches
     uint64_t events;
     uint64_t packets_under_way;
     uint64_t engine_bytes; // memory of all engines now

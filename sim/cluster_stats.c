@@ -100,6 +100,8 @@ void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_to
         totals->packets_sent += host->host.sent;
         totals->packets_received += host->host.received;
         totals->engine_bytes += host->host.memory.bytes;
+        totals->cache_hits += host->host.rnic ? alb_rnic_hits(host->host.rnic) : 0;
+        totals->cache_misses += host->host.rnic ? alb_rnic_misses(host->host.rnic) : 0;
         totals->bytes += host->memory ? cluster->config.memory_bytes : 0;
     }
     totals->bytes += totals->engine_bytes;

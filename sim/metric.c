@@ -37,6 +37,8 @@ const struct alb_metric alb_metrics[] = {
     {"spurious", ALB_METRIC_NUMBER, NETWORK(spurious), "packets that came though they had come before"},
     {"resent", ALB_METRIC_NUMBER, NETWORK(resent), "parts of messages of partial completion sent again"},
     {"timeouts", ALB_METRIC_NUMBER, NETWORK(timeouts), "of the transport"},
+    {"cache_hits", ALB_METRIC_NUMBER, NETWORK(cache_hits), "packets whose queue pair a NIC's cache held"},
+    {"cache_misses", ALB_METRIC_NUMBER, NETWORK(cache_misses), "packets that waited for their queue pair"},
     {"dropped", ALB_METRIC_NUMBER, NETWORK(dropped), "for want of buffer"},
     {"lost", ALB_METRIC_NUMBER, NETWORK(lost), "by faults"},
     {"corrupted", ALB_METRIC_NUMBER, NETWORK(corrupted), "by faults"},

@@ -28,7 +28,7 @@ struct alb_rnic {
     struct context *contexts; // by index + 1
     struct binding *bindings;
     uint32_t binding_count, binding_capacity; // a power of two
-    uint64_t misses;
+    uint64_t hits, misses;
 };
 
 struct alb_rnic *alb_rnic_new(uint32_t cache_entries, alb_sim_time miss_penalty, uint32_t indexes)
@@ -154,10 +154,10 @@ static bool touch(struct alb_rnic *rnic, uint32_t index)
 static alb_sim_time pass(struct alb_rnic *rnic, enum alb_rnic_way way, uint32_t index, alb_sim_time now)
 {
     alb_sim_time at = ALB_MAX(now, rnic->free_at[way]);
-    if (!touch(rnic, index)) {
-        rnic->misses++;
-        at += rnic->miss_penalty;
-    }
+    bool is_hit = touch(rnic, index);
+    rnic->hits += is_hit;
+    rnic->misses += !is_hit;
+    at += is_hit ? 0 : rnic->miss_penalty;
     rnic->free_at[way] = at;
     return at;
 }
@@ -171,6 +171,11 @@ alb_sim_time alb_rnic_out(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_q
 alb_sim_time alb_rnic_in(struct alb_rnic *rnic, uint32_t index, alb_sim_time now)
 {
     return pass(rnic, ALB_RNIC_IN, index, now);
+}
+
+uint64_t alb_rnic_hits(const struct alb_rnic *rnic)
+{
+    return rnic->hits;
 }
 
 uint64_t alb_rnic_misses(const struct alb_rnic *rnic)

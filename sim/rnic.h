@@ -23,4 +23,6 @@ void alb_rnic_unbind(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_qpn);
 // When a packet that comes to the pipeline now may go on.
 alb_sim_time alb_rnic_out(struct alb_rnic *rnic, uint32_t to_host, uint32_t to_qpn, alb_sim_time now);
 alb_sim_time alb_rnic_in(struct alb_rnic *rnic, uint32_t index, alb_sim_time now);
+// Packets whose queue pair's context the cache held, and whose it had to fetch.
+uint64_t alb_rnic_hits(const struct alb_rnic *rnic);
 uint64_t alb_rnic_misses(const struct alb_rnic *rnic);

@@ -224,6 +224,8 @@ static void summarize_network(struct alb_summary *summary, const struct alb_run 
         .trimmed = (double)totals.trimmed,
         .marked = (double)totals.marked,
         .pauses = (double)totals.pauses,
+        .cache_hits = (double)totals.cache_hits,
+        .cache_misses = (double)totals.cache_misses,
         .state_bytes = (double)totals.engine_bytes / run->topology.host_count,
         .host_bytes = (double)totals.bytes / run->topology.host_count,
         .resent = (double)run->resent,

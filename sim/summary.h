@@ -41,6 +41,7 @@ struct alb_summary_network {
     double trimmed_resent;                            // packets that were trimmed and reported, and so went again
     double resent;                                    // parts of messages of partial completion, by the program
     double timeouts;                                  // of the transport
+    double cache_hits, cache_misses;                  // packets, in RNICs' caches of queue pairs
     double dropped, lost, trimmed, marked, corrupted; // for want of buffer, by fault, ...
     double pauses, paused;                            // times, and ns of all links together
     double buffer_peak, queue_peak;                   // bytes: of the fullest switch, of the longest queue

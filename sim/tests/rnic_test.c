@@ -13,6 +13,7 @@ static void in__least_recently_used_makes_room(void **state)
     assert_int_equal(alb_rnic_in(rnic, 3, 20000), 21000); // 2 goes
     assert_int_equal(alb_rnic_in(rnic, 1, 30000), 30000);
     assert_int_equal(alb_rnic_in(rnic, 2, 40000), 41000);
+    assert_int_equal(alb_rnic_hits(rnic), 2);
     assert_int_equal(alb_rnic_misses(rnic), 4);
     alb_rnic_free(rnic);
 }

@@ -113,6 +113,23 @@ static void alb_summary_make__percentiles_and_bins(void **state)
     end();
 }
 
+// Two queue pairs that take turns in a cache of one, and in one of two.
+static void alb_summary_make__counts_what_a_cache_held(void **state)
+{
+    for (uint32_t entries = 1; entries <= 2; entries++) {
+        char text[300];
+        snprintf(text, sizeof(text),
+                 "[network]\nhosts = 2\n[host]\ntransport = rc\ncache_entries = %u\nmiss_penalty = 100ns\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\nmessages = 100\nqueue_pairs = 2\n",
+                 (unsigned)entries);
+        small_run_go(&small, text, false);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("cache_hits", NULL) + value("cache_misses", NULL) > 300); // a write and its answer
+        assert_true(entries == 2 ? value("cache_misses", NULL) == 4 : value("cache_misses", NULL) >= 200);
+        end();
+    }
+}
+
 // Also of messages of two packets, which take different ways.
 static void alb_summary_make__nothing_is_faster_than_the_ideal(void **state)
 {
@@ -198,6 +215,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__one_flow_alone),
         cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
+        cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_metric_format__scales),

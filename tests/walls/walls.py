@@ -73,7 +73,6 @@ ONLY_TESTED = {
     "alb_log_set_level": "a warning that a test provokes is not for its reader",
     "alb_pcap_next": "captures read back",
     "alb_pcap_reader_init": "captures read back",
-    "alb_rnic_misses": "what the model of a cache has counted",
     "alb_sim_link_script": "drops, swaps and copies of chosen packets",
     "alb_sim_link_set_payload_max": "a route with a smaller MTU",
     "alb_sim_link_set_tap": "a listener on a link",
