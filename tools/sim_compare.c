@@ -76,9 +76,29 @@ static bool take_metrics(struct sim_grid *grid, char *list)
     return grid->shown_count > 0;
 }
 
+// Each run has its own seed, which a setting would not change; path: "scenario.seed", or that of a variant.
+static bool is_seed(const char *path, size_t length)
+{
+    static const char seed[] = "scenario.seed";
+    const size_t seed_length = sizeof(seed) - 1;
+    return length >= seed_length && memcmp(path + length - seed_length, seed, seed_length) == 0;
+}
+
+static bool take_setting(struct sim_grid *grid, const char *text)
+{
+    if (is_seed(text, strcspn(text, "=")))
+        return command_error(false, "sim compare", "--set: scenario.seed: expected --seeds N for seeds 1 to N");
+    if (grid->options.setting_count == SIM_SETTINGS_MAX)
+        return command_error(false, "sim compare", "--set: %d at most", SIM_SETTINGS_MAX);
+    grid->options.settings[grid->options.setting_count++] = text;
+    return true;
+}
+
 static bool take_vary(struct sim_grid *grid, char *text)
 {
     char *equals = strchr(text, '=');
+    if (is_seed(text, strcspn(text, "=")))
+        return command_error(false, "sim compare", "--vary: scenario.seed: expected --seeds N for seeds 1 to N");
     if (!equals || grid->vary_count == SIM_GRID_VARY_MAX)
         return command_error(false, "sim compare", "--vary: expected SECTION.KEY=V,W,..., %d of them at most",
                              SIM_GRID_VARY_MAX);
@@ -121,10 +141,7 @@ static bool take_option(struct sim_grid *grid, int option)
         grid->options.json = optarg;
         return true;
     case OPTION_SET:
-        if (grid->options.setting_count == SIM_SETTINGS_MAX)
-            return command_error(false, "sim compare", "--set: %d at most", SIM_SETTINGS_MAX);
-        grid->options.settings[grid->options.setting_count++] = optarg;
-        return true;
+        return take_setting(grid, optarg);
     default:
         return false;
     }
