@@ -83,13 +83,12 @@ static void draw_network(struct draw *draw)
 // link loses packets, which are sent again; the buffer holds that of ten ports.
 static void draw_pfc(struct draw *draw)
 {
-    uint32_t headroom = 20000 + size(draw, 17);
-    say(draw, "flow_control = pfc\npfc_headroom = %" PRIu32 "\nbuffer = %" PRIu32 "\n", headroom,
-        10 * headroom + 20000 + size(draw, 20));
+    uint32_t headroom = 20000 + size(draw, 17), buffer = 10 * headroom + 20000 + size(draw, 20);
+    say(draw, "flow_control = pfc\npfc_headroom = %" PRIu32 "\nbuffer = %" PRIu32 "\n", headroom, buffer);
     if (percent(draw, 50))
         say(draw, "alpha = %s\n", ONE_OF(draw, "0.0625", "0.5", "1", "8"));
     if (percent(draw, 50))
-        say(draw, "pfc_xoff = %" PRIu32 "\n", 5000 + size(draw, 18));
+        say(draw, "pfc_xoff = %" PRIu32 "\n", ALB_MIN(5000 + size(draw, 18), buffer));
 }
 
 // What bounds a buffer that nothing keeps from overflowing.

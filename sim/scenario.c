@@ -82,32 +82,6 @@ static bool check_network(const struct alb_scenario *scenario, struct alb_compla
 
 // ---- hosts ----------------------------------------------------------------------------------------------------------
 
-static bool check_policy(const struct alb_scenario *scenario, const char *name, enum alb_policy policy, const char *key,
-                         const char *text, struct alb_complaint *complaint)
-{
-    const char *transport = scenario->host.transport ? "csa" : "rc";
-    if (alb_engine_policy_is_valid(transport, policy, text))
-        return true;
-    const struct alb_document_entry *place = alb_scenario_place(scenario, "host", name, key);
-    char names[200] = "";
-    size_t length = 0;
-    for (uint32_t i = 0; alb_engine_policy_name(transport, policy, i) && length < sizeof(names); i++)
-        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
-                                   alb_engine_policy_name(transport, policy, i));
-    return alb_complain(complaint, place->file, place->line,
-                        "transport %s has no %s policy \"%.60s\"; expected one of %s, with parameters that it has",
-                        transport, key, text, names);
-}
-
-static bool check_policies(const struct alb_scenario *scenario, const char *name,
-                           const struct alb_engine_config *engine, struct alb_complaint *complaint)
-{
-    return check_policy(scenario, name, ALB_POLICY_LOSS, "loss", engine->loss, complaint) &&
-           check_policy(scenario, name, ALB_POLICY_CONGESTION, "congestion", engine->congestion, complaint) &&
-           check_policy(scenario, name, ALB_POLICY_PATH, "path", engine->path, complaint) &&
-           check_policy(scenario, name, ALB_POLICY_CREDIT, "credit", engine->credit, complaint);
-}
-
 // What alb_cluster_config_default gives for that transport, in the scenario's form.
 static void set_host_defaults(struct alb_scenario *scenario)
 {
@@ -145,7 +119,8 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
                 return false;
     set_host_defaults(scenario);
     if (!read_section(scenario, ALB_SECTION_HOST, "", &scenario->engine, &scenario->host, complaint) ||
-        !alb_scenario_host_agrees(scenario, complaint) || !check_policies(scenario, "", &scenario->engine, complaint))
+        !alb_scenario_host_agrees(scenario, complaint) ||
+        !alb_scenario_policies_agree(scenario, "", &scenario->engine, complaint))
         return false;
     fit_window(scenario, "", &scenario->engine);
     if (!alb_scenario_engine_agrees(scenario, "", &scenario->engine, complaint))
@@ -160,7 +135,7 @@ static bool read_hosts(struct alb_scenario *scenario, struct alb_complaint *comp
             return false;
         free(hosts);
         if (!read_section(scenario, ALB_SECTION_HOST, entry->name, &engine, NULL, complaint) ||
-            !check_policies(scenario, entry->name, &engine, complaint))
+            !alb_scenario_policies_agree(scenario, entry->name, &engine, complaint))
             return false;
         fit_window(scenario, entry->name, &engine);
         if (!alb_scenario_engine_agrees(scenario, entry->name, &engine, complaint))

@@ -116,6 +116,9 @@ const char *alb_scenario_variant(const struct alb_document *document, uint32_t i
 // What [host LIST] sections say of one host, put into its engine's configuration.
 void alb_scenario_change_host(const struct alb_scenario *scenario, uint32_t host, struct alb_engine_config *engine);
 
+// Whether there are policies that are called so, with such parameters (scenario_policy.c).
+bool alb_scenario_policies_agree(const struct alb_scenario *scenario, const char *name,
+                                 const struct alb_engine_config *engine, struct alb_complaint *complaint);
 // Whether values of the section, or of [host LIST] with that name ("": [host]), agree with each other
 // (scenario_agree.c).
 bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,

@@ -45,6 +45,26 @@ static bool pool_agrees(const struct alb_scenario *scenario, const char *name, c
     return engine->csa_pool_bytes >= needed_bytes || complain(scenario, "host", name, "pool", expected, complaint);
 }
 
+// Between its least and its greatest rate, if the latter is given: else it is the link's.
+static bool dcqcn_agrees(const struct alb_scenario *scenario, const char *name, const struct alb_dcqcn_config *dcqcn,
+                         struct alb_complaint *complaint)
+{
+    const struct {
+        const char *key;
+        uint64_t rate;
+    } rates[] = {{"dcqcn_rate_min", dcqcn->rate_min_bytes_per_s},
+                 {"dcqcn_additive", dcqcn->additive_bytes_per_s},
+                 {"dcqcn_hyper", dcqcn->hyper_bytes_per_s}};
+    char expected[96];
+    for (size_t i = 0; i < ALB_COUNT(rates) && dcqcn->rate_max_bytes_per_s; i++) {
+        snprintf(expected, sizeof(expected), "no less than %s, which is %" PRIu64 " b/s", rates[i].key,
+                 rates[i].rate * 8);
+        if (rates[i].rate > dcqcn->rate_max_bytes_per_s)
+            return complain(scenario, "host", name, "dcqcn_rate_max", expected, complaint);
+    }
+    return true;
+}
+
 bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
                                 const struct alb_engine_config *engine, struct alb_complaint *complaint)
 {
@@ -56,7 +76,7 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
         return complain(scenario, section, name, "window_start", "a size from window_min to window_max", complaint);
     if (!is_power_of_two(segments) || segments < 4 || segments > 1u << 22)
         return complain(scenario, section, name, "window_segments", "a power of two from 4 to 4194304", complaint);
-    return pool_agrees(scenario, name, engine, complaint);
+    return dcqcn_agrees(scenario, name, &engine->dcqcn, complaint) && pool_agrees(scenario, name, engine, complaint);
 }
 
 // ---- switches -------------------------------------------------------------------------------------------------------
@@ -107,6 +127,23 @@ static bool all_have_effect(const struct alb_scenario *scenario, struct alb_comp
         if (!has_effect(scenario, &dependents[i], complaint))
             return false;
     return true;
+}
+
+// A pause is sent before the buffer is full, and taken back when some of what was there has left. Without pfc_xoff
+// alpha says when, as a part of the buffer.
+static bool pauses_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint)
+{
+    const struct alb_switch_config *switches = &scenario->switches;
+    uint64_t xoff = switches->pfc_xoff_bytes, buffer = switches->buffer_bytes;
+    bool has_gap = alb_document_find(&scenario->document, "switch", "", "pfc_xon_gap");
+    if (switches->flow_control != ALB_FLOW_CONTROL_PFC)
+        return true;
+    if (xoff && buffer && xoff > buffer)
+        return complain(scenario, "switch", "", "pfc_xoff", "no more than buffer, beyond which nothing is held",
+                        complaint);
+    return !has_gap || switches->pfc_xon_gap_bytes <= (xoff ? xoff : buffer) ||
+           complain(scenario, "switch", "", "pfc_xon_gap", xoff ? "no more than pfc_xoff" : "no more than buffer",
+                    complaint);
 }
 
 // What the longest packets of hosts take of a buffer.
@@ -161,7 +198,8 @@ bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb
     if (switches->flow_control == ALB_FLOW_CONTROL_PFC && !switches->buffer_bytes && !switches->pfc_xoff_bytes)
         return complain(scenario, "switch", "", "flow_control", "buffer or pfc_xoff too: from where on pfc pauses",
                         complaint);
-    return all_have_effect(scenario, complaint) && packets_pass(scenario, complaint);
+    return all_have_effect(scenario, complaint) && pauses_agree(scenario, complaint) &&
+           packets_pass(scenario, complaint);
 }
 
 bool alb_scenario_host_agrees(const struct alb_scenario *scenario, struct alb_complaint *complaint)
