@@ -81,38 +81,57 @@ static const char *read_decimal(const char *text, struct decimal *d)
     return text;
 }
 
+// What a text may be: a quantity, too large a one, or none.
+enum reading {
+    READ,
+    TOO_LARGE,
+    MALFORMED,
+};
+
 // *value = d * factor if that is a whole number of 64 bits.
-static bool scale(struct decimal d, uint64_t factor, uint64_t *value)
+static enum reading scale(struct decimal d, uint64_t factor, uint64_t *value)
 {
     unsigned __int128 product = (unsigned __int128)d.digits * factor;
     for (; d.exponent < 0 && product != 0; d.exponent++) {
         if (product % 10 != 0)
-            return false;
+            return MALFORMED;
         product /= 10;
     }
     for (; d.exponent > 0 && product != 0; d.exponent--) {
         if (product > UINT64_MAX)
-            return false;
+            return TOO_LARGE;
         product *= 10;
     }
     if (product > UINT64_MAX)
-        return false;
+        return TOO_LARGE;
     *value = (uint64_t)product;
-    return true;
+    return READ;
 }
 
 // *value = the number and unit that text is.
-static bool parse_quantity(const char *text, const struct unit *units, size_t unit_count, uint64_t *value)
+static enum reading read_quantity(const char *text, const struct unit *units, size_t unit_count, uint64_t *value)
 {
     struct decimal d;
     const char *suffix = read_decimal(text, &d);
     if (suffix == NULL)
-        return false;
+        return MALFORMED;
     for (size_t i = 0; i < unit_count; i++) {
         if (strcmp(suffix, units[i].name) == 0)
             return scale(d, units[i].factor, value);
     }
-    return false;
+    return MALFORMED;
+}
+
+static bool parse_quantity(const char *text, const struct unit *units, size_t unit_count, uint64_t *value)
+{
+    return read_quantity(text, units, unit_count, value) == READ;
+}
+
+// False, with what is wrong with a text that is no quantity of that many 64-bit units.
+static bool refuse_large(const char *text, const char *unit, char *error, size_t error_size)
+{
+    return refuse(error, error_size, "\"%.*s\" is too large; expected less than 1.8e19 %s", QUOTED_TEXT_MAX, text,
+                  unit);
 }
 
 static bool parse_whole(const char *text, uint64_t *value)
@@ -154,6 +173,8 @@ bool alb_text_parse_duration(const char *text, alb_time *value, char *error, siz
     static const struct unit none = {"", 1};
     uint64_t parsed;
     bool is_zero = parse_quantity(text, &none, 1, &parsed) && parsed == 0;
+    if (read_quantity(text, units, ALB_COUNT(units), &parsed) == TOO_LARGE)
+        return refuse_large(text, "ns", error, error_size);
     if (!is_zero && (!parse_quantity(text, units, ALB_COUNT(units), &parsed) || parsed == ALB_TIME_NEVER))
         return refuse(error, error_size,
                       "\"%.*s\" is not a duration: a number with ns, us, ms or s, such as 50us or 1.5ms, in whole "
@@ -216,6 +237,8 @@ bool alb_text_parse_bytes(const char *text, uint64_t *value, char *error, size_t
         {"G", 1ull << 30}, {"GiB", 1ull << 30},
         {"T", 1ull << 40}, {"TiB", 1ull << 40},
     };
+    if (read_quantity(text, units, ALB_COUNT(units), value) == TOO_LARGE)
+        return refuse_large(text, "bytes", error, error_size);
     if (!parse_quantity(text, units, ALB_COUNT(units), value))
         return refuse(
             error, error_size,
@@ -229,6 +252,8 @@ bool alb_text_parse_rate(const char *text, uint64_t *value, char *error, size_t 
     static const struct unit units[] = {
         {"b/s", 1}, {"kb/s", 1000}, {"Mb/s", 1000000}, {"Gb/s", 1000000000}, {"Tb/s", 1000000000000},
     };
+    if (read_quantity(text, units, ALB_COUNT(units), value) == TOO_LARGE)
+        return refuse_large(text, "b/s", error, error_size);
     if (!parse_quantity(text, units, ALB_COUNT(units), value))
         return refuse(error, error_size,
                       "\"%.*s\" is not a rate: a number with b/s, kb/s, Mb/s, Gb/s or Tb/s, powers of 1000",

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/complaint.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-// What was found in a file may be anything, and is shown on a terminal.
-static void disarm(char *text)
-{
-    for (; *text; text++)
-        if (*text == 0x7f || (*text > 0 && *text < ' '))
-            *text = '?';
-}
 
 bool alb_complain(struct alb_complaint *complaint, const char *file, uint32_t line, const char *format, ...)
 {
@@ -27,6 +21,6 @@ bool alb_complain(struct alb_complaint *complaint, const char *file, uint32_t li
     va_start(arguments, format);
     vsnprintf(complaint->text + length, (size_t)(ALB_COMPLAINT_MAX - length), format, arguments);
     va_end(arguments);
-    disarm(complaint->text);
+    alb_text_disarm(complaint->text);
     return false;
 }

@@ -142,6 +142,7 @@ static void write_metrics(FILE *to, const struct alb_summary *summary, const cha
 int alb_result_write(FILE *to, const struct alb_result_of *result)
 {
     const struct alb_run *run = result->run;
+    errno = 0;
     write_run(to, result);
     for (uint32_t i = 0; i < run->schedule.task_count; i++)
         if (run->schedule.tasks[i].kind == ALB_TASK_SEND)

@@ -55,6 +55,38 @@ static bool parse_sixteenths(const char *text, uint64_t *value, char *error, siz
     return true;
 }
 
+// The most that the member holds, in what is written.
+static uint64_t capacity_of(enum alb_field_kind kind)
+{
+    switch (kind) {
+    case ALB_FIELD_BIG_COUNT:
+    case ALB_FIELD_BYTES:
+    case ALB_FIELD_RATE:
+    case ALB_FIELD_BYTE_RATE:
+    case ALB_FIELD_NS:
+        return INT64_MAX;
+    case ALB_FIELD_TIME:
+        return INT64_MAX / PS_PER_NS;
+    case ALB_FIELD_OCTET:
+        return UINT8_MAX;
+    default:
+        return UINT32_MAX;
+    }
+}
+
+static uint64_t max_of(const struct alb_field *field)
+{
+    return field->max ? field->max : capacity_of(field->kind);
+}
+
+// What is no number at all is answered with those that it could be.
+static bool parse_count(const struct alb_field *field, const char *text, uint64_t *value, char *error,
+                        size_t error_size)
+{
+    return alb_text_parse_u64(text, 0, UINT64_MAX, value, error, error_size) ||
+           alb_text_parse_u64(text, field->min, max_of(field), value, error, error_size);
+}
+
 // The value in the unit of the member.
 static bool parse_number(const struct alb_field *field, const char *text, uint64_t *value, char *error,
                          size_t error_size)
@@ -64,7 +96,7 @@ static bool parse_number(const struct alb_field *field, const char *text, uint64
     case ALB_FIELD_COUNT:
     case ALB_FIELD_BIG_COUNT:
     case ALB_FIELD_OCTET:
-        return alb_text_parse_u64(text, 0, UINT64_MAX, value, error, error_size);
+        return parse_count(field, text, value, error, error_size);
     case ALB_FIELD_BYTES:
     case ALB_FIELD_BYTES_32:
         return alb_text_parse_bytes(text, value, error, error_size);
@@ -86,25 +118,6 @@ static bool parse_number(const struct alb_field *field, const char *text, uint64
             return false;
         *value = field->kind == ALB_FIELD_MILLIONTHS ? per_billion / 1000 : per_billion;
         return true;
-    }
-}
-
-// The most that the member holds, in what is written.
-static uint64_t capacity_of(enum alb_field_kind kind)
-{
-    switch (kind) {
-    case ALB_FIELD_BIG_COUNT:
-    case ALB_FIELD_BYTES:
-    case ALB_FIELD_RATE:
-    case ALB_FIELD_BYTE_RATE:
-    case ALB_FIELD_NS:
-        return INT64_MAX;
-    case ALB_FIELD_TIME:
-        return INT64_MAX / PS_PER_NS;
-    case ALB_FIELD_OCTET:
-        return UINT8_MAX;
-    default:
-        return UINT32_MAX;
     }
 }
 
@@ -133,11 +146,57 @@ static void store(const struct alb_field *field, uint64_t value, void *object)
     }
 }
 
+static char *format_scaled(uint64_t value, uint64_t step, const char *const units[], char text[ALB_FIELD_TEXT_MAX])
+{
+    uint32_t i = 0;
+    while (value && units[i + 1] && value % step == 0) {
+        value /= step;
+        i++;
+    }
+    snprintf(text, ALB_FIELD_TEXT_MAX, "%" PRIu64 "%s", value, units[i]);
+    return text;
+}
+
+// In the unit that is written, as by parse_number.
+static char *format_value(const struct alb_field *field, uint64_t value, char text[ALB_FIELD_TEXT_MAX])
+{
+    static const char *const sizes[] = {"", "K", "M", "G", NULL};
+    static const char *const rates[] = {"b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", NULL};
+    switch (field->kind) {
+    case ALB_FIELD_BYTES:
+    case ALB_FIELD_BYTES_32:
+        return format_scaled(value, 1024, sizes, text);
+    case ALB_FIELD_TIME:
+    case ALB_FIELD_NS:
+    case ALB_FIELD_NS_32:
+        return alb_text_format_duration(value, text);
+    case ALB_FIELD_RATE:
+        return format_scaled(value, 1000, rates, text);
+    case ALB_FIELD_BYTE_RATE:
+        return format_scaled(value * 8, 1000, rates, text);
+    case ALB_FIELD_BILLIONTHS:
+        return alb_text_format_probability((uint32_t)value, text);
+    case ALB_FIELD_MILLIONTHS:
+        return alb_text_format_probability((uint32_t)value * 1000, text);
+    case ALB_FIELD_SIXTEENTHS:
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%.8g", (double)value / 16);
+        return text;
+    case ALB_FIELD_FLAG:
+    case ALB_FIELD_CHOICE:
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%s",
+                 field->kind == ALB_FIELD_FLAG ? answers[value] : field->choices[value]);
+        return text;
+    default:
+        snprintf(text, ALB_FIELD_TEXT_MAX, "%" PRIu64, value);
+        return text;
+    }
+}
+
 bool alb_field_parse(const struct alb_field *field, const struct alb_document_entry *entry, void *object,
                      struct alb_complaint *complaint)
 {
     const struct alb_field yes_or_no = {.choices = answers};
-    char error[ALB_TEXT_ERROR_MAX];
+    char error[ALB_TEXT_ERROR_MAX], low[ALB_FIELD_TEXT_MAX], high[ALB_FIELD_TEXT_MAX];
     uint64_t value;
     uint32_t choice = 0;
     if (field->kind == ALB_FIELD_TEXT) {
@@ -158,13 +217,10 @@ bool alb_field_parse(const struct alb_field *field, const struct alb_document_en
     }
     if (!parse_number(field, entry->value, &value, error, sizeof(error)))
         return alb_complain(complaint, entry->file, entry->line, "%s: %s", entry->key, error);
-    uint64_t max = field->max ? field->max : capacity_of(field->kind);
-    if (value < field->min || value > max)
-        return alb_complain(
-            complaint, entry->file, entry->line, "%s is \"%.60s\"; expected from %" PRIu64 " to %" PRIu64 "%s",
-            entry->key, entry->value, field->min, max,
-            field->kind == ALB_FIELD_TIME || field->kind == ALB_FIELD_NS || field->kind == ALB_FIELD_NS_32 ? " ns"
-                                                                                                           : "");
+    if (value < field->min || value > max_of(field))
+        return alb_complain(complaint, entry->file, entry->line, "%s is \"%.60s\"; expected from %s to %s", entry->key,
+                            entry->value, format_value(field, field->min, low),
+                            format_value(field, max_of(field), high));
     store(field, value, object);
     return true;
 }
@@ -194,55 +250,14 @@ static uint64_t load(const struct alb_field *field, const void *object)
     }
 }
 
-static char *format_scaled(uint64_t value, uint64_t step, const char *const units[], char text[ALB_FIELD_TEXT_MAX])
-{
-    uint32_t i = 0;
-    while (value && units[i + 1] && value % step == 0) {
-        value /= step;
-        i++;
-    }
-    snprintf(text, ALB_FIELD_TEXT_MAX, "%" PRIu64 "%s", value, units[i]);
-    return text;
-}
-
 char *alb_field_format(const struct alb_field *field, const void *object, char text[ALB_FIELD_TEXT_MAX])
 {
-    static const char *const sizes[] = {"", "K", "M", "G", NULL};
-    static const char *const rates[] = {"b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", NULL};
     if (field->kind == ALB_FIELD_TEXT) {
         const char *value = *(const char *const *)((const char *)object + field->offset);
         snprintf(text, ALB_FIELD_TEXT_MAX, "%s", value ? value : "");
         return text;
     }
-    uint64_t value = load(field, object);
-    switch (field->kind) {
-    case ALB_FIELD_BYTES:
-    case ALB_FIELD_BYTES_32:
-        return format_scaled(value, 1024, sizes, text);
-    case ALB_FIELD_TIME:
-    case ALB_FIELD_NS:
-    case ALB_FIELD_NS_32:
-        return alb_text_format_duration(value, text);
-    case ALB_FIELD_RATE:
-        return format_scaled(value, 1000, rates, text);
-    case ALB_FIELD_BYTE_RATE:
-        return format_scaled(value * 8, 1000, rates, text);
-    case ALB_FIELD_BILLIONTHS:
-        return alb_text_format_probability((uint32_t)value, text);
-    case ALB_FIELD_MILLIONTHS:
-        return alb_text_format_probability((uint32_t)value * 1000, text);
-    case ALB_FIELD_SIXTEENTHS:
-        snprintf(text, ALB_FIELD_TEXT_MAX, "%.8g", (double)value / 16);
-        return text;
-    case ALB_FIELD_FLAG:
-    case ALB_FIELD_CHOICE:
-        snprintf(text, ALB_FIELD_TEXT_MAX, "%s",
-                 field->kind == ALB_FIELD_FLAG ? answers[value] : field->choices[value]);
-        return text;
-    default:
-        snprintf(text, ALB_FIELD_TEXT_MAX, "%" PRIu64, value);
-        return text;
-    }
+    return format_value(field, load(field, object), text);
 }
 
 // ---- sections -------------------------------------------------------------------------------------------------------

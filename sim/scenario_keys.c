@@ -39,7 +39,7 @@ static const struct alb_field scenario_fields[] = {
 static const struct alb_field network_fields[] = {
     {"topology", ALB_FIELD_CHOICE, AT(alb_topology_spec, shape), .choices = shapes, .text = "its shape"},
     {"hosts", ALB_FIELD_COUNT, AT(alb_topology_spec, hosts), 1, ALB_SCENARIO_HOSTS_MAX,
-     .text = "star, two-sites: in all; leaf-spine: of each leaf"},
+     .text = "star, two-sites: in all; leaf-spine: of each leaf; a switch has 65536 at most"},
     {"leaves", ALB_FIELD_COUNT, AT(alb_topology_spec, leaves), 1, 65536, .text = "of a leaf-spine"},
     {"spines", ALB_FIELD_COUNT, AT(alb_topology_spec, spines), 1, 65536, .text = "of a leaf-spine"},
     {"k", ALB_FIELD_COUNT, AT(alb_topology_spec, k), 2, 128,

@@ -252,6 +252,21 @@ static bool read_sizes(struct builder *builder)
     return is_good;
 }
 
+// Each host has one part in what all do together; the lists of pairs say who goes with whom.
+static bool check_once(struct builder *builder, const char *key, const struct list *list)
+{
+    uint8_t *is_there = calloc(builder->host_count, 1);
+    const struct alb_document_entry *where = place_of(builder, key);
+    uint32_t i = 0;
+    alb_assert(is_there);
+    while (i < list->count && !is_there[list->hosts[i]])
+        is_there[list->hosts[i++]] = 1;
+    free(is_there);
+    return i == list->count || builder->workload->kind == ALB_WORKLOAD_PAIRS ||
+           alb_complain(builder->complaint, where->file, where->line,
+                        "%s: host %" PRIu32 " is there twice; expected each once", key, list->hosts[i]);
+}
+
 static bool read_lists(struct builder *builder)
 {
     const struct alb_scenario_workload *workload = builder->workload;
@@ -266,6 +281,8 @@ static bool read_lists(struct builder *builder)
             return false;
     }
     bool is_between = workload->kind != ALB_WORKLOAD_PAIRS && workload->kind != ALB_WORKLOAD_INCAST;
+    if (!check_once(builder, "hosts", &builder->hosts) || !check_once(builder, "to", &builder->to))
+        return false;
     if (!is_between || workload->kind == ALB_WORKLOAD_GOAL || builder->hosts.count >= 2)
         return true;
     const struct alb_document_entry *all = alb_document_find(&builder->scenario->document, "network", "", "hosts");

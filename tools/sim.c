@@ -77,6 +77,7 @@ struct outputs {
     const struct sim_options *options;
     FILE *text; // summaries and what was expected: stdout, unless the result is written there
     struct sim_output json;
+    bool has_failed; // to write json, which was said
     struct sim_page *page;
 };
 
@@ -100,6 +101,7 @@ static int on_end(void *context, const struct alb_result_of *result)
     struct outputs *outputs = context;
     const struct sim_options *options = outputs->options;
     int failed = outputs->json.file ? alb_result_write(sim_output_begin(&outputs->json), result) : 0;
+    outputs->has_failed |= failed != 0;
     if (failed)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", options->json, strerror(failed));
     if (!options->is_quiet)
@@ -136,7 +138,9 @@ static int close_outputs(struct outputs *outputs, const struct sim_file *file, c
         status = sim_page_close(outputs->page, file, outcomes, count);
     if (outputs->json.file && outputs->json.file != stdout)
         error = sim_output_close(&outputs->json);
-    return error ? command_error(COMMAND_FAILED, "sim", "%s: %s", outputs->options->json, strerror(error)) : status;
+    return error && !outputs->has_failed
+               ? command_error(COMMAND_FAILED, "sim", "%s: %s", outputs->options->json, strerror(error))
+               : status;
 }
 
 // ---- all variants ---------------------------------------------------------------------------------------------------

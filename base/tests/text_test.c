@@ -61,6 +61,28 @@ static void alb_text_parse_u64__bounds_and_bases(void **state)
     assert_string_equal(error, "\"6\" is not a whole number from 3 to 5");
 }
 
+// With a unit that there is: a number of it that is not held is none that is not understood.
+static void alb_text_parse__says_what_is_too_large(void **state)
+{
+    static const struct {
+        bool (*parse)(const char *text, uint64_t *value, char *error, size_t error_size);
+        const char *text, *error;
+    } cases[] = {
+        {alb_text_parse_rate, "1e30Tb/s", "\"1e30Tb/s\" is too large; expected less than 1.8e19 b/s"},
+        {alb_text_parse_duration, "99999999999s", "\"99999999999s\" is too large; expected less than 1.8e19 ns"},
+        {alb_text_parse_bytes, "99999999T", "\"99999999T\" is too large; expected less than 1.8e19 bytes"},
+        {alb_text_parse_rate, "1e30",
+         "\"1e30\" is not a rate: a number with b/s, kb/s, Mb/s, Gb/s or Tb/s, "
+         "powers of 1000"}};
+    for (size_t i = 0; i < ALB_COUNT(cases); i++) {
+        char error[ALB_TEXT_ERROR_MAX];
+        uint64_t value = 1234;
+        assert_false(cases[i].parse(cases[i].text, &value, error, sizeof(error)));
+        assert_string_equal(error, cases[i].error);
+        assert_int_equal(value, 1234);
+    }
+}
+
 static void alb_text_parse_duration__units(void **state)
 {
     static const struct accepted good[] = {
@@ -275,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_text_parse_u64__bounds_and_bases),
+        cmocka_unit_test(alb_text_parse__says_what_is_too_large),
         cmocka_unit_test(alb_text_parse_duration__units),
         cmocka_unit_test(alb_text_parse_duration_range__one_or_two),
         cmocka_unit_test(alb_text_parse_probability__percent_or_fraction),

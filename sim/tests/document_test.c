@@ -55,6 +55,7 @@ static void alb_document_parse__says_where_and_what_was_expected(void **state)
 {
     assert_refused("[a]\nk\n", "f:2: \"k\" has no \"=\"; expected \"key = value\" or \"[section]\"");
     assert_refused("[a]\nk\033[2J\x7f", "f:2: \"k?[2J?\" has no \"=\"; expected \"key = value\" or \"[section]\"");
+    assert_refused("[a]\nk\302\2332J", "f:2: \"k??2J\" has no \"=\"; expected \"key = value\" or \"[section]\"");
     assert_refused("k = 1\n", "f:1: a key before any section; expected \"[section]\"");
     assert_refused("\n[a\n", "f:2: a section has no end; expected \"[section]\" or \"[section name]\"");
     assert_refused("[a]\nk=1\nk=2", "f:3: k is there already, in line 2; expected each key once");

@@ -116,6 +116,9 @@ static void alb_workload_schedule__says_what_was_expected(void **state)
     static const struct {
         const char *text, *complaint;
     } bad[] = {
+        {"[workload]\nkind = permutation\nhosts = 3,3,3,4\nsize = 1\n",
+         "f:3: hosts: host 3 is there twice; expected each once"},
+        {"[workload]\nkind = incast\nto = 1,2,1\nsize = 1\n", "f:3: to: host 1 is there twice; expected each once"},
         {"[workload]\nkind = permutation\nsize = 1\nhosts = 9",
          "f:4: \"9\" is no list of hosts; expected all, or numbers and ranges such as 0..7 or 0..62/2 with commas "
          "between, below 8, no more of them than there are hosts"},

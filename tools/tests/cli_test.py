@@ -719,6 +719,8 @@ class Sim(unittest.TestCase):
             (["sim", "--variant", "fast", "--pcap", "/none/p", self.file], 1, "No such file"),
             (["sim", "--quiet", "--plot", self.file, self.file], 1, "Not a directory"),
             (["sim", "--quiet", "--html", "/dev/full", self.file], 1, "No space left"),
+            (["sim", "--quiet", "--json", "/dev/full", self.file], 1, "albedo sim: /dev/full: "),
+            (["sim", "--max-time", "99999999999s", self.file], 2, "\"99999999999s\" is too large"),
             (["sim", "--frob", self.file], 2, "Try"),
             (["sim", "--max-time", "soon", self.file], 2, "soon"),
             (["sim", "--max-time", "0", self.file], 2, "albedo sim: --max-time: 0 would be no limit at all"),
