@@ -81,7 +81,7 @@ struct alb_scenario {
     uint64_t seed;
     uint32_t order;        // enum alb_cluster_order
     alb_sim_time end;      // the run ends then at the latest; ALB_SIM_NEVER
-    alb_sim_time interval; // of the heat map; 0: a hundredth of the run
+    alb_sim_time interval; // of the heat map, to begin with; 0: 1 us
     struct alb_topology_spec network;
     const char *network_file;
     struct alb_switch_config switches;

@@ -30,7 +30,7 @@ static const struct alb_field scenario_fields[] = {
     {"end", ALB_FIELD_TIME, AT(alb_scenario, end), 1,
      .text = "simulated time at which the run ends, done or not (none)"},
     {"interval", ALB_FIELD_TIME, AT(alb_scenario, interval), 1,
-     .text = "between two columns of the heat map (100 of them)"},
+     .text = "between two columns of the heat map, doubled as often as there would be more than 128 (1us)"},
     {"order", ALB_FIELD_CHOICE, AT(alb_scenario, order), .choices = orders,
      .text =
          "of events: time; host, within what the shortest delay allows; window, for the same result by time (time)"},
