@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PS_PER_US 1e6
+
 struct sim_page {
     struct sim_output output;
     const struct sim_file *of;
@@ -65,11 +67,14 @@ static const char program[] =
     "function heat(r,cv,c){const x=cv.getContext('2d'),n=r.order.length,w=cv.width/r.columns,h=cv.height/n;"
     "r.order.forEach((l,y)=>{for(let i=0;i<r.columns;i++){x.fillStyle=colour(load(r,l,i));"
     "x.fillRect(i*w,cv.height-(y+1)*h,Math.ceil(w),Math.ceil(h))}});x.strokeStyle='#000';"
-    "x.strokeRect(c*w,0,w,cv.height)}\n"
+    "x.strokeRect(c*w,0,w,cv.height);x.fillStyle='#000';x.font='11px sans-serif';let tier=-1;"
+    "r.order.forEach((l,y)=>{const t=r.cables[l>>1][2];if(t!=tier){if(y)x.fillRect(0,cv.height-y*h,cv.width,1);"
+    "x.fillText('tier '+t,3,cv.height-y*h-4)}tier=t})}\n"
+    "function us(ps){return+(ps/1e6).toFixed(3)}\n"
     "runs.forEach((r,i)=>{r.at=place(r);r.order=[];r.cables.map((k,j)=>[k[2],j]).sort((a,b)=>a[0]-b[0]||a[1]-b[1])"
     ".forEach(k=>{r.order.push(2*k[1],2*k[1]+1)});const q=s=>document.getElementById(s+i),slide=q('t'),cv=q('n'),"
     "hv=q('h');function draw(){const c=+slide.value;net(r,cv,c);heat(r,hv,c);"
-    "q('l').textContent=`${(c*r.interval/1e6).toPrecision(4)} to ${((c+1)*r.interval/1e6).toPrecision(4)} us`}"
+    "q('l').textContent=`${us(c*r.interval)} to ${us((c+1)*r.interval)} us`}"
     "slide.oninput=draw;hv.onclick=e=>{slide.value=Math.floor(e.offsetX/hv.clientWidth*r.columns);draw()};"
     "hv.onmousemove=e=>{const y=r.order[Math.floor((1-e.offsetY/hv.clientHeight)*r.order.length)],"
     "c=Math.floor(e.offsetX/hv.clientWidth*r.columns);if(y===undefined||c>=r.columns)return;const k=r.cables[y>>1];"
@@ -299,6 +304,7 @@ static void write_data(FILE *to, const struct alb_run *run)
 
 int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
 {
+    const struct alb_heat *heat = &result->run->heat;
     char title[300];
     uint32_t n = page->runs++;
     page->file = sim_output_begin(&page->output);
@@ -315,8 +321,9 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
             "<canvas id=\"n%" PRIu32 "\" width=\"1100\" height=\"420\"></canvas>\n"
             "<input type=\"range\" id=\"t%" PRIu32 "\" min=\"0\" max=\"%" PRIu32 "\">\n"
             "<h3>All links over time <span class=\"note\">hosts' links at the bottom; click to choose a moment</span>"
-            "</h3>\n<canvas id=\"h%" PRIu32 "\" width=\"1100\" height=\"420\"></canvas>\n",
-            n, n, n, ALB_MAX(result->run->heat.columns, 1u) - 1, n);
+            "</h3>\n<canvas id=\"h%" PRIu32 "\" width=\"1100\" height=\"420\"></canvas>\n"
+            "<p class=\"note\">from left to right: 0 to %.10g us</p>\n",
+            n, n, n, ALB_MAX(heat->columns, 1u) - 1, n, (double)heat->interval * heat->columns / PS_PER_US);
     write_data(page->file, result->run);
     write_flows(page->file, result->summary);
     write_metrics(page->file, result->summary);

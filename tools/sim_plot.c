@@ -14,6 +14,7 @@ enum {
     TITLE_MAX = 300,
     PATH_BYTES = 4500,
     CURVE_POINTS = 1000,
+    NAMES_MAX = 48, // that stand one above the other
 };
 
 static int compare(const void *left, const void *right)
@@ -116,14 +117,36 @@ static void plot_slowdown(FILE *to, const char *directory, const struct alb_resu
 }
 
 // Links from those of hosts to those of cores, from bottom to top.
+// By their names, or some of them, of rows that go tier by tier.
+static void name_rows(FILE *to, const struct alb_topology *topology)
+{
+    uint32_t row = 0, step = (2 * topology->cable_count + NAMES_MAX - 1) / NAMES_MAX;
+    char name[2 * ALB_TOPOLOGY_NAME_MAX + 8];
+    fputs("set ytics font ',8' (", to);
+    for (uint32_t tier = 0; tier < topology->tier_count; tier++) {
+        for (uint32_t link = 0; link < 2 * topology->cable_count; link++) {
+            const struct alb_topology_cable *cable = &topology->cables[link / 2];
+            if (cable->tier != tier || row++ % step != 0)
+                continue;
+            snprintf(name, sizeof(name), "%s to %s", topology->nodes[link % 2 ? cable->b : cable->a].name,
+                     topology->nodes[link % 2 ? cable->a : cable->b].name);
+            fputs(row > 1 ? ", " : "", to);
+            quote(to, name);
+            fprintf(to, " %" PRIu32, row - 1);
+        }
+    }
+    fputs(")\n", to);
+}
+
 static void plot_links(FILE *to, const char *directory, const struct alb_result_of *result)
 {
     const struct alb_run *run = result->run;
     const struct alb_heat *heat = &run->heat;
     uint32_t row = 0;
     begin_figure(to, directory, result, "links", "load of links, tier by tier");
+    name_rows(to, &run->topology);
     fprintf(to,
-            "unset grid\nset xlabel 'us'\nset ylabel 'link'\nset cblabel 'part of its rate'\nset cbrange [0:1]\n"
+            "unset grid\nset xlabel 'us'\nset cblabel 'part of its rate'\nset cbrange [0:1]\n"
             "set palette defined (0 '#f7fbff', 0.5 '#6baed6', 0.8 '#fd8d3c', 1 '#a50f15')\nset autoscale fix\n"
             "plot '-' using ($1*%.9g):2:3 with image notitle\n",
             (double)heat->interval / 1e6);

@@ -494,6 +494,8 @@ class Sim(unittest.TestCase):
             page = file.read()
         self.assertIn("<canvas", page)
         self.assertNotRegex(page, r"(src|href)\s*=")  # nothing from outside
+        self.assertNotIn("toPrecision", page)  # which writes 1.024e+4
+        self.assertRegex(page, r"from left to right: 0 to \d+ us")
 
     def test_result_on_stdout_is_alone_there(self):
         status, out, err = albedo("sim", "--json", "-", "--variant", "slow", self.file)
@@ -623,6 +625,8 @@ class Sim(unittest.TestCase):
         self.assertNotIn("Warning", err)  # of gnuplot
         self.assertEqual(sorted(os.listdir(self.path("p"))),
                          ["scenario-slow-fct.svg", "scenario-slow-links.svg", "scenario-slow-slowdown.svg"])
+        with open(os.path.join(self.path("p"), "scenario-slow-links.svg"), encoding="utf-8") as file:
+            self.assertIn("h1 to s0", file.read())
 
     def test_compare(self):
         status, out, err = albedo("sim", "compare", self.file, "--policies", "slow,irn", "--seeds", "2", "--vary",
