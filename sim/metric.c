@@ -174,8 +174,9 @@ static void print_bins(FILE *to, const struct alb_summary *summary)
     for (uint32_t i = 0; i < summary->bin_count; i++) {
         const struct alb_summary_bin *bin = &summary->bins[i];
         bool is_last = bin->bytes_max == UINT64_MAX;
-        fprintf(to, "  %-8s %8" PRIu64 " flows, mean %.3g, P50 %.3g, P95 %.3g, P99 %.3g, P99.9 %.3g\n",
-                is_last ? "above" : alb_metric_format(ALB_METRIC_BYTES, (double)bin->bytes_max, text), bin->flows,
+        fprintf(to, "  %-5s %-8s %8" PRIu64 " flows, mean %.3g, P50 %.3g, P95 %.3g, P99 %.3g, P99.9 %.3g\n",
+                is_last ? "above" : "up to",
+                is_last ? "" : alb_metric_format(ALB_METRIC_BYTES, (double)bin->bytes_max, text), bin->flows,
                 bin->slowdown.mean, bin->slowdown.p50, bin->slowdown.p95, bin->slowdown.p99, bin->slowdown.p999);
     }
 }

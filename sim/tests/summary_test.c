@@ -107,6 +107,12 @@ static void alb_summary_make__percentiles_and_bins(void **state)
     assert_int_equal(summary.bin_count, 2);
     assert_int_equal(summary.bins[0].flows, 99);
     assert_int_equal(summary.bins[1].bytes_max, 1048576);
+    char text[5000] = "";
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    alb_summary_print(&summary, file);
+    fclose(file);
+    assert_non_null(strstr(text, "  up to 4 KiB          99 flows, mean "));
+    assert_non_null(strstr(text, "  up to 1 MiB           1 flows, mean "));
     assert_true(value("fct_p99", NULL) < 20000 &&
                 value("fct_p999", NULL) > 80000); // ns: the hundredth is the large one
     assert_true(value("fct_p999", NULL) == value("fct_max", "large"));
