@@ -72,6 +72,16 @@ static bool no_cable(const struct alb_topology *topology, const char *pattern, c
         pattern, tiers);
 }
 
+// "tier:T:N" with a number beyond the last cable of that tier.
+static bool check_number(const struct alb_scenario_fault *fault, uint32_t count, const struct alb_document_entry *place,
+                         struct alb_complaint *complaint)
+{
+    uint32_t tier, number;
+    return sscanf(fault->cables, "tier:%" SCNu32 ":%" SCNu32, &tier, &number) != 2 || number <= count ||
+           alb_complain(complaint, place->file, place->line,
+                        "tier %" PRIu32 " has %" PRIu32 " cables; expected no more", tier, count);
+}
+
 static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, struct alb_complaint *complaint)
 {
     uint32_t *cables = malloc((run->topology.cable_count + 1u) * sizeof(*cables));
@@ -82,6 +92,7 @@ static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *faul
     bool is_good = parse_value(run->scenario, fault, &value, complaint);
     if (is_good && count == 0)
         is_good = no_cable(&run->topology, fault->cables, place, complaint);
+    is_good = is_good && check_number(fault, count, place, complaint);
     for (uint32_t i = 0; i < count && is_good && run->cluster; i++)
         if (!schedule_fault(run, fault, cables[i], value))
             is_good = alb_complain(complaint, fault->where->file, fault->where->line,

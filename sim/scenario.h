@@ -127,6 +127,11 @@ bool alb_scenario_host_agrees(const struct alb_scenario *scenario, struct alb_co
 // After the hosts have been read: their packets must pass.
 bool alb_scenario_switches_agree(const struct alb_scenario *scenario, struct alb_complaint *complaint);
 
+// Whether what a scenario of that document says has an effect (scenario_effect.c): all of it if there are no variants,
+// what the variant itself gives if there are, and nothing is asked where the document has a setting of --set.
+bool alb_scenario_keys_have_effect(const struct alb_scenario *scenario, const struct alb_document *document,
+                                   const char *variant, struct alb_complaint *complaint);
+
 // Where that key of the section stands; if it is not there, where the section begins. Its line is 0 if neither is
 // there.
 const struct alb_document_entry *alb_scenario_place(const struct alb_scenario *scenario, const char *section,

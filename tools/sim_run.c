@@ -284,6 +284,10 @@ static int read_scenario(struct alb_scenario *scenario, const struct sim_file *f
     struct alb_complaint complaint = {0};
     if (!alb_scenario_read(scenario, &file->document, variant, file->directory, &complaint))
         return refuse(&complaint, variant);
+    if (!alb_scenario_keys_have_effect(scenario, &file->document, variant, &complaint)) {
+        alb_scenario_fini(scenario);
+        return refuse(&complaint, variant);
+    }
     scenario->has_room = sim_has_room;
     scenario->memory_bytes = sim_free_bytes();
     return COMMAND_OK;

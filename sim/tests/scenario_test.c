@@ -239,6 +239,74 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
     }
 }
 
+static void has_effect(const char *text, const char *variant, const char *setting, const char *expected)
+{
+    static struct alb_scenario scenario;
+    struct alb_complaint complaint = {0};
+    struct alb_document document;
+    char all[600];
+    snprintf(all, sizeof(all), "[workload w]\nkind = permutation\nsize = 1\n%s", text);
+    assert_true(alb_document_parse(&document, "f", all, strlen(all), &complaint));
+    assert_true(!setting || alb_document_set(&document, setting, &complaint));
+    if (!alb_scenario_read(&scenario, &document, variant, ".", &complaint))
+        fail_msg("%s", complaint.text);
+    bool is_good = alb_scenario_keys_have_effect(&scenario, &document, variant, &complaint);
+    if (is_good != !expected || (expected && strncmp(complaint.text, expected, strlen(expected)) != 0))
+        fail_msg("\"%s\" instead of \"%s\" of %s", complaint.text, expected ? expected : "", text);
+    alb_scenario_fini(&scenario);
+    alb_document_fini(&document);
+}
+
+static void alb_scenario_keys_have_effect__each_of_its_own(void **state)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"to = 1\n", "f:4: to: expected kind = incast or pairs for it"},
+        {"load = 1%\n", "f:4: load: expected kind = poisson for it"},
+        {"think = 1us\n", "f:4: think: expected a collective for it"},
+        {"messages = 9\ndepth = 2\ngap = 1us\n", NULL},
+        {"[workload]\nkind = all-gather\nsize = 1\ndepth = 2\n", "f:7: depth: expected permutation, incast,"},
+        {"[workload]\nkind = all-gather\nsize = 1\npieces = 2\n",
+         "f:7: pieces: expected kind = all-reduce-tree for it"},
+        {"[workload]\nkind = all-reduce-tree\nsize = 1\npieces = 2\nrounds = 3\nthink = 1us\n", NULL},
+        {"[network]\nk = 4\n", "f:5: k: expected topology = fat-tree for it"},
+        {"[network]\ntopology = fat-tree\nhosts = 4\n", "f:6: hosts: expected another topology for it"},
+        {"[network]\ntopology = two-sites\nlong_cables = 4\nhosts = 6\nlong_delay = 1ms\n", NULL},
+        {"[network]\nhosts = 4\ncore_rate = 1Gb/s\n", "f:6: core_rate: expected topology = leaf-spine or fat-tree"},
+        {"[switch]\nmark_chance = 1%\n", "f:5: mark_chance: expected mark_max too"},
+        {"[switch]\nspread = spray\n", "f:5: spread: expected a topology with more than one way"},
+        {"[host]\ncache_entries = 4\n", "f:5: cache_entries: expected transport = rc for it"},
+        {"[host]\ntransport = rc\nmiss_penalty = 1us\n", "f:6: miss_penalty: expected cache_entries too"},
+        {"[host]\ntransport = rc\ncache_entries = 4\nmiss_penalty = 1us\n", NULL},
+        {"[host]\ntransport = rc\npaths = 4\n", "f:6: paths: expected transport = csa for it"},
+        {"[host]\nmemory = 1M\n", "f:5: memory: expected real_bytes = yes for it"},
+        {"[host]\ncongestion = fixed\nrtt_target = 9us\n", "f:6: rtt_target: expected congestion = window for it"},
+        {"[host]\ncredit_aging = 1Gb/s\n", "f:5: credit_aging: expected credit = shortest for it"},
+        {"[host]\ncredit = off\ngrant_min = 8K\n", "f:6: grant_min: expected credit = end-to-end or shortest for it"},
+        {"[host]\ndcqcn_cnp = 1us\n", "f:5: dcqcn_cnp: expected congestion = dcqcn for it"},
+        {"[host]\n[host 2]\ndcqcn_cnp = 1us\n", "f:6: dcqcn_cnp: expected congestion = dcqcn for it"},
+        {"[host]\ndcqcn_cnp = 1us\n[host 2]\ncongestion = dcqcn\n", NULL},
+        {"[fault]\ncables = h0-*\nkind = pause\nvalue = 1\n", "f:7: value: expected none for a fault of this kind"},
+        {"[fault]\ncables = h0-*\nkind = repair\nuntil = 1us\n", "f:7: until: expected none for what ends another"},
+        {"[fault]\ncables = h0-*\nkind = death\nvalue = 1us\nuntil = 1us\n", NULL},
+    };
+    for (size_t i = 0; i < ALB_COUNT(cases); i++)
+        has_effect(cases[i].text, NULL, NULL, cases[i].expected);
+}
+
+// A key that variants share may be for one of them, and one that a setting leaves without effect is not a mistake.
+static void alb_scenario_keys_have_effect__with_variants_and_settings(void **state)
+{
+    static const char variants[] = "load = 1%\n[variant drawn]\nworkload.w.kind = poisson\nworkload.w.flows = 9\n"
+                                   "[variant wrong]\nhost.dcqcn_cnp = 1us\n";
+    has_effect(variants, "drawn", NULL, NULL);
+    has_effect(variants, "wrong", NULL, "f:9: dcqcn_cnp: expected congestion = dcqcn for it");
+    has_effect(variants, NULL, NULL, NULL);
+    has_effect("[network]\ntopology = fat-tree\nk = 8\n", NULL, "network.topology=star", NULL);
+    has_effect("", NULL, "network.k=4", NULL);
+}
+
 static void alb_scenario_hosts__lists(void **state)
 {
     static const struct {
@@ -332,6 +400,8 @@ int main(void)
         cmocka_unit_test(alb_scenario_read__variants),
         cmocka_unit_test(alb_scenario_read__a_setting_wins_over_a_variant),
         cmocka_unit_test(alb_scenario_read__says_where_and_what_was_expected),
+        cmocka_unit_test(alb_scenario_keys_have_effect__each_of_its_own),
+        cmocka_unit_test(alb_scenario_keys_have_effect__with_variants_and_settings),
         cmocka_unit_test(alb_scenario_hosts__lists),
         cmocka_unit_test(alb_scenario_print_keys__names_every_section),
         cmocka_unit_test(alb_field_format__is_read_back),
