@@ -2,9 +2,12 @@
 #include "sim/capture.h"
 
 #include "wire/pcap.h"
-#include "wire/roce.h"
 
 #include <errno.h>
+
+enum {
+    DATAGRAM_BYTES_MAX = 1 << 16, // of UDP; those of csa are as long as the links carry
+};
 
 int alb_sim_capture_open(struct alb_sim_capture *capture, const char *path)
 {
@@ -29,7 +32,7 @@ int alb_sim_capture_close(struct alb_sim_capture *capture)
 void alb_sim_capture_add(struct alb_sim_capture *capture, const struct alb_sim_packet *packet, alb_sim_time now)
 {
     const struct alb_sim_load *load = alb_sim_load(packet);
-    static const uint8_t zeros[ALB_ROCE_PAYLOAD_MAX + 8];
+    static const uint8_t zeros[DATAGRAM_BYTES_MAX];
     struct alb_pcap_packet info = {
         .time = alb_sim_to_ns(now),
         .source = load->source,

@@ -660,6 +660,21 @@ class Sim(unittest.TestCase):
                   for text in (out, albedo("sim", "--variant", "fast", self.file)[1])]
         self.assertEqual(traces[0], traces[1])
 
+    def test_payload_of_large_packets_is_captured_as_zeros(self):
+        with open(self.path("large"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 2\n[host]\npayload = 60000\nwindow_max = 4M\n[workload]\nkind = permutation\nsize = 1M\n")
+        self.assertEqual(albedo("sim", "-q", "--pcap", self.path("p"), self.path("large"))[0], 0)
+        with open(self.path("p"), "rb") as file:
+            capture = file.read()
+        at, large = 24, 0
+        while at < len(capture):
+            length = struct.unpack("<I", capture[at + 8:at + 12])[0]
+            if length > 50000:  # data, behind some 150 bytes of headers
+                large += 1
+                self.assertEqual(set(capture[at + 16 + 200:at + 16 + length]), {0})
+            at += 16 + length
+        self.assertGreater(large, 30)
+
     def test_limits(self):
         for limit in (["--max-time", "1us"], ["--max-events", "10"]):
             status, _, err = albedo("sim", "--check", *limit, self.file)
