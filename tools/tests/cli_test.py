@@ -543,6 +543,14 @@ class Sim(unittest.TestCase):
             self.assertIn(said, err)
             self.assertTrue(err.endswith(" (variant bad)\n"), err)
 
+    def test_variants_are_counted_before_they_run(self):
+        for count, status, said in ((64, 0, ""), (65, 1, "albedo sim: %s: expected 64 variants at most\n" % self.path("s"))):
+            with open(self.path("s"), "w", encoding="utf-8") as file:
+                file.write("[network]\nhosts = 2\n[workload]\nkind = permutation\nsize = 1\n" +
+                           "".join("[variant v%d]\n" % number for number in range(count)))
+            result, out, err = albedo("sim", self.path("s"))
+            self.assertEqual((result, out.count("== s (v"), err), (status, count % 65, said))
+
     def test_compare_says_a_mistake_once_and_with_which_value(self):
         status, out, err = albedo("sim", "compare", self.file, "--policies", "fast", "--seeds", "3", "--vary", "network.hosts=4,1")
         self.assertEqual((status, out), (2, ""))
