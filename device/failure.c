@@ -50,6 +50,13 @@ static const char *kind_name(const struct alb_qp *qp)
     return names[alb_qp_kind(qp)];
 }
 
+// Programs (ibv_rc_pingpong) ask for 1, which is enough for a network without routers only.
+static const char *hops_hint(const struct alb_qp_failure *failure)
+{
+    bool may_be_it = failure->status == ALB_WC_RETRY_EXC_ERR && failure->hop_limit == 1;
+    return may_be_it ? " (its hop limit is 1, with which no packet passes a router)" : "";
+}
+
 #define EFFORT_MAX 64
 
 // What was done before it was given up.
@@ -75,12 +82,12 @@ char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *f
                  "%s queue pair 0x%06x failed: a request of peer %s QPN 0x%06x: %s; expected PSN %u", kind_name(qp),
                  alb_qp_number(qp), peer, failure->dest_qpn, reason, failure->awaited_psn);
     else
-        snprintf(
-            text, ALB_FAILURE_TEXT_MAX,
-            "%s queue pair 0x%06x failed: %s to peer %s QPN 0x%06x: %s; last PSN sent %u, awaited an answer to PSN %u, "
-            "%s, syndrome 0x%02x",
-            kind_name(qp), alb_qp_number(qp), request_name(failure->opcode), peer, failure->dest_qpn, reason,
-            failure->last_psn, failure->awaited_psn, effort, failure->syndrome);
+        snprintf(text, ALB_FAILURE_TEXT_MAX,
+                 "%s queue pair 0x%06x failed: %s to peer %s QPN 0x%06x: %s%s; last PSN sent %u, awaited an answer to "
+                 "PSN %u, "
+                 "%s, syndrome 0x%02x",
+                 kind_name(qp), alb_qp_number(qp), request_name(failure->opcode), peer, failure->dest_qpn, reason,
+                 hops_hint(failure), failure->last_psn, failure->awaited_psn, effort, failure->syndrome);
     return text;
 }
 

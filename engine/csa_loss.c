@@ -20,8 +20,8 @@ static const struct parameter {
     uint64_t min, max;
 } parameters[] = {
     {"go-back-n", "timeout", "1us..10s", offsetof(struct alb_csa_loss, timeout_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "low", "1us..10s", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "high", "1us..10s", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "low", "1us..high", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "high", "low..10s", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
     {"irn", "few", "0..1048576", offsetof(struct alb_csa_loss, few), false, 0, 1 << 20},
     {"irn", "threshold", "1..1048576", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
     {"fixed", "interval", "1us..10s", offsetof(struct alb_csa_loss, interval_ns), true, 1000, 10 * ALB_NS_PER_S},
@@ -58,24 +58,30 @@ static bool parse_value(const struct parameter *parameter, const char *text, str
     return alb_text_parse_duration(text, value, NULL, 0) && *value >= parameter->min && *value <= parameter->max;
 }
 
-static bool set_parameter(const char *name, const char *value, struct alb_csa_loss *loss)
+// given: a bit for each of parameters[] that has been; false for a second time.
+static bool set_parameter(const char *name, const char *value, struct alb_csa_loss *loss, uint32_t *given)
 {
-    for (size_t i = 0; i < ALB_COUNT(parameters); i++)
-        if (strcmp(parameters[i].policy, loss->ops->name) == 0 && strcmp(parameters[i].name, name) == 0)
-            return parse_value(&parameters[i], value, loss);
+    for (size_t i = 0; i < ALB_COUNT(parameters); i++) {
+        if (strcmp(parameters[i].policy, loss->ops->name) != 0 || strcmp(parameters[i].name, name) != 0)
+            continue;
+        bool is_new = !(*given & 1u << i);
+        *given |= 1u << i;
+        return is_new && parse_value(&parameters[i], value, loss);
+    }
     return false;
 }
 
 static bool parse_parameters(const char *text, struct alb_csa_loss *loss)
 {
     char name[VALUE_MAX], value[VALUE_MAX];
+    uint32_t given = 0;
     while (*text) {
         text++; // the colon, or a comma
         if (!take_word(&text, "=,", name) || *text++ != '=' || !take_word(&text, ",", value) ||
-            !set_parameter(name, value, loss))
+            !set_parameter(name, value, loss, &given))
             return false;
     }
-    return true;
+    return loss->low_ns <= loss->high_ns; // both are 0 but for irn
 }
 
 const char *alb_csa_loss_parameter(const char *policy, uint32_t index, const char **bounds)

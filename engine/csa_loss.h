@@ -71,7 +71,7 @@ extern const struct alb_csa_loss_ops alb_csa_loss_fixed;
 extern const struct alb_csa_loss_ops alb_csa_loss_sleek;
 
 // Reads "irn", or with parameters behind a colon "irn:low=100us,high=320us,few=3", into *loss. False: no such policy or
-// parameter, a value out of range, or text is NULL; *loss is then undefined.
+// parameter, one given twice, a value out of range, or text is NULL; *loss is then undefined.
 bool alb_csa_loss_parse(const char *text, struct alb_csa_loss *loss);
 // The parameters of the policy with that name, and in *bounds what they can be, such as "1us..10s"; NULL behind the
 // last.

@@ -205,6 +205,7 @@ struct alb_qp_failure {
     bool at_responder; // it was the peer's request that failed here
     struct alb_endpoint peer;
     alb_qpn dest_qpn;
+    uint8_t hop_limit;         // of our packets
     uint32_t last_psn;         // last one sent
     uint32_t awaited_psn;      // oldest one unacknowledged (at the responder: the one expected)
     uint32_t retries;          // how often it was tried again, or asked about

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Policies of a scenario's hosts, and what their parameters can be.
-#include "engine/csa_loss.h"
 #include "sim/scenario.h"
 
 #include <stdio.h>
@@ -63,22 +62,10 @@ static bool check_policy(const struct alb_scenario *scenario, const char *name, 
                         "transport %s has no %s policy \"%.60s\"; expected one of %s", transport, key, text, list);
 }
 
-static bool check_bounds(const struct alb_scenario *scenario, const char *name, const char *text,
-                         struct alb_complaint *complaint)
-{
-    const struct alb_document_entry *place = alb_scenario_place(scenario, "host", name, "loss");
-    struct alb_csa_loss loss;
-    if (!scenario->host.transport || !alb_csa_loss_parse(text, &loss) || loss.low_ns <= loss.high_ns)
-        return true;
-    return alb_complain(complaint, place->file, place->line, "loss: \"%.60s\": expected low to be no more than high",
-                        text);
-}
-
 bool alb_scenario_policies_agree(const struct alb_scenario *scenario, const char *name,
                                  const struct alb_engine_config *engine, struct alb_complaint *complaint)
 {
     return check_policy(scenario, name, ALB_POLICY_LOSS, "loss", engine->loss, complaint) &&
-           check_bounds(scenario, name, engine->loss, complaint) &&
            check_policy(scenario, name, ALB_POLICY_CONGESTION, "congestion", engine->congestion, complaint) &&
            check_policy(scenario, name, ALB_POLICY_PATH, "path", engine->path, complaint) &&
            check_policy(scenario, name, ALB_POLICY_CREDIT, "credit", engine->credit, complaint);

@@ -77,6 +77,8 @@ static void print_policies(FILE *to)
         for (uint32_t k = 0; (name = alb_engine_policy_name("csa", lines[i].policy, k)) != NULL; k++)
             fprintf(to, "%s %s", k > 0 ? "," : "", name);
         fputc('\n', to);
+        if (lines[i].policy == ALB_POLICY_LOSS)
+            fputs("                           with parameters behind a colon: irn:low=50us,high=1ms\n", to);
     }
 }
 

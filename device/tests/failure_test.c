@@ -65,6 +65,25 @@ static void alb_failure_format__how_often_by_what_decided(void **state)
     free(options);
 }
 
+static void alb_failure_format__what_does_not_pass_a_router(void **state)
+{
+    static const char hint[] = "no acknowledgement (its hop limit is 1, with which no packet passes a router); ";
+    struct alb_device_options *options = pair_options("127.96.0.1");
+    struct side side;
+    char text[ALB_FAILURE_TEXT_MAX];
+    side_open(&side, options, ALB_QPT_RC);
+    struct alb_qp_failure failure = failure_of(&side);
+    failure.hop_limit = 1;
+    assert_non_null(strstr(alb_failure_format(side.qp, &failure, text), hint));
+    failure.hop_limit = 64;
+    assert_null(strstr(alb_failure_format(side.qp, &failure, text), "hop limit"));
+    failure.hop_limit = 1;
+    failure.status = ALB_WC_REM_ACCESS_ERR; // it was answered
+    assert_null(strstr(alb_failure_format(side.qp, &failure, text), "hop limit"));
+    side_close(&side);
+    free(options);
+}
+
 static void alb_failure_format__at_responder(void **state)
 {
     static const char *const words[] = {"a request of peer 127.96.0.1:4793", "0x020123", "expected PSN 1200",
@@ -87,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_failure_format__at_requester),
         cmocka_unit_test(alb_failure_format__how_often_by_what_decided),
+        cmocka_unit_test(alb_failure_format__what_does_not_pass_a_router),
         cmocka_unit_test(alb_failure_format__at_responder),
     };
     return cmocka_run_group_tests_name("failure", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "plugins/verbs/door.h"
 
 #include "base/log.h"
+#include "device/address.h"
 
 #include <stdlib.h>
 
@@ -26,6 +27,18 @@ static void explain(const struct alb_door_context *context, uint32_t gid_index, 
         alb_log(ALB_LOG_WARNING, "there is no GID with index %u: `ibv_devinfo -v` lists them", gid_index);
 }
 
+// It works with a peer of this host only, and looks like a dead one otherwise.
+static void doubt(const struct alb_door_context *context, uint32_t gid_index, const struct alb_addr *peer)
+{
+    char text[ALB_ADDR_TEXT_MAX];
+    const struct alb_addr *local = alb_device_gid(context->device, gid_index);
+    if (alb_address_is_loopback(peer) && !alb_address_is_loopback(local))
+        alb_log(ALB_LOG_WARNING,
+                "the peer's GID is %s, so it is taken to be on this host; on another one it has to be started with an "
+                "address that others reach (albedo run --net)",
+                alb_addr_format(peer, text));
+}
+
 int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_attr *attr, struct alb_av *av)
 {
     const struct ibv_global_route *route = &attr->grh;
@@ -43,6 +56,7 @@ int alb_door_av_from_attr(struct alb_door_context *context, const struct ibv_ah_
         explain(context, route->sgid_index, &peer, error);
         return error;
     }
+    doubt(context, route->sgid_index, &peer);
     av->gid_index = route->sgid_index;
     av->traffic_class = route->traffic_class;
     av->hop_limit = route->hop_limit;
