@@ -162,6 +162,8 @@ void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked);
 void alb_csa_forget_all_answers(struct alb_csa *csa);
 // So many frames of a queue pair have left, in a packet or several: for its statistics.
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames);
+// A segment of the queue pair's has come. The device's own sum counts whole packets.
+void alb_csa_count_received(struct alb_qp *qp, const struct alb_csa_segment *segment);
 
 // ---- csa_completer.c --------------------------------------------------------------------------------------
 

@@ -92,8 +92,7 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     drop = alb_csa_admit(arrival, csa, is_response ? NULL : segment, is_ahead(in, segment->psn));
     if (drop != ALB_DROP_NONE)
         return drop;
-    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
-    alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
+    alb_csa_count_received(qp, segment);
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
                   segment->payload_bytes, now);
     if (alb_qp_state_of(qp) == ALB_QPS_ERR)
@@ -106,6 +105,12 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     if (alb_qp_state_of(qp) != ALB_QPS_ERR)
         alb_stream_in_watch(in, now);
     return drop;
+}
+
+void alb_csa_count_received(struct alb_qp *qp, const struct alb_csa_segment *segment)
+{
+    qp->stats->stats.counter[ALB_STAT_rcvd_pkts]++;
+    alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
 }
 
 static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb_csa_report *report, alb_time now)
@@ -362,6 +367,7 @@ enum alb_drop alb_csa_rx(struct alb_engine *engine, const struct alb_datagram *d
     enum alb_drop drop = alb_csa_decode(datagram->bytes, datagram->length, &arrival.header, &cursor);
     if (drop == ALB_DROP_NONE)
         drop = alb_csa_admit_packet(&arrival, cursor, &ends, now);
+    engine->stats->sum.counter[ALB_STAT_rcvd_pkts] += drop == ALB_DROP_NONE;
     if (drop != ALB_DROP_NONE || ends)
         return drop;
     on_frames(&arrival, cursor, now);

@@ -143,8 +143,7 @@ enum alb_drop alb_csa_uc_rx(struct alb_csa_arrival *arrival, const struct alb_cs
         drop = admit(arrival, alb_csa_uc_of(qp), segment);
     if (drop != ALB_DROP_NONE)
         return drop;
-    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
-    alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
+    alb_csa_count_received(qp, segment);
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, segment->psn, ALB_TRACE_CSA_OP(segment->op),
                   segment->payload_bytes, now);
     if (!qp->is_established) {

@@ -45,8 +45,7 @@ enum alb_drop alb_csa_ud_rx(struct alb_csa_arrival *arrival, const struct alb_cs
         .has_imm = segment->op == ALB_CSA_SEND_IMM,
         .solicited = segment->flags & ALB_CSA_SOLICITED,
     };
-    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
-    alb_qp_count(qp, ALB_STAT_rcvd_bytes, segment->payload_bytes);
+    alb_csa_count_received(qp, segment);
     alb_trace_add(arrival->engine, ALB_TRACE_receive, qp->number, arrival->header.sequence,
                   ALB_TRACE_CSA_OP(segment->op), segment->payload_bytes, now);
     return alb_ud_take(qp, &message, now);
