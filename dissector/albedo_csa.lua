@@ -4,6 +4,9 @@
 -- other than 0 carry RoCEv2, unless they carry something else.
 --
 -- Filters begin with albedo_csa, for instance: albedo_csa.report.syndrome != 0x1f, albedo_csa.flag.probing == 1.
+--
+-- What was damaged on its way is marked (albedo_csa.icrc_bad) if the protocol's preference says that ICRCs are to be checked, which
+-- takes long: tshark -o albedo_csa.check_icrc:TRUE.
 
 local csa = Proto("albedo_csa", "Albedo CSA")
 local slots = Proto("albedo_slot", "Albedo process slot")
@@ -148,7 +151,9 @@ field("bytes", "cookie", "Cookie")
 
 local bad = ProtoExpert.new("albedo_csa.bad", "The rest cannot be understood", expert.group.MALFORMED,
                             expert.severity.ERROR)
-csa.experts = {bad}
+local icrc_bad = ProtoExpert.new("albedo_csa.icrc_bad", "The ICRC is wrong", expert.group.CHECKSUM, expert.severity.ERROR)
+csa.experts = {bad, icrc_bad}
+csa.prefs.check_icrc = Pref.bool("Check the ICRC", false, "Whether the invariant CRC of each packet is computed")
 
 local bth_opcode = Field.new("infiniband.bth.opcode")
 local bth_dest_qpn = Field.new("infiniband.bth.destqp")
@@ -156,6 +161,12 @@ local bth_pad = Field.new("infiniband.bth.padcnt")
 local bth_psn = Field.new("infiniband.bth.psn")
 local deth_qkey = Field.new("infiniband.deth.q_key")
 local deth_src_qpn = Field.new("infiniband.deth.srcqp")
+local udp_payload = Field.new("udp.payload")
+local udp_source, udp_destination = Field.new("udp.srcport"), Field.new("udp.dstport")
+local ADDRESSES = {
+    {source = Field.new("ip.src"), destination = Field.new("ip.dst")},
+    {source = Field.new("ipv6.src"), destination = Field.new("ipv6.dst")},
+}
 
 -- ---- segments -------------------------------------------------------------------------------------------------------
 
@@ -549,6 +560,62 @@ local function add_frames(tree, tvb, past)
     return lines
 end
 
+-- ---- ICRC -----------------------------------------------------------------------------------------------------------
+
+local CRC = {} -- of each byte, by the reflected polynomial of IEEE 802.3
+for byte = 0, 255 do
+    local crc = byte
+    for _ = 1, 8 do
+        crc = bit32.bxor(bit32.rshift(crc, 1), crc % 2 == 1 and 0xedb88320 or 0)
+    end
+    CRC[byte] = crc
+end
+
+local function crc_add(crc, bytes)
+    for at = 1, #bytes do
+        crc = bit32.bxor(bit32.rshift(crc, 8), CRC[bit32.band(bit32.bxor(crc, bytes:byte(at)), 0xff)])
+    end
+    return crc
+end
+
+local function word(number)
+    return string.char(math.floor(number / 256), number % 256)
+end
+
+-- Eight bytes of ones and the IP header, with what changes on the way, and what ends of UDP sockets cannot know, as ones.
+local function outside(source, destination, bytes)
+    local ones = string.rep("\xff", 8)
+    if #source == 4 then
+        return ones .. "\x45\xff" .. word(20 + bytes) .. "\xff\xff\x40\x00\xff\x11\xff\xff" .. source .. destination
+    end
+    return ones .. "\x6f\xff\xff\xff" .. word(bytes) .. "\x11\xff" .. source .. destination
+end
+
+-- As bytes, of the innermost header that has it; nil: none has.
+local function innermost(field)
+    local all = {field()}
+    return #all > 0 and all[#all].range:bytes():raw() or nil
+end
+
+local function has_good_icrc(payload)
+    local source = innermost(ADDRESSES[1].source) or innermost(ADDRESSES[2].source)
+    local destination = innermost(ADDRESSES[1].destination) or innermost(ADDRESSES[2].destination)
+    local crc = crc_add(0xffffffff, outside(source, destination, 8 + #payload))
+    crc = crc_add(crc, innermost(udp_source) .. innermost(udp_destination) .. word(8 + #payload) .. "\xff\xff")
+    crc = bit32.bnot(crc_add(crc, payload:sub(1, 4) .. "\xff" .. payload:sub(6, -5)))
+    local first, second, third, fourth = payload:byte(-4, -1)
+    return crc == first + 256 * (second + 256 * (third + 256 * fourth))
+end
+
+local function check_icrc(node)
+    local payload = innermost(udp_payload)
+    if payload and not has_good_icrc(payload) then
+        node:add_proto_expert_info(icrc_bad)
+    end
+end
+
+-- ---- the whole ------------------------------------------------------------------------------------------------------
+
 function csa.dissector(tvb, pinfo, tree)
     local node = tree:add(csa, tvb())
     pinfo.cols.protocol = "CSA"
@@ -557,6 +624,9 @@ function csa.dissector(tvb, pinfo, tree)
         return tvb:len()
     end
     add_header(node, tvb)
+    if csa.prefs.check_icrc then
+        check_icrc(node)
+    end
     if tvb(0, 1):uint() ~= 0x10 or tvb(1, 3):uint() ~= 0 then -- another version, or a key: the rest is unknown
         node:add_proto_expert_info(bad)
         return tvb:len()

@@ -60,8 +60,8 @@ class Shown(unittest.TestCase):
     def packets_that_are(self, kind):
         return {int(line[0]) for line in self.lines if line[1:] == [kind]}
 
-    def packets_filtered(self, wanted):
-        rows = self.tshark("-r", str(self.capture), "-Y", wanted, "-T", "fields", "-e", "frame.number")
+    def packets_filtered(self, wanted, capture=None, options=()):
+        rows = self.tshark(*options, "-r", str(capture or self.capture), "-Y", wanted, "-T", "fields", "-e", "frame.number")
         return {int(row) for row in rows}
 
     def test_every_field_has_the_value_that_was_encoded(self):
@@ -79,12 +79,34 @@ class Shown(unittest.TestCase):
                 shown, values = sorted(set(shown)), sorted(set(values))
             self.assertEqual(shown, values, "packet %d, %s" % (number, field))
             covered.add(field)
-        self.assertEqual(covered, set(self.fields()) - {"albedo_csa.bad"})
+        self.assertEqual(covered, set(self.fields()) - {"albedo_csa.bad", "albedo_csa.icrc_bad"})
 
     def test_nonsense_is_marked_and_nothing_else(self):
         self.assertEqual(self.packets_filtered("albedo_csa.bad"), self.packets_that_are("bad"))
         malformed = self.packets_filtered("_ws.malformed || _ws.lua.error || _ws.expert.severity == error")
         self.assertEqual(malformed, self.packets_that_are("bad"))
+
+    def test_damage_is_marked_where_icrcs_are_checked(self):
+        checked = ("-o", "albedo_csa.check_icrc:TRUE")
+        self.assertEqual(self.packets_filtered("albedo_csa.icrc_bad", options=checked), set())
+        damaged, count = self.damage_each()
+        shown = self.packets_filtered("albedo_csa.icrc_bad", damaged, checked)
+        dissected = self.packets_filtered("albedo_csa", damaged)
+        self.assertLessEqual(shown, dissected)
+        self.assertLessEqual(dissected - self.packets_that_are("bad"), shown)
+        self.assertGreater(len(shown), count // 2)
+        self.assertEqual(self.packets_filtered("albedo_csa.icrc_bad", damaged), set())
+
+    def damage_each(self):
+        """One bit of each packet's ICRC. (the capture, how many packets)."""
+        data, at, count = bytearray(self.capture.read_bytes()), 24, 0
+        while at < len(data):
+            at += 16 + int.from_bytes(data[at + 8:at + 12], "little")
+            data[at - 1] ^= 0x10
+            count += 1
+        damaged = self.capture.with_name("damaged.pcap")
+        damaged.write_bytes(data)
+        return damaged, count
 
     def test_others_are_left_alone(self):
         roce, other = self.packets_that_are("roce"), self.packets_that_are("other")
