@@ -5,7 +5,9 @@
 //     raw          RDMA WRITE, and a reader sees what is there: parts of two updates. (Read from afar it is whole here:
 //                  Albedo's engine answers a READ of one packet between two writes. A network card does not promise
 //                  that, nor do two packets.)
-//     versioned    a version in every cache line, as FaRM has it: a reader compares them and reads again
+//     versioned    a version in every cache line, as FaRM has it: a reader compares them and reads again. That relies
+//                  on a network card which writes each line at once. Albedo stores by a processor, and promises that
+//                  of 8 bytes, so a local reader is deceived now and then (some in 100,000 reads: "torn")
 //     transaction  albdv_txn(3), albdv_region(3): a reader sees one update or the next, never both
 //
 // With --faults packet=0.1% an entry that is read from afar may have a wrong bit: of what a READ brings nothing is
