@@ -39,7 +39,7 @@ static alb_time next_interval_ns(const struct alb_txn_out *txn)
     return ALB_MAX(ALB_MIN(2 * txn->interval_ns, most_ns), first_interval_ns(txn->out));
 }
 
-// Answers are waited for from now on.
+// From now on an answer is waited for.
 static void expect_answer(struct alb_txn_out *txn, alb_time now)
 {
     txn->out->csa->heard = now; // of this, there was nothing to hear until now
@@ -67,8 +67,9 @@ static void owe(struct alb_txn_out *txn, enum alb_csa_command command)
 // On hold it is the program's turn. If the target has not said by the end of the lease that it is over, that was lost.
 static void rest_until_lease(struct alb_txn_out *txn, alb_time now)
 {
+    alb_time lease_ns = ALB_MIN(txn->lease_ns, UINT32_MAX * ALB_NS_PER_US); // the longest that a proposal can name
     txn->asked_at = now;
-    txn->interval_ns = txn->lease_ns + first_interval_ns(txn->out);
+    txn->interval_ns = lease_ns + first_interval_ns(txn->out);
     arm(txn->out, now + txn->interval_ns);
 }
 

@@ -43,6 +43,15 @@ static void lease__whose_end_was_not_heard_is_asked_about(void **state)
     reflect_pair_expect(c, 1, ALB_TXN_LEASE);
 }
 
+static void lease__that_never_ends_is_not_asked_about(void **state)
+{
+    struct csa_pair *c = *state;
+    uint64_t number = hold(c, 1, UINT64_MAX);
+    pair_pass(c->pair, ALB_NS_PER_S / 2);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    assert_int_equal(reflect_pair_state(c, number), ALB_TXN_REFLECTING);
+}
+
 static void lease__commit_that_comes_after_it_is_answered_aborted(void **state)
 {
     struct csa_pair *c = *state;
@@ -526,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REFLECT_PAIR_TEST(lease__ends_what_is_not_decided),
         REFLECT_PAIR_TEST(lease__whose_end_was_not_heard_is_asked_about),
+        REFLECT_PAIR_TEST(lease__that_never_ends_is_not_asked_about),
         REFLECT_PAIR_TEST(new_life__of_the_initiator_ends_what_is_bound),
         REFLECT_PAIR_TEST(lease__commit_that_comes_after_it_is_answered_aborted),
         REFLECT_PAIR_TEST(lease__no_longer_than_the_target_allows),
