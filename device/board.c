@@ -66,7 +66,8 @@ static void describe(struct alb_board_header *header, const struct alb_board_ide
 int alb_board_create(struct alb_board *board, const struct alb_board_identity *identity, uint32_t qp_max)
 {
     const size_t qp_offset = (sizeof(struct alb_board_header) + 4095) & ~(size_t)4095;
-    board->bytes = qp_offset + (size_t)qp_max * sizeof(struct alb_qp_stats);
+    const size_t peer_offset = qp_offset + (size_t)qp_max * sizeof(struct alb_qp_stats);
+    board->bytes = peer_offset + ALB_BOARD_PEER_MAX * sizeof(struct alb_peer_stats);
     board->fd = create_file(board->bytes);
     if (board->fd < 0)
         alb_log(ALB_LOG_WARNING, "no shared memory for counters (%s): \"albedo stat\" will not show this process",
@@ -79,6 +80,7 @@ int alb_board_create(struct alb_board *board, const struct alb_board_identity *i
     }
     struct alb_board_header *header = board->header;
     board->qps = (struct alb_qp_stats *)((uint8_t *)header + qp_offset);
+    board->peers = (struct alb_peer_stats *)((uint8_t *)header + peer_offset);
     header->version = ALB_BOARD_VERSION;
     header->header_bytes = sizeof(*header);
     header->stat_count = ALB_STAT_COUNT;
@@ -86,8 +88,11 @@ int alb_board_create(struct alb_board *board, const struct alb_board_identity *i
     header->edge_count = ALB_EDGE_COUNT;
     header->qp_bytes = sizeof(struct alb_qp_stats);
     header->qp_max = qp_max;
+    header->peer_bytes = sizeof(struct alb_peer_stats);
+    header->peer_max = ALB_BOARD_PEER_MAX;
     header->total_bytes = board->bytes;
     header->qp_offset = qp_offset;
+    header->peer_offset = peer_offset;
     describe(header, identity);
     header->magic = ALB_BOARD_MAGIC; // last: a reader takes it as the sign that the rest is there
     return 0;

@@ -129,9 +129,13 @@ static int open_board(struct alb_device *device, const struct alb_device_options
         .faults = &options->faults,
     };
     int error = alb_board_create(&device->board, &identity, config->qp_max);
-    if (!error)
-        alb_directory_enter(&device->directory, &device->board);
-    return error;
+    if (error)
+        return error;
+    device->port.paths.ports = device->board.header->path_ports;
+    for (uint32_t i = 0; i < options->address_count; i++)
+        device->port.paths.ports[i][0] = ALB_ROCE_PORT + device->port.slot;
+    alb_directory_enter(&device->directory, &device->board);
+    return 0;
 }
 
 static int open_edge(struct alb_device *device, const struct alb_device_options *options)
@@ -212,6 +216,8 @@ static int open_engine(struct alb_device *device, const struct alb_device_option
     config.corruption = device->corruption;
     config.stats = &device->board.header->device_stats;
     config.qp_stats = device->board.qps;
+    config.peer_stats = device->board.peers;
+    config.peer_stats_max = ALB_BOARD_PEER_MAX;
     error = alb_engine_create(&config, &device->engine);
     return error ? error : alb_cm_create(device->engine, CM_IDS_MAX, NULL);
 }

@@ -32,10 +32,11 @@ void alb_directory_leave(struct alb_directory_entry *entry);
 struct alb_directory_board {
     struct alb_board_header header;      // as it was when it was mapped, checked
     const struct alb_board_header *live; // mapped for reading only: fresh counters, but nothing in there is checked
-    // header.qp_max rows as they were when it was mapped; NULL: another version of Albedo wrote it, counters cannot be
-    // read.
+    // header.peer_max and header.qp_max rows as they were when it was mapped; both NULL: another version of Albedo
+    // wrote it, counters cannot be read.
+    const struct alb_peer_stats *peers;
     const struct alb_qp_stats *qps;
-    size_t qps_bytes;
+    size_t peers_bytes, qps_bytes;
 };
 
 struct alb_directory {

@@ -62,7 +62,8 @@ static bool take_text(char *text, size_t size)
 static bool has_our_counters(const struct alb_board_header *header)
 {
     return header->stat_count == ALB_STAT_COUNT && header->drop_count == ALB_DROP_COUNT &&
-           header->edge_count == ALB_EDGE_COUNT && header->qp_bytes == sizeof(struct alb_qp_stats);
+           header->edge_count == ALB_EDGE_COUNT && header->qp_bytes == sizeof(struct alb_qp_stats) &&
+           header->peer_bytes == sizeof(struct alb_peer_stats);
 }
 
 // Whether a mapped board makes sense. It is copied first: its writer may change what has been checked.
@@ -95,22 +96,30 @@ static void read_written(int fd, uint64_t offset, uint8_t *to, size_t bytes)
     }
 }
 
+// A copy of a table of so many rows between these offsets; NULL: it does not fit there, or there is no memory.
+static void *read_table(int fd, uint64_t offset, uint64_t end, uint32_t rows, size_t row_bytes, size_t *bytes)
+{
+    if (offset < sizeof(struct alb_board_header) || offset > end || rows == 0 || (end - offset) / row_bytes < rows)
+        return NULL;
+    *bytes = rows * row_bytes;
+    void *table = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (table == MAP_FAILED)
+        return NULL;
+    read_written(fd, offset, table, *bytes);
+    return table;
+}
+
 static bool read_rows(int fd, uint64_t file_bytes, struct alb_directory_board *board)
 {
     const struct alb_board_header *header = &board->header;
     if (!has_our_counters(header))
         return true;
-    if (header->qp_offset < sizeof(*header) || header->qp_offset > file_bytes || header->qp_max == 0 ||
-        (file_bytes - header->qp_offset) / sizeof(struct alb_qp_stats) < header->qp_max)
-        return false;
-    board->qps_bytes = (size_t)header->qp_max * sizeof(struct alb_qp_stats);
-    void *rows =
-        mmap(NULL, board->qps_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (rows == MAP_FAILED)
-        return false;
-    read_written(fd, header->qp_offset, rows, board->qps_bytes);
-    board->qps = rows;
-    return true;
+    board->peers = read_table(fd, header->peer_offset, file_bytes, header->peer_max, sizeof(struct alb_peer_stats),
+                              &board->peers_bytes);
+    if (board->peers)
+        board->qps = read_table(fd, header->qp_offset, header->peer_offset, header->qp_max, sizeof(struct alb_qp_stats),
+                                &board->qps_bytes);
+    return board->qps != NULL;
 }
 
 // Maps an open file, if its size is one that cannot change and holds at least the header.
@@ -152,6 +161,8 @@ void alb_directory_unmap(struct alb_directory_board *board)
         munmap((void *)(uintptr_t)board->live, sizeof(*board->live));
     if (board->qps)
         munmap((void *)(uintptr_t)board->qps, board->qps_bytes);
+    if (board->peers)
+        munmap((void *)(uintptr_t)board->peers, board->peers_bytes);
     *board = (struct alb_directory_board){0};
 }
 

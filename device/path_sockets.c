@@ -56,6 +56,8 @@ static int open_one(struct alb_path_sockets *paths, uint32_t i, const struct alb
     if (error == EMFILE)
         complain(paths);
     alb_cancel_back(cancel);
+    if (!error && paths->ports)
+        paths->ports[i / paths->limit][i % paths->limit] = paths->sockets[i].local.port;
     return error;
 }
 

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { UDP_BYTES = 8, IPV4_BYTES = 20, IPV6_BYTES = 40 }; // headers
+
 const char *alb_report_qp_type(uint8_t type)
 {
     switch (type) {
@@ -112,8 +114,98 @@ static void write_all_counters(const struct alb_board_header *header, FILE *to)
     putc('}', to);
 }
 
-void alb_report_write(const struct alb_board_header *header, const struct alb_qp_stats *qps, bool has_counters,
-                      FILE *to)
+uint32_t alb_report_path_mtu(const struct alb_peer_stats *peer)
+{
+    struct alb_addr addr;
+    memcpy(addr.bytes, peer->peer, sizeof(addr.bytes));
+    return peer->payload_max + UDP_BYTES + (alb_addr_is_ipv4(&addr) ? IPV4_BYTES : IPV6_BYTES);
+}
+
+uint16_t alb_report_path_port(const struct alb_board_header *header, const struct alb_peer_stats *peer, uint32_t path)
+{
+    for (uint32_t i = 0; i < header->address_count; i++)
+        if (memcmp(header->addresses[i].bytes, peer->local, sizeof(peer->local)) == 0)
+            return header->path_ports[i][path];
+    return 0;
+}
+
+// null: not measured, or no bound.
+static void write_or_null(const char *name, uint64_t value, uint64_t null, FILE *to)
+{
+    if (value == null)
+        fprintf(to, ", \"%s\": null", name);
+    else
+        fprintf(to, ", \"%s\": %" PRIu64, name, value);
+}
+
+static void write_path(const struct alb_board_header *header, const struct alb_peer_stats *peer, uint32_t i, FILE *to)
+{
+    const struct alb_path_stats *path = &peer->paths[i];
+    fprintf(to, "{\"path\": %" PRIu32, i);
+    write_or_null("port", alb_report_path_port(header, peer, i), 0, to);
+    fprintf(to, ", \"state\": \"%s\"", alb_path_state_name(path->state));
+    write_or_null("rtt_ns", path->rtt_ns, 0, to);
+    write_or_null("rtt_min_ns", path->rtt_min_ns, 0, to);
+    fprintf(to,
+            ", \"inflight_bytes\": %" PRIu32 ", \"arrived_pkts\": %" PRIu32 ", \"marked_pkts\": %" PRIu32
+            ", \"recent_pkts\": %u, \"recent_lost\": %u}",
+            path->inflight_bytes, path->arrived_pkts, path->marked_pkts, path->recent_pkts, path->recent_lost);
+}
+
+static void write_peer(const struct alb_board_header *header, const struct alb_peer_stats *peer, FILE *to)
+{
+    char text[ALB_ADDR_TEXT_MAX], local_text[ALB_ADDR_TEXT_MAX];
+    struct alb_addr addr, local;
+    memcpy(addr.bytes, peer->peer, sizeof(addr.bytes));
+    memcpy(local.bytes, peer->local, sizeof(local.bytes));
+    fprintf(to,
+            "{\"peer\": \"%s\", \"slot\": %u, \"local\": \"%s\", \"epoch\": %" PRIu32
+            ", \"awake\": %s, \"path_mtu_bytes\": %" PRIu32 ", \"payload_max_bytes\": %" PRIu32,
+            alb_addr_format(&addr, text), peer->slot, alb_addr_format(&local, local_text), peer->epoch,
+            peer->is_awake ? "true" : "false", alb_report_path_mtu(peer), peer->payload_max);
+    write_or_null("rtt_ns", peer->rtt_ns, 0, to);
+    write_or_null("rtt_min_ns", peer->rtt_min_ns, 0, to);
+    write_or_null("window_bytes", peer->window_bytes, UINT32_MAX, to);
+    write_or_null("credit_bytes", peer->credit_bytes, UINT32_MAX, to);
+    write_or_null("rate_bytes_per_s", peer->rate_bytes_per_s, 0, to);
+    fprintf(to, ", \"inflight_bytes\": %" PRIu64 ", \"paths\": [", peer->inflight_bytes);
+    for (uint32_t i = 0; i < ALB_MIN(peer->path_count, ALB_PATH_STATS_MAX); i++) {
+        fputs(i > 0 ? ", " : "", to);
+        write_path(header, peer, i, to);
+    }
+    fputs("]}", to);
+}
+
+static void write_peers(const struct alb_board_header *header, const struct alb_peer_stats *peers, FILE *to)
+{
+    bool is_first = true;
+    fputs(", \"peers\": [", to);
+    for (uint32_t i = 0; i < header->peer_max; i++) {
+        if (!peers[i].is_known)
+            continue;
+        fputs(is_first ? "" : ", ", to);
+        write_peer(header, &peers[i], to);
+        is_first = false;
+    }
+    putc(']', to);
+}
+
+static void write_qps(const struct alb_board_header *header, const struct alb_qp_stats *qps, FILE *to)
+{
+    bool is_first = true;
+    fputs(", \"queue_pairs\": [", to);
+    for (uint32_t i = 0; qps && i < header->qp_max; i++) {
+        if (qps[i].qpn == 0)
+            continue;
+        fputs(is_first ? "" : ", ", to);
+        write_qp(&qps[i], to);
+        is_first = false;
+    }
+    putc(']', to);
+}
+
+void alb_report_write(const struct alb_board_header *header, const struct alb_peer_stats *peers,
+                      const struct alb_qp_stats *qps, FILE *to)
 {
     char text[ALB_ADDR_TEXT_MAX];
     fprintf(to, "{\"pid\": %d, \"program\": ", header->pid);
@@ -126,18 +218,12 @@ void alb_report_write(const struct alb_board_header *header, const struct alb_qp
         fprintf(to, "%s\"%s\"", i > 0 ? ", " : "", alb_addr_format(&header->addresses[i], text));
     fputs("], \"faults\": ", to);
     write_text(header->faults, to);
-    if (has_counters)
+    if (peers && qps) {
         write_all_counters(header, to);
-    fputs(", \"queue_pairs\": [", to);
-    bool is_first = true;
-    for (uint32_t i = 0; qps != NULL && i < header->qp_max; i++) {
-        if (qps[i].qpn == 0)
-            continue;
-        fputs(is_first ? "" : ", ", to);
-        write_qp(&qps[i], to);
-        is_first = false;
+        write_peers(header, peers, to);
     }
-    fputs("]}\n", to);
+    write_qps(header, qps, to);
+    fputs("}\n", to);
 }
 
 // True if that is a name of something that must stay: a device, a pipe, /dev/stdout (which is a link).
@@ -152,7 +238,7 @@ static bool write_and_close(const struct alb_board *board, FILE *file)
 {
     if (!file)
         return false;
-    alb_report_write(board->header, board->qps, true, file);
+    alb_report_write(board->header, board->peers, board->qps, file);
     bool is_whole = fflush(file) == 0 && !ferror(file);
     return fclose(file) == 0 && is_whole;
 }

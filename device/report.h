@@ -7,10 +7,15 @@
 
 #include <stdio.h>
 
-// Writes the object and a newline. qps may be NULL: then there are no queue pairs, and with has_counters false no
-// counters at all (a board of another version of Albedo).
-void alb_report_write(const struct alb_board_header *header, const struct alb_qp_stats *qps, bool has_counters,
-                      FILE *to);
+// Writes the object and a newline. Rows that are NULL: a board of another version of Albedo, of which no counters are
+// written.
+void alb_report_write(const struct alb_board_header *header, const struct alb_peer_stats *peers,
+                      const struct alb_qp_stats *qps, FILE *to);
+
+// The path MTU that packets to the peer are made for, in bytes.
+uint32_t alb_report_path_mtu(const struct alb_peer_stats *peer);
+// The UDP source port of a path to it; 0: none of its own.
+uint16_t alb_report_path_port(const struct alb_board_header *header, const struct alb_peer_stats *peer, uint32_t path);
 
 // "RC" and "RTS"; "?" for what is neither.
 const char *alb_report_qp_type(uint8_t type);

@@ -18,7 +18,7 @@
 //     csa_engine.c     what an engine has once                           csa_assoc.c      associations
 //     csa_live.c       what they have awake                              csa_rest.c       what they remember at rest
 //     csa_rtt.c        round-trip time                                   csa_window.c     what may be in flight
-//     csa_assoc_path.c their paths
+//     csa_assoc_path.c their paths                                       csa_stats.c      what they show
 //     csa_admit.c      epochs, proof, resets
 //     csa_tx.c         packets out                                       csa_rx.c         packets in
 //     csa_trimmed.c    packets of which only headers have come

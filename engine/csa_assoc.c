@@ -105,6 +105,7 @@ struct alb_assoc *alb_assoc_get(struct alb_engine *engine, const struct alb_addr
         .local = (uint8_t)index,
     };
     alb_mtu_begin(engine, assoc);
+    alb_assoc_show(engine, assoc);
     *bucket = (uint32_t)(assoc - csa->assocs) + 1;
     csa->local_refs[index]++;
     return assoc;
@@ -119,6 +120,7 @@ void alb_assoc_put(struct alb_engine *engine, struct alb_assoc *assoc)
     if (assoc->live)
         alb_assoc_sleep(assoc->live);
     alb_rest_forget(csa, assoc);
+    alb_assoc_hide(engine, assoc);
     if (csa->found_last == assoc)
         csa->found_last = NULL;
     uint32_t self = (uint32_t)(assoc - csa->assocs) + 1;

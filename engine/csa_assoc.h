@@ -120,6 +120,13 @@ void alb_assoc_note_path_in(struct alb_assoc_live *live, uint32_t path);
 // and then goes again.
 void alb_assoc_judge_paths(struct alb_assoc_live *live, const struct alb_path_scope *scope, alb_time now);
 
+// ---- csa_stats.c ------------------------------------------------------------------------------------------
+
+// Writes what there is to be seen of the association into its entry of config.peer_stats, if it has one.
+void alb_assoc_show(const struct alb_engine *engine, const struct alb_assoc *assoc);
+// It ends: the entry is free.
+void alb_assoc_hide(const struct alb_engine *engine, const struct alb_assoc *assoc);
+
 // ---- csa_rtt.c --------------------------------------------------------------------------------------------
 
 // A round-trip time was measured; several at one moment are of one paths frame.

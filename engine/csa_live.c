@@ -82,6 +82,7 @@ void alb_assoc_sleep(struct alb_assoc_live *live)
     live->assoc->sequence = alb_paths_out_last(live->paths);
     live->assoc->rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
     live->assoc->live = NULL;
+    alb_assoc_show(engine, live->assoc);
     alb_mtu_stop(live);
     alb_scheduler_remove(&live->source);
     alb_wheel_disarm(&engine->wheel, &live->settle_timer.timer);
@@ -131,6 +132,7 @@ static void sweep_live(struct alb_csa_engine *csa)
         bool rests = !live->is_used && is_idle(live) && alb_rest_can_begin(live);
         alb_list_push_back(&looked_at, node);
         live->is_used = false;
+        alb_assoc_show(live->engine, live->assoc);
         if (!rests)
             continue;
         alb_rest_begin(live);

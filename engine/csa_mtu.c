@@ -230,6 +230,7 @@ void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint3
     assoc->payload_limit = (uint16_t)ALB_MAX(payload_max, (uint32_t)PAYLOAD_MIN);
     assoc->is_route_mtu = true;
     start(engine, assoc);
+    alb_assoc_show(engine, assoc);
 }
 
 // ---- PING and PONG --------------------------------------------------------------------------------------------------

@@ -83,6 +83,8 @@ struct alb_engine_config {
     uint32_t path_max;                       // paths to a peer (source ports), where the transport uses several
     struct alb_device_stats *stats;          // required
     struct alb_qp_stats *qp_stats;           // qp_max entries by index; NULL: the queue pairs keep their own
+    struct alb_peer_stats *peer_stats;       // of the first peers that csa has; NULL: none are kept
+    uint32_t peer_stats_max;                 // entries
     uint32_t trace_records;                  // 0: no trace
 };
 

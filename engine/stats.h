@@ -91,6 +91,38 @@ struct alb_qp_stats {
     uint32_t dropped[ALB_DROP_COUNT]; // of what named it; half the width of a device's, since there are thousands
 };
 
+#define ALB_PATH_STATS_MAX 128u
+
+// A path to a peer, one way.
+struct alb_path_stats {
+    uint32_t rtt_ns, rtt_min_ns; // smoothed, and the least; 0: not measured
+    uint32_t inflight_bytes;
+    uint32_t arrived_pkts, marked_pkts; // by what the peer has reported; modulo 2^32
+    uint16_t recent_pkts, recent_lost;  // whose fate is known, and those lost of them; halved from time to time
+    uint8_t state;                      // enum alb_path_state
+    uint8_t reserved[3];
+};
+
+// What csa knows of a peer, as of the last time that it looked, which is a few times a second.
+struct alb_peer_stats {
+    uint8_t peer[16], local[16];
+    uint32_t epoch;   // the peer's; 0: not known
+    uint8_t is_known; // 0: there is no such peer
+    uint8_t is_awake; // packets come and go; else the rest is as it was when they last did
+    uint8_t slot;
+    uint8_t path_count;          // 0: it has never been awake
+    uint32_t payload_max;        // largest UDP payload of a packet to it: by the path MTU
+    uint32_t rtt_ns, rtt_min_ns; // smoothed, and the least since it woke; 0: not measured
+    uint32_t window_bytes;       // that may be in flight; UINT32_MAX: no bound
+    uint32_t credit_bytes;       // that the peer grants; UINT32_MAX: any number
+    uint64_t rate_bytes_per_s;   // that bursts leave at; 0: nothing limits it
+    uint64_t inflight_bytes;
+    struct alb_path_stats paths[ALB_PATH_STATS_MAX];
+};
+
+// "good", "left", "trying"; "?" for what is none.
+const char *alb_path_state_name(uint8_t state);
+
 // "submitted_placed": from which stage to which.
 const char *alb_stage_gap_name(uint32_t gap);
 

@@ -69,6 +69,70 @@ static void print_qp(const struct alb_qp_stats *qp, bool show_zeros)
         print_dropped("    ", (enum alb_drop)i, qp->dropped[i], show_zeros);
 }
 
+static const char *microseconds(uint32_t ns, char text[16])
+{
+    if (ns == 0)
+        return "-";
+    snprintf(text, 16, "%.1f", ns / 1e3);
+    return text;
+}
+
+static bool is_used(const struct alb_path_stats *path)
+{
+    return path->arrived_pkts != 0 || path->inflight_bytes != 0 || path->recent_pkts != 0;
+}
+
+static void print_path(const struct alb_board_header *header, const struct alb_peer_stats *peer, uint32_t i)
+{
+    const struct alb_path_stats *path = &peer->paths[i];
+    char rtt[16], least[16];
+    printf("    %4" PRIu32 " %6u  %-6s %9s %9s %10" PRIu32 " %10" PRIu32 " %10" PRIu32 "  %u of %u\n", i,
+           alb_report_path_port(header, peer, i), alb_path_state_name(path->state), microseconds(path->rtt_ns, rtt),
+           microseconds(path->rtt_min_ns, least), path->inflight_bytes, path->arrived_pkts, path->marked_pkts,
+           path->recent_lost, path->recent_pkts);
+}
+
+static void print_paths(const struct alb_board_header *header, const struct alb_peer_stats *peer, bool show_unused)
+{
+    bool has_title = false;
+    for (uint32_t i = 0; i < ALB_MIN(peer->path_count, ALB_PATH_STATS_MAX); i++) {
+        if (!show_unused && !is_used(&peer->paths[i]))
+            continue;
+        if (!has_title)
+            printf("    %4s %6s  %-6s %9s %9s %10s %10s %10s  %s\n", "path", "port", "state", "rtt us", "least us",
+                   "in flight", "arrived", "marked", "lost of the last");
+        has_title = true;
+        print_path(header, peer, i);
+    }
+}
+
+static void print_bound(const char *name, uint32_t bytes)
+{
+    if (bytes != UINT32_MAX)
+        printf(", %s %" PRIu32, name, bytes);
+}
+
+static void print_peer(const struct alb_board_header *header, const struct alb_peer_stats *peer, bool show_zeros)
+{
+    char text[ALB_ADDR_TEXT_MAX], rtt[16], least[16];
+    struct alb_addr addr;
+    memcpy(addr.bytes, peer->peer, sizeof(addr.bytes));
+    printf("  peer %s slot %u, %s, path MTU %" PRIu32, alb_addr_format(&addr, text), peer->slot,
+           peer->is_awake ? "awake" : "at rest", alb_report_path_mtu(peer));
+    if (peer->path_count == 0) { // nothing has come or gone yet, or so little that it was not seen
+        puts("");
+        return;
+    }
+    if (peer->rtt_ns != 0)
+        printf(", rtt %s us (least %s)", microseconds(peer->rtt_ns, rtt), microseconds(peer->rtt_min_ns, least));
+    print_bound("window", peer->window_bytes);
+    print_bound("credit", peer->credit_bytes);
+    if (peer->rate_bytes_per_s != 0)
+        printf(", rate %.1f MB/s", (double)peer->rate_bytes_per_s / 1e6);
+    printf(", in flight %" PRIu64 "\n", peer->inflight_bytes);
+    print_paths(header, peer, show_zeros);
+}
+
 // The upper end of the power of two that holds that share of the operations.
 static uint64_t gap_percentile_ns(const uint64_t counts[64], uint64_t total, uint32_t per_cent)
 {
@@ -120,6 +184,10 @@ static void print_board(const struct alb_directory_board *board, bool show_zeros
                       alb_edge_counted(&board->live->edge_stats, (enum alb_edge_stat)i),
                       alb_edge_stat_text((enum alb_edge_stat)i), show_zeros);
     print_gaps(&board->live->device_stats);
+    for (uint32_t i = 0; i < header->peer_max; i++) {
+        if (board->peers[i].is_known)
+            print_peer(header, &board->peers[i], show_zeros);
+    }
     for (uint32_t i = 0; i < header->qp_max; i++) {
         if (board->qps[i].qpn != 0)
             print_qp(&board->qps[i], show_zeros);
@@ -139,7 +207,7 @@ static void print_board_json(const struct alb_directory_board *board)
     FILE *memory = open_memstream(&line, &size);
     if (memory == NULL)
         return;
-    alb_report_write(&header, board->qps, board->qps != NULL, memory);
+    alb_report_write(&header, board->peers, board->qps, memory);
     fclose(memory);
     if (size > 0)
         fwrite(line, 1, size - 1, stdout); // without its newline

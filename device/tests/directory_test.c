@@ -253,6 +253,10 @@ static void alb_directory_map__garbage_boards(void **state)
     REFUSES(board.header->qp_max = 0);
     REFUSES(board.header->qp_offset = UINT64_MAX);
     REFUSES(board.header->qp_offset = 8);
+    REFUSES(board.header->peer_max++);
+    REFUSES(board.header->peer_max = 0);
+    REFUSES(board.header->peer_offset = UINT64_MAX);
+    REFUSES(board.header->peer_offset = 8);
     REFUSES(memset(board.header->program, 'x', sizeof(board.header->program)));
     REFUSES(memset(board.header->device, 'x', sizeof(board.header->device)));
     REFUSES(memset(board.header->faults, 'x', sizeof(board.header->faults)));

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/tests/test.h"
+#include "engine/csa_path.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -71,13 +72,55 @@ static void alb_report_write__what_a_queue_pair_dropped(void **state)
     char text[65536] = "";
     FILE *to = fmemopen(text, sizeof(text), "w");
     board.qps[5] = (struct alb_qp_stats){.qpn = 5, .dropped[ALB_DROP_DUPLICATE] = 7};
-    alb_report_write(board.header, board.qps, true, to);
+    alb_report_write(board.header, board.peers, board.qps, to);
     fclose(to);
     board.qps[5].qpn = 0;
     const char *qp = strstr(text, "\"queue_pairs\": [{\"qpn\": 5, ");
     assert_non_null(qp);
     assert_non_null(strstr(qp, "\"dropped\": {\"truncated\": 0, "));
     assert_non_null(strstr(qp, "\"duplicate\": 7, "));
+}
+
+static void alb_report_write__what_is_known_of_a_peer(void **state)
+{
+    char text[65536] = "";
+    struct alb_peer_stats *peer = &board.peers[7];
+    *peer = (struct alb_peer_stats){.is_known = true,
+                                    .is_awake = true,
+                                    .slot = 2,
+                                    .path_count = 2,
+                                    .payload_max = 1472,
+                                    .window_bytes = UINT32_MAX};
+    memcpy(peer->local, board.header->addresses[0].bytes, sizeof(peer->local));
+    memcpy(peer->peer, board.header->addresses[0].bytes, sizeof(peer->peer));
+    peer->paths[1] =
+        (struct alb_path_stats){.rtt_ns = 45678, .recent_pkts = 40, .recent_lost = 3, .state = ALB_PATH_LEFT};
+    board.header->path_ports[0][1] = 45001;
+    FILE *to = fmemopen(text, sizeof(text), "w");
+    alb_report_write(board.header, board.peers, board.qps, to);
+    fclose(to);
+    const char *at = strstr(text, "\"peers\": [{\"peer\": \"10.1.2.3\", \"slot\": 2, \"local\": \"10.1.2.3\", ");
+    assert_non_null(at);
+    assert_non_null(strstr(at, "\"path_mtu_bytes\": 1500, "));
+    assert_non_null(strstr(at, "\"window_bytes\": null, "));
+    at = strstr(at, "{\"path\": 1, \"port\": 45001, \"state\": \"left\", \"rtt_ns\": 45678, \"rtt_min_ns\": null, ");
+    assert_non_null(at);
+    assert_non_null(strstr(at, "\"recent_pkts\": 40, \"recent_lost\": 3}]}]"));
+    *peer = (struct alb_peer_stats){0};
+}
+
+// A board comes from another process: what it says of itself is not believed.
+static void alb_report_write__a_peer_with_too_many_paths(void **state)
+{
+    static char text[1 << 20];
+    board.peers[0] = (struct alb_peer_stats){.is_known = true, .path_count = UINT8_MAX, .paths[0].state = UINT8_MAX};
+    FILE *to = fmemopen(text, sizeof(text), "w");
+    alb_report_write(board.header, board.peers, board.qps, to);
+    fclose(to);
+    assert_non_null(strstr(text, "{\"path\": 0, \"port\": null, \"state\": \"?\", "));
+    assert_non_null(strstr(text, "{\"path\": 127, "));
+    assert_null(strstr(text, "{\"path\": 128, "));
+    board.peers[0] = (struct alb_peer_stats){0};
 }
 
 static void alb_report_to_file__replaces_a_file(void **state)
@@ -136,6 +179,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_report_write__what_a_queue_pair_dropped),
+        cmocka_unit_test(alb_report_write__what_is_known_of_a_peer),
+        cmocka_unit_test(alb_report_write__a_peer_with_too_many_paths),
         cmocka_unit_test(alb_report_to_file__replaces_a_file),
         cmocka_unit_test(alb_report_to_file__every_pid),
         cmocka_unit_test(alb_report_to_file__leaves_what_is_no_file),
