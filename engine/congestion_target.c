@@ -8,7 +8,8 @@ enum {
     LEVEL_MAX = 10,
     LEVEL_ROUNDS = 4096, // until the target is tried that is one step nearer to what was asked for
 
-    LONG_TARGETS = 2,    // and ALB_LONG_NS: no queue of flows that have the target lasts so long
+    LONG_TARGETS = 2,    // and ALB_LONG_NS: no queue of flows that have the target lasts so long,
+    CROWD_TARGETS = 10,  // but for one of many that began together, each with a whole first window
     LONG_QUEUE_PART = 4, // of a long path's round trip is what its queue may last for
     LONG_SAME_PART = 64, // of it make no other path
     LONG_OTHER_PART = 4, // of it do
@@ -17,7 +18,8 @@ enum {
 uint64_t alb_rtt_target_long_ns(const struct alb_congestion *congestion)
 {
     uint32_t base_ns = congestion->window.base_ns;
-    uint64_t least_ns = ALB_MAX(LONG_TARGETS * congestion->config->rtt_target_ns, (uint64_t)ALB_LONG_NS);
+    uint64_t targets = congestion->window.share ? CROWD_TARGETS : LONG_TARGETS;
+    uint64_t least_ns = ALB_MAX(targets * congestion->config->rtt_target_ns, (uint64_t)ALB_LONG_NS);
     return base_ns == ALB_RTT_NO_SAMPLE || base_ns <= least_ns ? 0 : base_ns;
 }
 

@@ -199,16 +199,17 @@ uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_
 
 // Rates are compared with a mean in which each rate is weighted by itself: many senders with little traffic do not make
 // a bulk sender look too fast, and a sender that is much faster than the others does look so.
-// Nobody is told of having less than others: it is for them to give way.
+// Nobody is told of having less than others: it is for them to give way. All the rates by the mean are how many senders
+// of that rate there are: if they are hardly more than one, there is nothing to compare.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now)
 {
     if (pool->ops->prefers_short)
         return alb_credit_turn_share(pool, in, now);
     if (in->rate == 0 || pool->rates == 0)
         return 0;
-    if (pool->count == 1)
-        return ALB_CSA_SHARE_EVEN;
     uint64_t mean = ALB_MAX(pool->squares / pool->rates, 1u);
+    if (pool->rates < mean + mean / 2)
+        return 0;
     uint64_t share = ALB_MIN((uint64_t)in->rate * ALB_CSA_SHARE_EVEN / mean, (uint64_t)UINT8_MAX);
     return (uint8_t)ALB_MAX(share, (uint64_t)ALB_CSA_SHARE_EVEN);
 }

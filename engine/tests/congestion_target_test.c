@@ -154,6 +154,17 @@ static void target__follows_a_path_that_is_long_by_itself(void **state)
     assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
 }
 
+// Who begins beside many others finds their first windows in the queue, and no short round trip.
+static void target__in_a_crowd_a_long_round_trip_is_a_queue(void **state)
+{
+    struct alb_congestion *congestion = *state;
+    alb_rtt_target_note(&congestion->window, 8 * TARGET_NS, 1);
+    congestion->window.share = ALB_CSA_SHARE_EVEN;
+    assert_int_equal(alb_rtt_target_ns(congestion), TARGET_NS);
+    alb_rtt_target_set_base(congestion, 16 * TARGET_NS, 2); // beyond what their windows are
+    assert_int_equal(alb_rtt_target_long_ns(congestion), 16 * TARGET_NS);
+}
+
 static void target__begins_anew_on_a_longer_path(void **state)
 {
     struct alb_congestion *congestion = *state;
@@ -181,6 +192,7 @@ int main(void)
         TEST(threshold__is_raised_with_the_target),
         TEST(target__is_less_for_who_has_more),
         TEST(target__follows_a_path_that_is_long_by_itself),
+        TEST(target__in_a_crowd_a_long_round_trip_is_a_queue),
         TEST(target__begins_anew_on_a_longer_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

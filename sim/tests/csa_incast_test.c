@@ -12,6 +12,8 @@ enum {
 };
 
 static const char *congestion, *credit;
+static uint32_t queue_bytes = 256 * KB;
+static alb_sim_time begin_apart; // the senders, one after the other
 
 static void change(struct alb_engine_config *engine)
 {
@@ -31,13 +33,15 @@ static struct star *new_star(uint32_t senders, uint64_t mark_above_bytes)
     config.is_wheel = false;
     config.up.bits_per_s = 10000000000;
     config.down =
-        (struct alb_sim_link_config){.bits_per_s = 1000000000, .delay = ALB_SIM_US(10), .queue_bytes_max = 256 * KB};
+        (struct alb_sim_link_config){.bits_per_s = 1000000000, .delay = ALB_SIM_US(10), .queue_bytes_max = queue_bytes};
     config.down.mark_above_bytes = mark_above_bytes;
     config.path_payload_max = 1472;
     config.change = change;
     struct star *star = star_new(&config);
-    for (uint32_t i = 1; i <= senders; i++)
+    for (uint32_t i = 1; i <= senders; i++) {
         star_flow(star, i, 0, 16 * KB, 16, UINT64_MAX);
+        alb_sim_network_run_for(&star->network, begin_apart);
+    }
     return star;
 }
 
@@ -129,6 +133,17 @@ static void incast__with_marks(void **state)
     incast(32 * KB, 0, 0, ALB_SIM_S(TEST_SOME(10)));
 }
 
+// Longer than what the first windows of all fill: who begins among others sees no short round trip, and would take it
+// for a long path's.
+static void incast__behind_a_long_queue(void **state)
+{
+    queue_bytes = 1024 * KB;
+    for (begin_apart = 0; begin_apart <= ALB_SIM_MS(4); begin_apart += ALB_SIM_MS(2))
+        incast(0, 0, 0, ALB_SIM_S(TEST_SOME(10)));
+    queue_bytes = 256 * KB;
+    begin_apart = 0;
+}
+
 static void incast__marked_at_random(void **state)
 {
     incast(0, 100, 0, ALB_SIM_S(TEST_SOME(10)));
@@ -147,9 +162,8 @@ static void incast__without_marks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(incast__with_marks),
-        cmocka_unit_test(incast__without_marks),
-        cmocka_unit_test(incast__marked_at_random),
+        cmocka_unit_test(incast__with_marks),          cmocka_unit_test(incast__without_marks),
+        cmocka_unit_test(incast__behind_a_long_queue), cmocka_unit_test(incast__marked_at_random),
         cmocka_unit_test(incast__from_far_and_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
