@@ -8,7 +8,9 @@
 // need not slow down for that. More than a tenth of the packets lost is one, and so is silence.
 //
 // Round-trip times on a busy machine jump, since threads wait for a processor. So it is the smallest one of a round
-// that counts, in two rounds after each other.
+// that counts, in two rounds after each other. What reports have waited on their way back is no sign of a queue of ours
+// and does not count (LEDBAT, RFC 6817, looks at the way there alone, too): else two hosts that send to each other
+// would both hold back for the sum of two queues, and fill neither.
 //
 // Where the path itself is longer than the target was chosen for, the target follows its shortest round trip, which is
 // looked for anew now and then, as BBR does.
@@ -82,12 +84,19 @@ static void init(struct alb_congestion *congestion, const struct alb_engine_conf
 
 // ---- round-trip times ---------------------------------------------------------------------------------------------
 
-static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, alb_time now)
+static uint32_t smooth(uint32_t smoothed_ns, uint32_t sample_ns)
+{
+    return smoothed_ns == 0 ? sample_ns : (uint32_t)(((uint64_t)smoothed_ns * 7 + sample_ns) / 8);
+}
+
+static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, uint32_t back_ns, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
-    w->rtt_ns = w->rtt_ns == 0 ? rtt_ns : (uint32_t)(((uint64_t)w->rtt_ns * 7 + rtt_ns) / 8);
-    alb_rtt_target_note(w, rtt_ns, now);
-    uint64_t pressure = (uint64_t)rtt_ns * ONE / alb_rtt_target_ns(congestion);
+    uint32_t there_ns = rtt_ns - ALB_MIN(back_ns, rtt_ns - 1);
+    w->rtt_ns = smooth(w->rtt_ns, rtt_ns);
+    w->there_ns = smooth(w->there_ns, there_ns);
+    alb_rtt_target_note(w, there_ns, now);
+    uint64_t pressure = (uint64_t)there_ns * ONE / alb_rtt_target_ns(congestion);
     w->pressure = (uint32_t)ALB_MIN(pressure, (uint64_t)w->pressure);
 }
 
@@ -95,14 +104,14 @@ static void take_sample(struct alb_congestion *congestion, uint32_t rtt_ns, alb_
 // (NSCC's proportional increase), for a flow that lasts for ten round trips has no time for less.
 static bool has_room(const struct alb_congestion *congestion)
 {
-    uint32_t rtt_ns = congestion->window.rtt_ns;
-    return rtt_ns > 0 && rtt_ns < alb_rtt_target_long_ns(congestion) + alb_rtt_target_room_ns(congestion) / 4 * 3;
+    uint32_t there_ns = congestion->window.there_ns;
+    return there_ns > 0 && there_ns < alb_rtt_target_long_ns(congestion) + alb_rtt_target_room_ns(congestion) / 4 * 3;
 }
 
 // True if the target was chosen for such a path. Of one that is many times longer round trips tell nothing.
 static bool is_apt(const struct alb_congestion *congestion)
 {
-    return congestion->window.rtt_ns > alb_rtt_target_ns(congestion) / APT_RTTS;
+    return congestion->window.there_ns > alb_rtt_target_ns(congestion) / APT_RTTS;
 }
 
 // ---- how long the path is -----------------------------------------------------------------------------------------
@@ -210,7 +219,7 @@ static bool is_near_target(const struct alb_delay_window *w)
 static bool has_long_queue(const struct alb_congestion *congestion)
 {
     uint64_t path_ns = alb_rtt_target_long_ns(congestion);
-    return path_ns > 0 && congestion->window.rtt_ns > path_ns + path_ns / LONG_FULL_PART;
+    return path_ns > 0 && congestion->window.there_ns > path_ns + path_ns / LONG_FULL_PART;
 }
 
 // Its queue may be shorter than we would like it to be, and overflow each time. Losses without a queue are no sign.
@@ -231,7 +240,7 @@ static uint64_t growth_bytes(const struct alb_congestion *congestion)
 static bool is_empty(const struct alb_congestion *congestion)
 {
     const struct alb_delay_window *w = &congestion->window;
-    return w->rtt_ns <= (uint64_t)w->base_ns + w->base_ns / EMPTY_PART && w->marked == 0 && w->lost == 0 &&
+    return w->there_ns <= (uint64_t)w->base_ns + w->base_ns / EMPTY_PART && w->marked == 0 && w->lost == 0 &&
            w->share <= ALB_SHARE_AMPLE && alb_rtt_target_long_ns(congestion) == 0 && is_apt(congestion);
 }
 
@@ -332,7 +341,7 @@ static void on_ack(struct alb_congestion *congestion, const struct alb_ack *ack,
     w->limited |= ack->limited;
     w->share = ack->share;
     if (ack->rtt_ns != 0)
-        take_sample(congestion, ack->rtt_ns, now);
+        take_sample(congestion, ack->rtt_ns, ack->back_ns, now);
     start_slowly(congestion, ack);
     end_round_if_over(congestion, now);
 }

@@ -38,6 +38,13 @@ struct alb_assoc {
     uint32_t rest;               // its record at rest, in units from the pool's start, plus 1; 0: none (csa_rest.c)
 };
 
+// What packets of the peer's take at least, from its clock's time to ours: so differences alone mean something, and
+// those for a while only, since the clocks may drift apart.
+struct alb_way_back {
+    uint32_t least_ns[2]; // of the span before and of this one; of this one
+    alb_path_tick since;  // when this span began; 0: none has
+};
+
 // The part of an association that exists while packets come and go, and for 50 to 100 ms afterwards. From the engine's
 // pool.
 struct alb_assoc_live {
@@ -57,8 +64,10 @@ struct alb_assoc_live {
     uint32_t credit_bytes; // the peer's grant: that we may have in flight; ALB_CSA_CREDIT_NONE: any number
     uint8_t share; // how strongly to answer signs of congestion, as the peer says (alb_credit_share); 0: not known
     struct alb_credit_in credit_in; // for what we grant the peer
-    // Since the congestion policy was last called: the least sample (0: none), and packets that the peer has reported.
-    uint32_t rtt_sample_ns, news_received, news_marked, news_lost;
+    // Since the congestion policy was last called: the least sample (0: none), the least of them without what reports
+    // have waited, and packets that the peer has reported.
+    uint32_t rtt_sample_ns, there_sample_ns, news_received, news_marked, news_lost;
+    struct alb_way_back way_back;
     struct alb_paths_out *paths;
     struct alb_path_in *paths_in;            // by path number, grown when a larger one comes; NULL: none has come
     uint32_t paths_in_count;                 // a power of two
@@ -129,8 +138,14 @@ void alb_assoc_hide(const struct alb_engine *engine, const struct alb_assoc *ass
 
 // ---- csa_rtt.c --------------------------------------------------------------------------------------------
 
-// A round-trip time was measured; several at one moment are of one paths frame.
-void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns);
+// A round-trip time was measured; several at one moment are of one paths frame. back_ns: of it, what that frame has
+// waited.
+void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns, uint32_t back_ns);
+// How long a packet of the peer's that took so long has waited behind the peer's own data, if that is not little beside
+// ours; else 0: it may have waited for a busy host, and flows share a queue evenly only if they see the same of it.
+uint32_t alb_assoc_waited_ns(struct alb_assoc_live *live, uint32_t took_ns, alb_time now);
+// How long a packet of the peer's has waited on its way: took_ns, by both clocks modulo 2^32, beyond the least of late.
+uint32_t alb_way_back_waited_ns(struct alb_way_back *back, uint32_t took_ns, alb_time now);
 // The round-trip time to reckon with: ours, else the peer's, else 1 ms.
 uint32_t alb_assoc_rtt_ns(const struct alb_assoc *assoc);
 // How long after its expected time something may come without counting as late.

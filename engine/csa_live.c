@@ -17,6 +17,8 @@ static void arm_sweep(struct alb_engine *engine, alb_time now)
         alb_wheel_arm(&engine->wheel, timer, now + SWEEP_NS);
 }
 
+_Static_assert(sizeof(struct alb_assoc_live) <= 1024, "the next larger block of the pool is twice as large");
+
 static struct alb_assoc_live *get_live_from(struct alb_csa_engine *csa, uint32_t path_count)
 {
     struct alb_assoc_live *live = alb_buddy_get(&csa->pool, sizeof(*live));

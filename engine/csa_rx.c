@@ -175,6 +175,7 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
     struct alb_assoc_live *live = arrival->live;
     if (!arrival->is_proven)
         return ALB_DROP_NOT_PROVEN;
+    uint32_t back_ns = alb_assoc_waited_ns(live, (uint32_t)now - arrival->header.timestamp, now);
     live->credit_bytes = paths->credit_bytes;
     live->share = paths->share;
     struct alb_path_scope scope = {.first = paths->first, .past = ALB_PATHS_MAX};
@@ -187,11 +188,8 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
         struct alb_path_news news = alb_path_heard(live->paths, arrival->engine->path, &paths->entries[i], now);
         if (news.is_new)
             alb_path_scope_heard(&scope, &paths->entries[i], now);
-        if (news.rtt_sample_ns) {
-            alb_assoc_on_rtt(live, news.rtt_sample_ns);
-            live->rtt_sample_ns =
-                live->rtt_sample_ns ? ALB_MIN(live->rtt_sample_ns, news.rtt_sample_ns) : news.rtt_sample_ns;
-        }
+        if (news.rtt_sample_ns)
+            alb_assoc_on_rtt(live, news.rtt_sample_ns, back_ns);
         live->news_received += news.received;
         live->news_marked += news.marked;
         live->news_lost += news.lost;

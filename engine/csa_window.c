@@ -46,6 +46,7 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
         .bytes = bytes,
         .limited = live->window_limited,
         .rtt_ns = live->rtt_sample_ns,
+        .back_ns = live->rtt_sample_ns - live->there_sample_ns,
         .packets = live->news_received,
         .marked = live->news_marked,
         .lost = live->news_lost,
@@ -53,7 +54,7 @@ void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time n
     };
     alb_congestion_on_ack(live->engine->congestion, &live->congestion, &ack, now);
     live->window_limited = false;
-    live->rtt_sample_ns = live->news_received = live->news_marked = live->news_lost = 0;
+    live->rtt_sample_ns = live->there_sample_ns = live->news_received = live->news_marked = live->news_lost = 0;
     alb_mtu_consider(live, now);
 }
 

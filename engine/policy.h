@@ -95,6 +95,7 @@ struct alb_delay_window {
     uint8_t drain_rounds; // left; 0: there is no drain now
     // Means nothing after a rest:
     uint32_t before_ns; // of samples that came at another time than the newest, the newest
+    uint32_t there_ns;  // rtt_ns without what reports have waited: our queues are in it, and no others
     alb_time sample_at;
 };
 
@@ -125,6 +126,7 @@ struct alb_ack {
     uint32_t bytes;           // no longer in flight, since they have come
     bool limited;             // the window, not the program, bounded what was in flight; else it does not grow
     uint32_t rtt_ns;          // newest round-trip time of a path; 0: not measured
+    uint32_t back_ns;         // of it, what reports have waited on their way back, where nothing of ours waits
     uint32_t packets, marked; // packets that have come since its last report, and those with an ECN mark
     uint32_t lost;            // packets that are settled as lost since then
     uint8_t share;            // how strongly to answer signs of congestion (ALB_CSA_SHARE_EVEN); 0: not given

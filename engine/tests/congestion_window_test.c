@@ -412,11 +412,36 @@ static void window__stays_within_its_bounds_whatever_comes(void **state)
         now += any[0];
         if ((random & 7) == 0)
             window->on_loss(&c, any[1], any[2], random >> 8 & 3, now);
-        struct alb_ack ack = {
-            any[1], random >> 16 & 1, any[2], any[3], any[0], any[2] >> (random >> 24 & 31), (uint8_t)(random >> 40)};
+        struct alb_ack ack = {any[1],
+                              random >> 16 & 1,
+                              any[2],
+                              any[3] & any[1],
+                              any[3],
+                              any[0],
+                              any[2] >> (random >> 24 & 31),
+                              (uint8_t)(random >> 40)};
         window->on_ack(&c, &ack, now);
         assert_in_range(c.window_bytes, config.window_min_bytes, config.window_max_bytes);
     }
+}
+
+static void window__what_reports_wait_for_is_no_queue_of_ours(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 1000, .limited = true, .rtt_ns = 100000, .packets = 1};
+    alb_time now = 1;
+    window->on_ack(&c, &ack, now);
+    ack.rtt_ns = 4000000;
+    ack.back_ns = 3900000;
+    for (uint32_t i = 0; i < 10; i++)
+        window->on_ack(&c, &ack, now += 4000000);
+    assert_true(c.window_bytes > 64000);
+    assert_true(c.window.rtt_ns > 2500000); // a round lasts as long as a round trip
+    uint32_t window_bytes = c.window_bytes;
+    ack.back_ns = 0;
+    for (uint32_t i = 0; i < 3; i++)
+        window->on_ack(&c, &ack, now += 4000000);
+    assert_true(c.window_bytes < window_bytes);
 }
 
 int main(void)
@@ -438,6 +463,7 @@ int main(void)
         cmocka_unit_test(window__one_round_trip_that_is_too_short_is_none),
         cmocka_unit_test(window__hosts_that_stall),
         cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
+        cmocka_unit_test(window__what_reports_wait_for_is_no_queue_of_ours),
         cmocka_unit_test(window__shrinks_in_the_second_slow_round),
         cmocka_unit_test(window__who_has_more_than_others_shrinks_first),
         cmocka_unit_test(window__marks_cost_by_the_share),
