@@ -99,9 +99,9 @@ bool alb_credit_waits(const struct alb_credit_pool *pool, const struct alb_credi
 void alb_credit_forget_place(struct alb_credit_pool *pool, const struct alb_credit_in *in);
 // How many bytes that sender may have in flight to us; ALB_CSA_CREDIT_NONE: any number. May take silent senders out.
 uint32_t alb_credit_grant(struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
-// How strongly the sender is to answer signs of congestion, in parts of ALB_CSA_SHARE_EVEN, up to 255; 0: not known. It
-// is its rate divided by the mean of all present senders' (weighted by rate), ALB_CSA_SHARE_EVEN at least; or less, by
-// whose turn it is.
+// How strongly the sender is to answer signs of congestion, in parts of ALB_CSA_SHARE_EVEN, up to 255; 0: not known, or
+// there is none to compare with. It is its rate divided by the mean of all present senders' (weighted by rate),
+// ALB_CSA_SHARE_EVEN at least; or less, by whose turn it is.
 uint8_t alb_credit_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);
 // Likewise, of a policy that prefers the short ones: the less, the earlier its turn is.
 uint8_t alb_credit_turn_share(const struct alb_credit_pool *pool, const struct alb_credit_in *in, alb_time now);

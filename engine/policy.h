@@ -129,7 +129,7 @@ struct alb_ack {
     uint32_t back_ns;         // of it, what reports have waited on their way back, where nothing of ours waits
     uint32_t packets, marked; // packets that have come since its last report, and those with an ECN mark
     uint32_t lost;            // packets that are settled as lost since then
-    uint8_t share;            // how strongly to answer signs of congestion (ALB_CSA_SHARE_EVEN); 0: not given
+    uint8_t share; // how strongly to answer signs of congestion (ALB_CSA_SHARE_EVEN); 0: not given, as to the only one
 };
 
 // Functions that a policy does not need are NULL, except init.

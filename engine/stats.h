@@ -103,7 +103,7 @@ struct alb_path_stats {
     uint8_t reserved[3];
 };
 
-// What csa knows of a peer, as of the last time that it looked, which is a few times a second.
+// What csa knows of a peer, as its sweep last saw it, up to a tenth of a second ago while packets come and go.
 struct alb_peer_stats {
     uint8_t peer[16], local[16];
     uint32_t epoch;   // the peer's; 0: not known
