@@ -9,7 +9,9 @@ receiver, serves the flow with the shortest rest first, and what that one cannot
 first, what began first, or the least of the rest less what age counts for, chosen with knowledge of all hosts at every
 moment. "csa's order" is what its hosts do with that last key, each for itself: receivers let three come first, senders
 serve their flows in their order. No packet is lost or late, and no window has to be found. A constant time for each
-flow stands for the way there and back.
+flow stands for the way there and back. Links carry as much payload of what they carry in all as those of the run did,
+whose headers, reports and repetitions have taken the rest; --headers counts headers alone, as if nothing was reported
+or sent twice.
 
 The last line is no policy but a floor: the least P99 that each sender's link by itself, or each receiver's, leaves to
 any order of sending, even one that knows the future, and gives up the slowest hundredth altogether.
@@ -18,7 +20,8 @@ import argparse
 import json
 import math
 
-RATE = 100e9 / 8 * 4060 / 4200  # bytes of payload a second
+RATE = 100e9 / 8  # bytes a second
+HEADERS = 4258 / 4116  # a link's bytes by those of payload, if there are no packets but full ones
 ROUND_TRIP = 13e-6
 SENDER, RECEIVER, REST = range(3)  # of an active flow
 FIRST_MAX = 3  # as ALB_CREDIT_FIRST_MAX
@@ -102,7 +105,7 @@ def first_of_all(key):
 
 
 def complete(flows, policy):
-    """Completion time of each flow (begun, from, to, bytes), which are in the order of their beginnings."""
+    """Completion time of each flow (begun, from, to, bytes on a link), which are in the order of their beginnings."""
     now, begun, active, times = 0.0, 0, {}, [0.0] * len(flows)
     while begun < len(flows) or active:
         rates = policy(active) if active else {}
@@ -122,7 +125,7 @@ def complete(flows, policy):
 
 
 def fewest_late(flows, limit, most):
-    """How many flows (begun, bytes) of one link take longer than the limit, whatever their order: at least so many.
+    """How many flows (begun, bytes on it) of one link take longer than the limit, whatever their order: at least so many.
 
     Where all are allowed the same time, those that keep it may as well be served in the order of their beginnings. For
     each number of flows given up so far: the earliest moment at which the others can have ended.
@@ -172,13 +175,17 @@ def show(name, times, ideals):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result")
+    parser.add_argument("--headers", action="store_true", help="nothing is sent but each byte once, with its headers")
     parser.add_argument("--aging", type=float, default=64, metavar="GBPS", help="what a flow gains by waiting, Gb/s (64)")
     arguments = parser.parse_args()
     with open(arguments.result, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
+    on_links = sum(record["bytes"] for record in records if record["record"] == "link" and record["from"].startswith("h"))
     records = [record for record in records if record["record"] == "flow" and record["done_ns"] is not None]
     records.sort(key=lambda record: record["begun_ns"])
-    flows = [(record["begun_ns"] * 1e-9, record["from"], record["to"], record["bytes"]) for record in records]
+    cost = HEADERS if arguments.headers else on_links / sum(record["bytes"] for record in records)
+    print("%-26s %.4f bytes on a host's link for each of payload" % ("", cost))
+    flows = [(record["begun_ns"] * 1e-9, record["from"], record["to"], record["bytes"] * cost) for record in records]
     ideals = [record["ideal_ns"] * 1e-9 for record in records]
     show("the run", [(record["done_ns"] - record["begun_ns"]) * 1e-9 for record in records], ideals)
     show("shared evenly", complete(flows, evenly), ideals)
@@ -188,7 +195,7 @@ def main():
     show("oldest of all", complete(flows, first_of_all(lambda number, flow: number)), ideals)
 
     def due(number, flow):
-        return flows[number][0] + flow[REST] / (arguments.aging * 1e9 / 8)
+        return flows[number][0] + flow[REST] / cost / (arguments.aging * 1e9 / 8)
     show("rest and age of all", complete(flows, first_of_all(due)), ideals)
     show("csa's order", complete(flows, first_of_each_receiver(due)), ideals)
     print("%-26s P99 %.0f" % ("no order is below", least_p99(flows) * 1e6))
