@@ -9,7 +9,7 @@
 //     csa_requester.c  send queue -> segments of the request stream      csa_responder.c  segments -> execution
 //     csa_completer.c  reports and answers -> completions                csa_answer.c     answers -> response stream
 //     csa_out.c        sending half of a stream                          csa_in.c         receiving half
-//     csa_early.c      what waits for its turn in it
+//     csa_judge.c      what reports do to it                             csa_early.c      what waits for its turn in it
 //     csa_report.c     what a receiving half tells, and when             csa_probe.c      silence
 //     csa_snapshot.c   answers that must not change
 //     csa_expect.c     what is announced to come

@@ -109,9 +109,6 @@ static inline bool alb_stream_out_can_be_acked(const struct alb_stream_out *out,
 }
 // Everything before psn is acknowledged; alb_stream_out_can_be_acked holds.
 void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now);
-// Takes a report. What is before its cumulative PSN is acknowledged; returns false for one that is old or makes no
-// sense.
-bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now);
 // The segment is to be sent again, if it is in flight. Returns the bytes that are in flight no more: the caller passes
 // them to alb_assoc_release.
 uint32_t alb_stream_out_mark_lost(struct alb_stream_out *out, alb_psn psn);
@@ -133,6 +130,19 @@ bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn 
 bool alb_stream_out_is_wide(const struct alb_stream_out *out);
 // Likewise, and it is lost however often it leaves, and has been for a while.
 bool alb_stream_out_is_stuck(const struct alb_stream_out *out, alb_time now);
+// Takes a segment out of flight. Returns the bytes that are in flight no more: the caller releases those of all
+// segments together.
+uint32_t alb_stream_out_land(struct alb_stream_out *out, struct alb_sent *sent);
+// Likewise all before psn, which are acknowledged.
+uint32_t alb_stream_out_take_cumulative(struct alb_stream_out *out, alb_psn psn);
+// Nothing is unacknowledged: the records' memory goes back to the pool.
+void alb_stream_out_give_back(struct alb_stream_out *out);
+
+// csa_judge.c
+
+// Takes a report. What is before its cumulative PSN is acknowledged; returns false for one that is old or makes no
+// sense.
+bool alb_stream_out_report(struct alb_stream_out *out, const struct alb_csa_report *report, alb_time now);
 // The state of the stream as loss policies see it; is_nak and is_overdue are the report's, and false here.
 struct alb_loss_sending alb_stream_out_sending(const struct alb_stream_out *out);
 

@@ -123,6 +123,35 @@ struct alb_assoc_live *csa_pair_live(const struct csa_pair *c, int side)
     return c->csa[side]->assoc->live;
 }
 
+// ---- the requests of side 0 -----------------------------------------------------------------------------------------
+
+struct alb_stream_out *csa_pair_out(const struct csa_pair *c)
+{
+    return &c->csa[0]->requests;
+}
+
+void csa_pair_send_lost(struct csa_pair *c, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        csa_pair_ask(c, ALB_WR_RDMA_WRITE, i, 0, 8);
+    pair_send(c->pair, 0);
+    while (pair_count(c->pair, 0))
+        pair_lose(c->pair, 0);
+}
+
+enum alb_sent_state csa_pair_state(const struct csa_pair *c, int32_t offset)
+{
+    return alb_stream_out_at(csa_pair_out(c), alb_psn_add(csa_pair_psn(0), offset))->state;
+}
+
+void csa_pair_expect_inflight(const struct csa_pair *c, uint32_t bytes)
+{
+    const struct alb_assoc_live *live = csa_pair_live(c, 0);
+    assert_int_equal(csa_pair_out(c)->inflight_bytes, bytes);
+    assert_int_equal(live->inflight_bytes, bytes);
+    assert_int_equal(alb_path_load(live->paths, 0)->inflight_bytes, bytes);
+}
+
 // ---- what is on the wire --------------------------------------------------------------------------------------------
 
 void csa_pair_look(const struct csa_pair *c, int side, uint32_t index, struct csa_seen *seen)

@@ -13,6 +13,7 @@ enum {
     CSA_PAIR_WINDOW = 128,          // segments
     CSA_PAIR_FRAMES = 32,
     CSA_PAIR_CHARGE = CSA_PAIR_SEGMENT + ALB_CSA_SEGMENT_OVERHEAD, // what a full segment counts toward the window
+    CSA_PAIR_SMALL_CHARGE = 8 + ALB_CSA_SEGMENT_OVERHEAD,          // a WRITE of eight bytes
 };
 
 // *state of setup and teardown is one.
@@ -48,6 +49,18 @@ void csa_pair_expect_none(struct csa_pair *c, int side);
 uint64_t csa_pair_stat(const struct csa_pair *c, int side, enum alb_stat stat);
 uint64_t csa_pair_drops(const struct csa_pair *c, int side, enum alb_drop drop);
 struct alb_assoc_live *csa_pair_live(const struct csa_pair *c, int side);
+
+// ---- the requests of side 0 -----------------------------------------------------------------------------------------
+
+struct alb_stream_out *csa_pair_out(const struct csa_pair *c);
+// So many WRITEs of eight bytes leave, and are lost on the wire.
+void csa_pair_send_lost(struct csa_pair *c, uint32_t count);
+// Of the segment at that offset from the first PSN.
+enum alb_sent_state csa_pair_state(const struct csa_pair *c, int32_t offset);
+// The stream, the window and the only path agree on what is in flight.
+void csa_pair_expect_inflight(const struct csa_pair *c, uint32_t bytes);
+
+// ---- packets on the wire --------------------------------------------------------------------------------------------
 
 // What a packet says. Payload points into the packet on the wire.
 struct csa_seen {
