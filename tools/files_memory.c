@@ -73,7 +73,7 @@ static void close_sink(struct files_sink *sink)
 
 static bool finish(struct files_sink *sink, const struct alb_digest *expected, char why[FILES_WHY_MAX])
 {
-    const struct files_memory *memory = memory_sink(sink)->memory;
+    struct files_memory *memory = memory_sink(sink)->memory;
     uint64_t wrong = 0;
     close_sink(sink); // it cannot be changed from here on
     for (uint64_t at = 0; at < sink->size; at += sink->chunk_bytes) {
@@ -86,8 +86,11 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
         }
     }
     struct alb_digest digest = alb_digest_of(memory->address, sink->size);
-    if (wrong == 0 && alb_digest_is_equal(&digest, expected))
+    if (wrong == 0 && alb_digest_is_equal(&digest, expected)) {
+        // Before the sender hears of it: whoever copies from here then gets it.
+        atomic_store(&memory->is_partial, false);
         return true;
+    }
     snprintf(why, FILES_WHY_MAX, "%llu chunks are not what was agreed; copy it again", (unsigned long long)wrong);
     return false;
 }

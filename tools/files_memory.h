@@ -15,6 +15,7 @@ struct files_memory {
     uint8_t *table; // of digests, for the copy that was last under way
     uint64_t table_size;
     uint32_t table_chunk_bytes;
+    _Atomic bool is_partial; // a copy to it has begun, and none was completed since: its bytes are of more than one
 };
 
 // NAME=BYTES, a plain name; K, M and G may follow. 0, or an errno with why: EINVAL: it is not that; there is no such

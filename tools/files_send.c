@@ -310,9 +310,12 @@ enum files_result files_send(struct files_link *link, int fd, uint64_t size, uin
         result = send_all(&sending, digest);
     else
         snprintf(why, FILES_WHY_MAX, "no memory for %zu bytes of buffers: use a smaller --chunk", bytes);
+    bool is_cancelled = atomic_load(&link->is_cancelled);
+    if (is_cancelled)
+        files_link_part(link); // the caller has something to say about it
     if (result != FILES_OK)
         settle(&sending);
-    if (result == FILES_LOST)
+    if (result == FILES_LOST && !is_cancelled)
         link->is_lost = true; // also where it is not, and the other side is to come again
     // A queue pair that was lost may still be at work on it; what it sends then is ignored.
     if (sending.mr)

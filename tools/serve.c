@@ -36,7 +36,7 @@ struct session {
     struct server *server;
     struct rdma_cm_id *id;
     struct files_link link_to;
-    char path[FILES_TEXT_MAX]; // that it writes to; "": none
+    char path[FILES_TEXT_MAX]; // that it writes to, or memory's that it reads from; "": none
 };
 
 static void report(const char *verb, const char *path, const struct alb_digest *digest, const char *why)
@@ -51,12 +51,11 @@ static void report(const char *verb, const char *path, const struct alb_digest *
     fflush(stdout);
 }
 
-// An earlier copy to the same path ends first: its client is gone, or gives way.
-static void take_path(struct session *session, const char *path)
+// An earlier copy to the same path ends first, and so do those from memory: their client is gone, or gives way.
+static void take_path_locked(struct session *session, const char *path)
 {
     struct server *server = session->server;
     bool is_taken;
-    pthread_mutex_lock(&server->mutex);
     do {
         is_taken = false;
         ALB_LIST_FOR_EACH (&server->sessions, node) {
@@ -70,7 +69,34 @@ static void take_path(struct session *session, const char *path)
             pthread_cond_wait(&server->left, &server->mutex);
     } while (is_taken);
     snprintf(session->path, sizeof(session->path), "%s", path);
-    pthread_mutex_unlock(&server->mutex);
+}
+
+static void take_path(struct session *session, const char *path)
+{
+    pthread_mutex_lock(&session->server->mutex);
+    take_path_locked(session, path);
+    pthread_mutex_unlock(&session->server->mutex);
+}
+
+// Nobody reads it from here on until a copy to it is complete. True if nobody may have done so before.
+static bool take_to_write(struct session *session, struct files_memory *memory)
+{
+    pthread_mutex_lock(&session->server->mutex);
+    take_path_locked(session, memory->name);
+    bool was_partial = atomic_exchange(&memory->is_partial, true);
+    pthread_mutex_unlock(&session->server->mutex);
+    return was_partial;
+}
+
+// Along with others who read. False: what stands there is no one's copy.
+static bool take_to_read(struct session *session, const struct files_memory *memory)
+{
+    pthread_mutex_lock(&session->server->mutex);
+    bool is_whole = !atomic_load(&memory->is_partial);
+    if (is_whole)
+        snprintf(session->path, sizeof(session->path), "%s", memory->name);
+    pthread_mutex_unlock(&session->server->mutex);
+    return is_whole;
 }
 
 // The client is told before it finds that the memory which it sends to is gone: it would not know why, or try again and
@@ -131,10 +157,12 @@ static void take_memory(struct session *session, struct files_memory *memory, co
     struct files_memory_sink sink;
     struct alb_digest digest;
     char why[FILES_WHY_MAX];
-    take_path(session, offer->text);
+    bool was_partial = take_to_write(session, memory);
     bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
-    if (!is_good)
+    if (!is_good) {
+        atomic_store(&memory->is_partial, was_partial); // nothing was written
         files_refuse(&session->link_to, why);
+    }
     is_good = is_good && files_receive_file(&session->link_to, &sink.sink, NULL, &digest, why) == FILES_OK;
     if (!is_good)
         give_way(session, why);
@@ -146,9 +174,6 @@ static void take_memory(struct session *session, struct files_memory *memory, co
 static int open_source(struct session *session, const char *path, struct stat *status)
 {
     char name[NAME_MAX + 1];
-    const struct files_memory *memory = find_memory(session->server, path);
-    if (memory)
-        return fstat(memory->fd, status) == 0 ? dup(memory->fd) : -1;
     int folder = files_path_open_folder(session->server->root, path, false, name);
     if (folder < 0)
         return -1;
@@ -169,33 +194,59 @@ static int open_source(struct session *session, const char *path, struct stat *s
     return fd;
 }
 
-static void give_file(struct session *session, const struct files_message *wish)
+static void give(struct session *session, const struct files_message *wish, int fd, const struct stat *status)
 {
-    struct stat status;
     struct progress progress;
     struct alb_digest digest;
     char why[FILES_WHY_MAX] = "the connection was lost";
-    int fd = open_source(session, wish->text, &status);
-    if (fd < 0) {
-        snprintf(why, sizeof(why), "%s", files_path_trouble(errno));
-        files_refuse(&session->link_to, why);
-        report(NULL, wish->text, NULL, why);
-        return;
-    }
     struct files_message have = {
         .kind = FILES_HAVE,
-        .mode = status.st_mode & 0777,
-        .size = (uint64_t)status.st_size,
+        .mode = status->st_mode & 0777,
+        .size = (uint64_t)status->st_size,
         .chunk_bytes =
             ALB_MIN(ALB_MAX(wish->chunk_bytes / FILES_CHUNK_MIN * FILES_CHUNK_MIN, FILES_CHUNK_MIN), FILES_CHUNK_MAX),
     };
     progress_begin(&progress, wish->text, have.size);
     progress_end(&progress); // the progress bar is shown at the side that asked
-    bool is_good =
-        files_link_say(&session->link_to, &have) &&
-        files_send_file(&session->link_to, fd, have.size, have.chunk_bytes, &progress, &digest, why) == FILES_OK;
+    enum files_result result = FILES_LOST;
+    if (files_link_say(&session->link_to, &have))
+        result = files_send_file(&session->link_to, fd, have.size, have.chunk_bytes, &progress, &digest, why);
+    if (result == FILES_LOST)
+        give_way(session, why);
+    report("gave", wish->text, &digest, result == FILES_OK ? NULL : why);
+}
+
+static void refuse_wish(struct session *session, const struct files_message *wish, const char *why)
+{
+    files_refuse(&session->link_to, why);
+    report(NULL, wish->text, NULL, why);
+}
+
+static void give_file(struct session *session, const struct files_message *wish)
+{
+    struct stat status;
+    int fd = open_source(session, wish->text, &status);
+    if (fd < 0) {
+        refuse_wish(session, wish, files_path_trouble(errno));
+        return;
+    }
+    give(session, wish, fd, &status);
     close(fd);
-    report("gave", wish->text, &digest, is_good ? NULL : why);
+}
+
+static void give_memory(struct session *session, const struct files_memory *memory, const struct files_message *wish)
+{
+    struct stat status;
+    if (!take_to_read(session, memory)) {
+        refuse_wish(session, wish,
+                    "a copy to this memory is under way, or has not been finished; try when it has been");
+        return;
+    }
+    if (fstat(memory->fd, &status) == 0)
+        give(session, wish, memory->fd, &status);
+    else
+        refuse_wish(session, wish, strerror(errno));
+    drop_path(session);
 }
 
 // False: there are as many as there may be.
@@ -238,6 +289,8 @@ static void *serve_session(void *argument)
                 take_memory(session, memory, &message);
             else if (message.kind == FILES_PUT)
                 take_file(session, &message);
+            else if (message.kind == FILES_GET && memory)
+                give_memory(session, memory, &message);
             else if (message.kind == FILES_GET)
                 give_file(session, &message);
             else

@@ -250,6 +250,77 @@ def check_memory(world):
     world.result("put of too much", world.finish(put) == 1 and "less than the file" in put.output(), put.output().strip(), put)
 
 
+SLOW = ("--faults", "delay=8ms..9ms", "-c", "64K")
+
+
+def begin_slow(world, *paths):
+    """A copy that is under way, or over."""
+    copy = world.copy(*paths, *SLOW)
+    time.sleep(world.draw.uniform(0.2, 0.6))
+    return copy
+
+
+def check_memory_is_whole(world):
+    """What is copied from memory is of one copy to it, whatever else is under way, or was interrupted."""
+    size = 24 << 20  # of all of it
+    sources = [world.source("shared-%d" % number, size) for number in range(2)]
+    back, copies = os.path.join(world.here, "shared.back"), []
+    why = "a copy to this memory is under way, or has not been finished"
+
+    def copy_whole(*paths):
+        copies[:] = [world.copy(*paths)]
+        return world.finish(copies[0]) == 0
+
+    def get_during_put(number):
+        if not copy_whole(sources[1], world.remote("shared")):
+            return False
+        copies[:] = [begin_slow(world, sources[0], world.remote("shared"))]
+        copies.append(world.copy(world.remote("shared"), back))
+        status = world.finish(copies[1])
+        if world.finish(copies[0]) != 0:
+            return False
+        if status == 0:
+            return None if any(same(source, back) for source in sources) else False
+        return why in copies[1].output() and "serve: shared: " + why in world.server.output()
+
+    ok = first_that_counts(get_during_put)
+    world.result("get of memory during a put to it", ok, copies[-1].output().strip(), *copies)
+    ok = copy_whole(world.remote("shared"), back) and same(sources[0], back)
+    world.result("and after it", ok, copies[0].output().strip(), *copies)
+
+    def put_during_get(number):
+        copies[:] = [begin_slow(world, world.remote("shared"), back + str(number))]
+        copies.append(world.copy(sources[1], world.remote("shared")))
+        status = world.finish(copies[0])
+        if world.finish(copies[1]) != 0:
+            return False
+        if status == 0:
+            return None if any(same(source, back + str(number)) for source in sources) else False
+        return "the server: another copy to this name has begun" in copies[0].output()
+
+    ok = first_that_counts(put_during_get)
+    world.result("put to memory ends a get of it, which says so", ok, copies[0].output().strip(), *copies)
+
+    def get_after_part(number):
+        copies[:] = [begin_slow(world, sources[0], world.remote("shared"))]
+        copies[0].end()
+        copies.append(world.copy(world.remote("shared"), back))
+        status = world.finish(copies[1])
+        if status == 0 and same(sources[0], back):
+            return None
+        return status == 1 and why in copies[1].output()
+
+    ok = first_that_counts(get_after_part)
+    world.result("get of memory after a part of a put to it", ok, copies[-1].output().strip(), *copies)
+    put = world.copy(world.source("vast", size + 1), world.remote("shared"))
+    ok = world.finish(put) == 1 and copy_whole(sources[1], world.remote("shared"))
+    ok = ok and copy_whole(world.remote("shared"), back) and same(sources[1], back)
+    world.result("and after it was put there whole", ok, copies[0].output().strip(), *copies)
+    put = world.copy(world.source("vast", size + 1), world.remote("shared"))
+    ok = world.finish(put) == 1 and copy_whole(world.remote("shared"), back) and same(sources[1], back)
+    world.result("and after a put that was refused", ok, copies[0].output().strip(), *copies)
+
+
 def check_faults(world):
     source = world.source("lossy", 6 << 20)
     put = world.copy(source, world.remote("lossy"), "--faults", FAULTS, "-c", "64K")
@@ -431,7 +502,7 @@ def main():
     arguments = parser.parse_args()
     count = Count()
     world = World(arguments.build, count)
-    world.start_server("--memory", "block=2M")
+    world.start_server("--memory", "block=2M", "--memory", "shared=24M")
     check_sizes(world)
     check_names(world)
     check_replace(world)
@@ -441,6 +512,7 @@ def main():
     check_no_room(world)
     check_full_disk(world)
     check_memory(world)
+    check_memory_is_whole(world)
     check_faults(world)
     check_kills(world, arguments.rounds)
     check_change(world)
