@@ -32,6 +32,8 @@ struct copy {
     struct progress progress;
     struct alb_digest digest;
     uint64_t size;
+    bool was_connected;
+    bool has_begun; // the receiver has some of it
     char why[FILES_WHY_MAX];
 };
 
@@ -133,12 +135,24 @@ static alb_time now(void)
     return (uint64_t)time.tv_sec * ALB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-// By the first address with a listener: a server may have one of IPv4 only, and the name one of IPv6, too.
+// By the first address with a listener: a server may have one of IPv4 only, and the name one of IPv6, too. LOST if one
+// of them may be worth another try: also of those that no address of the device reaches at the moment, where one did
+// before.
 static enum files_result connect_to(struct copy *copy, struct files_link *link)
 {
-    enum files_result result = FILES_LOST;
-    for (uint32_t i = 0; i < copy->address_count && result == FILES_LOST; i++)
-        result = files_link_connect(link, &copy->addresses[i], copy->why);
+    enum files_result result = FILES_FAILED;
+    for (uint32_t i = 0; i < copy->address_count; i++) {
+        char why[FILES_WHY_MAX];
+        enum files_result one = files_link_connect(link, &copy->addresses[i], why);
+        if (one == FILES_OK) {
+            copy->was_connected = true;
+            return FILES_OK;
+        }
+        if (one == FILES_LOST || result != FILES_LOST)
+            memcpy(copy->why, why, sizeof(copy->why));
+        if (one == FILES_LOST || copy->was_connected)
+            result = FILES_LOST;
+    }
     return result;
 }
 
@@ -159,6 +173,7 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         }
         result = is_put ? put(copy, &link, fd) : get(copy, &link, fd);
         files_link_close(&link);
+        copy->has_begun |= copy->progress.done > 0;
         if (copy->progress.done > copy->progress.skipped)
             give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S; // it gets on
     }
@@ -185,7 +200,7 @@ static int report(struct copy *copy, enum files_result result)
         return 0;
     }
     fprintf(stderr, "albedo cp: %s to %s: %s%s\n", copy->options->from, copy->options->to, alb_text_disarm(copy->why),
-            result == FILES_LOST ? "; copy it again, and it goes on from here" : "");
+            result == FILES_LOST && copy->has_begun ? "; copy it again, and it goes on from here" : "");
     return 1;
 }
 

@@ -50,7 +50,8 @@ struct files_link {
 // The addresses of a server, and how many. 0 with why.
 uint32_t files_link_find(const char *host, const char *port, struct sockaddr_storage addresses[FILES_ADDRESSES_MAX],
                          char why[FILES_WHY_MAX]);
-// Connects to it. Else why says why not, with what to do, and the link is closed; LOST: it may be worth another try.
+// Connects to it. Else why says why not, with what to do, and the link is closed; LOST: it may be worth another try;
+// FAILED: the device cannot be used, or has no address that reaches it.
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
                                      char why[FILES_WHY_MAX]);
 // Takes over a connection request.

@@ -51,38 +51,58 @@ static bool make_queues(struct files_link *link, char why[FILES_WHY_MAX])
     return true;
 }
 
-// "ADDRESS port PORT" of the other end.
-static void name_peer(struct rdma_cm_id *id, char *text, size_t size)
+// "ADDRESS port PORT"
+static void name_address(const struct sockaddr_storage *address, char *text, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "", port[NI_MAXSERV] = "";
-    getnameinfo(rdma_get_peer_addr(id), sizeof(struct sockaddr_storage), host, sizeof(host), port, sizeof(port),
+    getnameinfo((const struct sockaddr *)address, sizeof(*address), host, sizeof(host), port, sizeof(port),
                 NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(text, size, "%s port %s", host, port);
 }
 
-// Waits for the connection's next event. False with why if it is another one.
-static bool expect_event(struct files_link *link, enum rdma_cm_event_type wanted, char why[FILES_WHY_MAX])
+// The device keeps the addresses that it has; a network that is down may come up.
+static bool is_of_no_address(const struct rdma_cm_event *event)
+{
+    int error = -event->status;
+    return event->event == RDMA_CM_EVENT_ADDR_ERROR &&
+           (error == EADDRNOTAVAIL || error == ENODEV || error == EAFNOSUPPORT);
+}
+
+static const char *event_meaning(enum rdma_cm_event_type event)
+{
+    return event == RDMA_CM_EVENT_REJECTED ? "nothing listens there: is `albedo serve` running?"
+           : event == RDMA_CM_EVENT_UNREACHABLE
+               ? "no answer: is the host up, and has `albedo serve` that address, with "
+                 "--net?"
+           : event == RDMA_CM_EVENT_ADDR_ERROR ? "the device has no address to reach it from; --net sets them, here "
+                                                 "and for `albedo serve`, and without "
+                                                 "it they are loopback's"
+                                               : "cannot connect";
+}
+
+// Waits for the connection's next event. Why says what is wrong if it is another one.
+static enum files_result expect_event(struct files_link *link, const struct sockaddr_storage *address,
+                                      enum rdma_cm_event_type wanted, char why[FILES_WHY_MAX])
 {
     struct rdma_cm_event *event;
-    if (rdma_get_cm_event(link->channel, &event) != 0)
-        return say_why(why, "no answer", errno);
-    bool is_it = event->event == wanted;
+    if (rdma_get_cm_event(link->channel, &event) != 0) {
+        say_why(why, "no answer", errno);
+        return FILES_LOST;
+    }
+    enum files_result result = event->event == wanted ? FILES_OK : is_of_no_address(event) ? FILES_FAILED : FILES_LOST;
     const struct rdma_conn_param *param = &event->param.conn;
     const char *words = param->private_data;
     if (event->event == RDMA_CM_EVENT_REJECTED && words && param->private_data_len > 0 && words[0]) {
         snprintf(why, FILES_WHY_MAX, "%.*s", (int)param->private_data_len, words);
         alb_text_disarm(why);
-    } else if (!is_it) {
+    } else if (result != FILES_OK) {
         char peer[INET6_ADDRSTRLEN + NI_MAXSERV + 8];
-        name_peer(link->id, peer, sizeof(peer));
-        snprintf(why, FILES_WHY_MAX, "%s: %s (%s)", peer,
-                 event->event == RDMA_CM_EVENT_REJECTED      ? "nothing listens there: is `albedo serve` running?"
-                 : event->event == RDMA_CM_EVENT_UNREACHABLE ? "no answer: is it the right address, and is the host up?"
-                                                             : "cannot connect",
-                 rdma_event_str(event->event));
+        name_address(address, peer, sizeof(peer));
+        snprintf(why, FILES_WHY_MAX, "%s: %s (%s)", peer, event_meaning(event->event),
+                 event->event == RDMA_CM_EVENT_ADDR_ERROR ? strerror(-event->status) : rdma_event_str(event->event));
     }
     rdma_ack_cm_event(event);
-    return is_it;
+    return result;
 }
 
 uint32_t files_link_find(const char *host, const char *port, struct sockaddr_storage addresses[FILES_ADDRESSES_MAX],
@@ -104,22 +124,37 @@ uint32_t files_link_find(const char *host, const char *port, struct sockaddr_sto
     return count;
 }
 
-static bool connect_to(struct files_link *link, const struct sockaddr_storage *address, char why[FILES_WHY_MAX])
+static enum files_result resolve(struct files_link *link, const struct sockaddr_storage *address,
+                                 char why[FILES_WHY_MAX])
 {
     struct sockaddr_storage there = *address;
-    if (rdma_resolve_addr(link->id, NULL, (struct sockaddr *)&there, RESOLVE_MS) != 0)
-        return say_why(why, "cannot find a device for the address", errno);
-    if (!expect_event(link, RDMA_CM_EVENT_ADDR_RESOLVED, why))
-        return false;
-    if (rdma_resolve_route(link->id, RESOLVE_MS) != 0 || !expect_event(link, RDMA_CM_EVENT_ROUTE_RESOLVED, why))
-        return false;
+    if (rdma_resolve_addr(link->id, NULL, (struct sockaddr *)&there, RESOLVE_MS) != 0) {
+        say_why(why, "cannot find a device for the address", errno);
+        return FILES_LOST;
+    }
+    enum files_result result = expect_event(link, address, RDMA_CM_EVENT_ADDR_RESOLVED, why);
+    if (result == FILES_OK && rdma_resolve_route(link->id, RESOLVE_MS) != 0) {
+        say_why(why, "cannot find a route to the address", errno);
+        return FILES_LOST;
+    }
+    return result == FILES_OK ? expect_event(link, address, RDMA_CM_EVENT_ROUTE_RESOLVED, why) : result;
+}
+
+static enum files_result connect_to(struct files_link *link, const struct sockaddr_storage *address,
+                                    char why[FILES_WHY_MAX])
+{
     struct rdma_conn_param parameters = {
         .responder_resources = 4, .initiator_depth = 4, .retry_count = 7, .rnr_retry_count = 7};
+    enum files_result result = resolve(link, address, why);
+    if (result != FILES_OK)
+        return result;
     if (!make_queues(link, why))
-        return false;
-    if (rdma_connect(link->id, &parameters) != 0)
-        return say_why(why, "cannot connect", errno);
-    return expect_event(link, RDMA_CM_EVENT_ESTABLISHED, why);
+        return FILES_LOST;
+    if (rdma_connect(link->id, &parameters) != 0) {
+        say_why(why, "cannot connect", errno);
+        return FILES_LOST;
+    }
+    return expect_event(link, address, RDMA_CM_EVENT_ESTABLISHED, why);
 }
 
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
@@ -130,8 +165,8 @@ enum files_result files_link_connect(struct files_link *link, const struct socka
     if (!link->channel || rdma_create_id(link->channel, &link->id, NULL, RDMA_PS_TCP) != 0) {
         say_why(why, "cannot use the device", errno);
         result = FILES_FAILED;
-    } else if (!connect_to(link, address, why)) {
-        result = FILES_LOST;
+    } else {
+        result = connect_to(link, address, why);
     }
     if (result != FILES_OK)
         files_link_close(link);

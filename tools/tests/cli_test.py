@@ -113,6 +113,21 @@ class Copy(unittest.TestCase):
         self.assertIn("trying for 1 seconds", err)
         self.assertIn("127.88.0.2 port 1: nothing listens there", err)
         self.assertEqual(err.count("is `albedo serve` running?"), 2)
+        self.assertNotIn("goes on from here", err)
+
+    def test_cp_to_what_the_device_does_not_reach_says_what_to_do(self):
+        begun = time.monotonic()
+        for host, name in (("192.0.2.9", "192.0.2.9"), ("[2001:db8::9]", "2001:db8::9")):
+            status, _, err = albedo("cp", "--retry", "1", "README.md", host + ":b")
+            self.assertEqual(status, 1)
+            self.assertIn("%s port 18590: the device has no address to reach it from; --net sets them" % name, err)
+            self.assertNotIn("goes on from here", err)
+        # Also where the host has a way there: the device keeps the addresses that it has.
+        status, _, err = albedo("cp", "--net", "127.88.0.4", "--retry", "50", "README.md", "127.0.0.1:b")
+        self.assertEqual(status, 1)
+        self.assertIn("127.0.0.1 port 18590: the device has no address to reach it from", err)
+        self.assertNotIn("trying for", err)
+        self.assertLess(time.monotonic() - begun, 40)
 
     def test_serve_that_cannot_listen_says_where_and_what_to_do(self):
         status, _, err = albedo("serve", "--address", "192.0.2.1", "--port", "18591", ".")
