@@ -186,6 +186,10 @@ static int open_here(const struct files_cp_options *options, bool is_put)
     char folder[4096];
     if (is_put)
         return open(options->from, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (options->to[0] == '\0') { // more likely a variable that is not set than the folder that we are in
+        errno = ENOENT;
+        return -1;
+    }
     const char *name = base_name(options->to);
     snprintf(folder, sizeof(folder), "%.*s", (int)(name - options->to), options->to);
     return open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
