@@ -233,6 +233,11 @@ int files_cp(const struct files_cp_options *given)
             stderr);
         return 2;
     }
+    if (is_put && options->makes_safe) {
+        fputs("albedo cp: --sync is for a copy from a host; of one to a host `albedo serve --sync` there decides\n",
+              stderr);
+        return 2;
+    }
     if (is_get)
         name_folder(options, folder, sizeof(folder));
     int fd = open_here(options, is_put);

@@ -29,7 +29,7 @@ static void print_cp_usage(FILE *to)
         "  -f, --faults SPEC    as for albedo run\n"
         "  -c, --chunk BYTES    of a transaction, from 4096 to 16777216, K and M may follow (default: 1M)\n"
         "  -r, --retry SECONDS  how long to try again when the connection is lost (default: 30)\n"
-        "  -s, --sync           receiving: makes each transaction safe on disk (fdatasync)\n"
+        "  -s, --sync           from a host: makes each transaction safe on disk (fdatasync)\n"
         "  -h, --help           show this help\n",
         to);
 }

@@ -86,6 +86,7 @@ class Copy(unittest.TestCase):
             (["serve", "no-such-folder"], 1, "No such file"),
             (["serve", ""], 1, "\"\": No such file"),
             (["cp", "", "localhost:b"], 1, "\"\": No such file"),
+            (["cp", "--sync", "README.md", "localhost:b"], 2, "`albedo serve --sync` there decides"),
             (["cp", "localhost:b", ""], 1, "albedo cp: \"\": No such file"),
             (["cp", "--net", "", "README.md", "localhost:b"], 2, "--net: its value is empty"),
             (["serve", "--net=", "."], 2, "--net: its value is empty"),
