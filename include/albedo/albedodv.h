@@ -96,7 +96,7 @@ const char *albdv_reason_str(enum albdv_reason reason);
 struct albdv_token {
     uint64_t initiator;
     uint64_t number;
-    uint64_t keeper; /* the engine that has the record; 0: not known yet, so it was never bound */
+    uint64_t keeper; /* who has the record; 0: not known when the token was taken, and it may have committed since */
 };
 
 enum albdv_decision {
