@@ -162,6 +162,8 @@ static const char *find_fault(const struct alb_topology_spec *spec)
             return "a switch has at most 65536 ports";
         if ((uint64_t)spec->hosts * spec->leaves + spec->leaves + spec->spines > ALB_TOPOLOGY_NODES_MAX)
             return "at most 1048576 hosts and switches";
+        if (((uint64_t)spec->hosts + spec->spines) * spec->leaves > ALB_TOPOLOGY_CABLES_MAX)
+            return "at most 4194304 cables";
         return NULL;
     case ALB_TOPOLOGY_FAT_TREE:
         if (spec->k < 2 || spec->k > 128 || spec->k % 2 != 0)

@@ -114,6 +114,8 @@ static bool read_cable(struct reader *reader)
     if (!read_repeat(reader, &repeat))
         return false;
     cable.delay = alb_sim_from_ns(delay_ns);
+    if (topology->cable_count + repeat > ALB_TOPOLOGY_CABLES_MAX)
+        return fail(reader, "at most %u cables", ALB_TOPOLOGY_CABLES_MAX);
     for (uint64_t i = 0; i < repeat; i++) {
         for (uint32_t end = 0; end < 2; end++)
             if (topology->nodes[end ? cable.b : cable.a].cable_count == ALB_TOPOLOGY_PORTS_MAX)

@@ -92,6 +92,12 @@ static void build__impossible_is_refused_in_words(void **state)
         {ALB_TOPOLOGY_FAT_TREE, 16, 1000, "2 to 128"},       {ALB_TOPOLOGY_TWO_SITES, 1, 4, "2 to 65536"},
         {ALB_TOPOLOGY_LEAF_SPINE, 100000, 4, "65536 ports"}, {ALB_TOPOLOGY_FILE, 16, 4, "numbers"},
     };
+    alb_topology_spec_default(&spec);
+    spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    spec.hosts = 1;
+    spec.leaves = spec.spines = 16000;
+    assert_false(alb_topology_build(&topology, &spec, error));
+    assert_non_null(strstr(error, "4194304 cables"));
     for (uint32_t i = 0; i < ALB_COUNT(cases); i++) {
         alb_topology_spec_default(&spec);
         spec.shape = cases[i].shape;
