@@ -14,6 +14,9 @@
 #define ALB_TASK_UNHEARD (UINT32_MAX - 1)
 #define ALB_TASK_NONE    UINT32_MAX // no task
 
+#define ALB_SCHEDULE_TIME_MAX \
+    ((alb_sim_time)INT64_MAX) // 106 days: what is planned, so that what follows has a time, too
+
 enum alb_task_kind {
     ALB_TASK_SEND,
     ALB_TASK_RECV,

@@ -99,6 +99,16 @@ static bool add_pair(struct builder *builder, uint32_t from, uint32_t to, alb_si
     return true;
 }
 
+// Of so many senders.
+static bool begins_in_time(struct builder *builder, uint64_t senders)
+{
+    alb_sim_time start = builder->workload->start, gap = builder->workload->gap;
+    return gap == 0 || (senders - 1) <= (ALB_SCHEDULE_TIME_MAX - start) / gap ||
+           complain(
+               builder, "gap",
+               "the last message would begin after more than 106 days; expected a shorter gap or an earlier start");
+}
+
 static alb_sim_time next_start(struct builder *builder)
 {
     return builder->workload->start + builder->workload->gap * builder->senders++;
@@ -116,7 +126,7 @@ static bool add_permutation(struct builder *builder)
         to[i] = to[j];
         to[j] = swapped;
     }
-    bool is_good = true;
+    bool is_good = begins_in_time(builder, hosts->count);
     for (uint32_t i = 0; i < hosts->count && is_good; i++)
         is_good = add_pair(builder, hosts->hosts[i], to[i], next_start(builder));
     free(to);
@@ -126,7 +136,7 @@ static bool add_permutation(struct builder *builder)
 static bool add_incast(struct builder *builder)
 {
     uint64_t pairs = (uint64_t)builder->to.count * (builder->hosts.count - 1u);
-    bool is_good = has_room(builder, pairs) && has_memory(builder, pairs);
+    bool is_good = has_room(builder, pairs) && has_memory(builder, pairs) && begins_in_time(builder, pairs);
     for (uint32_t r = 0; r < builder->to.count; r++)
         for (uint32_t i = 0; i < builder->hosts.count && is_good; i++)
             if (builder->hosts.hosts[i] != builder->to.hosts[r])
@@ -138,7 +148,7 @@ static bool add_all_to_all(struct builder *builder)
 {
     uint32_t n = builder->hosts.count;
     uint64_t pairs = (uint64_t)n * (n - 1);
-    bool is_good = has_room(builder, pairs) && has_memory(builder, pairs);
+    bool is_good = has_room(builder, pairs) && has_memory(builder, pairs) && begins_in_time(builder, n);
     for (uint32_t i = 0; i < n && is_good; i++) {
         alb_sim_time at = next_start(builder);
         for (uint32_t shift = 1; shift < n && is_good; shift++)
@@ -150,6 +160,8 @@ static bool add_all_to_all(struct builder *builder)
 static bool add_pairs(struct builder *builder)
 {
     uint32_t n = ALB_MAX(builder->hosts.count, builder->to.count);
+    if (!begins_in_time(builder, n))
+        return false;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = builder->hosts.hosts[i % builder->hosts.count], to = builder->to.hosts[i % builder->to.count];
         if (from == to)
@@ -176,6 +188,10 @@ static bool add_poisson(struct builder *builder)
         at += alb_sizes_gap(gap, &builder->prng);
         if (workload->end && at > workload->end)
             break;
+        if (at > ALB_SCHEDULE_TIME_MAX)
+            return complain(builder, "load",
+                            "a flow would begin after more than 106 days; expected another load, fewer flows or an "
+                            "earlier start");
         uint32_t from = (uint32_t)alb_prng_below(&builder->prng, builder->hosts.count);
         uint32_t to = (uint32_t)alb_prng_below(&builder->prng, builder->hosts.count - 1);
         to += to >= from;
@@ -186,6 +202,17 @@ static bool add_poisson(struct builder *builder)
 }
 
 // ---- what has steps -------------------------------------------------------------------------------------------------
+
+// Each step of each round may wait for as long as a rank thinks about what two others have sent it.
+static bool thinks_in_time(struct builder *builder, uint64_t steps)
+{
+    const struct alb_scenario_workload *workload = builder->workload;
+    unsigned __int128 all = (unsigned __int128)workload->think * (2 * steps) * workload->rounds;
+    return all <= ALB_SCHEDULE_TIME_MAX - workload->start ||
+           complain(builder, "think",
+                    "all rounds would take more than 106 days; expected to think for less, fewer rounds or an earlier "
+                    "start");
+}
 
 static bool add_collective(struct builder *builder)
 {
@@ -206,6 +233,8 @@ static bool add_collective(struct builder *builder)
     uint64_t steps = config.kind == ALB_COLLECTIVE_ALL_REDUCE_TREE ? 2 * workload->pieces : 2ull * config.rank_count;
     if (steps * config.rank_count * 3 > TASKS_MAX / workload->rounds)
         return complain(builder, "rounds", "too many messages; expected 268,435,456 operations at most in all");
+    if (!thinks_in_time(builder, steps))
+        return false;
     alb_collective_add(builder->schedule, workload->name, &config);
     return true;
 }
