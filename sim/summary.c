@@ -102,6 +102,12 @@ static uint64_t pick(const struct flows *flows, uint32_t work, uint64_t low, uin
     return count;
 }
 
+// The receipts of a collective are posted when the run begins, whenever that does.
+static bool waits_from_start(const struct alb_run *run, const struct alb_task *task)
+{
+    return task->kind == ALB_TASK_RECV && run->schedule.works[task->work].is_collective;
+}
+
 // Counts, and when its tasks began and ended.
 static void measure_part(const struct alb_run *run, uint32_t first, uint32_t count, struct alb_summary_part *part)
 {
@@ -109,7 +115,7 @@ static void measure_part(const struct alb_run *run, uint32_t first, uint32_t cou
     for (uint32_t i = first; i < first + count; i++) {
         const struct alb_task *task = &run->schedule.tasks[i];
         const struct alb_task_times *times = &run->times[i];
-        if (times->begun != ALB_SIM_NEVER)
+        if (times->begun != ALB_SIM_NEVER && !waits_from_start(run, task))
             begun = ALB_MIN(begun, times->begun);
         bool is_come = has_come(run, i);
         if (task->kind != ALB_TASK_SEND && times->done != ALB_SIM_NEVER)

@@ -82,6 +82,23 @@ static void alb_metric_value__has_no_ideal_of_what_is_no_collective(void **state
 }
 
 // What a link has carried belongs to the whole of a run, though its last message was done long before.
+// Its receipts are posted before.
+static void alb_summary_make__a_collective_takes_its_time_from_its_start(void **state)
+{
+    double times[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "[network]\nhosts = 4\n[workload ring]\nkind = all-gather\nsize = 1M\nstart = %ums\n", i);
+        small_run_go(&small, text, false);
+        alb_summary_make(&summary, &small.run);
+        times[i] = value("time", "ring");
+        assert_true(value("time", NULL) == times[i]);
+        end();
+    }
+    assert_true(times[1] < 1.01 * times[0] && times[1] > 0.99 * times[0]);
+}
+
 static void alb_summary_make__links_of_a_run_that_was_cut(void **state)
 {
     small_run_go(&small,
@@ -219,6 +236,7 @@ int main(void)
         cmocka_unit_test(alb_metric_value__is_none_of_what_is_not_done),
         cmocka_unit_test(alb_metric_value__has_no_ideal_of_what_is_no_collective),
         cmocka_unit_test(alb_summary_make__one_flow_alone),
+        cmocka_unit_test(alb_summary_make__a_collective_takes_its_time_from_its_start),
         cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
