@@ -173,6 +173,28 @@ static void write_flows(FILE *to, const struct alb_summary *summary)
     fputs("</table>\n", to);
 }
 
+// Of each workload; all together are among the figures.
+static void write_workloads(FILE *to, const struct alb_summary *summary)
+{
+    char formatted[ALB_METRIC_TEXT_MAX];
+    fputs("<h3>Workloads</h3><table><tr><th></th><th>done</th><th>time</th><th>goodput</th><th>ideal time</th>"
+          "<th>by the ideal</th></tr>\n",
+          to);
+    for (uint32_t i = 0; i < summary->part_count; i++) {
+        const struct alb_summary_part *part = &summary->parts[i];
+        bool has_ideal = part->is_collective && part->time > 0;
+        fputs("<tr><td>", to);
+        text(to, part->name);
+        fprintf(to, "</td><td>%.0f of %.0f</td>", part->done, part->flows);
+        fprintf(to, "<td>%s</td>", alb_metric_format(ALB_METRIC_NS, part->time > 0 ? part->time : NAN, formatted));
+        fprintf(to, "<td>%s</td>", alb_metric_format(ALB_METRIC_BITS_PER_S, part->goodput, formatted));
+        fprintf(to, "<td>%s</td>", alb_metric_format(ALB_METRIC_NS, has_ideal ? part->ideal : NAN, formatted));
+        fprintf(to, "<td>%s</td></tr>\n",
+                alb_metric_format(ALB_METRIC_NUMBER, has_ideal ? part->over_ideal : NAN, formatted));
+    }
+    fputs("</table>\n", to);
+}
+
 static void write_metrics(FILE *to, const struct alb_summary *summary)
 {
     fputs("<h3>Figures</h3><table>\n", to);
@@ -326,6 +348,7 @@ int sim_page_add(struct sim_page *page, const struct alb_result_of *result)
             n, n, n, ALB_MAX(heat->columns, 1u) - 1, n, (double)heat->interval * heat->columns / PS_PER_US);
     write_data(page->file, result->run);
     write_flows(page->file, result->summary);
+    write_workloads(page->file, result->summary);
     write_metrics(page->file, result->summary);
     write_links(page->file, result->run);
     return COMMAND_OK;
