@@ -14,7 +14,6 @@
 #define ALPHA_ONE (1u << 24)
 
 static const uint64_t burst_bytes_min = 16384;             // however slow: a segment or two may catch up
-static const uint64_t elapsed_ns_max = 50 * ALB_NS_PER_MS; // keeps time times rate within 64 bits
 static const uint64_t idle_ns = 100 * ALB_NS_PER_MS;       // a sender idle for so long starts anew
 
 void alb_dcqcn_config_default(struct alb_dcqcn_config *config)
@@ -42,7 +41,7 @@ bool alb_dcqcn_config_is_valid(const struct alb_dcqcn_config *config)
            config->hyper_bytes_per_s <= config->rate_max_bytes_per_s && config->gain_log2 > 0 &&
            config->gain_log2 <= 16 && config->recovery_steps < UINT16_MAX && config->counter_bytes > 0 &&
            config->increase_ns >= ALB_NS_PER_US && config->alpha_ns >= ALB_NS_PER_US &&
-           config->burst_ns <= elapsed_ns_max;
+           config->burst_ns <= ALB_DCQCN_BURST_MAX_NS;
 }
 
 // ---- notification point -------------------------------------------------------------------------------------------
@@ -101,7 +100,7 @@ static void earn(struct alb_congestion *congestion, alb_time until)
     struct alb_dcqcn *d = &congestion->dcqcn;
     if (until <= d->earned_until)
         return;
-    uint64_t elapsed_ns = ALB_MIN(until - d->earned_until, elapsed_ns_max);
+    uint64_t elapsed_ns = ALB_MIN(until - d->earned_until, ALB_DCQCN_BURST_MAX_NS);
     uint64_t bytes = elapsed_ns * d->rate_bytes_per_s / ALB_NS_PER_S;
     int64_t most = credit_bytes_max(congestion);
     if (d->credit_bytes + (int64_t)bytes >= most) {

@@ -20,6 +20,7 @@ struct alb_dcqcn_config {
 };
 
 #define ALB_DCQCN_RATE_MAX_BYTES_PER_S (1ull << 37)
+#define ALB_DCQCN_BURST_MAX_NS         (50 * ALB_NS_PER_MS) // keeps time times rate within 64 bits
 
 // What Zhu et al. publish ("Congestion control for large-scale RDMA deployments", SIGCOMM 2015), for links of 40 Gb/s.
 void alb_dcqcn_config_default(struct alb_dcqcn_config *config);

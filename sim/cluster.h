@@ -211,6 +211,8 @@ struct alb_cluster_fault {
 // fault could hold it up (sim/link.h), leaves as if there were none. With windows not from what a host does. EINVAL: no
 // such cable, or a value out of range; with windows a delay that is shorter than one is.
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault);
+// The shortest delay that a fault may give a link: what hosts are simulated ahead of each other.
+alb_sim_time alb_cluster_delay_min(const struct alb_cluster *cluster);
 // "loss", "corrupt", "rate", "delay", "death", "repair", "pause", "resume".
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
 

@@ -137,13 +137,18 @@ static void on_due(struct alb_sim_event *event, alb_sim_time now)
     free(scheduled);
 }
 
+alb_sim_time alb_cluster_delay_min(const struct alb_cluster *cluster)
+{
+    return cluster->network.queue.windows.length;
+}
+
 static bool is_valid(const struct alb_cluster *cluster, const struct alb_cluster_fault *fault)
 {
     bool is_chance = fault->kind == ALB_FAULT_LOSS || fault->kind == ALB_FAULT_CORRUPT;
     return fault->cable < cluster->topology.cable_count && (uint32_t)fault->kind < ALB_FAULT_KINDS &&
            (!is_chance || fault->value <= 1000000000) &&
            ((fault->kind != ALB_FAULT_DELAY && fault->kind != ALB_FAULT_DEATH) || fault->value <= ALB_SIM_S(3600)) &&
-           (fault->kind != ALB_FAULT_DELAY || fault->value >= cluster->network.queue.windows.length);
+           (fault->kind != ALB_FAULT_DELAY || fault->value >= alb_cluster_delay_min(cluster));
 }
 
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault)

@@ -199,8 +199,8 @@ static void need(struct alb_run_needs *needs, uint32_t peer)
     needs->last_peer = peer + 1;
 }
 
-// That of the host's link, if the scenario gives none: a sender by DCQCN begins with it, and never sends faster. At
-// least what it rises by.
+// That of the host's link, if the scenario gives none: a sender by DCQCN never sends faster, once it has been told
+// of a mark. At least what it rises by.
 static void set_dcqcn_rate_max(struct alb_dcqcn_config *dcqcn, uint64_t bits_per_s)
 {
     uint64_t rate = ALB_MIN(bits_per_s / 8, ALB_DCQCN_RATE_MAX_BYTES_PER_S);

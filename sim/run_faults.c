@@ -59,6 +59,16 @@ static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault 
     return alb_cluster_fault(run->cluster, &fault) == 0;
 }
 
+static bool out_of_range(const struct alb_run *run, const struct alb_scenario_fault *fault,
+                         struct alb_complaint *complaint)
+{
+    const struct alb_document_entry *place = alb_scenario_place(run->scenario, "fault", fault->where->name, "value");
+    char least[ALB_TEXT_QUANTITY_MAX];
+    alb_time least_ns = fault->kind == ALB_FAULT_DELAY ? (alb_cluster_delay_min(run->cluster) + 999) / 1000 : 0;
+    return alb_complain(complaint, place->file, place->line, "value: \"%.60s\"; expected a duration from %s to 3600s",
+                        fault->value, alb_text_format_duration(least_ns, least));
+}
+
 static bool no_cable(const struct alb_topology *topology, const char *pattern, const struct alb_document_entry *place,
                      struct alb_complaint *complaint)
 {
@@ -95,8 +105,7 @@ static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *faul
     is_good = is_good && check_number(fault, count, place, complaint);
     for (uint32_t i = 0; i < count && is_good && run->cluster; i++)
         if (!schedule_fault(run, fault, cables[i], value))
-            is_good = alb_complain(complaint, fault->where->file, fault->where->line,
-                                   "the value of the fault is out of range; expected a possible one");
+            is_good = out_of_range(run, fault, complaint);
     free(cables);
     return is_good;
 }

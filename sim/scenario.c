@@ -200,12 +200,31 @@ static bool check_workload(const struct alb_scenario_workload *workload, bool is
     return true;
 }
 
+// Results and expectations call a workload by its name, one without a name "flows", and all together "all".
+static bool has_own_name(const struct alb_scenario *scenario, const struct alb_document_entry *where,
+                         struct alb_complaint *complaint)
+{
+    if (strcmp(where->name, "all") == 0)
+        return alb_complain(complaint, where->file, where->line, "expected another name: all of them are called all");
+    for (uint32_t i = 0; i < scenario->workload_count; i++) {
+        if (where->name[0] == 0 && strcmp(scenario->workloads[i].name, "flows") == 0)
+            return alb_complain(complaint, where->file, where->line,
+                                "expected a name: there is a [workload flows], as one without a name is called");
+        if (strcmp(where->name, "flows") == 0 && scenario->workloads[i].where->name[0] == 0)
+            return alb_complain(complaint, where->file, where->line,
+                                "expected another name: [workload] is called flows");
+    }
+    return true;
+}
+
 static bool add_workload(struct alb_scenario *scenario, const struct alb_document_entry *where,
                          struct alb_complaint *complaint)
 {
     if (scenario->workload_count == ALB_SCENARIO_WORKLOADS_MAX)
         return alb_complain(complaint, where->file, where->line, "expected %d workloads at most",
                             ALB_SCENARIO_WORKLOADS_MAX);
+    if (!has_own_name(scenario, where, complaint))
+        return false;
     struct alb_scenario_workload *workload = &scenario->workloads[scenario->workload_count++];
     *workload = (struct alb_scenario_workload){.name = where->name[0] ? where->name : "flows",
                                                .where = where,

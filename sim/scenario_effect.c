@@ -180,6 +180,7 @@ static bool check_workload(const struct look *look, const struct alb_scenario_wo
     static const char of_flows[] = "permutation, incast, all-to-all, pairs or poisson for it";
     const struct dependent dependents[] = {
         {"to", kind == ALB_WORKLOAD_INCAST || kind == ALB_WORKLOAD_PAIRS, "kind = incast or pairs for it"},
+        {"start", !is_goal, "no start, a trace begins with the run"},
         {"size", !is_goal, "no size, which a trace has of each message"},
         {"load", is_poisson, of_poisson},
         {"flows", is_poisson, of_poisson},

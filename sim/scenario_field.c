@@ -109,6 +109,11 @@ static bool parse_number(const struct alb_field *field, const char *text, uint64
     case ALB_FIELD_BYTE_RATE:
         if (!alb_text_parse_rate(text, value, error, error_size))
             return false;
+        if (*value > 0 && *value < 8 && field->min == 0) {
+            snprintf(error, error_size, "\"%.60s\" is less than a byte a second; expected 0b/s, or 8b/s and more",
+                     text);
+            return false;
+        }
         *value /= 8;
         return true;
     case ALB_FIELD_SIXTEENTHS:
