@@ -182,7 +182,7 @@ static bool check_workload(const struct alb_scenario_workload *workload, bool is
         return alb_complain(complaint, where->file, where->line,
                             "expected load, and flows or end, for a poisson workload");
     if (!is_goal && workload->bytes == 0 && !workload->sizes)
-        return alb_complain(complaint, where->file, where->line, "expected size or sizes for the workload");
+        return alb_complain(complaint, where->file, where->line, "expected size, above 0, or sizes for the workload");
     if (workload->sizes && workload->bytes)
         return alb_complain(complaint, where->file, where->line, "expected size or sizes for the workload, not both");
     if (workload->sizes && workload->kind >= ALB_WORKLOAD_GOAL)

@@ -233,7 +233,7 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[workload]\nkind = permutation\nsize = 1M\nsizes = sizes/web-search\n",
          "f:1: expected size or sizes for the workload, not both"},
         {"[workload]\nsize = 1M\n", "f:1: expected kind = ... for the workload"},
-        {"[workload]\nkind = permutation\n", "f:1: expected size or sizes for the workload"},
+        {"[workload]\nkind = permutation\n", "f:1: expected size, above 0, or sizes for the workload"},
         {"[workload]\nkind = goal\n", "f:1: a goal workload has no trace; expected file = NAME"},
         {"[workload]\nkind = poisson\nsize = 1M\n", "f:1: expected load, and flows or end, for a poisson workload"},
         {"[workload]\nkind = incast\nsize = 1M\n", "f:1: expected to = HOSTS, who receives"},
