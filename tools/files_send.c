@@ -116,9 +116,11 @@ static enum files_result fill(struct sending *sending, uint32_t index, struct al
     return FILES_OK;
 }
 
-static bool may_pass(enum albdv_reason reason)
+// A full journal has room again once what is under way has ended, if it was that which filled it.
+static bool may_pass(const struct sending *sending, enum albdv_reason reason)
 {
-    return reason == ALBDV_DIGEST || reason == ALBDV_BUSY || reason == ALBDV_NO_MEMORY || reason == ALBDV_LEASE;
+    return reason == ALBDV_DIGEST || reason == ALBDV_BUSY || reason == ALBDV_NO_MEMORY || reason == ALBDV_LEASE ||
+           (reason == ALBDV_JOURNAL && sending->busy_count > 0);
 }
 
 // What a new connection repairs: it finds what was committed, and sends the rest. What stands otherwise than it was
@@ -154,7 +156,7 @@ static enum files_result complete(struct sending *sending, const struct ibv_wc *
     }
     if (wc->status != IBV_WC_REM_ABORT_ERR && wc->status != IBV_WC_REM_OP_ERR)
         return lose(sending); // the queue pair's own error, or the outcome is unknown
-    if (may_pass(reason) && ++slot->tries < TRIES_MAX) {
+    if (may_pass(sending, reason) && ++slot->tries < TRIES_MAX) {
         struct alb_digest digest;
         usleep(1000u << ALB_MIN(slot->tries, 7u));
         // If it arrived otherwise than it was posted, the memory here may have changed in between.

@@ -232,6 +232,15 @@ def check_full_disk(world):
     ok = world.finish(get) == 1 and "could not be written; is its disk full? Make room there" in get.output()
     ok = ok and "error: %s/filling.albedo-part.journal: No space left on device" % full in get.output()
     world.result("a disk that fills during a copy is named", ok, get.output().strip(), get)
+    # The journal takes what the file leaves, and is full again and again.
+    close = os.path.join(world.here, "close")
+    os.mkdir(close)
+    alone = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=100m albedo-close \"$0\" && exec \"$@\"", close]
+    shutil.copy(world.source("fitting", 60 << 20), world.there("fitting"))
+    get = Process([*alone, world.program, "cp", "-p", str(world.port), world.remote("fitting"), os.path.join(close, "fitting")])
+    world.result("a copy that just fits", world.finish(get) == 0, get.output().strip(), get)
+    for path in (world.there("fitting"), os.path.join(world.here, "fitting")):
+        os.unlink(path)
 
 
 def check_memory(world):
