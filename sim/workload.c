@@ -99,11 +99,11 @@ static bool add_pair(struct builder *builder, uint32_t from, uint32_t to, alb_si
     return true;
 }
 
-// Of so many senders.
+// So many senders, each a gap after the one before.
 static bool begins_in_time(struct builder *builder, uint64_t senders)
 {
     alb_sim_time start = builder->workload->start, gap = builder->workload->gap;
-    return gap == 0 || (senders - 1) <= (ALB_SCHEDULE_TIME_MAX - start) / gap ||
+    return gap == 0 || senders <= 1 + (ALB_SCHEDULE_TIME_MAX - start) / gap ||
            complain(
                builder, "gap",
                "the last message would begin after more than 106 days; expected a shorter gap or an earlier start");
@@ -203,11 +203,12 @@ static bool add_poisson(struct builder *builder)
 
 // ---- what has steps -------------------------------------------------------------------------------------------------
 
-// Each step of each round may wait for as long as a rank thinks about what two others have sent it.
+// Each step of each round may wait for as long as a rank thinks about what two others have sent it; those of a tree
+// that is not full yet, too, at each of 32 levels.
 static bool thinks_in_time(struct builder *builder, uint64_t steps)
 {
     const struct alb_scenario_workload *workload = builder->workload;
-    unsigned __int128 all = (unsigned __int128)workload->think * (2 * steps) * workload->rounds;
+    unsigned __int128 all = (unsigned __int128)workload->think * (2 * steps + 64) * workload->rounds;
     return all <= ALB_SCHEDULE_TIME_MAX - workload->start ||
            complain(builder, "think",
                     "all rounds would take more than 106 days; expected to think for less, fewer rounds or an earlier "

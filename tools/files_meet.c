@@ -70,14 +70,17 @@ static bool is_of_no_address(const struct rdma_cm_event *event)
 
 static const char *event_meaning(enum rdma_cm_event_type event)
 {
-    return event == RDMA_CM_EVENT_REJECTED ? "nothing listens there: is `albedo serve` running?"
-           : event == RDMA_CM_EVENT_UNREACHABLE
-               ? "no answer: is the host up, and has `albedo serve` that address, with "
-                 "--net?"
-           : event == RDMA_CM_EVENT_ADDR_ERROR ? "the device has no address to reach it from; --net sets them, here "
-                                                 "and for `albedo serve`, and without "
-                                                 "it they are loopback's"
-                                               : "cannot connect";
+    switch (event) {
+    case RDMA_CM_EVENT_REJECTED:
+        return "nothing listens there: is `albedo serve` running? Of two users' devices there the first is reached";
+    case RDMA_CM_EVENT_UNREACHABLE:
+        return "no answer: is the host up, and has `albedo serve` that address, with --net?";
+    case RDMA_CM_EVENT_ADDR_ERROR:
+        return "the device has no address to reach it from; --net sets them, here and for `albedo serve`, and without "
+               "it they are loopback's";
+    default:
+        return "cannot connect";
+    }
 }
 
 // Waits for the connection's next event. Why says what is wrong if it is another one.
