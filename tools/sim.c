@@ -186,10 +186,11 @@ static int check_watch(const struct sim_file *file, const struct sim_options *op
 static int check_variants(const struct sim_file *file, const struct sim_options *options)
 {
     bool is_alone = options->variant || !alb_scenario_variant(&file->document, 1);
-    const char *variant;
+    const char *variant, *beyond = alb_scenario_variant(&file->document, VARIANTS_MAX);
     int status = COMMAND_OK;
-    if (alb_scenario_variant(&file->document, VARIANTS_MAX))
-        return command_error(COMMAND_FAILED, "sim", "%s: expected %d variants at most", file->path, VARIANTS_MAX);
+    if (beyond)
+        return command_error(COMMAND_FAILED, "sim", "%s:%" PRIu32 ": expected %d variants at most", file->path,
+                             alb_document_find(&file->document, "variant", beyond, "")->line, VARIANTS_MAX);
     if (is_alone && options->setting_count == 0)
         return COMMAND_OK;
     for (uint32_t i = 0; status == COMMAND_OK && (variant = alb_scenario_variant(&file->document, i)) != NULL; i++)

@@ -561,7 +561,7 @@ class Sim(unittest.TestCase):
             self.assertTrue(err.endswith(" (variant bad)\n"), err)
 
     def test_variants_are_counted_before_they_run(self):
-        for count, status, said in ((64, 0, ""), (65, 1, "albedo sim: %s: expected 64 variants at most\n" % self.path("s"))):
+        for count, status, said in ((64, 0, ""), (65, 1, "albedo sim: %s:70: expected 64 variants at most\n" % self.path("s"))):
             with open(self.path("s"), "w", encoding="utf-8") as file:
                 file.write("[network]\nhosts = 2\n[workload]\nkind = permutation\nsize = 1\n" +
                            "".join("[variant v%d]\n" % number for number in range(count)))
