@@ -27,11 +27,15 @@ enum {
 static bool build_topology(struct alb_run *run, struct alb_complaint *complaint)
 {
     const struct alb_scenario *scenario = run->scenario;
-    const struct alb_document_entry *place = alb_scenario_place(scenario, "network", "", "topology");
+    const struct alb_document_entry *place;
     char error[ALB_TOPOLOGY_ERROR_MAX];
-    if (scenario->network.shape != ALB_TOPOLOGY_FILE)
-        return alb_topology_build(&run->topology, &scenario->network, error) ||
-               alb_complain(complaint, place->file, place->line, "%s", error);
+    if (scenario->network.shape != ALB_TOPOLOGY_FILE) {
+        const struct alb_topology_fault fault = alb_topology_find_fault(&scenario->network);
+        place = alb_scenario_place(scenario, "network", "", fault.why ? fault.key : "");
+        return fault.why ? alb_complain(complaint, place->file, place->line, "%s", fault.why)
+                         : alb_topology_build(&run->topology, &scenario->network, error);
+    }
+    place = alb_scenario_place(scenario, "network", "", "topology");
     if (!scenario->network_file)
         return alb_complain(complaint, place->file, place->line, "topology = file; expected file = NAME too");
     size_t length;

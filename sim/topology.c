@@ -147,46 +147,69 @@ static void build_two_sites(struct alb_topology *topology, const struct alb_topo
 
 // ---- what is possible -----------------------------------------------------------------------------------------------
 
-// What is wrong with it, or NULL.
-static const char *find_fault(const struct alb_topology_spec *spec)
+static struct alb_topology_fault fault_if(bool is_wrong, const char *key, const char *why)
+{
+    return is_wrong ? (struct alb_topology_fault){key, why} : (struct alb_topology_fault){0};
+}
+
+static struct alb_topology_fault fault_of_leaf_spine(const struct alb_topology_spec *spec)
+{
+    const uint64_t hosts = spec->hosts, leaves = spec->leaves, spines = spec->spines;
+    if (hosts == 0 || leaves == 0 || spines == 0)
+        return fault_if(true,
+                        hosts == 0    ? "hosts"
+                        : leaves == 0 ? "leaves"
+                                      : "spines",
+                        "a leaf-spine has at least one leaf, one spine and one host at each leaf");
+    if (hosts + spines > ALB_TOPOLOGY_PORTS_MAX || leaves > ALB_TOPOLOGY_PORTS_MAX)
+        return fault_if(true,
+                        leaves > ALB_TOPOLOGY_PORTS_MAX ? "leaves"
+                        : hosts >= spines               ? "hosts"
+                                                        : "spines",
+                        "a switch has at most 65536 ports");
+    if (hosts * leaves + leaves + spines > ALB_TOPOLOGY_NODES_MAX)
+        return fault_if(true, "hosts", "at most 1048576 hosts and switches");
+    return fault_if((hosts + spines) * leaves > ALB_TOPOLOGY_CABLES_MAX, hosts >= spines ? "hosts" : "spines",
+                    "at most 4194304 cables");
+}
+
+static struct alb_topology_fault fault_of_fat_tree(const struct alb_topology_spec *spec)
+{
+    if (spec->k < 2 || spec->k > 128 || spec->k % 2 != 0)
+        return fault_if(true, "k", "k, the ports of a switch in a fat-tree, is even, and 2 to 128");
+    return fault_if(spec->oversubscription == 0 || spec->k / 2 % spec->oversubscription != 0, "oversubscription",
+                    "the oversubscription of a fat-tree divides k / 2, since an edge has k / 2 divided by it uplinks");
+}
+
+struct alb_topology_fault alb_topology_find_fault(const struct alb_topology_spec *spec)
 {
     if (spec->host_bits_per_s == 0 || spec->core_bits_per_s == 0 || spec->long_bits_per_s == 0)
-        return "a rate of 0: links have a rate";
+        return fault_if(true, "rate", "a rate of 0: links have a rate");
     switch (spec->shape) {
     case ALB_TOPOLOGY_STAR:
-        return spec->hosts >= 1 && spec->hosts <= ALB_TOPOLOGY_PORTS_MAX ? NULL : "a star has 1 to 65536 hosts";
+        return fault_if(spec->hosts == 0 || spec->hosts > ALB_TOPOLOGY_PORTS_MAX, "hosts",
+                        "a star has 1 to 65536 hosts");
     case ALB_TOPOLOGY_LEAF_SPINE:
-        if (spec->hosts == 0 || spec->leaves == 0 || spec->spines == 0)
-            return "a leaf-spine has at least one leaf, one spine and one host at each leaf";
-        if ((uint64_t)spec->hosts + spec->spines > ALB_TOPOLOGY_PORTS_MAX || spec->leaves > ALB_TOPOLOGY_PORTS_MAX)
-            return "a switch has at most 65536 ports";
-        if ((uint64_t)spec->hosts * spec->leaves + spec->leaves + spec->spines > ALB_TOPOLOGY_NODES_MAX)
-            return "at most 1048576 hosts and switches";
-        if (((uint64_t)spec->hosts + spec->spines) * spec->leaves > ALB_TOPOLOGY_CABLES_MAX)
-            return "at most 4194304 cables";
-        return NULL;
+        return fault_of_leaf_spine(spec);
     case ALB_TOPOLOGY_FAT_TREE:
-        if (spec->k < 2 || spec->k > 128 || spec->k % 2 != 0)
-            return "k, the ports of a switch in a fat-tree, is even, and 2 to 128";
-        if (spec->oversubscription == 0 || spec->k / 2 % spec->oversubscription != 0)
-            return "the oversubscription of a fat-tree divides k / 2, since an edge has k / 2 divided by it uplinks";
-        return NULL;
+        return fault_of_fat_tree(spec);
     case ALB_TOPOLOGY_TWO_SITES:
         if (spec->hosts < 2 || spec->hosts > ALB_TOPOLOGY_PORTS_MAX)
-            return "two sites have 2 to 65536 hosts";
-        return spec->long_cables >= 1 && spec->long_cables <= 4096 ? NULL : "1 to 4096 cables join two sites";
+            return fault_if(true, "hosts", "two sites have 2 to 65536 hosts");
+        return fault_if(spec->long_cables == 0 || spec->long_cables > 4096, "long_cables",
+                        "1 to 4096 cables join two sites");
     default:
-        return "not a shape that follows from numbers";
+        return fault_if(true, "topology", "not a shape that follows from numbers");
     }
 }
 
 bool alb_topology_build(struct alb_topology *topology, const struct alb_topology_spec *spec,
                         char error[ALB_TOPOLOGY_ERROR_MAX])
 {
-    const char *fault = find_fault(spec);
+    const struct alb_topology_fault fault = alb_topology_find_fault(spec);
     *topology = (struct alb_topology){0};
-    if (fault) {
-        snprintf(error, ALB_TOPOLOGY_ERROR_MAX, "%s", fault);
+    if (fault.why) {
+        snprintf(error, ALB_TOPOLOGY_ERROR_MAX, "%s", fault.why);
         return false;
     }
     if (spec->shape == ALB_TOPOLOGY_STAR)

@@ -59,8 +59,13 @@ struct alb_topology {
 // oversubscription.
 void alb_topology_spec_default(struct alb_topology_spec *spec);
 
-// False, and one line in error: what is impossible and what would be right. Then there is nothing to free. Not for
-// ALB_TOPOLOGY_FILE.
+// Of a network that cannot be: the key of [network] it lies in, and what would be right. why: NULL if it can be.
+struct alb_topology_fault {
+    const char *key, *why;
+};
+
+struct alb_topology_fault alb_topology_find_fault(const struct alb_topology_spec *spec);
+// False, and the fault's "why" in error. Then there is nothing to free. Not for ALB_TOPOLOGY_FILE.
 bool alb_topology_build(struct alb_topology *topology, const struct alb_topology_spec *spec,
                         char error[ALB_TOPOLOGY_ERROR_MAX]);
 // Reads a topology: lines of

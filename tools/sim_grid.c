@@ -106,6 +106,20 @@ static bool add_parts(void *context, const struct alb_scenario *scenario)
     return true;
 }
 
+// What else the name of that policy might have been meant for.
+static void say_variants(const struct sim_file *file, const char *policy)
+{
+    char names[512] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < file->document.count && length < sizeof(names); i++) {
+        const struct alb_document_entry *entry = &file->document.entries[i];
+        if (strcmp(entry->section, "variant") == 0 && entry->key[0] == '\0')
+            length += (size_t)snprintf(names + length, sizeof(names) - length, ", %s", entry->name);
+    }
+    command_error(COMMAND_USAGE, "sim compare",
+                  "\"%s\" is taken for a loss policy; the scenario's variants are plain%s", policy, names);
+}
+
 static int check_cell(struct sim_grid *grid, uint32_t point, uint32_t policy)
 {
     const struct sim_reader reader = {add_parts, grid};
@@ -117,6 +131,8 @@ static int check_cell(struct sim_grid *grid, uint32_t point, uint32_t policy)
     status = sim_places_check("sim compare", &file, &grid->options);
     if (status == COMMAND_OK)
         status = sim_file_check(&file, variant, true, &reader);
+    if (status != COMMAND_OK && !variant && strcmp(grid->policies[policy], "plain") != 0)
+        say_variants(&file, grid->policies[policy]);
     sim_file_close(&file);
     for (uint32_t i = 0; i < grid->vary_count && status != COMMAND_OK; i++)
         command_error(status, "sim compare", "that is with %s = %s", grid->vary[i].key, sim_grid_value(grid, point, i));

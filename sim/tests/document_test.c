@@ -42,6 +42,14 @@ static void alb_document_parse__sections_keys_comments(void **state)
     alb_document_fini(&document);
 }
 
+static void alb_document_parse__a_byte_order_mark_is_no_text(void **state)
+{
+    struct alb_document document;
+    parse(&document, "\xEF\xBB\xBF[network]\nhosts = 4\n");
+    assert_string_equal(value_of(&document, "network", "", "hosts"), "4");
+    alb_document_fini(&document);
+}
+
 static void assert_refused(const char *text, const char *expected)
 {
     struct alb_document document;
@@ -116,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_document_parse__sections_keys_comments),
+        cmocka_unit_test(alb_document_parse__a_byte_order_mark_is_no_text),
         cmocka_unit_test(alb_document_parse__says_where_and_what_was_expected),
         cmocka_unit_test(alb_document_parse__has_an_end),
         cmocka_unit_test(alb_document_set__replaces_or_adds),

@@ -86,11 +86,14 @@ static void build__impossible_is_refused_in_words(void **state)
     static const struct {
         enum alb_topology_shape shape;
         uint32_t hosts, k;
-        const char *says;
+        const char *key, *says;
     } cases[] = {
-        {ALB_TOPOLOGY_STAR, 0, 4, "1 to 65536 hosts"},       {ALB_TOPOLOGY_FAT_TREE, 16, 7, "even"},
-        {ALB_TOPOLOGY_FAT_TREE, 16, 1000, "2 to 128"},       {ALB_TOPOLOGY_TWO_SITES, 1, 4, "2 to 65536"},
-        {ALB_TOPOLOGY_LEAF_SPINE, 100000, 4, "65536 ports"}, {ALB_TOPOLOGY_FILE, 16, 4, "numbers"},
+        {ALB_TOPOLOGY_STAR, 0, 4, "hosts", "1 to 65536 hosts"},
+        {ALB_TOPOLOGY_FAT_TREE, 16, 7, "k", "even"},
+        {ALB_TOPOLOGY_FAT_TREE, 16, 1000, "k", "2 to 128"},
+        {ALB_TOPOLOGY_TWO_SITES, 1, 4, "hosts", "2 to 65536"},
+        {ALB_TOPOLOGY_LEAF_SPINE, 100000, 4, "hosts", "65536 ports"},
+        {ALB_TOPOLOGY_FILE, 16, 4, "topology", "numbers"},
     };
     alb_topology_spec_default(&spec);
     spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
@@ -105,6 +108,7 @@ static void build__impossible_is_refused_in_words(void **state)
         spec.k = cases[i].k;
         assert_false(alb_topology_build(&topology, &spec, error));
         assert_non_null(strstr(error, cases[i].says));
+        assert_string_equal(alb_topology_find_fault(&spec).key, cases[i].key);
     }
 }
 

@@ -590,6 +590,8 @@ class Sim(unittest.TestCase):
             (["--json", "a", "--json", "b", self.file], "--json: expected once"),
             (["--max-time", "1s", "--max-time", "2s", self.file], "--max-time: expected once"),
             (["compare", self.file, "--policies", "slow", "--json", self.file], "albedo sim compare: --json: %s is the scenario" % self.file),
+            (["compare", self.file, "--policies", "slow,fsat"],
+             "\"fsat\" is taken for a loss policy; the scenario's variants are plain, slow, fast\n"),
             (["compare", self.file, "--policies", "slow", "--policies", "fast"], "albedo sim compare: --policies: expected once"),
         ):
             status, out, err = albedo("sim", *arguments)
