@@ -36,7 +36,7 @@
 // How often a poller looks at the socket that had something last before it looks at all of them.
 #define HOT_LOOKS 8
 
-static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock, alb_time now)
+static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock, alb_time *now)
 {
     uint32_t messages = alb_rx_receive(&device->rx, sock, now);
     if (messages > 0)
@@ -44,7 +44,7 @@ static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock,
     return messages;
 }
 
-static uint32_t receive_from_all(struct alb_device *device, alb_time now)
+static uint32_t receive_from_all(struct alb_device *device, alb_time *now)
 {
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
     uint32_t messages = 0, count = alb_port_ready(&device->port, ready, ALB_COUNT(ready));
@@ -61,16 +61,17 @@ static uint32_t note_received(struct alb_device *device, uint32_t messages, alb_
     return messages;
 }
 
-uint32_t alb_drive_receive(struct alb_device *device, alb_time now)
+uint32_t alb_drive_receive(struct alb_device *device, alb_time *now)
 {
-    return note_received(device, receive_from_all(device, now), now);
+    uint32_t messages = receive_from_all(device, now);
+    return note_received(device, messages, *now);
 }
 
-static uint32_t receive_as_poller(struct alb_device *device, alb_time now)
+static uint32_t receive_as_poller(struct alb_device *device, alb_time *now)
 {
     uint32_t messages =
         ++device->port.looks < HOT_LOOKS ? receive_from(device, device->port.hot, now) : receive_from_all(device, now);
-    return note_received(device, messages, now);
+    return note_received(device, messages, *now);
 }
 
 static void deliver_events(struct alb_device *device)
@@ -125,22 +126,22 @@ static void hear(struct alb_device *device)
 
 // What a timer misses may lie unread in a socket. After a while without a driver one read is not enough: there may be
 // more than a single one takes, and peers, or queue pairs of our own, that wait for us.
-static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time now)
+static void look_before_judging(struct alb_device *device, alb_time deadline, alb_time *now)
 {
-    bool worked = alb_drive_receive(device, now) > 0;
-    for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && now - deadline >= LATE_NS; i++) {
-        worked = send_batches(device, BATCHES_OF_KICK, now);
+    bool is_late = *now - deadline >= LATE_NS, worked = alb_drive_receive(device, now) > 0;
+    for (uint32_t i = 0; i < CATCH_UP_ROUNDS && worked && is_late; i++) {
+        worked = send_batches(device, BATCHES_OF_KICK, *now);
         worked |= alb_drive_receive(device, now) > 0;
     }
 }
 
-static void fire_timers(struct alb_device *device, alb_time now)
+static void fire_timers(struct alb_device *device, alb_time *now)
 {
     alb_time deadline = alb_engine_deadline(device->engine);
-    if (deadline > now)
+    if (deadline > *now)
         return;
     look_before_judging(device, deadline, now);
-    alb_engine_tick(device->engine, now);
+    alb_engine_tick(device->engine, *now);
     hear(device);
 }
 
@@ -176,7 +177,7 @@ bool alb_drive_send(struct alb_device *device, uint32_t batches_max, alb_time no
 bool alb_drive_pump(struct alb_device *device, uint32_t batches_max, alb_time now)
 {
     answer_bells(device, now);
-    fire_timers(device, now);
+    fire_timers(device, &now);
     return send_and_hear(device, batches_max, now);
 }
 
@@ -336,8 +337,8 @@ static bool drive_as_poller(struct alb_device *device, alb_time now)
     // neither comes.
     bool worked = !rests && send_as_poller(device, now);
     if (!rests)
-        fire_timers(device, now);
-    if (receive_as_poller(device, now) > 0) {
+        fire_timers(device, &now);
+    if (receive_as_poller(device, &now) > 0) {
         hear(device);
         worked = true;
     }
@@ -370,7 +371,7 @@ bool alb_drive_until(struct alb_device *device, bool (*is_done)(struct alb_devic
     while (!done && now < until && alb_token_lock_for(&device->token, until - now)) {
         now = alb_clock_now();
         atomic_store_explicit(&device->polled_at, now, memory_order_relaxed);
-        bool worked = alb_drive_receive(device, now) > 0;
+        bool worked = alb_drive_receive(device, &now) > 0;
         worked |= alb_drive_pump(device, BATCHES_OF_KICK, now);
         done = is_done(device, context, now);
         alb_drive_release(device);

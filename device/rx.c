@@ -3,6 +3,7 @@
 #include "device/rx.h"
 
 #include "device/carrier.h"
+#include "device/clock.h"
 #include "device/crash.h"
 #include "device/gsi_slot.h"
 #include "device/syscalls.h"
@@ -348,15 +349,16 @@ static int receive(struct alb_rx *rx, struct alb_socket *socket)
     return count;
 }
 
-uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now)
+uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time *now)
 {
     int count = receive(rx, socket);
-    for (int i = 0; i < count; i++)
-        take_message(rx, socket, (uint32_t)i, now);
     if (count <= 0)
         return 0; // nothing there, or a pending ICMP error, which says nothing about the datagrams behind it
+    *now = alb_clock_now();
+    for (int i = 0; i < count; i++)
+        take_message(rx, socket, (uint32_t)i, *now);
     alb_edge_count(rx->stats, ALB_EDGE_rx_messages, (uint64_t)count);
-    hand_on(rx, now);
+    hand_on(rx, *now);
     alb_relay_flush(&rx->relay);
     return (uint32_t)count;
 }

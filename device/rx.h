@@ -62,5 +62,6 @@ void alb_rx_init(struct alb_rx *rx, const struct alb_rx_taker *taker, struct alb
                  struct alb_idents *idents, uint8_t own_slot, uint8_t *buffers);
 
 // Receives what waits at one socket, at most ALB_RX_MESSAGES messages, and hands it on. Returns the number of messages;
-// 0 means that nothing was there.
-uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time now);
+// 0 means that nothing was there. Otherwise *now becomes when they had come: what comes after the caller has read the
+// clock would have been under way for too short a time, and round trips of less than a microsecond were measured.
+uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time *now);

@@ -92,7 +92,7 @@ static alb_time answer_by(struct state *state, const struct taken *taken, alb_ti
     return alb_memory_watch_took(&state->watch, only_writes, polled_at, now);
 }
 
-// Returns when it began to, having waited for the token: a time from before that would be an old one to the engine.
+// Returns when it did, having waited for the token: a time from before that would be an old one to the engine.
 static alb_time drive(struct state *state)
 {
     struct alb_device *device = state->device;
@@ -102,7 +102,7 @@ static alb_time drive(struct state *state)
     bool sent = alb_memory_watch_expects_answer(&state->watch, polled_at) && alb_drive_is_due(device, now) &&
                 alb_drive_send(device, BATCHES_OF_DRIVE, now);
     alb_time others_by = alb_engine_wants_tx(device->engine) ? atomic_load(&device->deadline) : ALB_TIME_NEVER;
-    alb_drive_receive(device, now);
+    alb_drive_receive(device, &now);
     struct taken taken = taken_since(&before, &device->rx.counts);
     alb_time tx_by = ALB_MIN(others_by, answer_by(state, &taken, polled_at, now));
     sent |= alb_drive_pump(device, tx_by > now ? 0 : BATCHES_OF_DRIVE, now);

@@ -134,13 +134,14 @@ static void alb_device_poll__is_one_as_long_as_it_sends(void **state)
 {
     struct pair pair;
     pair_open(&pair, "127.92.0.1", "127.92.0.1", NULL);
-    struct side *a = &pair.side[0];
+    struct side *a = &pair.side[0], *b = &pair.side[1];
     struct alb_device *device = a->device;
     const struct alb_edge_stats *edge = &device->board.header->edge_stats;
     bool has_sent = false;
     for (int i = 0; i < 1000 && !has_sent; i++) {
-        alb_token_lock(&device->token); // so that the post is left to the poll
-        side_write(a, &pair.side[1], 0, 1 << 20);
+        alb_token_lock(&b->device->token); // so that no answer comes in that poll, which would count as active later
+        alb_token_lock(&device->token);    // so that the post is left to the poll
+        side_write(a, b, 0, 1 << 20);
         uint64_t messages = alb_edge_counted(edge, ALB_EDGE_tx_messages);
         uint64_t drives = alb_edge_counted(edge, ALB_EDGE_drives_by_thread);
         alb_token_release(&device->token);
@@ -150,6 +151,7 @@ static void alb_device_poll__is_one_as_long_as_it_sends(void **state)
         has_sent = alb_edge_counted(edge, ALB_EDGE_tx_messages) > messages + 1 &&
                    alb_edge_counted(edge, ALB_EDGE_drives_by_thread) == drives;
         alb_token_release(&device->token);
+        alb_token_release(&b->device->token);
         assert_true(!has_sent || polled_at > began_at);
         assert_int_equal(side_wait(a).status, ALB_WC_SUCCESS);
     }

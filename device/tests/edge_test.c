@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The edge between engine and sockets without an engine: bursts out, datagrams in, and whatever a hostile network
 // sends.
+#include "device/clock.h"
 #include "device/tests/cancelled.h"
 #include "device/tests/end.h"
 
@@ -158,6 +159,20 @@ static void alb_edge__corruption_is_dropped(void **state)
     assert_int_equal(b->count, 0);
     assert_int_equal(b->dropped[ALB_DROP_TRUNCATED] + b->dropped[ALB_DROP_BAD_ICRC], 200);
     assert_true(b->dropped[ALB_DROP_TRUNCATED] > 0);
+    end_close(a);
+    end_close(b);
+}
+
+static void alb_edge__nothing_comes_before_it_was_sent(void **state)
+{
+    struct end *a = end_open("127.94.0.43"), *b = end_open("127.94.0.44");
+    struct alb_endpoint peer = end_endpoint(b);
+    alb_time before = alb_clock_now();
+    end_add_burst(a, &peer, 0x100, 1, 8, 8);
+    end_send(a, before);
+    assert_int_equal(end_receive_all(b), 1);
+    assert_int_equal(b->count, 1);
+    assert_true(b->came_at >= before);
     end_close(a);
     end_close(b);
 }
@@ -400,6 +415,7 @@ int main(void)
         cmocka_unit_test(alb_edge__burst_that_the_kernel_refuses),
         cmocka_unit_test(alb_edge__what_cannot_be_sent_is_counted),
         cmocka_unit_test(alb_edge__corruption_is_dropped),
+        cmocka_unit_test(alb_edge__nothing_comes_before_it_was_sent),
         cmocka_unit_test(alb_edge__relay_to_another_slot),
         cmocka_unit_test(alb_edge__a_cancelled_thread_relays),
         cmocka_unit_test(alb_edge__only_the_front_may_relay),

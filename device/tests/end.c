@@ -7,6 +7,7 @@
 static void take(void *context, const struct alb_datagram *datagrams, uint32_t count, alb_time now)
 {
     struct end *end = context;
+    end->came_at = now;
     for (uint32_t i = 0; i < count; i++) {
         assert_true(end->count < TAKEN_MAX);
         end->bytes[end->count] = malloc(datagrams[i].length + 1);
@@ -83,10 +84,11 @@ uint32_t end_receive_all(struct end *end)
 {
     struct alb_socket *ready[8];
     uint32_t messages = 0, count;
+    alb_time now = 0;
     for (int i = 0; i < 50; i++) {
         while ((count = alb_port_ready(&end->port, ready, ALB_COUNT(ready))) > 0)
             for (uint32_t k = 0; k < count; k++)
-                messages += alb_rx_receive(end->rx, ready[k], 1000);
+                messages += alb_rx_receive(end->rx, ready[k], &now);
     }
     return messages;
 }

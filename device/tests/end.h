@@ -16,6 +16,7 @@ struct end {
     struct alb_rx *rx;
     uint64_t dropped[ALB_DROP_COUNT];
     uint32_t count;
+    alb_time came_at; // the last one, as the engine would be told
     struct alb_datagram taken[TAKEN_MAX];
     uint8_t *bytes[TAKEN_MAX];
     void *idents;
@@ -28,7 +29,7 @@ struct end *end_open_at(const char *address, int slot, const struct alb_faults_s
 struct end *end_open(const char *address);
 void end_clear(struct end *end);
 void end_close(struct end *end);
-// Takes in what there is; returns the number of messages.
+// Takes in what there is, its clock read long before; returns the number of messages.
 uint32_t end_receive_all(struct end *end);
 void end_put_headers(uint8_t *out, alb_qpn qpn, uint32_t psn);
 // Puts one burst of segments into the sender's batch: payload_bytes each but the last, which has last_bytes.
