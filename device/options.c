@@ -177,7 +177,8 @@ static int refuse_parameters(const char *variable, enum alb_policy policy, const
         snprintf(choices + length, sizeof(choices) - length, "%s%s=%s", i ? ", " : "", parameter, bounds);
         length = strlen(choices);
     }
-    snprintf(error, error_size, "%s: \"%.64s\": %s has %s", variable, value, name, choices);
+    snprintf(error, error_size, "%s: \"%.64s\": %s has %s%s", variable, value, name, choices,
+             length > 0 ? "; each once, and times with a unit" : "");
     return EINVAL;
 }
 

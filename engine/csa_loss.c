@@ -14,14 +14,15 @@ static const struct alb_csa_loss_ops *const policies[] = {
 
 static const struct parameter {
     const char *policy, *name;
-    const char *bounds; // as a program is told: those below
+    const char
+        *bounds; // as a program is told: those below; irn's times bound each other, so with what they are if not given
     size_t offset;      // in struct alb_csa_loss, of an uint64_t
     bool is_time;
     uint64_t min, max;
 } parameters[] = {
     {"go-back-n", "timeout", "1us..10s", offsetof(struct alb_csa_loss, timeout_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "low", "1us..high", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
-    {"irn", "high", "low..10s", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "low", "1us..high (100us)", offsetof(struct alb_csa_loss, low_ns), true, 1000, 10 * ALB_NS_PER_S},
+    {"irn", "high", "low..10s (320us)", offsetof(struct alb_csa_loss, high_ns), true, 1000, 10 * ALB_NS_PER_S},
     {"irn", "few", "0..1048576", offsetof(struct alb_csa_loss, few), false, 0, 1 << 20},
     {"irn", "threshold", "1..1048576", offsetof(struct alb_csa_loss, threshold), false, 1, 1 << 20},
     {"fixed", "interval", "1us..10s", offsetof(struct alb_csa_loss, interval_ns), true, 1000, 10 * ALB_NS_PER_S},

@@ -163,8 +163,9 @@ static void options__policies_that_are_none(void **state)
     assert_int_equal(parse("ALBEDO_PATH", "single path"), EINVAL);
     assert_int_equal(parse("ALBEDO_CREDIT", ":off"), EINVAL);
     assert_int_equal(parse("ALBEDO_LOSS", "irn:interval=1s"), EINVAL);
-    assert_string_equal(error, "ALBEDO_LOSS: \"irn:interval=1s\": irn has low=1us..high, high=low..10s, "
-                               "few=0..1048576, threshold=1..1048576");
+    assert_string_equal(
+        error, "ALBEDO_LOSS: \"irn:interval=1s\": irn has low=1us..high (100us), "
+               "high=low..10s (320us), few=0..1048576, threshold=1..1048576; each once, and times with a unit");
     assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn:gain_log2=8"), EINVAL);
     assert_string_equal(error, "ALBEDO_CONGESTION: \"dcqcn:gain_log2=8\": dcqcn has no parameters that can be set");
     char endless[4096];
