@@ -14,8 +14,7 @@ static const struct alb_csa_loss_ops *const policies[] = {
 
 static const struct parameter {
     const char *policy, *name;
-    const char
-        *bounds; // as a program is told: those below; irn's times bound each other, so with what they are if not given
+    const char *bounds; // as a program is told: those below, and a default that is another's bound
     size_t offset;      // in struct alb_csa_loss, of an uint64_t
     bool is_time;
     uint64_t min, max;

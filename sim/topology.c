@@ -156,19 +156,17 @@ static struct alb_topology_fault fault_of_leaf_spine(const struct alb_topology_s
 {
     const uint64_t hosts = spec->hosts, leaves = spec->leaves, spines = spec->spines;
     if (hosts == 0 || leaves == 0 || spines == 0)
-        return fault_if(true,
-                        hosts == 0    ? "hosts"
-                        : leaves == 0 ? "leaves"
-                                      : "spines",
-                        "a leaf-spine has at least one leaf, one spine and one host at each leaf");
+        return (struct alb_topology_fault){hosts == 0    ? "hosts"
+                                           : leaves == 0 ? "leaves"
+                                                         : "spines",
+                                           "a leaf-spine has at least one leaf, one spine and one host at each leaf"};
     if (hosts + spines > ALB_TOPOLOGY_PORTS_MAX || leaves > ALB_TOPOLOGY_PORTS_MAX)
-        return fault_if(true,
-                        leaves > ALB_TOPOLOGY_PORTS_MAX ? "leaves"
-                        : hosts >= spines               ? "hosts"
-                                                        : "spines",
-                        "a switch has at most 65536 ports");
+        return (struct alb_topology_fault){leaves > ALB_TOPOLOGY_PORTS_MAX ? "leaves"
+                                           : hosts >= spines               ? "hosts"
+                                                                           : "spines",
+                                           "a switch has at most 65536 ports"};
     if (hosts * leaves + leaves + spines > ALB_TOPOLOGY_NODES_MAX)
-        return fault_if(true, "hosts", "at most 1048576 hosts and switches");
+        return (struct alb_topology_fault){"hosts", "at most 1048576 hosts and switches"};
     return fault_if((hosts + spines) * leaves > ALB_TOPOLOGY_CABLES_MAX, hosts >= spines ? "hosts" : "spines",
                     "at most 4194304 cables");
 }
@@ -176,7 +174,7 @@ static struct alb_topology_fault fault_of_leaf_spine(const struct alb_topology_s
 static struct alb_topology_fault fault_of_fat_tree(const struct alb_topology_spec *spec)
 {
     if (spec->k < 2 || spec->k > 128 || spec->k % 2 != 0)
-        return fault_if(true, "k", "k, the ports of a switch in a fat-tree, is even, and 2 to 128");
+        return (struct alb_topology_fault){"k", "k, the ports of a switch in a fat-tree, is even, and 2 to 128"};
     return fault_if(spec->oversubscription == 0 || spec->k / 2 % spec->oversubscription != 0, "oversubscription",
                     "the oversubscription of a fat-tree divides k / 2, since an edge has k / 2 divided by it uplinks");
 }
@@ -184,7 +182,7 @@ static struct alb_topology_fault fault_of_fat_tree(const struct alb_topology_spe
 struct alb_topology_fault alb_topology_find_fault(const struct alb_topology_spec *spec)
 {
     if (spec->host_bits_per_s == 0 || spec->core_bits_per_s == 0 || spec->long_bits_per_s == 0)
-        return fault_if(true, "rate", "a rate of 0: links have a rate");
+        return (struct alb_topology_fault){"rate", "a rate of 0: links have a rate"};
     switch (spec->shape) {
     case ALB_TOPOLOGY_STAR:
         return fault_if(spec->hosts == 0 || spec->hosts > ALB_TOPOLOGY_PORTS_MAX, "hosts",
@@ -195,11 +193,11 @@ struct alb_topology_fault alb_topology_find_fault(const struct alb_topology_spec
         return fault_of_fat_tree(spec);
     case ALB_TOPOLOGY_TWO_SITES:
         if (spec->hosts < 2 || spec->hosts > ALB_TOPOLOGY_PORTS_MAX)
-            return fault_if(true, "hosts", "two sites have 2 to 65536 hosts");
+            return (struct alb_topology_fault){"hosts", "two sites have 2 to 65536 hosts"};
         return fault_if(spec->long_cables == 0 || spec->long_cables > 4096, "long_cables",
                         "1 to 4096 cables join two sites");
     default:
-        return fault_if(true, "topology", "not a shape that follows from numbers");
+        return (struct alb_topology_fault){"topology", "not a shape that follows from numbers"};
     }
 }
 
