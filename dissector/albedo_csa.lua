@@ -562,18 +562,19 @@ end
 
 -- ---- ICRC -----------------------------------------------------------------------------------------------------------
 
+-- By Wireshark's own `bit`, whose results have a sign, since Lua 5.4 (Wireshark 4.4) has no bit32, and 5.2 no operators.
 local CRC = {} -- of each byte, by the reflected polynomial of IEEE 802.3
 for byte = 0, 255 do
     local crc = byte
     for _ = 1, 8 do
-        crc = bit32.bxor(bit32.rshift(crc, 1), crc % 2 == 1 and 0xedb88320 or 0)
+        crc = bit.bxor(bit.rshift(crc, 1), crc % 2 == 1 and 0xedb88320 or 0)
     end
     CRC[byte] = crc
 end
 
 local function crc_add(crc, bytes)
     for at = 1, #bytes do
-        crc = bit32.bxor(bit32.rshift(crc, 8), CRC[bit32.band(bit32.bxor(crc, bytes:byte(at)), 0xff)])
+        crc = bit.bxor(bit.rshift(crc, 8), CRC[bit.band(bit.bxor(crc, bytes:byte(at)), 0xff)])
     end
     return crc
 end
@@ -602,9 +603,9 @@ local function has_good_icrc(payload)
     local destination = innermost(ADDRESSES[1].destination) or innermost(ADDRESSES[2].destination)
     local crc = crc_add(0xffffffff, outside(source, destination, 8 + #payload))
     crc = crc_add(crc, innermost(udp_source) .. innermost(udp_destination) .. word(8 + #payload) .. "\xff\xff")
-    crc = bit32.bnot(crc_add(crc, payload:sub(1, 4) .. "\xff" .. payload:sub(6, -5)))
+    crc = bit.bnot(crc_add(crc, payload:sub(1, 4) .. "\xff" .. payload:sub(6, -5)))
     local first, second, third, fourth = payload:byte(-4, -1)
-    return crc == first + 256 * (second + 256 * (third + 256 * fourth))
+    return crc % 2 ^ 32 == first + 256 * (second + 256 * (third + 256 * fourth))
 end
 
 local function check_icrc(node)

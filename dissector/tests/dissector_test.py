@@ -4,7 +4,8 @@
 
 usage: dissector_test.py CAPTURE_PROGRAM DISSECTOR          (exit 77: tshark is missing)
 
-CAPTURE_PROGRAM writes a capture and says what should be seen in it.
+CAPTURE_PROGRAM writes a capture and says what should be seen in it. To root, Wireshark from 4.4 on refuses scripts, so that tshark
+runs as nobody then.
 """
 import collections
 import os
@@ -15,8 +16,15 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, DISSECTOR = (pathlib.Path(arg).resolve() for arg in (sys.argv[1:3] + ["", ""])[:2])
+PROGRAM, SOURCE = (pathlib.Path(arg).resolve() for arg in (sys.argv[1:3] + ["", ""])[:2])
 SEPARATOR = "\x1f"
+NOBODY = 65534
+UNPRIVILEGED = dict(user=NOBODY, group=NOBODY, extra_groups=[]) if os.geteuid() == 0 else {}
+
+
+def number_of(shown):
+    """Of what tshark prints: a flag is 1, or True from Wireshark 4.4 on."""
+    return int({"True": "1", "False": "0"}.get(shown, shown), 0)
 
 
 class Shown(unittest.TestCase):
@@ -24,21 +32,26 @@ class Shown(unittest.TestCase):
     def setUpClass(cls):
         cls.room = tempfile.TemporaryDirectory()
         room = pathlib.Path(cls.room.name)
+        room.chmod(0o755)
         cls.capture = room / "csa.pcap"
         said = subprocess.run([PROGRAM, cls.capture], check=True, stdout=subprocess.PIPE, universal_newlines=True)
         cls.lines = [line.split(" ", 2) for line in said.stdout.splitlines()]
         cls.home = room / "home"  # of a user who has installed nothing
         cls.home.mkdir()
+        cls.script = room / SOURCE.name
+        shutil.copy(SOURCE, cls.script)
+        for path in (cls.capture, cls.script):
+            path.chmod(0o644)
 
     @classmethod
     def tearDownClass(cls):
         cls.room.cleanup()
 
-    def tshark(self, *options, script=DISSECTOR):
+    def tshark(self, *options, is_named=True):
         environment = dict(os.environ, HOME=str(self.home), XDG_CONFIG_HOME=str(self.home / "config"))
-        named = ["-X", "lua_script:%s" % script] if script else []
+        named = ["-X", "lua_script:%s" % self.script] if is_named else []
         done = subprocess.run(["tshark", *options, *named], env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, **UNPRIVILEGED)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("Lua", done.stderr)
         return done.stdout.splitlines()
@@ -74,7 +87,7 @@ class Shown(unittest.TestCase):
             if field.endswith((".payload", ".cookie", ".held", ".digest")):
                 shown = [value.replace(":", "") for value in seen[number][field]]
             else:
-                shown, values = [int(value, 0) for value in seen[number][field]], [int(value) for value in values]
+                shown, values = [number_of(value) for value in seen[number][field]], [int(value) for value in values]
             if field.endswith((".type", ".dest_qpn")):
                 shown, values = sorted(set(shown)), sorted(set(values))
             self.assertEqual(shown, values, "packet %d, %s" % (number, field))
@@ -106,6 +119,7 @@ class Shown(unittest.TestCase):
             count += 1
         damaged = self.capture.with_name("damaged.pcap")
         damaged.write_bytes(data)
+        damaged.chmod(0o644)
         return damaged, count
 
     def test_others_are_left_alone(self):
@@ -125,9 +139,9 @@ class Shown(unittest.TestCase):
         shown = self.seen()
         plugins = self.home / ".local" / "lib" / "wireshark" / "plugins"
         plugins.mkdir(parents=True)
-        (plugins / "albedo_csa.lua").symlink_to(DISSECTOR)
+        (plugins / "albedo_csa.lua").symlink_to(self.script)
         try:
-            self.assertEqual(self.seen(script=None), shown)
+            self.assertEqual(self.seen(is_named=False), shown)
         finally:
             shutil.rmtree(plugins)
 
