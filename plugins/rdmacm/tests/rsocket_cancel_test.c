@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Threads that are cancelled within a call leave rsockets that others go on with.
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <unistd.h>
+
+enum { LISTENER, CLIENT, SERVER };
+
+static int error_of(int fd)
+{
+    int error = -1;
+    socklen_t length = sizeof(error);
+    assert_int_equal(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+    return error;
+}
+
+static void open_ends(int fds[3])
+{
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    socklen_t length = sizeof(here);
+    fds[LISTENER] = rsocket(AF_INET, SOCK_STREAM, 0);
+    fds[CLIENT] = rsocket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(rbind(fds[LISTENER], (struct sockaddr *)&here, sizeof(struct sockaddr_in)), 0);
+    assert_int_equal(rlisten(fds[LISTENER], 1), 0);
+    assert_int_equal(rgetsockname(fds[LISTENER], (struct sockaddr *)&here, &length), 0);
+    assert_int_equal(rfcntl(fds[CLIENT], F_SETFL, O_NONBLOCK), 0);
+    expect_errno(rconnect(fds[CLIENT], (struct sockaddr *)&here, sizeof(struct sockaddr_in)), EINPROGRESS);
+    struct pollfd poller = {.fd = fds[CLIENT], .events = POLLOUT};
+    fds[SERVER] = raccept(fds[LISTENER], NULL, NULL);
+    assert_int_equal(rpoll(&poller, 1, -1), 1);
+    assert_int_equal(error_of(fds[CLIENT]), 0);
+    assert_int_equal(rfcntl(fds[CLIENT], F_SETFL, 0), 0);
+}
+
+static void close_ends(const int fds[3])
+{
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rclose(fds[i]), 0);
+}
+
+static void *receive_one(void *fd)
+{
+    char byte;
+    return (void *)rrecv(*(int *)fd, &byte, 1, 0);
+}
+
+static void *poll_one(void *fd)
+{
+    struct pollfd poller = {.fd = *(int *)fd, .events = POLLIN};
+    return (void *)(intptr_t)rpoll(&poller, 1, -1);
+}
+
+static void *accept_one(void *fd)
+{
+    return (void *)(intptr_t)raccept(*(int *)fd, NULL, NULL);
+}
+
+static void expect_cancelled(void *(*run)(void *), int fd)
+{
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, run, &fd), 0);
+    usleep(20000); // it sleeps, as a rule
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+}
+
+static void cancel__of_threads_that_wait(void **state)
+{
+    char byte;
+    int fds[3];
+    open_ends(fds);
+    expect_cancelled(receive_one, fds[SERVER]);
+    expect_cancelled(poll_one, fds[SERVER]);
+    expect_cancelled(accept_one, fds[LISTENER]);
+    assert_int_equal(rsend(fds[CLIENT], "x", 1, 0), 1);
+    assert_int_equal(rrecv(fds[SERVER], &byte, 1, 0), 1);
+    close_ends(fds);
+}
+
+static void *send_for_ever(void *fd)
+{
+    static const char bytes[3000];
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    for (;;)
+        rsend(*(int *)fd, bytes, sizeof(bytes), 0);
+    return NULL;
+}
+
+static void *receive_for_ever(void *fd)
+{
+    char bytes[2000];
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    for (;;)
+        rrecv(*(int *)fd, bytes, sizeof(bytes), 0);
+    return NULL;
+}
+
+// As iperf3 ends its threads: wherever they are.
+static void cancel__at_any_moment(void **state)
+{
+    int fds[3];
+    open_ends(fds);
+    for (int round = 0; round < 50; round++) {
+        pthread_t sender, receiver;
+        assert_int_equal(pthread_create(&sender, NULL, send_for_ever, &fds[CLIENT]), 0);
+        assert_int_equal(pthread_create(&receiver, NULL, receive_for_ever, &fds[SERVER]), 0);
+        usleep((useconds_t)(100 + 37 * round));
+        assert_int_equal(pthread_cancel(sender), 0);
+        assert_int_equal(pthread_cancel(receiver), 0);
+        assert_int_equal(pthread_join(sender, NULL), 0);
+        assert_int_equal(pthread_join(receiver, NULL), 0);
+        assert_int_equal(error_of(fds[CLIENT]), 0);
+        assert_int_equal(error_of(fds[SERVER]), 0);
+    }
+    close_ends(fds);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cancel__of_threads_that_wait),
+        cmocka_unit_test(cancel__at_any_moment),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, NULL);
+}
