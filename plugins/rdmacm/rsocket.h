@@ -84,6 +84,11 @@ int rsocket_listen_to(struct rsocket *rs, int fd);
 void rsocket_set_blocking(int fd, bool is_blocking);
 void rsocket_lock(struct rsocket *rs);
 void rsocket_unlock(struct rsocket *rs);
+// With a reference and locked, and the thread is not cancelled meanwhile: what every call begins with. NULL: EBADF in
+// errno.
+struct rsocket *rsocket_take(int fd);
+// What it ends with.
+void rsocket_give(struct rsocket *rs);
 
 // ---- rsocket_table.c
 
@@ -104,6 +109,15 @@ struct rsocket *rsocket_table_next(int fd);
 // A forked child has none of its parent's rsockets.
 void rsocket_table_after_fork(void);
 
+// ---- rsocket_cancel.c
+
+// The calling thread is not cancelled between these two, which may be nested, but where it sleeps.
+void rsocket_cancel_off(void);
+void rsocket_cancel_back(void);
+// As ppoll(2), within them; an error is negative. If the thread is cancelled here, clean_up gives back what it has.
+int rsocket_cancellable_poll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                             void (*clean_up)(void *argument), void *argument);
+
 // ---- rsocket_wait.c
 
 // Lets the type make progress, and wakes threads that the outcome may concern.
@@ -113,7 +127,8 @@ void rsocket_progress(struct rsocket *rs);
 // Something has changed: sleepers look again.
 void rsocket_wake(struct rsocket *rs);
 // Waits, with progress, until the condition holds: 0; EAGAIN (flags: MSG_DONTWAIT; or the rsocket does not block),
-// EINTR, EBADF (it was closed), ETIMEDOUT. The lock is held, and given up while waiting.
+// EINTR, EBADF (it was closed), ETIMEDOUT. The lock is held, and given up while waiting. A thread that is cancelled
+// gives back its lock and its reference; with RSOCKET_WAIT it is not.
 int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags, alb_time until);
 // For polling several: sleeping is prepared. False: something has changed, do not sleep. In both cases rsocket_leave
 // follows.

@@ -68,3 +68,23 @@ void rsocket_unlock(struct rsocket *rs)
 {
     pthread_mutex_unlock(&rs->lock);
 }
+
+struct rsocket *rsocket_take(int fd)
+{
+    rsocket_cancel_off();
+    struct rsocket *rs = rsocket_get(fd);
+    if (!rs) {
+        rsocket_cancel_back();
+        errno = EBADF;
+        return NULL;
+    }
+    rsocket_lock(rs);
+    return rs;
+}
+
+void rsocket_give(struct rsocket *rs)
+{
+    rsocket_unlock(rs);
+    rsocket_put(rs);
+    rsocket_cancel_back();
+}

@@ -8,27 +8,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-// Locked, or NULL with errno.
-static struct rsocket *take(int socket)
-{
-    struct rsocket *rs = rsocket_get(socket);
-    if (!rs) {
-        errno = EBADF;
-        return NULL;
-    }
-    rsocket_lock(rs);
-    return rs;
-}
-
-static void give(struct rsocket *rs)
-{
-    rsocket_unlock(rs);
-    rsocket_put(rs);
-}
-
 static int finish(struct rsocket *rs, int error)
 {
-    give(rs);
+    rsocket_give(rs);
     return rdmacm_result(error);
 }
 
@@ -52,19 +34,19 @@ int rsocket(int domain, int type, int protocol)
 
 int rbind(int socket, const struct sockaddr *address, socklen_t length)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     return rs ? finish(rs, rs->ops->bind(rs, address, length)) : -1;
 }
 
 int rconnect(int socket, const struct sockaddr *address, socklen_t length)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     return rs ? finish(rs, rs->ops->connect(rs, address, length)) : -1;
 }
 
 int rshutdown(int socket, int how)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     return rs ? finish(rs, rs->ops->shutdown(rs, how)) : -1;
 }
 
@@ -84,14 +66,14 @@ static void give_address(const struct sockaddr_storage *from, struct sockaddr *a
 static ssize_t receive(int socket, const struct iovec *iov, size_t count, int flags, struct sockaddr *address,
                        socklen_t *length, bool *is_short)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     struct rsocket_cursor to;
     struct sockaddr_storage from = {0};
     if (!rs)
         return -1;
     int error = rsocket_cursor_init(&to, iov, count);
     ssize_t done = error ? -error : rs->ops->receive(rs, &to, flags, &from);
-    give(rs);
+    rsocket_give(rs);
     if (done < 0)
         return rdmacm_fail((int)-done);
     give_address(&from, address, length);
@@ -139,13 +121,13 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 static ssize_t send_vector(int socket, const struct iovec *iov, size_t count, int flags, const struct sockaddr *to,
                            socklen_t length)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     struct rsocket_cursor from;
     if (!rs)
         return -1;
     int error = rsocket_cursor_init(&from, iov, count);
     ssize_t done = error ? -error : rs->ops->send(rs, &from, flags, to, length);
-    give(rs);
+    rsocket_give(rs);
     return done < 0 ? rdmacm_fail((int)-done) : done;
 }
 
@@ -183,7 +165,7 @@ ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 static int get_name(int socket, bool is_peer, struct sockaddr *address, socklen_t *length)
 {
     struct sockaddr_storage name = {0};
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     if (!rs)
         return -1;
     int error = rs->ops->address(rs, is_peer, &name);
@@ -208,13 +190,13 @@ int rgetsockname(int socket, struct sockaddr *address, socklen_t *length)
 
 int rsetsockopt(int socket, int level, int name, const void *value, socklen_t length)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     return rs ? finish(rs, value ? rs->ops->set_option(rs, level, name, value, length) : EFAULT) : -1;
 }
 
 int rgetsockopt(int socket, int level, int name, void *value, socklen_t *length)
 {
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     return rs ? finish(rs, value && length ? rs->ops->get_option(rs, level, name, value, length) : EFAULT) : -1;
 }
 
@@ -224,7 +206,7 @@ int rfcntl(int socket, int command, ...)
     va_start(arguments, command);
     int argument = command == F_SETFL || command == F_SETFD ? va_arg(arguments, int) : 0;
     va_end(arguments);
-    struct rsocket *rs = take(socket);
+    struct rsocket *rs = rsocket_take(socket);
     int result = 0;
     if (!rs)
         return -1;
@@ -242,6 +224,6 @@ int rfcntl(int socket, int command, ...)
     default:
         result = rdmacm_fail(EINVAL);
     }
-    give(rs);
+    rsocket_give(rs);
     return result;
 }

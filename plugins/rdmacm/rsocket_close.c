@@ -30,7 +30,10 @@ static int close_one(int fd, alb_time until)
 
 int rclose(int socket)
 {
-    return rdmacm_result(close_one(socket, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS));
+    rsocket_cancel_off();
+    int error = close_one(socket, alb_device_now() + CLOSE_MS * ALB_NS_PER_MS);
+    rsocket_cancel_back();
+    return rdmacm_result(error);
 }
 
 static void close_all(void)

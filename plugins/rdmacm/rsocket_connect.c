@@ -249,13 +249,11 @@ static int listen_now(struct rsocket_stream *stream, int backlog)
 
 int rlisten(int socket, int backlog)
 {
-    struct rsocket *rs = rsocket_get(socket);
+    struct rsocket *rs = rsocket_take(socket);
     if (!rs)
-        return rdmacm_fail(EBADF);
-    rsocket_lock(rs);
+        return -1;
     int error = rs->type == SOCK_STREAM ? listen_now(rsocket_stream(rs), backlog) : EOPNOTSUPP;
-    rsocket_unlock(rs);
-    rsocket_put(rs);
+    rsocket_give(rs);
     return rdmacm_result(error);
 }
 
@@ -295,21 +293,29 @@ static int number_of(struct rsocket_stream *accepted)
     return error;
 }
 
-int raccept(int socket, struct sockaddr *address, socklen_t *length)
+static int accept_next(int socket, int *fd)
 {
-    struct rsocket *rs = rsocket_get(socket);
     struct rsocket_stream *accepted;
+    struct rsocket *rs = rsocket_take(socket);
     if (!rs)
-        return rdmacm_fail(EBADF);
-    rsocket_lock(rs);
+        return EBADF;
     int error = take_accepted(rs, &accepted);
-    rsocket_unlock(rs);
-    rsocket_put(rs);
+    rsocket_give(rs);
     if (!error)
         error = number_of(accepted);
+    if (!error)
+        *fd = accepted->rs.fd;
+    return error;
+}
+
+int raccept(int socket, struct sockaddr *address, socklen_t *length)
+{
+    int fd;
+    rsocket_cancel_off(); // over all of it: what was taken has to be handed on
+    int error = accept_next(socket, &fd);
+    rsocket_cancel_back();
     if (error)
         return rdmacm_fail(error);
-    int fd = accepted->rs.fd;
     if (address && length)
         rgetpeername(fd, address, length);
     return fd;

@@ -183,21 +183,17 @@ static ssize_t write_all(struct rsocket_stream *stream, struct rsocket_cursor *f
 
 static struct rsocket_stream *get_stream(int socket)
 {
-    struct rsocket *rs = rsocket_get(socket);
-    if (rs && rs->type == SOCK_STREAM) {
-        rsocket_lock(rs);
-        return rsocket_stream(rs);
-    }
-    if (rs)
-        rsocket_put(rs);
-    errno = rs ? EOPNOTSUPP : EBADF;
+    struct rsocket *rs = rsocket_take(socket);
+    if (!rs || rs->type == SOCK_STREAM)
+        return rs ? rsocket_stream(rs) : NULL;
+    rsocket_give(rs);
+    errno = EOPNOTSUPP;
     return NULL;
 }
 
 static void put_stream(struct rsocket_stream *stream)
 {
-    rsocket_unlock(&stream->rs);
-    rsocket_put(&stream->rs);
+    rsocket_give(&stream->rs);
 }
 
 off_t riomap(int socket, void *buffer, size_t length, int prot, int flags, off_t offset)

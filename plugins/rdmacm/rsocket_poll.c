@@ -17,9 +17,12 @@ struct set {
     struct rsocket **rsockets; // NULL: an ordinary descriptor
     nfds_t rsocket_count;
     int polling_us;
+    bool is_allocated; // kernel and rsockets
 };
 
 enum { FEW = 32 };
+
+#define SECONDS_MAX (INT64_C(1) << 32) // more is for ever
 
 // ---- looking
 
@@ -46,10 +49,9 @@ static int look_at_rsockets(struct set *set)
     return ready;
 }
 
-// Asks the kernel, about ordinary descriptors only or about all; the ordinary ones' answers are given to the program.
-static int ask_kernel(struct set *set, bool asks_all, const struct timespec *timeout)
+// What the kernel is asked: about ordinary descriptors only, or about all.
+static void make_question(struct set *set, bool asks_all)
 {
-    int ready = 0;
     for (nfds_t i = 0; i < set->count; i++) {
         bool is_ordinary = !set->rsockets[i];
         short asked = POLLIN;
@@ -60,8 +62,12 @@ static int ask_kernel(struct set *set, bool asks_all, const struct timespec *tim
             .events = asked,
         };
     }
-    if (ppoll(set->kernel, set->count, timeout, NULL) < 0)
-        return -errno;
+}
+
+// The ordinary ones' answers are given to the program.
+static int give_answers(struct set *set)
+{
+    int ready = 0;
     for (nfds_t i = 0; i < set->count; i++) {
         if (set->rsockets[i])
             continue;
@@ -77,8 +83,10 @@ static int look(struct set *set)
     int ready = look_at_rsockets(set);
     if (set->rsocket_count == set->count)
         return ready;
-    int ordinary = ask_kernel(set, false, &none);
-    return ordinary < 0 ? ordinary : ready + ordinary;
+    make_question(set, false);
+    if (ppoll(set->kernel, set->count, &none, NULL) < 0)
+        return -errno;
+    return ready + give_answers(set);
 }
 
 // ---- sleeping
@@ -93,15 +101,8 @@ static bool prepare(struct rsocket *rs, short asked)
     return is_quiet;
 }
 
-static int sleep_now(struct set *set, const struct timespec *timeout)
+static void leave_all(const struct set *set)
 {
-    bool is_quiet = true;
-    int result = 0;
-    for (nfds_t i = 0; i < set->count; i++)
-        if (set->rsockets[i])
-            is_quiet &= prepare(set->rsockets[i], set->fds[i].events);
-    if (is_quiet)
-        result = ask_kernel(set, true, timeout);
     for (nfds_t i = 0; i < set->count; i++) {
         struct rsocket *rs = set->rsockets[i];
         if (!rs)
@@ -110,6 +111,39 @@ static int sleep_now(struct set *set, const struct timespec *timeout)
         rsocket_leave(rs);
         rsocket_unlock(rs);
     }
+}
+
+static void give_back(const struct set *set)
+{
+    for (nfds_t i = 0; i < set->count; i++)
+        if (set->rsockets[i])
+            rsocket_put(set->rsockets[i]);
+    if (!set->is_allocated)
+        return;
+    free(set->kernel);
+    free(set->rsockets);
+}
+
+// The thread that sleeps is cancelled.
+static void leave_call(void *argument)
+{
+    const struct set *set = argument;
+    leave_all(set);
+    give_back(set);
+}
+
+// What the kernel answers is asked again by the look that follows.
+static int sleep_now(struct set *set, const struct timespec *timeout)
+{
+    bool is_quiet = true;
+    int result = 0;
+    for (nfds_t i = 0; i < set->count; i++)
+        if (set->rsockets[i])
+            is_quiet &= prepare(set->rsockets[i], set->fds[i].events);
+    make_question(set, true);
+    if (is_quiet)
+        result = rsocket_cancellable_poll(set->kernel, set->count, timeout, leave_call, set);
+    leave_all(set);
     return result < 0 ? result : 0;
 }
 
@@ -155,25 +189,34 @@ static int poll_both(struct set *set, alb_time until)
 {
     find_rsockets(set);
     int result = poll_set(set, until);
-    for (nfds_t i = 0; i < set->count; i++)
-        if (set->rsockets[i])
-            rsocket_put(set->rsockets[i]);
-    return result < 0 ? rdmacm_fail(-result) : result;
+    give_back(set);
+    return result;
 }
 
-static int poll_until(struct pollfd *fds, nfds_t count, alb_time until)
+// Ready ones, or an error, which is negative.
+static int poll_few_or_many(struct pollfd *fds, nfds_t count, alb_time until)
 {
     struct pollfd few_fds[FEW];
     struct rsocket *few_rsockets[FEW];
     struct set set = {.fds = fds, .count = count, .kernel = few_fds, .rsockets = few_rsockets};
     if (count <= FEW)
         return poll_both(&set, until);
+    set.is_allocated = true;
     set.kernel = calloc(count, sizeof(*set.kernel));
     set.rsockets = calloc(count, sizeof(struct rsocket *));
-    int result = set.kernel && set.rsockets ? poll_both(&set, until) : rdmacm_fail(ENOMEM);
+    if (set.kernel && set.rsockets)
+        return poll_both(&set, until);
     free(set.kernel);
     free(set.rsockets);
-    return result;
+    return -ENOMEM;
+}
+
+static int poll_until(struct pollfd *fds, nfds_t count, alb_time until)
+{
+    rsocket_cancel_off();
+    int result = poll_few_or_many(fds, count, until);
+    rsocket_cancel_back();
+    return result < 0 ? rdmacm_fail(-result) : result;
 }
 
 int rpoll(struct pollfd *fds, nfds_t count, int timeout_ms)
@@ -223,7 +266,7 @@ int rselect(int count, fd_set *reads, fd_set *writes, fd_set *exceptions, struct
         return rdmacm_fail(EINVAL);
     if (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec >= 1000000))
         return rdmacm_fail(EINVAL);
-    if (timeout)
+    if (timeout && timeout->tv_sec < SECONDS_MAX)
         until =
             alb_device_now() + (alb_time)timeout->tv_sec * ALB_NS_PER_S + (alb_time)timeout->tv_usec * ALB_NS_PER_US;
     nfds_t used = from_sets(fds, count, reads, writes, exceptions);

@@ -63,9 +63,27 @@ static bool spin(struct rsocket *rs, bool (*is_met)(struct rsocket *))
     return false;
 }
 
-static int sleep_until(struct rsocket *rs, alb_time until)
+// The thread that sleeps is cancelled.
+static void leave_call(void *argument)
+{
+    struct rsocket *rs = argument;
+    rsocket_lock(rs);
+    rsocket_leave(rs);
+    rsocket_unlock(rs);
+    rsocket_put(rs);
+}
+
+static int poll_number(struct rsocket *rs, const struct timespec *timeout, bool is_cancellable)
 {
     struct pollfd poller = {.fd = rs->fd, .events = POLLIN};
+    if (is_cancellable)
+        return rsocket_cancellable_poll(&poller, 1, timeout, leave_call, rs);
+    int count = ppoll(&poller, 1, timeout, NULL);
+    return count < 0 ? -errno : count;
+}
+
+static int sleep_until(struct rsocket *rs, alb_time until, bool is_cancellable)
+{
     struct timespec left, *timeout = NULL;
     int error = 0;
     if (until != ALB_TIME_NEVER) {
@@ -75,8 +93,8 @@ static int sleep_until(struct rsocket *rs, alb_time until)
     }
     if (rsocket_enter(rs)) {
         rsocket_unlock(rs);
-        int count = ppoll(&poller, 1, timeout, NULL);
-        error = count < 0 ? errno : count == 0 ? ETIMEDOUT : 0;
+        int count = poll_number(rs, timeout, is_cancellable);
+        error = count < 0 ? -count : count == 0 ? ETIMEDOUT : 0;
         rsocket_lock(rs);
     }
     rsocket_leave(rs);
@@ -120,7 +138,7 @@ int rsocket_wait(struct rsocket *rs, bool (*is_met)(struct rsocket *), int flags
             if (spin(rs, is_met))
                 continue;
         }
-        int error = sleep_until(rs, until);
+        int error = sleep_until(rs, until, !(flags & RSOCKET_WAIT));
         if (error == EINTR && goes_on_after_signals())
             continue;
         if (error) {

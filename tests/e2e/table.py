@@ -175,7 +175,7 @@ def run_cm(case, albedo, here, there, arguments):
             status, server_status = wait_pair(client, server, deadline)
         if status is None or server_status is None:
             return False, reason("not finished in time", client, server), describe(server, client)
-        if status != 0 or server_status != (-signal.SIGTERM if case.stays else 0):
+        if status != 0 or server_status not in ((0, -signal.SIGTERM) if case.stays else (0,)):
             return False, reason("exit %s and %s" % (server_status, status), client, server), describe(server, client)
         said = case.spoke(client.output())
         return bool(said), " ".join(said.split())[:40], describe(server, client)

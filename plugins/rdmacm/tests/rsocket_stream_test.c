@@ -148,6 +148,7 @@ static void stream__and_signals(void **state)
 {
     const struct itimerval often = {.it_interval = {.tv_usec = 5000}, .it_value = {.tv_usec = 5000}}, never = {0};
     const struct sigaction of_crash = {.sa_handler = ignore};
+    struct timeval longest = {.tv_sec = LONG_MAX};
     struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART}, before, before_crash;
     char byte;
     pthread_t thread;
@@ -160,6 +161,7 @@ static void stream__and_signals(void **state)
     assert_int_equal(rrecv(ends.client, &byte, 1, 0), 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
     expect_errno(rpoll(&poller, 1, -1), EINTR);
+    expect_errno(rselect(0, NULL, NULL, NULL, &longest), EINTR);
     action.sa_flags = 0;
     assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
     expect_errno(rrecv(ends.client, &byte, 1, 0), EINTR);
