@@ -56,8 +56,9 @@ static int with_header(const struct rdmacm_id *id, enum alb_cm_type type, const 
 
 static struct alb_cm_req request(struct rdmacm_id *id, const struct rdma_conn_param *param)
 {
-    id->dest_rd_atomic = param ? ALB_MIN(param->responder_resources, (uint8_t)RDMACM_RD_ATOMIC_MAX) : 1;
-    id->rd_atomic = param ? ALB_MIN(param->initiator_depth, (uint8_t)RDMACM_RD_ATOMIC_MAX) : 1;
+    id->dest_rd_atomic =
+        param ? ALB_MIN(param->responder_resources, (uint8_t)RDMACM_RD_ATOMIC_MAX) : RDMACM_RD_ATOMIC_MAX;
+    id->rd_atomic = param ? ALB_MIN(param->initiator_depth, (uint8_t)RDMACM_RD_ATOMIC_MAX) : RDMACM_RD_ATOMIC_MAX;
     id->retry_count = param ? retries(param->retry_count) : RETRIES_MAX;
     id->rnr_retry_count = param ? retries(param->rnr_retry_count) : RETRIES_MAX;
     id->timeout_code = ack_code(id);

@@ -188,6 +188,27 @@ static int create_qp(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     return 0;
 }
 
+static bool names_other_cqs(const struct rdma_cm_id *outer, const struct ibv_qp_init_attr_ex *attr)
+{
+    return (attr->send_cq && outer->send_cq && attr->send_cq != outer->send_cq) ||
+           (attr->recv_cq && outer->recv_cq && attr->recv_cq != outer->recv_cq);
+}
+
+// What the id has already stands for what the caller did not name. <rdma/rdma_verbs.h> posts receives to the id's
+// shared queue, if there is one.
+static void take_from_id(const struct rdma_cm_id *outer, struct ibv_qp_init_attr_ex *attr)
+{
+    bool is_xrc = attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV;
+    if (is_xrc)
+        return;
+    if (!attr->srq)
+        attr->srq = outer->srq;
+    if (!attr->recv_cq)
+        attr->recv_cq = outer->recv_cq;
+    if (!attr->send_cq)
+        attr->send_cq = outer->send_cq;
+}
+
 static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     if (rdmacm_is_forked(id))
@@ -198,7 +219,7 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
         attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
         attr->pd = id->id.pd;
     }
-    if (attr->pd->context != id->id.verbs)
+    if (attr->pd->context != id->id.verbs || names_other_cqs(&id->id, attr))
         return EINVAL;
     if (attr->qp_type == IBV_QPT_XRC_RECV && (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)) {
         attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
@@ -206,6 +227,7 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     }
     id->id.pd = attr->pd;
     id->id.qp_type = attr->qp_type;
+    take_from_id(&id->id, attr);
     int error = find_cqs(id, attr);
     if (!error)
         error = create_qp(id, attr);

@@ -53,6 +53,8 @@ static void ep__a_message_there_and_back(void **state)
     char port[8];
     pthread_t thread;
     struct ibv_wc wc;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
     struct rdma_cm_id *listener = create_ep(RAI_PASSIVE, "0", true);
     assert_int_equal(rdma_listen(listener, 0), 0);
     snprintf(port, sizeof(port), "%d", ntohs(rdma_get_src_port(listener)));
@@ -62,6 +64,8 @@ static void ep__a_message_there_and_back(void **state)
     struct ibv_mr *send_mr = rdma_reg_msgs(id, sent, sizeof(sent)), *recv_mr = rdma_reg_msgs(id, got, sizeof(got));
     assert_int_equal(rdma_post_recv(id, NULL, got, sizeof(got), recv_mr), 0);
     assert_int_equal(rdma_connect(id, NULL), 0);
+    assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
+    assert_true(attr.max_rd_atomic > 1); // as many as the device has, where none is asked for
     assert_int_equal(rdma_post_send(id, NULL, sent, sizeof(sent), send_mr, 0), 0);
     assert_int_equal(rdma_get_send_comp(id, &wc), 1);
     assert_int_equal(rdma_get_recv_comp(id, &wc), 1);
@@ -167,6 +171,35 @@ static void srq__belongs_to_an_id(void **state)
     rdma_destroy_ep(id);
 }
 
+// <rdma/rdma_verbs.h> posts receives there.
+static void qp__takes_the_shared_queue_of_its_id(void **state)
+{
+    struct ibv_srq_init_attr shared = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_qp_init_attr attr = {.cap = wanted.cap, .qp_type = IBV_QPT_RC};
+    struct rdma_cm_id *id = create_ep(0, "7471", false);
+    assert_int_equal(rdma_create_srq(id, NULL, &shared), 0);
+    assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+    assert_ptr_equal(id->qp->srq, id->srq);
+    rdma_destroy_ep(id);
+}
+
+static void qp__other_completion_queues_than_those_of_its_id(void **state)
+{
+    struct ibv_qp_init_attr attr = {.cap = wanted.cap, .qp_type = IBV_QPT_RC};
+    struct rdma_cm_id *id = create_ep(0, "7471", false);
+    struct ibv_cq *own = ibv_create_cq(id->verbs, 4, NULL, NULL, 0),
+                  *other = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
+    id->recv_cq = own;
+    attr.recv_cq = other;
+    expect_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
+    attr.recv_cq = attr.send_cq = own;
+    assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+    assert_ptr_equal(id->qp->recv_cq, own);
+    rdma_destroy_ep(id);
+    assert_int_equal(ibv_destroy_cq(own), 0);
+    assert_int_equal(ibv_destroy_cq(other), 0);
+}
+
 // What it was completed with is gone, and the program's attributes are as they were.
 static void qp__one_that_failed_is_tried_again(void **state)
 {
@@ -214,6 +247,8 @@ int main(void)
         cmocka_unit_test(ep__calls_return_what_went_wrong),
         cmocka_unit_test(ep__a_message_by_xrc),
         cmocka_unit_test(srq__belongs_to_an_id),
+        cmocka_unit_test(qp__takes_the_shared_queue_of_its_id),
+        cmocka_unit_test(qp__other_completion_queues_than_those_of_its_id),
         cmocka_unit_test(qp__one_that_failed_is_tried_again),
         cmocka_unit_test(srq__one_that_failed_is_tried_again),
     };
