@@ -284,6 +284,29 @@ char *alb_text_format_probability(uint32_t per_billion, char text[ALB_TEXT_QUANT
     return text;
 }
 
+static bool continues(uint8_t byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+size_t alb_text_character(const char *text)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    if (at[0] < 0x80)
+        return at[0] != 0;
+    if (at[0] < 0xc2 || at[0] > 0xf4 || !continues(at[1]))
+        return 0;
+    if (at[0] < 0xe0)
+        return 2;
+    // Longer than needed, a surrogate, or beyond U+10FFFF.
+    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf0 && at[1] < 0x90) ||
+        (at[0] == 0xf4 && at[1] >= 0x90) || !continues(at[2]))
+        return 0;
+    if (at[0] < 0xf0)
+        return 3;
+    return continues(at[3]) ? 4 : 0;
+}
+
 char *alb_text_disarm(char *text)
 {
     for (uint8_t *at = (uint8_t *)text; *at; at++) {

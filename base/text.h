@@ -36,6 +36,9 @@ bool alb_text_parse_rate(const char *text, uint64_t *value, char *error, size_t 
 char *alb_text_format_duration(alb_time value, char text[ALB_TEXT_QUANTITY_MAX]);
 char *alb_text_format_probability(uint32_t per_billion, char text[ALB_TEXT_QUANTITY_MAX]);
 
+// The bytes of the character of UTF-8 (RFC 3629) that the text begins with; 0: it begins with none, as at its end.
+size_t alb_text_character(const char *text);
+
 // What another process or host has said may be anything, and is shown on a terminal: control characters become question
 // marks. Returns text.
 char *alb_text_disarm(char *text);

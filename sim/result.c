@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/result.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,14 +16,18 @@ const char *alb_result_end_name(enum alb_run_end end)
 void alb_result_string(FILE *to, const char *text)
 {
     fputc('"', to);
-    for (; *text; text++) {
+    while (*text) {
+        size_t bytes = alb_text_character(text);
         unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
+        if (bytes == 0)
+            fputs("\\ufffd", to);
+        else if (c == '"' || c == '\\')
             fprintf(to, "\\%c", c);
         else if (c < ' ' || c == '<') // which a page, where it may stand in a script, would take for its own
             fprintf(to, "\\u%04x", c);
         else
-            fputc(c, to);
+            fwrite(text, 1, bytes, to);
+        text += ALB_MAX(bytes, (size_t)1);
     }
     fputc('"', to);
 }

@@ -4,6 +4,7 @@
 #include "tools/command.h"
 
 #include "base/addr.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "engine/transaction.h"
@@ -152,6 +153,17 @@ static json_t *gather_devices(const struct door *door, bool with_state, char *er
     return devices;
 }
 
+// A place may have any name, and JSON is UTF-8.
+static json_t *name_of(const char *path)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "%s", path);
+    for (char *at = name; *at; at += ALB_MAX(alb_text_character(at), (size_t)1))
+        if (alb_text_character(at) == 0)
+            *at = '?';
+    return json_string(name);
+}
+
 static json_t *gather(const char *directory, bool with_state, char *error, size_t error_size)
 {
     struct door *door = door_open(directory, error, error_size);
@@ -164,10 +176,10 @@ static json_t *gather(const char *directory, bool with_state, char *error, size_
         uint32_t position = 0;
         for (const char *name; (name = door_private_interface(door, &position)) != NULL;)
             json_array_append_new(private, json_string(name));
-        info = json_pack("{s:s, s:s, s:{s:s, s:s, s:o}, s:{s:s, s:s}, s:o, s:o}", "version", ALBEDO_VERSION,
-                         "libraries", directory, "verbs", "library", LIBRARIES_DOOR, "interface", door_interface(door),
-                         "private_interfaces", private, "rdma_cm", "library", LIBRARIES_CM_DOOR, "interface",
-                         door_cm_interface(door), "devices", devices, "host", gather_host());
+        info = json_pack("{s:s, s:o, s:{s:s, s:s, s:o}, s:{s:s, s:s}, s:o, s:o}", "version", ALBEDO_VERSION,
+                         "libraries", name_of(directory), "verbs", "library", LIBRARIES_DOOR, "interface",
+                         door_interface(door), "private_interfaces", private, "rdma_cm", "library", LIBRARIES_CM_DOOR,
+                         "interface", door_cm_interface(door), "devices", devices, "host", gather_host());
     }
     door_close(door);
     return info;

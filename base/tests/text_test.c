@@ -20,6 +20,35 @@ static void assert_complains(const char *error, const char *text)
     assert_null(strchr(error, '\n'));
 }
 
+static void alb_text_character__of_utf8_only(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {
+        {"", 0},
+        {"a", 1},
+        {"\x7f", 1},
+        {"\xc3\xa4", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xf0\x9f\x98\x80", 4},
+        {"\xf4\x8f\xbf\xbf", 4},
+        {"\x80", 0},
+        {"\xe9", 0},             // Latin-1
+        {"\xc3(", 0},            // another begins
+        {"\xe2\x82", 0},         // cut off
+        {"\xf0\x9f\x98", 0},     // likewise
+        {"\xc0\x80", 0},         // longer than needed
+        {"\xe0\x80\x80", 0},     // likewise
+        {"\xf0\x80\x80\x80", 0}, // likewise
+        {"\xed\xa0\x80", 0},     // a surrogate
+        {"\xf4\x90\x80\x80", 0}, // beyond the last one
+        {"\xff", 0},
+    };
+    for (size_t i = 0; i < ALB_COUNT(cases); i++)
+        assert_int_equal(alb_text_character(cases[i].text), cases[i].bytes);
+}
+
 static void alb_text_parse_u64__bounds_and_bases(void **state)
 {
     static const struct accepted good[] = {{"0", 0},
@@ -296,6 +325,7 @@ static void alb_text_disarm__no_control_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alb_text_character__of_utf8_only),
         cmocka_unit_test(alb_text_parse_u64__bounds_and_bases),
         cmocka_unit_test(alb_text_parse__says_what_is_too_large),
         cmocka_unit_test(alb_text_parse_duration__units),
