@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
@@ -109,11 +110,12 @@ static struct alb_device **find_place(const char *name)
     return NULL;
 }
 
-// False if it does not fit.
+// False if it does not fit. What is no plain file has room for both.
 static bool append_name(char *path, size_t size, const char *name)
 {
     size_t length = strlen(path);
-    if (length == 0)
+    struct stat status;
+    if (length == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode)))
         return true;
     int wrote = snprintf(path + length, size - length, ".%s", name);
     return wrote > 0 && (size_t)wrote < size - length;

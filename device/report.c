@@ -243,13 +243,27 @@ static bool write_and_close(const struct alb_board *board, FILE *file)
     return fclose(file) == 0 && is_whole;
 }
 
+// The program's own output may be a file: opened once more it would have another place to write at.
+static int standard_stream(const char *name)
+{
+    return strcmp(name, "/dev/stdout") == 0 ? STDOUT_FILENO : strcmp(name, "/dev/stderr") == 0 ? STDERR_FILENO : -1;
+}
+
 // A pipe without a reader is not waited for.
-static FILE *open_as_it_is(const char *name)
+static int open_again(const char *name)
 {
     int fd = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
+}
+
+static FILE *open_as_it_is(const char *name)
+{
+    int stream = standard_stream(name);
+    int fd = stream >= 0 ? fcntl(stream, F_DUPFD_CLOEXEC, 0) : open_again(name);
     if (fd < 0)
         return NULL;
-    fcntl(fd, F_SETFL, O_APPEND);
     FILE *file = fdopen(fd, "a");
     if (!file)
         close(fd);

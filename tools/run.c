@@ -124,7 +124,8 @@ static int set_file(const char *option, const char *path)
     struct stat status;
     if (stat(absolute, &status) == 0 && S_ISDIR(status.st_mode))
         return command_error(COMMAND_USAGE, "run", "--%s %s: %s", option, path, strerror(EISDIR));
-    if (access(parent, W_OK | X_OK) != 0)
+    bool is_made = stat(absolute, &status) != 0 || S_ISREG(status.st_mode); // else it is a device, a pipe, /dev/stdout
+    if (is_made && access(parent, W_OK | X_OK) != 0)
         return command_error(COMMAND_USAGE, "run", "--%s %s: cannot create files in %s: %s", option, path, parent,
                              strerror(errno));
     int error = environment_set(option, absolute);
