@@ -35,7 +35,7 @@ int alb_carrier_open(struct alb_socket *sock)
 {
     const struct alb_endpoint local = {.addr = alb_addr_from_ipv4((const uint8_t[]){127, 0, 0, 1})};
     uint32_t loopback = if_nametoindex("lo");
-    int error = loopback ? alb_socket_open(sock, &local) : ENODEV;
+    int error = loopback ? alb_socket_open(sock, &local) : errno;
     if (!error)
         alb_socket_set_multicast_interface(sock, loopback);
     return error;
@@ -45,7 +45,7 @@ int alb_carrier_open_group(struct alb_socket *sock, const struct alb_addr *group
 {
     const struct alb_endpoint carrier = carrier_of(group);
     uint32_t loopback = if_nametoindex("lo");
-    int error = loopback ? alb_socket_open_group(sock, &carrier, loopback) : ENODEV;
+    int error = loopback ? alb_socket_open_group(sock, &carrier, loopback) : errno;
     if (error)
         return error;
     sock->local = (struct alb_endpoint){.addr = *group, .port = ALB_ROCE_PORT};

@@ -183,16 +183,24 @@ bool alb_port_take_front(struct alb_port *port)
     return true;
 }
 
+// A host without 127.0.0.1 has no carrier, so that ::1 has no multicast there, and everything else.
+static int open_carrier(struct alb_port *port)
+{
+    int error = alb_carrier_open(&port->carrier);
+    if (!error)
+        return 0;
+    port->carrier.fd = -1;
+    port->groups.is_carried = false;
+    return error == EADDRNOTAVAIL ? 0 : error;
+}
+
 int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
 {
-    int error = 0;
     for (uint32_t i = 0; i < port->address_count; i++) {
         alb_groups_add_interface(&port->groups, &port->addresses[i], ifindexes[i]);
         alb_socket_set_multicast_interface(&port->own[i], ifindexes[i]);
     }
-    if (port->groups.is_carried && (error = alb_carrier_open(&port->carrier)) != 0)
-        port->carrier.fd = -1;
-    return error;
+    return port->groups.is_carried ? open_carrier(port) : 0;
 }
 
 void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group)

@@ -90,6 +90,11 @@ static void fill_tables(struct alb_door_context *context)
     alb_door_fill_xrc(verbs);
 }
 
+static void complain(const char *name, const char *why)
+{
+    alb_log(ALB_LOG_ERROR, "cannot open %s: %s", name, why);
+}
+
 static int open_with(struct alb_door_context *context, const char *name, struct alb_device_options *options)
 {
     char why[ALB_DEVICE_ERROR_MAX] = "";
@@ -97,7 +102,7 @@ static int open_with(struct alb_door_context *context, const char *name, struct 
     if (!error)
         error = alb_device_open(name, options, &context->device);
     if (error) {
-        alb_log(ALB_LOG_ERROR, "cannot open %s: %s", name, why[0] ? why : strerror(error));
+        complain(name, why[0] ? why : strerror(error));
         return error;
     }
     alb_device_set_event_handler(context->device, alb_door_on_event, context->device);
@@ -125,14 +130,17 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         return alb_door_fail(ENOMEM);
 
     int error = alb_notices_init(&context->async);
-    if (error)
+    if (error) {
+        complain(device->name, strerror(error));
         goto fail_context;
+    }
     struct ibv_context *outer = &context->verbs.context;
     outer->device = device;
     outer->async_fd = context->async.fd;
     outer->cmd_fd = open_command_fd();
     if (outer->cmd_fd < 0) {
         error = errno;
+        complain(device->name, strerror(error));
         goto fail_async;
     }
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
