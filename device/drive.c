@@ -79,7 +79,7 @@ static void deliver_events(struct alb_device *device)
     struct alb_event event;
     while (alb_engine_event(device->engine, &event)) {
         if (event.type == ALB_EVENT_QP_FAILED)
-            alb_failure_log(event.qp, &event.failure);
+            alb_failure_log(event.qp, &event.failure, &device->board.header->edge_stats);
         if (event.type == ALB_EVENT_JOURNAL)
             alb_durables_take_requests(device->engine);
         if (device->on_event)

@@ -91,9 +91,35 @@ char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *f
     return text;
 }
 
-void alb_failure_log(const struct alb_qp *qp, const struct alb_qp_failure *failure)
+char *alb_failure_format_unsent(const struct alb_edge_stats *stats, char text[ALB_UNSENT_TEXT_MAX])
 {
-    char text[ALB_FAILURE_TEXT_MAX];
-    if (alb_log_is_shown(ALB_LOG_WARNING))
-        alb_log(ALB_LOG_WARNING, "%s", alb_failure_format(qp, failure, text));
+    static const struct {
+        enum alb_edge_stat stat;
+        const char *why;
+    } kinds[] = {
+        {ALB_EDGE_tx_refused, "forbidden by a packet filter, or no route"},
+        {ALB_EDGE_tx_too_big, "larger than the path's MTU"},
+        {ALB_EDGE_tx_no_socket, "no socket for their address"},
+        {ALB_EDGE_tx_no_buffer, "no buffer space"},
+    };
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ALB_COUNT(kinds); i++) {
+        uint64_t count = alb_edge_counted(stats, kinds[i].stat);
+        if (count > 0)
+            length += (size_t)snprintf(
+                text + length, ALB_UNSENT_TEXT_MAX - length, "%s %llu (%s)",
+                length ? "," : "; datagrams that did not leave this host:", (unsigned long long)count, kinds[i].why);
+    }
+    return text;
+}
+
+void alb_failure_log(const struct alb_qp *qp, const struct alb_qp_failure *failure, const struct alb_edge_stats *stats)
+{
+    char text[ALB_FAILURE_TEXT_MAX], unsent[ALB_UNSENT_TEXT_MAX] = "";
+    if (!alb_log_is_shown(ALB_LOG_WARNING))
+        return;
+    if (failure->status == ALB_WC_RETRY_EXC_ERR && !failure->at_responder)
+        alb_failure_format_unsent(stats, unsent);
+    alb_log(ALB_LOG_WARNING, "%s%s", alb_failure_format(qp, failure, text), unsent);
 }

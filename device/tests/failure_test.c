@@ -84,6 +84,19 @@ static void alb_failure_format__what_does_not_pass_a_router(void **state)
     free(options);
 }
 
+static void alb_failure_format_unsent__says_what_and_why(void **state)
+{
+    struct alb_edge_stats stats = {0};
+    char text[ALB_UNSENT_TEXT_MAX];
+    assert_string_equal(alb_failure_format_unsent(&stats, text), "");
+    stats.counter[ALB_EDGE_tx_too_big] = 1839;
+    assert_string_equal(alb_failure_format_unsent(&stats, text),
+                        "; datagrams that did not leave this host: 1839 (larger than the path's MTU)");
+    stats.counter[ALB_EDGE_tx_refused] = stats.counter[ALB_EDGE_tx_no_socket] = UINT64_MAX;
+    stats.counter[ALB_EDGE_tx_no_buffer] = stats.counter[ALB_EDGE_tx_too_big] = UINT64_MAX;
+    assert_non_null(strstr(alb_failure_format_unsent(&stats, text), " 18446744073709551615 (no buffer space)"));
+}
+
 static void alb_failure_format__at_responder(void **state)
 {
     static const char *const words[] = {"a request of peer 127.96.0.1:4793", "0x020123", "expected PSN 1200",
@@ -107,6 +120,7 @@ int main(void)
         cmocka_unit_test(alb_failure_format__at_requester),
         cmocka_unit_test(alb_failure_format__how_often_by_what_decided),
         cmocka_unit_test(alb_failure_format__what_does_not_pass_a_router),
+        cmocka_unit_test(alb_failure_format_unsent__says_what_and_why),
         cmocka_unit_test(alb_failure_format__at_responder),
     };
     return cmocka_run_group_tests_name("failure", tests, NULL, NULL);

@@ -212,6 +212,31 @@ class Run(unittest.TestCase):
                      "ALBEDO_DEVICES=albedo0", "ALBEDO_PCAP=%s/x-%%p.pcap" % real):
             self.assertIn(line, lines)
 
+    def test_files_that_are_none_need_no_folder_and_are_shared(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe, link = os.path.join(folder, "pipe"), os.path.join(folder, "out")
+            os.mkfifo(pipe)
+            os.symlink("/dev/null", link)
+            os.chmod(folder, 0o555)
+            for option, name in (("--pcap", "/dev/null"), ("--trace", link), ("--stats", pipe)):
+                status, _, err = albedo("run", option, name, "--", "ibv_devinfo")  # which opens both devices
+                self.assertEqual((status, "Permission" in err), (0, False), err)
+            self.assertEqual(sorted(os.listdir(folder)), ["out", "pipe"])
+            os.chmod(folder, 0o755)
+        self.assertFalse(os.path.exists("/dev/null.albedo0"))
+
+    def test_counters_behind_the_programs_output_in_a_file(self):
+        with tempfile.TemporaryFile() as out:
+            done = subprocess.run([os.path.join(BUILD, "bin", "albedo"), "run", "--stats", "/dev/stdout", "--", "sh", "-c",
+                                   "echo before; ibv_devinfo -d roce0 >/dev/null; ibv_devinfo -d albedo0; echo behind"], stdout=out, timeout=60)
+            self.assertEqual(done.returncode, 0)
+            out.seek(0)
+            text = out.read().decode()
+        self.assertTrue(text.startswith("before\n") and text.endswith("behind\n"), text)
+        shown = text[text.index("{"):text.rindex("}") + 1]
+        self.assertEqual(json.loads(shown)["device"], "albedo0")
+        self.assertIn("hca_id:\talbedo0", text)
+
     def test_environment_is_checked_too(self):
         for command in (["run", "--", "true"], ["info"], ["cp", "a", "localhost:b"]):
             for variable, value in (("ALBEDO_FAULTS", "loss"), ("ALBEDO_LOG", "loud"), ("ALBEDO_DEVICES", "x0"), ("ALBEDO_NET", "192.0.2.1")):
@@ -341,6 +366,25 @@ class Info(unittest.TestCase):
         status, _, err = albedo("info", environment={"ALBEDO_DIRECTORY": "/nonexistent"})
         self.assertEqual(status, 0)
         self.assertIn("/nonexistent/albedo-%d: No such file or directory" % os.getuid(), err)
+
+    def test_installed_at_a_place_with_any_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = os.path.join(os.fsencode(folder), b"caf\xe9")
+            for part in ("bin", "lib"):
+                shutil.copytree(os.path.join(BUILD, part).encode(), os.path.join(place, part.encode()), symlinks=True)
+            done = subprocess.run([os.path.join(place, b"bin", b"albedo"), "info", "--json"], stdout=subprocess.PIPE, timeout=60)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("/caf?/", json.loads(done.stdout.decode())["libraries"])
+
+    def test_host_without_ipv4(self):
+        enter = ["unshare", "-rn", "sh", "-c"]
+        if subprocess.run([*enter, "ip link set lo up && ip -4 addr flush dev lo && ip addr show to ::1 | grep -q ::1"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no network namespace with IPv6 to be had")
+        done = subprocess.run([*enter, 'ip link set lo up; ip -4 addr flush dev lo; exec "$0" info --json --net ::1',
+                               os.path.join(BUILD, "bin", "albedo")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([address["address"] for address in json.loads(done.stdout)["devices"][0]["addresses"]], ["::1"])
 
     def test_address_that_is_not_local(self):
         status, _, err = albedo("info", "--net", "192.0.2.1")
@@ -631,6 +675,14 @@ class Sim(unittest.TestCase):
         self.assertEqual(albedo("sim", "--quiet", "--html", self.path("h"), "--variant", "slow", name)[0], 0)
         with open(self.path("h"), encoding="utf-8") as file:
             self.assertIn("<title>a &lt;b&gt; &amp; c</title>", file.read())
+
+    def test_result_of_a_file_whose_name_is_no_utf8(self):
+        name = os.path.join(os.fsencode(self.path("")), b"sc\xe9n")
+        shutil.copy(self.file, name)
+        done = subprocess.run([os.path.join(BUILD, "bin", "albedo"), "sim", "--quiet", "--json", "-", "--variant", "slow", name],
+                              stdout=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(json.loads(done.stdout.decode().splitlines()[0])["scenario"][-4:], "sc\ufffdn")
 
     def test_page_of_a_switch_with_any_name(self):
         with open(self.path("topology"), "w", encoding="utf-8") as file:
