@@ -50,11 +50,25 @@ install() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 $missing </dev/null >&2
 }
 
+# Another release may have no such package: what needs it is skipped, or says that it is missing.
+keep_known() {
+    known=
+    for package in $missing; do
+        if [ -n "$(apt-cache --no-all-versions show "$package" 2>/dev/null)" ]; then
+            known="$known $package"
+        else
+            say "this release has no package $package"
+        fi
+    done
+    missing=$known
+}
+
 # The package lists are fetched only where those at hand do not do.
 if ! install; then
     say "fetching the package lists"
     $as_root apt-get update -q </dev/null >&2 || true
-    if ! install; then
+    keep_known
+    if [ -n "$missing" ] && ! install; then
         say "could not install:$missing (see the messages of apt-get above)"
         exit 1
     fi
