@@ -78,11 +78,14 @@ struct alb_cm_listen {
     uint64_t service_id;
     struct alb_addr addr; // one address; ::ffff:0.0.0.0: any of IPv4; ::: any
     bool is_one_family;   // :: does not stand for IPv4
-    uint32_t backlog;     // requests not yet taken by alb_cm_event; more are dropped, and their senders try again
+    uint32_t backlog;     // requests that wait to be taken; more are dropped, and their senders try again
 };
 
 // EADDRINUSE: another listener has that service at such an address; EINVAL: the id is not idle, or backlog is 0.
 int alb_cm_listen(struct alb_cm_id *id, const struct alb_cm_listen *listen);
+// The program has one more of the listener's requests: once for each event REQUEST or SIDR_REQUEST, however long that
+// has waited for the program.
+void alb_cm_request_taken(struct alb_cm_id *listener);
 
 // Where a request goes. gsi_qpn is 1 (or 3, as configured), or where slots are known the one of a certain slot. A peer
 // that knows no such service is asked again refusals times, ALB_CM_REFUSED_NS apart, before that counts.

@@ -51,6 +51,19 @@ void alb_cm_leave_listener(struct alb_cm_id *id)
     alb_list_remove(&id->sibling);
 }
 
+// Its user has heard of it; its place in the backlog is free when the program has, too.
+static void hand_over(struct alb_cm_id *id)
+{
+    id->listener = NULL;
+    alb_list_remove(&id->sibling);
+}
+
+void alb_cm_request_taken(struct alb_cm_id *listener)
+{
+    alb_assert(listener->state == ALB_CM_LISTENING && listener->untaken_count > 0);
+    listener->untaken_count--;
+}
+
 bool alb_cm_has_event(const struct alb_engine *engine)
 {
     return engine->cm && !alb_list_is_empty(&engine->cm->events);
@@ -69,7 +82,7 @@ bool alb_cm_event(struct alb_engine *engine, struct alb_cm_event *event)
         .listener_user = id->listener ? id->listener->user : NULL,
         .message = id->received,
     };
-    alb_cm_leave_listener(id);
+    hand_over(id);
     id->pending &= id->pending - 1;
     if (!id->pending)
         alb_list_remove(&id->event_link);

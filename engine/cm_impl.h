@@ -41,7 +41,7 @@ struct alb_cm_id {
     struct alb_list link; // free, or lingering
 
     struct alb_cm_listen listen;
-    struct alb_list untaken; // a listener's ids whose request the user has not taken yet
+    struct alb_list untaken; // a listener's ids whose request the user has not heard of yet
     uint32_t untaken_count;
     struct alb_cm_id *listener; // whose list this id stands in, by sibling
     struct alb_list sibling;

@@ -129,6 +129,8 @@ static struct alb_cm_event wait_for(struct node *node, enum alb_cm_event_type ty
     for (int i = 0; i < WAIT_ROUNDS; i++) {
         alb_device_lock(node->device);
         bool has_come = alb_cm_event(alb_device_engine(node->device), &event);
+        if (has_come && event.listener)
+            alb_cm_request_taken(event.listener);
         alb_device_unlock(node->device);
         if (has_come) {
             assert_string_equal(alb_cm_event_name(event.type), alb_cm_event_name(type));

@@ -132,10 +132,18 @@ void cm_establish(struct cm_pair *cm)
     }
 }
 
+bool cm_take_event(struct cm_pair *cm, int side, struct alb_cm_event *event)
+{
+    bool has_come = alb_cm_event(cm_engine(cm, side), event);
+    if (has_come && event->listener)
+        alb_cm_request_taken(event->listener);
+    return has_come;
+}
+
 struct alb_cm_event cm_expect_event(struct cm_pair *cm, int side, enum alb_cm_event_type type)
 {
     struct alb_cm_event event;
-    if (!alb_cm_event(cm_engine(cm, side), &event))
+    if (!cm_take_event(cm, side, &event))
         fail_msg("side %d has no event, not %s", side, alb_cm_event_name(type));
     assert_string_equal(alb_cm_event_name(event.type), alb_cm_event_name(type));
     return event;

@@ -43,6 +43,7 @@ void cm_accept(struct cm_pair *cm);
 void cm_establish(struct cm_pair *cm);
 
 // The side's next event must be of that type; it is returned.
+bool cm_take_event(struct cm_pair *cm, int side, struct alb_cm_event *event);
 struct alb_cm_event cm_expect_event(struct cm_pair *cm, int side, enum alb_cm_event_type type);
 void cm_expect_no_event(struct cm_pair *cm, int side);
 #define cm_expect_state(cm, side, wanted) assert_int_equal(alb_cm_id_state((cm)->ids[side]), (wanted))

@@ -368,6 +368,30 @@ static void lap__is_refused(void **state)
     cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
 }
 
+// However quickly their user hears of them.
+static void req__those_that_wait_for_the_program_are_bounded(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_event event = {0};
+    struct alb_cm_id *listener = NULL;
+    for (uint32_t i = 0; i < CM_BACKLOG + 3; i++) {
+        struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 5000 + i, .req = cm_req(cm, 1000 + i)};
+        cm_inject(cm, 0, &req);
+        bool has_come = alb_cm_event(cm_engine(cm, 1), &event);
+        assert_int_equal(has_come, i < CM_BACKLOG);
+        if (has_come) {
+            listener = event.listener;
+            alb_cm_id_destroy(event.id, cm->pair->now); // its event may wait nevertheless
+        } else {
+            assert_int_equal(cm_dropped(cm, 1, ALB_DROP_NO_RESOURCES), i - CM_BACKLOG + 1);
+        }
+    }
+    alb_cm_request_taken(listener);
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 6000, .req = cm_req(cm, 2000)};
+    cm_inject(cm, 0, &req);
+    alb_cm_id_destroy(cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id, cm->pair->now);
+}
+
 // A thousand strangers ask at once, and none of them comes back.
 static void req__a_thousand_half_open_are_bounded_and_leave_nothing(void **state)
 {
@@ -380,7 +404,7 @@ static void req__a_thousand_half_open_are_bounded_and_leave_nothing(void **state
         struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 5000 + i, .req = cm_req(cm, 1000 + i)};
         cm_inject(cm, 0, &req);
         if (i % 3 == 0) // a user that takes some, and never answers
-            while (alb_cm_event(cm_engine(cm, 1), &event))
+            while (cm_take_event(cm, 1, &event))
                 taken[count++] = event.id;
     }
     uint32_t held = alb_cm_id_count(cm_engine(cm, 1));
@@ -389,7 +413,7 @@ static void req__a_thousand_half_open_are_bounded_and_leave_nothing(void **state
     struct alb_cm_id *own; // there is still room for the user itself
     assert_int_equal(alb_cm_id_create(cm_engine(cm, 1), NULL, &own), 0);
     alb_cm_id_destroy(own, cm->pair->now);
-    while (alb_cm_event(cm_engine(cm, 1), &event))
+    while (cm_take_event(cm, 1, &event))
         taken[count++] = event.id;
     struct alb_cm_rep rep = cm_rep(200);
     for (uint32_t i = 0; i < count; i++) // half of them accepts in vain
@@ -405,7 +429,7 @@ static void req__a_thousand_half_open_are_bounded_and_leave_nothing(void **state
             cm_lose(cm, 1);
     }
     uint32_t timed_out = 0;
-    while (alb_cm_event(cm_engine(cm, 1), &event)) {
+    while (cm_take_event(cm, 1, &event)) {
         assert_int_equal(event.type, ALB_CM_EVENT_TIMED_OUT);
         alb_cm_id_destroy(event.id, cm->pair->now);
         timed_out++;
@@ -441,7 +465,7 @@ static void rx__random_messages(void **state)
             message.local_id = cm_engine(cm, 1)->cm->ids[n].remote_id;
         }
         cm_inject(cm, 0, &message);
-        while (alb_cm_event(cm_engine(cm, 1), &event)) {
+        while (cm_take_event(cm, 1, &event)) {
             struct alb_cm_rep rep = cm_rep(200);
             if (event.type == ALB_CM_EVENT_REQUEST && alb_prng_below(&prng, 3))
                 alb_cm_accept(event.id, &rep, NULL, cm->pair->now);
@@ -483,6 +507,7 @@ int main(void)
         CM_TEST(forged__messages_change_nothing),
         CM_TEST(mra__for_what_is_no_message_moves_nothing),
         CM_TEST(lap__is_refused),
+        CM_TEST(req__those_that_wait_for_the_program_are_bounded),
         CM_TEST(req__a_thousand_half_open_are_bounded_and_leave_nothing),
         CM_TEST(rx__random_messages),
     };

@@ -367,10 +367,21 @@ static struct rdmacm_event *next(struct rdmacm_channel *channel)
     return event;
 }
 
+// Another request may come in its place.
+static void take_request(struct rdmacm_id *listener)
+{
+    rdmacm_lock();
+    if (listener->cm)
+        alb_cm_request_taken(listener->cm);
+    rdmacm_unlock();
+}
+
 // What taking an event means for its id, before the program sees it.
 static void act_on(struct rdmacm_event *event)
 {
     struct rdmacm_id *id = event->id;
+    if (event->event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+        take_request(id);
     if (event->event.event == RDMA_CM_EVENT_REJECTED)
         rdmacm_qp_error(id);
     if (event->multicast)

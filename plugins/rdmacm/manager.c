@@ -90,6 +90,7 @@ static void on_request(const struct alb_cm_event *from)
         if (id)
             rdmacm_id_free(id);
         alb_cm_id_destroy(from->id, alb_device_now());
+        alb_cm_request_taken(from->listener);
         return;
     }
     alb_cm_id_set_user(from->id, id);

@@ -64,6 +64,8 @@ static void after(struct alb_sim_host *host, alb_sim_time now)
     while (!user->is_dead && alb_cm_event(host->engine, &event)) {
         user->seen[event.type]++;
         has_acted = true;
+        if (event.listener)
+            alb_cm_request_taken(event.listener);
         if (event.type == ALB_CM_EVENT_REQUEST)
             on_request(user, &event);
         else if (event.type == ALB_CM_EVENT_RESPONSE)

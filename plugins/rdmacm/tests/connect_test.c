@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,41 @@ static void connect__data_flows_and_both_part(void **state)
     ibv_dereg_mr(source);
     ibv_dereg_mr(target);
     close_ends(&ends);
+}
+
+// Their senders ask again.
+static void connect__beyond_the_backlog_is_not_queued(void **state)
+{
+    enum { BACKLOG = 2, CALLERS = 5 };
+    struct rdma_event_channel *channels[] = {rdma_create_event_channel(), rdma_create_event_channel()};
+    struct rdma_cm_id *listener, *callers[CALLERS];
+    struct rdma_conn_param param = {.retry_count = 7};
+    struct rdma_cm_event *event;
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0);
+    assert_int_equal(rdma_create_id(channels[0], &listener, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(listener, (struct sockaddr *)&here), 0);
+    assert_int_equal(rdma_listen(listener, BACKLOG), 0);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = fixture_resolved(channels[1], RDMA_PS_TCP, ntohs(rdma_get_src_port(listener)));
+        fixture_create_qp(callers[i]);
+        assert_int_equal(rdma_connect(callers[i], &param), 0);
+    }
+    usleep(100000); // all requests have come
+    assert_int_equal(fcntl(channels[0]->fd, F_SETFL, O_NONBLOCK), 0);
+    struct rdma_cm_id *taken[BACKLOG];
+    for (int i = 0; i < BACKLOG; i++) {
+        assert_int_equal(rdma_get_cm_event(channels[0], &event), 0);
+        taken[i] = event->id;
+        assert_int_equal(rdma_ack_cm_event(event), 0);
+    }
+    expect_errno(rdma_get_cm_event(channels[0], &event), EAGAIN);
+    for (int i = 0; i < BACKLOG; i++)
+        close_id(taken[i]);
+    for (int i = 0; i < CALLERS; i++)
+        close_id(callers[i]);
+    close_id(listener);
+    for (int i = 0; i < 2; i++)
+        rdma_destroy_event_channel(channels[i]);
 }
 
 // Programs (fio, libfabric) ask for 10 or 15 retries, and the kernel takes that for the most there are.
@@ -464,6 +500,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connect__data_flows_and_both_part),
+        cmocka_unit_test(connect__beyond_the_backlog_is_not_queued),
         cmocka_unit_test(connect__takes_too_many_retries_for_the_most),
         cmocka_unit_test(channel__ends_its_ids),
         cmocka_unit_test(migrate__takes_requests_along),
