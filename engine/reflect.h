@@ -43,6 +43,7 @@ struct alb_reflect_engine {
     void *arena, *bookkeeping;
     uint64_t keeper;                      // our identity as the keeper of volatile transactions
     struct alb_map *records, *initiators; // id -> struct alb_txn_in, struct alb_txn_initiator; NULL: staging is off
+    struct alb_map *journals;             // keeper -> regions that have that journal; NULL: none ever had one
     struct alb_list orphans;              // initiators whose queue pair has ended, the oldest first
     struct alb_list proposals;            // of struct alb_txn_in: the driver has not taken them yet
     struct alb_list journal;              // of struct alb_txn_in: requests that the driver has not taken yet
@@ -324,6 +325,8 @@ void alb_txn_in_owe_verdict(struct alb_txn_in *txn);
 bool alb_txn_in_expose(struct alb_txn_in *txn, alb_time now);
 // True if that journal is open here.
 bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper);
+// The region has no journal from now on, if it had one.
+void alb_reflect_leave_journal(struct alb_region *mr);
 // Ends it as ABORTED, at once or when the journal has answered; nothing if it is decided.
 void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now);
 // It has passed all checks: bound from now on, until its lease ends.

@@ -123,25 +123,65 @@ bool alb_engine_journaled(struct alb_engine *engine, const struct alb_txn_id *id
 
 // ---- journals that are open -----------------------------------------------------------------------------------------
 
+// Any peer may ask for any keeper, again in each frame: however many regions there are, the answer is one look. Room
+// for as many as there may be regions, of which only what is used is touched.
+static bool create_journals(struct alb_engine *engine)
+{
+    struct alb_reflect_engine *reflect = engine->reflect;
+    uint32_t capacity = engine->config.region_max;
+    struct alb_map *map;
+    if (reflect->journals)
+        return true;
+    map = alb_engine_get_memory(engine, sizeof(*map) + alb_map_bytes(capacity, sizeof(uint64_t)));
+    if (!map)
+        return false;
+    alb_map_init_zeroed(map, capacity, sizeof(uint64_t), map + 1, &engine->csa->hash_key);
+    reflect->journals = map;
+    return true;
+}
+
+static void enter_journal(struct alb_region *mr)
+{
+    struct alb_map *journals = mr->engine->reflect->journals;
+    uint64_t regions = 0;
+    alb_map_remove(journals, &mr->keeper, &regions);
+    alb_map_insert(journals, &mr->keeper, regions + 1);
+}
+
+void alb_reflect_leave_journal(struct alb_region *mr)
+{
+    uint64_t regions = 0;
+    if (!mr->store)
+        return;
+    struct alb_map *journals = mr->engine->reflect->journals;
+    alb_map_remove(journals, &mr->keeper, &regions);
+    if (regions > 1)
+        alb_map_insert(journals, &mr->keeper, regions - 1);
+    mr->store = NULL;
+    mr->keeper = 0;
+}
+
 int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper)
 {
     if (mr->kind != ALB_REGION_MR || (store && keeper == 0))
         return EINVAL;
     if (!mr->engine->reflect)
         return EOPNOTSUPP;
+    if (store && !create_journals(mr->engine))
+        return ENOMEM;
+    alb_reflect_leave_journal(mr);
+    if (!store)
+        return 0;
     mr->store = store;
-    mr->keeper = store ? keeper : 0;
+    mr->keeper = keeper;
+    enter_journal(mr);
     return 0;
 }
 
 bool alb_reflect_has_journal(const struct alb_engine *engine, uint64_t keeper)
 {
-    if (keeper == 0)
-        return false;
-    for (uint32_t i = 0; i < engine->region_table_size; i++)
-        if (engine->regions[i] && engine->regions[i]->keeper == keeper)
-            return true;
-    return false;
+    const struct alb_map *journals = engine->reflect->journals;
+    return journals && alb_map_find(journals, &keeper, NULL);
 }
 
 // ---- after a restart ------------------------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ static struct alb_map *create_map(struct alb_engine *engine, uint32_t key_bytes)
     return map;
 }
 
-static void destroy_map(struct alb_engine *engine, struct alb_map *map, uint32_t key_bytes)
+static void destroy_map(struct alb_engine *engine, struct alb_map *map)
 {
-    alb_engine_put_memory(engine, map, sizeof(*map) + alb_map_bytes(engine->config.txn_record_max, key_bytes));
+    if (map)
+        alb_engine_put_memory(engine, map, sizeof(*map) + alb_map_bytes(map->capacity, map->key_bytes));
 }
 
 int alb_reflect_engine_create(struct alb_engine *engine)
@@ -56,10 +57,9 @@ void alb_reflect_engine_destroy(struct alb_engine *engine)
     if (!reflect)
         return;
     alb_event_node_fini(&reflect->event);
-    if (reflect->records)
-        destroy_map(engine, reflect->records, sizeof(struct alb_txn_id));
-    if (reflect->initiators)
-        destroy_map(engine, reflect->initiators, sizeof(uint64_t));
+    destroy_map(engine, reflect->records);
+    destroy_map(engine, reflect->initiators);
+    destroy_map(engine, reflect->journals);
     alb_engine_put_memory(engine, reflect->bookkeeping, alb_buddy_bookkeeping_bytes(config->txn_staging_bytes));
     alb_engine_put_memory(engine, reflect->arena, config->txn_staging_bytes);
     alb_engine_put_memory(engine, reflect, sizeof(*reflect));

@@ -93,6 +93,7 @@ int alb_mr_destroy(struct alb_region *mr)
     if (mr->window_count > 0)
         return EBUSY;
     alb_region_claims_are_gone(mr);
+    alb_reflect_leave_journal(mr);
     alb_region_table_remove(mr);
     mr->pd->refs--;
     alb_engine_put_memory(engine, mr, sizeof(*mr));

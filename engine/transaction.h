@@ -217,7 +217,7 @@ struct alb_journal_request {
 };
 
 // The region's transactions are written to a journal. store and keeper name it (keeper: not 0, the same after a
-// restart).
+// restart). store NULL: to none. ENOMEM: nothing has changed.
 int alb_mr_set_store(struct alb_region *mr, void *store, uint64_t keeper);
 // The oldest request that has not been taken (ALB_EVENT_JOURNAL says that there is one).
 bool alb_engine_journal(struct alb_engine *engine, struct alb_journal_request *request);

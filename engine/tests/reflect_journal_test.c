@@ -5,6 +5,8 @@
 #include "base/corruption.h"
 #include "engine/region_version.h"
 
+#include <stdlib.h>
+
 #define KEEPER 0x1234
 
 static int store; // opaque to the engine
@@ -284,6 +286,65 @@ static void unsupported__durable_and_volatile(void **state)
     }
 }
 
+// ---- which journals are open ----------------------------------------------------------------------------------------
+
+static struct alb_region *create_region(struct csa_pair *c)
+{
+    struct pair_host *host = &c->pair->hosts[1];
+    struct alb_region *mr;
+    assert_int_equal(alb_mr_create(host->pd, host->memory, 4096, (uintptr_t)host->memory, PAIR_ACCESS_ALL, &mr), 0);
+    return mr;
+}
+
+static void has_journal__as_long_as_one_region_has_it(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_region *second = create_region(c), *third = create_region(c);
+    assert_int_equal(alb_mr_set_store(second, &store, KEEPER), 0);
+    assert_int_equal(alb_mr_set_store(third, &store, KEEPER + 1), 0);
+    assert_true(alb_reflect_has_journal(engine, KEEPER));
+    assert_true(alb_reflect_has_journal(engine, KEEPER + 1));
+    assert_false(alb_reflect_has_journal(engine, KEEPER + 2));
+    assert_false(alb_reflect_has_journal(engine, 0));
+    assert_int_equal(alb_mr_set_store(c->pair->hosts[1].mr, &store, KEEPER + 2), 0);
+    assert_true(alb_reflect_has_journal(engine, KEEPER));
+    assert_true(alb_reflect_has_journal(engine, KEEPER + 2));
+    assert_int_equal(alb_mr_destroy(second), 0);
+    assert_false(alb_reflect_has_journal(engine, KEEPER));
+    assert_int_equal(alb_mr_set_store(third, NULL, 0), 0);
+    assert_false(alb_reflect_has_journal(engine, KEEPER + 1));
+    assert_int_equal(alb_mr_destroy(third), 0);
+    assert_true(alb_reflect_has_journal(engine, KEEPER + 2));
+}
+
+// A peer may ask in every frame, and there may be places for 2^18 regions: the answer does not come from them.
+static void has_journal__looks_at_no_region(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_engine *engine = c->engines[1];
+    struct alb_region **regions = engine->regions;
+    engine->regions = calloc(engine->region_table_size, sizeof(*regions));
+    assert_non_null(engine->regions);
+    bool is_found = alb_reflect_has_journal(engine, KEEPER);
+    free(engine->regions);
+    engine->regions = regions;
+    assert_true(is_found);
+}
+
+static void set_store__no_memory(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_region *mr = c->pair->hosts[1].mr;
+    c->pair->hosts[1].refused_from = 1;
+    assert_int_equal(alb_mr_set_store(mr, &store, KEEPER), ENOMEM);
+    c->pair->hosts[1].refused_from = 0;
+    assert_false(alb_reflect_has_journal(c->engines[1], KEEPER));
+    assert_null(mr->store);
+    assert_int_equal(alb_mr_set_store(mr, &store, KEEPER), 0);
+    assert_true(alb_reflect_has_journal(c->engines[1], KEEPER));
+}
+
 // What the journal had of a transaction when its process ended.
 static void restore_part(struct csa_pair *c, const struct alb_txn_id *id, bool is_committed,
                          const struct alb_txn_condition *condition, const struct alb_txn_part *given)
@@ -476,6 +537,9 @@ int main(void)
         DURABLE_TEST(error__at_commit_takes_back_what_was_prepared),
         DURABLE_TEST(unsupported__in_place),
         DURABLE_TEST(unsupported__durable_and_volatile),
+        DURABLE_TEST(has_journal__as_long_as_one_region_has_it),
+        DURABLE_TEST(has_journal__looks_at_no_region),
+        REFLECT_PAIR_TEST(set_store__no_memory),
         DURABLE_TEST(reopening__tells_what_became_of_it),
         DURABLE_TEST(restart__bound_one_is_bound_again),
         DURABLE_TEST(restart__readers_are_held_out_where_the_bytes_are),
