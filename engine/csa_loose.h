@@ -31,7 +31,8 @@ uint32_t alb_csa_loose_payload(const struct alb_assoc *assoc, const struct alb_c
 
 // ---- UC -------------------------------------------------------------------------------------------------------------
 
-#define ALB_CSA_UC_OWN 64 // segments whose bits need no memory of the pool
+#define ALB_CSA_UC_OWN  64        // segments whose bits need no memory of the pool
+#define ALB_CSA_UC_PART (1 << 16) // segments whose bits are cleared together
 
 // The newest message: what has come of it. Its segments are placed as they come, the last one last, when all others are
 // there. It ends when it is whole, when something is wrong with it, or when a later message begins.
@@ -43,7 +44,8 @@ struct alb_csa_uc_message {
     uint32_t segment_bytes; // 0: not known yet
     uint32_t placed;        // segments
     struct alb_target target;
-    uint64_t *held; // bit i: segment i is placed; only while it is open
+    uint64_t *held;   // bit i: segment i is placed; only while it is open
+    uint64_t cleared; // bit i: so are the bits of the i-th part; those of others are undefined
     uint64_t own[ALB_CSA_UC_OWN / 64];
 };
 

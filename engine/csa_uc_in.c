@@ -51,10 +51,21 @@ static bool get_bits(struct alb_csa_uc *uc)
     struct alb_csa_uc_message *in = &uc->in;
     uint32_t bytes = held_bytes(in);
     in->held = bytes <= sizeof(in->own) ? in->own : alb_buddy_get(&uc->u.qp->engine->csa->pool, bytes);
-    if (!in->held)
-        return false;
-    memset(in->held, 0, bytes);
-    return true;
+    return in->held != NULL;
+}
+
+_Static_assert(ALB_CSA_MESSAGE_PACKETS_MAX <= 64 * ALB_CSA_UC_PART, "a bit of cleared for each part");
+
+// The bits of 2^22 segments are half a megabyte, and each segment that comes may begin another such message: a part of
+// them is cleared when the first segment of that part comes.
+static void clear_part(struct alb_csa_uc_message *in, uint32_t index)
+{
+    uint32_t part = index / ALB_CSA_UC_PART, first_word = part * (ALB_CSA_UC_PART / 64);
+    if (alb_likely(in->cleared >> part & 1))
+        return;
+    uint32_t words = ALB_MIN(ALB_BITMAP_WORDS(packets_of(in)) - first_word, (uint32_t)ALB_CSA_UC_PART / 64);
+    memset(in->held + first_word, 0, words * sizeof(*in->held));
+    in->cleared |= 1ull << part;
 }
 
 static enum alb_drop open_message(struct alb_csa_uc *uc, const struct alb_csa_segment *segment, alb_psn first,
@@ -70,11 +81,13 @@ static enum alb_drop open_message(struct alb_csa_uc *uc, const struct alb_csa_se
     };
     if (segment->flags & ALB_CSA_LAST && segment->index > 0) // those before it are lost
         return ALB_DROP_OUT_OF_SEQUENCE;
-    if (!get_bits(uc))
-        return ALB_DROP_NO_RESOURCES;
-    in->is_open = true;
     enum alb_outcome outcome = alb_csa_message_begin(uc->u.qp, segment, &in->target);
-    return outcome == ALB_OUTCOME_OK ? ALB_DROP_NONE : lose_by(uc, outcome, now);
+    if (outcome != ALB_OUTCOME_OK)
+        return lose_by(uc, outcome, now);
+    if (!get_bits(uc)) // what may not be written has cost none
+        return lose(uc, ALB_DROP_NO_RESOURCES);
+    in->is_open = true;
+    return ALB_DROP_NONE;
 }
 
 // ---- its segments ---------------------------------------------------------------------------------------------------
@@ -98,6 +111,7 @@ static enum alb_drop add_segment(struct alb_csa_uc *uc, const struct alb_csa_seg
     bool is_last = segment->flags & ALB_CSA_LAST;
     if (!fits_message(in, segment))
         return lose(uc, ALB_DROP_BAD_REQUEST);
+    clear_part(in, segment->index);
     if (alb_bitmap_test(in->held, segment->index))
         return ALB_DROP_DUPLICATE;
     if (is_last && in->placed < segment->index)

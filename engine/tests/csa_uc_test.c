@@ -155,11 +155,10 @@ static void first_message_lost__the_next_is_taken(void **state)
 }
 
 // A segment, as if the queue pair had sent it, from a life that may be another.
-static void arrive(uint32_t epoch, int32_t offset, uint32_t index, uint32_t flags, uint32_t total, uint32_t length)
+static struct alb_csa_segment segment_of(int32_t offset, uint32_t index, uint32_t flags, uint32_t total,
+                                         uint32_t length)
 {
-    uint8_t bytes[4096] = {0};
-    const struct alb_csa_header header = {.source_epoch = epoch, .path = 255};
-    const struct alb_csa_segment segment = {
+    return (struct alb_csa_segment){
         .op = ALB_CSA_WRITE,
         .flags = (uint8_t)flags,
         .dest_qpn = alb_qp_number(qps[1]),
@@ -170,11 +169,17 @@ static void arrive(uint32_t epoch, int32_t offset, uint32_t index, uint32_t flag
         .va = pair_va(pair, 1, 0),
         .rkey = alb_region_key(pair->hosts[1].mr),
     };
+}
+
+static void arrive_segment(uint32_t epoch, const struct alb_csa_segment *segment, uint8_t value)
+{
+    uint8_t bytes[4096] = {0};
+    const struct alb_csa_header header = {.source_epoch = epoch, .path = 255};
     alb_csa_encode(&header, bytes);
     uint32_t at = ALB_CSA_OUTER_BYTES;
-    at += alb_csa_encode_segment(ALB_CSA_REQUEST, &segment, bytes + at);
-    for (uint32_t i = 0; i < length; i++)
-        bytes[at++] = (uint8_t)(offset + 1);
+    at += alb_csa_encode_segment(ALB_CSA_REQUEST, segment, bytes + at);
+    memset(bytes + at, value, segment->payload_bytes);
+    at += segment->payload_bytes;
     alb_csa_set_pad(bytes, alb_roce_pad(at));
     const struct alb_datagram datagram = {
         .peer = {pair->hosts[0].addr, ALB_ROCE_PORT},
@@ -183,6 +188,12 @@ static void arrive(uint32_t epoch, int32_t offset, uint32_t index, uint32_t flag
         .length = at + alb_roce_pad(at),
     };
     alb_engine_rx(pair->hosts[1].engine, &datagram, 1, pair->now);
+}
+
+static void arrive(uint32_t epoch, int32_t offset, uint32_t index, uint32_t flags, uint32_t total, uint32_t length)
+{
+    const struct alb_csa_segment segment = segment_of(offset, index, flags, total, length);
+    arrive_segment(epoch, &segment, (uint8_t)(offset + 1));
 }
 
 static void another_life__is_not_taken_once_bound(void **state)
@@ -255,6 +266,129 @@ static void contradictions__lose_the_message(void **state)
     assert_int_equal(alb_qp_current_state(qps[1]), ALB_QPS_RTS);
 }
 
+// ---- bits of long messages ------------------------------------------------------------------------------------------
+
+enum {
+    BYTES_EACH = 4,
+    PARTS = 3, // of bits
+    MANY = PARTS * ALB_CSA_UC_PART,
+};
+
+// A segment of a WRITE of so many to that region, each of four bytes: the second message.
+static void arrive_one_of_many(const struct alb_region *mr, uint32_t key, uint32_t index, uint8_t value)
+{
+    uint32_t flags = index == MANY - 1 ? ALB_CSA_LAST : 0;
+    struct alb_csa_segment segment = segment_of(1 + (int32_t)index, index, flags, MANY * BYTES_EACH, BYTES_EACH);
+    segment.va = mr->iova;
+    segment.rkey = key;
+    arrive_segment(77, &segment, value);
+}
+
+static struct alb_region *create_long_region(void)
+{
+    uint8_t *memory = calloc(MANY, BYTES_EACH);
+    struct alb_region *mr;
+    assert_non_null(memory);
+    assert_int_equal(
+        alb_mr_create(pair->hosts[1].pd, memory, (uint64_t)MANY * BYTES_EACH, (uintptr_t)memory, PAIR_ACCESS_ALL, &mr),
+        0);
+    return mr;
+}
+
+static void destroy_long_region(struct alb_region *mr)
+{
+    uint8_t *memory = mr->host;
+    assert_int_equal(alb_mr_destroy(mr), 0);
+    free(memory);
+}
+
+// Takes every block of the pool in which the bits of such a message had room.
+static uint32_t drain_pool(void *blocks[32], size_t sizes[32])
+{
+    struct alb_engine *engine = pair->hosts[1].engine;
+    uint32_t count = 0;
+    for (size_t bytes = engine->config.csa_pool_bytes; bytes >= MANY / 8; bytes /= 2)
+        while ((blocks[count] = alb_buddy_get(&engine->csa->pool, bytes)))
+            sizes[count++] = bytes;
+    return count;
+}
+
+static void fill_pool(void *blocks[32], const size_t sizes[32], uint32_t count)
+{
+    while (count-- > 0)
+        alb_buddy_put(&pair->hosts[1].engine->csa->pool, blocks[count], sizes[count]);
+}
+
+// With no memory for the bits.
+static void arrive_first_of_many(const struct alb_region *mr, uint32_t key)
+{
+    void *blocks[32];
+    size_t sizes[32];
+    arrive(77, 0, 0, ALB_CSA_LAST, 8, 8);
+    uint32_t count = drain_pool(blocks, sizes);
+    arrive_one_of_many(mr, key, 0, 1);
+    fill_pool(blocks, sizes, count);
+}
+
+// What may not be written costs no memory: that there is none is not even noticed.
+static void wrong_key__is_seen_before_the_bits_are_taken(void **state)
+{
+    struct alb_region *mr = create_long_region();
+    arrive_first_of_many(mr, alb_region_key(mr) + 1);
+    assert_int_equal(dropped(1, ALB_DROP_ACCESS), 1);
+    assert_int_equal(dropped(1, ALB_DROP_NO_RESOURCES), 0);
+    destroy_long_region(mr);
+}
+
+static void no_memory_for_the_bits__loses_the_message(void **state)
+{
+    struct alb_region *mr = create_long_region();
+    arrive_first_of_many(mr, alb_region_key(mr));
+    assert_int_equal(dropped(1, ALB_DROP_NO_RESOURCES), 1);
+    arrive_one_of_many(mr, alb_region_key(mr), 1, 1);
+    assert_int_equal(dropped(1, ALB_DROP_OUT_OF_SEQUENCE), 1);
+    assert_int_equal(mr->host[BYTES_EACH], 0);
+    destroy_long_region(mr);
+}
+
+// The memory that the bits are going to have holds something else before.
+static void spoil_pool(void)
+{
+    struct alb_buddy *pool = &pair->hosts[1].engine->csa->pool;
+    void *block = alb_buddy_get(pool, MANY / 8);
+    assert_non_null(block);
+    memset(block, 0xff, MANY / 8);
+    alb_buddy_put(pool, block, MANY / 8);
+}
+
+// A part of them is cleared when its first segment comes, so that none of a long message costs much.
+static void bits__are_cleared_part_by_part(void **state)
+{
+    const struct alb_buddy *pool = &pair->hosts[1].engine->csa->pool;
+    const struct alb_csa_uc_message *in = &alb_csa_uc_of(qps[1])->in;
+    struct alb_region *mr = create_long_region();
+    arrive(77, 0, 0, ALB_CSA_LAST, 8, 8);
+    spoil_pool();
+    arrive_one_of_many(mr, alb_region_key(mr), ALB_CSA_UC_PART, 1);
+    size_t used = alb_buddy_used(pool);
+    assert_int_equal(in->placed, 1);
+    assert_int_equal(in->held[0], UINT64_MAX);
+    assert_int_equal(in->held[ALB_CSA_UC_PART / 64], 1);
+    assert_int_equal(in->held[2 * ALB_CSA_UC_PART / 64 - 1], 0);
+    assert_int_equal(in->held[2 * ALB_CSA_UC_PART / 64], UINT64_MAX);
+    for (uint32_t i = 1; i <= 2; i++) // all but the last, those with odd numbers first
+        for (uint32_t index = i % 2; index < MANY - 1; index += 2)
+            arrive_one_of_many(mr, alb_region_key(mr), index, (uint8_t)(index % 251 + 1));
+    assert_int_equal(dropped(1, ALB_DROP_DUPLICATE), 1);
+    assert_int_equal(in->placed, MANY - 1);
+    arrive_one_of_many(mr, alb_region_key(mr), MANY - 1, 2);
+    assert_true(in->is_whole);
+    assert_int_equal(alb_buddy_used(pool), used - alb_buddy_block_bytes(MANY / 8));
+    for (uint32_t index = 0; index < MANY - 1; index++)
+        assert_int_equal(mr->host[BYTES_EACH * index], index == ALB_CSA_UC_PART ? 1 : index % 251 + 1);
+    destroy_long_region(mr);
+}
+
 // A rate that the peer's marks have cut is for what is not acknowledged too.
 static void marked__the_rate_holds(void **state)
 {
@@ -304,6 +438,9 @@ int main(void)
         CASE(last_before_others__loses_the_message),
         CASE(late__up_to_2_to_the_22_before_the_end),
         CASE(contradictions__lose_the_message),
+        CASE(wrong_key__is_seen_before_the_bits_are_taken),
+        CASE(no_memory_for_the_bits__loses_the_message),
+        CASE(bits__are_cleared_part_by_part),
         CASE(marked__the_rate_holds),
         CASE(frames_of_other_services__are_dropped),
     };
