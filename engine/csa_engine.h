@@ -20,6 +20,7 @@ struct alb_csa_engine {
     struct alb_buddy pool;
     void *arena, *bookkeeping;        // the pool's memory
     uint32_t epoch;                   // ours; never 0
+    uint32_t packet_number;           // of the packet whose frames are being taken
     struct alb_assoc *assocs;         // config.peer_max places
     struct alb_assoc *found_last;     // by alb_assoc_find; NULL: it has ended
     struct alb_csa *heard_last;       // by alb_csa_find_qp; NULL: it has ended

@@ -114,6 +114,21 @@ static bool is_refused_again(const struct alb_stream_out *out, alb_psn psn)
     return psn == out->una && out->room == 1 && alb_stream_out_at(out, psn)->times > 1;
 }
 
+// The first to be judged, counted from una on, as from and until are. The pages of a report follow one another; but no
+// packet judges a segment twice: a report of one empty word costs the peer 20 bytes, and us a look at all in flight.
+static uint32_t judge_once(struct alb_stream_out *out, uint32_t from, uint32_t until)
+{
+    uint32_t packet = out->csa->qp->engine->csa->packet_number;
+    int32_t judged = out->judged_in == packet ? alb_psn_diff(out->judged_until, out->una) : 0;
+    if (judged > (int32_t)from)
+        from = (uint32_t)judged;
+    if (from < until) {
+        out->judged_in = packet;
+        out->judged_until = alb_psn_add(out->una, (int32_t)until);
+    }
+    return from;
+}
+
 // Goes over what is neither acknowledged nor held.
 static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *report,
                       const struct alb_loss_sending *sending, alb_psn newest, alb_time now)
@@ -124,7 +139,7 @@ static uint32_t judge(struct alb_stream_out *out, const struct alb_csa_report *r
     uint32_t lost_bytes = 0, until = covered_until(out, report);
     int32_t behind = alb_psn_diff(newest, out->una) - 1;
     bool goes_back = false;
-    for (uint32_t i = report->page * ALB_CSA_PAGE_BITS; i < until; i++) {
+    for (uint32_t i = judge_once(out, report->page * ALB_CSA_PAGE_BITS, until); i < until; i++) {
         alb_psn psn = alb_psn_add(out->una, (int32_t)i);
         const struct alb_sent *sent = alb_stream_out_at(out, psn);
         if (sent->state != ALB_SENT_FLYING || (report->is_full && is_refused_again(out, psn)))

@@ -306,6 +306,7 @@ static void on_frames(struct alb_csa_arrival *arrival, struct alb_csa_cursor cur
     struct alb_csa_frame frame;
     enum alb_drop rest = ALB_DROP_NONE; // of what cannot be understood
     bool is_unproven = false;
+    arrival->engine->csa->packet_number++;
     while (alb_csa_next(&cursor, &frame, &rest)) {
         enum alb_drop drop = on_frame(arrival, &frame, now);
         is_unproven |= drop == ALB_DROP_NOT_PROVEN;

@@ -58,6 +58,8 @@ struct alb_stream_out {
     bool probe_is_due;       // a probe without a segment, since nothing is there to be sent again
     bool has_probe_psn;      // the segment at probe_psn goes again, whatever the window says
     alb_psn probe_psn;
+    uint32_t judged_in;     // number of the packet whose reports were judged by last
+    alb_psn judged_until;   // by them: one past the last that was
     alb_psn turn_psn;       // the first of the message whose turn began
     alb_time turn_began;    // then; for credit policies that prefer the short ones (csa_turn.c)
     uint32_t unasked_bytes; // sent since a report was last asked for

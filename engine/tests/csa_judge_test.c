@@ -286,6 +286,78 @@ static void lost__is_what_was_overtaken_by_one_that_left_once(void **state)
     assert_int_equal(lost_behind(true), 0);
 }
 
+static uint32_t judged; // segments, by the loss policy
+
+static bool count_and_keep(const struct alb_csa_loss *loss, const struct alb_loss_segment *segment,
+                           const struct alb_loss_sending *sending)
+{
+    judged++;
+    return false;
+}
+
+// So many reports in one packet, of two pages each: the first page says that the segments up to 2049 are missing, the
+// second that the others are.
+static void arrive_reports(struct csa_pair *c, uint16_t number, uint32_t count)
+{
+    struct csa_made made;
+    csa_pair_make(c, 1, &made);
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        const struct alb_csa_report report = {
+            .number = (uint16_t)(number + i / 2),
+            .syndrome = ACK,
+            .qpn = alb_qp_number(c->qps[0]),
+            .cumulative = alb_psn_add(csa_pair_psn(0), 1),
+            .page = i % 2,
+            .word_count = i % 2 ? 1 : ALB_CSA_BITMAP_WORDS,
+        };
+        csa_pair_add_report(&made, &report);
+    }
+    csa_pair_arrive(c, 1, &made);
+}
+
+// An honest packet has one report of a stream. Others cost their sender little.
+static void lost__each_packet_judges_a_segment_once(void **state)
+{
+    struct csa_pair *c = send_many();
+    struct alb_csa_loss *loss = &c->engines[0]->csa->loss;
+    struct alb_csa_loss_ops counting = *loss->ops;
+    counting.is_lost = count_and_keep;
+    loss->ops = &counting;
+    judged = 0;
+    arrive_reports(c, 50, 5);
+    assert_int_equal(judged, 3200);
+    assert_int_equal(csa_pair_out(c)->report_number, 54); // they are taken all the same
+    arrive_reports(c, 60, 1);
+    assert_int_equal(judged, 2 * 3200);
+    arrive_page(c, 61, 0, 1);
+    assert_int_equal(judged, 3 * 3200 - 1);
+    loss->ops = &alb_csa_loss_csa;
+    csa_pair_free(c);
+}
+
+// What one report of a packet acknowledges is behind those that judge after it.
+static void lost__what_was_not_judged_is_by_the_next(void **state)
+{
+    struct csa_pair *c = send_many();
+    struct csa_made made;
+    csa_pair_make(c, 1, &made);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct alb_csa_report report = {
+            .number = (uint16_t)(50 + i),
+            .syndrome = ACK,
+            .qpn = alb_qp_number(c->qps[0]),
+            .cumulative = alb_psn_add(csa_pair_psn(0), 1 + 100 * (int32_t)i),
+            .word_count = i == 0 ? ALB_CSA_BITMAP_WORDS : 1,
+        };
+        csa_pair_add_report(&made, &report);
+    }
+    csa_pair_arrive(c, 1, &made);
+    assert_int_equal(csa_pair_state(c, 101), ALB_SENT_LOST);
+    assert_int_equal(csa_pair_state(c, 3200), ALB_SENT_LOST);
+    assert_int_equal(csa_pair_out(c)->lost_count, 3100);
+    csa_pair_free(c);
+}
+
 // ---- a peer without room --------------------------------------------------------------------------------------------
 
 static void arrive_full(struct csa_pair *c, uint16_t number, int32_t cumulative, uint64_t held)
@@ -400,6 +472,8 @@ int main(void)
         CSA_GREETED_TEST(report__numbers_wrap),
         CSA_GREETED_TEST(report__of_what_was_never_sent),
         CSA_GREETED_TEST(lost__is_what_its_path_has_settled),
+        cmocka_unit_test(lost__each_packet_judges_a_segment_once),
+        cmocka_unit_test(lost__what_was_not_judged_is_by_the_next),
         cmocka_unit_test(lost__is_what_was_overtaken_by_one_that_left_once),
         CSA_GREETED_TEST(full__half_of_it_goes_again),
         CSA_GREETED_TEST(full__again_and_again_leaves_silence_to_decide),
