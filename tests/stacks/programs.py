@@ -5,8 +5,10 @@ A case has: name, section, quick (part of a short run), lossy (also run with fau
 None, detail, text).
 """
 
+import functools
 import os
 import re
+import subprocess
 import sys
 
 from jobs import free_port, prove
@@ -17,6 +19,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Nothing but the device may carry data: no shared memory, no TCP. rc_v is UCX's name for rc_verbs with ud_verbs to set it up.
 TRANSPORTS = {"rc": "rc_v,self", "ud": "ud_verbs,self"}
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@functools.lru_cache(maxsize=None)
+def said(*argv):
+    """What a program says of itself, or nothing if it is missing."""
+    try:
+        return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True).stdout
+    except FileNotFoundError:
+        return ""
 
 
 def ucx_of(device):
@@ -75,6 +86,8 @@ class UcxPerftest(Case):
         port = free_port()
         iterations = max(10, self.iterations // (10 if bench.faults else 1))
         options = [option.format(device=bench.device) for option in self.options]
+        if "-P <0|1>" in said("ucx_perftest", "-h"):  # built with MPI, as Debian 13's: else it wants to be two ranks
+            options += ["-P", "0"]
         argv = ["ucx_perftest", "-p", str(port), *options, "-s", str(self.size), "-n", str(iterations), "-w", "10"]
         environment = {**ucx_of(bench.device), "UCX_TLS": TRANSPORTS[self.transport]}
         outcome = bench.stacks.pair((bench.here, bench.there), argv, argv[:1] + [bench.here.ipv4] + argv[1:], port, environment,
@@ -138,8 +151,9 @@ class Mpi(Case):
             argv += ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"]
             argv += ["--mca", "osc", self.one_sided()]
         else:
-            argv += ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm",
-                     "--mca", "osc", "pt2pt", "--mca", "oob_tcp_if_include", "lo"]
+            argv += ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm"]
+            if "(Open MPI) 4" in said("mpirun.openmpi", "--version"):  # later ones have neither
+                argv += ["--mca", "osc", "pt2pt", "--mca", "oob_tcp_if_include", "lo"]
         return argv + program
 
     def one_sided(self):
