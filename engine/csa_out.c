@@ -165,7 +165,8 @@ uint32_t alb_stream_out_land(struct alb_stream_out *out, struct alb_sent *sent)
     if (sent->state != ALB_SENT_FLYING)
         return 0;
     out->inflight_bytes -= sent->bytes;
-    alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
+    if (sent->bytes > 0) // else the association may sleep
+        alb_path_done(live_of(out)->paths, sent->path, sent->bytes);
     return sent->bytes;
 }
 

@@ -130,6 +130,64 @@ static void psn__wraps_in_the_middle_of_a_message(void **state)
     csa_pair_free(c);
 }
 
+// ---- while the association sleeps -----------------------------------------------------------------------------------
+
+static void wait_long_for_receives(struct alb_qp_attr *attr, int side)
+{
+    attr->timeout = 0;
+    attr->min_rnr_timer = 0; // 655 ms
+}
+
+// Side 1 goes on and hears nothing until its association sleeps.
+static void leave_alone(struct csa_pair *c)
+{
+    for (uint32_t ms = 0; csa_pair_live(c, 1); ms++) {
+        assert_true(ms < 10000);
+        pair_pass(c->pair, MS);
+        for (int side = 0; side < 2; side++)
+            pair_send(c->pair, side);
+        pair_deliver_all(c->pair, 1);
+        while (pair_count(c->pair, 0))
+            pair_lose(c->pair, 0);
+    }
+}
+
+// Side 1 does not learn that side 0 holds an answer, but from a later request, which waits behind one that lacks a
+// receive. That comes when the answer, of which nothing was heard, counts toward no window, and keeps nobody awake.
+static void acked__while_the_association_sleeps(void **state)
+{
+    struct csa_pair *c = csa_pair_new(NULL, wait_long_for_receives);
+    csa_pair_greet(c);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 64);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    pair_send(c->pair, 0);
+    while (pair_count(c->pair, 0))
+        pair_lose(c->pair, 0);
+    csa_pair_ask(c, ALB_WR_SEND, 2, ALB_SEND_SIGNALED, 64);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 3, ALB_SEND_SIGNALED, 64);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    leave_alone(c);
+    const struct alb_stream_out *answers = &c->csa[1]->responses;
+    assert_int_equal(alb_stream_out_count(answers), 1);
+    assert_int_equal(alb_stream_out_at(answers, answers->una)->state, ALB_SENT_FLYING);
+    assert_int_equal(pair_receive(c->pair, c->qps[1], 9, 8192, 64), 0);
+    pair_send(c->pair, 1);
+    csa_pair_expect(c, 1, 9, ALB_WC_SUCCESS);
+    assert_int_equal(answers->una, alb_psn_add(csa_pair_psn(0), 1));
+    for (uint32_t i = 0; i < 1000; i++) {
+        pair_settle(c->pair);
+        pair_pass(c->pair, MS);
+    }
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 3, ALB_WC_SUCCESS);
+    csa_pair_free(c);
+}
+
 // ---- the end --------------------------------------------------------------------------------------------------------
 
 static void wait_for_ever(struct alb_qp_attr *attr, int side)
@@ -171,6 +229,7 @@ int main(void)
         CSA_GREETED_TEST(lost__and_acknowledged_before_it_goes_again),
         CSA_GREETED_TEST(mark_lost__only_what_flies),
         cmocka_unit_test(psn__wraps_in_the_middle_of_a_message),
+        cmocka_unit_test(acked__while_the_association_sleeps),
         cmocka_unit_test(stop__while_the_peer_is_not_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
