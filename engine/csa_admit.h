@@ -25,6 +25,12 @@ enum alb_drop alb_csa_admit_packet(struct alb_csa_arrival *arrival, struct alb_c
 // another frame.
 enum alb_drop alb_csa_admit(struct alb_csa_arrival *arrival, struct alb_csa *csa, const struct alb_csa_segment *segment,
                             bool fits);
+// True if the queue pair has numbers for its requests, and so for the answers to them. Before it may send both streams
+// still have those of a former life, and whatever fits these is a straggler.
+static inline bool alb_csa_has_begun_to_ask(const struct alb_csa *csa)
+{
+    return alb_qp_state_of(csa->qp) >= ALB_QPS_RTS;
+}
 // It has shown a number that only the peer knows: it comes from the peer's present life.
 void alb_csa_believe(struct alb_csa_arrival *arrival);
 // The peer says that of a packet of ours only headers have come (csa_trimmed.c).

@@ -89,6 +89,8 @@ static enum alb_drop on_segment(struct alb_csa_arrival *arrival, const struct al
     struct alb_stream_in *in = is_response ? &csa->in_responses : &csa->in_requests;
     if (!takes(qp->type, is_response) || !fits_type(segment, frame->type) || !names_queue(segment, qp, is_response))
         return ALB_DROP_BAD_SERVICE;
+    if (is_response && !alb_csa_has_begun_to_ask(csa))
+        return ALB_DROP_WRONG_QP_STATE;
     drop = alb_csa_admit(arrival, csa, is_response ? NULL : segment, is_ahead(in, segment->psn));
     if (drop != ALB_DROP_NONE)
         return drop;
@@ -119,13 +121,13 @@ static enum alb_drop on_report(struct alb_csa_arrival *arrival, const struct alb
     enum alb_drop drop = alb_csa_find_qp(arrival, report->qpn, &csa);
     if (drop != ALB_DROP_NONE)
         return drop;
+    if (!report->is_response && !alb_csa_has_begun_to_ask(csa))
+        return ALB_DROP_WRONG_QP_STATE;
     struct alb_stream_out *out = report->is_response ? &csa->responses : &csa->requests;
     drop = alb_csa_admit(arrival, csa, NULL, alb_stream_out_can_be_acked(out, report->cumulative));
     if (drop != ALB_DROP_NONE)
         return drop;
-    enum alb_qp_state state = alb_qp_state_of(csa->qp);
-    if ((state == ALB_QPS_ERR && !(report->is_response && csa->is_refusing)) ||
-        (!report->is_response && state < ALB_QPS_RTS))
+    if (alb_qp_state_of(csa->qp) == ALB_QPS_ERR && !(report->is_response && csa->is_refusing))
         return ALB_DROP_WRONG_QP_STATE;
     alb_psn una = out->una;
     alb_trace_add(arrival->engine, ALB_TRACE_report, csa->qp->number, report->cumulative, report->syndrome,
@@ -152,6 +154,8 @@ static enum alb_drop on_probe(struct alb_csa_arrival *arrival, const struct alb_
     enum alb_drop drop = alb_csa_find_qp(arrival, probe->dest_qpn, &csa);
     if (drop != ALB_DROP_NONE)
         return drop;
+    if (probe->is_response && !alb_csa_has_begun_to_ask(csa))
+        return ALB_DROP_WRONG_QP_STATE;
     struct alb_stream_in *in = probe->is_response ? &csa->in_responses : &csa->in_requests;
     drop = alb_csa_admit(arrival, csa, NULL, is_ahead(in, probe->next));
     if (drop != ALB_DROP_NONE)

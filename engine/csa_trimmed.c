@@ -31,6 +31,8 @@ static bool is_believed(const struct alb_csa *csa, const struct alb_csa_header *
                         const struct alb_csa_trimmed *trimmed)
 {
     alb_psn first = csa->qp->attr.rq_psn;
+    if (trimmed->is_response && !alb_csa_has_begun_to_ask(csa))
+        return false;
     if (csa->bound_epoch != 0)
         return csa->bound_epoch == header->source_epoch;
     return !trimmed->is_response && csa->in_requests.cumulative == first &&

@@ -366,6 +366,52 @@ static void path__counts_what_came_before_the_peer_knew_us(void **state)
     assert_int_equal(csa_pair_live(c, 0)->paths->path[0].received_seen, 11);
 }
 
+// ---- two lives of a queue pair --------------------------------------------------------------------------------------
+
+enum { PSN_OF_ANOTHER_LIFE = 0x123456 };
+
+static void reconnect(struct csa_pair *c, int side, enum alb_qp_state state)
+{
+    struct alb_qp_attr attr = pair_attr(c->pair, side, c->qps[!side]);
+    attr.sq_psn = attr.rq_psn = PSN_OF_ANOTHER_LIFE;
+    attr.state = ALB_QPS_RESET;
+    assert_int_equal(alb_qp_modify(c->qps[side], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(pair_move(c->pair, c->qps[side], state, &attr), 0);
+}
+
+// Until it may send, the queue pair has no numbers for its requests, nor for the answers to them. What is said of those
+// of the former life comes late: it fits what is left of that one, and is nothing to this one.
+static void former_life__is_not_heard_before_the_requests_have_numbers(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    const struct alb_csa_probe probe = {
+        .is_response = true, .dest_qpn = alb_qp_number(c->qps[0]), .next = alb_psn_add(csa_pair_psn(0), 1)};
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 64);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_REPORT, NULL), 1);
+    assert_int_equal(csa_pair_count(c, 1, ALB_CSA_RESPONSE, NULL), 1);
+    reconnect(c, 0, ALB_QPS_RTR);
+    pair_deliver_all(c->pair, 1);
+    csa_pair_make(c, 1, &made);
+    csa_pair_add_probe(&made, &probe);
+    csa_pair_arrive(c, 1, &made);
+    assert_int_equal(alb_qp_current_state(c->qps[0]), ALB_QPS_RTR);
+    assert_int_equal(csa_pair_drops(c, 0, ALB_DROP_WRONG_QP_STATE), 3);
+    assert_int_equal(c->csa[0]->bound_epoch, 0);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    struct alb_qp_attr attr = pair_attr(c->pair, 0, c->qps[1]);
+    attr.sq_psn = PSN_OF_ANOTHER_LIFE;
+    attr.state = ALB_QPS_RTS;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, pair_mask(ALB_QPT_RC, ALB_QPS_RTS), c->pair->now), 0);
+    reconnect(c, 1, ALB_QPS_RTS);
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 2, ALB_SEND_SIGNALED, 64);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+}
+
 // ---- answers --------------------------------------------------------------------------------------------------------
 
 static void reset__for_who_means_another_life(void **state)
@@ -627,6 +673,7 @@ int main(void)
         CSA_GREETED_TEST(proof__of_a_queue_pair_is_a_number_that_fits),
         CSA_GREETED_TEST(proof__of_a_new_life_ends_the_queue_pairs_of_the_former_one),
         CSA_PAIR_TEST(path__counts_what_came_before_the_peer_knew_us),
+        CSA_GREETED_TEST(former_life__is_not_heard_before_the_requests_have_numbers),
         CSA_GREETED_TEST(reset__for_who_means_another_life),
         CSA_GREETED_TEST(reset__no_more_than_a_few_at_a_time),
         CSA_GREETED_TEST(reset__ends_what_was_known_of_the_peers_paths),

@@ -285,6 +285,28 @@ static void left__of_another_life(void **state)
     expect_nothing_told(c);
 }
 
+// The queue pair is connected again, heard its peer, and may not send yet: there is no number for an answer.
+static void left__of_an_answer_to_a_former_life(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 3 * CSA_PAIR_ANSWER_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    struct alb_qp_attr attr = pair_attr(c->pair, 0, c->qps[1]);
+    attr.rq_psn = c->csa[1]->requests.next;
+    attr.state = ALB_QPS_RESET;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(pair_move(c->pair, c->qps[0], ALB_QPS_RTR, &attr), 0);
+    assert_int_equal(pair_ask(c->pair, c->qps[1], ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 0, 8), 0);
+    pair_send(c->pair, 1);
+    pair_hurry(c->pair, 1, pair_count(c->pair, 1) - 1);
+    pair_deliver(c->pair, 1);
+    assert_int_equal(c->csa[0]->bound_epoch, c->engines[1]->csa->epoch);
+    trim(c, 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_trimmed_reported), 0);
+}
+
 // What is there besides the segments that are missing cannot make it talk.
 static void left__of_no_segment(void **state)
 {
@@ -418,6 +440,7 @@ int main(void)
         CSA_GREETED_TEST(left__of_any_length),
         CSA_GREETED_TEST(left__with_any_byte_wrong),
         CSA_GREETED_TEST(left__of_what_is_there),
+        CSA_GREETED_TEST(left__of_an_answer_to_a_former_life),
         CSA_GREETED_TEST(left__of_another_life),
         CSA_GREETED_TEST(left__of_no_segment),
         CSA_GREETED_TEST(left__again_before_it_was_told),
