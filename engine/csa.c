@@ -32,6 +32,11 @@ static void disconnect(struct alb_csa *csa)
         alb_list_remove(&in[i]->open_link);
         alb_line_leave(out[i]);
     }
+    // A command may have been answered while its repetition waited: it is not wanted any more, but still in the list.
+    if (csa->reflect_out)
+        alb_list_remove(&csa->reflect_out->source.link);
+    if (csa->reflect_in)
+        alb_list_remove(&csa->reflect_in->source.link);
     if (csa->assoc)
         alb_assoc_put(csa->qp->engine, csa->assoc);
     csa->assoc = NULL;

@@ -81,6 +81,7 @@ void alb_assoc_sleep(struct alb_assoc_live *live)
     struct alb_csa_engine *csa = engine->csa;
     alb_assert(live->inflight_bytes == 0 && alb_list_is_empty(&live->ready) && alb_list_is_empty(&live->waiting));
     alb_assert(alb_list_is_empty(&live->reports) && alb_list_is_empty(&live->open));
+    alb_assert(alb_list_is_empty(&live->reflections));
     live->assoc->sequence = alb_paths_out_last(live->paths);
     live->assoc->rtt_ns = live->rtt_ns ? live->rtt_ns : live->peer_rtt_ns;
     live->assoc->live = NULL;

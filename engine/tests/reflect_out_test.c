@@ -209,6 +209,41 @@ static void address__stays_until_all_is_decided_and_said(void **state)
     assert_int_equal(move_peer(c, 1), 0);
 }
 
+// The verdict comes while COMMIT stands in that line to be repeated. All is decided then, and the line is left: in
+// another one the next command goes.
+static void address__leaves_no_answered_command_behind(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp_attr attr = pair_attr(c->pair, 0, c->qps[1]);
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    uint64_t number = reflect_pair_post(c, &made);
+    while (reflect_pair_state(c, number) != ALB_TXN_REFLECTING) {
+        pair_send(c->pair, 0);
+        pair_deliver_all(c->pair, 0);
+        pair_send(c->pair, 1);
+        pair_deliver_all(c->pair, 1);
+    }
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_pass(c->pair, 20 * ALB_NS_PER_MS);
+    assert_true(alb_list_is_linked(&c->csa[0]->reflect_out->source.link));
+    pair_deliver_all(c->pair, 1);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    attr.state = ALB_QPS_SQD;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_int_equal(move_peer(c, 0), 0);
+    assert_false(alb_list_is_linked(&c->csa[0]->reflect_out->source.link));
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_AV, c->pair->now), 0);
+    attr.state = ALB_QPS_RTS;
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    reflect_pair_make(c, &made, 2, 200, 100);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 2, ALB_TXN_OK);
+}
+
 static void deadline__aborts_what_is_not_decided(void **state)
 {
     struct csa_pair *c = *state;
@@ -480,6 +515,7 @@ int main(void)
         REFLECT_PAIR_TEST(decide__before_it_has_begun),
         REFLECT_PAIR_TEST(decide__what_will_not_begin_any_more),
         REFLECT_PAIR_TEST(address__stays_until_all_is_decided_and_said),
+        REFLECT_PAIR_TEST(address__leaves_no_answered_command_behind),
         REFLECT_PAIR_TEST(deadline__aborts_what_is_not_decided),
         REFLECT_PAIR_TEST(deadline__beyond_all_time_is_none),
         REFLECT_PAIR_TEST(failure__before_commit_is_an_abort),
