@@ -121,6 +121,16 @@ static bool carries_data(const struct alb_send_wqe *wqe)
            wqe->opcode != ALB_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+// Half the PSN space at the most is in use from the oldest request that has not completed on, or old and new could not
+// be distinguished. What is unacknowledged lies behind its first PSN, and so does all that was executed while its
+// answer or verdict did not come.
+static bool has_psns(const struct alb_csa *csa, uint32_t packets)
+{
+    uint32_t head = atomic_load_explicit(&csa->qp->sq.head, memory_order_relaxed);
+    alb_psn oldest = head == csa->started ? csa->started_psn : alb_csa_wqe(csa, head)->first_psn;
+    return alb_psn_diff(csa->started_psn, oldest) + (int64_t)packets <= ALB_PSN_MASK / 2;
+}
+
 // Cuts the request into segments and gives it its PSNs. False: not now.
 static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
 {
@@ -134,8 +144,7 @@ static bool cut(struct alb_csa *csa, struct alb_send_wqe *wqe)
         finish_unsent(csa, wqe, ALB_WC_LOC_LEN_ERR);
         return true;
     }
-    // Half the PSN space at the most is unacknowledged, or old and new could not be distinguished.
-    if (alb_psn_diff(csa->started_psn, csa->requests.una) + (int64_t)packets > ALB_PSN_MASK / 2)
+    if (!has_psns(csa, packets))
         return false;
     wqe->first_psn = csa->started_psn;
     wqe->packets = packets;
@@ -228,7 +237,8 @@ static bool is_followed(const struct alb_csa *csa)
     if (index != csa->started)
         return !next->is_done;
     return alb_qp_state_of(csa->qp) == ALB_QPS_RTS && !csa->is_blocked && !alb_outbound_is_local(next) &&
-           !(next->flags & ALB_SEND_FENCE && csa->answered_open > 0) && check(csa, next) == ALB_WC_SUCCESS;
+           !(next->flags & ALB_SEND_FENCE && csa->answered_open > 0) && has_psns(csa, ALB_CSA_MESSAGE_PACKETS_MAX) &&
+           check(csa, next) == ALB_WC_SUCCESS;
 }
 
 // A report is asked for at the end of what there is to send, where a completion waits for it, and so often that the

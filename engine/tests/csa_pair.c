@@ -144,6 +144,17 @@ enum alb_sent_state csa_pair_state(const struct csa_pair *c, int32_t offset)
     return alb_stream_out_at(csa_pair_out(c), alb_psn_add(csa_pair_psn(0), offset))->state;
 }
 
+void csa_pair_skip(struct csa_pair *c, uint32_t segments)
+{
+    struct alb_stream_out *out = csa_pair_out(c);
+    struct alb_stream_in *in = &c->csa[1]->in_requests;
+    alb_psn psn = alb_psn_add(out->next, (int32_t)segments);
+    assert_true(out->una == out->next && out->next == c->csa[0]->started_psn && in->cumulative == out->next);
+    alb_stream_out_begin(out, psn);
+    alb_stream_in_begin(in, psn);
+    c->csa[0]->started_psn = psn;
+}
+
 void csa_pair_expect_inflight(const struct csa_pair *c, uint32_t bytes)
 {
     const struct alb_assoc_live *live = csa_pair_live(c, 0);

@@ -57,6 +57,8 @@ struct alb_stream_out *csa_pair_out(const struct csa_pair *c);
 void csa_pair_send_lost(struct csa_pair *c, uint32_t count);
 // Of the segment at that offset from the first PSN.
 enum alb_sent_state csa_pair_state(const struct csa_pair *c, int32_t offset);
+// Its numbers go on as if so many more segments had left and been executed. Nothing is in flight.
+void csa_pair_skip(struct csa_pair *c, uint32_t segments);
 // The stream, the window and the only path agree on what is in flight.
 void csa_pair_expect_inflight(const struct csa_pair *c, uint32_t bytes);
 

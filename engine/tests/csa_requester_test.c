@@ -221,6 +221,38 @@ static void fence__waits_for_answers(void **state)
     csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
 }
 
+// A READ's answer does not come, and everything behind it is executed: as many numbers as tell old from new begin with
+// the READ's, however few of them are unacknowledged.
+static void limit__of_numbers_behind_what_is_not_answered(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_csa_segment segment;
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 8);
+    assert_int_equal(requests(c), 1);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    while (pair_count(c->pair, 1))
+        pair_lose(c->pair, 1);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 8);
+    pair_settle(c->pair); // its report is one about the READ, too
+    csa_pair_skip(c, ALB_PSN_MASK / 2 - 5);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 3, 0, 3 * CSA_PAIR_SEGMENT);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 4, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+    assert_int_equal(requests(c), 3);
+    request(c, 2, &segment);
+    assert_true(segment.flags & ALB_CSA_REPORT_NOW); // nothing follows for now
+    pair_settle(c->pair);
+    assert_int_equal(alb_stream_out_count(csa_pair_out(c)), 0);
+    csa_pair_expect_none(c, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        pair_pass(c->pair, ALB_NS_PER_MS);
+        pair_settle(c->pair);
+    }
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 4, ALB_WC_SUCCESS);
+}
+
 // ---- what fails before it leaves ------------------------------------------------------------------------------------
 
 static void key__that_is_wrong_fails_in_order(void **state)
@@ -406,6 +438,7 @@ int main(void)
         CSA_GREETED_TEST(report_now__within_a_long_message),
         cmocka_unit_test(limit__of_requests_that_want_an_answer),
         cmocka_unit_test(limit__of_none),
+        CSA_GREETED_TEST(limit__of_numbers_behind_what_is_not_answered),
         CSA_GREETED_TEST(fence__waits_for_answers),
         CSA_GREETED_TEST(key__that_is_wrong_fails_in_order),
         CSA_GREETED_TEST(key__that_goes_leaves_those_before_it_to_complete),

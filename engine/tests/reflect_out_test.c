@@ -144,6 +144,30 @@ static uint64_t post_silently(struct csa_pair *c, uint64_t wr_id, bool holds)
     return number;
 }
 
+// Whoever asks for a decision waits at the head of the send queue, and what is behind goes on as long as there are
+// numbers that tell old from new. The rest goes on when it is decided.
+static void hold__leaves_half_the_numbers_to_what_is_behind(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 8192, 100);
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    csa_pair_skip(c, ALB_PSN_MASK / 2 - 3);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 2, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+    csa_pair_ask(c, ALB_WR_RDMA_WRITE, 3, ALB_SEND_SIGNALED, 2 * CSA_PAIR_SEGMENT);
+    pair_settle(c->pair);
+    assert_int_equal(c->csa[0]->started, atomic_load(&c->qps[0]->sq.tail) - 1);
+    assert_int_equal(alb_stream_out_count(csa_pair_out(c)), 0);
+    csa_pair_expect_none(c, 0);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    csa_pair_expect(c, 0, 3, ALB_WC_SUCCESS);
+}
+
 static void decide__before_it_has_begun(void **state)
 {
     struct csa_pair *c = *state;
@@ -512,6 +536,7 @@ int main(void)
         REFLECT_PAIR_TEST(verdict__lost_is_asked_for),
         REFLECT_PAIR_TEST(reflected__completes_before_it_is_exposed),
         REFLECT_PAIR_TEST(hold__waits_for_the_program),
+        REFLECT_PAIR_TEST(hold__leaves_half_the_numbers_to_what_is_behind),
         REFLECT_PAIR_TEST(decide__before_it_has_begun),
         REFLECT_PAIR_TEST(decide__what_will_not_begin_any_more),
         REFLECT_PAIR_TEST(address__stays_until_all_is_decided_and_said),
