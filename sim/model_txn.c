@@ -57,8 +57,10 @@ void alb_model_txn_init(struct alb_model_txn *model, uint64_t *const words[ALB_M
     for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
         model->memory[side].words = words[side];
         model->memory[side].seen = calloc(word_count, sizeof(uint64_t));
+        model->memory[side].concealed = calloc(word_count, sizeof(bool));
         model->memory[side].bases = calloc(word_count, sizeof(struct alb_model_txn_base));
         model->memory[side].covers = calloc(word_count, sizeof(struct alb_model_txn_cover));
+        alb_assert(model->memory[side].concealed);
         alb_assert(model->memory[side].seen && model->memory[side].bases && model->memory[side].covers);
         fill(model, side);
     }
@@ -68,6 +70,7 @@ void alb_model_txn_fini(struct alb_model_txn *model)
 {
     for (uint32_t side = 0; side < ALB_MODEL_TXN_SIDES; side++) {
         free(model->memory[side].seen);
+        free(model->memory[side].concealed);
         free(model->memory[side].bases);
         free(model->memory[side].covers);
         free(model->memory[side].changes);
@@ -98,6 +101,7 @@ uint32_t alb_model_txn_post(struct alb_model_txn *model, const struct alb_model_
     posted->life = model->memory[op->target].life;
     posted->recoveries = model->memory[op->target].recoveries;
     posted->seen_before = model->memory[op->target].seen[op->spans[0].at];
+    posted->posted_at = model->memory[op->target].version;
     return model->count++;
 }
 
@@ -174,8 +178,8 @@ static bool is_covered(const struct alb_model_txn_memory *memory, uint32_t at, u
     return number < memory->covers[at].count && memory->covers[at].word == memory->words[at];
 }
 
-static bool was_there(const struct alb_model_txn_memory *memory, const struct alb_model_txn_compare *compare,
-                      uint32_t number)
+static bool is_there(const struct alb_model_txn_memory *memory, const struct alb_model_txn_compare *compare,
+                     uint32_t number)
 {
     return memory->seen[compare->at] == compare->expected ||
            (is_covered(memory, compare->at, number) && memory->covers[compare->at].beneath == compare->expected);
@@ -191,7 +195,7 @@ static void check_whole(struct alb_model_txn *model, uint32_t side, const struct
                 !is_fresh(fresh, number_of(memory->words[at])) && !is_covered(memory, at, number))
                 alb_model_txn_fail(model, "side %u: operation %u can be read, but not its word %u", side, number, at);
     for (uint32_t i = 0; i < op->compare_count; i++)
-        if (!was_there(memory, &op->compares[i], number))
+        if (!op->agreed[i] && !is_there(memory, &op->compares[i], number))
             alb_model_txn_fail(model, "side %u: operation %u can be read, though word %u was not what it asked for",
                                side, number, op->compares[i].at);
 }
@@ -205,7 +209,7 @@ static void note_whole(struct alb_model_txn *model, uint32_t side, uint32_t numb
     for (uint32_t i = 0; i < op->span_count; i++)
         for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++) {
             uint64_t word = alb_model_txn_word(number, at);
-            bool is_over_others = op->is_plain && model->is_held(model->context, side, at);
+            bool is_over_others = memory->words[at] == word && model->is_held(model->context, side, at);
             if (is_over_others || is_concealed(model, side, at))
                 memory->covers[at] = (struct alb_model_txn_cover){word, memory->seen[at], model->count};
             else if (memory->words[at] != word)
@@ -245,18 +249,76 @@ static void become_visible(struct alb_model_txn *model, uint32_t side, const str
         memory->seen[memory->changes[i].at] = memory->changes[i].after;
 }
 
+// ---- what stands behind others --------------------------------------------------------------------------------------
+
+// True if it is all there, and cannot be seen because others hold readers of each word out, or stand over it.
+static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    if (!is_of_this_life(model, op) || !op->may_commit)
+        return false;
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
+            if (!is_concealed(model, op->target, at) &&
+                !is_covered(&model->memory[op->target], at, (uint32_t)(op - model->ops)))
+                return false;
+    return true;
+}
+
+// Another one that is placed at once, and cannot be seen, is the reason why readers of that word are held out.
+static bool is_held_by_another(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t at)
+{
+    uint32_t first = at - at % model->held_words;
+    for (uint32_t i = 1; i < model->count; i++) {
+        const struct alb_model_txn_op *other = &model->ops[i];
+        if (other == op || !other->is_in_place || other->is_visible || other->target != op->target ||
+            other->life != op->life)
+            continue;
+        for (uint32_t word = first; word < first + model->held_words; word++)
+            if (writes(other, word))
+                return true;
+    }
+    return false;
+}
+
+static bool is_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
+{
+    if (!op->is_in_place || op->is_visible || !stands_behind_others(model, op))
+        return false;
+    for (uint32_t i = 0; i < op->span_count; i++)
+        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
+            if (!is_held_by_another(model, op, at))
+                return false;
+    return true;
+}
+
+// One that is committed while another one holds readers of its words out compares in that moment, and becomes visible
+// when the other one ends.
+static void note_agreed(struct alb_model_txn *model, uint32_t side)
+{
+    for (uint32_t number = 1; number < model->count; number++) {
+        struct alb_model_txn_op *op = &model->ops[number];
+        if (op->target != side || op->compare_count == 0 || !is_behind_others(model, op))
+            continue;
+        for (uint32_t i = 0; i < op->compare_count; i++)
+            op->agreed[i] |= is_there(&model->memory[side], &op->compares[i], number);
+    }
+}
+
 void alb_model_txn_observe(struct alb_model_txn *model, uint32_t side)
 {
-    const struct alb_model_txn_memory *memory = &model->memory[side];
+    struct alb_model_txn_memory *memory = &model->memory[side];
     struct fresh fresh = {.count = 0};
     if (memory->is_spoilt || model->failure[0] || memcmp(memory->words, memory->seen, model->word_count * 8) == 0)
         return;
     for (uint32_t at = 0; at < model->word_count; at++) {
         uint32_t number = number_of(memory->words[at]);
-        if (memory->words[at] == memory->seen[at] || is_concealed(model, side, at))
+        bool was_concealed = memory->concealed[at];
+        memory->concealed[at] = memory->words[at] != memory->seen[at] && is_concealed(model, side, at);
+        if (memory->words[at] == memory->seen[at] || memory->concealed[at])
             continue;
         if (!may_be(model, side, at))
             return;
+        model->ops[number].was_under |= was_concealed;
         if (is_fresh(&fresh, number))
             continue;
         alb_assert(fresh.count < ALB_MODEL_TXN_FRESH_MAX);
@@ -264,6 +326,7 @@ void alb_model_txn_observe(struct alb_model_txn *model, uint32_t side)
     }
     if (fresh.count > 0)
         become_visible(model, side, &fresh);
+    note_agreed(model, side);
 }
 
 // ---- recovery -------------------------------------------------------------------------------------------------------
@@ -309,46 +372,6 @@ void alb_model_txn_recover(struct alb_model_txn *model, uint32_t side)
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 
-// True if it is all there, and cannot be seen because others hold readers of each word out, or stand over it.
-static bool stands_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
-{
-    if (!is_of_this_life(model, op) || !op->may_commit)
-        return false;
-    for (uint32_t i = 0; i < op->span_count; i++)
-        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
-            if (!is_concealed(model, op->target, at) &&
-                !is_covered(&model->memory[op->target], at, (uint32_t)(op - model->ops)))
-                return false;
-    return true;
-}
-
-// Another one that is placed at once, and cannot be seen, is the reason why readers of that word are held out.
-static bool is_held_by_another(const struct alb_model_txn *model, const struct alb_model_txn_op *op, uint32_t at)
-{
-    uint32_t first = at - at % model->held_words;
-    for (uint32_t i = 1; i < model->count; i++) {
-        const struct alb_model_txn_op *other = &model->ops[i];
-        if (other == op || !other->is_in_place || other->is_visible || other->target != op->target ||
-            other->life != op->life)
-            continue;
-        for (uint32_t word = first; word < first + model->held_words; word++)
-            if (writes(other, word))
-                return true;
-    }
-    return false;
-}
-
-static bool is_behind_others(const struct alb_model_txn *model, const struct alb_model_txn_op *op)
-{
-    if (!op->is_in_place || op->is_visible || !stands_behind_others(model, op))
-        return false;
-    for (uint32_t i = 0; i < op->span_count; i++)
-        for (uint32_t at = op->spans[i].at; at < op->spans[i].at + op->spans[i].count; at++)
-            if (!is_held_by_another(model, op, at))
-                return false;
-    return true;
-}
-
 void alb_model_txn_end_life(struct alb_model_txn *model, uint32_t side)
 {
     for (uint32_t i = 1; i < model->count; i++)
@@ -384,7 +407,8 @@ static bool may_be_gone(const struct alb_model_txn *model, const struct alb_mode
             for (uint32_t other = 1; other < model->count && !is_covered; other++) {
                 const struct alb_model_txn_op *over = &model->ops[other];
                 bool is_there = over->is_visible || memory->words[at] == alb_model_txn_word(other, at);
-                is_covered = over != op && over->is_in_place && over->target == op->target && over->life == op->life &&
+                bool is_late = over->is_in_place || (over->is_plain && over->visible_at > op->posted_at);
+                is_covered = over != op && is_late && over->target == op->target && over->life == op->life &&
                              is_there && writes(over, at);
             }
             if (!is_covered)
@@ -444,8 +468,8 @@ static bool is_fleeting(struct alb_model_txn *model, uint32_t side, uint64_t wor
 {
     uint32_t number = number_of(word);
     struct alb_model_txn_op *op = number > 0 && number < model->count ? &model->ops[number] : NULL;
-    if (!op || op->is_visible || !op->may_commit || op->target != side || !is_of_this_life(model, op) ||
-        op->fate == ALB_MODEL_TXN_ABORTED || !writes(op, at) || (uint32_t)word != at)
+    if (!op || (op->is_visible && !op->was_under) || !op->may_commit || op->target != side ||
+        !is_of_this_life(model, op) || op->fate == ALB_MODEL_TXN_ABORTED || !writes(op, at) || (uint32_t)word != at)
         return false;
     op->was_read = true;
     return true;

@@ -52,10 +52,13 @@ struct alb_model_txn_op {
     uint32_t recoveries;  // of the target's memory, then
     uint32_t visible_at;  // version of memory
     uint64_t seen_before; // at the first word, then
+    uint32_t posted_at;   // version of that memory, then
     enum alb_model_txn_fate fate;
     bool is_visible;
     bool is_unseen;  // reported as committed between two looks: a recovery may bring it, or the end of what conceals it
     bool was_read;   // by a READ, between two looks
+    bool was_under; // visible when what concealed a word went: there since an unknown moment, perhaps, before that came
+    bool agreed[ALB_MODEL_TXN_COMPARES_MAX]; // what it compared held while it stood behind others
     bool was_behind; // when its target's life ended: all there, and others held readers out of each word
     uint32_t notifications;
 };
@@ -83,6 +86,7 @@ struct alb_model_txn_cover {
 struct alb_model_txn_memory {
     uint64_t *words; // of the target
     uint64_t *seen;  // what a reader has seen there last
+    bool *concealed; // at the last look
     struct alb_model_txn_base *bases;
     struct alb_model_txn_cover *covers;
     uint32_t recoveries, recovered_at; // how many, and the version since the last one

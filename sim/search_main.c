@@ -234,6 +234,10 @@ int main(int argc, char **argv)
         if (!take_option(option, &taken))
             return 2;
     }
+    if (optind < argc) {
+        fprintf(stderr, "alb_search: \"%s\": takes options only\n", argv[optind]);
+        return 2;
+    }
     return taken.transactions ? search_transactions(taken.first, taken.last, taken.twice, &taken.options)
                               : search_connections(taken.first, taken.last, taken.twice, &taken.options);
 }

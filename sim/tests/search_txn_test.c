@@ -91,6 +91,10 @@ static void run__seeds_that_found_something(void **state)
     run(900020, false, &sum);    // the model: a plain WRITE that was gone at once was taken to stand behind others
     run(6008496, false, &sum);   // the model: what was committed behind others was there when its target died
     run(6025512, false, &sum);   // the model: the same, with a plain WRITE over a part of it
+    run(9770143, false, &sum);   // the model: what one behind others compared had changed when it was seen
+    run(9773191, false, &sum);   // the model: a plain WRITE came over a transaction before anybody looked
+    run(9780385, false, &sum);   // the model: a transaction came over a part of one that was committed behind others
+    run(9788903, false, &sum); // the model: a READ saw what was covered before anybody looked, and came to light later
     run(8275, true, &sum);       // the model: what was committed in spoilt memory is there after a recovery
     run(101374, true, &sum);     // the model: a flushed request whose reason is COPY was committed, and is corrupt
 }
