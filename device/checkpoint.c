@@ -144,10 +144,14 @@ static void take_over(struct alb_journal *journal, const struct copy *copy, stru
 
 // A file that nobody else has, whoever has opened what an end of a process left there. It is locked as a region's file
 // is: what comes to it by the network would be believed the next time it is read.
-static int make_file(const char *path, int *out)
+static int make_file(const struct alb_journal *journal, int *out)
 {
-    unlink(path);
-    int fd = alb_descriptor_aside(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    const char *name = alb_file_name(journal->new_path);
+    *out = -1;
+    if (unlinkat(journal->folder_fd, name, 0) != 0 && errno != ENOENT)
+        return errno;
+    int fd = openat(journal->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    fd = alb_descriptor_aside(fd);
     int error = fd < 0 ? errno : alb_file_lock(fd);
     if (error && fd >= 0)
         close(fd);
@@ -160,12 +164,13 @@ int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledge
     struct copy copy = {.from = journal};
     uint64_t *places = calloc(alb_ledger_count(ledger) + 1, sizeof(*places));
     copy.buffer = malloc(COPY_BYTES);
-    int error = make_file(journal->new_path, &copy.fd);
+    const char *name = alb_file_name(journal->path), *new_name = alb_file_name(journal->new_path);
+    int error = make_file(journal, &copy.fd);
     if (!error && (!places || !copy.buffer))
         error = ENOMEM;
     if (!error)
         error = write_all(&copy, ledger, places);
-    if (!error && rename(journal->new_path, journal->path) != 0)
+    if (!error && renameat(journal->folder_fd, new_name, journal->folder_fd, name) != 0)
         error = errno;
     if (!error) {
         take_over(journal, &copy, ledger, places);
@@ -175,7 +180,7 @@ int alb_journal_checkpoint(struct alb_journal *journal, struct alb_ledger *ledge
         error = journal->is_broken ? EIO : 0;
     } else if (copy.fd >= 0) {
         close(copy.fd);
-        unlink(journal->new_path);
+        unlinkat(journal->folder_fd, new_name, 0);
     }
     free(copy.buffer);
     free(places);

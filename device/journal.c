@@ -56,7 +56,7 @@ void alb_journal_fini(struct alb_journal *journal)
 int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes)
 {
     struct stat status;
-    int fd = open(journal->path, O_RDONLY | O_CLOEXEC);
+    int fd = openat(journal->folder_fd, alb_file_name(journal->path), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
     int error = fstat(fd, &status) == 0 ? 0 : errno;
@@ -72,7 +72,8 @@ int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_
 
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence)
 {
-    journal->fd = alb_descriptor_aside(open(journal->path, O_RDWR | O_CLOEXEC));
+    int fd = openat(journal->folder_fd, alb_file_name(journal->path), O_RDWR | O_CLOEXEC);
+    journal->fd = alb_descriptor_aside(fd);
     if (journal->fd < 0 || ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
         return errno;
     journal->end = journal->reserved = journal->synced_end = end;

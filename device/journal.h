@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The journal file of a durable region: FILE.journal beside FILE. Records are appended, then made safe together;
 // a checkpoint replaces the file by one with only what still matters. Not thread-safe: its store's thread has it.
-// It is locked while it is open.
+// It is locked while it is open. It stays in the folder that it was opened in, wherever the process goes and the path
+// leads to meanwhile.
 //
 // After a failure to make records safe, it is unknown whether they are. A journal is then broken: nothing is appended
 // any more, and what is uncertain stays so until a checkpoint, which leaves out what was not confirmed, succeeds.
@@ -14,9 +15,9 @@
 
 struct alb_journal {
     struct alb_journal_header header;
-    char path[ALB_JOURNAL_PATH_MAX];
+    char path[ALB_JOURNAL_PATH_MAX]; // as it was at the opening, for people: it may lead elsewhere since
     char new_path[ALB_JOURNAL_PATH_MAX];
-    int folder_fd;
+    int folder_fd;           // both are found by their names there
     int fd;                  // -1: there is none yet
     uint64_t end;            // bytes
     uint64_t reserved;       // bytes that the disk has set aside

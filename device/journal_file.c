@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Locks, and whole reads and writes.
+// Names, locks, and whole reads and writes.
 #include "device/journal_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
+
+const char *alb_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return !slash ? path : slash[1] ? slash + 1 : ".";
+}
 
 // Drops what was written from the front of the vectors.
 static void advance(struct iovec **vectors, uint32_t *count, size_t wrote)

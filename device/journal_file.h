@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Locks, and whole reads and writes, for the journal.
+// Names, locks, and whole reads and writes, for a region's file and its journal.
 #pragma once
 
 #include "base/types.h"
 
 #include <sys/uio.h>
+
+// The last part of a path: the file's name in its folder.
+const char *alb_file_name(const char *path);
 
 // One at a time has it. The lock belongs to the open file, so that it holds within a process, too, and ends with it.
 // EBUSY: another one has it.

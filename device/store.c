@@ -21,17 +21,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// It has its name still: a process that had it before may just have removed it, or renamed it, and its journal would
+// then be of another file.
+static bool is_in_place(const struct alb_store *store)
+{
+    struct stat status, named;
+    return fstat(store->fd, &status) == 0 &&
+           fstatat(store->journal.folder_fd, alb_file_name(store->path), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_dev == named.st_dev && status.st_ino == named.st_ino;
+}
+
 // One opener at a time.
 static int lock_file(const struct alb_store *store)
 {
-    struct stat status;
     char text[ALB_SHOWN_PATH_MAX];
     int error = alb_file_lock(store->fd);
-    if (!error && fstat(store->fd, &status) != 0)
-        error = errno;
     if (error && error != EBUSY)
         return error;
-    if (!error && status.st_nlink > 0) // else a process that created it, and could not use it, has just removed it
+    if (!error && is_in_place(store))
         return 0;
     alb_log(ALB_LOG_ERROR,
             "%s: is open already as a durable region or as the journal of one, by this or another process",
@@ -77,30 +84,48 @@ static void complain(const char *path, int error)
     alb_log(ALB_LOG_ERROR, "%s: %s", alb_shown_path(path, text), strerror(error));
 }
 
-// The journal stands beside what a symbolic link leads to: the file would otherwise have another one by each name.
+// The journal stands beside what a symbolic link leads to: the file would otherwise have another one by each name. What
+// it leads to may not be there yet.
 static int follow_link(struct alb_store *store)
 {
     struct stat status;
     char found[PATH_MAX];
     if (lstat(store->path, &status) != 0)
-        return errno;
+        return errno == ENOENT ? 0 : errno;
     if (!S_ISLNK(status.st_mode))
         return 0;
+    if (stat(store->path, &status) != 0 && errno == ENOENT) {
+        int fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return errno;
+        close(fd);
+    }
     if (!realpath(store->path, found))
         return errno;
     snprintf(store->path, sizeof(store->path), "%s", found);
     return 0;
 }
 
+// In the journal's folder: the two stay together.
+static int open_in_folder(struct alb_store *store, bool *is_new)
+{
+    const char *name = alb_file_name(store->path);
+    int folder = store->journal.folder_fd, flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    store->fd = alb_descriptor_aside(openat(folder, name, flags | O_EXCL, 0666));
+    *is_new = store->fd >= 0;
+    if (!*is_new && errno == EEXIST)
+        store->fd = alb_descriptor_aside(openat(folder, name, flags, 0666));
+    return store->fd < 0 ? errno : 0;
+}
+
 static int open_file(struct alb_store *store, uint64_t length)
 {
-    store->fd = alb_descriptor_aside(open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    bool is_new = store->fd >= 0;
-    if (!is_new && errno == EEXIST)
-        store->fd = alb_descriptor_aside(open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    int error = store->fd < 0 ? errno : 0;
+    bool is_new = false;
+    int error = follow_link(store);
     if (!error)
-        error = follow_link(store); // which may have led to nothing before
+        error = alb_journal_init(&store->journal, store->path);
+    if (!error)
+        error = open_in_folder(store, &is_new);
     if (!error)
         error = lock_file(store);
     store->is_new = is_new && !error;
@@ -117,7 +142,7 @@ static int open_file(struct alb_store *store, uint64_t length)
 static void give_back(const struct alb_store *store)
 {
     if (store->is_new)
-        unlink(store->path);
+        unlinkat(store->journal.folder_fd, alb_file_name(store->path), 0);
     else if (store->found_bytes < store->length && ftruncate(store->fd, (off_t)store->found_bytes) != 0)
         complain(store->path, errno);
 }
@@ -132,8 +157,6 @@ static int open_files(struct alb_store *store, const struct alb_store_init *init
     if (!error)
         error = open_file(store, init->length);
     is_open = !error;
-    if (!error)
-        error = alb_journal_init(&store->journal, store->path);
     if (!error)
         error = alb_store_recover(store, init->page_cache);
     if (error && is_open && error != EBADMSG)

@@ -38,7 +38,7 @@ struct alb_store_init {
 };
 
 struct alb_store {
-    char path[ALB_JOURNAL_PATH_MAX];
+    char path[ALB_JOURNAL_PATH_MAX]; // for people, as that of the journal, in whose folder it is
     struct alb_store_taker taker;
     int fd;
     uint8_t *address;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +91,64 @@ static void alb_store_open__a_symbolic_link_has_no_journal_of_its_own(void **sta
     assert_non_null(alb_ledger_find(&by_link.ledger, &bound.id));
     alb_store_close(&by_link, true);
     assert_int_equal(unlink(link), 0);
+}
+
+// Commits something that only the journal has for sure, writes the journal anew, and crashes.
+static void commit_and_crash(struct shelf_txn *txn)
+{
+    shelf_fill(txn, 1, 1, 0, 100, 'a');
+    assert_int_equal(shelf_ask(&shelf, txn, ALB_JOURNAL_PREPARE, 1), 0);
+    assert_int_equal(alb_journal_checkpoint(&shelf.store.journal, &shelf.store.ledger), 0);
+    assert_int_equal(shelf_ask(&shelf, txn, ALB_JOURNAL_COMMIT, 1), 0);
+    shelf_crash(&shelf);
+    shelf_save(shelf.path, zeros, sizeof(zeros));
+}
+
+static void expect_committed(const struct shelf_txn *txn)
+{
+    uint8_t there[100];
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    memcpy(there, shelf.store.address, sizeof(there));
+    shelf_crash(&shelf);
+    assert_memory_equal(there, txn->bytes[0], sizeof(there));
+}
+
+// As a daemon does.
+static void alb_store_open__the_process_goes_elsewhere(void **state)
+{
+    static struct shelf_txn txn;
+    struct shelf other;
+    const struct alb_store_init init = {.path = "region"};
+    int before = open(".", O_PATH | O_DIRECTORY);
+    shelf_make(&other, "/dev/shm");
+    assert_int_equal(chdir(shelf.folder), 0);
+    assert_int_equal(shelf_open(&shelf, &init), 0);
+    assert_int_equal(chdir(other.folder), 0);
+    commit_and_crash(&txn);
+    assert_int_equal(fchdir(before), 0);
+    expect_committed(&txn);
+    assert_int_equal(rmdir(other.folder), 0); // nothing came there
+    close(before);
+}
+
+// As to the newest of several versions.
+static void alb_store_open__a_link_on_the_way_leads_elsewhere(void **state)
+{
+    static struct shelf_txn txn;
+    struct shelf other;
+    char link[96], path[128];
+    shelf_make(&other, "/dev/shm");
+    snprintf(link, sizeof(link), "%s/current", other.folder);
+    snprintf(path, sizeof(path), "%s/region", link);
+    const struct alb_store_init init = {.path = path};
+    assert_int_equal(symlink(shelf.folder, link), 0);
+    assert_int_equal(shelf_open(&shelf, &init), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink(".", link), 0);
+    commit_and_crash(&txn);
+    assert_int_equal(unlink(link), 0);
+    expect_committed(&txn);
+    assert_int_equal(rmdir(other.folder), 0);
 }
 
 // What comes over the network must not get into what is believed after a crash. The journal is another file after each
@@ -233,6 +292,8 @@ int main(void)
         TEST(alb_store_open__one_at_a_time),
         TEST(alb_store_open__leaves_small_descriptors_to_the_program),
         TEST(alb_store_open__a_symbolic_link_has_no_journal_of_its_own),
+        TEST(alb_store_open__the_process_goes_elsewhere),
+        TEST(alb_store_open__a_link_on_the_way_leads_elsewhere),
         TEST(alb_store_open__not_the_journal_of_another),
         TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__error_names_the_journal),
