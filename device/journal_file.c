@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+// Of any file, and not those behind, so that a program can have a lock of its own that outlives the region
+// (albdv_reg_durable(3), tools/files_hold.c).
+#define LOCKED_BYTES (1ll << 62)
+
 const char *alb_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -29,7 +33,7 @@ static void advance(struct iovec **vectors, uint32_t *count, size_t wrote)
 
 int alb_file_lock(int fd)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = LOCKED_BYTES};
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
         return 0;
     return errno == EAGAIN || errno == EACCES ? EBUSY : errno;

@@ -2,6 +2,8 @@
 // Receiving a file.
 #include "tools/files_part.h"
 
+#include "tools/files_hold.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,19 +56,21 @@ static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const ch
     return false;
 }
 
-// A part of another file, or a stranger's: removed, unless it is not a file.
-static bool clear_others(const struct files_part *part, char why[FILES_WHY_MAX])
+// Nobody else has it from here on.
+static bool hold(struct files_part *part, char why[FILES_WHY_MAX])
 {
     struct stat status;
-    if (fstatat(part->folder, part->part, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT || say(part, why, "cannot look at the part of", errno);
-    if (!S_ISREG(status.st_mode))
+    if (fstatat(part->folder, part->part, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(status.st_mode))
         return say(part, why, "something that is no file stands in the place of the part of", EEXIST);
-    if ((uint64_t)status.st_size == whole_bytes(part))
-        return true;
-    unlinkat(part->folder, part->part, 0);
-    unlinkat(part->folder, part->journal, 0);
-    return true;
+    part->fd = files_hold(part->folder, part->part);
+    return part->fd >= 0 || say(part, why, "cannot make room for", errno);
+}
+
+// 0: it is new, or nothing came of it.
+static uint64_t has_bytes(const struct files_part *part)
+{
+    struct stat status;
+    return fstat(part->fd, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
 static struct files_part *part_of(struct files_sink *sink)
@@ -94,19 +98,28 @@ static uint64_t count(struct files_sink *sink)
     return ALB_MIN(part->counted * sink->chunk_bytes, sink->size);
 }
 
-static void close_part(struct files_sink *sink)
+static void close_region(struct files_part *part)
 {
-    struct files_part *part = part_of(sink);
     if (part->mr)
         ibv_dereg_mr(part->mr);
     part->mr = NULL;
 }
 
-static void start_over(struct files_part *part)
+static void close_part(struct files_sink *sink)
 {
-    close_part(&part->sink);
+    struct files_part *part = part_of(sink);
+    close_region(part);
+    if (part->fd >= 0)
+        close(part->fd);
+    part->fd = -1;
+}
+
+static void remove_part(struct files_part *part)
+{
+    close_region(part);
     unlinkat(part->folder, part->part, 0);
     unlinkat(part->folder, part->journal, 0);
+    close_part(&part->sink);
 }
 
 static int enter(struct files_part *part, struct ibv_pd *pd, bool makes_safe)
@@ -157,7 +170,7 @@ static bool read_all(int fd, uint8_t *bytes, uint64_t length, uint64_t at)
 }
 
 // Counts the chunks that are not what the table says, and takes them out of it.
-static bool check_chunks(const struct files_part *part, int fd, struct alb_digest *digest, uint64_t *wrong)
+static bool check_chunks(const struct files_part *part, struct alb_digest *digest, uint64_t *wrong)
 {
     static const uint8_t nothing[ENTRY_BYTES];
     struct alb_digest_state whole;
@@ -169,11 +182,12 @@ static bool check_chunks(const struct files_part *part, int fd, struct alb_diges
         uint64_t length = ALB_MIN((uint64_t)part->sink.chunk_bytes, part->sink.size - at);
         uint64_t entry_at = table_at(part) + at / part->sink.chunk_bytes * ENTRY_BYTES;
         struct alb_digest entry;
-        is_good = read_all(fd, room, length, at) && read_all(fd, (uint8_t *)&entry, sizeof(entry), entry_at);
+        is_good =
+            read_all(part->fd, room, length, at) && read_all(part->fd, (uint8_t *)&entry, sizeof(entry), entry_at);
         struct alb_digest has = is_good ? alb_digest_of(room, length) : (struct alb_digest){0};
         if (is_good && !alb_digest_is_equal(&entry, &has)) {
             *wrong += 1;
-            is_good = pwrite(fd, nothing, sizeof(nothing), (off_t)entry_at) == sizeof(nothing);
+            is_good = pwrite(part->fd, nothing, sizeof(nothing), (off_t)entry_at) == sizeof(nothing);
         }
         if (is_good)
             alb_digest_add(&whole, room, length);
@@ -183,11 +197,11 @@ static bool check_chunks(const struct files_part *part, int fd, struct alb_diges
     return is_good;
 }
 
-static bool give_name(const struct files_part *part, int fd, char why[FILES_WHY_MAX])
+static bool give_name(const struct files_part *part, char why[FILES_WHY_MAX])
 {
     // The table goes with the end of the file: from here on an interrupted copy begins anew.
     if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) ||
-        ftruncate(fd, (off_t)part->sink.size) != 0 || fchmod(fd, part->mode) != 0 || fsync(fd) != 0 ||
+        ftruncate(part->fd, (off_t)part->sink.size) != 0 || fchmod(part->fd, part->mode) != 0 || fsync(part->fd) != 0 ||
         renameat(part->folder, part->part, part->folder, part->name) != 0 || fsync(part->folder) != 0)
         return say(part, why, "cannot finish", errno);
     return true;
@@ -198,20 +212,15 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
     struct files_part *part = part_of(sink);
     struct alb_digest digest;
     uint64_t wrong;
-    close_part(sink); // it cannot be changed from here on
-    int fd = openat(part->folder, part->part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return say(part, why, "cannot read back", errno);
-    bool is_good = check_chunks(part, fd, &digest, &wrong) || say(part, why, "cannot read back", EIO);
+    close_region(part); // it cannot be changed from here on
+    bool is_good = check_chunks(part, &digest, &wrong) || say(part, why, "cannot read back", EIO);
     if (is_good && (wrong > 0 || !alb_digest_is_equal(&digest, expected))) {
         char text[FILES_DIGEST_TEXT], other[FILES_DIGEST_TEXT];
         snprintf(why, FILES_WHY_MAX, "%llu chunks are not what was agreed (digest %s, not %s); copy it again",
                  (unsigned long long)wrong, files_digest_format(&digest, text), files_digest_format(expected, other));
         is_good = false;
     }
-    is_good = is_good && give_name(part, fd, why);
-    close(fd);
-    return is_good;
+    return is_good && give_name(part, why);
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -238,7 +247,7 @@ static bool check_name(const char *name, char why[FILES_WHY_MAX])
 bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,
                      const struct files_message *offer, bool makes_safe, char why[FILES_WHY_MAX])
 {
-    *part = (struct files_part){.folder = folder, .mode = offer->mode & 0777};
+    *part = (struct files_part){.folder = folder, .mode = offer->mode & 0777, .fd = -1};
     part->sink = (struct files_sink){.size = offer->size,
                                      .chunk_bytes = offer->chunk_bytes,
                                      .place = place,
@@ -250,14 +259,19 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
     snprintf(part->name, sizeof(part->name), "%s", name);
     snprintf(part->part, sizeof(part->part), "%.*s" PART_SUFFIX, NAME_BYTES_MAX, name);
     snprintf(part->journal, sizeof(part->journal), "%.*s" JOURNAL_SUFFIX, NAME_BYTES_MAX, name);
-    if (!check_destination(part, why) || !clear_others(part, why))
+    if (!check_destination(part, why) || !hold(part, why))
         return false;
-    int error = enter(part, pd, makes_safe);
+    bool may_be_of_this = has_bytes(part) == 0 || has_bytes(part) == whole_bytes(part);
+    int error = may_be_of_this ? enter(part, pd, makes_safe) : EBADMSG;
     if (error == EBADMSG || (!error && !is_of_this(part))) {
-        start_over(part);
+        remove_part(part);
+        if (!hold(part, why))
+            return false;
         error = enter(part, pd, makes_safe);
         if (!error)
             is_of_this(part);
     }
+    if (error && has_bytes(part) == 0)
+        remove_part(part);
     return !error || say(part, why, "cannot make room for", error);
 }

@@ -2,7 +2,7 @@
 // The receiving half of a copy. What comes goes to NAME.albedo-part, a durable region of the data and, behind it, a
 // table of the digests of the chunks that are there: each transaction writes a chunk and its digest, so that after any
 // interruption the table says what need not come again. When all of it is there and its digest is the sender's, the
-// file gets its name.
+// file gets its name. One copy has it from its beginning until then, also against other processes.
 #pragma once
 
 #include "tools/files_sink.h"
@@ -16,6 +16,7 @@ struct files_part {
     char part[NAME_MAX + 1];
     char journal[NAME_MAX + 1];
     uint32_t mode;
+    int fd; // of the part, which nobody else has until it is closed; -1: none
     struct ibv_mr *mr;
     uint64_t counted; // chunks that are there, without a gap before them
 };

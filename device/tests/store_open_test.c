@@ -60,6 +60,22 @@ static void alb_store_open__one_at_a_time(void **state)
     alb_store_close(&second, false);
 }
 
+// For longer than it is a region.
+static void alb_store_open__a_program_has_a_lock_of_its_own(void **state)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1ll << 62};
+    shelf_save(shelf.path, zeros, sizeof(zeros));
+    int fd = open(shelf.path, O_RDWR);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    shelf_crash(&shelf);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    lock.l_start = 0;
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), -1);
+    shelf_crash(&shelf);
+    close(fd);
+}
+
 // A program whose standard error is closed would write its own lines into them.
 static void alb_store_open__leaves_small_descriptors_to_the_program(void **state)
 {
@@ -290,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(alb_store_open__keeps_the_keeper),
         TEST(alb_store_open__one_at_a_time),
+        TEST(alb_store_open__a_program_has_a_lock_of_its_own),
         TEST(alb_store_open__leaves_small_descriptors_to_the_program),
         TEST(alb_store_open__a_symbolic_link_has_no_journal_of_its_own),
         TEST(alb_store_open__the_process_goes_elsewhere),

@@ -35,9 +35,7 @@ class World:
 
     def start_server(self, *options):
         self.server = Process([self.program, "serve", "-p", str(self.port), *options, self.served])
-        deadline = time.monotonic() + SECONDS
-        while "serving" not in self.server.output() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: "serving" in self.server.output())
 
     def stop_server(self):
         if self.server:
@@ -345,6 +343,12 @@ def part_exists(world, name):
     return os.path.exists(world.there(name + ".albedo-part"))
 
 
+def wait_until(is_so):
+    deadline = time.monotonic() + SECONDS
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def wait_for_part(world, name, seconds):
     deadline = time.monotonic() + seconds
     while not part_exists(world, name) and time.monotonic() < deadline:
@@ -422,9 +426,7 @@ def change_while_copied(world, prefix, change):
         if world.finish(copies[0]) == 0 and any(same(one, world.there(name)) for one in (before, source)):
             return None
         world.changed = name
-        deadline = time.monotonic() + SECONDS
-        while "serve: %s: " % name not in world.server.output() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: "serve: %s: " % name in world.server.output())
         why = ": it changed while it was copied"
         return why in copies[0].output() and "serve: " + name + ": the client" + why in world.server.output() and not os.path.exists(world.there(name))
 
@@ -494,6 +496,65 @@ def check_two_to_one_name(world):
     world.result("a second copy to a name ends the first one, which says so", ok, copies[0].output().strip(), *copies)
 
 
+def check_two_servers(world):
+    """That know nothing of each other: who has begun goes on, who comes second is told, also of a file of another size."""
+    sources = [world.source("of-one", 24 << 20), world.source("of-two", 24 << 20), world.source("of-three", 20 << 20)]
+    port, copies = free_port(), []
+    other = Process([world.program, "serve", "-p", str(port), world.served])
+    wait_until(lambda: "serving" in other.output())
+
+    def attempt(number):
+        name, statuses = "of-two-servers-%d" % number, []
+        copies[:] = [world.copy(sources[0], world.remote(name), "--faults", "delay=2ms..3ms", "-c", "64K")]
+        wait_for_first_chunk(world, name, 20)
+        for source in sources[1:]:
+            copies.append(Process([world.program, "cp", "-p", str(port), source, world.remote(name)]))
+            statuses.append(world.finish(copies[-1]))
+        status = world.finish(copies[0])
+        if status == 0 and 0 in statuses and any(same(source, world.there(name)) for source in sources[1:]):
+            return None  # it was over
+        told = all("is another copy to it under way?" in copy.output() for copy in copies[1:])
+        return status == 0 and statuses == [1, 1] and told and same(sources[0], world.there(name))
+
+    ok = first_that_counts(attempt)
+    world.result("two servers and one name", ok, copies[-1].output().strip(), *copies, other)
+    other.end()
+
+
+def has_mapped(process, name):
+    try:
+        with open("/proc/%d/maps" % process.pid) as maps:
+            return name in maps.read()
+    except OSError:  # it has ended
+        return False
+
+
+def check_two_that_receive(world):
+    """Nobody takes a part whose copy is complete, and is being read back and named."""
+    source, copies = world.source("contended", 24 << 20), []
+    shutil.copy(source, world.there("contended"))
+
+    def attempt(number):
+        name = "contended-%d" % number
+        paths = world.remote("contended"), os.path.join(world.here, name)
+        part = paths[1] + ".albedo-part"
+        copies[:] = [world.copy(*paths)]
+        wait_until(lambda: has_mapped(copies[0], part) or copies[0].poll() is not None)
+        wait_until(lambda: not has_mapped(copies[0], part))
+        copies[0].signal(signal.SIGSTOP)
+        was_early = os.path.exists(part)
+        copies.append(world.copy(*paths))
+        status = world.finish(copies[1])
+        copies[0].signal(signal.SIGCONT)
+        ok = world.finish(copies[0]) == 0 and same(source, paths[1])
+        if not was_early:
+            return None
+        return ok and status == 1 and "is another copy to it under way?" in copies[1].output()
+
+    ok = first_that_counts(attempt)
+    world.result("two that get one file, the first of which names it", ok, copies[-1].output().strip(), *copies)
+
+
 def check_misuse(world):
     for arguments in (["cp", "a", "b"], ["cp", "a"], ["cp", "-c", "1000", "a", "h:b"], ["serve"], ["serve", "-m", "x=1Q", "/"],
                       ["serve", "-l", "0", "/"]):
@@ -526,6 +587,8 @@ def main():
     check_kills(world, arguments.rounds)
     check_change(world)
     check_two_to_one_name(world)
+    check_two_servers(world)
+    check_two_that_receive(world)
     check_limit(world)
     check_misuse(world)
     world.stop_server()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes from the other side of a copy: messages that are none, and paths that lead out of the folder.
+// What comes from the other side of a copy: messages that are none, and paths that lead out of the folder. What other
+// copies do to the same file.
+#include "tools/files_hold.h"
 #include "tools/files_message.h"
 #include "tools/files_path.h"
 
@@ -126,13 +128,40 @@ static void files_path__stays_within(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static void files_hold__one_at_a_time(void **state)
+{
+    char folder[] = "/tmp/albedo-hold-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    int root = open(folder, O_RDONLY | O_DIRECTORY);
+    int first = files_hold(root, "part");
+    assert_true(first >= 0);
+    assert_int_equal(files_hold(root, "part"), -1);
+    assert_int_equal(errno, EBUSY);
+    // It gets its name, and its part's is free for the next copy.
+    assert_int_equal(renameat(root, "part", root, "name"), 0);
+    int second = files_hold(root, "part");
+    assert_true(second >= 0);
+    close(second);
+    second = files_hold(root, "part");
+    assert_true(second >= 0);
+    close(second);
+    close(first);
+    assert_int_equal(unlinkat(root, "part", 0), 0);
+    assert_int_equal(symlinkat("name", root, "part"), 0);
+    assert_int_equal(files_hold(root, "part"), -1);
+    assert_int_equal(errno, ELOOP);
+    assert_int_equal(unlinkat(root, "part", 0), 0);
+    assert_int_equal(unlinkat(root, "name", 0), 0);
+    close(root);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_message__there_and_back),
-        cmocka_unit_test(files_message_decode__nonsense),
-        cmocka_unit_test(files_digest_format__as_xxh128sum),
-        cmocka_unit_test(files_path__stays_within),
+        cmocka_unit_test(files_message__there_and_back),     cmocka_unit_test(files_message_decode__nonsense),
+        cmocka_unit_test(files_digest_format__as_xxh128sum), cmocka_unit_test(files_path__stays_within),
+        cmocka_unit_test(files_hold__one_at_a_time),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }
