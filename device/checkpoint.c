@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define COPY_BYTES (256u << 10)
@@ -142,6 +143,20 @@ static void take_over(struct alb_journal *journal, const struct copy *copy, stru
     journal->sequence = journal->synced = copy->sequence;
 }
 
+// Who may read the region's file may read what is written to it, and nobody else may. Where that cannot be said it
+// stays the owner's.
+static void give_mode(const struct alb_journal *journal, int fd)
+{
+    struct stat region, own;
+    if (journal->region_fd < 0 || fstat(journal->region_fd, &region) != 0 || fstat(fd, &own) != 0)
+        return;
+    mode_t mode = (region.st_mode & 0777) | S_IRUSR | S_IWUSR;
+    // What a group may do is of that group.
+    if (own.st_gid != region.st_gid && fchown(fd, (uid_t)-1, region.st_gid) != 0)
+        mode &= ~(mode_t)S_IRWXG;
+    fchmod(fd, mode);
+}
+
 // A file that nobody else has, whoever has opened what an end of a process left there. It is locked as a region's file
 // is: what comes to it by the network would be believed the next time it is read.
 static int make_file(const struct alb_journal *journal, int *out)
@@ -150,9 +165,11 @@ static int make_file(const struct alb_journal *journal, int *out)
     *out = -1;
     if (unlinkat(journal->folder_fd, name, 0) != 0 && errno != ENOENT)
         return errno;
-    int fd = openat(journal->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = openat(journal->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     fd = alb_descriptor_aside(fd);
     int error = fd < 0 ? errno : alb_file_lock(fd);
+    if (!error)
+        give_mode(journal, fd);
     if (error && fd >= 0)
         close(fd);
     *out = error ? -1 : fd;

@@ -35,7 +35,7 @@ static int open_folder(const char *region_path)
 
 int alb_journal_init(struct alb_journal *journal, const char *region_path)
 {
-    *journal = (struct alb_journal){.fd = -1, .folder_fd = -1};
+    *journal = (struct alb_journal){.fd = -1, .folder_fd = -1, .region_fd = -1};
     size_t room = sizeof(journal->path);
     if ((size_t)snprintf(journal->path, room, "%s.journal", region_path) >= room ||
         (size_t)snprintf(journal->new_path, room, "%s.journal.new", region_path) >= room)
@@ -50,7 +50,7 @@ void alb_journal_fini(struct alb_journal *journal)
         close(journal->fd);
     if (journal->folder_fd >= 0)
         close(journal->folder_fd);
-    journal->fd = journal->folder_fd = -1;
+    journal->fd = journal->folder_fd = journal->region_fd = -1;
 }
 
 int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes)

@@ -18,6 +18,7 @@ struct alb_journal {
     char path[ALB_JOURNAL_PATH_MAX]; // as it was at the opening, for people: it may lead elsewhere since
     char new_path[ALB_JOURNAL_PATH_MAX];
     int folder_fd;           // both are found by their names there
+    int region_fd;           // of the file whose mode it gets; not owned. -1: the owner's only
     int fd;                  // -1: there is none yet
     uint64_t end;            // bytes
     uint64_t reserved;       // bytes that the disk has set aside

@@ -126,6 +126,7 @@ static int open_file(struct alb_store *store, uint64_t length)
         error = alb_journal_init(&store->journal, store->path);
     if (!error)
         error = open_in_folder(store, &is_new);
+    store->journal.region_fd = store->fd;
     if (!error)
         error = lock_file(store);
     store->is_new = is_new && !error;

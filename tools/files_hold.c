@@ -32,7 +32,7 @@ int files_hold(int folder, const char *name)
 {
     // Who had it may have renamed or removed it between open(2) and the lock.
     for (int tries = 0; tries < TRIES_MAX; tries++) {
-        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (fd < 0)
             return -1;
         int error = lock(fd);

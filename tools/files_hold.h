@@ -3,6 +3,6 @@
 // so for long enough: its copy goes on without it, to the file's name.
 #pragma once
 
-// Opens the file of that name, or makes it, for as long as the descriptor is open. -1 and an errno: those of open(2);
-// EBUSY: another one has it. Nobody else renames or removes it meanwhile.
+// Opens the file of that name, or makes it for its owner only, for as long as the descriptor is open. -1 and an errno:
+// those of open(2); EBUSY: another one has it. Nobody else renames or removes it meanwhile.
 int files_hold(int folder, const char *name);

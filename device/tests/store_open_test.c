@@ -167,6 +167,29 @@ static void alb_store_open__a_link_on_the_way_leads_elsewhere(void **state)
     assert_int_equal(rmdir(other.folder), 0);
 }
 
+static mode_t journal_mode(void)
+{
+    struct stat status;
+    assert_int_equal(stat(journal_path(), &status), 0);
+    return status.st_mode & 0777;
+}
+
+// It has the region's bytes in it.
+static void alb_store_open__the_journal_is_for_those_that_the_file_is_for(void **state)
+{
+    mode_t before = umask(0);
+    shelf_save(shelf.path, zeros, sizeof(zeros));
+    assert_int_equal(chmod(shelf.path, 0640), 0);
+    assert_int_equal(shelf_open(&shelf, NULL), 0);
+    mode_t first = journal_mode();
+    assert_int_equal(chmod(shelf.path, 0600), 0);
+    assert_int_equal(alb_journal_checkpoint(&shelf.store.journal, &shelf.store.ledger), 0);
+    shelf_crash(&shelf);
+    umask(before);
+    assert_int_equal(first, 0640);
+    assert_int_equal(journal_mode(), 0600);
+}
+
 // What comes over the network must not get into what is believed after a crash. The journal is another file after each
 // checkpoint.
 static void alb_store_open__not_the_journal_of_another(void **state)
@@ -311,6 +334,7 @@ int main(void)
         TEST(alb_store_open__a_symbolic_link_has_no_journal_of_its_own),
         TEST(alb_store_open__the_process_goes_elsewhere),
         TEST(alb_store_open__a_link_on_the_way_leads_elsewhere),
+        TEST(alb_store_open__the_journal_is_for_those_that_the_file_is_for),
         TEST(alb_store_open__not_the_journal_of_another),
         TEST(alb_store_open__error_names_the_folder),
         TEST(alb_store_open__error_names_the_journal),

@@ -412,6 +412,27 @@ def check_kills(world, rounds):
             world.result("round %d: %s" % (round_number, what), ok, copies[-1].output().strip(), *copies)
 
 
+def check_modes(world):
+    """What is under way is nobody else's to read; what is complete has the source's mode."""
+    source = world.source("private", 24 << 20)
+    os.chmod(source, 0o640)
+    copies, modes = [], []
+
+    def attempt(number):
+        name = "private-%d" % number
+        copies[:] = [world.copy(source, world.remote(name), "--faults", "delay=2ms..3ms", "-c", "64K")]
+        wait_for_first_chunk(world, name, 20)
+        try:
+            modes[:] = [os.stat(world.there(name + end)).st_mode & 0o777 for end in (".albedo-part", ".albedo-part.journal")]
+        except FileNotFoundError:  # it was over
+            modes[:] = []
+        ok = world.finish(copies[0]) == 0 and os.stat(world.there(name)).st_mode & 0o777 == 0o640
+        return modes == [0o600, 0o600] if ok and modes else None if ok else False
+
+    ok = first_that_counts(attempt)
+    world.result("a file in the making is its owner's", ok, " ".join("%o" % mode for mode in modes), *copies)
+
+
 def change_while_copied(world, prefix, change):
     """A copy that was whole before the change, or that a lost connection let begin again after it, says nothing."""
     copies = []
@@ -585,6 +606,7 @@ def main():
     check_memory_is_whole(world)
     check_faults(world)
     check_kills(world, arguments.rounds)
+    check_modes(world)
     check_change(world)
     check_two_to_one_name(world)
     check_two_servers(world)
