@@ -257,6 +257,20 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+// Files of /proc have no size, and one that is being written may have been given a new time before it grew.
+static enum files_result find_end(const struct sending *sending)
+{
+    uint8_t more;
+    ssize_t got = pread(sending->fd, &more, sizeof(more), (off_t)sending->size);
+    if (got <= 0)
+        return FILES_OK;
+    snprintf(sending->why, FILES_WHY_MAX,
+             "it has more than the %llu bytes that its size says: it grows, or is no plain file; copy one that is at "
+             "rest",
+             (unsigned long long)sending->size);
+    return FILES_CHANGED;
+}
+
 static enum files_result send_all(struct sending *sending, struct alb_digest *digest)
 {
     struct alb_digest_state whole;
@@ -272,7 +286,9 @@ static enum files_result send_all(struct sending *sending, struct alb_digest *di
     if (result != FILES_OK)
         return result;
     *digest = alb_digest_end(&whole);
-    return fstat(sending->fd, &after) == 0 && is_same(&before, &after) ? FILES_OK : change(sending);
+    if (fstat(sending->fd, &after) != 0 || !is_same(&before, &after))
+        return change(sending);
+    return find_end(sending);
 }
 
 // Waits for what is under way on a connection that still works, so that the other side can be told why it is given up:

@@ -469,6 +469,14 @@ def check_change(world):
                      again.output().strip(), again)
 
 
+def check_size_that_is_none(world):
+    """Files of /proc say that they have 0 bytes."""
+    put = world.copy("/proc/version", world.remote("version"))
+    ok = world.finish(put) == 1 and "it has more than the 0 bytes that its size says" in put.output()
+    ok = ok and not os.path.exists(world.there("version"))
+    world.result("a file with more than its size says", ok, put.output().strip(), put)
+
+
 def check_limit(world):
     world.stop_server()
     world.start_server("--limit", "1")
@@ -608,6 +616,7 @@ def main():
     check_kills(world, arguments.rounds)
     check_modes(world)
     check_change(world)
+    check_size_that_is_none(world)
     check_two_to_one_name(world)
     check_two_servers(world)
     check_two_that_receive(world)
