@@ -68,6 +68,18 @@ static bool is_number(const char *text, uint64_t min, uint64_t max, uint64_t *va
     return alb_text_parse_u64(text, min, max, value, error, sizeof(error));
 }
 
+#define PORT_TEXT_MAX 8
+
+// As the resolver takes it, which knows no 0x4a39.
+static bool parse_port(const char *given, char text[PORT_TEXT_MAX])
+{
+    uint64_t number;
+    bool is_good = is_number(given, 1, UINT16_MAX, &number);
+    if (is_good)
+        snprintf(text, PORT_TEXT_MAX, "%u", (unsigned)number);
+    return is_good;
+}
+
 static const struct option long_options[] = FILES_OPTIONS;
 
 static int misuse(const char *command, const char *what)
@@ -98,6 +110,7 @@ static int run_cp(int argc, char **argv)
 {
     struct files_cp_options options = {
         .port = FILES_PORT, .chunk_bytes = CHUNK_DEFAULT, .retry_seconds = RETRY_DEFAULT};
+    char port[PORT_TEXT_MAX];
     int option;
     uint64_t number;
     while ((option = getopt_long(argc, argv, FILES_CP_LETTERS, long_options, NULL)) != -1) {
@@ -111,11 +124,11 @@ static int run_cp(int argc, char **argv)
             return misplaced("cp", option, "serve");
         if (option == 'c' && !parse_chunk(optarg, &options.chunk_bytes))
             return misuse("cp", "--chunk wants a multiple of 4096, 4096 to 16M");
-        if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
+        if (option == 'p' && !parse_port(optarg, port))
             return misuse("cp", "--port wants a number from 1 to 65535");
         if (option == 'r' && !is_number(optarg, 0, RETRY_MAX, &number))
             return misuse("cp", "--retry wants a number of seconds, 0 to 86400");
-        options.port = option == 'p' ? optarg : options.port;
+        options.port = option == 'p' ? port : options.port;
         options.makes_safe |= option == 's';
         options.retry_seconds = option == 'r' ? (uint32_t)number : options.retry_seconds;
     }
@@ -129,6 +142,7 @@ static int run_cp(int argc, char **argv)
 static int run_serve(int argc, char **argv)
 {
     struct files_serve_options options = {.port = FILES_PORT, .session_limit = LIMIT_DEFAULT};
+    char port[PORT_TEXT_MAX];
     int option;
     uint64_t number;
     while ((option = getopt_long(argc, argv, FILES_SERVE_LETTERS, long_options, NULL)) != -1) {
@@ -140,12 +154,12 @@ static int run_serve(int argc, char **argv)
             return try_help("serve");
         if (strchr("cr", option))
             return misplaced("serve", option, "cp");
-        if (option == 'p' && !is_number(optarg, 1, UINT16_MAX, &number))
+        if (option == 'p' && !parse_port(optarg, port))
             return misuse("serve", "--port wants a number from 1 to 65535");
         if (option == 'l' && !is_number(optarg, 1, LIMIT_MAX, &number))
             return misuse("serve", "--limit wants a number from 1 to 4096");
         options.session_limit = option == 'l' ? (uint32_t)number : options.session_limit;
-        options.port = option == 'p' ? optarg : options.port;
+        options.port = option == 'p' ? port : options.port;
         options.address = option == 'a' ? optarg : options.address;
         if (option == 'm' && options.memory_count == ALB_COUNT(options.memories))
             return misuse("serve", "--memory 16 times at most");

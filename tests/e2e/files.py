@@ -125,6 +125,17 @@ def check_names(world):
         world.count.skip("put to [::1]", "the host has no such address")
 
 
+def check_ports(world):
+    """As other numbers are written, where the resolver knows only one way."""
+    source, port = world.source("ported", 1000), free_port()
+    server = Process([world.program, "serve", "-p", hex(port), world.served])
+    wait_until(lambda: server.output() or server.poll() is not None)
+    put = Process([world.program, "cp", "-p", hex(port), source, world.remote("ported")])
+    ok = world.finish(put) == 0 and same(source, world.there("ported")) and "at port %d\n" % port in server.output()
+    world.result("a port in hexadecimal", ok, put.output().strip(), put, server)
+    server.end()
+
+
 def check_replace(world):
     old, new = world.source("old", 100000), world.source("new", 90000)
     for path in (old, new):
@@ -604,6 +615,7 @@ def main():
     world.start_server("--memory", "block=2M", "--memory", "shared=24M")
     check_sizes(world)
     check_names(world)
+    check_ports(world)
     check_replace(world)
     check_paths(world)
     check_reasons(world)
