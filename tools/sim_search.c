@@ -33,6 +33,15 @@ static bool names(const struct alb_document *document, const char *file)
     return false;
 }
 
+// COMMAND_OK, or a status after a line on stderr.
+static int end_file(FILE *file, const char *name)
+{
+    bool had_failed = ferror(file) != 0;
+    if (fclose(file) == 0 && !had_failed)
+        return COMMAND_OK;
+    return command_error(COMMAND_FAILED, "sim", "%s: %s", name, strerror(had_failed ? EIO : errno));
+}
+
 // In the working directory. COMMAND_OK, or a status after a line on stderr.
 static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
 {
@@ -42,8 +51,8 @@ static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
     if (!file)
         return command_error(COMMAND_FAILED, "sim", "%s: %s", name, strerror(errno));
     write_document(&of->document, seed, why, file);
-    fclose(file);
-    for (uint32_t i = 0; i < of->data_count; i++) {
+    int status = end_file(file, name);
+    for (uint32_t i = 0; i < of->data_count && status == COMMAND_OK; i++) {
         const struct alb_scenario_data *data = &of->data[i];
         if (!names(&of->document, data->name))
             continue;
@@ -51,10 +60,11 @@ static int write_case(const struct sim_case *of, uint64_t seed, const char *why)
         if (!file)
             return command_error(COMMAND_FAILED, "sim", "%s: %s", data->name, strerror(errno));
         fputs(data->text, file);
-        fclose(file);
+        status = end_file(file, data->name);
     }
-    fprintf(stderr, "albedo sim: written to %s\n", name);
-    return COMMAND_OK;
+    if (status == COMMAND_OK)
+        fprintf(stderr, "albedo sim: written to %s\n", name);
+    return status;
 }
 
 static void report(struct sim_case *of, uint64_t seed, struct sim_judgement *judgement)
