@@ -45,11 +45,17 @@ static bool is_link(int folder, const char *name)
     return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
 }
 
+// What is made safe in a folder is not so before the folder's own name is.
+static bool make_folder(int parent, const char *name)
+{
+    return (mkdirat(parent, name, 0777) == 0 || errno == EEXIST) && fsync(parent) == 0;
+}
+
 // Closes folder.
 static int descend(int folder, const char *name, bool makes_folders)
 {
     int next = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (next < 0 && errno == ENOENT && makes_folders && (mkdirat(folder, name, 0777) == 0 || errno == EEXIST))
+    if (next < 0 && errno == ENOENT && makes_folders && make_folder(folder, name))
         next = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int error = errno;
     if (next < 0 && error == ENOTDIR && is_link(folder, name)) // open(2) says the same of both

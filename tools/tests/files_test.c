@@ -128,6 +128,44 @@ static void files_path__stays_within(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static ino_t safe[4]; // folders, in their order
+static uint32_t safe_count;
+
+// In place of the C library's.
+int fsync(int fd)
+{
+    struct stat status;
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_true(safe_count < ALB_COUNT(safe));
+    safe[safe_count++] = status.st_ino;
+    return 0;
+}
+
+static ino_t inode(int root, const char *name)
+{
+    struct stat status;
+    assert_int_equal(fstatat(root, name, &status, 0), 0);
+    return status.st_ino;
+}
+
+// Else the machine could lose them, with the file that was made safe there.
+static void files_path__makes_folders_safe(void **state)
+{
+    char folder[] = "/tmp/albedo-path-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    int root = open(folder, O_RDONLY | O_DIRECTORY);
+    safe_count = 0;
+    assert_int_equal(try(root, "new/er/x", true, "x"), 0);
+    assert_int_equal(safe_count, 2);
+    assert_true(safe[0] == inode(root, ".") && safe[1] == inode(root, "new"));
+    assert_int_equal(try(root, "new/er/x", true, "x"), 0);
+    assert_int_equal(safe_count, 2); // they were there
+    assert_int_equal(unlinkat(root, "new/er", AT_REMOVEDIR), 0);
+    assert_int_equal(unlinkat(root, "new", AT_REMOVEDIR), 0);
+    close(root);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void files_hold__one_at_a_time(void **state)
 {
     char folder[] = "/tmp/albedo-hold-XXXXXX";
@@ -161,7 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_message__there_and_back),     cmocka_unit_test(files_message_decode__nonsense),
         cmocka_unit_test(files_digest_format__as_xxh128sum), cmocka_unit_test(files_path__stays_within),
-        cmocka_unit_test(files_hold__one_at_a_time),
+        cmocka_unit_test(files_path__makes_folders_safe),    cmocka_unit_test(files_hold__one_at_a_time),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }
