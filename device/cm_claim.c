@@ -110,22 +110,27 @@ static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX], bool makes)
     return fd;
 }
 
-static bool is_locked(int fd)
+static int read_locked(int fd, struct content *content, bool *is_living)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+        return errno;
+    ssize_t got = lock.l_type == F_UNLCK ? 0 : pread(fd, content, sizeof(*content), 0);
+    *is_living = got == (ssize_t)sizeof(*content) && content->magic == MAGIC;
+    return got < 0 ? errno : 0;
 }
 
-// What a living claim holds.
-static bool read_claim(int folder, const char *name, struct content *content)
+// What a living claim holds. An error says that none can be told from a living one, as without a descriptor to look
+// with; a file that is gone is no error.
+static int read_claim(int folder, const char *name, struct content *content, bool *is_living)
 {
+    *is_living = false;
     int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return false;
-    bool is_read = is_locked(fd) && pread(fd, content, sizeof(*content), 0) == (ssize_t)sizeof(*content) &&
-                   content->magic == MAGIC;
+        return errno == ENOENT ? 0 : errno;
+    int error = read_locked(fd, content, is_living);
     close(fd);
-    return is_read;
+    return error;
 }
 
 static bool find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
@@ -138,8 +143,9 @@ static bool find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *
         return false;
     for (unsigned i = 0; i < ALB_COUNT(tries) && !is_found; i++) {
         struct content content;
+        bool is_living;
         write_name(name, gsi_index, service_id, tries[i]);
-        is_found = read_claim(folder, name, &content) && content.is_listening &&
+        is_found = read_claim(folder, name, &content, &is_living) == 0 && is_living && content.is_listening &&
                    !(is_ipv4 && content.is_one_family && alb_addr_equals(tries[i], &any));
         if (is_found)
             *slot = content.slot;
@@ -170,34 +176,51 @@ static bool overlaps(const struct alb_addr *a, bool a_is_one_family, const struc
            alb_addr_is_ipv4(b);
 }
 
-static bool is_in_the_way(int folder, const char *name, const char *prefix, const struct alb_cm_place *place)
+// EADDRINUSE: the file is a claim of another address that stands for this one too.
+static int look_at(int folder, const char *name, const char *prefix, const struct alb_cm_place *place)
 {
     struct alb_addr addr;
     struct content content;
+    bool is_living;
     size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) == 0 && read_name(name + length, &addr) &&
-           !alb_addr_equals(&addr, &place->addr) && read_claim(folder, name, &content) &&
-           overlaps(&addr, content.is_one_family, &place->addr, place->is_one_family);
+    if (strncmp(name, prefix, length) != 0 || !read_name(name + length, &addr) || alb_addr_equals(&addr, &place->addr))
+        return 0;
+    int error = read_claim(folder, name, &content, &is_living);
+    if (!error && is_living && overlaps(&addr, content.is_one_family, &place->addr, place->is_one_family))
+        return EADDRINUSE;
+    return error;
 }
 
-// True if a claim of another address stands for this one too.
-static bool is_taken(int folder, const struct alb_cm_place *place)
+// Reads the folder's names through a descriptor of its own, which has a position of its own. NULL with errno.
+static DIR *open_names(int folder)
 {
-    char prefix[NAME_MAX_BYTES];
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return false;
+    if (!dir && fd >= 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
     }
+    return dir;
+}
+
+// 0: no claim of another address stands for this one too. EADDRINUSE, or why that cannot be told.
+static int look_around(int folder, const struct alb_cm_place *place)
+{
+    char prefix[NAME_MAX_BYTES];
+    DIR *dir = open_names(folder);
+    if (!dir)
+        return errno;
     struct dirent *listed;
-    bool is_taken = false;
+    int error;
     write_prefix(prefix, place->gsi_index, place->service_id);
-    while (!is_taken && (listed = readdir(dir)))
-        is_taken = is_in_the_way(folder, listed->d_name, prefix, place);
+    do {
+        errno = 0;
+        listed = readdir(dir);
+        error = listed ? look_at(folder, listed->d_name, prefix, place) : errno;
+    } while (listed && !error);
     closedir(dir);
-    return is_taken;
+    return error;
 }
 
 // Creates and locks a file that was not removed in between. Returns -1 with errno.
@@ -248,8 +271,8 @@ static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *pla
     // Locked first and looked around then: of two that claim at once what overlaps, at the most one is left.
     if (!error)
         error = write_content(claim->fd, place);
-    if (!error && is_taken(folder, place))
-        error = EADDRINUSE;
+    if (!error)
+        error = look_around(folder, place);
     close(folder);
     return error;
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +117,27 @@ static void claim__refuses_what_another_has(void **state)
         assert_int_equal(find(0x1061c06, cases[i].first), 1); // a refused one takes nothing with it
         alb_cm_claim_end(&first);
     }
+}
+
+// Where too few descriptors are left to look at the other claims, nothing is claimed.
+static void claim__without_descriptors(void **state)
+{
+    static struct alb_cm_claim first, second; // the list of those that the process holds may outlive a failed test
+    struct alb_cm_place any_ipv4 = place("0.0.0.0", false, 1), one = place("10.0.0.1", false, 2);
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(claim_and_listen(&first, &any_ipv4), 0);
+    int error = 0, lowest = dup(STDERR_FILENO);
+    close(lowest);
+    for (int left = 0; left < 16 && error != EADDRINUSE; left++) {
+        const struct rlimit limit = {.rlim_cur = (rlim_t)(lowest + left), .rlim_max = before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        error = alb_cm_claim(&second, &one);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_true(error == EMFILE || error == EADDRINUSE);
+    }
+    assert_int_equal(error, EADDRINUSE);
+    alb_cm_claim_end(&first);
 }
 
 // Another process claims, and dies by kill -9: what it leaves behind is nothing.
@@ -258,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(claim__is_found_until_it_ends, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__the_narrowest_wins, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__refuses_what_another_has, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(claim__without_descriptors, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__ends_with_its_process, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__is_not_inherited, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(find__trusts_no_file, own_directory_setup, own_directory_teardown),
