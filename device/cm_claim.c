@@ -93,23 +93,6 @@ static bool read_name(const char *text, struct alb_addr *addr)
     return true;
 }
 
-static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX], bool makes)
-{
-    uint32_t uid = (uint32_t)geteuid();
-    if (!alb_directory_folder(uid, path))
-        return -1;
-    if (makes && mkdir(path, 0700) != 0 && errno != EEXIST)
-        return -1;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int error = fd < 0 ? 0 : alb_directory_check_folder(fd, uid);
-    if (error) {
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
-
 static int read_locked(int fd, struct content *content, bool *is_living)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -138,7 +121,7 @@ static bool find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *
     char path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
     bool is_ipv4 = alb_addr_is_ipv4(local), is_found = false;
     const struct alb_addr *const tries[] = {local, is_ipv4 ? &any_ipv4 : &any, &any};
-    int folder = open_folder(path, false);
+    int folder = alb_directory_open_folder((uint32_t)geteuid(), path, false);
     if (folder < 0)
         return false;
     for (unsigned i = 0; i < ALB_COUNT(tries) && !is_found; i++) {
@@ -257,7 +240,7 @@ static int write_content(int fd, const struct alb_cm_place *place)
 static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *place)
 {
     char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
-    int folder = open_folder(folder_path, true);
+    int folder = alb_directory_open_folder((uint32_t)geteuid(), folder_path, true);
     if (folder < 0)
         return errno;
     write_name(name, place->gsi_index, place->service_id, &place->addr);

@@ -8,49 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX])
-{
-    const char *base = getenv("ALBEDO_DIRECTORY"); // for tests, and for containers without /dev/shm
-    int length = snprintf(path, ALB_DIRECTORY_FOLDER_MAX, "%s/albedo-%u", base && *base ? base : "/dev/shm", uid);
-    if (length < ALB_DIRECTORY_FOLDER_MAX)
-        return path;
-    errno = ENAMETOOLONG;
-    return NULL;
-}
-
-int alb_directory_check_folder(int fd, uint32_t uid)
-{
-    struct stat status;
-    if (fstat(fd, &status) != 0)
-        return errno;
-    return status.st_uid == uid && (status.st_mode & 022) == 0 ? 0 : EPERM;
-}
-
-// Opens the folder, making it if need be. Returns -1 with errno.
-static int open_folder(char path[ALB_DIRECTORY_FOLDER_MAX])
-{
-    uint32_t uid = (uint32_t)geteuid();
-    if (!alb_directory_folder(uid, path))
-        return -1;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return -1;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    int error = alb_directory_check_folder(fd, uid);
-    if (error) {
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
 
 // Creates and locks a file that was not removed as stale in between. Returns -1 with errno.
 static int create_locked(int folder, const char *name)
@@ -87,7 +48,7 @@ static int write_file(int fd, const struct alb_board *board)
 static int enter(struct alb_directory_entry *entry, const struct alb_board *board)
 {
     char folder_path[ALB_DIRECTORY_FOLDER_MAX], name[ALB_DIRECTORY_NAME_MAX - 1];
-    int folder = open_folder(folder_path);
+    int folder = alb_directory_open_folder((uint32_t)geteuid(), folder_path, true);
     if (folder < 0)
         return errno;
     // Two PID namespaces may share the folder, and so a process id: the board's inode tells them apart.

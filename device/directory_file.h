@@ -15,9 +15,11 @@ struct alb_directory_file {
     uint64_t board_inode;
 };
 
-// The path of a user's folder. NULL with ENAMETOOLONG: there is no room for its files' names; path is its beginning
-// then.
+// The path of a user's folder: albedo-UID, with the user's number outside of the user namespace. Where that is
+// another's, or there is no such number, the namespace's inode is behind it. NULL with errno; path is what is known of
+// it then. ENAMETOOLONG: there is no room for its files' names. EMFILE, ENFILE, ENOMEM: the numbers outside cannot be
+// read.
 char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX]);
 
-// 0 if the folder is that user's and only that user can write to it, else EPERM or what fstat(2) says.
-int alb_directory_check_folder(int fd, uint32_t uid);
+// Opens that folder, and makes it before if need be. -1 with errno; EPERM: it is another's, or others can write to it.
+int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX], bool makes);

@@ -23,17 +23,13 @@ int alb_directory_open(struct alb_directory *directory, uint32_t uid)
 {
     char path[ALB_DIRECTORY_FOLDER_MAX];
     *directory = (struct alb_directory){.dir_fd = -1};
-    if (!alb_directory_folder(uid, path))
-        return errno;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = alb_directory_open_folder(uid, path, false);
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
-    int error = alb_directory_check_folder(fd, uid);
-    if (!error) // names begin with a process id, which is compared as a number
-        directory->count = scandirat(fd, ".", &directory->names, is_listed, versionsort);
-    if (directory->count < 0)
-        error = errno;
-    if (error) {
+    // Names begin with a process id, which is compared as a number.
+    directory->count = scandirat(fd, ".", &directory->names, is_listed, versionsort);
+    if (directory->count < 0) {
+        int error = errno;
         close(fd);
         return error;
     }

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include "device/device.h"
+#include "device/directory_file.h"
 #include "engine/cm.h"
 #include "plugins/verbs/bridge.h"
 
@@ -47,7 +48,7 @@ static uint32_t count_names(const char *path, const char *prefix)
 
 static struct counts take_counts(void)
 {
-    char folder[128];
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
     int devices;
     struct ibv_context **list = rdma_get_devices(&devices);
     struct alb_device *device = albedo_bridge_device(list[0]);
@@ -55,7 +56,7 @@ static struct counts take_counts(void)
     alb_device_lock(device);
     uint32_t ids = alb_cm_id_count(alb_device_engine(device));
     alb_device_unlock(device);
-    snprintf(folder, sizeof(folder), "%s/albedo-%u", getenv("ALBEDO_DIRECTORY"), (unsigned)geteuid());
+    assert_non_null(alb_directory_folder((uint32_t)geteuid(), folder));
     return (struct counts){ids, count_names(folder, ".cm-"), count_names("/proc/self/fd", "")};
 }
 

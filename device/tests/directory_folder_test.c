@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which folder of the host directory is a user's: the same inside and outside of a user namespace, and never another's.
+#include "device/directory_file.h"
+
+#include "base/tests/test.h"
+#include "device/cm_claim.h"
+#include "device/tests/own_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    OTHER_USER = 1234, // whom a test run by root becomes
+    CANNOT = 77,       // the host gives no user namespace
+};
+
+static bool write_map(const char *text)
+{
+    int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+    bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    close(fd);
+    return is_written;
+}
+
+// Whether that holds in a process of a user who is not root, in a user namespace where that user is root, or has no
+// number.
+static void in_namespace(bool is_mapped, bool (*holds)(const char *outside))
+{
+    char outside[ALB_DIRECTORY_FOLDER_MAX], map[32];
+    int status;
+    assert_int_equal(chmod(own_directory, 0777), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (getuid() == 0 && setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
+            _exit(CANNOT);
+        prctl(PR_SET_DUMPABLE, 1); // else /proc/self stays root's
+        if (!alb_directory_folder(geteuid(), outside))
+            _exit(1);
+        snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
+        if (unshare(CLONE_NEWUSER) != 0 || (is_mapped && !write_map(map)))
+            _exit(CANNOT);
+        _exit(holds(outside) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+static unsigned long long own_namespace(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/user", &status) == 0 ? (unsigned long long)status.st_ino : 0;
+}
+
+// Claims a service there and finds it.
+static bool is_usable(void)
+{
+    const struct alb_cm_place place = {.service_id = 0x1061c06, .slot = 3};
+    struct alb_cm_claim claim;
+    uint8_t slot = 0;
+    bool is_found = alb_cm_claim(&claim, &place) == 0 && alb_cm_claim_listen(&claim) == 0 &&
+                    alb_cm_claim_find(0, place.service_id, &place.addr, &slot);
+    alb_cm_claim_end(&claim);
+    return is_found && slot == place.slot;
+}
+
+static bool is_the_one_outside(const char *outside)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    bool is_same = geteuid() == 0 && alb_directory_folder(0, folder) && strcmp(folder, outside) == 0 && is_usable();
+    rmdir(outside);
+    return is_same;
+}
+
+static void folder__is_the_same_inside_and_outside(void **state)
+{
+    in_namespace(true, is_the_one_outside);
+}
+
+// What it is must be known, or it is not used.
+static bool fails_without_descriptors(const char *outside)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    const struct rlimit none = {.rlim_max = 64};
+    return setrlimit(RLIMIT_NOFILE, &none) == 0 && !alb_directory_folder(0, folder) && errno == EMFILE;
+}
+
+static void folder__without_descriptors(void **state)
+{
+    in_namespace(true, fails_without_descriptors);
+}
+
+static bool is_the_namespaces(const char *outside)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX], wanted[ALB_DIRECTORY_FOLDER_MAX];
+    snprintf(wanted, sizeof(wanted), "%s/albedo-%u-%llu", own_directory, (unsigned)geteuid(), own_namespace());
+    bool is_it = alb_directory_folder(geteuid(), folder) && strcmp(folder, wanted) == 0 && is_usable();
+    rmdir(wanted);
+    return is_it;
+}
+
+// All who have no number are 65534.
+static void folder__of_one_without_a_number(void **state)
+{
+    in_namespace(false, is_the_namespaces);
+}
+
+static void folder__that_is_anothers(void **state)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX], plain[ALB_DIRECTORY_FOLDER_MAX];
+    struct alb_directory directory;
+    assert_non_null(alb_directory_folder(geteuid(), plain));
+    assert_int_equal(mkdir(plain, 0700), 0);
+    if (chown(plain, OTHER_USER, (gid_t)-1) != 0) {
+        assert_int_equal(rmdir(plain), 0);
+        skip(); // only root gives files away
+    }
+    assert_non_null(alb_directory_folder(geteuid(), folder));
+    assert_memory_equal(folder, plain, strlen(plain));
+    assert_int_equal(strtoll(folder + strlen(plain), NULL, 10), -(long long)own_namespace()); // behind a hyphen
+    assert_true(is_usable());
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    assert_true(directory.dir_fd >= 0);
+    alb_directory_close(&directory);
+    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(plain), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(folder__is_the_same_inside_and_outside, own_directory_setup,
+                                        own_directory_teardown),
+        cmocka_unit_test_setup_teardown(folder__without_descriptors, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(folder__of_one_without_a_number, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(folder__that_is_anothers, own_directory_setup, own_directory_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
