@@ -43,6 +43,7 @@ struct alb_directory {
     int dir_fd;            // -1: there is no folder, and so no device is listed
     struct dirent **names; // of the folder's files, sorted
     int count, next;
+    int unreadable; // devices that are open, but whose boards cannot be read from here; complete at the end
 };
 
 // Opens the directory of a user (usually geteuid()). Errors: EACCES for another user's; a missing one is empty. EPERM:
@@ -50,8 +51,9 @@ struct alb_directory {
 int alb_directory_open(struct alb_directory *directory, uint32_t uid);
 void alb_directory_close(struct alb_directory *directory);
 
-// The next living process's board, by process ids, false at the end. What is stale is removed, what is broken or not
-// accessible passed over. The board is to be given back by alb_directory_unmap.
+// The next living process's board, by process ids, false at the end. What is stale is removed, what is broken passed
+// over, and what is not accessible counted: that of a process in another PID namespace, where its number means another
+// one. The board is to be given back by alb_directory_unmap.
 bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board);
 void alb_directory_unmap(struct alb_directory_board *board);
 

@@ -162,30 +162,38 @@ void alb_directory_unmap(struct alb_directory_board *board)
     *board = (struct alb_directory_board){0};
 }
 
-// The contents of a listed file whose process lives; removes the file of one that does not.
-static bool read_entry(const struct alb_directory *directory, const char *name, struct alb_directory_file *file)
+static bool is_locked(int fd)
 {
-    int fd = openat(directory->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    bool is_alive = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!is_alive)
+    return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+// The board of a listed file whose process lives; removes the file of one that does not.
+static bool map_entry(struct alb_directory *directory, const char *name, int fd, struct alb_directory_board *board)
+{
+    struct alb_directory_file file;
+    if (!is_locked(fd)) {
         unlinkat(directory->dir_fd, name, 0); // under the lock: its maker sees that and makes it again
-    bool is_read =
-        is_alive && pread(fd, file, sizeof(*file), 0) == (ssize_t)sizeof(*file) && file->magic == ALB_DIRECTORY_MAGIC;
-    close(fd);
-    return is_read;
+        return false;
+    }
+    if (pread(fd, &file, sizeof(file), 0) != (ssize_t)sizeof(file) || file.magic != ALB_DIRECTORY_MAGIC)
+        return false;
+    if (alb_directory_map(file.pid, file.board_fd, file.board_device, file.board_inode, board))
+        return true;
+    directory->unreadable += is_locked(fd); // else it has ended meanwhile
+    return false;
 }
 
 bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board)
 {
+    bool is_mapped = false;
     *board = (struct alb_directory_board){0};
-    while (directory->next < directory->count) {
+    while (!is_mapped && directory->next < directory->count) {
         const char *name = directory->names[directory->next++]->d_name;
-        struct alb_directory_file file;
-        if (read_entry(directory, name, &file) &&
-            alb_directory_map(file.pid, file.board_fd, file.board_device, file.board_inode, board))
-            return true;
+        int fd = openat(directory->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0)
+            continue;
+        is_mapped = map_entry(directory, name, fd, board);
+        close(fd);
     }
-    return false;
+    return is_mapped;
 }

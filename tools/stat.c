@@ -214,8 +214,23 @@ static void print_board_json(const struct alb_directory_board *board)
     free(line);
 }
 
-// Prints all boards, or those of one process. Returns how many, or -errno.
-static int print_all(const struct stat_options *options)
+#define WHY_UNREADABLE "in another PID or user namespace, or of another version of Albedo"
+
+// What comes after all boards.
+static void print_end(const struct stat_options *options, int count, int unreadable)
+{
+    if (options->is_json)
+        printf("], \"unreadable\": %d}\n", unreadable);
+    else if (options->pid == 0 && unreadable > 0)
+        printf("%s%d device%s open that cannot be read from here: " WHY_UNREADABLE "\n", count > 0 ? "\n" : "",
+               unreadable, unreadable == 1 ? " is" : "s are");
+    else if (options->pid == 0 && count == 0)
+        puts("no device is open");
+}
+
+// Prints all boards, or those of one process. Returns how many, or -errno; and how many more there are that cannot be
+// read.
+static int print_all(const struct stat_options *options, int *unreadable)
 {
     struct alb_directory directory;
     struct alb_directory_board board;
@@ -238,10 +253,8 @@ static int print_all(const struct stat_options *options)
         }
         alb_directory_unmap(&board);
     }
-    if (options->is_json)
-        puts("]}");
-    else if (count == 0 && options->pid == 0)
-        puts("no device is open");
+    *unreadable = directory.unreadable;
+    print_end(options, count, directory.unreadable);
     alb_directory_close(&directory);
     return count;
 }
@@ -300,6 +313,15 @@ static int complain_of_directory(int error)
         folder, strerror(error));
 }
 
+static int complain_of_process(int pid, int unreadable)
+{
+    if (unreadable == 0)
+        return command_error(COMMAND_FAILED, "stat", "process %d has no device open", pid);
+    return command_error(COMMAND_FAILED, "stat",
+                         "process %d has no device open that can be read from here; %d cannot: " WHY_UNREADABLE, pid,
+                         unreadable);
+}
+
 int command_stat(int argc, char **argv)
 {
     struct stat_options options = {0};
@@ -308,11 +330,12 @@ int command_stat(int argc, char **argv)
     if (status != COMMAND_OK || is_done)
         return status;
     for (;;) {
-        int count = print_all(&options);
+        int unreadable = 0;
+        int count = print_all(&options, &unreadable);
         if (count < 0)
             return complain_of_directory(-count);
         if (count == 0 && options.pid != 0)
-            return command_error(COMMAND_FAILED, "stat", "process %d has no device open", options.pid);
+            return complain_of_process(options.pid, unreadable);
         if (options.watch_seconds == 0)
             return COMMAND_OK;
         if (!options.is_json)

@@ -220,6 +220,27 @@ static void alb_directory__garbage_files(void **state)
     assert_int_equal(count_files(), 0);
 }
 
+// Its process lives, but has another number here.
+static void alb_directory_next__counts_the_unreadable(void **state)
+{
+    struct alb_directory directory;
+    struct alb_directory_board board;
+    const struct alb_directory_file file = {.magic = ALB_DIRECTORY_MAGIC, .pid = (int32_t)getpid(), .board_fd = 0};
+    const int locked[] = {list_garbage("1", &file, sizeof(file)), list_garbage("2", &file, sizeof(file)),
+                          list_garbage("3", "", 0)}; // that is just being made
+    for (unsigned i = 0; i < ALB_COUNT(locked); i++)
+        assert_int_equal(flock(locked[i], LOCK_EX), 0);
+    assert_int_equal(alb_directory_open(&directory, geteuid()), 0);
+    assert_false(alb_directory_next(&directory, &board));
+    assert_int_equal(directory.unreadable, 2);
+    alb_directory_close(&directory);
+    for (unsigned i = 0; i < ALB_COUNT(locked); i++)
+        close(locked[i]);
+    uint8_t slot;
+    assert_int_equal(count_boards(&slot), 0);
+    assert_int_equal(count_files(), 0);
+}
+
 // Maps a file of our own as if it were another's board.
 static bool maps(int fd)
 {
@@ -344,6 +365,7 @@ int main(void)
         cmocka_unit_test(alb_directory_leave__removes),
         cmocka_unit_test(alb_directory__reading_allocates_nothing),
         cmocka_unit_test(alb_directory__garbage_files),
+        cmocka_unit_test(alb_directory_next__counts_the_unreadable),
         cmocka_unit_test(alb_directory_map__garbage_boards),
         cmocka_unit_test(alb_directory_open__not_ours),
         cmocka_unit_test(alb_directory_enter__without_a_place),

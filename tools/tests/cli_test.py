@@ -3,6 +3,7 @@
 """The command `albedo`: options, messages, exit statuses, JSON, what a program under `albedo run` finds."""
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -408,6 +409,24 @@ class Stat(unittest.TestCase):
             status, _, err = albedo("stat", environment={"ALBEDO_DIRECTORY": base})
             self.assertEqual(status, 1)
             self.assertIn("albedo stat: host directory %s: Operation not permitted; " % folder, err)
+
+    def test_devices_of_another_pid_namespace(self):
+        with tempfile.TemporaryDirectory() as base:
+            environment = {"ALBEDO_DIRECTORY": base}
+            albedo("info", environment=environment)
+            folder, = os.listdir(base)
+            with open(os.path.join(base, folder, "1-2"), "wb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.write(struct.pack("=QiiQQ", 0x416c6265646f4469, 1, 0, 3, 4))  # device/directory_file.h
+                file.flush()
+                status, out, _ = albedo("stat", environment=environment)
+                self.assertEqual((status, out), (0, "1 device is open that cannot be read from here: "
+                                                 "in another PID or user namespace, or of another version of Albedo\n"))
+                self.assertEqual(json.loads(albedo("stat", "--json", environment=environment)[1]), {"devices": [], "unreadable": 1})
+                status, out, err = albedo("stat", "1", environment=environment)
+                self.assertEqual((status, out), (1, ""))
+                self.assertIn("process 1 has no device open that can be read from here; 1 cannot: ", err)
+            self.assertEqual(albedo("stat", environment=environment)[:2], (0, "no device is open\n"))
 
     def test_a_running_device_is_listed(self):
         with subprocess.Popen([os.path.join(BUILD, "bin", "albedo"), "run", "--net", "127.88.0.1", "--", "ibv_asyncwatch"], stdin=subprocess.DEVNULL,
