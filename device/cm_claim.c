@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Claims of services. The lock is one of the open file (F_OFD_SETLK): testing it takes no lock, so a lookup never
-// blocks a claim. A file that is not locked means nothing, and the next claim uses it again.
+// blocks a claim. A file that is not locked means nothing: the next claim uses it again, or it is swept. Against that a
+// claim takes the lock that all files of the folder have (flock), which is not tested by taking it when it is
+// another's.
 #include "device/cm_claim.h"
 
 #include "device/cancel.h"
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,24 +177,11 @@ static int look_at(int folder, const char *name, const char *prefix, const struc
     return error;
 }
 
-// Reads the folder's names through a descriptor of its own, which has a position of its own. NULL with errno.
-static DIR *open_names(int folder)
-{
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir && fd >= 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-    }
-    return dir;
-}
-
 // 0: no claim of another address stands for this one too. EADDRINUSE, or why that cannot be told.
 static int look_around(int folder, const struct alb_cm_place *place)
 {
     char prefix[NAME_MAX_BYTES];
-    DIR *dir = open_names(folder);
+    DIR *dir = alb_directory_open_names(folder);
     if (!dir)
         return errno;
     struct dirent *listed;
@@ -206,21 +196,32 @@ static int look_around(int folder, const struct alb_cm_place *place)
     return error;
 }
 
+static int lock(int fd)
+{
+    struct flock claim = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &claim) != 0)
+        return errno == EAGAIN || errno == EACCES ? EADDRINUSE : errno;
+    while (flock(fd, LOCK_EX) != 0) { // only one who sweeps has it now, for a moment
+        if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
 // Creates and locks a file that was not removed in between. Returns -1 with errno.
 static int create_locked(int folder, const char *name)
 {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         struct stat status;
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         int fd = alb_descriptor_aside(openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (fd < 0)
             return -1;
-        int error = fcntl(fd, F_OFD_SETLK, &lock) != 0 ? errno : 0;
+        int error = lock(fd);
         if (!error && fstat(fd, &status) == 0 && status.st_nlink > 0)
             return fd;
         close(fd);
         if (error) {
-            errno = error == EAGAIN || error == EACCES ? EADDRINUSE : error;
+            errno = error;
             return -1;
         }
     }
@@ -256,6 +257,8 @@ static int claim_file(struct alb_cm_claim *claim, const struct alb_cm_place *pla
         error = write_content(claim->fd, place);
     if (!error)
         error = look_around(folder, place);
+    if (!error)
+        alb_directory_sweep_some(folder);
     close(folder);
     return error;
 }
@@ -275,20 +278,28 @@ static void give_up(struct alb_cm_claim *claim)
     claim->path = NULL;
 }
 
+static int claim_or_nothing(struct alb_cm_claim *claim, const struct alb_cm_place *place)
+{
+    alb_list_init(&claim->link);
+    int error = claim_file(claim, place);
+    if (error)
+        give_up(claim);
+    return error;
+}
+
 int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
 {
     *claim = (struct alb_cm_claim){.fd = -1};
-    alb_list_init(&claim->link);
     int error = 0, cancel = alb_cancel_off();
     pthread_mutex_lock(&held.mutex);
     if (!held.has_hooks)
         error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     held.has_hooks = !error;
     if (!error)
-        error = claim_file(claim, place);
-    if (error)
-        give_up(claim);
-    else
+        error = claim_or_nothing(claim, place);
+    if (alb_directory_make_room(error))
+        error = claim_or_nothing(claim, place);
+    if (!error)
         alb_list_push_back(&held.claims, &claim->link);
     pthread_mutex_unlock(&held.mutex);
     alb_cancel_back(cancel);

@@ -51,6 +51,7 @@ static int enter(struct alb_directory_entry *entry, const struct alb_board *boar
     int folder = alb_directory_open_folder((uint32_t)geteuid(), folder_path, true);
     if (folder < 0)
         return errno;
+    alb_directory_sweep_some(folder);
     // Two PID namespaces may share the folder, and so a process id: the board's inode tells them apart.
     struct stat status;
     if (fstat(board->fd, &status) != 0)
@@ -72,6 +73,8 @@ void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_boa
         return; // said already
     char folder[ALB_DIRECTORY_FOLDER_MAX];
     int error = enter(entry, board);
+    if (alb_directory_make_room(error))
+        error = enter(entry, board);
     if (!error)
         return;
     alb_directory_folder((uint32_t)geteuid(), folder);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The host directory: which processes of this user have devices open, and where their boards are. A folder in /dev/shm
 // (one per user, writable by that user only) holds a small file for each device. Its process keeps it locked as long as
-// it lives, which holds across PID namespaces and ends with any kind of death; a file that is not locked is stale, and
-// is removed by the next reader.
+// it lives, which holds across PID namespaces and ends with any kind of death; a file that is not locked is stale.
+// Readers remove all of those, and each process that is listed, or claims a service, a few.
 //
 // Reading takes nothing on trust: another process's file and board may hold anything.
 #pragma once
@@ -46,14 +46,14 @@ struct alb_directory {
     int unreadable; // devices that are open, but whose boards cannot be read from here; complete at the end
 };
 
-// Opens the directory of a user (usually geteuid()). Errors: EACCES for another user's; a missing one is empty. EPERM:
-// the folder is not that user's.
+// Opens the directory of a user (usually geteuid()), and removes what is stale in it. Errors: EACCES for another
+// user's; a missing one is empty. EPERM: the folder is not that user's.
 int alb_directory_open(struct alb_directory *directory, uint32_t uid);
 void alb_directory_close(struct alb_directory *directory);
 
-// The next living process's board, by process ids, false at the end. What is stale is removed, what is broken passed
-// over, and what is not accessible counted: that of a process in another PID namespace, where its number means another
-// one. The board is to be given back by alb_directory_unmap.
+// The next living process's board, by process ids, false at the end. What is stale or broken is passed over, and what
+// is not accessible counted: that of a process in another PID namespace, where its number means another one. The board
+// is to be given back by alb_directory_unmap.
 bool alb_directory_next(struct alb_directory *directory, struct alb_directory_board *board);
 void alb_directory_unmap(struct alb_directory_board *board);
 

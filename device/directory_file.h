@@ -23,3 +23,14 @@ char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX]);
 
 // Opens that folder, and makes it before if need be. -1 with errno; EPERM: it is another's, or others can write to it.
 int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX], bool makes);
+
+// Reads the folder's names through a descriptor of its own, which has a position of its own. NULL with errno.
+DIR *alb_directory_open_names(int folder);
+
+// Removes the files that ended processes have left in the folder. True if there was one.
+bool alb_directory_sweep(int folder);
+// Looks at a few, whichever: cheap enough for every start of a program, and sees to it that what is left does not
+// become much more than what lives.
+void alb_directory_sweep_some(int folder);
+// For an error of writing in this user's folder: true if it was that there is no room, and there is some now.
+bool alb_directory_make_room(int error);

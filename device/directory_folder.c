@@ -99,3 +99,15 @@ int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX],
     }
     return fd;
 }
+
+DIR *alb_directory_open_names(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+    }
+    return dir;
+}

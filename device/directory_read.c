@@ -26,6 +26,7 @@ int alb_directory_open(struct alb_directory *directory, uint32_t uid)
     int fd = alb_directory_open_folder(uid, path, false);
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
+    alb_directory_sweep(fd);
     // Names begin with a process id, which is compared as a number.
     directory->count = scandirat(fd, ".", &directory->names, is_listed, versionsort);
     if (directory->count < 0) {
@@ -167,15 +168,12 @@ static bool is_locked(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-// The board of a listed file whose process lives; removes the file of one that does not.
-static bool map_entry(struct alb_directory *directory, const char *name, int fd, struct alb_directory_board *board)
+// The board of a listed file whose process lives.
+static bool map_entry(struct alb_directory *directory, int fd, struct alb_directory_board *board)
 {
     struct alb_directory_file file;
-    if (!is_locked(fd)) {
-        unlinkat(directory->dir_fd, name, 0); // under the lock: its maker sees that and makes it again
-        return false;
-    }
-    if (pread(fd, &file, sizeof(file), 0) != (ssize_t)sizeof(file) || file.magic != ALB_DIRECTORY_MAGIC)
+    if (!is_locked(fd) || pread(fd, &file, sizeof(file), 0) != (ssize_t)sizeof(file) ||
+        file.magic != ALB_DIRECTORY_MAGIC)
         return false;
     if (alb_directory_map(file.pid, file.board_fd, file.board_device, file.board_inode, board))
         return true;
@@ -192,7 +190,7 @@ bool alb_directory_next(struct alb_directory *directory, struct alb_directory_bo
         int fd = openat(directory->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)
             continue;
-        is_mapped = map_entry(directory, name, fd, board);
+        is_mapped = map_entry(directory, fd, board);
         close(fd);
     }
     return is_mapped;

@@ -5,6 +5,7 @@
 #include "base/tests/test.h"
 #include "device/cm_claim.h"
 #include "device/tests/own_directory.h"
+#include "device/tests/user_namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -23,19 +23,11 @@ enum {
     CANNOT = 77,       // the host gives no user namespace
 };
 
-static bool write_map(const char *text)
-{
-    int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-    bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    close(fd);
-    return is_written;
-}
-
 // Whether that holds in a process of a user who is not root, in a user namespace where that user is root, or has no
 // number.
 static void in_namespace(bool is_mapped, bool (*holds)(const char *outside))
 {
-    char outside[ALB_DIRECTORY_FOLDER_MAX], map[32];
+    char outside[ALB_DIRECTORY_FOLDER_MAX];
     int status;
     assert_int_equal(chmod(own_directory, 0777), 0);
     pid_t child = fork();
@@ -43,11 +35,9 @@ static void in_namespace(bool is_mapped, bool (*holds)(const char *outside))
     if (child == 0) {
         if (getuid() == 0 && setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0)
             _exit(CANNOT);
-        prctl(PR_SET_DUMPABLE, 1); // else /proc/self stays root's
         if (!alb_directory_folder(geteuid(), outside))
             _exit(1);
-        snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
-        if (unshare(CLONE_NEWUSER) != 0 || (is_mapped && !write_map(map)))
+        if (is_mapped ? !user_namespace_enter(0) : unshare(CLONE_NEWUSER) != 0)
             _exit(CANNOT);
         _exit(holds(outside) ? 0 : 1);
     }
