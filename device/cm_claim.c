@@ -44,6 +44,7 @@ static struct {
     pthread_mutex_t mutex;
     struct alb_list claims;
     bool has_hooks;
+    bool has_complained;
 } held = {.mutex = PTHREAD_MUTEX_INITIALIZER, .claims = {&held.claims, &held.claims}};
 
 static void before_fork(void)
@@ -287,6 +288,14 @@ static int claim_or_nothing(struct alb_cm_claim *claim, const struct alb_cm_plac
     return error;
 }
 
+// Once, with the mutex held: rdma_cm gives its caller a number, which does not tell what it is about.
+static void complain(int error)
+{
+    if (!held.has_complained)
+        alb_directory_complain(error, "rdma_cm can neither bind nor listen");
+    held.has_complained = true;
+}
+
 int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
 {
     *claim = (struct alb_cm_claim){.fd = -1};
@@ -299,6 +308,8 @@ int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place)
         error = claim_or_nothing(claim, place);
     if (alb_directory_make_room(error))
         error = claim_or_nothing(claim, place);
+    if (error && error != EADDRINUSE)
+        complain(error);
     if (!error)
         alb_list_push_back(&held.claims, &claim->link);
     pthread_mutex_unlock(&held.mutex);

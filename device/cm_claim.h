@@ -25,7 +25,7 @@ struct alb_cm_place {
 };
 
 // EADDRINUSE: another claim of this user stands for the service at such an address; else why the directory cannot be
-// written, or other claims cannot be read, as when descriptors have run out.
+// written, or other claims cannot be read, as when descriptors have run out, which is said once.
 int alb_cm_claim(struct alb_cm_claim *claim, const struct alb_cm_place *place);
 // From here on requests are looked for there; a claim alone only keeps others away.
 int alb_cm_claim_listen(struct alb_cm_claim *claim);

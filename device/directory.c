@@ -2,7 +2,6 @@
 // Listing a process in the host directory.
 #include "device/directory_file.h"
 
-#include "base/log.h"
 #include "device/descriptor.h"
 
 #include <errno.h>
@@ -71,16 +70,12 @@ void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_boa
     *entry = (struct alb_directory_entry){.fd = -1};
     if (board->fd < 0)
         return; // said already
-    char folder[ALB_DIRECTORY_FOLDER_MAX];
     int error = enter(entry, board);
     if (alb_directory_make_room(error))
         error = enter(entry, board);
-    if (!error)
-        return;
-    alb_directory_folder((uint32_t)geteuid(), folder);
-    alb_log(ALB_LOG_WARNING,
-            "host directory %s: %s: \"albedo stat\" will not show this process; ALBEDO_DIRECTORY names another place",
-            folder, strerror(error));
+    if (error)
+        alb_directory_complain(
+            error, "\"albedo stat\" will not show this process, and rdma_cm can neither bind nor listen in it");
 }
 
 void alb_directory_leave(struct alb_directory_entry *entry)

@@ -22,7 +22,7 @@ struct alb_directory_entry {
     char path[PATH_MAX];
 };
 
-// Lists a board. Without /dev/shm, or when it is full, warns and leaves the process unlisted.
+// Lists a board. Without /dev/shm, or when it is full of what lives, warns and leaves the process unlisted.
 void alb_directory_enter(struct alb_directory_entry *entry, const struct alb_board *board);
 void alb_directory_leave(struct alb_directory_entry *entry);
 

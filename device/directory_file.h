@@ -24,6 +24,9 @@ char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX]);
 // Opens that folder, and makes it before if need be. -1 with errno; EPERM: it is another's, or others can write to it.
 int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX], bool makes);
 
+// The line for people when it cannot be used; what says what is missed by that.
+void alb_directory_complain(int error, const char *what);
+
 // Reads the folder's names through a descriptor of its own, which has a position of its own. NULL with errno.
 DIR *alb_directory_open_names(int folder);
 

@@ -4,11 +4,14 @@
 // none, or finds another's folder in that place, goes by the namespace.
 #include "device/directory_file.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +77,20 @@ char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX])
         return path;
     errno = error;
     return NULL;
+}
+
+// Another folder is of use where this one is at fault, not the process or the host that has run out of something.
+static bool is_of_the_place(int error)
+{
+    return error != EMFILE && error != ENFILE && error != ENOMEM;
+}
+
+void alb_directory_complain(int error, const char *what)
+{
+    char folder[ALB_DIRECTORY_FOLDER_MAX];
+    alb_directory_folder((uint32_t)geteuid(), folder);
+    alb_log(ALB_LOG_WARNING, "host directory %s: %s: %s%s", folder, strerror(error), what,
+            is_of_the_place(error) ? "; ALBEDO_DIRECTORY names another place" : "");
 }
 
 static int check_folder(int fd, uint32_t uid)

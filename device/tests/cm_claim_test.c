@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/cm_claim.h"
 
+#include "base/log.h"
 #include "base/tests/test.h"
 #include "device/directory_file.h"
 #include "device/tests/cancelled.h"
 #include "device/tests/own_directory.h"
+#include "device/tests/said.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,6 +57,39 @@ static void find__nobody_and_nothing(void **state)
     assert_int_equal(alb_cm_claim(&claim, &here), ENOENT);
     alb_cm_claim_end(&claim);
     setenv("ALBEDO_DIRECTORY", own_directory, 1);
+}
+
+// In a process of its own, which has not said it yet.
+static void say_and_end(void)
+{
+    char text[ALB_LOG_LINE_MAX];
+    struct said said;
+    struct alb_cm_claim claim, other;
+    struct alb_cm_place here = place("10.0.0.1", false, 3);
+    said_begin(&said);
+    int in_use = alb_cm_claim(&claim, &here) == 0 ? alb_cm_claim(&other, &here) : 0;
+    alb_cm_claim_end(&claim);
+    said_end(&said, text, sizeof(text));
+    bool is_quiet = in_use == EADDRINUSE && text[0] == 0;
+    setenv("ALBEDO_DIRECTORY", "/nowhere/at/all", 1);
+    said_begin(&said);
+    bool fails = alb_cm_claim(&claim, &here) == ENOENT && alb_cm_claim(&claim, &here) == ENOENT;
+    said_end(&said, text, sizeof(text));
+    const char *told =
+        strstr(text, ": No such file or directory: rdma_cm can neither bind nor listen; ALBEDO_DIRECTORY "
+                     "names another place\n");
+    _exit(is_quiet && fails && told && strchr(told, '\n')[1] == 0 ? 0 : 1);
+}
+
+static void claim__says_once_why_it_fails(void **state)
+{
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        say_and_end();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 static void claim__is_found_until_it_ends(void **state)
@@ -274,6 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_cm_claim__in_a_cancelled_thread),
+        cmocka_unit_test_setup_teardown(claim__says_once_why_it_fails, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(find__nobody_and_nothing, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(claim__in_a_folder_with_a_long_name, own_directory_setup,
                                         own_directory_teardown),

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/tests/test.h"
 #include "device/tests/own_directory.h"
+#include "device/tests/said.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -335,6 +337,41 @@ static void alb_directory_enter__without_a_place(void **state)
     setenv("ALBEDO_DIRECTORY", own_directory, 1);
 }
 
+// What is said where there may be so many descriptors.
+static void enter_in_vain(rlim_t descriptors, char *text, size_t size)
+{
+    struct alb_board board;
+    struct alb_directory_entry entry;
+    struct said said;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit limit = {.rlim_cur = ALB_MIN(descriptors, before.rlim_cur), .rlim_max = before.rlim_max};
+    create_board(&board, 1);
+    alb_log_set_level(ALB_LOG_WARNING);
+    said_begin(&said);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    alb_directory_enter(&entry, &board);
+    setrlimit(RLIMIT_NOFILE, &before);
+    said_end(&said, text, size);
+    assert_int_equal(entry.fd, -1);
+    alb_board_destroy(&board);
+}
+
+// What is missed, and what can be done about it.
+static void alb_directory_enter__says_why(void **state)
+{
+    char text[ALB_LOG_LINE_MAX];
+    enter_in_vain(3, text, sizeof(text));
+    assert_non_null(strstr(text, ": Too many open files: \"albedo stat\" will not show this process, and rdma_cm can "
+                                 "neither bind nor listen in it\n"));
+    setenv("ALBEDO_DIRECTORY", "/nowhere/at/all", 1);
+    enter_in_vain(RLIM_INFINITY, text, sizeof(text));
+    assert_non_null(strstr(text,
+                           ": No such file or directory: \"albedo stat\" will not show this process, and rdma_cm can "
+                           "neither bind nor listen in it; ALBEDO_DIRECTORY names another place\n"));
+    setenv("ALBEDO_DIRECTORY", own_directory, 1);
+}
+
 // One that does not fit is no other one.
 static void alb_directory_enter__too_long_a_path(void **state)
 {
@@ -369,6 +406,7 @@ int main(void)
         cmocka_unit_test(alb_directory_map__garbage_boards),
         cmocka_unit_test(alb_directory_open__not_ours),
         cmocka_unit_test(alb_directory_enter__without_a_place),
+        cmocka_unit_test(alb_directory_enter__says_why),
     };
     return cmocka_run_group_tests_name("directory", tests, own_directory_setup, own_directory_teardown);
 }
