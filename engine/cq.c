@@ -78,10 +78,15 @@ int alb_cq_resize(struct alb_cq *cq, uint32_t entries)
     return 0;
 }
 
+bool alb_cq_is_used(const struct alb_cq *cq)
+{
+    return cq->refs > 0;
+}
+
 int alb_cq_destroy(struct alb_cq *cq)
 {
     struct alb_engine *engine = cq->engine;
-    if (cq->refs > 0)
+    if (alb_cq_is_used(cq))
         return EBUSY;
     alb_event_node_fini(&cq->event);
     alb_engine_put_memory(engine, cq->entries, (size_t)cq->capacity * sizeof(*cq->entries));

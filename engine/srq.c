@@ -75,10 +75,15 @@ int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit)
     return 0;
 }
 
+bool alb_srq_is_used(const struct alb_srq *srq)
+{
+    return srq->refs > 0;
+}
+
 int alb_srq_destroy(struct alb_srq *srq)
 {
     struct alb_engine *engine = srq->pd->engine;
-    if (srq->refs > 0)
+    if (alb_srq_is_used(srq))
         return EBUSY;
     if (srq->xrcd)
         alb_xrc_forget_srq(srq);

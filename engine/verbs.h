@@ -166,6 +166,7 @@ int alb_cq_create(struct alb_engine *engine, uint32_t entries, void *user, struc
 int alb_cq_resize(struct alb_cq *cq, uint32_t entries);
 // EBUSY while a queue pair uses it.
 int alb_cq_destroy(struct alb_cq *cq);
+bool alb_cq_is_used(const struct alb_cq *cq);
 uint32_t alb_cq_entries(const struct alb_cq *cq);
 
 // [ring] The oldest completion, or NULL; valid until it is popped.
@@ -216,6 +217,7 @@ int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit);
 // EBUSY while a queue pair is attached. A request that names one of XRC is refused from now on, in the middle of a
 // message too.
 int alb_srq_destroy(struct alb_srq *srq);
+bool alb_srq_is_used(const struct alb_srq *srq);
 // What it was created with, or resized to, and its limit (0: not armed).
 void alb_srq_query(const struct alb_srq *srq, uint32_t *wr_max, uint32_t *sge_max, uint32_t *limit);
 // [ring] ENOMEM: full; EINVAL: too many entries. Keys are checked when the receive is used.

@@ -184,6 +184,14 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     }
 }
 
+bool alb_door_is_acknowledged(pthread_mutex_t *mutex, const uint32_t *completed, uint32_t delivered)
+{
+    pthread_mutex_lock(mutex);
+    bool is_acknowledged = (int32_t)(delivered - *completed) <= 0;
+    pthread_mutex_unlock(mutex);
+    return is_acknowledged;
+}
+
 void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
                                 uint32_t delivered)
 {

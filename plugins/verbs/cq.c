@@ -69,19 +69,31 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
     return cq ? &cq->cq : NULL;
 }
 
-// Takes the queue from the engine, so that it raises nothing more, and forgets the events that were not taken yet.
-static int detach(struct alb_door_cq *cq)
+static bool is_used(struct alb_door_cq *cq)
+{
+    struct alb_door_context *context = alb_door_context(cq->cq.context);
+    alb_device_lock(context->device);
+    bool is_used = alb_cq_is_used(cq->engine_cq);
+    alb_door_unlock(context);
+    return is_used;
+}
+
+// Takes the queue from the engine, so that it raises nothing more. EBUSY.
+static int destroy_in_engine(struct alb_door_cq *cq)
 {
     struct alb_door_context *context = alb_door_context(cq->cq.context);
     alb_device_lock(context->device);
     int error = alb_cq_destroy(cq->engine_cq);
     alb_door_unlock(context);
-    if (error)
-        return error;
+    return error;
+}
+
+// The events that were not taken yet.
+static void forget_events(struct alb_door_cq *cq)
+{
     if (cq->cq.channel)
         alb_notices_forget(&alb_door_channel(cq->cq.channel)->notices, &cq->completion);
-    alb_notices_forget(&context->async, &cq->overrun);
-    return 0;
+    alb_notices_forget(&alb_door_context(cq->cq.context)->async, &cq->overrun);
 }
 
 static void free_cq(struct alb_door_cq *cq)
@@ -102,13 +114,24 @@ static void free_cq(struct alb_door_cq *cq)
 
 int alb_door_cq_release(struct alb_door_cq *cq)
 {
-    int error = detach(cq);
-    if (!error)
-        free_cq(cq);
-    return error;
+    int error = destroy_in_engine(cq);
+    if (error)
+        return error;
+    forget_events(cq);
+    free_cq(cq);
+    return 0;
 }
 
-// Waits for the acknowledgement of events that were handed out, and only of those.
+// For the acknowledgement of events that were handed out, and only of those. Until then their handlers may use the
+// queue: a queue that no queue pair has raises no more.
+static void wait_for_handlers(struct alb_door_cq *cq)
+{
+    struct ibv_cq *outer = &cq->cq;
+    forget_events(cq);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->comp_events_completed, cq->completion.delivered);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->async_events_completed, cq->overrun.delivered);
+}
+
 int ibv_destroy_cq(struct ibv_cq *outer)
 {
     if (!outer)
@@ -116,13 +139,10 @@ int ibv_destroy_cq(struct ibv_cq *outer)
     struct alb_door_cq *cq = alb_door_cq(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    int error = detach(cq);
-    if (error)
-        return error;
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->comp_events_completed, cq->completion.delivered);
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->async_events_completed, cq->overrun.delivered);
-    free_cq(cq);
-    return 0;
+    if (is_used(cq))
+        return EBUSY;
+    wait_for_handlers(cq);
+    return alb_door_cq_release(cq);
 }
 
 int ibv_resize_cq(struct ibv_cq *outer, int entries)

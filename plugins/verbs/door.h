@@ -194,12 +194,13 @@ void alb_door_proposals_after_fork(void);
 
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
 void alb_door_srq_notices_init(struct alb_door_srq *srq);
-// Forgets the asynchronous events of an object that the engine no longer knows; returns how many are owed an
+// Forgets the asynchronous events of an object that were not taken; returns how many have been, and are owed an
 // acknowledgement.
 uint32_t alb_door_notices_forget(struct ibv_context *context, struct alb_notice *notices, int count);
 
-// Waits until every event handed out has been acknowledged. The comparison is signed: some programs acknowledge more
-// than they got.
+// Waits until every event handed out has been acknowledged, or says whether it has. The comparison is signed: some
+// programs acknowledge more than they got.
+bool alb_door_is_acknowledged(pthread_mutex_t *mutex, const uint32_t *completed, uint32_t delivered);
 void alb_door_wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
                                 uint32_t delivered);
 

@@ -63,10 +63,31 @@ static void wait_quiet(struct alb_door_qp *qp)
     }
 }
 
-static uint32_t detach(struct alb_door_qp *qp)
+// Nothing happens to it any more. One that others share goes on for them.
+static void silence(struct alb_door_qp *qp)
 {
-    alb_door_qp_destroy_engine(qp);
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    struct alb_door_locks locks = alb_door_qp_poll_locks(&qp->ex.qp_base);
+    alb_door_lock_with(context, &locks);
+    if (!qp->target)
+        alb_qp_modify(qp->engine_qp, &attr, ALB_QP_STATE, alb_device_now());
+    alb_door_unlock_with(context, &locks);
+}
+
+static uint32_t forget_events(struct alb_door_qp *qp)
+{
     return alb_door_notices_forget(qp->ex.qp_base.context, qp->notices, ALB_DOOR_QP_NOTICES);
+}
+
+// For the acknowledgement of the events that were handed out: until then their handlers may use the queue pair.
+static void wait_for_handlers(struct alb_door_qp *qp)
+{
+    struct ibv_qp *outer = &qp->ex.qp_base;
+    if (alb_door_is_acknowledged(&outer->mutex, &outer->events_completed, forget_events(qp)))
+        return;
+    silence(qp);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, forget_events(qp));
 }
 
 static void free_qp(struct alb_door_qp *qp)
@@ -87,7 +108,8 @@ int alb_door_qp_release(struct alb_door_qp *qp)
     alb_device_detach_all(alb_door_context(qp->ex.qp_base.context)->device, qp->engine_qp);
     announce_end(qp);
     wait_quiet(qp);
-    detach(qp);
+    alb_door_qp_destroy_engine(qp);
+    forget_events(qp);
     free_qp(qp);
     return 0;
 }
@@ -114,8 +136,9 @@ int ibv_destroy_qp(struct ibv_qp *outer)
         return EBUSY;
     announce_end(qp);
     wait_quiet(qp);
-    uint32_t delivered = detach(qp);
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
+    wait_for_handlers(qp);
+    alb_door_qp_destroy_engine(qp);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, forget_events(qp));
     free_qp(qp);
     return 0;
 }

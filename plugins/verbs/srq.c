@@ -103,16 +103,30 @@ static int get_srq_num(struct ibv_srq *outer, uint32_t *number)
     return 0;
 }
 
-// Takes the queue from the engine; *delivered is how many events are owed an acknowledgement.
-static int detach(struct alb_door_srq *srq, uint32_t *delivered)
+static bool is_used(struct alb_door_srq *srq)
+{
+    struct alb_door_context *context = alb_door_context(srq->srq.context);
+    alb_device_lock(context->device);
+    bool is_used = alb_srq_is_used(srq->engine_srq);
+    alb_door_unlock(context);
+    return is_used;
+}
+
+static int destroy_in_engine(struct alb_door_srq *srq)
 {
     struct alb_door_context *context = alb_door_context(srq->srq.context);
     alb_device_lock(context->device);
     int error = alb_srq_destroy(srq->engine_srq);
     alb_door_unlock(context);
-    if (!error)
-        *delivered = alb_door_notices_forget(srq->srq.context, srq->notices, ALB_DOOR_SRQ_NOTICES);
     return error;
+}
+
+// For the acknowledgement of the events that were handed out: until then their handlers may use the queue.
+static void wait_for_handlers(struct alb_door_srq *srq)
+{
+    struct ibv_srq *outer = &srq->srq;
+    uint32_t delivered = alb_door_notices_forget(outer->context, srq->notices, ALB_DOOR_SRQ_NOTICES);
+    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
 }
 
 static void free_srq(struct alb_door_srq *srq)
@@ -128,11 +142,12 @@ static void free_srq(struct alb_door_srq *srq)
 
 int alb_door_srq_release(struct alb_door_srq *srq)
 {
-    uint32_t delivered;
-    int error = detach(srq, &delivered);
-    if (!error)
-        free_srq(srq);
-    return error;
+    int error = destroy_in_engine(srq);
+    if (error)
+        return error;
+    alb_door_notices_forget(srq->srq.context, srq->notices, ALB_DOOR_SRQ_NOTICES);
+    free_srq(srq);
+    return 0;
 }
 
 int ibv_destroy_srq(struct ibv_srq *outer)
@@ -140,13 +155,15 @@ int ibv_destroy_srq(struct ibv_srq *outer)
     if (!outer)
         return EINVAL;
     struct alb_door_srq *srq = alb_door_srq(outer);
-    uint32_t delivered;
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    int error = detach(srq, &delivered);
+    if (is_used(srq))
+        return EBUSY;
+    wait_for_handlers(srq);
+    int error = destroy_in_engine(srq);
     if (error)
         return error;
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
+    wait_for_handlers(srq); // one of an XRC domain may have been used until now
     free_srq(srq);
     return 0;
 }

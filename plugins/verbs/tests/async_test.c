@@ -100,6 +100,98 @@ static void destroy_qp__waits_for_what_was_handed_out(void **state)
     assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+static void *destroy_qp(void *qp)
+{
+    return (void *)(intptr_t)ibv_destroy_qp(qp);
+}
+
+static void *destroy_srq(void *srq)
+{
+    return (void *)(intptr_t)ibv_destroy_srq(srq);
+}
+
+static pthread_t while_destroyed(void *(*destroy)(void *), void *object)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, destroy, object), 0);
+    usleep(20000); // it waits, as a rule
+    return thread;
+}
+
+static void expect_destroyed(pthread_t thread, struct ibv_async_event *event)
+{
+    void *error;
+    ibv_ack_async_event(event);
+    assert_int_equal(pthread_join(thread, &error), 0);
+    assert_null(error);
+}
+
+// Handlers use what their event is of.
+static void destroy__while_an_event_is_handled(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_srq *srq = make_srq(f);
+    struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = qp_with(f, srq);
+    struct ibv_srq_attr attr = {.srq_limit = 2}, found = {0};
+    struct ibv_sge sge = fixture_sge(f, 4096, 100);
+    struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
+    fixture_connect(a, b);
+    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    fixture_post_send(f, a, 1, 0, 10);
+    assert_int_equal(fixture_wait_for(f->cq, 7).status, IBV_WC_SUCCESS);
+    struct ibv_async_event limit = wait_for(f, IBV_EVENT_SRQ_LIMIT_REACHED);
+    struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_qp_init_attr init = {0};
+    assert_int_equal(ibv_modify_qp(b, &qp_attr, IBV_QP_STATE), 0);
+    struct ibv_async_event last = wait_for(f, IBV_EVENT_QP_LAST_WQE_REACHED);
+
+    pthread_t thread = while_destroyed(destroy_qp, b);
+    assert_int_equal(ibv_query_qp(b, &qp_attr, IBV_QP_STATE, &init), 0);
+    assert_ptr_equal(init.srq, srq);
+    expect_destroyed(thread, &last);
+    thread = while_destroyed(destroy_srq, srq);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_query_srq(srq, &found), 0);
+    assert_true(found.max_wr >= 3 && found.max_sge >= 1);
+    expect_destroyed(thread, &limit);
+    assert_int_equal(ibv_destroy_qp(a), 0);
+}
+
+static void *destroy_cq(void *cq)
+{
+    return (void *)(intptr_t)ibv_destroy_cq(cq);
+}
+
+static void destroy_cq__while_an_event_is_handled(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_cq *plain = f->cq;
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(f->context);
+    struct ibv_cq *cq = f->cq = ibv_create_cq(f->context, 8, NULL, channel, 0), *of;
+    struct ibv_qp *qp = fixture_qp(f, IBV_QPT_RC);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_wc wc;
+    void *context, *error;
+    fixture_to_init(qp);
+    assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+    fixture_post_recv(f, qp, 1, 0, 10);
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    assert_int_equal(ibv_get_cq_event(channel, &of, &context), 0);
+    assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    pthread_t thread = while_destroyed(destroy_cq, cq);
+    assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+    assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+    ibv_ack_cq_events(cq, 1);
+    assert_int_equal(pthread_join(thread, &error), 0);
+    assert_null(error);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    f->cq = plain;
+}
+
 // An event that is not taken goes with its object.
 static void destroy_qp__untaken_events(void **state)
 {
@@ -166,6 +258,8 @@ int main(void)
         FIXTURE_TEST(get_async_event__nonblocking),
         FIXTURE_TEST(srq__limit_and_last_wqe),
         FIXTURE_TEST(destroy_qp__waits_for_what_was_handed_out),
+        FIXTURE_TEST(destroy__while_an_event_is_handled),
+        FIXTURE_TEST(destroy_cq__while_an_event_is_handled),
         FIXTURE_TEST(destroy_qp__untaken_events),
         FIXTURE_TEST(cq__overrun),
         cmocka_unit_test(close_device__under_a_reader),
