@@ -283,7 +283,8 @@ int alb_door_access(unsigned int flags, uint32_t *access);
 // A durable region as programs see it; NULL: no memory.
 struct ibv_mr *alb_door_mr_from_durable(struct ibv_pd *pd, struct alb_durable *durable, uint32_t access);
 
-// EFAULT unless every page of the range is mapped, readable, and writable if asked.
+// EFAULT unless every page of the range is mapped, readable, and writable if asked, and the files that are mapped there
+// are long enough.
 int alb_door_check_mapped(const void *address, size_t length, bool writable);
 
 // ---- completion queues ------------------------------------------------------------------------------------

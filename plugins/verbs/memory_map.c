@@ -10,7 +10,25 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+// ---- files
+// ------------------------------------------------------------------------------------------------------------
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 // of Linux 5.14
+#endif
+
+// Behind its file's end a mapping has no memory (SIGBUS). A file is short at its end, so that only the last page before
+// at is looked at: more would read the file. EFAULT, or 0: it is there, or such a mapping cannot be asked about.
+static int check_file(uintptr_t at)
+{
+    const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t page = (at - 1) & ~(page_bytes - 1);
+    bool is_there = madvise((void *)page, page_bytes, MADV_POPULATE_READ) == 0;
+    return !is_there && (errno == EFAULT || errno == EHWPOISON) ? EFAULT : 0;
+}
 
 // ---- asked of the kernel: Linux 6.11 or later
 // ------------------------------------------------------------------------
@@ -43,7 +61,10 @@ static int query_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
         };
         if (ioctl(fd, MAP_QUERY, &query) != 0)
             return errno == ENOENT ? EFAULT : errno;
-        at = (uintptr_t)query.end;
+        at = ALB_MIN((uintptr_t)query.end, end);
+        int error = query.inode ? check_file(at) : 0;
+        if (error)
+            return error;
     }
     return 0;
 }
@@ -60,11 +81,13 @@ struct reader {
 
 struct mapping {
     uintptr_t start, end;
-    bool is_readable, is_writable;
+    bool is_readable, is_writable, is_file;
 };
 
-// The next line, without its newline and cut after what a mapping's first two fields need; false at the end.
-static bool next_line(struct reader *reader, char line[64])
+enum { LINE_BYTES = 128 }; // more than what comes before a mapping's name
+
+// The next line, without its newline and cut; false at the end.
+static bool next_line(struct reader *reader, char line[LINE_BYTES])
 {
     size_t length = 0;
     for (;;) {
@@ -78,17 +101,27 @@ static bool next_line(struct reader *reader, char line[64])
         char c = reader->bytes[reader->first++];
         if (c == '\n')
             break;
-        if (length < 63)
+        if (length < LINE_BYTES - 1)
             line[length++] = c;
     }
     line[length] = '\0';
     return true;
 }
 
+// What comes after the permissions: " offset device inode name". Without a file the inode is 0.
+static bool is_of_file(const char *rest)
+{
+    for (int field = 0; field < 2; field++) {
+        rest += strspn(rest, " ");
+        rest += strcspn(rest, " ");
+    }
+    return strtoull(rest, NULL, 10) != 0;
+}
+
 // "start-end rwxp ..." with hexadecimal addresses.
 static bool next_mapping(struct reader *reader, struct mapping *mapping)
 {
-    char line[64];
+    char line[LINE_BYTES];
     char *rest;
     if (!next_line(reader, line))
         return false;
@@ -100,6 +133,7 @@ static bool next_mapping(struct reader *reader, struct mapping *mapping)
         return false;
     mapping->is_readable = rest[0] == 'r';
     mapping->is_writable = rest[0] != '\0' && rest[1] == 'w';
+    mapping->is_file = is_of_file(rest + strcspn(rest, " "));
     return true;
 }
 
@@ -114,7 +148,10 @@ static int read_mapped(int fd, uintptr_t at, uintptr_t end, bool writable)
             continue;
         if (mapping.start > at || !mapping.is_readable || (writable && !mapping.is_writable))
             break;
-        at = mapping.end;
+        at = ALB_MIN(mapping.end, end);
+        int error = mapping.is_file ? check_file(at) : 0;
+        if (error)
+            return error;
     }
     return at < end ? EFAULT : 0;
 }

@@ -7,6 +7,7 @@
 #include <linux/ioctl.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096 };
 
@@ -115,6 +116,44 @@ static void check_mapped__long_map(void **state)
     }
 }
 
+// A file of two pages, the second a hole, and a mapping that goes on behind its end, where there is no memory.
+static void check_mapped__short_file(void **state)
+{
+    const int ways[] = {MAP_SHARED, MAP_PRIVATE};
+    int fd = memfd_create("short", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+        assert_int_equal(ftruncate(fd, 0), 0);
+        uint8_t *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, ways[i], fd, 0);
+        assert_ptr_not_equal(pages, MAP_FAILED);
+        assert_int_equal(alb_door_check_mapped(pages, 1, true), EFAULT);
+        assert_int_equal(ftruncate(fd, PAGE + 1), 0);
+        assert_int_equal(alb_door_check_mapped(pages, 2 * PAGE, true), 0);
+        assert_int_equal(alb_door_check_mapped(pages + PAGE - 1, 2, false), 0);
+        assert_int_equal(alb_door_check_mapped(pages, 2 * PAGE + 1, false), EFAULT);
+        assert_int_equal(alb_door_check_mapped(pages + 3 * PAGE, PAGE, true), EFAULT);
+        munmap(pages, 4 * PAGE);
+    }
+    close(fd);
+}
+
+// The file is short in the first of two mappings.
+static void check_mapped__short_file_before_memory(void **state)
+{
+    int fd = memfd_create("short", MFD_CLOEXEC);
+    uint8_t *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_ptr_equal(mmap(pages, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), pages);
+    assert_int_equal(ftruncate(fd, PAGE), 0);
+    assert_int_equal(alb_door_check_mapped(pages, 4 * PAGE, true), EFAULT);
+    assert_int_equal(alb_door_check_mapped(pages, PAGE, true), 0);
+    assert_int_equal(alb_door_check_mapped(pages + 2 * PAGE, 2 * PAGE, true), 0);
+    assert_int_equal(ftruncate(fd, 2 * PAGE), 0);
+    assert_int_equal(alb_door_check_mapped(pages, 4 * PAGE, true), 0);
+    munmap(pages, 4 * PAGE);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,10 +161,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(check_mapped__hole, any_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__nonsense, any_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__long_map, any_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__short_file, any_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__short_file_before_memory, any_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__access, old_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__hole, old_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__nonsense, old_kernel, was_asked),
         cmocka_unit_test_setup_teardown(check_mapped__long_map, old_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__short_file, old_kernel, was_asked),
+        cmocka_unit_test_setup_teardown(check_mapped__short_file_before_memory, old_kernel, was_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

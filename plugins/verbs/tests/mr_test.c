@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 static void assert_refused(struct fixture *f, void *address, size_t length, int access, int error)
 {
@@ -56,6 +57,26 @@ static void reg_mr__memory(void **state)
     assert_refused(f, f->memory, SIZE_MAX, 0, EINVAL);
     assert_null(ibv_reg_mr(NULL, f->memory, 1, 0));
     assert_int_equal(errno, EINVAL);
+}
+
+// A peer that wrote there would end the process by SIGBUS.
+static void reg_mr__behind_the_end_of_a_file(void **state)
+{
+    enum { PAGE = 4096 };
+    struct fixture *f = *state;
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    int fd = memfd_create("short", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_refused(f, pages, 2 * PAGE, access, EFAULT);
+    assert_int_equal(ftruncate(fd, PAGE), 0);
+    assert_refused(f, pages, 2 * PAGE, access, EFAULT);
+    struct ibv_mr *mr = ibv_reg_mr(f->pd, pages, PAGE, access);
+    assert_non_null(mr);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    munmap(pages, 2 * PAGE);
+    close(fd);
 }
 
 // What a WRITE needs is the address that the region was given.
@@ -142,8 +163,12 @@ static void rereg_mr__refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(reg_mr__access_flags), FIXTURE_TEST(reg_mr__memory),    FIXTURE_TEST(reg_mr_iova__used_by_peers),
-        FIXTURE_TEST(rereg_mr__each_part),  FIXTURE_TEST(rereg_mr__refused),
+        FIXTURE_TEST(reg_mr__access_flags),
+        FIXTURE_TEST(reg_mr__memory),
+        FIXTURE_TEST(reg_mr__behind_the_end_of_a_file),
+        FIXTURE_TEST(reg_mr_iova__used_by_peers),
+        FIXTURE_TEST(rereg_mr__each_part),
+        FIXTURE_TEST(rereg_mr__refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
