@@ -3,11 +3,14 @@
 //
 // A domain lives in one process. All of its handles that were opened with one file are one domain, whichever context
 // they belong to. Another process that opens the same file has a domain of its own: the device is in the process.
+#include "device/descriptor.h"
 #include "plugins/verbs/door.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // ---- domains --------------------------------------------------------------------------------------------------------
 
@@ -16,7 +19,7 @@ struct alb_door_domain {
     struct alb_list link; // among the domains of the process
     struct alb_xrcd *engine_xrcd;
     struct alb_engine *engine;
-    bool has_file; // others can open it
+    int file; // by which others can open it; held, so that no other file gets its inode's number; -1: none
     dev_t device;
     ino_t inode;
     uint32_t handles;
@@ -36,34 +39,62 @@ static struct alb_door_domain *find_domain(const struct alb_engine *engine, cons
 {
     ALB_LIST_FOR_EACH (&domains, node) {
         struct alb_door_domain *domain = ALB_LIST_ENTRY(node, struct alb_door_domain, link);
-        if (domain->engine == engine && domain->has_file && domain->device == file->st_dev &&
+        if (domain->engine == engine && domain->file >= 0 && domain->device == file->st_dev &&
             domain->inode == file->st_ino)
             return domain;
     }
     return NULL;
 }
 
-// file is NULL for a domain that cannot be shared.
-static int create_domain(struct alb_door_context *context, const struct stat *file, struct alb_door_domain **out)
+// A descriptor of the same file, or -1 with errno. Not a copy, unless there is no /proc: that would keep the program's
+// locks when the program closes its own (flock(2)), and drop others when it is closed itself (fcntl(2)).
+static int hold_file(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int file = open(path, O_PATH | O_CLOEXEC);
+    if (file < 0)
+        file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return alb_descriptor_aside(file);
+}
+
+static int open_file(struct alb_door_domain *domain, int fd)
+{
+    struct stat file;
+    domain->file = hold_file(fd);
+    if (domain->file < 0 || fstat(domain->file, &file) != 0)
+        return errno;
+    domain->device = file.st_dev;
+    domain->inode = file.st_ino;
+    return 0;
+}
+
+static void free_domain(struct alb_door_domain *domain)
+{
+    if (domain->file >= 0)
+        close(domain->file);
+    free(domain);
+}
+
+// fd is -1 for a domain that cannot be shared.
+static int create_domain(struct alb_door_context *context, int fd, struct alb_door_domain **out)
 {
     struct alb_door_domain *domain = calloc(1, sizeof(*domain));
     if (!domain)
         return ENOMEM;
-    int error = alb_door_lock(context);
+    domain->file = -1;
+    int error = fd == -1 ? 0 : open_file(domain, fd);
+    if (!error)
+        error = alb_door_lock(context);
     if (!error) {
         error = alb_xrcd_create(context->engine, &domain->engine_xrcd);
         alb_door_unlock(context);
     }
     if (error) {
-        free(domain);
+        free_domain(domain);
         return error;
     }
     domain->engine = context->engine;
-    domain->has_file = file != NULL;
-    if (file) {
-        domain->device = file->st_dev;
-        domain->inode = file->st_ino;
-    }
     alb_list_init(&domain->targets);
     alb_list_push_back(&domains, &domain->link);
     *out = domain;
@@ -76,13 +107,13 @@ static int open_domain(struct alb_door_context *context, int fd, int oflags, str
 {
     struct stat file;
     if (fd == -1)
-        return create_domain(context, NULL, domain);
+        return create_domain(context, -1, domain);
     if (fstat(fd, &file) != 0)
         return errno;
     *domain = find_domain(context->engine, &file);
     if (*domain)
         return oflags & O_EXCL ? EINVAL : 0;
-    return oflags & O_CREAT ? create_domain(context, &file, domain) : EAGAIN;
+    return oflags & O_CREAT ? create_domain(context, fd, domain) : EAGAIN;
 }
 
 static void close_domain(struct alb_door_context *context, struct alb_door_domain *domain)
@@ -94,7 +125,7 @@ static void close_domain(struct alb_door_context *context, struct alb_door_domai
         alb_door_unlock(context);
         alb_assert(error == 0); // what belongs to it keeps a handle
         alb_list_remove(&domain->link);
-        free(domain);
+        free_domain(domain);
     }
     pthread_mutex_unlock(&domains_lock);
 }

@@ -124,6 +124,53 @@ static void open_xrcd__files(void **state)
     close(other);
 }
 
+static int open_nameless_file(void)
+{
+    char path[32];
+    int fd = open_file(path);
+    unlink(path);
+    return fd;
+}
+
+// A file system gives its inode's number to another file as soon as nobody has it.
+static void open_xrcd__file_goes_while_its_domain_stays(void **state)
+{
+    enum { FILES = 64 };
+    struct fixture *f = *state;
+    int fds[FILES], fd = open_nameless_file();
+    struct ibv_xrcd *xrcd = open_domain(f->context, fd, O_CREAT | O_EXCL);
+    assert_non_null(xrcd);
+    close(fd);
+    for (int i = 0; i < FILES; i++) {
+        fds[i] = open_nameless_file();
+        errno = 0;
+        assert_null(open_domain(f->context, fds[i], 0));
+        assert_int_equal(errno, EAGAIN);
+    }
+    for (int i = 0; i < FILES; i++)
+        close(fds[i]);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
+// Closing any descriptor of a file drops the locks that the process has on it (fcntl(2)).
+static void close_xrcd__leaves_the_files_locks(void **state)
+{
+    struct fixture *f = *state;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int status, fd = open_nameless_file();
+    assert_int_equal(fcntl(fd, F_SETLK, &lock), 0);
+    struct ibv_xrcd *xrcd = open_domain(f->context, fd, O_CREAT);
+    assert_non_null(xrcd);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type != F_WRLCK);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    close(fd);
+}
+
 static void open_xrcd__refusals(void **state)
 {
     struct fixture *f = *state;
@@ -483,6 +530,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(open_xrcd__files),
+        FIXTURE_TEST(open_xrcd__file_goes_while_its_domain_stays),
+        FIXTURE_TEST(close_xrcd__leaves_the_files_locks),
         FIXTURE_TEST(open_xrcd__refusals),
         FIXTURE_TEST(open_xrcd__without_a_file_is_private),
         FIXTURE_TEST(close_xrcd__belongings_keep_it),
