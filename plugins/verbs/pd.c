@@ -61,6 +61,8 @@ int ibv_dealloc_pd(struct ibv_pd *outer)
     if (!outer)
         return EINVAL;
     struct alb_door_pd *pd = alb_door_pd(outer);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
+        return 0;
     return atomic_load(&pd->refs) > 0 ? EBUSY : alb_door_pd_release(pd);
 }
 
@@ -90,6 +92,8 @@ int alb_door_td_release(struct alb_door_td *td)
 static int dealloc_td(struct ibv_td *outer)
 {
     struct alb_door_td *td = ALB_CONTAINER_OF(outer, struct alb_door_td, td);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
+        return 0;
     return atomic_load(&td->refs) > 0 ? EBUSY : alb_door_td_release(td);
 }
 

@@ -86,6 +86,8 @@ struct albdv_region *alb_door_create_region(struct ibv_mr *outer, const struct a
 int alb_door_destroy_region(struct albdv_region *region)
 {
     struct alb_door_mr *mr = alb_door_mr(region->mr);
+    if (alb_door_is_forked(alb_door_context(region->mr->context)))
+        return 0;
     int error = set_words(mr, NULL);
     if (!error)
         alb_door_region_forget(mr);

@@ -171,6 +171,8 @@ int alb_door_xrcd_release(struct alb_door_xrcd *xrcd)
 static int close_xrcd(struct ibv_xrcd *outer)
 {
     struct alb_door_xrcd *xrcd = alb_door_xrcd(outer);
+    if (alb_door_is_forked(alb_door_context(outer->context)))
+        return 0;
     return atomic_load(&xrcd->refs) > 0 ? EBUSY : alb_door_xrcd_release(xrcd);
 }
 

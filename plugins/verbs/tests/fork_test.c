@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -176,6 +177,37 @@ static void fork__child_destroys_quietly(void **state)
     assert_int_equal(ibv_destroy_qp(other), 0);
 }
 
+// What is used is no exception: nothing of the child's would be destroyed.
+static void fork__child_destroys_what_is_used(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_td_init_attr td_init = {0};
+    struct ibv_td *td = ibv_alloc_td(f->context, &td_init);
+    struct ibv_parent_domain_init_attr parent_init = {.pd = f->pd, .td = td};
+    struct ibv_pd *parent = ibv_alloc_parent_domain(f->context, &parent_init);
+    struct ibv_xrcd_init_attr xrcd_init = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(f->context, &xrcd_init);
+    struct ibv_qp_init_attr_ex qp_init = {
+        .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};
+    struct ibv_qp *qp = ibv_create_qp_ex(f->context, &qp_init);
+    assert_true(td && parent && xrcd && qp);
+    await_rest();
+    pid_t child = fork();
+    if (child == 0) {
+        begin_child();
+        _exit((ibv_dealloc_td(td) != 0) + 2 * (ibv_dealloc_pd(f->pd) != 0) + 4 * (ibv_close_xrcd(xrcd) != 0) +
+              8 * (ibv_dealloc_pd(parent) != 0));
+    }
+    expect_success(child);
+    assert_int_equal(ibv_close_xrcd(xrcd), EBUSY); // the parent's are as they were
+    assert_int_equal(ibv_dealloc_td(td), EBUSY);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+    assert_int_equal(ibv_dealloc_pd(parent), 0);
+    assert_int_equal(ibv_dealloc_td(td), 0);
+}
+
 static void fork_init__always_ready(void **state)
 {
     assert_int_equal(ibv_fork_init(), 0);
@@ -185,9 +217,8 @@ static void fork_init__always_ready(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(fork__child_posts_and_polls_in_vain),
-        FIXTURE_TEST(fork__child_has_a_device_of_its_own),
-        FIXTURE_TEST(fork__child_destroys_quietly),
+        FIXTURE_TEST(fork__child_posts_and_polls_in_vain), FIXTURE_TEST(fork__child_has_a_device_of_its_own),
+        FIXTURE_TEST(fork__child_destroys_quietly),        FIXTURE_TEST(fork__child_destroys_what_is_used),
         cmocka_unit_test(fork_init__always_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -128,6 +129,27 @@ static void region__refusals(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
+static void fork__child_destroys_its_copy(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); // it cannot follow a child of a process with threads
+#endif
+    const struct fixture *f = *state;
+    struct albdv_region *region = albdv_create_region(f->mr, NULL);
+    struct albdv_read read;
+    int status;
+    assert_non_null(region);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(albdv_destroy_region(region));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(albdv_read_begin(region, f->memory, 64, &read), 0); // the parent's is there
+    assert_int_equal(albdv_read_retry(&read), 0);
+    assert_int_equal(albdv_destroy_region(region), 0);
+}
+
 static void region__not_on_roce0(void **state)
 {
     struct fixture *f = *state;
@@ -173,9 +195,8 @@ static void durable__is_a_region(void **state)
 int main(void)
 {
     const struct CMUnitTest albedo_tests[] = {
-        FIXTURE_TEST(region__is_read_whole),
-        FIXTURE_TEST(region__words_may_be_the_programs),
-        FIXTURE_TEST(region__refusals),
+        FIXTURE_TEST(region__is_read_whole), FIXTURE_TEST(region__words_may_be_the_programs),
+        FIXTURE_TEST(region__refusals),      FIXTURE_TEST(fork__child_destroys_its_copy),
         FIXTURE_TEST(durable__is_a_region),
     };
     const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(region__not_on_roce0)};
