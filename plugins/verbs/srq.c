@@ -174,6 +174,8 @@ int ibv_modify_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr, int mask)
         return EINVAL;
     if (mask & IBV_SRQ_MAX_WR && attr->max_wr == 0)
         return EINVAL;
+    if (mask & IBV_SRQ_LIMIT && attr->srq_limit == UINT32_MAX) // which says below that it stays
+        return EINVAL;
     struct alb_door_srq *srq = alb_door_srq(outer);
     struct alb_door_context *context = alb_door_context(outer->context);
     int error = alb_door_lock(context);

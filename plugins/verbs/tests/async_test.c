@@ -78,6 +78,21 @@ static void srq__limit_and_last_wqe(void **state)
     assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
+static void modify_srq__limits_that_cannot_be(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_srq *srq = make_srq(f);
+    struct ibv_srq_attr attr = {.srq_limit = 3};
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    attr.srq_limit = 17; // of 16
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+    attr.srq_limit = UINT32_MAX;
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+    assert_int_equal(ibv_query_srq(srq, &attr), 0);
+    assert_int_equal(attr.srq_limit, 3);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 static void *acknowledge(void *argument)
 {
     ibv_ack_async_event(argument);
@@ -262,6 +277,9 @@ int main(void)
         FIXTURE_TEST(destroy_cq__while_an_event_is_handled),
         FIXTURE_TEST(destroy_qp__untaken_events),
         FIXTURE_TEST(cq__overrun),
+        FIXTURE_TEST(get_async_event__nonblocking),      FIXTURE_TEST(srq__limit_and_last_wqe),
+        FIXTURE_TEST(modify_srq__limits_that_cannot_be), FIXTURE_TEST(destroy_qp__waits_for_what_was_handed_out),
+        FIXTURE_TEST(destroy_qp__untaken_events),        FIXTURE_TEST(cq__overrun),
         cmocka_unit_test(close_device__under_a_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
