@@ -51,6 +51,9 @@ static void fill_limits(struct ibv_context *context, struct ibv_device_attr *att
     attr->local_ca_ack_delay = 15; // 4.096 us * 2^15: a peer that is off its processor answers late
 }
 
+// IB_UVERBS_DEVICE_ATOMIC_WRITE of <rdma/ib_user_verbs.h>, which an older one has not.
+#define ATOMIC_WRITE_CAP (UINT64_C(1) << 40)
+
 static void fill_capabilities(struct ibv_device_attr *attr)
 {
     // The engine uses the processor's own atomic instructions, which IBV_ATOMIC_GLOB would say. But programs (UCX 1.13)
@@ -87,7 +90,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
     fill_device(context, &all.orig_attr);
     all.completion_timestamp_mask = UINT64_MAX;
     all.hca_core_clock = 1000 * 1000; // kHz: timestamps count nanoseconds
-    all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+    all.device_cap_flags_ex = all.orig_attr.device_cap_flags | ATOMIC_WRITE_CAP;
     all.phys_port_cnt_ex = 1;
     memset(attr, 0, attr_size);
     memcpy(attr, &all, ALB_MIN(attr_size, sizeof(all)));

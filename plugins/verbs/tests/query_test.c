@@ -38,6 +38,8 @@ static void query_device_ex__sizes(void **state)
     assert_int_equal(room.attr.hca_core_clock, 1000000);
     assert_int_equal(room.attr.phys_port_cnt_ex, 1);
     assert_int_equal(room.attr.max_dm_size, 0);
+    assert_true(room.attr.device_cap_flags_ex & 1ull << 40); // ATOMIC WRITE
+    assert_int_equal((uint32_t)room.attr.device_cap_flags_ex, room.attr.orig_attr.device_cap_flags);
     assert_int_equal(room.newer[0], 0); // what we do not know is zero
 
     memset(&room, 0xee, sizeof(room));
