@@ -360,6 +360,8 @@ int alb_door_destroy_proposal_channel(struct albdv_proposal_channel *outer)
 int alb_door_set_proposal_channel(struct ibv_mr *outer, struct albdv_proposal_channel *channel, void *context)
 {
     struct alb_door_mr *mr = alb_door_mr(outer);
+    if (!alb_door_has_reflection(alb_door_context(outer->context)))
+        return EOPNOTSUPP;
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return ENODEV;
     if (mr->checker && (channel || mr->checker->validate))

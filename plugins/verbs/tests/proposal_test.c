@@ -287,8 +287,11 @@ static void not_on_roce0(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(albdv_set_validator(f->mr, validate, NULL), EOPNOTSUPP);
+    struct albdv_proposal_channel none = {.context = f->context, .fd = -1}; // what cannot be made
     assert_null(albdv_create_proposal_channel(f->context));
     assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(albdv_set_proposal_channel(f->mr, &none, NULL), EOPNOTSUPP);
+    assert_int_equal(albdv_set_proposal_channel(f->mr, NULL, NULL), EOPNOTSUPP);
 }
 
 int main(void)
