@@ -95,6 +95,48 @@ static void validator__may_end_what_it_is_asked_about(void **state)
     assert_int_equal(ibv_destroy_qp(e.initiator), 0);
 }
 
+struct taking {
+    struct ibv_mr *own, *other;
+    int own_error, other_error;
+};
+
+static int take_away(const struct albdv_proposal *proposal)
+{
+    struct taking *taking = proposal->context;
+    taking->own_error = albdv_set_validator(taking->own, NULL, NULL);
+    taking->other_error = albdv_set_validator(taking->other, NULL, NULL);
+    return 1;
+}
+
+// Its own it would have to wait for; others do not run meanwhile.
+static void validator__takes_another_away(void **state)
+{
+    struct ends e;
+    struct opinion opinion = {.answer = 0};
+    set_up(&e, *state);
+    struct ibv_mr *other =
+        ibv_reg_mr(e.f->pd, e.f->memory + SECOND, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    struct taking taking = {.own = e.f->mr, .other = other};
+    const struct ibv_sge sge = fixture_sge(e.f, SOURCE, BYTES);
+    assert_int_equal(albdv_set_validator(e.f->mr, take_away, &taking), 0);
+    assert_int_equal(albdv_set_validator(other, validate, &opinion), 0);
+    begin(&e, 1, ALBDV_COMMITTED, 0);
+    add(&e, TARGET, BYTES);
+    end(&e);
+    expect(&e, 1, IBV_WC_SUCCESS, ALBDV_OK);
+    assert_int_equal(taking.own_error, EDEADLK);
+    assert_int_equal(taking.other_error, 0);
+    begin(&e, 2, ALBDV_COMMITTED, 0);
+    albdv_wr_txn_write(e.dv, other->rkey, at(&e, SECOND));
+    ibv_wr_set_sge_list(e.ex, 1, &sge);
+    end(&e);
+    expect(&e, 2, IBV_WC_SUCCESS, ALBDV_OK);
+    assert_int_equal(opinion.asked, 0);
+    assert_int_equal(albdv_set_validator(e.f->mr, NULL, NULL), 0);
+    assert_int_equal(ibv_dereg_mr(other), 0);
+    tear_down(&e);
+}
+
 // The validator asked last counts as much as the one asked first.
 static void validators_of_two_regions__both_decide(void **state)
 {
@@ -299,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(validator__decides),
         FIXTURE_TEST(validator__may_end_what_it_is_asked_about),
+        FIXTURE_TEST(validator__takes_another_away),
         FIXTURE_TEST(validators_of_two_regions__both_decide),
         FIXTURE_TEST(proposals__as_events),
         FIXTURE_TEST(proposals__outlive_their_region),
