@@ -5,6 +5,7 @@
  *
  * A call that returns int returns 0 or an errno; one that returns a pointer returns NULL and sets errno. Structures
  * grow at their end: those that a program fills have a comp_mask, those that it has filled are given with their size.
+ * Two have neither and stay as they are, struct albdv_expectation and struct albdv_token.
  */
 #pragma once
 
