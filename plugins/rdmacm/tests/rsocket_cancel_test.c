@@ -10,6 +10,12 @@
 
 enum { LISTENER, CLIENT, SERVER };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED true
+#else
+#define IS_SANITIZED false
+#endif
+
 static int error_of(int fd)
 {
     int error = -1;
@@ -104,6 +110,8 @@ static void *receive_for_ever(void *fd)
 // As iperf3 ends its threads: wherever they are.
 static void cancel__at_any_moment(void **state)
 {
+    if (IS_SANITIZED) // the sanitizers' own end of a thread does not stand it
+        skip();
     int fds[3];
     open_ends(fds);
     for (int round = 0; round < 50; round++) {
