@@ -255,9 +255,10 @@ static bool begin_in_receive(const struct alb_qp *qp, uint64_t offset, struct al
     const struct alb_sge *sge = qp->recv->sge;
     if (offset >= qp->recv->length)
         return false;
+    uint64_t left = qp->recv->length - offset;
     for (; offset >= sge->length; sge++)
         offset -= sge->length;
-    room->left = sge->length - offset;
+    room->left = ALB_MIN(sge->length - offset, left);
     return alb_region_local(qp->engine, pd_of_receives(qp), sge->lkey, sge->addr + offset, room->left,
                             ALB_ACCESS_LOCAL_WRITE, &room->at) == ALB_ACCESS_OK;
 }

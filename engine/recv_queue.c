@@ -56,6 +56,7 @@ int alb_recv_queue_post(struct alb_recv_queue *queue, uint64_t wr_id, const stru
     wqe->sge_count = sge_count;
     for (uint32_t i = 0; i < sge_count; i++)
         wqe->length += sge[i].length;
+    wqe->length = ALB_MIN(wqe->length, (uint64_t)ALB_MAX_MESSAGE); // of more byte_len could not say how much has come
     copy_entries(wqe->sge, sge, sge_count);
     atomic_store_explicit(&queue->tail, tail + 1, memory_order_release);
     return 0;

@@ -9,7 +9,7 @@
 
 struct alb_recv_wqe {
     uint64_t wr_id;
-    uint64_t length; // of all its entries
+    uint64_t length; // of all its entries, or that of the longest message
     uint32_t sge_count;
     struct alb_sge sge[];
 };
