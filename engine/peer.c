@@ -2,7 +2,7 @@
 // The table of peers and the window toward each.
 //
 // No source waits for ever: whatever is in flight is released some day, every release lets as many sources try as what
-// it freed may serve, and the one after which nothing is in flight lets all of them try.
+// it freed may serve, and the one after which nothing is in flight that was asked for lets all of them try.
 #include "engine/impl.h"
 #include "wire/roce.h"
 
@@ -93,6 +93,11 @@ bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes)
     return peer->inflight_bytes == 0 || peer->inflight_bytes + bytes <= peer->congestion.window_bytes;
 }
 
+bool alb_peer_is_unasked(const struct alb_peer *peer)
+{
+    return peer->inflight_bytes <= peer->unasked_bytes;
+}
+
 void alb_peer_charge(struct alb_peer *peer, uint32_t bytes)
 {
     peer->inflight_bytes += bytes;
@@ -108,8 +113,8 @@ void alb_peer_release(struct alb_engine *engine, struct alb_peer *peer, uint64_t
 {
     alb_assert(bytes <= peer->inflight_bytes);
     peer->inflight_bytes -= bytes;
-    bool is_empty = peer->inflight_bytes == 0;
+    bool is_last = alb_peer_is_unasked(peer);
     int64_t room = (int64_t)peer->congestion.window_bytes - (int64_t)peer->inflight_bytes;
-    for (; !alb_list_is_empty(&peer->waiting) && (is_empty || room > 0); room -= ALB_ROCE_PAYLOAD_MAX)
+    for (; !alb_list_is_empty(&peer->waiting) && (is_last || room > 0); room -= ALB_ROCE_PAYLOAD_MAX)
         wake_first(engine, peer);
 }

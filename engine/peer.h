@@ -16,6 +16,7 @@ struct alb_peer {
     struct alb_endpoint endpoint;
     uint32_t refs; // queue pairs connected to it
     uint64_t inflight_bytes;
+    uint64_t unasked_bytes; // of them: nobody has asked for their acknowledgement yet
     struct alb_congestion congestion;
     struct alb_list waiting; // sources that the window holds back
     struct alb_list link;    // in its bucket
@@ -39,6 +40,8 @@ void alb_peer_put(struct alb_engine *engine, struct alb_peer *peer);
 
 // True if bytes more may be put in flight; the first packet always may.
 bool alb_peer_permits(const struct alb_peer *peer, uint32_t bytes);
+// Nothing that is in flight will be acknowledged unless somebody asks: who can may send one packet more.
+bool alb_peer_is_unasked(const struct alb_peer *peer);
 // So many bytes are in flight.
 void alb_peer_charge(struct alb_peer *peer, uint32_t bytes);
 // Puts the source to sleep until the window may let it send. Only while something is in flight.

@@ -139,12 +139,14 @@ static void move_to_peer(struct alb_rc *rc, struct alb_peer *peer)
 {
     struct alb_qp *qp = rc->qp;
     if (qp->peer) {
+        qp->peer->unasked_bytes -= rc->unasked_bytes;
         alb_peer_release(qp->engine, qp->peer, rc->inflight_bytes);
         alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
     }
     disconnect(qp);
     qp->peer = peer;
     alb_peer_charge(peer, rc->inflight_bytes);
+    peer->unasked_bytes += rc->unasked_bytes;
 }
 
 static void destroy(struct alb_qp *qp)
@@ -201,7 +203,7 @@ static void reset(struct alb_rc *rc)
     rc->cursor = rc->started = 0;
     rc->is_blocked = false;
     rc->answered_open = 0;
-    rc->unasked_bytes = 0;
+    alb_rc_note_asked(rc);
     rc->msn = 0;
     rc->loss_receiver = (struct alb_loss_receiver){0};
     rc->loss_sender = (struct alb_loss_sender){0};

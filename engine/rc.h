@@ -53,6 +53,7 @@ struct alb_rc {
     alb_psn *requested_ends; // ring: one past the last PSN of each READ piece and atomic asked for and not answered
     uint32_t requested_first, requested_count, requested_capacity;
     uint32_t requested_again; // the last so many of them are to be asked for again
+    bool read_has_waited;     // the next READ piece has once found no room for all of it
     bool window_limited;      // the window has held something back since the last acknowledgement
 
     // Completer.
@@ -108,6 +109,10 @@ void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, a
 void alb_rc_requester_drain(struct alb_rc *rc, alb_time now);
 // Forgets what is in flight; timers stop.
 void alb_rc_requester_stop(struct alb_rc *rc);
+// An acknowledgement of all that has left is asked for, or nothing of it is in flight any more.
+void alb_rc_note_asked(struct alb_rc *rc);
+// No more than what is in flight waits for a question: what was acknowledged without one does not.
+void alb_rc_trim_unasked(struct alb_rc *rc);
 
 // rc_completer.c
 // An acknowledgement, an answer or a NAK has come. Returns why it was dropped.

@@ -104,6 +104,7 @@ void alb_rc_acknowledge(struct alb_rc *rc, alb_psn end, alb_time now)
     if (rc->una == rc->high)
         cost = rc->inflight_bytes;
     rc->inflight_bytes -= cost;
+    alb_rc_trim_unasked(rc);
     struct alb_ack ack = {.bytes = cost, .limited = rc->window_limited};
     alb_congestion_on_ack(qp->engine->congestion, &qp->peer->congestion, &ack, now);
     rc->window_limited = false;

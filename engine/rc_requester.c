@@ -42,6 +42,12 @@ static enum alb_wc_status check(const struct alb_rc *rc, const struct alb_send_w
     return alb_outbound_check(qp, wqe);
 }
 
+// Half the PSN space at the most is unacknowledged, or old and new could not be distinguished.
+static bool has_psns(const struct alb_rc *rc, uint32_t packets)
+{
+    return alb_psn_diff(rc->next, rc->una) + (int64_t)packets <= ALB_PSN_MASK / 2;
+}
+
 // Gives the next posted request its PSNs; local operations are executed. False if none may start now.
 static bool start_next(struct alb_rc *rc)
 {
@@ -64,8 +70,7 @@ static bool start_next(struct alb_rc *rc)
         rc->started++;
         return true;
     }
-    // Half the PSN space at the most is unacknowledged, or old and new could not be distinguished.
-    if (alb_psn_diff(rc->next, rc->una) + (int64_t)packets > ALB_PSN_MASK / 2)
+    if (!has_psns(rc, packets))
         return false;
     alb_outbound_change_source(qp, wqe);
     wqe->packets = packets;
@@ -100,10 +105,12 @@ static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
 
 // ---- whether it may leave -------------------------------------------------------------------------------------------
 
+// Those that share a window may have filled it with packets that nobody asks for, in particular one that has just
+// shrunk: then one of them goes on, and asks with the packet that it sends.
 static bool is_permitted(struct alb_rc *rc, uint32_t cost_bytes)
 {
     struct alb_qp *qp = rc->qp;
-    if (alb_peer_permits(qp->peer, cost_bytes))
+    if (alb_peer_permits(qp->peer, cost_bytes) || (rc->unasked_bytes > 0 && alb_peer_is_unasked(qp->peer)))
         return true;
     alb_peer_wait(qp->peer, &qp->source);
     rc->window_limited = true;
@@ -140,6 +147,30 @@ static void note_sent(struct alb_rc *rc, const struct alb_send_wqe *wqe, uint32_
         alb_rc_watch(rc);
 }
 
+static void note_unasked(struct alb_rc *rc, uint32_t bytes)
+{
+    rc->unasked_bytes += bytes;
+    rc->qp->peer->unasked_bytes += bytes;
+}
+
+static void forget_unasked(struct alb_rc *rc, uint32_t bytes)
+{
+    rc->unasked_bytes -= bytes;
+    if (rc->qp->peer)
+        rc->qp->peer->unasked_bytes -= bytes;
+}
+
+void alb_rc_note_asked(struct alb_rc *rc)
+{
+    forget_unasked(rc, rc->unasked_bytes);
+}
+
+void alb_rc_trim_unasked(struct alb_rc *rc)
+{
+    if (rc->unasked_bytes > rc->inflight_bytes)
+        forget_unasked(rc, rc->unasked_bytes - rc->inflight_bytes);
+}
+
 // True if a packet of the next request surely follows: then the end of this one need not ask for an acknowledgement,
 // since that one will.
 static bool is_followed(const struct alb_rc *rc)
@@ -152,7 +183,8 @@ static bool is_followed(const struct alb_rc *rc)
     if (index != rc->started)
         return !next->is_done;
     return alb_qp_state_of(qp) == ALB_QPS_RTS && !alb_outbound_is_local(next) &&
-           !(next->flags & ALB_SEND_FENCE && rc->answered_open > 0) && check(rc, next) == ALB_WC_SUCCESS;
+           !(next->flags & ALB_SEND_FENCE && rc->answered_open > 0) && check(rc, next) == ALB_WC_SUCCESS &&
+           has_psns(rc, 1 + alb_segmenter_packets(next->length, qp->attr.path_mtu_bytes));
 }
 
 // Once this packet has left, the largest that any queue pair may send to that peer has no room.
@@ -165,12 +197,12 @@ static bool closes_window(const struct alb_peer *peer, uint32_t cost_bytes)
 // An acknowledgement is asked for at the end of what there is to send, four times a window, and when the window closes.
 static bool asks_for_ack(struct alb_rc *rc, const struct alb_send_wqe *wqe, bool is_last, uint32_t cost_bytes)
 {
-    const struct alb_peer *peer = rc->qp->peer;
-    rc->unasked_bytes += cost_bytes;
+    struct alb_peer *peer = rc->qp->peer;
+    note_unasked(rc, cost_bytes);
     if (rc->unasked_bytes < peer->congestion.window_bytes / 4 && !closes_window(peer, cost_bytes) &&
         !(is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(rc))))
         return false;
-    rc->unasked_bytes = 0;
+    alb_rc_note_asked(rc);
     return true;
 }
 
@@ -268,8 +300,11 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
         return ALB_BUILD_IDLE;
     uint32_t packets = piece_packets(rc, wqe, k);
     uint32_t cost = alb_rc_cost_bytes(rc, wqe, k, packets);
-    // The window may have shrunk below a piece that can't be cut any more: room for a packet is then enough.
-    if (!is_permitted(rc, rc->requested_again > 0 ? alb_rc_cost_bytes(rc, wqe, k, 1) : cost))
+    // The window may have shrunk below a piece that can't be cut any more, and others may take each packet's room that
+    // is freed: room for a packet is then enough.
+    bool is_modest = rc->requested_again > 0 || rc->read_has_waited;
+    rc->read_has_waited = !is_permitted(rc, is_modest ? alb_rc_cost_bytes(rc, wqe, k, 1) : cost);
+    if (rc->read_has_waited)
         return ALB_BUILD_IDLE;
     if (!alb_tx_has_room(builder, 0))
         return ALB_BUILD_FULL;
@@ -286,7 +321,7 @@ static enum alb_build_result send_read(struct alb_rc *rc, struct alb_send_wqe *w
     };
     alb_tx_begin(builder, &qp->flow, &roce, 0);
     alb_tx_end(builder);
-    rc->unasked_bytes = 0; // the answer acknowledges all before it
+    alb_rc_note_asked(rc); // the answer acknowledges all before it
     note_requested(rc, alb_psn_add(rc->next, (int32_t)packets));
     note_sent(rc, wqe, packets, cost, now);
     return ALB_BUILD_MORE;
@@ -341,7 +376,7 @@ static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe 
         return ALB_BUILD_IDLE;
     }
     alb_tx_end(builder);
-    rc->unasked_bytes = 0;
+    alb_rc_note_asked(rc);
     note_requested(rc, alb_psn_next(rc->next));
     note_sent(rc, wqe, 1, cost, now);
     return ALB_BUILD_MORE;
@@ -394,6 +429,7 @@ static void take_out_of_flight(struct alb_rc *rc)
 {
     uint32_t bytes = rc->inflight_bytes;
     rc->inflight_bytes = 0;
+    alb_rc_note_asked(rc);
     if (rc->qp->peer)
         alb_peer_release(rc->qp->engine, rc->qp->peer, bytes);
 }
@@ -407,7 +443,6 @@ void alb_rc_go_back(struct alb_rc *rc, alb_psn psn, enum alb_loss_cause cause, a
     rc->next = psn;
     rc->requested_again = rc->requested_count;
     rc->cursor = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
-    rc->unasked_bytes = 0;
     alb_scheduler_wake(&qp->engine->scheduler, &qp->source);
 }
 

@@ -456,6 +456,32 @@ static void requester__many_share_a_window_and_none_is_stuck(void **state)
     assert_int_equal(many[0][0]->peer->inflight_bytes, 0);
 }
 
+// The same where a lost packet has halved it: what had room before has left, and nobody has asked yet.
+static void requester__many_share_a_window_that_shrinks(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_qp *many[16][2];
+    for (int i = 0; i < 16; i++) {
+        connect_large_queues(c, many[i], large_mtu);
+        for (int k = 0; k < 24; k++)
+            assert_int_equal(
+                pair_ask(c->pair, many[i][0], ALB_WR_RDMA_WRITE, 1, k == 23 ? ALB_SEND_SIGNALED : 0, 0, 16384), 0);
+    }
+    for (int round = 0; round < 12; round++) {
+        pair_send(c->pair, 0);
+        if (round == 5)
+            pair_lose(c->pair, 0);
+        pair_deliver_all(c->pair, 0);
+        pair_send(c->pair, 1);
+        pair_deliver_all(c->pair, 1);
+    }
+    pair_settle(c->pair); // no time passes: no timer helps
+    for (int i = 0; i < 16; i++)
+        pair_expect(c->pair, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(many[0][0]->peer->inflight_bytes, 0);
+    assert_int_equal(many[0][0]->peer->unasked_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +505,7 @@ int main(void)
         PAIR_RC_TEST(requester__sends_again_from_the_oldest_unacknowledged),
         PAIR_RC_TEST(requester__a_key_that_goes_before_its_request_goes_again),
         PAIR_RC_TEST(requester__many_share_a_window_and_none_is_stuck),
+        PAIR_RC_TEST(requester__many_share_a_window_that_shrinks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
