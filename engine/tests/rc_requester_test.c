@@ -165,6 +165,23 @@ static void requester__reads_in_pieces(void **state)
 
 // A piece that is asked for again begins where answers are missing and ends where it ended: a request that reached
 // beyond what the peer has granted would never be answered.
+// Others may take the room of each packet that is acknowledged.
+static void requester__a_read_that_has_waited_goes_with_room_for_a_packet(void **state)
+{
+    struct pair_qps *c = *state;
+    struct alb_engine *engine = c->pair->hosts[0].engine;
+    struct alb_peer *peer = c->qps[0]->peer;
+    uint32_t others = peer->congestion.window_bytes - 2000;
+    alb_peer_charge(peer, others);
+    ask(c, ALB_WR_RDMA_READ, 7, ALB_SEND_SIGNALED, 8000);
+    assert_int_equal(pair_send(c->pair, 0), 0);
+    alb_peer_release(engine, peer, 1);
+    assert_int_equal(pair_send(c->pair, 0), 1);
+    alb_peer_release(engine, peer, others - 1);
+    pair_settle(c->pair);
+    pair_expect(c->pair, 0, 7, ALB_WC_SUCCESS);
+}
+
 static void requester__read_pieces_keep_their_ends(void **state)
 {
     struct pair_qps *c = *state;
@@ -492,6 +509,7 @@ int main(void)
         PAIR_RC_TEST(requester__no_reads_agreed),
         PAIR_RC_TEST(requester__window),
         PAIR_RC_TEST(requester__reads_in_pieces),
+        PAIR_RC_TEST(requester__a_read_that_has_waited_goes_with_room_for_a_packet),
         PAIR_RC_TEST(requester__read_pieces_keep_their_ends),
         PAIR_RC_TEST(requester__reads_are_asked_for_again_one_by_one),
         PAIR_RC_TEST(requester__asks_once_for_many),
