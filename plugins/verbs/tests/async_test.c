@@ -47,21 +47,28 @@ static struct ibv_qp *qp_with(struct fixture *f, struct ibv_srq *srq)
     return qp;
 }
 
+// One of two receives is taken, by what comes from that queue pair.
+static struct ibv_async_event reach_limit(struct fixture *f, struct ibv_srq *srq, struct ibv_qp *from)
+{
+    struct ibv_srq_attr attr = {.srq_limit = 2};
+    struct ibv_sge sge = fixture_sge(f, 4096, 100);
+    struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
+    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    fixture_post_send(f, from, 1, 0, 10);
+    assert_int_equal(fixture_wait_for(f->cq, 7).status, IBV_WC_SUCCESS);
+    return wait_for(f, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
 static void srq__limit_and_last_wqe(void **state)
 {
     struct fixture *f = *state;
     struct ibv_srq *srq = make_srq(f);
     struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = qp_with(f, srq);
-    struct ibv_srq_attr attr = {.srq_limit = 2};
-    struct ibv_sge sge = fixture_sge(f, 4096, 100);
-    struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_srq_attr attr;
     fixture_connect(a, b);
-    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
-    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
-    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
-    fixture_post_send(f, a, 1, 0, 10);
-    assert_int_equal(fixture_wait_for(f->cq, 7).status, IBV_WC_SUCCESS);
-    struct ibv_async_event event = wait_for(f, IBV_EVENT_SRQ_LIMIT_REACHED);
+    struct ibv_async_event event = reach_limit(f, srq, a);
     assert_ptr_equal(event.element.srq, srq);
     ibv_ack_async_event(&event);
     assert_int_equal(ibv_query_srq(srq, &attr), 0);
@@ -147,16 +154,11 @@ static void destroy__while_an_event_is_handled(void **state)
     struct fixture *f = *state;
     struct ibv_srq *srq = make_srq(f);
     struct ibv_qp *a = fixture_qp(f, IBV_QPT_RC), *b = qp_with(f, srq);
-    struct ibv_srq_attr attr = {.srq_limit = 2}, found = {0};
+    struct ibv_srq_attr found = {0};
     struct ibv_sge sge = fixture_sge(f, 4096, 100);
     struct ibv_recv_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
     fixture_connect(a, b);
-    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
-    assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
-    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
-    fixture_post_send(f, a, 1, 0, 10);
-    assert_int_equal(fixture_wait_for(f->cq, 7).status, IBV_WC_SUCCESS);
-    struct ibv_async_event limit = wait_for(f, IBV_EVENT_SRQ_LIMIT_REACHED);
+    struct ibv_async_event limit = reach_limit(f, srq, a);
     struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_ERR};
     struct ibv_qp_init_attr init = {0};
     assert_int_equal(ibv_modify_qp(b, &qp_attr, IBV_QP_STATE), 0);
