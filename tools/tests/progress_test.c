@@ -13,6 +13,18 @@
 
 enum { SHOWN_MAX = 4096 };
 
+// All of a line, which a terminal may hand on in parts.
+static void read_line(int terminal, char shown[SHOWN_MAX])
+{
+    size_t length = 0;
+    do {
+        ssize_t got = read(terminal, shown + length, SHOWN_MAX - 1 - length);
+        assert_true(got > 0);
+        length += (size_t)got;
+        shown[length] = '\0';
+    } while (length < 3 || strcmp(shown + length - 3, "\033[K") != 0);
+}
+
 // What a terminal of so many columns is sent for a copy of half of a file.
 static const char *show(const char *name, uint16_t columns, char shown[SHOWN_MAX])
 {
@@ -24,13 +36,11 @@ static const char *show(const char *name, uint16_t columns, char shown[SHOWN_MAX
     assert_true(side >= 0 && ioctl(side, TIOCSWINSZ, &size) == 0 && dup2(side, STDERR_FILENO) >= 0);
     progress_begin(&progress, name, 2000);
     progress_add(&progress, 1000, false);
-    ssize_t got = read(terminal, shown, SHOWN_MAX - 1);
+    read_line(terminal, shown);
     dup2(kept, STDERR_FILENO);
     close(kept);
     close(side);
     close(terminal);
-    assert_true(got > 0);
-    shown[got] = '\0';
     return shown;
 }
 
