@@ -152,8 +152,10 @@ enum alb_build_result alb_rc_build_answers(struct alb_rc *rc, struct alb_tx_buil
 bool alb_rc_make_room(struct alb_rc *rc);
 // Makes room likewise, and owes the answer, which is copied.
 bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer);
-// Drops what is owed from psn on: its request has come again.
-void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn);
+// Owes the answer to a request that has come again, in its place in PSN order, instead of what is owed of the same
+// PSNs. What is owed of others stays: the request may be a late copy of one that was answered long ago. It is such a
+// one if there is no room, since the peer has as many newer ones open as were agreed.
+void alb_rc_owe_again(struct alb_rc *rc, const struct alb_rc_answer *answer);
 // A NAK (an RNR NAK too) with that syndrome, for the request at psn, is to be sent behind the answers that are owed.
 void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn);
 // True if an answer or a NAK is to be sent; or anything at all.

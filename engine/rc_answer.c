@@ -38,14 +38,45 @@ bool alb_rc_owe_answer(struct alb_rc *rc, const struct alb_rc_answer *answer)
     return true;
 }
 
-void alb_rc_disown_answers(struct alb_rc *rc, alb_psn psn)
+// One past an answer's last PSN.
+static alb_psn end_of(const struct alb_rc_answer *answer)
+{
+    return alb_psn_add(answer->psn, (int32_t)answer->packets);
+}
+
+// What was owed from psn on is answered by a NAK.
+static void disown_answers(struct alb_rc *rc, alb_psn psn)
 {
     while (rc->answer_count > 0) {
         const struct alb_rc_answer *last = answer_at(rc, rc->answer_count - 1);
-        if (alb_psn_is_before(alb_psn_add(last->psn, (int32_t)last->packets - 1), psn))
+        if (!alb_psn_is_before(psn, end_of(last)))
             break;
         rc->answer_count--;
     }
+}
+
+static void disown_overlapping(struct alb_rc *rc, const struct alb_rc_answer *answer)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < rc->answer_count; i++) {
+        struct alb_rc_answer owed = *answer_at(rc, i);
+        if (!alb_psn_is_before(answer->psn, end_of(&owed)) || !alb_psn_is_before(owed.psn, end_of(answer)))
+            *answer_at(rc, kept++) = owed;
+    }
+    rc->answer_count = kept;
+}
+
+void alb_rc_owe_again(struct alb_rc *rc, const struct alb_rc_answer *answer)
+{
+    disown_overlapping(rc, answer);
+    if (!alb_rc_make_room(rc))
+        return;
+    uint32_t i = rc->answer_count++;
+    for (; i > 0 && alb_psn_is_before(answer->psn, answer_at(rc, i - 1)->psn); i--)
+        *answer_at(rc, i) = *answer_at(rc, i - 1);
+    *answer_at(rc, i) = *answer;
+    answer_at(rc, i)->is_repeated = true;
+    alb_scheduler_wake(&rc->qp->engine->scheduler, &rc->qp->source);
 }
 
 void alb_rc_owe_nak(struct alb_rc *rc, uint8_t syndrome, alb_psn psn)
@@ -102,7 +133,7 @@ static bool send_read(struct alb_rc *rc, const struct alb_rc_answer *answer, str
     alb_psn psn = alb_psn_add(answer->psn, (int32_t)answer->sent);
     if (read_memory(qp, answer, (uint64_t)answer->sent * mtu, bytes, &source) != ALB_OUTCOME_OK) {
         alb_qp_count(qp, ALB_STAT_resp_remote_access_errors, 1);
-        alb_rc_disown_answers(rc, psn);
+        disown_answers(rc, psn);
         rc->ack_is_due = false; // it would acknowledge what is not answered
         alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), psn);
         return false;
@@ -136,7 +167,7 @@ static void send_answer(struct alb_rc *rc, struct alb_tx_builder *builder)
     if (++answer->sent < answer->packets)
         return;
     // The last packet of the latest answer acknowledges all there is to acknowledge.
-    if (alb_psn_add(answer->psn, (int32_t)answer->packets) == rc->expected)
+    if (end_of(answer) == rc->expected)
         rc->ack_is_due = false;
     rc->answer_first = (rc->answer_first + 1) % rc->answer_capacity;
     rc->answer_count--;

@@ -42,7 +42,8 @@ static enum alb_drop not_ready(struct alb_rc *rc, alb_psn psn)
 
 // ---- execution --------------------------------------------------------------------------------------------
 
-static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce, bool is_repeated)
+// The answer to a READ, if it may be answered.
+static enum alb_outcome check_read(struct alb_rc *rc, const struct alb_roce *roce, struct alb_rc_answer *answer)
 {
     struct alb_qp *qp = rc->qp;
     const uint8_t *bytes;
@@ -50,19 +51,24 @@ static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *r
         return ALB_OUTCOME_INVALID_REQUEST;
     if (qp->attr.max_dest_rd_atomic == 0)
         return ALB_OUTCOME_INVALID_REQUEST;
-    enum alb_outcome outcome = alb_inbound_read(qp, roce->rkey, roce->va, roce->length, &bytes);
-    if (outcome != ALB_OUTCOME_OK)
-        return outcome;
-    struct alb_rc_answer answer = {
+    *answer = (struct alb_rc_answer){
         .psn = roce->psn,
         .packets = alb_segmenter_packets(roce->length, qp->attr.path_mtu_bytes),
         .opcode = alb_rc_opcode(rc, roce->opcode),
-        .is_repeated = is_repeated,
         .rkey = roce->rkey,
         .va = roce->va,
         .length = roce->length,
         .xrc_srqn = roce->xrc_srqn,
     };
+    return alb_inbound_read(qp, roce->rkey, roce->va, roce->length, &bytes);
+}
+
+static enum alb_outcome execute_read(struct alb_rc *rc, const struct alb_roce *roce)
+{
+    struct alb_rc_answer answer;
+    enum alb_outcome outcome = check_read(rc, roce, &answer);
+    if (outcome != ALB_OUTCOME_OK)
+        return outcome;
     return alb_rc_owe_answer(rc, &answer) ? ALB_OUTCOME_OK : ALB_OUTCOME_INVALID_REQUEST;
 }
 
@@ -113,7 +119,7 @@ static enum alb_outcome execute(struct alb_rc *rc, const struct alb_packet *pack
         return alb_assembly_add(rc->qp, &rc->assembly, packet, now);
     if (rc->assembly.is_open) // a message in progress comes to its end first
         return ALB_OUTCOME_INVALID_REQUEST;
-    return flags & ALB_OPCODE_READ ? execute_read(rc, &packet->roce, false) : execute_atomic(rc, packet);
+    return flags & ALB_OPCODE_READ ? execute_read(rc, &packet->roce) : execute_atomic(rc, packet);
 }
 
 // PSNs that a request takes: one, or as many as a READ has answers.
@@ -160,10 +166,12 @@ static enum alb_drop repeat_read(struct alb_rc *rc, const struct alb_packet *pac
     uint32_t packets = psns_of(rc, packet);
     if (alb_psn_diff(alb_psn_add(packet->roce.psn, (int32_t)packets), rc->expected) > 0)
         return ALB_DROP_DUPLICATE; // asks for more than was ever granted
-    alb_rc_disown_answers(rc, packet->roce.psn);
     bool is_named = !rc->qp->xrcd || alb_xrc_name_keys(rc->qp, packet->roce.xrc_srqn) == ALB_OUTCOME_OK;
-    if (is_named && execute_read(rc, &packet->roce, true) == ALB_OUTCOME_OK)
+    struct alb_rc_answer answer;
+    if (is_named && check_read(rc, &packet->roce, &answer) == ALB_OUTCOME_OK) {
+        alb_rc_owe_again(rc, &answer);
         return ALB_DROP_NONE;
+    }
     alb_rc_owe_nak(rc, ALB_AETH_SYNDROME_NAK(ALB_NAK_REMOTE_ACCESS_ERROR), packet->roce.psn);
     return ALB_DROP_DUPLICATE;
 }
@@ -185,15 +193,13 @@ static enum alb_drop repeat_atomic(struct alb_rc *rc, const struct alb_packet *p
     const struct alb_rc_replay *replay = find_replay(rc, packet->roce.psn);
     if (!replay)
         return ALB_DROP_DUPLICATE;
-    alb_rc_disown_answers(rc, packet->roce.psn);
     struct alb_rc_answer answer = {
         .psn = replay->psn,
         .packets = 1,
         .opcode = alb_rc_opcode(rc, packet->roce.opcode),
-        .is_repeated = true,
         .original = replay->original,
     };
-    alb_rc_owe_answer(rc, &answer);
+    alb_rc_owe_again(rc, &answer);
     return ALB_DROP_NONE;
 }
 

@@ -23,6 +23,7 @@
 enum {
     PAIR_SEGMENTS = 128,
     PAIR_TOGETHER = 64,
+    PAIR_RD_ATOMIC = 4,  // READs and atomics that each side may have open
     PAIR_PSN = 0xfffffa, // first PSN of side 0, so that every test of some length wraps; of side 1: half the space away
 };
 

@@ -47,6 +47,12 @@ static void expect(struct pair_qps *c, const struct want *wants, uint32_t count)
     }
 }
 
+static void lose_all(struct pair_qps *c)
+{
+    while (pair_count(c->pair, 1) > 0)
+        pair_lose(c->pair, 1);
+}
+
 static void answer__a_read_in_packets(void **state)
 {
     static const struct want wants[] = {
@@ -126,6 +132,43 @@ static void answer__once_what_comes_again_meanwhile(void **state)
         arrive(c, ALB_RC_FETCH_ADD, 3, 8);
     }
     expect(c, wants, 4);
+}
+
+// The network's second copy of a request that was answered long ago costs nothing that is owed to later ones.
+static void answer__later_ones_beside_a_late_copy(void **state)
+{
+    static const struct want first[] = {
+        {ALB_RC_READ_RESPONSE_FIRST, 0, MTU}, {ALB_RC_READ_RESPONSE_LAST, 1, MTU}, {ALB_RC_ATOMIC_ACK, 2, 0}};
+    static const struct want wants[] = {
+        {ALB_RC_READ_RESPONSE_FIRST, 0, MTU}, {ALB_RC_READ_RESPONSE_LAST, 1, MTU}, {ALB_RC_ATOMIC_ACK, 2, 0},
+        {ALB_RC_READ_RESPONSE_ONLY, 3, 8},    {ALB_RC_ATOMIC_ACK, 4, 0},
+    };
+    struct pair_qps *c = *state;
+    arrive(c, ALB_RC_READ_REQUEST, 0, 2 * MTU);
+    arrive(c, ALB_RC_FETCH_ADD, 2, 8);
+    expect(c, first, 3);
+    lose_all(c);
+    arrive(c, ALB_RC_READ_REQUEST, 3, 8);
+    arrive(c, ALB_RC_FETCH_ADD, 4, 8);
+    arrive(c, ALB_RC_FETCH_ADD, 2, 8);
+    arrive(c, ALB_RC_READ_REQUEST, 0, 2 * MTU);
+    expect(c, wants, 5);
+}
+
+// A peer with as many open as were agreed has what came before them.
+static void answer__no_late_copy_without_room(void **state)
+{
+    struct want wants[PAIR_RD_ATOMIC];
+    struct pair_qps *c = *state;
+    arrive(c, ALB_RC_READ_REQUEST, 0, 8);
+    expect(c, (struct want[]){{ALB_RC_READ_RESPONSE_ONLY, 0, 8}}, 1);
+    lose_all(c);
+    for (int32_t i = 0; i < PAIR_RD_ATOMIC; i++) {
+        wants[i] = (struct want){ALB_RC_READ_RESPONSE_ONLY, i + 1, 8};
+        arrive(c, ALB_RC_READ_REQUEST, i + 1, 8);
+    }
+    arrive(c, ALB_RC_READ_REQUEST, 0, 8);
+    expect(c, wants, PAIR_RD_ATOMIC);
 }
 
 static void answer__naks_stand_behind_answers(void **state)
@@ -287,6 +330,8 @@ int main(void)
         PAIR_RC_TEST(answer__acknowledgements_are_merged),
         PAIR_RC_TEST(answer__acknowledgements_stand_behind_answers),
         PAIR_RC_TEST(answer__once_what_comes_again_meanwhile),
+        PAIR_RC_TEST(answer__later_ones_beside_a_late_copy),
+        PAIR_RC_TEST(answer__no_late_copy_without_room),
         PAIR_RC_TEST(answer__naks_stand_behind_answers),
         PAIR_RC_TEST(answer__still_in_error),
         PAIR_RC_TEST(answer__not_when_the_program_ends_it),
