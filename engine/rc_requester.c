@@ -90,6 +90,10 @@ static struct alb_send_wqe *current(struct alb_rc *rc, alb_time now)
                 alb_rc_retire(rc, now);
                 if (alb_qp_state_of(rc->qp) != ALB_QPS_RTS)
                     return NULL;
+                if (rc->is_blocked && rc->unasked_bytes > 0) {
+                    alb_rc_go_back(rc, rc->una, ALB_LOSS_TIMEOUT, now); // nothing behind it asks for what has left
+                    continue;
+                }
                 rc->cursor += rc->cursor != rc->started;
                 continue;
             }
@@ -206,6 +210,16 @@ static bool asks_for_ack(struct alb_rc *rc, const struct alb_send_wqe *wqe, bool
     return true;
 }
 
+// Its memory is gone since it was looked at. It waits for those before it, unless they have completed; they go again,
+// and ask, since it may be what was to ask for them.
+static void fail_begun(struct alb_rc *rc, struct alb_send_wqe *wqe, alb_time now)
+{
+    finish_unsent(rc, wqe, ALB_WC_LOC_PROT_ERR);
+    alb_rc_retire(rc, now);
+    if (alb_qp_state_of(rc->qp) != ALB_QPS_ERR)
+        alb_rc_go_back(rc, rc->una, ALB_LOSS_TIMEOUT, now);
+}
+
 static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *wqe, struct alb_tx_builder *builder,
                                        alb_time now)
 {
@@ -228,9 +242,8 @@ static enum alb_build_result send_data(struct alb_rc *rc, struct alb_send_wqe *w
     }
     if (!alb_outbound_gather(qp, wqe, builder, (uint64_t)k * mtu, bytes)) {
         alb_tx_cancel(builder);
-        finish_unsent(rc, wqe, ALB_WC_LOC_PROT_ERR);
-        alb_rc_retire(rc, now);
-        return ALB_BUILD_IDLE;
+        fail_begun(rc, wqe, now);
+        return ALB_BUILD_MORE;
     }
     alb_tx_end(builder);
     note_sent(rc, wqe, 1, cost, now);
@@ -371,9 +384,8 @@ static enum alb_build_result send_atomic(struct alb_rc *rc, struct alb_send_wqe 
     alb_tx_begin(builder, &qp->flow, &roce, bytes);
     if (bytes && !alb_outbound_gather(qp, wqe, builder, 0, bytes)) {
         alb_tx_cancel(builder);
-        finish_unsent(rc, wqe, ALB_WC_LOC_PROT_ERR);
-        alb_rc_retire(rc, now);
-        return ALB_BUILD_IDLE;
+        fail_begun(rc, wqe, now);
+        return ALB_BUILD_MORE;
     }
     alb_tx_end(builder);
     alb_rc_note_asked(rc);
