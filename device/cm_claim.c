@@ -23,7 +23,7 @@
 
 enum {
     NAME_MAX_BYTES = ALB_DIRECTORY_NAME_MAX - 1,
-    ATTEMPTS = 16,
+    ATTEMPTS = 1000, // each of which a sweeper may come between, and does where processors are few
 };
 
 #define MAGIC 0x416c6265646f436cull // "AlbedoCl"
