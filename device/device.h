@@ -12,8 +12,8 @@
 
 #define ALB_DEVICE_ADDRESSES_MAX 16
 #define ALB_DEVICE_NAMES         2
-#define ALB_DEVICE_POLICY_MAX    128
-#define ALB_DEVICE_ERROR_MAX     512 // room for what is said of options
+#define ALB_DEVICE_POLICY_MAX    256
+#define ALB_DEVICE_ERROR_MAX     640 // room for what is said of options
 
 struct alb_device;
 

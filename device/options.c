@@ -11,6 +11,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+enum {
+    PARAMETERS_MAX = 420, // room for all of a policy, with what they can be
+};
+
 static bool is_known(const struct alb_device_options *options, const struct alb_addr *addr)
 {
     for (uint32_t i = 0; i < options->address_count; i++) {
@@ -170,7 +174,7 @@ static int refuse_policy(const char *variable, enum alb_policy policy, const cha
 static int refuse_parameters(const char *variable, enum alb_policy policy, const char *name, const char *value,
                              char *error, size_t error_size)
 {
-    char choices[128] = "no parameters that can be set";
+    char choices[PARAMETERS_MAX] = "no parameters that can be set";
     const char *parameter, *bounds;
     size_t length = 0;
     for (uint32_t i = 0; (parameter = alb_engine_policy_parameter("csa", policy, name, i, &bounds)); i++) {
@@ -178,7 +182,7 @@ static int refuse_parameters(const char *variable, enum alb_policy policy, const
         length = strlen(choices);
     }
     snprintf(error, error_size, "%s: \"%.64s\": %s has %s%s", variable, value, name, choices,
-             length > 0 ? "; each once, and times with a unit" : "");
+             length > 0 ? "; each once, times and rates with a unit" : "");
     return EINVAL;
 }
 

@@ -164,13 +164,14 @@ static void fini_tables(struct alb_engine *engine)
 
 int alb_engine_create(const struct alb_engine_config *config, struct alb_engine **out)
 {
-    int error = check_config(config);
+    struct alb_engine_config chosen = *config;
+    int error = alb_congestion_set(&chosen) ? check_config(&chosen) : EINVAL;
     if (error)
         return error;
     struct alb_engine *engine = config->memory.get(config->memory.context, sizeof(*engine));
     if (!engine)
         return ENOMEM;
-    engine->config = *config;
+    engine->config = chosen;
     engine->stats = config->stats;
     alb_rng_init(&engine->rng, config->seed);
     alb_wheel_init(&engine->wheel, 0);

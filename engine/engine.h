@@ -61,7 +61,7 @@ struct alb_engine_config {
     uint64_t ack_timeout_min_ns;       // floor of the local ACK timeout (a software peer may be descheduled)
     const char *transport;             // of connected queue pairs: "rc" (RoCEv2), "csa"
     const char *loss;                  // "go-back-n"; csa: "csa", "irn", "fixed", "sleek", "go-back-n"
-    const char *congestion;            // "aimd", "fixed", "none"; csa also "window", "dcqcn"
+    const char *congestion;            // "aimd", "fixed", "none"; csa also "window", "dcqcn"; parameters: see below
     const char *path;                  // "single"; csa also "spray", "adaptive"
     const char *credit;                // "off"; csa also "end-to-end", "shortest"
     uint32_t receive_budget_bytes;     // what all peers together may have in flight to us; 0: no limit

@@ -2,6 +2,8 @@
 // The names of policies, for callers that let users choose among them.
 #include "engine/csa_loss.h"
 #include "engine/engine.h"
+#include "engine/policy.h"
+#include "engine/policy_text.h"
 
 #include <string.h>
 
@@ -29,22 +31,41 @@ const char *alb_engine_policy_name(const char *transport, enum alb_policy policy
     return is_csa ? csa_names[policy][index] : rc_names[policy][index];
 }
 
+// The name that the text gives, before parameters; NULL if there is none such.
+static const char *find_name(const char *transport, enum alb_policy policy, const char *text)
+{
+    const char *name;
+    for (uint32_t i = 0; (name = alb_engine_policy_name(transport, policy, i)); i++)
+        if (alb_policy_text_is(text, name))
+            return name;
+    return NULL;
+}
+
 bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, const char *text)
 {
     struct alb_csa_loss loss;
-    const char *name;
-    if (strcmp(transport, "csa") == 0 && policy == ALB_POLICY_LOSS)
-        return alb_csa_loss_parse(text, &loss);
-    for (uint32_t i = 0; (name = alb_engine_policy_name(transport, policy, i)); i++) {
-        if (strcmp(name, text) == 0)
-            return true;
+    struct alb_engine_config config;
+    const char *name = find_name(transport, policy, text);
+    if (!name)
+        return false;
+    switch (policy) {
+    case ALB_POLICY_LOSS:
+        return strcmp(transport, "csa") == 0 ? alb_csa_loss_parse(text, &loss) : strcmp(text, name) == 0;
+    case ALB_POLICY_CONGESTION:
+        alb_engine_config_default(&config);
+        alb_engine_config_transport(&config, transport);
+        config.congestion = text;
+        return alb_congestion_set(&config);
+    default:
+        return strcmp(text, name) == 0;
     }
-    return false;
 }
 
 const char *alb_engine_policy_parameter(const char *transport, enum alb_policy policy, const char *name, uint32_t index,
                                         const char **bounds)
 {
+    if (policy == ALB_POLICY_CONGESTION)
+        return alb_congestion_parameter(name, index, bounds);
     bool has_some = strcmp(transport, "csa") == 0 && policy == ALB_POLICY_LOSS;
     return has_some ? alb_csa_loss_parameter(name, index, bounds) : NULL;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What values of [host] and [switch] must have to do with each other, said with the line of the key that is wrong: the
 // engine and the switches only say EINVAL.
+#include "engine/policy.h"
 #include "sim/scenario.h"
 
 #include <inttypes.h>
@@ -66,9 +67,11 @@ static bool dcqcn_agrees(const struct alb_scenario *scenario, const char *name, 
 }
 
 bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char *name,
-                                const struct alb_engine_config *engine, struct alb_complaint *complaint)
+                                const struct alb_engine_config *config, struct alb_complaint *complaint)
 {
     const char *const section = "host";
+    struct alb_engine_config with_parameters = *config, *engine = &with_parameters;
+    alb_congestion_set(engine); // what the policy's name gives; that it agrees with the rest is looked at here
     uint32_t segments = engine->csa_window_segments;
     if (engine->window_min_bytes > engine->window_max_bytes)
         return complain(scenario, section, name, "window_min", "no more than window_max", complaint);

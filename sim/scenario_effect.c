@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Keys that the rest of a scenario leaves without effect. Those of switches' buffers, which a variant must not leave
 // behind either, are in scenario_agree.c; these are looked at where a scenario says them for one run alone.
+#include "engine/policy_text.h"
 #include "sim/cluster.h"
 #include "sim/scenario.h"
 
@@ -113,10 +114,10 @@ static bool any_has(const struct alb_scenario *scenario, enum alb_policy policy,
     const char *key = policy == ALB_POLICY_CONGESTION ? "congestion" : "credit";
     for (uint32_t i = 0; i < scenario->document.count; i++) {
         const struct alb_document_entry *entry = &scenario->document.entries[i];
-        if (is(entry->section, "host") && is(entry->key, key) && is(entry->value, name))
+        if (is(entry->section, "host") && is(entry->key, key) && alb_policy_text_is(entry->value, name))
             return true;
     }
-    return is(policy_of(&scenario->engine, policy), name);
+    return alb_policy_text_is(policy_of(&scenario->engine, policy), name);
 }
 
 static bool check_host(const struct look *look, const char *name)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    LIST_MAX = 200,
+    LIST_MAX = 420,
 };
 
 static const char *transport_of(const struct alb_scenario *scenario)
@@ -55,7 +55,8 @@ static bool check_policy(const struct alb_scenario *scenario, const char *name, 
     if (find_name(transport, policy, text, called)) {
         list_parameters(transport, policy, called, list);
         return alb_complain(complaint, place->file, place->line, "%s: \"%.60s\": %s has %s%s", key, text, called,
-                            list[0] ? list : "no parameters", list[0] ? "; each once, and times with a unit" : "");
+                            list[0] ? list : "no parameters",
+                            list[0] ? "; each once, times and rates with a unit" : "");
     }
     list_names(transport, policy, list);
     return alb_complain(complaint, place->file, place->line,

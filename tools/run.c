@@ -59,12 +59,12 @@ static void print_policies(FILE *to)
     static const struct {
         const char *option;
         enum alb_policy policy;
-        const char *text;
+        const char *text, *example;
     } lines[] = {
-        {"--loss", ALB_POLICY_LOSS, "what is missing and when it is sent again"},
-        {"--congestion", ALB_POLICY_CONGESTION, "how much is in flight"},
-        {"--path", ALB_POLICY_PATH, "which way a packet goes"},
-        {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them"},
+        {"--loss", ALB_POLICY_LOSS, "what is missing and when it is sent again", "irn:low=50us,high=1ms"},
+        {"--congestion", ALB_POLICY_CONGESTION, "how much is in flight", "dcqcn:additive=40Mb/s,alpha=55us"},
+        {"--path", ALB_POLICY_PATH, "which way a packet goes", NULL},
+        {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them", NULL},
     };
     fputs("\nOptions of albedo0:\n"
           "      --paths NUMBER       source ports to a peer, 1 to 128 (default: 4)\n"
@@ -77,8 +77,8 @@ static void print_policies(FILE *to)
         for (uint32_t k = 0; (name = alb_engine_policy_name("csa", lines[i].policy, k)) != NULL; k++)
             fprintf(to, "%s %s", k > 0 ? "," : "", name);
         fputc('\n', to);
-        if (lines[i].policy == ALB_POLICY_LOSS)
-            fputs("                           with parameters behind a colon: irn:low=50us,high=1ms\n", to);
+        if (lines[i].example)
+            fprintf(to, "                           with parameters behind a colon: %s\n", lines[i].example);
     }
 }
 

@@ -147,6 +147,7 @@ static void options__policies(void **state)
     assert_string_equal(options.policies[ALB_POLICY_LOSS], "fixed:interval=200us");
     assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn"), 0);
     assert_string_equal(options.policies[ALB_POLICY_CONGESTION], "dcqcn");
+    assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn:gain_log2=4,alpha=55us"), 0);
     assert_int_equal(parse("ALBEDO_PATH", "spray"), 0);
     assert_int_equal(parse("ALBEDO_CREDIT", "off"), 0);
     assert_string_equal(options.policies[ALB_POLICY_CREDIT], "off");
@@ -165,9 +166,11 @@ static void options__policies_that_are_none(void **state)
     assert_int_equal(parse("ALBEDO_LOSS", "irn:interval=1s"), EINVAL);
     assert_string_equal(
         error, "ALBEDO_LOSS: \"irn:interval=1s\": irn has low=1us..high (100us), "
-               "high=low..10s (320us), few=0..1048576, threshold=1..1048576; each once, and times with a unit");
-    assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn:gain_log2=8"), EINVAL);
-    assert_string_equal(error, "ALBEDO_CONGESTION: \"dcqcn:gain_log2=8\": dcqcn has no parameters that can be set");
+               "high=low..10s (320us), few=0..1048576, threshold=1..1048576; each once, times and rates with a unit");
+    assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn:gain_log2=17"), EINVAL);
+    assert_non_null(strstr(error, "burst=0..50ms (100us); each once, times and rates with a unit"));
+    assert_int_equal(parse("ALBEDO_PATH", "spray:many=yes"), EINVAL);
+    assert_string_equal(error, "ALBEDO_PATH: \"spray:many=yes\": spray has no parameters that can be set");
     char endless[4096];
     memset(endless, 'x', sizeof(endless));
     memcpy(endless, "irn:", 4);
