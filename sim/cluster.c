@@ -232,6 +232,7 @@ static struct alb_cluster *new_cluster(const struct alb_cluster_config *config, 
     cluster->switches = get(cluster->switch_count, sizeof(*cluster->switches));
     cluster->hosts = get(topology->host_count, sizeof(*cluster->hosts));
     cluster->is_closed = get(topology->cable_count, sizeof(*cluster->is_closed));
+    cluster->deaths = get(topology->cable_count, sizeof(*cluster->deaths));
     cluster->shared = (struct alb_sim_switches){&cluster->config.switches, &cluster->routes, &cluster->network.packets,
                                                 &cluster->network.queue};
     cluster->fault_seed = config->seed ^ 0x6661756c74;
@@ -283,6 +284,7 @@ void alb_cluster_destroy(struct alb_cluster *cluster)
         alb_sim_switch_fini(&cluster->switches[i]);
     alb_sim_network_fini(&cluster->network);
     alb_routes_fini(&cluster->routes);
+    alb_routes_fini(&cluster->built);
     alb_topology_free(&cluster->topology);
     if (cluster->arena != MAP_FAILED)
         munmap(cluster->arena, ALB_MAX_MESSAGE);
@@ -291,6 +293,7 @@ void alb_cluster_destroy(struct alb_cluster *cluster)
     free(cluster->switches);
     free(cluster->hosts);
     free(cluster->is_closed);
+    free(cluster->deaths);
     free(cluster);
 }
 

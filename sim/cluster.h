@@ -190,7 +190,7 @@ enum alb_cluster_fault_kind {
     ALB_FAULT_LOSS,    // value: chance in parts per billion, of each packet
     ALB_FAULT_CORRUPT, // likewise; a packet is dropped where its check fails
     ALB_FAULT_RATE,    // value: bits per second from now on; 0: as built
-    ALB_FAULT_DELAY,   // value: picoseconds from now on
+    ALB_FAULT_DELAY,   // value: picoseconds that the cable takes from now on
     ALB_FAULT_DEATH,   // loses what it carries and what it is given; value: 0, or picoseconds after which switches
                        // that are next to it and those behind stop to route over it
     ALB_FAULT_REPAIR,  // as built: alive, its rate and delay, no loss; routed over again
@@ -205,6 +205,7 @@ struct alb_cluster_fault {
     bool ways[2];   // which of its links: a to b, b to a
     enum alb_cluster_fault_kind kind;
     uint64_t value;
+    bool ends; // what the kind has changed is as built again, and nothing else; value means nothing
 };
 
 // Happens at that time, or at once if that has passed. What waits for the link when this is called, where nothing but a

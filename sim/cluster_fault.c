@@ -10,7 +10,8 @@ struct scheduled {
     struct alb_list link;
     struct alb_cluster *cluster;
     struct alb_cluster_fault fault;
-    bool closes; // a cable that has died is routed over no more
+    bool closes;     // a cable that has died is routed over no more, if it
+    uint32_t deaths; // has not died again since: so many times then
 };
 
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind)
@@ -56,43 +57,56 @@ static void rejoin(struct alb_cluster *cluster, const struct alb_sim_link *link,
         alb_sim_switch_rejoin(&cluster->switches[to - hosts], link->to_port, now);
 }
 
-static void repair(struct alb_cluster *cluster, struct alb_sim_link *link, alb_sim_time now)
+static void set_alive(struct alb_cluster *cluster, struct alb_sim_link *link, alb_sim_time now)
 {
-    set_chances(cluster, link, 0, 0);
+    if (!link->is_dead)
+        return;
     alb_sim_link_set_dead(link, false);
-    alb_sim_link_set_rate(link, cable_of(cluster, link->number)->bits_per_s, now);
-    alb_sim_link_set_delay(link, alb_cluster_delay_of(cluster, link->number));
-    alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_FAULT, false, now);
     rejoin(cluster, link, now);
     rejoin(cluster, &cluster->links[link->number ^ 1], now); // what it had to say of that one went by this one
+}
+
+static void set_delay(struct alb_cluster *cluster, struct alb_sim_link *link, alb_sim_time cable_delay)
+{
+    alb_sim_time beside = alb_cluster_delay_of(cluster, link->number) - cable_of(cluster, link->number)->delay;
+    alb_sim_link_set_delay(link, cable_delay + beside);
 }
 
 static void apply(struct alb_cluster *cluster, const struct alb_cluster_fault *fault, struct alb_sim_link *link,
                   alb_sim_time now)
 {
+    const struct alb_topology_cable *cable = cable_of(cluster, link->number);
     const struct alb_faults_spec *spec = &link->faults.spec;
+    uint32_t chance = fault->ends ? 0 : (uint32_t)fault->value;
     switch (fault->kind) {
     case ALB_FAULT_LOSS:
-        set_chances(cluster, link, (uint32_t)fault->value, spec->corrupt);
+        set_chances(cluster, link, chance, spec->corrupt);
         break;
     case ALB_FAULT_CORRUPT:
-        set_chances(cluster, link, spec->loss, (uint32_t)fault->value);
+        set_chances(cluster, link, spec->loss, chance);
         break;
     case ALB_FAULT_RATE:
-        alb_sim_link_set_rate(link, fault->value ? fault->value : cable_of(cluster, link->number)->bits_per_s, now);
+        alb_sim_link_set_rate(link, fault->ends || !fault->value ? cable->bits_per_s : fault->value, now);
         break;
     case ALB_FAULT_DELAY:
-        alb_sim_link_set_delay(link, fault->value);
+        set_delay(cluster, link, fault->ends ? cable->delay : fault->value);
         break;
     case ALB_FAULT_DEATH:
-        alb_sim_link_set_dead(link, true);
+        if (fault->ends)
+            set_alive(cluster, link, now);
+        else
+            alb_sim_link_set_dead(link, true);
         break;
     case ALB_FAULT_REPAIR:
-        repair(cluster, link, now);
+        set_chances(cluster, link, 0, 0);
+        alb_sim_link_set_rate(link, cable->bits_per_s, now);
+        set_delay(cluster, link, cable->delay);
+        alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_FAULT, false, now);
+        set_alive(cluster, link, now);
         break;
     case ALB_FAULT_PAUSE:
     case ALB_FAULT_RESUME:
-        alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_FAULT, fault->kind == ALB_FAULT_PAUSE, now);
+        alb_sim_link_set_paused(link, ALB_SIM_PAUSED_BY_FAULT, fault->kind == ALB_FAULT_PAUSE && !fault->ends, now);
         break;
     case ALB_FAULT_KINDS:
         break;
@@ -120,15 +134,19 @@ static void on_due(struct alb_sim_event *event, alb_sim_time now)
     struct alb_cluster *cluster = scheduled->cluster;
     const struct alb_cluster_fault *fault = &scheduled->fault;
     if (scheduled->closes) {
-        set_closed(cluster, fault->cable, is_dead(cluster, fault->cable));
+        if (scheduled->deaths == cluster->deaths[fault->cable])
+            set_closed(cluster, fault->cable, is_dead(cluster, fault->cable));
     } else {
         for (uint32_t way = 0; way < 2; way++)
             if (fault->ways[way])
                 apply(cluster, fault, &cluster->links[2 * fault->cable + way], now);
         if (!is_dead(cluster, fault->cable))
             set_closed(cluster, fault->cable, false);
-        if (fault->kind == ALB_FAULT_DEATH && fault->value > 0) {
+        bool is_death = fault->kind == ALB_FAULT_DEATH && !fault->ends;
+        cluster->deaths[fault->cable] += is_death;
+        if (is_death && fault->value > 0) {
             scheduled->closes = true;
+            scheduled->deaths = cluster->deaths[fault->cable];
             alb_sim_queue_schedule(&cluster->network.queue, event, now + fault->value);
             return;
         }
@@ -148,7 +166,15 @@ static bool is_valid(const struct alb_cluster *cluster, const struct alb_cluster
     return fault->cable < cluster->topology.cable_count && (uint32_t)fault->kind < ALB_FAULT_KINDS &&
            (!is_chance || fault->value <= 1000000000) &&
            ((fault->kind != ALB_FAULT_DELAY && fault->kind != ALB_FAULT_DEATH) || fault->value <= ALB_SIM_S(3600)) &&
-           (fault->kind != ALB_FAULT_DELAY || fault->value >= alb_cluster_delay_min(cluster));
+           (fault->kind != ALB_FAULT_DELAY || fault->ends || fault->value >= alb_cluster_delay_min(cluster));
+}
+
+// Before the first cable can be closed.
+static void keep_routes(struct alb_cluster *cluster)
+{
+    char why[ALB_TOPOLOGY_ERROR_MAX];
+    if (!cluster->has_built)
+        cluster->has_built = alb_routes_init(&cluster->built, &cluster->topology, why);
 }
 
 int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_fault *fault)
@@ -158,6 +184,8 @@ int alb_cluster_fault(struct alb_cluster *cluster, const struct alb_cluster_faul
     for (uint32_t way = 0; way < 2; way++)
         if (fault->ways[way])
             alb_sim_link_go_by_steps(&cluster->links[2 * fault->cable + way]);
+    if (fault->kind == ALB_FAULT_DEATH && !fault->ends && fault->value > 0)
+        keep_routes(cluster);
     struct scheduled *scheduled = calloc(1, sizeof(*scheduled));
     alb_assert(scheduled);
     scheduled->cluster = cluster;

@@ -152,7 +152,8 @@ alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t 
 {
     struct way way = {0};
     uint32_t cables[HOPS_MAX];
-    way.count = alb_routes_way(&cluster->routes, from, to, cables, HOPS_MAX, &way.common);
+    way.count = alb_routes_way(cluster->has_built ? &cluster->built : &cluster->routes, from, to, cables, HOPS_MAX,
+                               &way.common);
     uint64_t packets = bytes ? (bytes + payload_bytes - 1) / payload_bytes : 1;
     uint64_t last_bytes = bytes - (packets - 1) * payload_bytes + overhead_bytes;
     for (uint32_t i = 0; i < way.count; i++) {

@@ -92,7 +92,7 @@ static void on_arrival(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
     struct alb_sim_link *link = packet->on;
-    if (alb_unlikely(link->is_dead))
+    if (alb_unlikely(link->is_dead || packet->is_lost))
         alb_sim_link_lose(link, packet, now);
     else
         link->to->receive(link->to, packet, now);

@@ -135,13 +135,13 @@ static void carry_out(struct alb_sim_link *link, struct alb_sim_packet *packet, 
     let_go(link, copy, now);
 }
 
-static void add_faults(struct alb_sim_link *link, const struct alb_sim_packet *packet, struct alb_sim_verdict *verdict,
+static void add_faults(struct alb_sim_link *link, struct alb_sim_packet *packet, struct alb_sim_verdict *verdict,
                        alb_sim_time *copy_delay)
 {
     if (alb_faults_spec_is_none(&link->faults.spec))
         return;
     struct alb_fault_verdict fault = alb_faults_decide(&link->faults, alb_sim_load(packet)->length);
-    verdict->is_lost |= fault.is_lost;
+    packet->is_lost = fault.is_lost;
     if (fault.is_lost)
         return;
     if (fault.is_corrupt) {
@@ -171,6 +171,10 @@ void alb_sim_link_meet_faults(struct alb_sim_link *link, struct alb_sim_packet *
     add_faults(link, packet, &verdict, &copy_delay);
     if (verdict.is_lost) {
         lose_unsent(link, packet, now);
+        return;
+    }
+    if (packet->is_lost) {
+        alb_sim_link_enqueue(link, packet, now);
         return;
     }
     if (verdict.is_marked)

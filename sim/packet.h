@@ -37,6 +37,7 @@ struct alb_sim_packet {
     bool is_trimmed : 1;  // a switch had no room for more than its headers, and sends it before others
     bool in_headroom : 1; // of the switch that holds it, rather than in its shared buffer
     bool is_held : 1;     // by a link, until later ones have gone on
+    bool is_lost : 1;     // on its way: it takes its time on the wire and does not arrive
     bool is_small : 1;    // has room for headers only
 } __attribute__((aligned(64)));
 

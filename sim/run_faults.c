@@ -42,20 +42,17 @@ static bool parse_value(const struct alb_scenario *scenario, const struct alb_sc
                         text ? error : "none", alb_cluster_fault_name((enum alb_cluster_fault_kind)fault->kind));
 }
 
-static bool schedule_fault(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value)
+static bool schedule(struct alb_run *run, const struct alb_scenario_fault *from, uint32_t cable, uint64_t value,
+                     bool ends)
 {
-    struct alb_cluster_fault fault = {.at = from->at,
-                                      .cable = cable,
-                                      .ways = {from->way != 2, from->way != 1},
-                                      .kind = (enum alb_cluster_fault_kind)from->kind,
-                                      .value = value};
-    if (alb_cluster_fault(run->cluster, &fault) != 0)
-        return false;
-    if (from->until == 0)
-        return true;
-    fault.at = from->until;
-    fault.kind = fault.kind == ALB_FAULT_PAUSE ? ALB_FAULT_RESUME : ALB_FAULT_REPAIR;
-    fault.value = 0;
+    const struct alb_cluster_fault fault = {
+        .at = ends ? from->until : from->at,
+        .cable = cable,
+        .ways = {from->way != 2, from->way != 1},
+        .kind = (enum alb_cluster_fault_kind)from->kind,
+        .value = value,
+        .ends = ends,
+    };
     return alb_cluster_fault(run->cluster, &fault) == 0;
 }
 
@@ -92,7 +89,9 @@ static bool check_number(const struct alb_scenario_fault *fault, uint32_t count,
                         "tier %" PRIu32 " has %" PRIu32 " cables; expected no more", tier, count);
 }
 
-static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, struct alb_complaint *complaint)
+// Schedules when the fault begins, or when it ends, if it does.
+static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *fault, bool ends,
+                      struct alb_complaint *complaint)
 {
     uint32_t *cables = malloc((run->topology.cable_count + 1u) * sizeof(*cables));
     uint64_t value = 0;
@@ -104,16 +103,21 @@ static bool add_fault(struct alb_run *run, const struct alb_scenario_fault *faul
         is_good = no_cable(&run->topology, fault->cables, place, complaint);
     is_good = is_good && check_number(fault, count, place, complaint);
     for (uint32_t i = 0; i < count && is_good && run->cluster; i++)
-        if (!schedule_fault(run, fault, cables[i], value))
+        if (!schedule(run, fault, cables[i], value, ends))
             is_good = out_of_range(run, fault, complaint);
     free(cables);
     return is_good;
 }
 
+// The ends first: of two faults of a cable, one may begin at the moment at which the other one ends.
 bool alb_run_faults(struct alb_run *run, struct alb_complaint *complaint)
 {
-    for (uint32_t i = 0; i < run->scenario->fault_count; i++)
-        if (!add_fault(run, &run->scenario->faults[i], complaint))
+    const struct alb_scenario *scenario = run->scenario;
+    for (uint32_t i = 0; i < scenario->fault_count; i++)
+        if (scenario->faults[i].until && !add_fault(run, &scenario->faults[i], true, complaint))
+            return false;
+    for (uint32_t i = 0; i < scenario->fault_count; i++)
+        if (!add_fault(run, &scenario->faults[i], false, complaint))
             return false;
     return true;
 }

@@ -209,9 +209,7 @@ void alb_sim_switch_release(struct alb_sim_switch *sw, const struct alb_sim_pack
 void alb_sim_switch_rejoin(struct alb_sim_switch *sw, uint32_t number, alb_sim_time now)
 {
     struct alb_sim_port *port = &sw->ports[number];
-    port->has_paused = false;
+    port->has_paused = port->headroom_bytes > 0 && !port->out->is_dead; // else it could not be told to go on
     port->in->control_life++; // a pause that is under way would never be taken back
-    alb_sim_link_set_paused(port->in, ALB_SIM_PAUSED_BY_PEER, false, now);
-    if (port->headroom_bytes > 0)
-        pause_feeder(sw, port, now);
+    alb_sim_link_set_paused(port->in, ALB_SIM_PAUSED_BY_PEER, port->has_paused, now);
 }

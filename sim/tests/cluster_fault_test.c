@@ -17,7 +17,13 @@ static void create(struct bench *b)
 
 static void at(struct bench *b, alb_sim_time when, uint32_t cable, enum alb_cluster_fault_kind kind, uint64_t value)
 {
-    struct alb_cluster_fault fault = {when, cable, {true, true}, kind, value};
+    struct alb_cluster_fault fault = {when, cable, {true, true}, kind, value, false};
+    assert_int_equal(alb_cluster_fault(b->cluster, &fault), 0);
+}
+
+static void end_at(struct bench *b, alb_sim_time when, uint32_t cable, enum alb_cluster_fault_kind kind)
+{
+    struct alb_cluster_fault fault = {when, cable, {true, true}, kind, 0, true};
     assert_int_equal(alb_cluster_fault(b->cluster, &fault), 0);
 }
 
@@ -88,6 +94,104 @@ static void loss_and_corruption__are_counted(void **state)
     bench_destroy(&b);
 }
 
+// What is lost has been on the wire.
+static void loss__takes_its_time(void **state)
+{
+    struct bench b;
+    create(&b);
+    at(&b, 0, 0, ALB_FAULT_LOSS, 300000000);
+    bench_write(&b, 1, 0, 8 * MB); // 680 us at full rate, of which 70 % arrives
+    bench_run(&b, 1);
+    struct alb_cluster_link_stats stats;
+    alb_cluster_link_stats(b.cluster, 1, &stats);
+    assert_true(stats.packets >= 2048 + stats.lost);
+    assert_true(b.last_at >= ALB_SIM_US(960));
+    bench_destroy(&b);
+}
+
+// The end of one fault is not the end of another one, and repairs nothing that is whole.
+static void end__of_that_fault_alone(void **state)
+{
+    struct bench b;
+    create(&b);
+    at(&b, 0, 0, ALB_FAULT_LOSS, 1000000000);
+    at(&b, ALB_SIM_US(20), 0, ALB_FAULT_CORRUPT, 1000);
+    at(&b, ALB_SIM_US(20), 0, ALB_FAULT_RATE, 10000000000);
+    at(&b, ALB_SIM_US(20), 0, ALB_FAULT_DELAY, ALB_SIM_US(50));
+    at(&b, ALB_SIM_US(20), 0, ALB_FAULT_PAUSE, 0);
+    for (enum alb_cluster_fault_kind kind = ALB_FAULT_CORRUPT; kind <= ALB_FAULT_DELAY; kind++)
+        end_at(&b, ALB_SIM_US(40), 0, kind);
+    end_at(&b, ALB_SIM_US(40), 0, ALB_FAULT_DEATH);
+    end_at(&b, ALB_SIM_US(60), 0, ALB_FAULT_PAUSE);
+    end_at(&b, ALB_SIM_MS(1), 0, ALB_FAULT_LOSS);
+    bench_write(&b, 1, 0, 4 * KB);
+    alb_cluster_run(b.cluster, ALB_SIM_US(990), UINT64_MAX);
+    assert_int_equal(b.done, 0);
+    bench_run(&b, 1);
+    assert_int_equal(b.failed, 0);
+    bench_destroy(&b);
+}
+
+// The delay is the cable's: what is around it stays.
+static void delay__of_the_cable(void **state)
+{
+    alb_sim_time with[2];
+    for (int i = 0; i < 2; i++) {
+        struct bench b;
+        bench_prepare(&b, "csa");
+        b.config.host_latency = ALB_SIM_US(3);
+        b.config.switches.latency = ALB_SIM_US(5);
+        bench_create(&b);
+        if (i)
+            at(&b, 0, 0, ALB_FAULT_DELAY, b.topology.cables[0].delay);
+        bench_write(&b, 1, 0, 4 * KB);
+        bench_run(&b, 1);
+        with[i] = b.last_at;
+        bench_destroy(&b);
+    }
+    assert_int_equal(with[0], with[1]);
+}
+
+// Switches learn of a death some time after it; that of an earlier one, which was repaired, tells them nothing.
+static void death__is_known_in_its_own_time(void **state)
+{
+    struct bench b;
+    struct alb_cluster_link_stats stats;
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.spines = 2;
+    b.config.engine.path = "spray";
+    bench_create(&b);
+    uint32_t cable = bench_cable(&b, "l0-s0");
+    at(&b, ALB_SIM_US(10), cable, ALB_FAULT_DEATH, ALB_SIM_US(1000));
+    end_at(&b, ALB_SIM_US(500), cable, ALB_FAULT_DEATH);
+    at(&b, ALB_SIM_US(1000), cable, ALB_FAULT_DEATH, ALB_SIM_US(1000));
+    alb_cluster_run(b.cluster, ALB_SIM_US(1500), UINT64_MAX); // 490 us after routes would have been without it
+    bench_write(&b, 0, 20, 1 * MB);
+    alb_cluster_run(b.cluster, ALB_SIM_US(1900), UINT64_MAX);
+    alb_cluster_link_stats(b.cluster, 2 * cable, &stats);
+    assert_true(stats.lost > 0);
+    bench_run(&b, 1);
+    assert_int_equal(b.failed, 0);
+    bench_destroy(&b);
+}
+
+// Nor is the ideal that of the routes around it.
+static void death__changes_no_ideal(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.spines = 1;
+    bench_create(&b);
+    alb_sim_time before = alb_cluster_ideal_time(b.cluster, 0, 20, 4 * KB, 4096, 100);
+    at(&b, ALB_SIM_US(10), bench_cable(&b, "l0-s0"), ALB_FAULT_DEATH, ALB_SIM_US(10));
+    alb_cluster_run(b.cluster, ALB_SIM_US(100), UINT64_MAX);
+    assert_true(before > 0);
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 20, 4 * KB, 4096, 100), before);
+    bench_destroy(&b);
+}
+
 static void pause__holds_until_it_is_let_go(void **state)
 {
     struct bench b;
@@ -123,9 +227,17 @@ static void fault__nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rate__a_tenth_from_then_on),      cmocka_unit_test(death__nothing_passes_before_the_repair),
-        cmocka_unit_test(death__switches_route_around_it), cmocka_unit_test(loss_and_corruption__are_counted),
-        cmocka_unit_test(pause__holds_until_it_is_let_go), cmocka_unit_test(fault__nonsense_is_refused),
+        cmocka_unit_test(loss__takes_its_time),
+        cmocka_unit_test(end__of_that_fault_alone),
+        cmocka_unit_test(delay__of_the_cable),
+        cmocka_unit_test(death__is_known_in_its_own_time),
+        cmocka_unit_test(death__changes_no_ideal),
+        cmocka_unit_test(rate__a_tenth_from_then_on),
+        cmocka_unit_test(death__nothing_passes_before_the_repair),
+        cmocka_unit_test(death__switches_route_around_it),
+        cmocka_unit_test(loss_and_corruption__are_counted),
+        cmocka_unit_test(pause__holds_until_it_is_let_go),
+        cmocka_unit_test(fault__nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,7 +289,7 @@ static void never_cut__losses_of_short_segments_end_nothing(void **state)
     w->a.is_log_closed = w->b.is_log_closed = true;
     for (uint32_t i = 0; i < 20; i++) {
         post(w, &w->a, (struct work){ALB_WR_RDMA_WRITE, 1, 0, 100 * KB, 128 * KB});
-        run_for(w, ALB_SIM_MS(200));
+        run_for(w, ALB_SIM_MS(1000));
         expect_wc(w->a.cq, 1, ALB_WC_SUCCESS);
     }
 }
