@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sim/capture.h"
 
+#include "sim/packet_gaps.h"
 #include "wire/pcap.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ int alb_sim_capture_close(struct alb_sim_capture *capture)
 void alb_sim_capture_add(struct alb_sim_capture *capture, const struct alb_sim_packet *packet, alb_sim_time now)
 {
     const struct alb_sim_load *load = alb_sim_load(packet);
-    static const uint8_t zeros[DATAGRAM_BYTES_MAX];
+    static uint8_t scratch[DATAGRAM_BYTES_MAX];
     struct alb_pcap_packet info = {
         .time = alb_sim_to_ns(now),
         .source = load->source,
@@ -40,13 +41,10 @@ void alb_sim_capture_add(struct alb_sim_capture *capture, const struct alb_sim_p
         .traffic_class = packet->traffic_class,
         .hop_limit = packet->hop_limit,
     };
-    struct iovec iov[2] = {
-        {(void *)(uintptr_t)load->bytes, load->stored_bytes},
-        {(void *)(uintptr_t)zeros, load->length - load->stored_bytes},
-    };
+    const uint8_t *bytes = alb_sim_packet_bytes(packet, scratch, true);
+    struct iovec iov = {(void *)(uintptr_t)bytes, load->length};
     uint8_t head[ALB_PCAP_HEAD_MAX];
-    uint32_t head_bytes = alb_pcap_head(head, &info, iov, load->length);
+    uint32_t head_bytes = alb_pcap_head(head, &info, &iov, load->length);
     fwrite(head, 1, head_bytes, capture->file);
-    fwrite(iov[0].iov_base, 1, iov[0].iov_len, capture->file);
-    fwrite(iov[1].iov_base, 1, iov[1].iov_len, capture->file);
+    fwrite(bytes, 1, load->length, capture->file);
 }

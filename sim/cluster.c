@@ -225,6 +225,8 @@ static struct alb_cluster *new_cluster(const struct alb_cluster_config *config, 
 {
     struct alb_cluster *cluster = get(1, sizeof(*cluster));
     cluster->config = *config;
+    cluster->config.switches.packet_wire_bytes =
+        ALB_MAX(config->switches.packet_wire_bytes, config->payload_max_bytes + ALB_SIM_FRAME_BYTES);
     copy_topology(&cluster->topology, topology);
     cluster->link_count = 2 * topology->cable_count;
     cluster->switch_count = topology->node_count - topology->host_count;

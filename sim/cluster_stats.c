@@ -28,7 +28,8 @@ void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, 
 uint64_t alb_cluster_link_bytes(const struct alb_cluster *cluster, uint32_t link)
 {
     const struct alb_sim_link *of = &cluster->links[link];
-    return of->stats.bytes - (of->goes_ahead ? alb_sim_link_queued_bytes(of, alb_cluster_now(cluster)) : 0);
+    uint64_t queued_bytes = alb_sim_link_queued_bytes(of, alb_cluster_now(cluster));
+    return of->stats.bytes - (queued_bytes - of->waiting_bytes);
 }
 
 void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, struct alb_cluster_switch_stats *stats)
@@ -127,24 +128,23 @@ static alb_sim_time sum(const alb_sim_time *times, uint32_t from, uint32_t to)
 }
 
 // Of several packets, the last one shorter. On cables that have no other beside them they go one behind the other, as
-// fast as the slowest of these sends; behind a fork each may have a way for itself, and the short one overtake; by the
-// last cable all of them go.
+// fast as the slowest of these so far sends, and the short one waits for them at each; behind a fork each may have a
+// way for itself, and the short one overtake; by the last cable all of them go.
 static alb_sim_time ideal_of_many(const struct way *way, uint64_t packets)
 {
     uint32_t end = way->count - 1;
-    alb_sim_time slowest_full = 0, slowest_last = 0;
+    alb_sim_time slowest = 0, first = 0, last = 0;
     for (uint32_t i = 0; i < way->common; i++) {
-        slowest_full = ALB_MAX(slowest_full, way->full[i]);
-        slowest_last = ALB_MAX(slowest_last, way->last[i]);
+        slowest = ALB_MAX(slowest, way->full[i]);
+        first += way->full[i];
+        last = ALB_MAX(last, first + (packets - 2) * slowest) + way->last[i];
     }
-    alb_sim_time before = (packets - 2) * slowest_full;
-    const alb_sim_time full = sum(way->full, 0, way->count) + before;
-    alb_sim_time last =
-        sum(way->full, 0, way->common) + before + slowest_last + sum(way->last, way->common, way->count);
+    last += sum(way->last, way->common, way->count);
+    alb_sim_time before_last = sum(way->full, 0, way->count) + (packets - 2) * slowest;
     alb_sim_time first_at_end = ALB_MIN(sum(way->full, 0, end), last - way->last[end]);
     alb_sim_time all = first_at_end + (packets - 1) * way->full[end] + way->last[end];
-    last = ALB_MAX(last, full);
-    return ALB_MAX(last, all);
+    all = ALB_MAX(all, last);
+    return ALB_MAX(all, before_last);
 }
 
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,

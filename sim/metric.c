@@ -120,7 +120,8 @@ static char *format_scaled(const struct scale *scales, double value, char text[A
 char *alb_metric_format(enum alb_metric_unit unit, double value, char text[ALB_METRIC_TEXT_MAX])
 {
     static const struct scale times[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}, {0, NULL}};
-    static const struct scale rates[] = {{1e12, "Tb/s"}, {1e9, "Gb/s"}, {1e6, "Mb/s"}, {1, "b/s"}, {0, NULL}};
+    static const struct scale rates[] = {{1e12, "Tb/s"}, {1e9, "Gb/s"}, {1e6, "Mb/s"},
+                                         {1e3, "kb/s"},  {1, "b/s"},    {0, NULL}};
     static const struct scale sizes[] = {{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}, {0, NULL}};
     if (isnan(value))
         return strcpy(text, "none");

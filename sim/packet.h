@@ -58,6 +58,7 @@ struct alb_sim_load {
 } __attribute__((aligned(64)));
 
 enum {
+    ALB_SIM_FRAME_BYTES = 66,       // on the wire beside a UDP payload: Ethernet with preamble and gap, IPv4, UDP
     ALB_SIM_PACKET_SMALL = 256,     // bytes of room that headers mostly find enough
     ALB_SIM_PACKET_CHUNK = 2 << 20, // of memory for small ones: begins where a huge page may
     ALB_SIM_PACKET_LOAD = sizeof(struct alb_sim_load) + ALB_SIM_PACKET_SMALL,

@@ -142,6 +142,9 @@ alb_sim_time alb_run_time(const struct alb_run *run);
 uint32_t alb_run_first_open(const struct alb_run *run);
 // Its queue pair was in error, or what it was to do was refused.
 bool alb_run_task_failed(const struct alb_run *run, uint32_t task);
+// Of a send: when it has come through, by UC at its receiver; ALB_SIM_NEVER: it has not, so far.
+alb_sim_time alb_run_task_end(const struct alb_run *run, uint32_t task);
+bool alb_run_task_has_come(const struct alb_run *run, uint32_t task);
 
 // About how many bytes of messages have arrived, also of those that are not whole: by what the hosts have received,
 // which has reports and copies in it. As many as there are only when all are done.

@@ -23,6 +23,7 @@ static void add_column(struct alb_run *run)
     struct alb_heat *heat = &run->heat;
     for (uint32_t l = 0; l < heat->links; l++) {
         uint64_t bytes = alb_cluster_link_bytes(run->cluster, l);
+        bytes = ALB_MAX(bytes, heat->before[l]); // by a change of rate what is left on the wire may be a byte more
         heat->bytes[(size_t)heat->columns * heat->links + l] = bytes - heat->before[l];
         heat->before[l] = bytes;
     }

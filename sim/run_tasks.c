@@ -101,6 +101,18 @@ bool alb_run_task_failed(const struct alb_run *run, uint32_t task)
     return run->state[task] == FAILED;
 }
 
+alb_sim_time alb_run_task_end(const struct alb_run *run, uint32_t task)
+{
+    const struct alb_work *work = &run->schedule.works[run->schedule.tasks[task].work];
+    return work->is_unreliable ? run->times[task].arrived : run->times[task].done;
+}
+
+bool alb_run_task_has_come(const struct alb_run *run, uint32_t task)
+{
+    return !alb_run_task_failed(run, task) && run->times[task].done != ALB_SIM_NEVER &&
+           alb_run_task_end(run, task) != ALB_SIM_NEVER;
+}
+
 uint32_t alb_run_first_open(const struct alb_run *run)
 {
     uint32_t waiting = ALB_TASK_NONE;

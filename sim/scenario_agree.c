@@ -2,6 +2,7 @@
 // What values of [host] and [switch] must have to do with each other, said with the line of the key that is wrong: the
 // engine and the switches only say EINVAL.
 #include "engine/policy.h"
+#include "sim/packet.h"
 #include "sim/scenario.h"
 
 #include <inttypes.h>
@@ -85,9 +86,7 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
 // ---- switches -------------------------------------------------------------------------------------------------------
 
 enum {
-    FRAME_WIRE_BYTES = 66, // Ethernet with preamble and gap, IPv4 and UDP
-    RC_HEADER_BYTES = 32,  // of a WRITE's first packet, with its ICRC
-    CSA_HEADER_BYTES = 96, // at most
+    RC_HEADER_BYTES = 32, // of a WRITE's first packet, with its ICRC
 };
 
 // A key that says something only where another one says so too.
@@ -152,8 +151,8 @@ static bool pauses_agree(const struct alb_scenario *scenario, struct alb_complai
 // What the longest packets of hosts take of a buffer.
 static uint64_t packet_bytes(const struct alb_scenario_host *host)
 {
-    uint32_t load = host->mtu_bytes + (host->transport ? CSA_HEADER_BYTES : RC_HEADER_BYTES);
-    return FRAME_WIRE_BYTES + ALB_MIN(load, host->payload_bytes);
+    uint32_t load = host->transport ? host->payload_bytes : host->mtu_bytes + RC_HEADER_BYTES; // csa fills a packet
+    return ALB_SIM_FRAME_BYTES + ALB_MIN(load, host->payload_bytes);
 }
 
 // What the dynamic threshold leaves one port of an empty buffer.

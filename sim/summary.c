@@ -60,18 +60,6 @@ struct flows {
     uint64_t count;
 };
 
-static alb_sim_time end_of(const struct alb_run *run, uint32_t task)
-{
-    const struct alb_work *work = &run->schedule.works[run->schedule.tasks[task].work];
-    return work->is_unreliable ? run->times[task].arrived : run->times[task].done;
-}
-
-static bool has_come(const struct alb_run *run, uint32_t task)
-{
-    return !alb_run_task_failed(run, task) && run->times[task].done != ALB_SIM_NEVER &&
-           end_of(run, task) != ALB_SIM_NEVER;
-}
-
 static void collect(const struct alb_run *run, struct flows *flows)
 {
     flows->all = malloc((run->schedule.task_count + 1u) * sizeof(*flows->all));
@@ -79,9 +67,9 @@ static void collect(const struct alb_run *run, struct flows *flows)
     alb_assert(flows->all);
     for (uint32_t i = 0; i < run->schedule.task_count; i++) {
         const struct alb_task *task = &run->schedule.tasks[i];
-        if (task->kind != ALB_TASK_SEND || !has_come(run, i))
+        if (task->kind != ALB_TASK_SEND || !alb_run_task_has_come(run, i))
             continue;
-        double fct = (double)(end_of(run, i) - run->times[i].begun);
+        double fct = (double)(alb_run_task_end(run, i) - run->times[i].begun);
         flows->all[flows->count++] =
             (struct flow){task->bytes, fct / PS_PER_NS, fct / (double)ALB_MAX(alb_run_ideal(run, i), 1ull), task->work};
     }
@@ -117,17 +105,16 @@ static void measure_part(const struct alb_run *run, uint32_t first, uint32_t cou
         const struct alb_task_times *times = &run->times[i];
         if (times->begun != ALB_SIM_NEVER && !waits_from_start(run, task))
             begun = ALB_MIN(begun, times->begun);
-        bool is_come = has_come(run, i);
+        bool is_come = alb_run_task_has_come(run, i);
         if (task->kind != ALB_TASK_SEND && times->done != ALB_SIM_NEVER)
             done = ALB_MAX(done, times->done);
         if (task->kind != ALB_TASK_SEND)
             continue;
-        bool is_lost = run->schedule.works[task->work].is_unreliable && !is_come;
         if (is_come)
-            done = ALB_MAX(done, end_of(run, i));
+            done = ALB_MAX(done, alb_run_task_end(run, i));
         part->flows++;
         part->done += is_come;
-        part->failed += alb_run_task_failed(run, i) || is_lost;
+        part->failed += alb_run_task_failed(run, i);
         part->bytes += is_come ? (double)task->bytes : 0;
     }
     if (begun < done) {

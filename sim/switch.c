@@ -16,6 +16,7 @@ void alb_switch_config_default(struct alb_switch_config *config)
         .port_bytes_max = 5 * 150000,
         .mark_per_million = 1000000,
         .pfc_xon_gap_bytes = 2 * 4200,
+        .packet_wire_bytes = 4300, // in a data centre, about
         .trim_bytes_max = 1 << 20,
     };
 }

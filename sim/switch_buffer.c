@@ -9,8 +9,7 @@
 #include "sim/switch.h"
 
 enum {
-    PACKET_WIRE_BYTES = 4300, // of the longest packets in a data centre, about
-    PORTS_AHEAD_MAX = 64,     // whose queues are counted now and then
+    PORTS_AHEAD_MAX = 64, // whose queues are counted now and then
 };
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -29,8 +28,8 @@ static uint64_t headroom_of(const struct alb_switch_config *config, const struct
         return 0;
     if (config->pfc_headroom_bytes)
         return config->pfc_headroom_bytes;
-    alb_sim_time wait = alb_sim_link_time_of(port->out, PACKET_WIRE_BYTES + ALB_SIM_CONTROL_WIRE_BYTES);
-    return bytes_in(port->in, port->in->delay + port->out->delay + wait) + 2 * PACKET_WIRE_BYTES;
+    alb_sim_time wait = alb_sim_link_time_of(port->out, config->packet_wire_bytes + ALB_SIM_CONTROL_WIRE_BYTES);
+    return bytes_in(port->in, port->in->delay + port->out->delay + wait) + 2ull * config->packet_wire_bytes;
 }
 
 // A link that always has credit while the far end forwards: twice what is on its way, there and back.
@@ -38,7 +37,7 @@ static uint64_t credit_of(const struct alb_switch_config *config, const struct a
 {
     if (config->credit_bytes)
         return config->credit_bytes;
-    return 2 * bytes_in(port->in, port->in->delay + port->out->delay) + 4 * PACKET_WIRE_BYTES;
+    return 2 * bytes_in(port->in, port->in->delay + port->out->delay) + 4ull * config->packet_wire_bytes;
 }
 
 // True if nothing that leaves has to be looked at before: no room to be given back, no feeder to be signalled, no

@@ -36,6 +36,8 @@ struct alb_switch_config {
     uint64_t pfc_headroom_bytes;
     uint64_t credit_bytes; // CREDITS: buffer of each ingress port; 0: as its link needs to be kept full, twice
 
+    uint32_t packet_wire_bytes; // of the longest packet that hosts send: what a link needs is reckoned from it
+
     bool trims;              // a packet without room loses its payload and goes on before all others
     uint64_t trim_bytes_max; // of headers that may wait for one port
     enum alb_spread spread;

@@ -176,9 +176,10 @@ static bool add_pairs(struct builder *builder)
 static bool add_poisson(struct builder *builder)
 {
     const struct alb_scenario_workload *workload = builder->workload;
-    uint64_t mean = builder->sizes.count ? alb_sizes_mean(&builder->sizes) : workload->bytes;
+    uint64_t message = builder->sizes.count ? alb_sizes_mean(&builder->sizes) : workload->bytes;
+    unsigned __int128 mean = (unsigned __int128)message * ALB_MAX(workload->messages, 1u);
     unsigned __int128 bits_per_s = (unsigned __int128)builder->bits_per_s * workload->load_per_billion / 1000000000;
-    unsigned __int128 span = (unsigned __int128)mean * 8 * PS_PER_S / ALB_MAX(bits_per_s, (unsigned __int128)1);
+    unsigned __int128 span = mean * 8 * PS_PER_S / ALB_MAX(bits_per_s, (unsigned __int128)1);
     alb_sim_time gap = (alb_sim_time)(span / builder->hosts.count), at = workload->start;
     if (gap == 0 || gap > ALB_SIM_S(1000))
         return complain(builder, "load",

@@ -63,9 +63,8 @@ static void plot_times(FILE *to, const char *directory, const struct alb_result_
     uint32_t count = 0;
     alb_assert(times);
     for (uint32_t i = 0; i < run->schedule.task_count; i++)
-        if (run->schedule.tasks[i].kind == ALB_TASK_SEND && run->times[i].done != ALB_SIM_NEVER &&
-            !alb_run_task_failed(run, i))
-            times[count++] = (double)(run->times[i].done - run->times[i].begun) / 1e6;
+        if (run->schedule.tasks[i].kind == ALB_TASK_SEND && alb_run_task_has_come(run, i))
+            times[count++] = (double)(alb_run_task_end(run, i) - run->times[i].begun) / 1e6;
     qsort(times, count, sizeof(*times), compare);
     begin_figure(to, directory, result, "fct", "flow completion time");
     fputs("set logscale x\nset xlabel 'us'\nset ylabel 'part of flows'\nset yrange [0:1]\n", to);

@@ -39,6 +39,20 @@ static void ideal_time__adds_up(void **state)
     bench_destroy(&b);
 }
 
+// A short packet waits for the full one before it where a link is slow, and has less to go from there on.
+static void ideal_time__behind_a_slow_link(void **state)
+{
+    struct bench b;
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_TWO_SITES;
+    b.spec.host_bits_per_s = 400000000000;
+    b.spec.long_bits_per_s = 100000000000;
+    bench_create(&b);
+    alb_sim_time way = alb_cluster_ideal_time(b.cluster, 0, 15, 1, 1000, 99) - (2 * 2000 + 8000); // the delays alone
+    assert_int_equal(alb_cluster_ideal_time(b.cluster, 0, 15, 1318, 1000, 106), way + 22120 + 88480 + 33920 + 8480);
+    bench_destroy(&b);
+}
+
 // A short packet behind a full one may overtake it by another way, and a link beside others holds nobody up.
 static void ideal_time__where_ways_part(void **state)
 {
@@ -261,6 +275,7 @@ int main(void)
         cmocka_unit_test(write__one_flow_takes_about_its_ideal_time),
         cmocka_unit_test(ideal_time__adds_up),
         cmocka_unit_test(ideal_time__where_ways_part),
+        cmocka_unit_test(ideal_time__behind_a_slow_link),
         cmocka_unit_test(write__permutation_without_loss),
         cmocka_unit_test(write__rc_with_pfc),
         cmocka_unit_test(rnic__few_contexts_slow_many_connections),

@@ -454,6 +454,20 @@ static void alb_heat__accounts_for_every_byte(void **state)
     small_run_end(&small);
 }
 
+// A full link is as full in each interval, though packets take several of them.
+static void alb_heat__divides_a_packet_over_intervals(void **state)
+{
+    small_run_go(&small,
+                 "[scenario]\ninterval = 5us\n[network]\nhosts = 2\nrate = 1Gb/s\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 40000\n",
+                 true);
+    const struct alb_heat *heat = &small.run.heat;
+    assert_true(heat->columns > 20);
+    for (uint32_t c = 1; c < 20; c++)
+        assert_in_range(heat->bytes[(size_t)c * heat->links], 500, 750); // 625
+    small_run_end(&small);
+}
+
 static const char *many; // of which
 
 static bool no_room(const char *what, uint32_t made, uint32_t all, char *why, size_t size)
@@ -547,6 +561,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__finds_a_wrong_byte),
         cmocka_unit_test(alb_run_bytes_arrived__counts_messages_under_way),
         cmocka_unit_test(alb_heat__accounts_for_every_byte),
+        cmocka_unit_test(alb_heat__divides_a_packet_over_intervals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,19 @@ static void alb_summary_make__links_of_a_run_that_was_cut(void **state)
     end();
 }
 
+// What is under way when a run is cut may arrive, and what has not begun may be sent.
+static void alb_summary_make__unreliable_messages_of_a_run_that_was_cut(void **state)
+{
+    small_run_go(&small,
+                 "[scenario]\nend = 100us\n[network]\nhosts = 2\nrate = 10Gb/s\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 100000\nmessages = 10\nunreliable = yes\n",
+                 false);
+    alb_summary_make(&summary, &small.run);
+    assert_true(value("done", NULL) == 1);
+    assert_true(value("failed", NULL) == 0);
+    end();
+}
+
 static void alb_summary_make__percentiles_and_bins(void **state)
 {
     small_run_go(&small,
@@ -238,6 +251,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__one_flow_alone),
         cmocka_unit_test(alb_summary_make__a_collective_takes_its_time_from_its_start),
         cmocka_unit_test(alb_summary_make__links_of_a_run_that_was_cut),
+        cmocka_unit_test(alb_summary_make__unreliable_messages_of_a_run_that_was_cut),
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),

@@ -70,6 +70,19 @@ static void alb_workload_schedule__incast_and_all_to_all(void **state)
     alb_schedule_fini(&schedule);
 }
 
+// However many messages a flow has.
+static void alb_workload_schedule__poisson_with_messages(void **state)
+{
+    struct alb_schedule schedule;
+    uint64_t bytes = 0;
+    make_good(&schedule, "[workload]\nkind = poisson\nload = 50%\nsize = 50K\nmessages = 4\nend = 50ms");
+    for (uint32_t i = 0; i < schedule.task_count; i++)
+        bytes += schedule.tasks[i].bytes;
+    uint64_t expected = rate / 8 / 20 / 2 * HOSTS; // 50 ms at half the rate
+    assert_in_range(bytes, expected * 9 / 10, expected * 11 / 10);
+    alb_schedule_fini(&schedule);
+}
+
 // As much is sent as the load says, between all hosts alike.
 static void alb_workload_schedule__poisson(void **state)
 {
@@ -157,6 +170,7 @@ int main(void)
         cmocka_unit_test(alb_workload_schedule__permutation),
         cmocka_unit_test(alb_workload_schedule__incast_and_all_to_all),
         cmocka_unit_test(alb_workload_schedule__poisson),
+        cmocka_unit_test(alb_workload_schedule__poisson_with_messages),
         cmocka_unit_test(alb_workload_schedule__several),
         cmocka_unit_test(alb_workload_schedule__says_what_was_expected),
     };
