@@ -15,12 +15,12 @@ local SLOT_PORT_FIRST, SLOT_PORT_LAST = 4792, 5046 -- slots 1 to 255; slot 0 has
 local OPCODE, QPN_INDEX, QKEY = 0x64, 2, 0x00435341
 local READ, TXN_END = 6, 11
 local HEADER_BYTES, ENTRY_BYTES, COOKIE_BYTES = 20, 20, 16
-local BITMAP_WORDS, ENTRIES = 32, 64
+local BITMAP_WORDS, ENTRIES, COMPARE_BYTES = 32, 64, 32
 
 local TYPES = {
     [0x01] = "REQUEST", [0x02] = "RESPONSE", [0x03] = "DATAGRAM", [0x10] = "REPORT", [0x11] = "PATHS",
     [0x12] = "PROBE", [0x13] = "PING", [0x14] = "PONG", [0x15] = "RESET", [0x16] = "HELLO", [0x17] = "COOKIE",
-    [0x18] = "CNP", [0x1a] = "TRIMMED", [0x20] = "TXN", [0x21] = "VERDICT",
+    [0x18] = "CNP", [0x19] = "HOLDS", [0x1a] = "TRIMMED", [0x20] = "TXN", [0x21] = "VERDICT",
 }
 local OPS = {
     [1] = "SEND", [2] = "SEND_IMM", [3] = "SEND_INV", [4] = "WRITE", [5] = "WRITE_IMM", [6] = "READ",
@@ -106,7 +106,12 @@ field("uint32", "txn.parts", "Parts", base.DEC)
 field("uint8", "txn.flags", "Flags", base.HEX)
 field("bool", "txn.in_place", "In place", 8, nil, 0x01)
 field("bool", "txn.notify", "Notify", 8, nil, 0x02)
+field("bool", "txn.solicited", "Solicited", 8, nil, 0x04)
 field("uint8", "txn.compares", "Compared words", base.DEC)
+field("uint64", "txn.compare.va", "Address of a word", base.HEX)
+field("uint32", "txn.compare.rkey", "Remote key", base.HEX)
+field("uint64", "txn.compare.expected", "Expected", base.HEX)
+field("uint64", "txn.compare.mask", "Mask", base.HEX)
 field("uint8", "txn.level", "Level", base.DEC, {[2] = "reflected", [3] = "committed"})
 field("uint8", "verdict.state", "State", base.DEC, VERDICTS)
 field("uint8", "verdict.reason", "Reason", base.DEC, VERDICT_REASONS)
@@ -138,6 +143,13 @@ field("uint32", "paths.echo", "Echo (ns)", base.DEC)
 field("uint32", "paths.delay", "Delay (ns)", base.DEC)
 field("uint32", "paths.received", "Received", base.DEC)
 field("uint32", "paths.marked", "Marked", base.DEC)
+
+field("bool", "holds.question", "What is held is asked for", 8, nil, 0x01)
+field("bool", "holds.complete", "All of it is held, and it is completed", 8, nil, 0x02)
+field("uint8", "holds.words", "Words", base.DEC)
+field("uint32", "holds.first", "First segment", base.DEC)
+field("uint64", "holds.bitmap", "Bitmap", base.HEX)
+field("string", "holds.held", "Segments held")
 
 field("uint24", "probe.next", "Next PSN", base.DEC)
 field("uint8", "trimmed.path", "Path of the packet", base.DEC)
@@ -263,6 +275,18 @@ local function add_fixed(tree, tvb, at)
     tree:add(names.total_bytes, tvb(at + 16, 4))
 end
 
+-- The words that a proposal compares, as many as there are.
+local function add_compares(tree, tvb, at, past)
+    local count = tvb(at + 61, 1):uint()
+    for word = at + 64, past - COMPARE_BYTES, COMPARE_BYTES do
+        if count > 0 then
+            add_fields(tree, tvb, word, {{"txn.compare.va", 8}, {"txn.compare.rkey", 4}})
+            add_fields(tree, tvb, word + 16, {{"txn.compare.expected", 8}, {"txn.compare.mask", 8}})
+        end
+        count = count - 1
+    end
+end
+
 -- The payload of TXN_END.
 local function add_proposal(tree, tvb, at, bytes)
     if bytes < 64 then
@@ -273,6 +297,8 @@ local function add_proposal(tree, tvb, at, bytes)
                                {"txn.compares", 1}, {"txn.level", 1}})
     tree:add(names["txn.in_place"], tvb(at + 60, 1))
     tree:add(names["txn.notify"], tvb(at + 60, 1))
+    tree:add(names["txn.solicited"], tvb(at + 60, 1))
+    add_compares(tree, tvb, at, at + bytes)
 end
 
 local function segment(tree, tvb, at, left)
@@ -333,8 +359,8 @@ local function syndrome_text(syndrome)
     return "reserved"
 end
 
--- "257-259, 261": the PSNs whose bits are set.
-local function held_text(tvb, at, words, cumulative)
+-- "257-259, 261": of numbers that come round at past, those whose bits are set.
+local function held_text(tvb, at, words, base, past)
     local parts, first, count = {}, nil, 0
     for i = 0, 64 * words do
         local is_set = false
@@ -346,7 +372,7 @@ local function held_text(tvb, at, words, cumulative)
         if is_set and not first then
             first = i
         elseif first and not is_set then
-            local low, high = (cumulative + first) % 0x1000000, (cumulative + i - 1) % 0x1000000
+            local low, high = (base + first) % past, (base + i - 1) % past
             parts[#parts + 1] = low == high and tostring(low) or low .. "-" .. high
             first = nil
         end
@@ -375,11 +401,35 @@ local function report(tree, tvb, at, left)
     end
     local line = string.format("REPORT QP=0x%06x cum=%d %s", tvb(at + 4, 3):uint(), cumulative, syndrome_text(syndrome))
     if words > 0 then
-        local text, count = held_text(tvb, at + 12, words, cumulative + 64 * BITMAP_WORDS * page)
+        local text, count = held_text(tvb, at + 12, words, cumulative + 64 * BITMAP_WORDS * page, 0x1000000)
         tree:add(names["report.held"], tvb(at + 12, 8 * words), text):set_generated()
         line = line .. " +" .. count .. (page > 0 and " on page " .. page or "")
     end
     return 12 + 8 * words, line
+end
+
+local function holds(tree, tvb, at, left)
+    local flags, words, first = tvb(at + 1, 1):uint(), tvb(at + 2, 1):uint(), left >= 16 and tvb(at + 12, 4):uint()
+    if words > BITMAP_WORDS or left < 16 + 8 * words then
+        return nil
+    end
+    tree:add(names["holds.question"], tvb(at + 1, 1))
+    tree:add(names["holds.complete"], tvb(at + 1, 1))
+    tree:add(names["holds.words"], tvb(at + 2, 1))
+    tree:add(names.dest_qpn, tvb(at + 4, 3))
+    tree:add(names.message, tvb(at + 8, 4))
+    tree:add(names["holds.first"], tvb(at + 12, 4))
+    for i = 0, words - 1 do
+        tree:add(names["holds.bitmap"], tvb(at + 16 + 8 * i, 8))
+    end
+    local line = string.format("HOLDS%s QP=0x%06x message=%d", has_flag(flags, 1) and "?" or "", tvb(at + 4, 3):uint(),
+                               tvb(at + 8, 4):uint())
+    if words > 0 then
+        local text, count = held_text(tvb, at + 16, words, first, 0x100000000)
+        tree:add(names["holds.held"], tvb(at + 16, 8 * words), text):set_generated()
+        line = line .. string.format(" %d from %d", count, first)
+    end
+    return 16 + 8 * words, line .. (has_flag(flags, 2) and " complete" or "")
 end
 
 -- A frame that does not tell of all paths says of which.
@@ -510,7 +560,7 @@ end
 local DISSECT = {
     [0x01] = segment, [0x02] = segment, [0x03] = datagram, [0x10] = report, [0x11] = paths, [0x12] = probe,
     [0x13] = ping, [0x14] = pong, [0x15] = reset, [0x16] = hello, [0x17] = hello, [0x18] = cnp,
-    [0x1a] = trimmed,
+    [0x19] = holds, [0x1a] = trimmed,
     [0x20] = txn, [0x21] = verdict,
 }
 

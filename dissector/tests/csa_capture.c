@@ -18,6 +18,7 @@ static struct {
     uint32_t length;
     bool is_ipv6;
     uint16_t port; // that it is sent to
+    bool has_type[UINT8_MAX + 1];
 } capture;
 
 static uint64_t value_state = 1;
@@ -34,6 +35,8 @@ static uint64_t value(unsigned bits)
 
 static void expect(const char *field, uint64_t expected)
 {
+    if (strcmp(field, "type") == 0)
+        capture.has_type[expected] = true;
     printf("%u albedo_csa.%s %" PRIu64 "\n", capture.number, field, expected);
 }
 
@@ -297,6 +300,37 @@ static void add_held_on_a_page(void)
     printf("%u albedo_csa.report.held 4196, 4198\n", capture.number);
 }
 
+static void add_holds(uint32_t word_count, bool is_question, bool is_complete)
+{
+    struct alb_csa_holds holds = {
+        .is_question = is_question,
+        .is_complete = is_complete,
+        .dest_qpn = value(24),
+        .message = (uint32_t)value(32),
+        .first = (uint32_t)value(16) * 64,
+        .word_count = word_count,
+    };
+    for (uint32_t i = 0; i < word_count; i++)
+        holds.held[i] = value(64);
+    capture.length += alb_csa_encode_holds(&holds, place());
+    expect("type", ALB_CSA_HOLDS);
+    expect("holds.question", is_question);
+    expect("holds.complete", is_complete);
+    expect("holds.words", word_count);
+    expect("dest_qpn", holds.dest_qpn);
+    expect("message", holds.message);
+    expect("holds.first", holds.first);
+    for (uint32_t i = 0; i < word_count; i++)
+        expect("holds.bitmap", holds.held[i]);
+}
+
+static void add_segments_held(void)
+{
+    struct alb_csa_holds holds = {.first = 1 << 24, .word_count = 1, .held = {0x1d}};
+    capture.length += alb_csa_encode_holds(&holds, place());
+    printf("%u albedo_csa.holds.held 16777216, 16777218-16777220\n", capture.number);
+}
+
 static void add_paths(uint32_t count, uint32_t credit_bytes, bool has_more)
 {
     struct alb_csa_paths paths = {
@@ -423,7 +457,10 @@ static void add_proposal(void)
         .imm_be = (uint32_t)value(32),
         .notifies = true,
         .level = 3,
-        .compare_count = 1,
+        .is_solicited = true,
+        .compare_count = 2,
+        .compares = {{value(64), value(64), value(64), (uint32_t)value(32)},
+                     {value(64), value(64), value(64), (uint32_t)value(32)}},
     };
     uint8_t payload[ALB_CSA_PROPOSAL_BYTES_MAX];
     struct alb_csa_segment segment = draw_segment(ALB_CSA_TXN_END, alb_csa_encode_proposal(&proposal, payload));
@@ -440,10 +477,17 @@ static void add_proposal(void)
     expect("txn.lease", proposal.lease_us);
     expect("txn.parts", proposal.part_count);
     expect("imm", be32toh(proposal.imm_be));
-    expect("txn.flags", 2);
+    expect("txn.flags", 6);
     expect("txn.in_place", 0);
     expect("txn.notify", 1);
-    expect("txn.compares", 1);
+    expect("txn.solicited", 1);
+    expect("txn.compares", 2);
+    for (uint32_t i = 0; i < proposal.compare_count; i++) {
+        expect("txn.compare.va", proposal.compares[i].va);
+        expect("txn.compare.rkey", proposal.compares[i].rkey);
+        expect("txn.compare.expected", proposal.compares[i].expected);
+        expect("txn.compare.mask", proposal.compares[i].mask);
+    }
     expect("txn.level", 3);
 }
 
@@ -499,6 +543,14 @@ static void others(void)
     end();
     begin();
     add_held_on_a_page();
+    end();
+    begin();
+    add_holds(0, true, false);
+    add_holds(0, false, true);
+    add_holds(ALB_CSA_BITMAP_WORDS, false, false);
+    end();
+    begin();
+    add_segments_held();
     end();
     begin();
     add_paths(0, ALB_CSA_CREDIT_NONE, false);
@@ -575,5 +627,7 @@ int main(int argc, char **argv)
     others();
     nonsense();
     not_csa();
+    for (unsigned type = 0; type <= UINT8_MAX; type++)
+        alb_assert(capture.has_type[type] == (alb_csa_type_name((uint8_t)type) != NULL));
     return fclose(capture.file) == 0 ? 0 : 1;
 }
