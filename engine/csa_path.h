@@ -153,6 +153,7 @@ static inline void alb_path_set_state(struct alb_paths_out *paths, uint32_t path
 struct alb_path_news {
     bool is_new;               // else the entry is an old one, or not about a path of ours
     bool is_settled_newer;     // settled has moved: look for lost segments
+    bool begins_anew;          // the peer's counters of the path do: it had forgotten them
     uint32_t rtt_sample_ns;    // 0: nothing new
     uint32_t received, marked; // packets since the last entry
     uint32_t settled, lost;    // packets settled by it, and how many of them are lost
@@ -244,6 +245,7 @@ struct alb_path_in {
     uint32_t settled : 24;   // everything before has come or is lost
     uint32_t unreported : 2; // paths frames that still have to tell what came
     uint32_t is_known : 1;   // something has come
+    uint32_t has_stray : 1;  // the last packet was far behind
     uint32_t lost;           // bit i: settled - 1 - i was settled as lost, and has not come since
     uint32_t gap_age_ns;     // of the gap at settled, when the newest packet came
     uint32_t lateness_ns;    // how late packets have been after younger ones; how long a gap waits to be settled
@@ -252,6 +254,7 @@ struct alb_path_in {
     uint8_t ahead;             // the newest packet is settled + ahead - 1; 0: there is no gap
     uint8_t old;               // gaps below settled + old are gap_age_ns old, or older
     uint8_t calm;              // how long nothing was late
+    uint8_t stray_next;        // low bits of the number behind that one's
 };
 
 enum alb_path_arrival {

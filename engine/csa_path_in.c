@@ -104,6 +104,7 @@ static void note_newest(struct alb_path_in *in, uint32_t timestamp, alb_time now
 static void begin(struct alb_path_in *in, alb_psn sequence, uint32_t timestamp, alb_time now)
 {
     in->is_known = true;
+    in->has_stray = false;
     in->settled = alb_psn_next(sequence);
     in->came = 0;
     in->lost = UINT32_MAX & ~1u; // but for itself
@@ -111,12 +112,20 @@ static void begin(struct alb_path_in *in, alb_psn sequence, uint32_t timestamp, 
     note_newest(in, timestamp, now);
 }
 
-// depth: how far it is before the settled mark, from 1.
+// Two numbers in a row, both far behind what has come: the sender has another association in place of the one whose
+// numbers these were (as RFC 3550, A.1, has it for sources that restart). One alone may be a straggler.
+static bool begins_anew(struct alb_path_in *in, alb_psn sequence)
+{
+    bool is_second = in->has_stray && in->stray_next == (uint8_t)sequence;
+    in->has_stray = true;
+    in->stray_next = (uint8_t)(sequence + 1);
+    return is_second;
+}
+
+// depth: how far it is before the settled mark, from 1, up to OLD_MAX.
 static enum alb_path_arrival arrive_behind(struct alb_path_in *in, uint32_t depth, uint32_t timestamp, bool is_marked,
                                            alb_time now)
 {
-    if (depth > OLD_MAX)
-        return ALB_PATH_ARRIVAL_LATE;
     if (depth <= MEMORY) {
         uint32_t bit = 1u << (depth - 1);
         if ((in->lost & bit) == 0)
@@ -136,6 +145,7 @@ static enum alb_path_arrival arrive_within(struct alb_path_in *in, uint32_t dist
     if (in->came >> distance & 1)
         return ALB_PATH_ARRIVAL_AGAIN;
     in->came |= 1ull << distance;
+    in->has_stray = false;
     if (distance >= in->ahead) {
         arrival = distance == in->ahead ? ALB_PATH_ARRIVAL_NEXT : ALB_PATH_ARRIVAL_GAP;
         in->ahead = (uint8_t)(distance + 1);
@@ -153,6 +163,7 @@ static enum alb_path_arrival arrive_within(struct alb_path_in *in, uint32_t dist
 static void take_next(struct alb_path_in *in, uint32_t timestamp, bool is_marked, alb_time now)
 {
     in->settled = alb_psn_next(in->settled);
+    in->has_stray = false;
     in->lost <<= 1;
     in->newest_at = now;
     in->newest_timestamp = timestamp;
@@ -168,7 +179,10 @@ enum alb_path_arrival alb_path_in_packet(struct alb_path_in *in, alb_psn sequenc
         return ALB_PATH_ARRIVAL_NEXT;
     }
     int32_t distance = in->is_known ? alb_psn_diff(sequence, in->settled) : 0;
-    if (!in->is_known || distance > FAR) {
+    bool is_stray = distance < -OLD_MAX;
+    if (is_stray && !begins_anew(in, sequence))
+        return ALB_PATH_ARRIVAL_LATE;
+    if (!in->is_known || is_stray || distance > FAR) {
         enum alb_path_arrival arrival = in->is_known ? ALB_PATH_ARRIVAL_GAP : ALB_PATH_ARRIVAL_NEXT;
         begin(in, sequence, timestamp, now);
         count_packet(in, is_marked);

@@ -149,6 +149,7 @@ static struct alb_path_news compare(const struct alb_path_out *out, const struct
     if (moved > (int32_t)waiting || (moved <= 0 && (int32_t)received <= 0))
         return news;
     if ((int32_t)received < 0) {
+        news.begins_anew = true;
         received = entry->received;
         marked = entry->marked;
     }
@@ -173,6 +174,10 @@ static uint32_t take_trimmed(struct alb_path_out *out, uint32_t lost)
 // Packets that come behind the first gap are received before they are settled. Returns how many were trimmed.
 static uint32_t count_lost(struct alb_path_out *out, struct alb_path_news *news)
 {
+    if (news->begins_anew) { // what came before it forgot was not reported, and counts as if it had been
+        out->ahead = 0;
+        return 0;
+    }
     uint32_t came = out->ahead + news->received;
     uint32_t used = ALB_MIN(came, news->settled), ahead = came - used;
     uint32_t trimmed = take_trimmed(out, news->settled - used);

@@ -264,7 +264,26 @@ static void packet__far_behind_damages_nothing(void **state)
     assert_int_equal(come(&in, 100 - (1 << 22), now, now), ALB_PATH_ARRIVAL_LATE);
     assert_int_equal(come(&in, 100 - (1 << 23), now, now), ALB_PATH_ARRIVAL_LATE);
     assert_int_equal(lost_now, 0);
+    before.has_stray = in.has_stray;
+    before.stray_next = in.stray_next;
     assert_memory_equal(&in, &before, sizeof(in));
+}
+
+// The peer has connected again, and its numbers are others.
+static void packet__two_in_a_row_far_behind_begin_anew(void **state)
+{
+    struct alb_path_in in = {0};
+    alb_time now = flow(&in, 10000, 100, MS);
+    assert_int_equal(come(&in, 300, now, now), ALB_PATH_ARRIVAL_LATE);
+    assert_int_equal(come(&in, 302, now, now), ALB_PATH_ARRIVAL_LATE); // none of them is the one behind the other
+    assert_int_equal(come(&in, 10100, now, now), ALB_PATH_ARRIVAL_NEXT);
+    assert_int_equal(come(&in, 303, now, now), ALB_PATH_ARRIVAL_LATE); // nor do they come in a row
+    assert_int_equal(in.received, 101);
+    assert_int_equal(come(&in, 304, now, now), ALB_PATH_ARRIVAL_GAP);
+    assert_int_equal(lost_now, 0);
+    assert_int_equal(in.settled, 305);
+    assert_int_equal(in.received, 102);
+    assert_int_equal(come(&in, 305, now, now), ALB_PATH_ARRIVAL_NEXT);
 }
 
 static void packet__far_ahead_begins_anew(void **state)
@@ -496,6 +515,7 @@ int main(void)
         cmocka_unit_test(packet__far_behind_teaches_nothing),
         cmocka_unit_test(packet__far_behind_damages_nothing),
         cmocka_unit_test(packet__far_ahead_begins_anew),
+        cmocka_unit_test(packet__two_in_a_row_far_behind_begin_anew),
         cmocka_unit_test(packet__lateness_is_bounded),
         cmocka_unit_test(packet__patience_wears_off),
         cmocka_unit_test(packet__patience_wears_off_in_steps),
