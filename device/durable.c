@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,24 @@ struct alb_durable {
 // All of the process's.
 static pthread_mutex_t durables_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct alb_list durables = {.next = &durables, .prev = &durables};
+// Held by readers while they open or close files, which may take long: a child of a fork must find all that are open in
+// the list. The fork is the writer, and is not kept waiting by those that come after it.
+#define FORK_LOCK PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+static pthread_rwlock_t fork_lock = FORK_LOCK;
+
+static void push(struct alb_durable *durable)
+{
+    pthread_mutex_lock(&durables_mutex);
+    alb_list_push_back(&durables, &durable->link);
+    pthread_mutex_unlock(&durables_mutex);
+}
+
+static void take_out(struct alb_durable *durable)
+{
+    pthread_mutex_lock(&durables_mutex);
+    alb_list_remove(&durable->link);
+    pthread_mutex_unlock(&durables_mutex);
+}
 
 static void take_answers(void *context, struct alb_store_answer *answers, uint32_t count)
 {
@@ -124,10 +143,10 @@ static int enter_region(struct alb_durable *durable, struct alb_pd *pd, uint32_t
 static void close_store(struct alb_durable *durable, bool leave_journal)
 {
     alb_store_stop(&durable->store);
-    pthread_mutex_lock(&durables_mutex);
-    alb_list_remove(&durable->link);
+    pthread_rwlock_rdlock(&fork_lock);
+    take_out(durable);
     alb_store_close(&durable->store, leave_journal);
-    pthread_mutex_unlock(&durables_mutex);
+    pthread_rwlock_unlock(&fork_lock);
     free(durable);
 }
 
@@ -136,16 +155,16 @@ int alb_durable_create(struct alb_device *device, struct alb_pd *pd, const struc
 {
     struct alb_durable *durable = calloc(1, sizeof(*durable));
     const struct alb_store_init store_init = {
-        .path = init->path, .length = init->length, .page_cache = init->page_cache};
+        .path = init->path, .length = init->length, .page_cache = init->page_cache, .only_name = init->only_name};
     const struct alb_store_taker taker = {.context = durable, .answers = take_answers};
     if (!durable)
         return ENOMEM;
     durable->device = device;
-    pthread_mutex_lock(&durables_mutex);
+    pthread_rwlock_rdlock(&fork_lock);
     int error = alb_store_open(&durable->store, &store_init);
     if (!error)
-        alb_list_push_back(&durables, &durable->link);
-    pthread_mutex_unlock(&durables_mutex);
+        push(durable);
+    pthread_rwlock_unlock(&fork_lock);
     if (error) {
         free(durable);
         return error;
@@ -197,22 +216,23 @@ uint64_t alb_durable_length(const struct alb_durable *durable)
 
 void alb_durables_before_fork(void)
 {
-    pthread_mutex_lock(&durables_mutex);
+    pthread_rwlock_wrlock(&fork_lock);
 }
 
 void alb_durables_after_fork_in_parent(void)
 {
-    pthread_mutex_unlock(&durables_mutex);
+    pthread_rwlock_unlock(&fork_lock);
 }
 
 // The mapping stays, as other memory does.
 void alb_durables_after_fork_in_child(void)
 {
+    static const pthread_rwlock_t unlocked = FORK_LOCK;
     ALB_LIST_FOR_EACH (&durables, node) {
         struct alb_store *store = &ALB_LIST_ENTRY(node, struct alb_durable, link)->store;
         alb_journal_fini(&store->journal);
         close(store->fd);
         store->fd = -1;
     }
-    pthread_mutex_unlock(&durables_mutex);
+    fork_lock = unlocked; // its holder is of another process
 }

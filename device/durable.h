@@ -13,6 +13,7 @@ struct alb_durable_init {
     uint64_t length; // 0: the file's own
     uint32_t access; // enum alb_access
     bool page_cache; // without fdatasync: survives the process, not the machine
+    bool only_name;  // of the file: it is no symbolic link, and has no other hard link
 };
 
 // Opens the file, and registers it at the address where it is mapped; what its journal has bound is bound again. To be

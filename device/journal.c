@@ -53,17 +53,38 @@ void alb_journal_fini(struct alb_journal *journal)
     journal->fd = journal->folder_fd = journal->region_fd = -1;
 }
 
+// In a folder where others may write, another user's would have us write what he likes into the region.
+static int check_ours(const struct alb_journal *journal, const struct stat *status)
+{
+    struct stat region;
+    if (!S_ISREG(status->st_mode))
+        return S_ISDIR(status->st_mode) ? EISDIR : EINVAL;
+    if (status->st_uid == geteuid() || status->st_uid == 0)
+        return 0;
+    return fstat(journal->region_fd, &region) == 0 && region.st_uid == status->st_uid ? 0 : EPERM;
+}
+
+static int open_ours(const struct alb_journal *journal, int flags, struct stat *status, int *fd)
+{
+    *fd = openat(journal->folder_fd, alb_file_name(journal->path), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0)
+        return errno;
+    int error = fstat(*fd, status) == 0 ? check_ours(journal, status) : errno;
+    if (error)
+        close(*fd);
+    return error;
+}
+
 int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_t *image_bytes)
 {
     struct stat status;
-    int fd = openat(journal->folder_fd, alb_file_name(journal->path), O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    int error = fstat(fd, &status) == 0 ? 0 : errno;
-    *image_bytes = error ? 0 : (uint64_t)status.st_size;
+    int fd;
+    int error = open_ours(journal, O_RDONLY, &status, &fd);
+    if (error)
+        return error;
+    *image_bytes = (uint64_t)status.st_size;
     *image = malloc(*image_bytes + 1);
-    if (!error)
-        error = *image ? alb_file_read(fd, *image, *image_bytes, 0) : ENOMEM;
+    error = *image ? alb_file_read(fd, *image, *image_bytes, 0) : ENOMEM;
     if (error)
         free(*image);
     close(fd);
@@ -72,7 +93,11 @@ int alb_journal_read(const struct alb_journal *journal, uint8_t **image, uint64_
 
 int alb_journal_resume(struct alb_journal *journal, uint64_t end, uint64_t sequence)
 {
-    int fd = openat(journal->folder_fd, alb_file_name(journal->path), O_RDWR | O_CLOEXEC);
+    struct stat status;
+    int fd;
+    int error = open_ours(journal, O_RDWR, &status, &fd);
+    if (error)
+        return error;
     journal->fd = alb_descriptor_aside(fd);
     if (journal->fd < 0 || ftruncate(journal->fd, (off_t)end) != 0 || fsync(journal->fd) != 0)
         return errno;

@@ -118,10 +118,18 @@ static int open_in_folder(struct alb_store *store, bool *is_new)
     return store->fd < 0 ? errno : 0;
 }
 
-static int open_file(struct alb_store *store, uint64_t length)
+static int check_only_name(const struct alb_store *store)
+{
+    struct stat status;
+    if (fstat(store->fd, &status) != 0)
+        return errno;
+    return status.st_nlink > 1 ? EMLINK : 0;
+}
+
+static int open_file(struct alb_store *store, const struct alb_store_init *init)
 {
     bool is_new = false;
-    int error = follow_link(store);
+    int error = init->only_name ? 0 : follow_link(store);
     if (!error)
         error = alb_journal_init(&store->journal, store->path);
     if (!error)
@@ -131,7 +139,9 @@ static int open_file(struct alb_store *store, uint64_t length)
         error = lock_file(store);
     store->is_new = is_new && !error;
     if (!error)
-        error = size_file(store, length);
+        error = init->only_name ? check_only_name(store) : 0;
+    if (!error)
+        error = size_file(store, init->length);
     if (!error)
         error = map_file(store);
     if (error && error != EBUSY && error != EINVAL)
@@ -156,7 +166,7 @@ static int open_files(struct alb_store *store, const struct alb_store_init *init
     if (!error && (size_t)snprintf(store->path, sizeof(store->path), "%s", init->path) >= sizeof(store->path))
         error = ENAMETOOLONG;
     if (!error)
-        error = open_file(store, init->length);
+        error = open_file(store, init);
     is_open = !error;
     if (!error)
         error = alb_store_recover(store, init->page_cache);

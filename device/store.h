@@ -35,6 +35,7 @@ struct alb_store_init {
     uint64_t length;           // 0: the file's own
     uint64_t checkpoint_bytes; // 0: ALB_STORE_CHECKPOINT_BYTES
     bool page_cache;
+    bool only_name; // a symbolic link is ELOOP, a file with other hard links EMLINK
 };
 
 struct alb_store {

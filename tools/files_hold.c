@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,29 +20,60 @@ static int lock(int fd)
     return errno == EAGAIN || errno == EACCES ? EBUSY : errno;
 }
 
-static bool is_in_place(int folder, const char *name, int fd)
+bool files_hold_is_in_place(int folder, const char *name, int fd)
 {
     struct stat status, named;
     return fstat(fd, &status) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            status.st_dev == named.st_dev && status.st_ino == named.st_ino;
 }
 
+// One that was begun before, by us alone: whoever else made it can read and write it for ever, and one that others may
+// open now is one whose copy was about to get its name.
+static int check_found(int folder, const char *name, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return errno;
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1)
+        return EPERM;
+    if ((status.st_mode & 077) == 0)
+        return 0;
+    return unlinkat(folder, name, 0) == 0 ? ESTALE : errno;
+}
+
+// ESTALE: another try.
+static int open_and_lock(int folder, const char *name, int *fd)
+{
+    int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    *fd = openat(folder, name, flags | O_CREAT | O_EXCL, 0600);
+    bool is_found = *fd < 0 && errno == EEXIST;
+    if (is_found)
+        *fd = openat(folder, name, flags);
+    if (*fd < 0)
+        return is_found && errno == ENOENT ? ESTALE : errno;
+    int error = lock(*fd);
+    if (!error && !files_hold_is_in_place(folder, name, *fd)) // who had it has renamed or removed it before the lock
+        error = ESTALE;
+    if (!error && is_found)
+        error = check_found(folder, name, *fd);
+    if (error)
+        close(*fd);
+    return error;
+}
+
 int files_hold(int folder, const char *name)
 {
-    // Who had it may have renamed or removed it between open(2) and the lock.
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-        if (fd < 0)
-            return -1;
-        int error = lock(fd);
-        if (!error && is_in_place(folder, name, fd))
-            return fd;
-        close(fd);
-        if (error) {
-            errno = error;
-            return -1;
-        }
-    }
-    errno = EBUSY;
+    int fd, error = ESTALE;
+    for (int tries = 0; tries < TRIES_MAX && error == ESTALE; tries++)
+        error = open_and_lock(folder, name, &fd);
+    if (!error)
+        return fd;
+    errno = error == ESTALE ? EBUSY : error;
     return -1;
+}
+
+bool files_hold_is_region(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }

@@ -50,6 +50,8 @@ static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const ch
 {
     const char *advice = error == ENOSPC || error == EDQUOT ? "; make room and copy it again"
                          : error == EBUSY                   ? "; is another copy to it under way?"
+                         : error == EPERM                   ? "; the part beside it is not this user's alone: remove it"
+                         : error == ESTALE                  ? "; another one has put something in its part's place"
                          : error == EISDIR                  ? "; end its name with \"/\" to copy into it"
                                                             : "";
     snprintf(why, FILES_WHY_MAX, "%s %.300s: %s%s", what, part->name, strerror(error), advice);
@@ -122,13 +124,20 @@ static void remove_part(struct files_part *part)
     close_part(&part->sink);
 }
 
+// ESTALE: another file had its name meanwhile.
 static int enter(struct files_part *part, struct ibv_pd *pd, bool makes_safe)
 {
     char path[64 + NAME_MAX];
     int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    uint32_t flags = ALBDV_DURABLE_ONLY_NAME | (makes_safe ? 0 : ALBDV_DURABLE_PAGE_CACHE);
     snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", part->folder, part->part);
-    part->mr = albdv_reg_durable(pd, path, whole_bytes(part), access, makes_safe ? 0 : ALBDV_DURABLE_PAGE_CACHE);
-    return part->mr ? 0 : errno;
+    part->mr = albdv_reg_durable(pd, path, whole_bytes(part), access, flags);
+    if (!part->mr)
+        return errno == ELOOP || errno == EMLINK ? ESTALE : errno;
+    if (files_hold_is_region(part->fd))
+        return 0;
+    close_region(part);
+    return ESTALE;
 }
 
 // True if the part is of this file. A new one is made to be.
@@ -204,7 +213,7 @@ static bool give_name(const struct files_part *part, char why[FILES_WHY_MAX])
         ftruncate(part->fd, (off_t)part->sink.size) != 0 || fchmod(part->fd, part->mode) != 0 || fsync(part->fd) != 0 ||
         renameat(part->folder, part->part, part->folder, part->name) != 0 || fsync(part->folder) != 0)
         return say(part, why, "cannot finish", errno);
-    return true;
+    return files_hold_is_in_place(part->folder, part->name, part->fd) || say(part, why, "cannot finish", ESTALE);
 }
 
 static bool finish(struct files_sink *sink, const struct alb_digest *expected, char why[FILES_WHY_MAX])
@@ -231,8 +240,9 @@ static bool ends_with(const char *name, const char *suffix)
 
 // There is room behind the name, and it is not what stands beside another file in the making: the copy of that one
 // would remove it.
-static bool check_name(const char *name, char why[FILES_WHY_MAX])
+bool files_part_check_name(const char *path, char why[FILES_WHY_MAX])
 {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (strlen(name) > (size_t)NAME_BYTES_MAX) {
         snprintf(why, FILES_WHY_MAX, "the name is too long: it may have %d bytes", NAME_BYTES_MAX);
         return false;
@@ -254,7 +264,7 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
                                      .count = count,
                                      .finish = finish,
                                      .close = close_part};
-    if (!check_name(name, why))
+    if (!files_part_check_name(name, why))
         return false;
     snprintf(part->name, sizeof(part->name), "%s", name);
     snprintf(part->part, sizeof(part->part), "%.*s" PART_SUFFIX, NAME_BYTES_MAX, name);

@@ -21,6 +21,10 @@ struct files_part {
     uint64_t counted; // chunks that are there, without a gap before them
 };
 
+// False, and why: a file with that name at the end of its path cannot be copied, since it is a part or its journal, or
+// has no room for their names beside it.
+bool files_part_check_name(const char *path, char why[FILES_WHY_MAX]);
+
 // Begins, or goes on where an interrupted copy of the same size and chunks ended. makes_safe: each transaction survives
 // the machine, too. False: why says so.
 bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,

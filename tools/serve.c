@@ -119,16 +119,24 @@ static void drop_path(struct session *session)
     pthread_mutex_unlock(&session->server->mutex);
 }
 
+static void refuse(struct session *session, const struct files_message *asked, const char *why)
+{
+    files_refuse(&session->link_to, why);
+    report(NULL, asked->text, NULL, why);
+}
+
 static void take_file(struct session *session, const struct files_message *offer)
 {
     struct files_part part;
     struct alb_digest digest;
     char name[NAME_MAX + 1], why[FILES_WHY_MAX];
+    if (!files_part_check_name(offer->text, why)) {
+        refuse(session, offer, why);
+        return;
+    }
     int folder = files_path_open_folder(session->server->root, offer->text, true, name);
     if (folder < 0) {
-        snprintf(why, sizeof(why), "%s", files_path_trouble(errno));
-        files_refuse(&session->link_to, why);
-        report(NULL, offer->text, NULL, why);
+        refuse(session, offer, files_path_trouble(errno));
         return;
     }
     take_path(session, offer->text);
@@ -216,18 +224,17 @@ static void give(struct session *session, const struct files_message *wish, int 
     report("gave", wish->text, &digest, result == FILES_OK ? NULL : why);
 }
 
-static void refuse_wish(struct session *session, const struct files_message *wish, const char *why)
-{
-    files_refuse(&session->link_to, why);
-    report(NULL, wish->text, NULL, why);
-}
-
 static void give_file(struct session *session, const struct files_message *wish)
 {
+    char why[FILES_WHY_MAX];
     struct stat status;
+    if (!files_part_check_name(wish->text, why)) { // a part is for its user alone, until it has its name
+        refuse(session, wish, why);
+        return;
+    }
     int fd = open_source(session, wish->text, &status);
     if (fd < 0) {
-        refuse_wish(session, wish, files_path_trouble(errno));
+        refuse(session, wish, files_path_trouble(errno));
         return;
     }
     give(session, wish, fd, &status);
@@ -238,14 +245,13 @@ static void give_memory(struct session *session, const struct files_memory *memo
 {
     struct stat status;
     if (!take_to_read(session, memory)) {
-        refuse_wish(session, wish,
-                    "a copy to this memory is under way, or has not been finished; try when it has been");
+        refuse(session, wish, "a copy to this memory is under way, or has not been finished; try when it has been");
         return;
     }
     if (fstat(memory->fd, &status) == 0)
         give(session, wish, memory->fd, &status);
     else
-        refuse_wish(session, wish, strerror(errno));
+        refuse(session, wish, strerror(errno));
     drop_path(session);
 }
 

@@ -360,6 +360,7 @@ static inline int albdv_read_retry(const struct albdv_read *read)
 
 enum albdv_durable_flags {
     ALBDV_DURABLE_PAGE_CACHE = 1 << 0, /* no fdatasync: survives the process, not the machine */
+    ALBDV_DURABLE_ONLY_NAME = 1 << 1,  /* no symbolic link (ELOOP), and no file that has other names (EMLINK) */
 };
 
 /*

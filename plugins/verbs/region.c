@@ -120,7 +120,7 @@ struct ibv_mr *alb_door_reg_durable(struct ibv_pd *pd, const char *path, size_t 
     struct alb_durable *durable;
     uint32_t engine_access;
     int error = alb_door_access((unsigned int)access, &engine_access);
-    if (flags & ~(uint32_t)ALBDV_DURABLE_PAGE_CACHE)
+    if (flags & ~(uint32_t)(ALBDV_DURABLE_PAGE_CACHE | ALBDV_DURABLE_ONLY_NAME))
         error = EINVAL;
     if (!error && !alb_door_has_reflection(context))
         error = EOPNOTSUPP;
@@ -133,6 +133,7 @@ struct ibv_mr *alb_door_reg_durable(struct ibv_pd *pd, const char *path, size_t 
         .length = length,
         .access = engine_access,
         .page_cache = flags & ALBDV_DURABLE_PAGE_CACHE,
+        .only_name = flags & ALBDV_DURABLE_ONLY_NAME,
     };
     error = alb_durable_create(context->device, alb_door_engine_pd(pd), &init, &durable);
     if (error)

@@ -194,12 +194,45 @@ static void files_hold__one_at_a_time(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+// What somebody else has made, or has another name for, is not used: he could read and write it for ever.
+static void files_hold__of_this_user_alone(void **state)
+{
+    char folder[] = "/tmp/albedo-hold-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    int root = open(folder, O_RDONLY | O_DIRECTORY);
+    close(files_hold(root, "part"));
+    assert_int_equal(linkat(root, "part", root, "other", 0), 0);
+    assert_int_equal(files_hold(root, "part"), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(unlinkat(root, "other", 0), 0);
+    // One that others may open, as one that was about to get its name, is made anew.
+    assert_int_equal(fchmodat(root, "part", 0644, 0), 0);
+    int fd = files_hold(root, "part");
+    struct stat status;
+    assert_true(fd >= 0 && fstat(fd, &status) == 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_true(files_hold_is_in_place(root, "part", fd));
+    assert_false(files_hold_is_region(fd));
+    assert_int_equal(renameat(root, "part", root, "elsewhere"), 0);
+    assert_false(files_hold_is_in_place(root, "part", fd));
+    close(fd);
+    if (geteuid() == 0) {
+        assert_int_equal(fchownat(root, "elsewhere", 1234, 0, 0), 0);
+        assert_int_equal(files_hold(root, "elsewhere"), -1);
+        assert_int_equal(errno, EPERM);
+    }
+    assert_int_equal(unlinkat(root, "elsewhere", 0), 0);
+    close(root);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_message__there_and_back),     cmocka_unit_test(files_message_decode__nonsense),
         cmocka_unit_test(files_digest_format__as_xxh128sum), cmocka_unit_test(files_path__stays_within),
         cmocka_unit_test(files_path__makes_folders_safe),    cmocka_unit_test(files_hold__one_at_a_time),
+        cmocka_unit_test(files_hold__of_this_user_alone),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }

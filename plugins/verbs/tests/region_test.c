@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,7 +171,7 @@ static void durable__is_a_region(void **state)
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    assert_null(albdv_reg_durable(f->pd, path, 8192, access, 2));
+    assert_null(albdv_reg_durable(f->pd, path, 8192, access, 4));
     assert_int_equal(errno, EINVAL);
     assert_null(albdv_reg_durable(f->pd, path, 8192, IBV_ACCESS_ON_DEMAND, 0));
     assert_int_equal(errno, EOPNOTSUPP);
@@ -192,12 +193,39 @@ static void durable__is_a_region(void **state)
     unlink(journal);
 }
 
+static void durable__by_its_only_name(void **state)
+{
+    struct fixture *f = *state;
+    char path[] = "/tmp/albedo-region.XXXXXX", other[sizeof(path) + 8];
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    const uint32_t flags = ALBDV_DURABLE_PAGE_CACHE | ALBDV_DURABLE_ONLY_NAME;
+    struct stat status;
+    close(mkstemp(path));
+    snprintf(other, sizeof(other), "%s.other", path);
+    assert_int_equal(symlink(path, other), 0);
+    assert_null(albdv_reg_durable(f->pd, other, 8192, access, flags));
+    assert_int_equal(errno, ELOOP);
+    unlink(other);
+    assert_int_equal(link(path, other), 0);
+    assert_null(albdv_reg_durable(f->pd, other, 8192, access, flags));
+    assert_int_equal(errno, EMLINK);
+    unlink(other);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 0); // nothing was done to it
+    struct ibv_mr *mr = albdv_reg_durable(f->pd, path, 8192, access, flags);
+    assert_non_null(mr);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    snprintf(other, sizeof(other), "%s.journal", path);
+    unlink(path);
+    unlink(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest albedo_tests[] = {
         FIXTURE_TEST(region__is_read_whole), FIXTURE_TEST(region__words_may_be_the_programs),
         FIXTURE_TEST(region__refusals),      FIXTURE_TEST(fork__child_destroys_its_copy),
-        FIXTURE_TEST(durable__is_a_region),
+        FIXTURE_TEST(durable__is_a_region),  FIXTURE_TEST(durable__by_its_only_name),
     };
     const struct CMUnitTest roce_tests[] = {FIXTURE_TEST(region__not_on_roce0)};
     setenv("ALBEDO_DEVICES", "albedo0", 1);
