@@ -8,6 +8,8 @@
 #include "engine/impl.h"
 
 #define ALB_CM_TIME_MAX      (60 * ALB_NS_PER_S) // of anything a message may make us wait for
+#define ALB_CM_STRANGER_NS      (20 * ALB_NS_PER_S) // an answer waits for a peer that has not shown that it is there
+#define ALB_CM_STRANGER_RETRIES 7                   // and is sent so many times more
 #define ALB_CM_TIME_MIN      ALB_NS_PER_MS       // between two copies of a message
 #define ALB_CM_LINGER_NS     (10 * ALB_NS_PER_S) // how long an answer is kept for a question that comes again
 #define ALB_CM_PATIENCE_CODE 22                  // service timeout of our MRAs: 17 s
@@ -114,6 +116,7 @@ struct alb_cm_arrival {
     const struct alb_cm_message *message;
     struct alb_av av;
     alb_qpn gsi_qpn;
+    uint16_t port; // UDP, that it came from
 };
 
 // The span of a timeout code: 4.096 us * 2^code, within what we are ready to wait.

@@ -69,18 +69,28 @@ static enum alb_cm_rej_reason flaw_of(const struct alb_cm_req *req, const struct
     return 0;
 }
 
+// The peer's, within what a stranger may ask of us: anybody can send a request in anybody's name. An answer is repeated
+// a few times only, since the request is, too.
 static void take_terms(struct alb_cm_id *id, const struct alb_cm_req *req)
 {
     id->timewait_ns = alb_cm_code_ns(req->primary.ack_timeout);
-    id->timeout_ns = alb_cm_code_ns(req->local_response_timeout) + id->timewait_ns;
-    id->retries = req->max_cm_retries;
+    id->retries = ALB_MIN(req->max_cm_retries, (uint8_t)ALB_CM_STRANGER_RETRIES);
+    id->timeout_ns =
+        ALB_MIN(alb_cm_code_ns(req->local_response_timeout) + id->timewait_ns, ALB_CM_STRANGER_NS / (id->retries + 1u));
+}
+
+// By the port that its queue pair's process has, and no other process of its host, where that is known.
+static bool comes_from_owner(const struct alb_cm_id *id, const struct alb_cm_arrival *arrival)
+{
+    uint16_t port = (uint16_t)(ALB_ROCE_PORT + (arrival->message->req.qpn >> 16));
+    return !(id->av.same_host || id->av.peer_has_slots) || arrival->port == port;
 }
 
 // The peer asks with a queue pair that we think is connected: it must have lost that connection (12.9.8.3.1).
 static void on_stale(struct alb_cm_id *stale, const struct alb_cm_arrival *arrival, alb_time now)
 {
     alb_cm_answer_rej(stale->engine, arrival, ALB_CM_ANSWERS_REQ, ALB_CM_REJ_STALE_CONNECTION);
-    if (stale->state == ALB_CM_ESTABLISHED)
+    if (stale->state == ALB_CM_ESTABLISHED && comes_from_owner(stale, arrival))
         alb_cm_disconnect(stale, NULL, now);
 }
 
@@ -203,7 +213,9 @@ static struct alb_cm_id *find_rejected(struct alb_engine *engine, const struct a
         id = find(engine, arrival);
     if (!id && arrival->message->rej.reason == ALB_CM_REJ_TIMEOUT)
         id = alb_cm_find_remote(engine, arrival->message->local_id, &arrival->av.peer);
-    return id;
+    else
+        return id;
+    return id && (id->state == ALB_CM_REQ_RECEIVED || id->state == ALB_CM_REP_SENT) ? id : NULL;
 }
 
 static void on_rejected(struct alb_cm_id *id, const struct alb_cm_message *message)

@@ -15,7 +15,7 @@
 // A peer that is there has heard them by then; one that is not must not keep others waiting.
 #define LAST_WORDS_NS (2 * ALB_NS_PER_S)
 
-static alb_time now(void)
+alb_time files_link_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -43,6 +43,7 @@ static void take_message(struct files_link *link, const struct ibv_wc *wc)
         link->is_lost = true;
     else if (message.kind != FILES_PING)
         link->inbox[link->inbox_count++] = message;
+    link->is_established = true;
     link->is_lost |= !files_link_post_receive(link, index);
 }
 
@@ -62,6 +63,7 @@ static void heed_events(struct files_link *link)
     struct pollfd ready = {.fd = link->channel->fd, .events = POLLIN};
     while (poll(&ready, 1, 0) > 0 && rdma_get_cm_event(link->channel, &event) == 0) {
         bool is_over = event->event != RDMA_CM_EVENT_ESTABLISHED;
+        link->is_established |= !is_over;
         rdma_ack_cm_event(event);
         if (is_over)
             end(link);
@@ -89,7 +91,7 @@ static bool post_words(struct files_link *link, const struct files_message *mess
         .wr_id = FILES_WR_SAY, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
     struct ibv_send_wr *bad;
     files_message_encode(message, link->buffers);
-    link->said_at = now();
+    link->said_at = files_link_now();
     link->is_saying = ibv_post_send(link->id->qp, &wr, &bad) == 0;
     link->is_lost |= !link->is_saying;
     return link->is_saying;
@@ -121,19 +123,19 @@ void files_link_quote(const struct files_link *link, const struct files_message 
 
 void files_link_part(struct files_link *link)
 {
-    link->ends_at = now() + LAST_WORDS_NS;
+    link->ends_at = files_link_now() + LAST_WORDS_NS;
 }
 
 int files_link_wait(struct files_link *link, struct ibv_wc *wc, int timeout_ms)
 {
     const struct files_message ping = {.kind = FILES_PING};
-    if (link->is_lost || (atomic_load(&link->is_cancelled) && now() >= link->ends_at))
+    if (link->is_lost || (atomic_load(&link->is_cancelled) && files_link_now() >= link->ends_at))
         return -1;
     uint32_t heard = link->inbox_count;
     int got = take_completion(link, wc);
     if (got != 0 || link->inbox_count != heard)
         return got;
-    if (!link->is_saying && now() - link->said_at > PING_NS)
+    if (link->is_established && !link->is_saying && files_link_now() - link->said_at > PING_NS)
         post_words(link, &ping);
     ibv_req_notify_cq(link->cq, 0);
     got = take_completion(link, wc); // what came before it was asked to notify

@@ -40,6 +40,7 @@ struct files_link {
     uint32_t inbox_count;
     bool is_saying;
     bool is_lost;
+    bool is_established; // the peer has answered: until then nothing is said to it
     alb_time said_at;
     _Atomic bool is_cancelled; // from another thread: the connection is to end
     alb_time ends_at;          // although it is cancelled it goes on until then, for last words; 0: it does not
@@ -59,6 +60,9 @@ bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[
 // Does not, and tells the peer why.
 void files_link_refuse(struct rdma_cm_id *id, const char why[FILES_REFUSAL_MAX]);
 void files_link_close(struct files_link *link);
+
+// Time by the monotonic clock.
+alb_time files_link_now(void);
 
 // False: the connection is lost.
 bool files_link_say(struct files_link *link, const struct files_message *message);

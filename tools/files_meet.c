@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESOLVE_MS 2000
+#define RESOLVE_MS  2000
+#define ACK_TIMEOUT 14 // ours, not what the client says: 4.096 us * 2^14, each time
 
 static bool say_why(char why[FILES_WHY_MAX], const char *what, int error)
 {
@@ -157,7 +158,9 @@ static enum files_result connect_to(struct files_link *link, const struct sockad
         say_why(why, "cannot connect", errno);
         return FILES_LOST;
     }
-    return expect_event(link, address, RDMA_CM_EVENT_ESTABLISHED, why);
+    result = expect_event(link, address, RDMA_CM_EVENT_ESTABLISHED, why);
+    link->is_established = result == FILES_OK;
+    return result;
 }
 
 enum files_result files_link_connect(struct files_link *link, const struct sockaddr_storage *address,
@@ -180,7 +183,9 @@ bool files_link_accept(struct files_link *link, struct rdma_cm_id *id, char why[
 {
     struct rdma_conn_param parameters = {.responder_resources = 4, .initiator_depth = 4, .rnr_retry_count = 7};
     *link = (struct files_link){.peer = "the client", .id = id, .channel = rdma_create_event_channel()};
-    bool is_good = link->channel && rdma_migrate_id(id, link->channel) == 0;
+    uint8_t ack_timeout = ACK_TIMEOUT;
+    bool is_good = link->channel && rdma_migrate_id(id, link->channel) == 0 &&
+                   rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, 1) == 0;
     if (!is_good)
         say_why(why, "cannot use rdma_cm", errno);
     is_good = is_good && make_queues(link, why);

@@ -19,6 +19,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Connections whose peers have not answered yet, which anybody can ask for in anybody's name: so many, for so long.
+// With one more the oldest gives way.
+#define WAITING_MAX 64u
+#define WAITING_NS  (10 * ALB_NS_PER_S)
+
 struct server {
     int root;
     bool makes_safe;
@@ -28,7 +33,8 @@ struct server {
     pthread_mutex_t mutex; // guards what follows
     pthread_cond_t left;
     struct alb_list sessions;
-    uint32_t session_count;
+    uint32_t session_count; // that have begun
+    uint32_t waiting_count; // and that have not
 };
 
 struct session {
@@ -36,6 +42,8 @@ struct session {
     struct server *server;
     struct rdma_cm_id *id;
     struct files_link link_to;
+    bool has_begun;
+    _Atomic bool gives_way;
     char path[FILES_TEXT_MAX]; // that it writes to, or memory's that it reads from; "": none
 };
 
@@ -255,14 +263,44 @@ static void give_memory(struct session *session, const struct files_memory *memo
     drop_path(session);
 }
 
+// ---- sessions -------------------------------------------------------------------------------------------------------
+
+static void let_oldest_give_way(struct server *server)
+{
+    ALB_LIST_FOR_EACH (&server->sessions, node) {
+        struct session *session = ALB_LIST_ENTRY(node, struct session, link);
+        if (session->has_begun || atomic_load(&session->gives_way))
+            continue;
+        atomic_store(&session->gives_way, true);
+        return;
+    }
+}
+
 // False: there are as many as there may be.
 static bool enter(struct session *session)
 {
     struct server *server = session->server;
     pthread_mutex_lock(&server->mutex);
+    bool has_room = server->session_count < server->session_limit && server->waiting_count < 2 * WAITING_MAX;
+    if (has_room) {
+        if (server->waiting_count >= WAITING_MAX)
+            let_oldest_give_way(server);
+        alb_list_push_back(&server->sessions, &session->link);
+        server->waiting_count++;
+    }
+    pthread_mutex_unlock(&server->mutex);
+    return has_room;
+}
+
+// Its peer has answered. False: there are as many as there may be.
+static bool begin(struct session *session)
+{
+    struct server *server = session->server;
+    pthread_mutex_lock(&server->mutex);
     bool has_room = server->session_count < server->session_limit;
     if (has_room) {
-        alb_list_push_back(&server->sessions, &session->link);
+        session->has_begun = true;
+        server->waiting_count--;
         server->session_count++;
     }
     pthread_mutex_unlock(&server->mutex);
@@ -274,34 +312,63 @@ static void leave(struct session *session)
     struct server *server = session->server;
     pthread_mutex_lock(&server->mutex);
     alb_list_remove(&session->link);
-    server->session_count--;
+    server->session_count -= session->has_begun;
+    server->waiting_count -= !session->has_begun;
     pthread_cond_broadcast(&server->left);
     pthread_mutex_unlock(&server->mutex);
     free(session);
 }
 
+static void say_full(const struct server *server, char why[FILES_REFUSAL_MAX])
+{
+    snprintf(why, FILES_REFUSAL_MAX, "the server is full: it takes %u connections at a time (--limit)",
+             server->session_limit);
+}
+
+// Waits for the peer's answer. False: it did not come, or there is no room.
+static bool meet(struct session *session)
+{
+    struct files_link *link = &session->link_to;
+    struct ibv_wc wc;
+    alb_time until = files_link_now() + WAITING_NS;
+    while (!link->is_established)
+        if (files_link_wait(link, &wc, 100) < 0 || files_link_now() >= until || atomic_load(&session->gives_way))
+            return false;
+    if (begin(session))
+        return true;
+    char why[FILES_REFUSAL_MAX];
+    say_full(session->server, why);
+    files_refuse(link, why);
+    return false;
+}
+
+static void answer(struct session *session)
+{
+    struct files_message message;
+    while (files_link_hear(&session->link_to, &message)) {
+        struct files_memory *memory = find_memory(session->server, message.text);
+        if (message.kind == FILES_PUT && memory)
+            take_memory(session, memory, &message);
+        else if (message.kind == FILES_PUT)
+            take_file(session, &message);
+        else if (message.kind == FILES_GET && memory)
+            give_memory(session, memory, &message);
+        else if (message.kind == FILES_GET)
+            give_file(session, &message);
+        else
+            break;
+    }
+}
+
 static void *serve_session(void *argument)
 {
     struct session *session = argument;
-    struct server *server = session->server;
-    struct files_message message;
     char why[FILES_WHY_MAX];
     if (!files_link_accept(&session->link_to, session->id, why)) {
         fprintf(stderr, "albedo serve: a connection: %s\n", why);
     } else {
-        while (files_link_hear(&session->link_to, &message)) {
-            struct files_memory *memory = find_memory(server, message.text);
-            if (message.kind == FILES_PUT && memory)
-                take_memory(session, memory, &message);
-            else if (message.kind == FILES_PUT)
-                take_file(session, &message);
-            else if (message.kind == FILES_GET && memory)
-                give_memory(session, memory, &message);
-            else if (message.kind == FILES_GET)
-                give_file(session, &message);
-            else
-                break;
-        }
+        if (meet(session))
+            answer(session);
         files_link_close(&session->link_to);
     }
     leave(session);
@@ -333,8 +400,7 @@ static void refuse_session(const struct server *server, struct rdma_cm_id *id, i
 {
     char why[FILES_REFUSAL_MAX];
     if (error == EUSERS)
-        snprintf(why, sizeof(why), "the server is full: it takes %u connections at a time (--limit)",
-                 server->session_limit);
+        say_full(server, why);
     else
         snprintf(why, sizeof(why), "the server cannot take the connection: %s", strerror(error));
     fprintf(stderr, "albedo serve: a connection is refused: %s\n", why);

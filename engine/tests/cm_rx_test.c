@@ -215,6 +215,34 @@ static void req__with_a_connected_queue_pair_ends_the_old_connection(void **stat
     alb_cm_id_destroy(cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id, cm->pair->now);
 }
 
+// Where a queue pair's number says which port its process has, any other process may claim it, and changes nothing.
+static void req__with_a_connected_queue_pair_from_elsewhere_is_stale(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    cm->ids[1]->av.peer_has_slots = true;
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .req = cm_req(cm, 100)};
+    cm_inject(cm, 0, &req); // from a port that is not 4791
+    assert_int_equal(cm_expect_sent(cm, 1, ALB_CM_REJ).rej.reason, ALB_CM_REJ_STALE_CONNECTION);
+    cm_lose(cm, 1);
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+    cm_expect_no_event(cm, 1);
+}
+
+// A peer that gives up without our number has not been connected.
+static void rej__without_our_number_ends_no_connection(void **state)
+{
+    struct cm_pair *cm = *state;
+    cm_establish(cm);
+    struct alb_cm_message rej = {.type = ALB_CM_REJ,
+                                 .local_id = alb_cm_id_number(cm->ids[0]),
+                                 .rej = {.answers = ALB_CM_ANSWERS_REQ, .reason = ALB_CM_REJ_TIMEOUT}};
+    cm_inject(cm, 0, &rej);
+    assert_int_equal(cm_dropped(cm, 1, ALB_DROP_STALE_RESPONSE), 1);
+    cm_expect_state(cm, 1, ALB_CM_ESTABLISHED);
+    cm_expect_no_event(cm, 1);
+}
+
 // Another request that has the number of side 0's id, and a queue pair of its own.
 static struct alb_cm_message req_of_same_number(struct cm_pair *cm)
 {
@@ -506,6 +534,8 @@ int main(void)
         CM_TEST(rep__for_nobody_is_rejected),
         CM_TEST(forged__messages_change_nothing),
         CM_TEST(mra__for_what_is_no_message_moves_nothing),
+        CM_TEST(req__with_a_connected_queue_pair_from_elsewhere_is_stale),
+        CM_TEST(rej__without_our_number_ends_no_connection),
         CM_TEST(lap__is_refused),
         CM_TEST(req__those_that_wait_for_the_program_are_bounded),
         CM_TEST(req__a_thousand_half_open_are_bounded_and_leave_nothing),

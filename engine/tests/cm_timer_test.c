@@ -54,6 +54,29 @@ static void rep__is_sent_again_then_given_up(void **state)
     cm_expect_state(cm, 1, ALB_CM_IDLE);
 }
 
+// Whatever a stranger asks for: he may have sent the request in somebody else's name.
+static void rep__is_bounded_in_time_and_number(void **state)
+{
+    struct cm_pair *cm = *state;
+    struct alb_cm_message req = {.type = ALB_CM_REQ, .local_id = 77, .req = cm_req(cm, 300)};
+    req.req.local_response_timeout = req.req.primary.ack_timeout = 31;
+    req.req.max_cm_retries = 15;
+    cm_inject(cm, 0, &req);
+    cm->ids[1] = cm_expect_event(cm, 1, ALB_CM_EVENT_REQUEST).id;
+    cm_accept(cm);
+    uint32_t sent = 0;
+    for (unsigned i = 0; i <= 20; i++) { // seconds
+        while (pair_send(cm->pair, 1)) {
+            sent++;
+            cm_lose(cm, 1);
+        }
+        pair_pass(cm->pair, ALB_NS_PER_S);
+    }
+    assert_in_range(sent, 8, 9); // the last one says that it is over
+    cm_expect_event(cm, 1, ALB_CM_EVENT_TIMED_OUT);
+    cm_expect_state(cm, 1, ALB_CM_IDLE);
+}
+
 static void dreq__without_an_answer_ends_all_the_same(void **state)
 {
     struct cm_pair *cm = *state;
@@ -113,11 +136,9 @@ static void mra__buys_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(code__is_held_within_bounds),
-        CM_TEST(req__is_sent_again_then_given_up),
-        CM_TEST(rep__is_sent_again_then_given_up),
-        CM_TEST(dreq__without_an_answer_ends_all_the_same),
-        CM_TEST(mra__buys_time),
+        cmocka_unit_test(code__is_held_within_bounds),      CM_TEST(req__is_sent_again_then_given_up),
+        CM_TEST(rep__is_sent_again_then_given_up),          CM_TEST(rep__is_bounded_in_time_and_number),
+        CM_TEST(dreq__without_an_answer_ends_all_the_same), CM_TEST(mra__buys_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

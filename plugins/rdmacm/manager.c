@@ -61,6 +61,22 @@ static struct rdmacm_id *id_of_request(struct rdmacm_id *listener, const struct 
     return id;
 }
 
+static enum ibv_qp_type type_of(const struct alb_cm_req *req)
+{
+    return req->transport == ALB_CM_TRANSPORT_UC         ? IBV_QPT_UC
+           : req->transport == ALB_CM_TRANSPORT_EXTENDED ? IBV_QPT_XRC_RECV
+                                                         : IBV_QPT_RC;
+}
+
+// As with a kernel, which does not know whether a queue pair of PS_TCP is RC or UC.
+static bool is_served_by(const struct alb_cm_event *from, const struct rdmacm_id *listener)
+{
+    enum ibv_qp_type type = listener->id.qp_type;
+    if (from->type != ALB_CM_EVENT_REQUEST)
+        return type == IBV_QPT_UD;
+    return type != IBV_QPT_UD && (type_of(&from->message.req) == IBV_QPT_XRC_RECV) == (type == IBV_QPT_XRC_RECV);
+}
+
 // All that rdma_init_qp_attr needs before the request is accepted, too.
 static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
 {
@@ -71,19 +87,17 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->rd_atomic = ALB_MIN(id->initiator_depth, (uint8_t)RDMACM_RD_ATOMIC_MAX);
     id->retry_count = req->retry_count;
     id->rnr_retry_count = req->rnr_retry_count;
-    id->timeout_code = id->has_ack_timeout ? id->ack_timeout : req->primary.ack_timeout;
+    id->timeout_code = req->primary.ack_timeout;
     id->mtu_code = ALB_MIN(req->mtu, rdmacm_mtu_code());
     id->remote_qpn = req->qpn;
     id->sq_psn = req->starting_psn;
-    id->id.qp_type = req->transport == ALB_CM_TRANSPORT_UC         ? IBV_QPT_UC
-                     : req->transport == ALB_CM_TRANSPORT_EXTENDED ? IBV_QPT_XRC_RECV
-                                                                   : IBV_QPT_RC;
+    id->id.qp_type = type_of(req);
 }
 
 static void on_request(const struct alb_cm_event *from)
 {
     struct rdmacm_id *listener = from->listener_user;
-    struct rdmacm_id *id = id_of_request(listener, from);
+    struct rdmacm_id *id = is_served_by(from, listener) ? id_of_request(listener, from) : NULL;
     struct rdmacm_event *event = id ? rdmacm_event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
     if (!event || rdmacm_event_reserve(id)) {
         free(event);

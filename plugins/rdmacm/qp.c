@@ -48,7 +48,7 @@ static int attributes(struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_
         return 0;
     case IBV_QPS_RTS:
         attr->sq_psn = id->sq_psn;
-        attr->timeout = id->timeout_code;
+        attr->timeout = id->has_ack_timeout ? id->ack_timeout : id->timeout_code; // it may be set until now
         attr->retry_cnt = id->retry_count;
         attr->rnr_retry = id->rnr_retry_count;
         attr->max_rd_atomic = id->rd_atomic;
