@@ -40,19 +40,24 @@ static bool is_held(const struct bits *bits, uint32_t segment)
 
 // ---- chunks of segments ---------------------------------------------------------------------------------------------
 
-static bool is_chunk_held(const struct bits *bits, uint32_t chunk_bytes, uint32_t chunk)
+// The chunks that lie in bytes [from, past) as a whole, from past on; the last one may be shorter.
+struct chunks {
+    uint32_t first, past;
+};
+
+static struct chunks chunks_within(const struct bits *bits, uint32_t chunk_bytes, uint64_t from, uint64_t past)
 {
-    uint64_t from = (uint64_t)chunk * chunk_bytes;
-    uint64_t past = ALB_MIN(from + chunk_bytes, (uint64_t)bits->total_bytes);
-    for (uint64_t segment = from / bits->segment_bytes; segment * bits->segment_bytes < past; segment++)
-        if (!is_held(bits, (uint32_t)segment))
-            return false;
-    return true;
+    bool is_last = past >= bits->total_bytes;
+    return (struct chunks){
+        .first = (uint32_t)((from + chunk_bytes - 1) / chunk_bytes),
+        .past = is_last ? (bits->total_bytes - 1) / chunk_bytes + 1 : (uint32_t)(past / chunk_bytes),
+    };
 }
 
 static int fold(const struct bits *bits, struct alb_partial *partial, uint64_t *bitmap, uint32_t words)
 {
     uint32_t chunk_bytes = partial->chunk_bytes ? partial->chunk_bytes : bits->segment_bytes;
+    uint32_t segments = bits->total_bytes ? (bits->total_bytes - 1) / bits->segment_bytes + 1 : 0;
     partial->total_bytes = bits->total_bytes;
     partial->chunk_bytes = chunk_bytes;
     partial->chunks = bits->total_bytes ? (bits->total_bytes - 1) / chunk_bytes + 1 : 0;
@@ -60,12 +65,16 @@ static int fold(const struct bits *bits, struct alb_partial *partial, uint64_t *
     bool has_room = !bitmap || (uint32_t)ALB_BITMAP_WORDS(partial->chunks) <= words;
     if (bitmap && has_room)
         memset(bitmap, 0, ALB_BITMAP_WORDS(partial->chunks) * sizeof(*bitmap));
-    for (uint32_t i = 0; i < partial->chunks; i++) {
-        if (!is_chunk_held(bits, chunk_bytes, i))
+    for (uint32_t from = 0, past; from < segments; from = past + 1) { // stretches of segments that are held
+        for (past = from; past < segments && is_held(bits, past); past++)
+            ;
+        struct chunks held = chunks_within(bits, chunk_bytes, (uint64_t)from * bits->segment_bytes,
+                                           (uint64_t)past * bits->segment_bytes);
+        if (past == from || held.past <= held.first)
             continue;
-        partial->held++;
+        partial->held += held.past - held.first;
         if (bitmap && has_room)
-            alb_bitmap_set(bitmap, i);
+            alb_bitmap_set_range(bitmap, held.first, held.past);
     }
     return has_room ? 0 : ENOSPC;
 }

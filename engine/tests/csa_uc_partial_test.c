@@ -233,6 +233,31 @@ static void chunks__are_as_large_as_the_program_says(void **state)
     assert_int_equal(came.held, 90);
 }
 
+// Of whatever size: a chunk is held if every segment is that has a byte of it.
+static void chunks__of_any_size(void **state)
+{
+    static uint64_t segments[1], chunks[ALB_BITMAP_WORDS(10 * SEGMENT)];
+    greet();
+    write(1, 10);
+    transmit(1 << 2 | 1 << 3 | 1 << 7);
+    look(1, 1, 0, segments);
+    for (uint32_t size = 1; size < 11 * SEGMENT; size += size / 8 + 1) {
+        struct alb_partial came = {.chunk_bytes = size};
+        uint32_t count = 0;
+        assert_int_equal(alb_qp_partial(qps[1], true, 1, &came, chunks, ALB_COUNT(chunks)), 0);
+        assert_int_equal(came.chunks, (10 * SEGMENT - 1) / size + 1);
+        for (uint32_t i = 0; i < came.chunks; i++) {
+            uint32_t last = ALB_MIN((i + 1) * size, 10u * SEGMENT) - 1;
+            bool is_held = true;
+            for (uint32_t s = i * size / SEGMENT; s <= last / SEGMENT; s++)
+                is_held &= alb_bitmap_test(segments, s);
+            assert_int_equal(alb_bitmap_test(chunks, i), is_held);
+            count += is_held;
+        }
+        assert_int_equal(came.held, count);
+    }
+}
+
 // More segments than one HOLDS frame tells of.
 static void many_segments__take_several_frames(void **state)
 {
@@ -405,6 +430,7 @@ int main(void)
         CASE(no_receive__the_last_one_waits_for_it),
         CASE(a_send_on_its_way__keeps_its_receive),
         CASE(chunks__are_as_large_as_the_program_says),
+        CASE(chunks__of_any_size),
         CASE(many_segments__take_several_frames),
         CASE(newer_messages__take_the_place_of_old_ones),
         CASE(contradictions__are_dropped),

@@ -176,7 +176,8 @@ int albdv_query_partial(struct ibv_qp *qp, enum albdv_side side, uint32_t number
                         size_t size, uint64_t *bitmap, uint32_t words)
 {
     int error;
-    bool is_sane = qp && partial && size >= sizeof(*partial);
+    const size_t first_size = offsetof(struct albdv_partial, is_complete) + sizeof(partial->is_complete);
+    bool is_sane = qp && partial && size >= first_size;
     const struct alb_dv_table *dv = find_for(is_sane, &error);
     return dv ? dv->query_partial(qp, side, number, partial, size, bitmap, words) : error;
 }

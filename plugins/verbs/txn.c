@@ -390,5 +390,7 @@ struct albdv_qp_ex *alb_door_extend_qp(struct ibv_qp *outer, const struct albdv_
 struct albdv_qp_ex *alb_door_qp_ex_from(struct ibv_qp_ex *ex)
 {
     struct alb_door_qp *qp = ALB_CONTAINER_OF(ex, struct alb_door_qp, ex);
+    if (alb_door_is_forked(alb_door_context(ex->qp_base.context)))
+        return alb_door_fail(ENODEV);
     return qp->txn ? &qp->txn->dv : alb_door_fail(EINVAL);
 }
