@@ -111,13 +111,12 @@ static enum files_result get(struct copy *copy, struct files_link *link, int fol
     if (!files_link_say(link, &message) || !files_link_hear(link, &message))
         return FILES_LOST;
     if (message.kind != FILES_HAVE) {
-        files_link_quote(link, &message, copy->why);
-        return FILES_FAILED;
+        return files_refused(link, &message, copy->why);
     }
     copy->size = message.size;
     const char *name = copy->kept_name[0] ? copy->kept_name : base_name(copy->options->to);
     if (!files_part_open(&part, link->pd, folder, name, &message, copy->options->makes_safe, copy->why)) {
-        files_refuse(link, copy->why);
+        files_refuse(link, copy->why, false);
         part.sink.close(&part.sink);
         return FILES_FAILED;
     }

@@ -16,7 +16,7 @@ enum files_kind {
     FILES_PLACE,    // receiver: this is where they go
     FILES_DONE,     // sender: all of it is there, with this digest
     FILES_VERIFIED, // receiver: it is, and has its name now
-    FILES_REFUSED,  // either: no, and text says why; the conversation ends
+    FILES_REFUSED,  // either: no, and text says why; the conversation ends. size 1: it may be worth another try
     FILES_KINDS,
 };
 

@@ -3,6 +3,7 @@
 #include "tools/files_part.h"
 
 #include "tools/files_hold.h"
+#include "tools/files_talk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static uint64_t whole_bytes(const struct files_part *part)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const char *what, int error)
+static bool say(struct files_part *part, char why[FILES_WHY_MAX], const char *what, int error)
 {
     const char *advice = error == ENOSPC || error == EDQUOT ? "; make room and copy it again"
                          : error == EBUSY                   ? "; is another copy to it under way?"
@@ -55,6 +56,7 @@ static bool say(const struct files_part *part, char why[FILES_WHY_MAX], const ch
                          : error == EISDIR                  ? "; end its name with \"/\" to copy into it"
                                                             : "";
     snprintf(why, FILES_WHY_MAX, "%s %.300s: %s%s", what, part->name, strerror(error), advice);
+    part->may_pass = files_may_pass(error);
     return false;
 }
 
@@ -152,7 +154,7 @@ static bool is_of_this(struct files_part *part)
     return memcmp(head, &mine, sizeof(mine)) == 0;
 }
 
-static bool check_destination(const struct files_part *part, char why[FILES_WHY_MAX])
+static bool check_destination(struct files_part *part, char why[FILES_WHY_MAX])
 {
     struct stat status;
     if (fstatat(part->folder, part->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
@@ -206,7 +208,7 @@ static bool check_chunks(const struct files_part *part, struct alb_digest *diges
     return is_good;
 }
 
-static bool give_name(const struct files_part *part, char why[FILES_WHY_MAX])
+static bool give_name(struct files_part *part, char why[FILES_WHY_MAX])
 {
     // The table goes with the end of the file: from here on an interrupted copy begins anew.
     if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) ||

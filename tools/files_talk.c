@@ -2,12 +2,25 @@
 // Sending and receiving one file.
 #include "tools/files_talk.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-void files_refuse(struct files_link *link, const char *why)
+bool files_may_pass(int error)
 {
-    struct files_message message = {.kind = FILES_REFUSED};
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+enum files_result files_refused(const struct files_link *link, const struct files_message *message,
+                                char why[FILES_WHY_MAX])
+{
+    files_link_quote(link, message, why);
+    return message->size == 1 ? FILES_LOST : FILES_FAILED;
+}
+
+void files_refuse(struct files_link *link, const char *why, bool may_pass)
+{
+    struct files_message message = {.kind = FILES_REFUSED, .size = may_pass};
     struct ibv_wc wc;
     snprintf(message.text, sizeof(message.text), "%s", why);
     files_link_say(link, &message);
@@ -30,9 +43,8 @@ static enum files_result expect(struct files_link *link, enum files_kind kind, s
     if (message->kind == kind)
         return FILES_OK;
     if (message->kind == FILES_REFUSED)
-        files_link_quote(link, message, why);
-    else
-        snprintf(why, FILES_WHY_MAX, "the other side says what makes no sense here; is it of another version?");
+        return files_refused(link, message, why);
+    snprintf(why, FILES_WHY_MAX, "the other side says what makes no sense here; is it of another version?");
     return FILES_FAILED;
 }
 
@@ -63,7 +75,7 @@ enum files_result files_receive_file(struct files_link *link, struct files_sink 
         return result;
     *digest = message.digest;
     if (!sink->finish(sink, digest, why)) {
-        files_refuse(link, why);
+        files_refuse(link, why, false);
         return FILES_FAILED;
     }
     message = (struct files_message){.kind = FILES_VERIFIED, .digest = *digest};
@@ -85,7 +97,7 @@ enum files_result files_send_file(struct files_link *link, int fd, uint64_t size
         return result;
     result = files_send(link, fd, size, chunk_bytes, &message.place, progress, digest, why);
     if (result == FILES_CHANGED || result == FILES_FAILED)
-        files_refuse(link, why);
+        files_refuse(link, why, false);
     if (result != FILES_OK)
         return result;
     message = (struct files_message){.kind = FILES_DONE, .size = size, .digest = *digest};

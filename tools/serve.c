@@ -116,7 +116,7 @@ static void give_way(struct session *session, char why[FILES_WHY_MAX])
         return;
     snprintf(why, FILES_WHY_MAX, "another copy to this name has begun, and this one ends");
     files_link_part(link);
-    files_refuse(link, why);
+    files_refuse(link, why, false);
 }
 
 static void drop_path(struct session *session)
@@ -129,8 +129,14 @@ static void drop_path(struct session *session)
 
 static void refuse(struct session *session, const struct files_message *asked, const char *why)
 {
-    files_refuse(&session->link_to, why);
+    files_refuse(&session->link_to, why, false);
     report(NULL, asked->text, NULL, why);
+}
+
+static void refuse_by(struct session *session, const struct files_message *asked, int error)
+{
+    files_refuse(&session->link_to, files_path_trouble(error), files_may_pass(error));
+    report(NULL, asked->text, NULL, files_path_trouble(error));
 }
 
 static void take_file(struct session *session, const struct files_message *offer)
@@ -144,13 +150,13 @@ static void take_file(struct session *session, const struct files_message *offer
     }
     int folder = files_path_open_folder(session->server->root, offer->text, true, name);
     if (folder < 0) {
-        refuse(session, offer, files_path_trouble(errno));
+        refuse_by(session, offer, errno);
         return;
     }
     take_path(session, offer->text);
     bool is_good = files_part_open(&part, session->link_to.pd, folder, name, offer, session->server->makes_safe, why);
     if (!is_good)
-        files_refuse(&session->link_to, why);
+        files_refuse(&session->link_to, why, part.may_pass);
     is_good = is_good && files_receive_file(&session->link_to, &part.sink, NULL, &digest, why) == FILES_OK;
     if (!is_good)
         give_way(session, why);
@@ -177,7 +183,7 @@ static void take_memory(struct session *session, struct files_memory *memory, co
     bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
     if (!is_good) {
         atomic_store(&memory->is_partial, was_partial); // nothing was written
-        files_refuse(&session->link_to, why);
+        files_refuse(&session->link_to, why, false);
     }
     is_good = is_good && files_receive_file(&session->link_to, &sink.sink, NULL, &digest, why) == FILES_OK;
     if (!is_good)
@@ -242,7 +248,7 @@ static void give_file(struct session *session, const struct files_message *wish)
     }
     int fd = open_source(session, wish->text, &status);
     if (fd < 0) {
-        refuse(session, wish, files_path_trouble(errno));
+        refuse_by(session, wish, errno);
         return;
     }
     give(session, wish, fd, &status);
@@ -338,7 +344,7 @@ static bool meet(struct session *session)
         return true;
     char why[FILES_REFUSAL_MAX];
     say_full(session->server, why);
-    files_refuse(link, why);
+    files_refuse(link, why, true);
     return false;
 }
 
