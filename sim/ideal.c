@@ -17,7 +17,7 @@ struct chains {
 static alb_sim_time one_way(const struct chains *chains, const struct alb_task *task)
 {
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(chains->run, &payload_bytes, &overhead_bytes);
+    alb_run_packet(chains->run, chains->work->op, &payload_bytes, &overhead_bytes);
     return alb_cluster_ideal_time(chains->run->cluster, task->rank, task->peer, task->bytes, payload_bytes,
                                   overhead_bytes);
 }
@@ -80,10 +80,10 @@ static alb_sim_time longest_chain(const struct alb_run *run, const struct alb_wo
 }
 
 // The bits that a message takes of a host's link.
-static uint64_t wire_bytes(const struct alb_run *run, uint64_t bytes)
+static uint64_t wire_bytes(const struct alb_run *run, uint32_t op, uint64_t bytes)
 {
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(run, &payload_bytes, &overhead_bytes);
+    alb_run_packet(run, op, &payload_bytes, &overhead_bytes);
     uint64_t packets = ALB_MAX((bytes + payload_bytes - 1) / payload_bytes, (uint64_t)1);
     return bytes + packets * overhead_bytes;
 }
@@ -99,8 +99,8 @@ static alb_sim_time busiest_host(const struct alb_run *run, const struct alb_wor
         const struct alb_task *task = &run->schedule.tasks[i];
         if (task->kind != ALB_TASK_SEND)
             continue;
-        sent[task->rank] += wire_bytes(run, task->bytes);
-        received[task->peer] += wire_bytes(run, task->bytes);
+        sent[task->rank] += wire_bytes(run, work->op, task->bytes);
+        received[task->peer] += wire_bytes(run, work->op, task->bytes);
     }
     for (uint32_t c = 0; c < run->topology.cable_count; c++)
         if (run->topology.cables[c].tier == 0)
