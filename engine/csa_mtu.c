@@ -198,6 +198,8 @@ void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
     struct alb_assoc *assoc = live->assoc;
     if (alb_likely(assoc->payload_max + GRAIN > assoc->payload_limit))
         return;
+    if (assoc->peer_epoch == 0) // it has never been heard, and may know nothing of us
+        return;
     if (assoc->is_mtu_tried && was_tried_within(assoc, WAIT_SECONDS, now))
         return;
     assoc->is_mtu_tried = false;

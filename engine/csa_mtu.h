@@ -48,7 +48,7 @@ struct alb_mtu_found {
 void alb_mtu_begin(struct alb_engine *engine, struct alb_assoc *assoc);
 // The routes carry so many bytes of UDP payload.
 void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);
-// Traffic flows: tries longer packets if it is time to.
+// Traffic flows: tries longer packets if it is time to, and the peer has been heard.
 void alb_mtu_consider(struct alb_assoc_live *live, alb_time now);
 // A segment was lost that had left ALB_MTU_SUSPICIOUS_TIMES or more times.
 void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now);

@@ -284,6 +284,9 @@ static void begin__what_was_found_is_tried_again_later(void **state)
     alb_mtu_consider(live, c->pair->now + 9 * second);
     assert_null(live->mtu_search);
     alb_mtu_consider(live, c->pair->now + 11 * second);
+    assert_null(live->mtu_search); // nothing has been heard of the peer
+    assoc->peer_epoch = 1;
+    alb_mtu_consider(live, c->pair->now + 11 * second);
     assert_int_equal(live->mtu_search->candidate, 1472);
     alb_mtu_on_pong(live, 1472, c->pair->now + 11 * second); // it has become as wide as the routes say
     alb_assoc_put(c->engines[0], assoc);
