@@ -240,20 +240,21 @@ static bool ends_with(const char *name, const char *suffix)
     return length >= suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
 }
 
-// There is room behind the name, and it is not what stands beside another file in the making: the copy of that one
-// would remove it.
+bool files_part_is_unfinished(const char *path, char why[FILES_WHY_MAX])
+{
+    if (!ends_with(path, PART_SUFFIX) && !ends_with(path, JOURNAL_SUFFIX) && !ends_with(path, NEW_JOURNAL_SUFFIX))
+        return false;
+    snprintf(why, FILES_WHY_MAX, "this is the name of a copy that is not finished; choose another");
+    return true;
+}
+
 bool files_part_check_name(const char *path, char why[FILES_WHY_MAX])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (strlen(name) > (size_t)NAME_BYTES_MAX) {
-        snprintf(why, FILES_WHY_MAX, "the name is too long: it may have %d bytes", NAME_BYTES_MAX);
-        return false;
-    }
-    if (ends_with(name, PART_SUFFIX) || ends_with(name, JOURNAL_SUFFIX) || ends_with(name, NEW_JOURNAL_SUFFIX)) {
-        snprintf(why, FILES_WHY_MAX, "this is the name of a copy that is not finished; choose another");
-        return false;
-    }
-    return true;
+    if (strlen(name) <= (size_t)NAME_BYTES_MAX)
+        return !files_part_is_unfinished(path, why);
+    snprintf(why, FILES_WHY_MAX, "the name is too long: it may have %d bytes", NAME_BYTES_MAX);
+    return false;
 }
 
 bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, const char *name,

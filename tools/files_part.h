@@ -22,8 +22,10 @@ struct files_part {
     uint64_t counted; // chunks that are there, without a gap before them
 };
 
-// False, and why: a file with that name at the end of its path cannot be copied, since it is a part or its journal, or
-// has no room for their names beside it.
+// True, and why it is left alone: the path is that of a part, or of its journal. A copy of its own would remove what
+// stands beside another one, and it is for its user alone until it has its name.
+bool files_part_is_unfinished(const char *path, char why[FILES_WHY_MAX]);
+// False, and why: nothing can be copied to that path, since it is such a one, or there is no room behind its name.
 bool files_part_check_name(const char *path, char why[FILES_WHY_MAX]);
 
 // Begins, or goes on where an interrupted copy of the same size and chunks ended. makes_safe: each transaction survives

@@ -242,7 +242,7 @@ static void give_file(struct session *session, const struct files_message *wish)
 {
     char why[FILES_WHY_MAX];
     struct stat status;
-    if (!files_part_check_name(wish->text, why)) { // a part is for its user alone, until it has its name
+    if (files_part_is_unfinished(wish->text, why)) {
         refuse(session, wish, why);
         return;
     }

@@ -204,6 +204,14 @@ def check_part_names(world):
         put = world.copy(source, world.remote(name))
         ok = world.finish(put) == 1 and not os.path.exists(world.there(name)) and "of a copy that is not finished" in put.output()
         world.result("put to %s is refused" % name, ok, put.output().strip(), put)
+        shutil.copy(source, world.there("unfinished" + name))
+        get = world.copy(world.remote("unfinished" + name), os.path.join(world.here, "got"))
+        ok = world.finish(get) == 1 and "of a copy that is not finished" in get.output()
+        world.result("get of unfinished%s is refused" % name, ok, get.output().strip(), get)
+        os.remove(world.there("unfinished" + name))
+    put = world.copy(source, world.remote("no/such/x.albedo-part"))
+    ok = world.finish(put) == 1 and not os.path.exists(world.there("no"))
+    world.result("put that is refused makes no folders", ok, put.output().strip(), put)
     longest = 231
     others = world.there("l" * 200 + ".albedo-part")
     shutil.copy(source, others)
@@ -214,6 +222,33 @@ def check_part_names(world):
     put = world.copy(source, world.remote("l" * (longest + 1)))
     ok = world.finish(put) == 1 and "%d bytes" % longest in put.output()
     world.result("put to a name that is too long", ok, put.output().strip(), put)
+    shutil.copy(source, world.there("l" * (longest + 1)))
+    get = world.copy(world.remote("l" * (longest + 1)), os.path.join(world.here, "long"))
+    ok = world.finish(get) == 0 and same(source, os.path.join(world.here, "long"))
+    world.result("get of such a name", ok, get.output().strip(), get)
+
+
+def check_parts_of_others(world):
+    """What somebody else has made, or put there, as a part or its journal is neither written to nor believed."""
+    source = world.source("guarded", 20000)
+    elsewhere = os.path.join(world.here, "elsewhere")
+    made = {
+        "linked": lambda part: os.symlink(elsewhere, part),
+        "hard": lambda part: os.link(world.source("mine", 10), part),
+        "piped": lambda part: os.mkfifo(part + ".journal"),
+    }
+    if os.geteuid() == 0:
+        made["theirs"] = lambda part: (open(part, "w").close(), os.chmod(part, 0o666), os.chown(part, 65534, -1))
+        made["told"] = lambda part: (open(part + ".journal", "w").close(), os.chown(part + ".journal", 65534, -1))
+    for name, make in made.items():
+        make(world.there(name + ".albedo-part"))
+        put = world.copy(source, world.remote(name))
+        ok = world.finish(put) == 1 and "cannot" in put.output() + world.server.output() and not os.path.exists(elsewhere)
+        world.result("part that is %s is left alone" % name, ok and not os.path.exists(world.there(name)),
+                     put.output().strip(), put)
+        for end in (".albedo-part", ".albedo-part.journal"):
+            if os.path.lexists(world.there(name + end)):
+                os.remove(world.there(name + end))
 
 
 def check_no_room(world):
@@ -620,6 +655,7 @@ def main():
     check_paths(world)
     check_reasons(world)
     check_part_names(world)
+    check_parts_of_others(world)
     check_no_room(world)
     check_full_disk(world)
     check_memory(world)
