@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A connection made by the connection manager: we call ucmatose, which serves as it is, talk with it, and are left by it."""
+"""Connections made by the connection manager: we call ucmatose, which serves as it is, talk with it, and are left by it; and
+`albedo serve`, which we never answer."""
 
 import os
+import subprocess
+import tempfile
 
+from harness import Place
 from management import DREP, DREQ, REP, Caller
 from packet import wrap24
 from partners import Partner
@@ -10,6 +14,7 @@ from peer import Peer
 from stage import OURS, PROGRAM, check, until
 
 SIZE, MESSAGES = 5000, 3
+LIMIT, STRANGERS = 2, 100  # connections of `albedo serve`, and those that never come to be
 
 
 def connects(stage):
@@ -47,4 +52,28 @@ def connects(stage):
         program.end()
 
 
-CASES = [connects]
+def half_open(stage):
+    """Who asks and never answers, perhaps in somebody else's name, is sent nothing but answers, and keeps nobody out."""
+    with tempfile.TemporaryDirectory(prefix="albedo-protocol-") as served:
+        program = Partner(stage.albedo, PROGRAM, lambda port: [stage.albedo.program, "serve", "-p", str(port), "-l", str(LIMIT), served])
+        peer = Peer(OURS)
+        try:
+            caller = Caller(peer, PROGRAM)
+            until(peer, lambda: "serving" in program.process.output(), "it serves")
+            for number in range(STRANGERS):
+                caller.id, caller.transaction = caller.id ^ number << 8, caller.transaction + 1
+                caller.ask(program.port, peer.slot << 16 | 0x100 + number, 5, 40000)
+            until(peer, lambda: sum(kind == REP for kind, _, _ in caller.heard) >= STRANGERS // 2, "many are answered")
+            copied = subprocess.run([*stage.albedo.command(Place("loopback", net=PROGRAM), [stage.albedo.program, "cp", "-p",
+                                                                                            str(program.port), "-r", "20", __file__,
+                                                                                            PROGRAM + ":copy"])],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            check(copied.returncode == 0, "others are served: " + copied.stdout)
+            peer.run(lambda: False, 3)
+            check(not peer.heard and not peer.dropped, "nothing else is said to us: %s, %s" % (peer.heard, peer.dropped))
+        finally:
+            peer.close()
+            program.end()
+
+
+CASES = [connects, half_open]
