@@ -100,11 +100,13 @@ bool alb_reflect_in_add(struct alb_reflect_source *source, struct alb_csa_packet
 
 // ---- in -------------------------------------------------------------------------------------------------------------
 
-// The queue pair that a frame names, if it may act for it. Numbers of transactions are random: they say as much as the
-// numbers of a stream.
+// The queue pair that a frame names, if it may act for it: in a packet that shows that its sender knows our life.
+// Numbers of transactions are random: they say as much as the numbers of a stream.
 static enum alb_drop admit(struct alb_csa_arrival *arrival, alb_qpn qpn, struct alb_csa **csa)
 {
     enum alb_drop drop = alb_csa_find_qp(arrival, qpn, csa);
+    if (drop == ALB_DROP_NONE && !arrival->is_proven)
+        drop = ALB_DROP_NOT_PROVEN;
     if (drop == ALB_DROP_NONE)
         drop = alb_csa_admit(arrival, *csa, NULL, true);
     if (drop == ALB_DROP_NONE && alb_qp_state_of((*csa)->qp) == ALB_QPS_ERR)

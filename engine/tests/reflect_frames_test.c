@@ -46,7 +46,7 @@ static struct alb_csa_txn command_of(struct csa_pair *c, uint64_t number, enum a
     };
 }
 
-static void command__of_another_life_is_not_obeyed(void **state)
+static void command__of_another_life_or_unproven_is_not_obeyed(void **state)
 {
     struct csa_pair *c = *state;
     struct reflect_made made;
@@ -62,6 +62,12 @@ static void command__of_another_life_is_not_obeyed(void **state)
     packet.header.source_epoch++;
     csa_pair_add_bytes(&packet, frame, bytes);
     csa_pair_arrive(c, 0, &packet);
+    assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
+    csa_pair_make(c, 0, &packet);
+    packet.header.destination_epoch = 0; // who sends it may not know ours
+    csa_pair_add_bytes(&packet, frame, bytes);
+    csa_pair_arrive(c, 0, &packet);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 2);
     assert_int_equal(reflect_pair_record(c, number)->state, ALB_TXN_REFLECTING);
     csa_pair_make(c, 0, &packet);
     csa_pair_add_bytes(&packet, frame, bytes);
@@ -103,7 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REFLECT_PAIR_TEST(small_ones__ride_with_the_data),
         REFLECT_PAIR_TEST(round_trips__two_until_it_is_committed),
-        REFLECT_PAIR_TEST(command__of_another_life_is_not_obeyed),
+        REFLECT_PAIR_TEST(command__of_another_life_or_unproven_is_not_obeyed),
         REFLECT_PAIR_TEST(command__that_there_is_not_is_dropped),
         REFLECT_PAIR_TEST(verdict__to_one_who_asks_nothing_is_dropped),
     };

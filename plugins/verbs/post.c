@@ -35,6 +35,9 @@ static int translate(const struct alb_door_qp *qp, const struct ibv_send_wr *wr,
     if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND)
         to->remote_srqn = wr->qp_type.xrc.remote_srqn;
     if (qp->ex.qp_base.qp_type == IBV_QPT_UD) {
+        // Of another operation something else lies where the address handle would be.
+        if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+            return EINVAL;
         to->ah = wr->wr.ud.ah ? alb_door_ah(wr->wr.ud.ah)->engine_ah : NULL;
         to->remote_qpn = wr->wr.ud.remote_qpn;
         to->remote_qkey = wr->wr.ud.remote_qkey;

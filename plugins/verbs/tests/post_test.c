@@ -53,6 +53,7 @@ static void post_send__ud_needs_an_address(void **state)
     fixture_to_rts(qp);
     assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
     wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.wr.rdma.remote_addr = 4096; // is where the address handle would be
     assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
