@@ -29,6 +29,6 @@ struct alb_digest alb_txn_digest_end(struct alb_digest_state *state, const struc
         add(state, (const uint64_t[]){compare->rkey, compare->va, compare->expected, compare->mask}, 4);
     }
     uint64_t flags = proposal->is_in_place | proposal->notifies << 1 | proposal->is_solicited << 2;
-    add(state, (const uint64_t[]){flags, proposal->notifies ? proposal->imm_be : 0}, 2);
+    add(state, (const uint64_t[]){flags, proposal->notifies ? le32toh(proposal->imm_be) : 0}, 2);
     return alb_digest_end(state);
 }
