@@ -240,6 +240,30 @@ static void settle(struct alb_search_txn *search)
     rest(search, "questions");
 }
 
+static bool write_at_end(struct alb_search_txn *search, uint32_t side, uint32_t at, uint32_t *work)
+{
+    *work = search->work_count;
+    return (search->is_durable ? alb_search_txn_write_agreed : alb_search_txn_write)(search, side, 0, at);
+}
+
+static bool is_written(const struct alb_search_txn *search, uint32_t work)
+{
+    return search->model.ops[search->works[work].op].is_visible;
+}
+
+// A short lease may end while the commit waits, as behind PINGs of 64 KB on a slow link: then it is written the next
+// time.
+static bool is_written_in_time(struct alb_search_txn *search, uint32_t side, uint32_t at, uint32_t work)
+{
+    const uint32_t tries_max = 3;
+    for (uint32_t tries = 1; tries < tries_max && !is_written(search, work); tries++) {
+        if (!write_at_end(search, side, at, &work))
+            return true; // the search has no more room for works
+        rest(search, "free");
+    }
+    return is_written(search, work);
+}
+
 // No word is claimed any more: each can be written.
 static void check_free(struct alb_search_txn *search)
 {
@@ -248,14 +272,13 @@ static void check_free(struct alb_search_txn *search)
         return;
     for (uint32_t side = 0; side < ALB_MODEL_SIDES && !alb_search_txn_has_failed(search); side++)
         for (uint32_t at = 0; at < SEARCH_TXN_WORDS && !alb_search_txn_has_failed(search); at += word_step) {
-            uint32_t work = search->work_count;
-            if (!(search->is_durable ? alb_search_txn_write_agreed : alb_search_txn_write)(search, side, 0, at))
+            uint32_t work;
+            if (!write_at_end(search, side, at, &work))
                 continue;
             if (at / word_step % at_a_time == 0)
                 rest(search, "free");
             bool may_be_refused = search->is_durable && search->is_checked;
-            if (at / word_step % at_a_time == 0 && !may_be_refused &&
-                !search->model.ops[search->works[work].op].is_visible)
+            if (at / word_step % at_a_time == 0 && !may_be_refused && !is_written_in_time(search, side, at, work))
                 alb_model_txn_fail(&search->model, "side %u, word %u: cannot be written at the end", 1 - side, at);
         }
     rest(search, "free");
