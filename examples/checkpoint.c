@@ -59,6 +59,16 @@ static struct ibv_mr *map_file(struct loop *loop, const char *path)
     return loop_register(loop, memory, sizeof(struct checkpoint));
 }
 
+static struct ibv_mr *open_file(struct loop *loop, const char *path, bool is_transaction)
+{
+    struct ibv_mr *mr = is_transaction ? albdv_reg_durable(loop->pd, path, sizeof(struct checkpoint), LOOP_ACCESS, 0)
+                                       : map_file(loop, path);
+    check(mr || errno != EOPNOTSUPP,
+          "albdv_reg_durable, which only albedo0 has: start this by `albedo run --device albedo0 --`");
+    check(mr != NULL, path);
+    return mr;
+}
+
 static void write_step(struct pair *pair, struct albdv_qp_ex *qp, struct ibv_mr *from, struct ibv_mr *to)
 {
     struct checkpoint *local = from->addr, *remote = to->addr;
@@ -86,9 +96,7 @@ static void train(const char *path, bool is_transaction, int report)
     loop_open(&loop);
     loop_connect(&loop, &pair);
     struct ibv_mr *from = loop_register(&loop, &local, sizeof(local));
-    struct ibv_mr *to =
-        is_transaction ? albdv_reg_durable(loop.pd, path, sizeof(local), LOOP_ACCESS, 0) : map_file(&loop, path);
-    check(to != NULL, path);
+    struct ibv_mr *to = open_file(&loop, path, is_transaction);
     struct albdv_qp_ex *qp = is_transaction ? albdv_extend_qp(pair.near, NULL) : NULL;
     check(!is_transaction || qp, "albdv_extend_qp");
     uint64_t step = ((struct checkpoint *)to->addr)->shards[0][0];
@@ -133,9 +141,7 @@ static uint64_t recover(const char *path, bool is_transaction)
 {
     struct loop loop;
     loop_open(&loop);
-    struct ibv_mr *mr = is_transaction ? albdv_reg_durable(loop.pd, path, sizeof(struct checkpoint), LOOP_ACCESS, 0)
-                                       : map_file(&loop, path);
-    check(mr != NULL, path);
+    struct ibv_mr *mr = open_file(&loop, path, is_transaction);
     uint64_t step = step_of(mr->addr);
     ibv_dereg_mr(mr);
     loop_close(&loop);
@@ -157,7 +163,7 @@ static bool run(const char *path, bool is_transaction, int kills)
     return !is_transaction || (mixed == 0 && lost == 0);
 }
 
-// What this process has made, and removes in the end, however it ends.
+// What this process has made, and removes in the end, unless a signal ends it.
 static struct {
     pid_t pid; // those that it has forked remove nothing
     char folder[32], path[4096], journal[4096 + 16];

@@ -334,7 +334,7 @@ int main(int argc, char **argv)
         if (argc <= 3 || strcmp(argv[3], "local") == 0)
             is_good &= run(&table, true, reads);
         if (argc <= 3 || strcmp(argv[3], "remote") == 0)
-            is_good &= run(&table, false, argc > 3 ? reads : reads / 10);
+            is_good &= run(&table, false, argc > 3 ? reads : (reads + 9) / 10);
     }
     loop_close(&table.loop);
     return is_good ? 0 : 1;
