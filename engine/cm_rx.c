@@ -205,16 +205,15 @@ static enum alb_drop on_mra(struct alb_engine *engine, const struct alb_cm_arriv
 
 // ---- rejection ------------------------------------------------------------------------------------------------------
 
-// A peer that gives up may never have learnt our number.
+// A peer that gives up may never have learnt our number: then it is not connected.
 static struct alb_cm_id *find_rejected(struct alb_engine *engine, const struct alb_cm_arrival *arrival)
 {
     struct alb_cm_id *id = find_asking(engine, arrival);
     if (!id)
         id = find(engine, arrival);
-    if (!id && arrival->message->rej.reason == ALB_CM_REJ_TIMEOUT)
-        id = alb_cm_find_remote(engine, arrival->message->local_id, &arrival->av.peer);
-    else
+    if (id || arrival->message->rej.reason != ALB_CM_REJ_TIMEOUT)
         return id;
+    id = alb_cm_find_remote(engine, arrival->message->local_id, &arrival->av.peer);
     return id && (id->state == ALB_CM_REQ_RECEIVED || id->state == ALB_CM_REP_SENT) ? id : NULL;
 }
 

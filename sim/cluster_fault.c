@@ -10,8 +10,8 @@ struct scheduled {
     struct alb_list link;
     struct alb_cluster *cluster;
     struct alb_cluster_fault fault;
-    bool closes;     // a cable that has died is routed over no more, if it
-    uint32_t deaths; // has not died again since: so many times then
+    bool closes;     // the cable is routed over no more, if it is dead and has not been repaired since
+    uint32_t deaths; // of the cable, when it closes: another one closes it in its own time
 };
 
 const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind)
