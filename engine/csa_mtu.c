@@ -5,11 +5,11 @@
 #include "engine/impl.h"
 
 enum {
-    PAYLOAD_MIN = 512,       // what every network carries (RFC 791: 576 with headers)
-    PAYLOAD_SURE = 1232,     // nearly every one (RFC 8200: 1280)
-    PAYLOAD_USUAL_V4 = 1472, // Ethernet
-    PAYLOAD_USUAL_V6 = 1452,
-    GRAIN = 32, // closer need not be known
+    PAYLOAD_MIN = 512,        // what every network carries (RFC 791: 576 with headers)
+    PAYLOAD_SURE = 1232,      // nearly every one (RFC 8200: 1280)
+    PAYLOAD_USUAL = 1472,     // Ethernet, IPv4
+    PAYLOAD_LINK_MAX = 16384, // a route that carries more leaves no host
+    GRAIN = 32,               // closer need not be known
     TRIES = 3,
     CHECK_TRIES = 5,   // of a size that has worked: losses must not look like a limit
     WAIT_SECONDS = 10, // before longer packets are tried again
@@ -56,18 +56,22 @@ static struct alb_mtu_found *find_found(struct alb_csa_engine *csa, const struct
     return oldest;
 }
 
-// What an association begins with while nothing was found.
-static uint32_t expected_bytes(const struct alb_assoc *assoc)
+// What an association begins with while nothing was found. A route's word is not enough: a message that was cut for it
+// never arrives where a switch carries less, or, over IPv6, where the refusal of a router is lost.
+static uint32_t expected_bytes(const struct alb_engine *engine, const struct alb_assoc *assoc)
 {
-    uint32_t safe = alb_addr_is_ipv4(&assoc->peer) ? PAYLOAD_USUAL_V4 : PAYLOAD_USUAL_V6;
-    return assoc->is_route_mtu ? assoc->payload_limit : ALB_MIN(safe, (uint32_t)assoc->payload_limit);
+    uint32_t limit = assoc->payload_limit;
+    if (assoc->is_route_mtu && (engine->config.csa_trusts_routes || limit > PAYLOAD_LINK_MAX))
+        return limit;
+    return ALB_MIN(limit, (uint32_t)(alb_addr_is_ipv4(&assoc->peer) ? PAYLOAD_USUAL : PAYLOAD_SURE));
 }
 
-// The size in use is what was found; worth a word if it is less than expected.
-static void remember(struct alb_csa_engine *csa, const struct alb_assoc *assoc, alb_time now)
+// The size in use is what was found; worth a word if it is not what one begins with anyway.
+static void remember(struct alb_engine *engine, const struct alb_assoc *assoc, alb_time now)
 {
-    struct alb_mtu_found *found = find_found(csa, assoc);
-    if ((uint32_t)assoc->payload_max + GRAIN <= expected_bytes(assoc))
+    struct alb_mtu_found *found = find_found(engine->csa, assoc);
+    uint32_t size = assoc->payload_max, expected = expected_bytes(engine, assoc);
+    if (size + GRAIN <= expected || size >= expected + GRAIN)
         *found = (struct alb_mtu_found){assoc->peer, now, assoc->payload_limit, assoc->payload_max};
     else if (is_found_of(found, assoc))
         *found = (struct alb_mtu_found){0};
@@ -77,7 +81,7 @@ static void remember(struct alb_csa_engine *csa, const struct alb_assoc *assoc, 
 static void start(struct alb_engine *engine, struct alb_assoc *assoc)
 {
     const struct alb_mtu_found *found = find_found(engine->csa, assoc);
-    set_size(assoc, expected_bytes(assoc));
+    set_size(assoc, expected_bytes(engine, assoc));
     assoc->is_mtu_tried = assoc->is_mtu_sure = false;
     if (!is_found_of(found, assoc) || engine->now > found->at + FOUND_NS)
         return;
@@ -138,7 +142,7 @@ static void try_next(struct alb_mtu_search *search, alb_time now)
         live->assoc->is_mtu_tried = true;
         live->assoc->is_mtu_sure = false;
         live->assoc->mtu_tried_at = seconds_of(now);
-        remember(live->engine->csa, live->assoc, now);
+        remember(live->engine, live->assoc, now);
         alb_mtu_stop(live);
         return;
     }
@@ -154,7 +158,7 @@ static void step_down(struct alb_mtu_search *search, alb_time now)
     struct alb_assoc *assoc = search->live->assoc;
     search->too_long = assoc->payload_max;
     set_size(assoc, assoc->payload_max > PAYLOAD_SURE ? PAYLOAD_SURE : PAYLOAD_MIN);
-    remember(search->live->engine->csa, assoc, now); // should the queue pair not outlive the search
+    remember(search->live->engine, assoc, now); // should the queue pair not outlive the search
     search->live->engine->stats->sum.counter[ALB_STAT_path_mtu_drops]++;
     try_next(search, now);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Path MTU: how long packets to a peer may be. What the host's routes say is believed (alb_engine_path_mtu); where they
-// say nothing, or where what they said was too much, sizes are tried: a padded PING of that size, in one piece, and its
-// PONG. The approach is that of RFC 8899 (datagram packetization layer path MTU discovery), with frames of our own.
+// Path MTU: how long packets to a peer may be. What the host's routes say is the most (alb_engine_path_mtu), and
+// believed within the host; of other peers only what nearly every network carries, and longer packets are tried first:
+// a padded PING of that size, in one piece, and its PONG. The approach is that of RFC 8899 (datagram packetization
+// layer path MTU discovery), with frames of our own.
 //
 // A size that worked may cease to, without a word from the network: then long packets vanish and short ones arrive.
 // When a segment has been lost again and again, a PING of the size in use is tried beside a short one.
@@ -37,14 +38,14 @@ struct alb_mtu_search {
     bool ping_is_due;
 };
 
-// Less than the routes say, or than is usual, was found to get through to a peer: kept beyond its association.
+// Another size than one begins with was found to be what gets through to a peer: kept beyond its association.
 struct alb_mtu_found {
     struct alb_addr peer;
     alb_time at;                         // 0: a free place
     uint16_t payload_limit, payload_max; // of the association
 };
 
-// Of a new association: what was found before, else what is safe where nothing is known.
+// Of a new association: what was found before, else what is safe.
 void alb_mtu_begin(struct alb_engine *engine, struct alb_assoc *assoc);
 // The routes carry so many bytes of UDP payload.
 void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint32_t payload_max);

@@ -138,6 +138,7 @@ static int make_host(struct alb_cluster *cluster, uint32_t number)
                                               .poll_delay = config->host_poll};
     host_config.engine.csa_payload_bytes =
         ALB_MIN(host_config.engine.csa_payload_bytes, config->payload_max_bytes & ~3u);
+    host_config.engine.csa_trusts_routes = true;
     host_config.engine.has_no_payload = !config->has_real_bytes;
     if (config->host_config)
         config->host_config(config->context, number, &host_config.engine);

@@ -13,21 +13,31 @@ enum {
 
 static struct world *w;
 
-static int make(uint32_t told, uint32_t carried)
+struct way {
+    uint32_t told, carried;
+    bool is_trusted; // what is told is taken for what is carried
+    bool is_ipv6;
+};
+
+static int make(const struct way *way)
 {
     struct options options;
+    struct alb_sim_pair_config addresses;
     world_transport = "csa";
     options_default(&options);
-    options.path_payload_max = told;
+    alb_sim_pair_config_default(&addresses, way->is_ipv6);
+    options.path_payload_max = way->told;
     options.pair.packet_bytes_max = ENGINE_MAX;
     for (enum alb_sim_side side = 0; side < ALB_SIM_SIDES; side++) {
+        options.pair.host[side].addr = addresses.host[side].addr;
         options.pair.host[side].engine.path_max = 1;
         options.pair.host[side].engine.path = "single";
         options.pair.host[side].engine.congestion = "fixed";
         options.pair.host[side].engine.csa_payload_bytes = ENGINE_MAX;
+        options.pair.host[side].engine.csa_trusts_routes = way->is_trusted;
         options.pair.out[side].bits_per_s = 10000000000;
         options.pair.out[side].delay = ALB_SIM_US(10);
-        options.pair.out[side].payload_bytes_max = carried;
+        options.pair.out[side].payload_bytes_max = way->carried;
     }
     w = world_new(&options);
     return 0;
@@ -71,7 +81,7 @@ static void unknown__begins_with_what_is_usual_and_finds_more(void **state)
 {
     static const uint32_t carried[] = {ENGINE_MAX, 8972, 5000, 4052, 1500, USUAL};
     for (uint32_t i = 0; i < ALB_COUNT(carried); i++) {
-        make(0, carried[i]);
+        make(&(struct way){.carried = carried[i]});
         assert_int_equal(size_of(&w->a), USUAL);
         write_and_wait(32 * KB);
         write_and_wait(8);
@@ -86,9 +96,9 @@ static void unknown__begins_with_what_is_usual_and_finds_more(void **state)
     }
 }
 
-static void told__nothing_is_tried(void **state)
+static void told_and_trusted__nothing_is_tried(void **state)
 {
-    make(8972, 8972);
+    make(&(struct way){.told = 8972, .carried = 8972, .is_trusted = true});
     assert_int_equal(size_of(&w->a), 8972);
     write_and_wait(32 * KB);
     run_idle(w);
@@ -98,7 +108,7 @@ static void told__nothing_is_tried(void **state)
 
 static void tries_end_and_come_again_after_a_while(void **state)
 {
-    make(0, 2000);
+    make(&(struct way){.carried = 2000});
     for (uint32_t i = 0; i < 4; i++)
         write_and_wait(8);
     uint32_t pings = frames_of(&w->a, ALB_CSA_PING), size = size_of(&w->a);
@@ -136,7 +146,7 @@ static void told_less__what_is_under_way_goes_in_fragments(void **state)
 
 static int make_8972(void **state)
 {
-    return make(8972, 8972);
+    return make(&(struct way){.told = 8972, .carried = 8972, .is_trusted = true});
 }
 
 static void long_packets_vanish__found_out_and_message_completes(void **state)
@@ -312,12 +322,56 @@ static void never_cut__losses_of_segments_that_only_seem_too_long_end_nothing(vo
     assert_true(stat(&w->a, ALB_STAT_path_mtu_drops) > 0);
 }
 
+// ---- where the routes' word has to be tried -------------------------------------------------------------------------
+
+static void told__begins_with_what_is_usual_and_finds_what_is_carried(void **state)
+{
+    static const struct way ways[] = {
+        {8972, 8972, false, false}, {8972, 4052, false, false}, {8972, 1472, false, false}, {1400, 1400, false, false},
+        {8952, 8952, false, true},  {8952, 1452, false, true},  {8952, 1400, false, true},  {8952, 1232, false, true},
+    };
+    for (uint32_t i = 0; i < ALB_COUNT(ways); i++) {
+        uint32_t usual = ways[i].is_ipv6 ? 1232 : USUAL, carried = ways[i].carried;
+        make(&ways[i]);
+        assert_int_equal(size_of(&w->a), ALB_MIN(ways[i].told, usual));
+        write_and_wait(100 * KB);
+        write_and_wait(8);
+        assert_in_range(size_of(&w->a), carried - 32, carried);
+        assert_int_equal(w->a.segments_again, 0);
+        assert_int_equal(stat(&w->a, ALB_STAT_path_mtu_drops), 0);
+        end(NULL);
+    }
+}
+
+static void told__first_messages_arrive_where_no_refusal_does(void **state)
+{
+    for (uint32_t is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+        make(&(struct way){8952, 8952, false, is_ipv6});
+        narrow(1472 - 72 * is_ipv6);
+        write_and_wait(100 * KB);
+        post(w, &w->a, (struct work){ALB_WR_RDMA_READ, 2, 0, 100 * KB, 128 * KB});
+        run_for(w, ALB_SIM_MS(3));
+        expect_wc(w->a.cq, 2, ALB_WC_SUCCESS);
+        end(NULL);
+    }
+}
+
+static void told__next_association_begins_with_what_was_found(void **state)
+{
+    make(&(struct way){.told = 8972, .carried = 8972});
+    write_and_wait(8);
+    write_and_wait(8);
+    assert_int_equal(size_of(&w->a), 8972);
+    connect_anew();
+    assert_int_equal(size_of(&w->a), 8972);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_8972, end)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown__begins_with_what_is_usual_and_finds_more),
-        cmocka_unit_test_teardown(told__nothing_is_tried, end),
+        cmocka_unit_test_teardown(told_and_trusted__nothing_is_tried, end),
         cmocka_unit_test_teardown(tries_end_and_come_again_after_a_while, end),
         CASE(told_less__what_is_under_way_goes_in_fragments),
         CASE(long_packets_vanish__found_out_and_message_completes),
@@ -331,6 +385,9 @@ int main(void)
         CASE(never_cut__answer_under_way_is_refused),
         CASE(never_cut__losses_of_short_segments_end_nothing),
         CASE(never_cut__losses_of_segments_that_only_seem_too_long_end_nothing),
+        cmocka_unit_test(told__begins_with_what_is_usual_and_finds_what_is_carried),
+        cmocka_unit_test(told__first_messages_arrive_where_no_refusal_does),
+        cmocka_unit_test_teardown(told__next_association_begins_with_what_was_found, end),
     };
     return cmocka_run_group_tests_name("csa_mtu", tests, NULL, NULL);
 }
