@@ -86,7 +86,7 @@ static void print_path(const struct alb_board_header *header, const struct alb_p
 {
     const struct alb_path_stats *path = &peer->paths[i];
     char rtt[16], least[16];
-    printf("    %4" PRIu32 " %6u  %-6s %9s %9s %10" PRIu32 " %10" PRIu32 " %10" PRIu32 "  %u of %u\n", i,
+    printf("    %4" PRIu32 " %6u  %-6s %9s %9s %11" PRIu32 " %10" PRIu32 " %10" PRIu32 "  %u of %u\n", i,
            alb_report_path_port(header, peer, i), alb_path_state_name(path->state), microseconds(path->rtt_ns, rtt),
            microseconds(path->rtt_min_ns, least), path->inflight_bytes, path->arrived_pkts, path->marked_pkts,
            path->recent_lost, path->recent_pkts);
@@ -99,8 +99,8 @@ static void print_paths(const struct alb_board_header *header, const struct alb_
         if (!show_unused && !is_used(&peer->paths[i]))
             continue;
         if (!has_title)
-            printf("    %4s %6s  %-6s %9s %9s %10s %10s %10s  %s\n", "path", "port", "state", "rtt us", "least us",
-                   "in flight", "arrived", "marked", "lost of the last");
+            printf("    %4s %6s  %-6s %9s %9s %11s %10s %10s  %s\n", "path", "port", "state", "rtt us", "least us",
+                   "B in flight", "arrived", "marked", "lost of the last");
         has_title = true;
         print_path(header, peer, i);
     }
@@ -109,7 +109,7 @@ static void print_paths(const struct alb_board_header *header, const struct alb_
 static void print_bound(const char *name, uint32_t bytes)
 {
     if (bytes != UINT32_MAX)
-        printf(", %s %" PRIu32, name, bytes);
+        printf(", %s %" PRIu32 " B", name, bytes);
 }
 
 static void print_peer(const struct alb_board_header *header, const struct alb_peer_stats *peer, bool show_zeros)
@@ -129,7 +129,7 @@ static void print_peer(const struct alb_board_header *header, const struct alb_p
     print_bound("credit", peer->credit_bytes);
     if (peer->rate_bytes_per_s != 0)
         printf(", rate %.1f MB/s", (double)peer->rate_bytes_per_s / 1e6);
-    printf(", in flight %" PRIu64 "\n", peer->inflight_bytes);
+    printf(", in flight %" PRIu64 " B\n", peer->inflight_bytes);
     print_paths(header, peer, show_zeros);
 }
 
