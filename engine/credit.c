@@ -4,8 +4,7 @@
 #include "engine/credit.h"
 
 #include "engine/engine.h"
-
-#include <string.h>
+#include "engine/policy_text.h"
 
 enum {
     INTERVALS_ACTIVE = 4, // without a packet, and it is no sender any more
@@ -18,11 +17,11 @@ const struct alb_credit_ops alb_credit_end_to_end = {.name = "end-to-end", .is_l
 const struct alb_credit_ops alb_credit_shortest = {.name = "shortest", .is_limited = true, .prefers_short = true};
 const struct alb_credit_ops alb_credit_off = {.name = "off"};
 
-const struct alb_credit_ops *alb_credit_find(const char *name)
+const struct alb_credit_ops *alb_credit_find(const char *text)
 {
     static const struct alb_credit_ops *const all[] = {&alb_credit_end_to_end, &alb_credit_shortest, &alb_credit_off};
-    for (size_t i = 0; name && i < ALB_COUNT(all); i++)
-        if (strcmp(all[i]->name, name) == 0)
+    for (size_t i = 0; text && i < ALB_COUNT(all); i++)
+        if (alb_policy_text_is(text, all[i]->name))
             return all[i];
     return NULL;
 }

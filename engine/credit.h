@@ -28,8 +28,12 @@ extern const struct alb_credit_ops alb_credit_end_to_end;
 extern const struct alb_credit_ops alb_credit_shortest;
 extern const struct alb_credit_ops alb_credit_off;
 
-// The policy of that name; NULL: there is none, or name is NULL.
-const struct alb_credit_ops *alb_credit_find(const char *name);
+// That the text names, with parameters or without (credit_text.c); NULL: no such policy.
+const struct alb_credit_ops *alb_credit_find(const char *text);
+// Sets what the name of the configuration's credit policy gives as parameters. False: it is none.
+bool alb_credit_set(struct alb_engine_config *config);
+// The policy's parameters, as alb_engine_policy_parameter.
+const char *alb_credit_parameter(const char *policy, uint32_t index, const char **bounds);
 
 #define ALB_CREDIT_PLACES        8     // senders whose order is known
 #define ALB_CREDIT_FIRST_MAX     3     // of these, whose turn it is: several, since some are held up elsewhere

@@ -165,7 +165,7 @@ static void fini_tables(struct alb_engine *engine)
 int alb_engine_create(const struct alb_engine_config *config, struct alb_engine **out)
 {
     struct alb_engine_config chosen = *config;
-    int error = alb_congestion_set(&chosen) ? check_config(&chosen) : EINVAL;
+    int error = alb_congestion_set(&chosen) && alb_credit_set(&chosen) ? check_config(&chosen) : EINVAL;
     if (error)
         return error;
     struct alb_engine *engine = config->memory.get(config->memory.context, sizeof(*engine));

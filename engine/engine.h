@@ -63,7 +63,7 @@ struct alb_engine_config {
     const char *loss;                  // "go-back-n"; csa: "csa", "irn", "fixed", "sleek", "go-back-n"
     const char *congestion;            // "aimd", "fixed", "none"; csa also "window", "dcqcn"; parameters: see below
     const char *path;                  // "single"; csa also "spray", "adaptive"
-    const char *credit;                // "off"; csa also "end-to-end", "shortest"
+    const char *credit;                // "off"; csa also "end-to-end", "shortest"; likewise
     uint32_t receive_budget_bytes;     // what all peers together may have in flight to us; 0: no limit
     uint32_t grant_min_bytes;          // at least this much for each of them
     uint64_t credit_interval_ns;       // how long a peer is measured to see what it needs: some round trips

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The names of policies, for callers that let users choose among them.
+#include "engine/credit.h"
 #include "engine/csa_loss.h"
 #include "engine/engine.h"
 #include "engine/policy.h"
@@ -48,14 +49,17 @@ bool alb_engine_policy_is_valid(const char *transport, enum alb_policy policy, c
     const char *name = find_name(transport, policy, text);
     if (!name)
         return false;
+    alb_engine_config_default(&config);
+    alb_engine_config_transport(&config, transport);
     switch (policy) {
     case ALB_POLICY_LOSS:
         return strcmp(transport, "csa") == 0 ? alb_csa_loss_parse(text, &loss) : strcmp(text, name) == 0;
     case ALB_POLICY_CONGESTION:
-        alb_engine_config_default(&config);
-        alb_engine_config_transport(&config, transport);
         config.congestion = text;
         return alb_congestion_set(&config);
+    case ALB_POLICY_CREDIT:
+        config.credit = text;
+        return alb_credit_set(&config);
     default:
         return strcmp(text, name) == 0;
     }
@@ -66,6 +70,8 @@ const char *alb_engine_policy_parameter(const char *transport, enum alb_policy p
 {
     if (policy == ALB_POLICY_CONGESTION)
         return alb_congestion_parameter(name, index, bounds);
+    if (policy == ALB_POLICY_CREDIT)
+        return alb_credit_parameter(name, index, bounds);
     bool has_some = strcmp(transport, "csa") == 0 && policy == ALB_POLICY_LOSS;
     return has_some ? alb_csa_loss_parameter(name, index, bounds) : NULL;
 }

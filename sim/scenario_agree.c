@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What values of [host] and [switch] must have to do with each other, said with the line of the key that is wrong: the
 // engine and the switches only say EINVAL.
+#include "engine/credit.h"
 #include "engine/policy.h"
 #include "sim/packet.h"
 #include "sim/scenario.h"
@@ -72,7 +73,8 @@ bool alb_scenario_engine_agrees(const struct alb_scenario *scenario, const char 
 {
     const char *const section = "host";
     struct alb_engine_config with_parameters = *config, *engine = &with_parameters;
-    alb_congestion_set(engine); // what the policy's name gives; that it agrees with the rest is looked at here
+    alb_congestion_set(engine); // what the policies' names give; that it agrees with the rest is looked at here
+    alb_credit_set(engine);
     uint32_t segments = engine->csa_window_segments;
     if (engine->window_min_bytes > engine->window_max_bytes)
         return complain(scenario, section, name, "window_min", "no more than window_max", complaint);

@@ -64,7 +64,7 @@ static void print_policies(FILE *to)
         {"--loss", ALB_POLICY_LOSS, "what is missing and when it is sent again", "irn:low=50us,high=1ms"},
         {"--congestion", ALB_POLICY_CONGESTION, "how much is in flight", "dcqcn:additive=40Mb/s,alpha=55us"},
         {"--path", ALB_POLICY_PATH, "which way a packet goes", NULL},
-        {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them", NULL},
+        {"--credit", ALB_POLICY_CREDIT, "whether receivers bound what is sent to them", "shortest:aging=64Gb/s"},
     };
     fputs("\nOptions of albedo0:\n"
           "      --paths NUMBER       source ports to a peer, 1 to 128 (default: 4)\n"

@@ -149,6 +149,7 @@ static void options__policies(void **state)
     assert_string_equal(options.policies[ALB_POLICY_CONGESTION], "dcqcn");
     assert_int_equal(parse("ALBEDO_CONGESTION", "dcqcn:gain_log2=4,alpha=55us"), 0);
     assert_int_equal(parse("ALBEDO_PATH", "spray"), 0);
+    assert_int_equal(parse("ALBEDO_CREDIT", "shortest:aging=64Gb/s,budget=1MiB"), 0);
     assert_int_equal(parse("ALBEDO_CREDIT", "off"), 0);
     assert_string_equal(options.policies[ALB_POLICY_CREDIT], "off");
     assert_int_equal(parse("ALBEDO_CREDIT", ""), 0);
@@ -171,6 +172,10 @@ static void options__policies_that_are_none(void **state)
     assert_non_null(strstr(error, "burst=0..50ms (100us); each once, times and rates with a unit"));
     assert_int_equal(parse("ALBEDO_PATH", "spray:many=yes"), EINVAL);
     assert_string_equal(error, "ALBEDO_PATH: \"spray:many=yes\": spray has no parameters that can be set");
+    assert_int_equal(parse("ALBEDO_CREDIT", "end-to-end:aging=1Gb/s"), EINVAL);
+    assert_string_equal(error, "ALBEDO_CREDIT: \"end-to-end:aging=1Gb/s\": end-to-end has "
+                               "budget=0..1GiB (half of the socket's buffer), min=1..1GiB (4KiB), "
+                               "interval=1us..10s (1ms); each once, times and rates with a unit");
     char endless[4096];
     memset(endless, 'x', sizeof(endless));
     memcpy(endless, "irn:", 4);

@@ -50,6 +50,7 @@ static void alb_credit_find__by_name(void **state)
     assert_ptr_equal(alb_credit_find("end-to-end"), &alb_credit_end_to_end);
     assert_ptr_equal(alb_credit_find("shortest"), &alb_credit_shortest);
     assert_ptr_equal(alb_credit_find("off"), &alb_credit_off);
+    assert_ptr_equal(alb_credit_find("shortest:aging=64Gb/s"), &alb_credit_shortest);
     assert_null(alb_credit_find("end"));
     assert_null(alb_credit_find(NULL));
 }
