@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 _albedo_options() { # COMMAND...
-    "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '
+    "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | sed -nE 's/^ +((-[a-z]), )?(--[a-z-]+).*/\2 \3/p'
 }
 
 # What --loss, --congestion, --path and --credit may be: the end of the option's line.
