@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum {
     PARAMETERS_MAX = 420, // room for all of a policy, with what they can be
@@ -248,6 +249,29 @@ int alb_device_level_from_environment(uint8_t *level, char *error, size_t error_
     return EINVAL;
 }
 
+// One file would hold what was written last alone. What is no file takes all of it, one behind the other.
+static int check_files(const struct alb_device_options *options, char *error, size_t error_size)
+{
+    const struct {
+        const char *variable, *path;
+    } files[] = {
+        {"ALBEDO_PCAP", options->pcap_path},
+        {"ALBEDO_TRACE", options->trace_path},
+        {"ALBEDO_STATS", options->stats_path},
+    };
+    for (size_t i = 1; i < ALB_COUNT(files); i++)
+        for (size_t k = 0; k < i; k++) {
+            struct stat status;
+            if (!*files[i].path || strcmp(files[i].path, files[k].path) != 0 ||
+                (stat(files[i].path, &status) == 0 && !S_ISREG(status.st_mode)))
+                continue;
+            snprintf(error, error_size, "%s: \"%.200s\" is the file of %s, too", files[i].variable, files[i].path,
+                     files[k].variable);
+            return EINVAL;
+        }
+    return 0;
+}
+
 int alb_device_options_from_environment(struct alb_device_options *options, char *error, size_t error_size)
 {
     struct alb_device_options *parsed = calloc(1, sizeof(*parsed));
@@ -267,6 +291,8 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
         result = parse_path("ALBEDO_TRACE", parsed->trace_path, error, error_size);
     if (!result)
         result = parse_path("ALBEDO_STATS", parsed->stats_path, error, error_size);
+    if (!result)
+        result = check_files(parsed, error, error_size);
     if (!result)
         result = parse_paths(parsed, error, error_size);
     if (!result)

@@ -113,6 +113,17 @@ static void options__paths(void **state)
     refuses("ALBEDO_PCAP", longer, "longer");
 }
 
+static void options__one_file_for_two(void **state)
+{
+    parse("ALBEDO_PCAP", "/tmp/x-%p");
+    setenv("ALBEDO_STATS", "/tmp/x-%p", 1);
+    assert_int_equal(alb_device_options_from_environment(&options, error, sizeof(error)), EINVAL);
+    assert_string_equal(error, "ALBEDO_STATS: \"/tmp/x-%p\" is the file of ALBEDO_PCAP, too");
+    parse("ALBEDO_PCAP", "/dev/null");
+    setenv("ALBEDO_STATS", "/dev/null", 1); // what is no file takes both
+    assert_int_equal(alb_device_options_from_environment(&options, error, sizeof(error)), 0);
+}
+
 static void options__path_max(void **state)
 {
     assert_int_equal(parse(NULL, NULL), 0);
@@ -221,6 +232,7 @@ int main(void)
         cmocka_unit_test(options__wrong_addresses),
         cmocka_unit_test(options__faults_and_seed),
         cmocka_unit_test(options__paths),
+        cmocka_unit_test(options__one_file_for_two),
         cmocka_unit_test(options__path_max),
         cmocka_unit_test(options__path_max_beyond_descriptors),
         cmocka_unit_test(options__policies),
