@@ -216,8 +216,8 @@ bool alb_text_parse_probability(const char *text, uint32_t *per_billion, char *e
     uint64_t parsed;
     if (parse_quantity(text, &fraction, 1, &parsed)) {
         if (parsed >= 1000000000)
-            return refuse(error, error_size, "\"%.*s\" is ambiguous: write 1%% or 100%%, or a fraction below 1",
-                          QUOTED_TEXT_MAX, text);
+            return refuse(error, error_size, "\"%.*s\" is ambiguous: write %.*s%% or %s", QUOTED_TEXT_MAX, text,
+                          QUOTED_TEXT_MAX, text, parsed == 1000000000 ? "100%" : "a fraction below 1");
     } else if (!parse_quantity(text, &percent, 1, &parsed) || parsed > 1000000000) {
         return refuse(error, error_size,
                       "\"%.*s\" is not a probability: 0%% to 100%%, or a fraction below 1 such as 1e-5, in whole parts "

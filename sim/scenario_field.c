@@ -276,8 +276,8 @@ static bool complain_key(const struct alb_document_entry *entry, const struct al
         for (uint32_t i = 0; i < tables[t].count && length < sizeof(keys); i++)
             length += (size_t)snprintf(keys + length, sizeof(keys) - length, "%s%s", length ? ", " : "",
                                        tables[t].fields[i].key);
-    return alb_complain(complaint, entry->file, entry->line, "[%s] has no key \"%s\"; expected one of %s",
-                        entry->section, entry->key, keys);
+    return alb_complain(complaint, entry->file, entry->line, "[%s%s%s] has no key \"%s\"; expected one of %s",
+                        entry->section, entry->name[0] ? " " : "", entry->name, entry->key, keys);
 }
 
 static bool read_entry(const struct alb_document_entry *entry, const struct alb_field_table *tables,

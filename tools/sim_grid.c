@@ -116,8 +116,10 @@ static void say_variants(const struct sim_file *file, const char *policy)
         if (strcmp(entry->section, "variant") == 0 && entry->key[0] == '\0')
             length += (size_t)snprintf(names + length, sizeof(names) - length, ", %s", entry->name);
     }
-    command_error(COMMAND_USAGE, "sim compare",
-                  "\"%s\" is taken for a loss policy; the scenario's variants are plain%s", policy, names);
+    command_error(
+        COMMAND_USAGE, "sim compare",
+        "\"%s\" is no variant of the scenario, which has plain (as it stands)%s, and so was taken for a loss policy",
+        policy, names);
 }
 
 static int check_cell(struct sim_grid *grid, uint32_t point, uint32_t policy)

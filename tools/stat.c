@@ -316,7 +316,8 @@ static int complain_of_directory(int error)
 static int complain_of_process(int pid, int unreadable)
 {
     if (unreadable == 0)
-        return command_error(COMMAND_FAILED, "stat", "process %d has no device open", pid);
+        return command_error(COMMAND_FAILED, "stat",
+                             "process %d has no device open; without a number all are shown that have", pid);
     return command_error(COMMAND_FAILED, "stat",
                          "process %d has no device open that can be read from here; %d cannot: " WHY_UNREADABLE, pid,
                          unreadable);

@@ -192,7 +192,7 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
          "f:4: expected another name: [workload] is called flows"},
         {"[host 0..3]\ncongestion = slow\n", "f:2: transport csa has no congestion policy \"slow\"; expected one"},
         {"[host 3..0]\n", "f:1: \"3..0\" is no list of hosts; expected all, or numbers and ranges"},
-        {"[host 0]\ntransport = rc\n", "f:2: [host] has no key \"transport\"; expected one of loss,"},
+        {"[host 0]\ntransport = rc\n", "f:2: [host 0] has no key \"transport\"; expected one of loss,"},
         {"[host]\npool = 3M\n", "f:2: pool: expected a power of two from 4K"},
         {"[host]\npool = 1\n", "f:2: pool: expected a power of two from 4K"},
         {"[host 0]\npool = 1\n", "f:2: pool: expected a power of two from 4K"},

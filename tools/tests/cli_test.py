@@ -655,7 +655,7 @@ class Sim(unittest.TestCase):
             (["--max-time", "1s", "--max-time", "2s", self.file], "--max-time: expected once"),
             (["compare", self.file, "--policies", "slow", "--json", self.file], "albedo sim compare: --json: %s is the scenario" % self.file),
             (["compare", self.file, "--policies", "slow,fsat"],
-             "\"fsat\" is taken for a loss policy; the scenario's variants are plain, slow, fast\n"),
+             "\"fsat\" is no variant of the scenario, which has plain (as it stands), slow, fast, and so was taken for a loss policy\n"),
             (["compare", self.file, "--policies", "slow", "--policies", "fast"], "albedo sim compare: --policies: expected once"),
         ):
             status, out, err = albedo("sim", *arguments)
