@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Verifies the sender of a packet. Nothing is done, kept or answered for a peer that has not proven that it is the one
-// that a queue pair was connected with, in its present life (docs/PROTOCOL.md, "Epochs" and "Proof").
+// that a queue pair was connected with, in its present life (docs/PROTOCOL.md, "Epochs" and "Proof by connection").
 #pragma once
 
 #include "engine/csa.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a receiving half tells its peer, and when: what was asked for at once; a hole when its path settles it; the tail
-// when it is overdue. docs/PROTOCOL.md, "Reports".
+// when it is overdue. docs/PROTOCOL.md, "REPORT".
 #include "engine/impl.h"
 
 enum {
