@@ -41,6 +41,7 @@ all)
     part instrumented 300 python3 tests/e2e/instrumented.py --build "$build"
     part recipes 300 python3 tests/e2e/recipes.py --build "$build"
     part crash 1800 python3 tests/e2e/crash.py --build "$build" --points --rounds 100
+    part narrow 300 python3 tests/e2e/narrow.py --build "$build"
     part files 600 python3 tests/e2e/files.py --build "$build"
     part loss 300 python3 bench/loss.py --build "$build" --check
     part paths 300 python3 bench/paths.py --build "$build" --check
