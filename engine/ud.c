@@ -122,17 +122,27 @@ static enum alb_outcome place(struct alb_qp *qp, const struct alb_target *target
     return alb_place(qp, target, ALB_GRH_BYTES, message->payload, message->payload_bytes);
 }
 
+// The receive that the next message would take stays where it is: of a shared queue it is another's next one, too.
+static enum alb_drop take_receive(struct alb_qp *qp, uint32_t length, struct alb_target *target)
+{
+    struct alb_srq *srq = alb_qp_srq(qp);
+    const struct alb_recv_wqe *next = alb_recv_queue_peek(srq ? &srq->queue : &qp->rq, 0);
+    if (!next)
+        return ALB_DROP_NO_RECEIVE;
+    if (length > next->length)
+        return ALB_DROP_RECEIVE_TOO_SHORT;
+    return alb_inbound_send(qp, target) == ALB_OUTCOME_OK ? ALB_DROP_NONE : ALB_DROP_NO_RECEIVE;
+}
+
 enum alb_drop alb_ud_take(struct alb_qp *qp, const struct alb_ud_message *message, alb_time now)
 {
+    uint32_t length = ALB_GRH_BYTES + message->payload_bytes;
+    struct alb_target target;
     enum alb_drop drop = check(qp, message);
+    if (drop == ALB_DROP_NONE)
+        drop = take_receive(qp, length, &target);
     if (drop != ALB_DROP_NONE)
         return drop;
-    struct alb_target target;
-    if (alb_inbound_send(qp, &target) != ALB_OUTCOME_OK)
-        return ALB_DROP_NO_RECEIVE;
-    uint32_t length = ALB_GRH_BYTES + message->payload_bytes;
-    if (length > qp->recv->length)
-        return ALB_DROP_RECEIVE_TOO_SHORT;             // the receive waits for a shorter one
     if (place(qp, &target, message) != ALB_OUTCOME_OK) // its length was checked: what is left is its key
         return alb_unreliable_break_receive(qp, now);
     struct alb_inbound_end end = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Unreliable datagram service: addresses, keys and the network header in front of what arrives.
 #include "engine/tests/pair.h"
+#include "engine/tests/pair_expect.h"
 
 #include "base/tests/test.h"
 
@@ -183,6 +184,36 @@ static void ud__no_receive_and_too_short_a_one(void **state)
     assert_int_equal(wc.byte_len, 47);
 }
 
+// What is too long for it takes nothing from the other queue pairs of a shared queue.
+static void ud__too_short_a_receive_stays_in_the_shared_queue(void **state)
+{
+    struct context *c = *state;
+    struct pair_host *host = &c->pair->hosts[1];
+    struct alb_srq *srq;
+    struct alb_qp *qps[2];
+    struct alb_sge sge = pair_sge(c->pair, 1, 0, 40 + 7);
+    assert_int_equal(alb_srq_create(host->pd, 4, 1, 0, NULL, &srq), 0);
+    assert_int_equal(alb_srq_post(srq, 5, &sge, 1), 0);
+    for (int i = 0; i < 2; i++) {
+        struct alb_qp_init init = {.type = ALB_QPT_UD, .srq = srq};
+        struct alb_qp_attr attr = pair_attr(c->pair, 1, NULL);
+        qps[i] = pair_qp_with(c->pair, 1, &init);
+        assert_int_equal(pair_move(c->pair, qps[i], ALB_QPS_RTS, &attr), 0);
+    }
+    c->qps[1] = qps[0];
+    post(c, 8);
+    pair_settle(c->pair);
+    assert_int_equal(dropped(c, ALB_DROP_RECEIVE_TOO_SHORT), 1);
+    assert_int_equal(alb_recv_queue_count(&srq->queue), 1);
+    c->qps[1] = qps[1];
+    post(c, 7);
+    pair_settle(c->pair);
+    pair_expect(c->pair, 1, 5, ALB_WC_SUCCESS);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(alb_qp_destroy(qps[i]), 0);
+    assert_int_equal(alb_srq_destroy(srq), 0);
+}
+
 static void ud__a_broken_receive_is_an_error_of_ours(void **state)
 {
     struct context *c = *state;
@@ -226,6 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ud__q_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__one_packet_a_message, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__no_receive_and_too_short_a_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(ud__too_short_a_receive_stays_in_the_shared_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__a_broken_receive_is_an_error_of_ours, setup, teardown),
         cmocka_unit_test_setup_teardown(ud__anybody_who_knows_the_key, setup, teardown),
     };
