@@ -69,7 +69,7 @@ static int check(const struct alb_qp *qp, const struct alb_send_wr *wr, uint64_t
     case ALB_WR_BIND_MW:
         return wr->bind.mw && (wr->bind.mr || wr->bind.length == 0) ? 0 : EINVAL;
     default:
-        return qp->type == ALB_QPT_UD && !wr->ah ? EINVAL : 0;
+        return qp->type == ALB_QPT_UD && (!wr->ah || wr->ah->pd != qp->pd) ? EINVAL : 0;
     }
 }
 

@@ -63,7 +63,7 @@ static int resize(struct alb_srq *srq, uint32_t wr_max)
 int alb_srq_modify(struct alb_srq *srq, uint32_t wr_max, uint32_t limit)
 {
     uint32_t capacity = wr_max ? wr_max : srq->queue.capacity;
-    if (limit != UINT32_MAX && limit > capacity)
+    if ((limit != UINT32_MAX ? limit : srq->limit) > capacity)
         return EINVAL;
     if (wr_max) {
         int error = resize(srq, wr_max);

@@ -179,6 +179,14 @@ static void alb_qp_send_stage__datagrams_need_an_address(void **state)
     struct request request;
     make_request(&request, pair, ALB_WR_SEND, NULL);
     assert_int_equal(alb_qp_send_stage(qp, &request.wr), EINVAL);
+    struct alb_pd *own = pair->hosts[0].pd;
+    assert_int_equal(alb_pd_create(pair->hosts[0].engine, &pair->hosts[0].pd), 0);
+    struct alb_ah *foreign = make_ah(pair); // of another protection domain
+    make_request(&request, pair, ALB_WR_SEND, foreign);
+    assert_int_equal(alb_qp_send_stage(qp, &request.wr), EINVAL);
+    assert_int_equal(alb_ah_destroy(foreign), 0);
+    assert_int_equal(alb_pd_destroy(pair->hosts[0].pd), 0);
+    pair->hosts[0].pd = own;
 }
 
 // The handle may go as soon as the request is posted.

@@ -119,6 +119,7 @@ static void srq_modify__resizes_and_keeps_what_is_posted(void **state)
     alb_srq_query(srq, &wr_max, &sge_max, &limit);
     assert_int_equal(wr_max, 16);
     assert_int_equal(limit, 5);
+    assert_int_equal(alb_srq_modify(srq, 4, UINT32_MAX), EINVAL); // fewer than the limit that is armed
     for (uint64_t i = 6; i < 18; i++)
         post(srq, i);
     for (uint64_t i = 2; i < 18; i++)
