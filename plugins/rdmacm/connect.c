@@ -31,7 +31,27 @@ static uint8_t ack_code(const struct rdmacm_id *id)
     return id->has_ack_timeout ? id->ack_timeout : RDMACM_ACK_CODE;
 }
 
-// The program's private data, behind the header by which IP services know their peers.
+// A program that gives no data may give a length.
+static struct alb_cm_private data_of(const struct rdma_conn_param *param)
+{
+    bool has_some = param && param->private_data;
+    return (struct alb_cm_private){has_some ? param->private_data : NULL, has_some ? param->private_data_len : 0};
+}
+
+// rdma_connect(3), rdma_accept(3): no more at a time than the device has; the greatest numbers stand for that.
+static int check(const struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+    if (id->id.ps != RDMA_PS_TCP)
+        return 0;
+    if (!param)
+        return id->id.qp ? 0 : EINVAL;
+    bool is_too_deep =
+        param->responder_resources > RDMACM_RD_ATOMIC_MAX && param->responder_resources != RDMA_MAX_RESP_RES;
+    is_too_deep |= param->initiator_depth > RDMACM_RD_ATOMIC_MAX && param->initiator_depth != RDMA_MAX_INIT_DEPTH;
+    return is_too_deep ? EINVAL : 0;
+}
+
+// The program's private data, behind the header by which IP services know their peers and what rdma_getaddrinfo gave.
 struct payload {
     uint8_t bytes[ALB_CM_PRIVATE_MAX];
     struct alb_cm_private data;
@@ -42,15 +62,18 @@ static int with_header(const struct rdmacm_id *id, enum alb_cm_type type, const 
 {
     struct alb_cm_ip_header header;
     uint16_t port;
-    uint32_t length = param ? param->private_data_len : 0;
-    if (length > alb_cm_private_bytes(type) - ALB_CM_IP_HEADER_BYTES)
+    struct alb_cm_private data = data_of(param);
+    uint32_t before = ALB_CM_IP_HEADER_BYTES + id->ep_data_bytes;
+    if (before + data.length > alb_cm_private_bytes(type))
         return EINVAL;
     rdmacm_get_sockaddr(&id->id.route.addr.src_addr, &header.source, &header.source_port);
     rdmacm_get_sockaddr(&id->id.route.addr.dst_addr, &header.destination, &port);
     alb_cm_ip_header_encode(&header, payload->bytes);
-    if (length)
-        memcpy(payload->bytes + ALB_CM_IP_HEADER_BYTES, param->private_data, length);
-    payload->data = (struct alb_cm_private){payload->bytes, ALB_CM_IP_HEADER_BYTES + length};
+    if (id->ep_data_bytes)
+        memcpy(payload->bytes + ALB_CM_IP_HEADER_BYTES, id->ep_data, id->ep_data_bytes);
+    if (data.length)
+        memcpy(payload->bytes + before, data.bytes, data.length);
+    payload->data = (struct alb_cm_private){payload->bytes, before + data.length};
     return 0;
 }
 
@@ -131,7 +154,9 @@ int rdma_connect(struct rdma_cm_id *outer, struct rdma_conn_param *param)
         return rdmacm_fail(ENODEV);
     if (rdmacm_is_begun(id) || !id->has_route)
         return rdmacm_fail(EINVAL);
-    int error = rdmacm_channel_error(id);
+    int error = check(id, param);
+    if (!error)
+        error = rdmacm_channel_error(id);
     if (!error)
         error = rdmacm_event_reserve(id);
     if (!error)
@@ -220,12 +245,14 @@ static int accept_datagrams(struct rdmacm_id *id, const struct rdma_conn_param *
 int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
-    struct alb_cm_private data = {param ? param->private_data : NULL, param ? param->private_data_len : 0};
+    struct alb_cm_private data = data_of(param);
     if (rdmacm_is_forked(id))
         return rdmacm_fail(ENODEV);
     if (!rdmacm_is_begun(id) || id->is_listening)
         return rdmacm_fail(EINVAL);
-    int error = is_datagram(id) ? accept_datagrams(id, param, &data) : accept_connection(id, param, &data);
+    int error = check(id, param);
+    if (!error)
+        error = is_datagram(id) ? accept_datagrams(id, param, &data) : accept_connection(id, param, &data);
     if (error)
         return rdmacm_fail(error);
     if (!is_datagram(id))
@@ -236,7 +263,7 @@ int rdma_accept(struct rdma_cm_id *outer, struct rdma_conn_param *param)
 
 int rdmacm_reject(struct rdmacm_id *id, enum alb_cm_rej_reason reason, const void *private_data, uint8_t length)
 {
-    struct alb_cm_private data = {private_data, length};
+    struct alb_cm_private data = {private_data, private_data ? length : 0};
     if (rdmacm_is_forked(id))
         return ENODEV;
     rdmacm_lock();

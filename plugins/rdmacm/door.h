@@ -79,6 +79,8 @@ struct rdmacm_id {
     uint8_t rd_atomic, dest_rd_atomic;
     uint32_t qpn;                     // of a queue pair that is not the id's own
     struct ibv_qp_init_attr *ep_attr; // rdma_create_ep of a listener: for the queue pairs of its requests
+    void *ep_data;                    // rdma_create_ep: what goes before the program's private data (ai_connect)
+    uint32_t ep_data_bytes;
     struct ibv_pd *ep_pd;
     struct ibv_sa_path_rec path;
     struct alb_cm_ece local_ece, remote_ece;

@@ -48,10 +48,29 @@ static int fill_addresses(struct rdma_addrinfo *info, const struct addrinfo *fou
     return error;
 }
 
+// Services are named by protocol. A kind of queue pair that does not go with the port space is what a kind of socket is
+// that does not go with the protocol: EAI_SOCKTYPE (rdma_getaddrinfo(3) calls it EAI_QPTYPE).
+static struct addrinfo question(const struct rdma_addrinfo *hints)
+{
+    struct addrinfo ask = {.ai_socktype = SOCK_STREAM};
+    if (hints && hints->ai_qp_type)
+        ask.ai_socktype = hints->ai_qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
+    else if (hints && (hints->ai_port_space == RDMA_PS_UDP || hints->ai_port_space == RDMA_PS_IPOIB))
+        ask.ai_socktype = SOCK_DGRAM;
+    if (hints && hints->ai_port_space == RDMA_PS_TCP)
+        ask.ai_protocol = IPPROTO_TCP;
+    else if (hints && (hints->ai_port_space == RDMA_PS_UDP || hints->ai_port_space == RDMA_PS_IPOIB))
+        ask.ai_protocol = IPPROTO_UDP;
+    return ask;
+}
+
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints, struct addrinfo **found)
 {
+    enum { KNOWN = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY };
     int flags = hints ? hints->ai_flags : 0;
-    struct addrinfo ask = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo ask = question(hints);
+    if (flags & ~KNOWN)
+        return EAI_BADFLAGS;
     if (flags & RAI_PASSIVE)
         ask.ai_flags |= AI_PASSIVE;
     if (flags & RAI_NUMERICHOST)
@@ -133,10 +152,27 @@ static int make_passive(struct rdmacm_id *id, struct rdma_addrinfo *res, struct 
     return 0;
 }
 
+static int keep_data(struct rdmacm_id *id, const struct rdma_addrinfo *res)
+{
+    if (!res->ai_connect || res->ai_connect_len == 0)
+        return 0;
+    if (res->ai_connect_len > ALB_CM_PRIVATE_MAX)
+        return EINVAL;
+    id->ep_data = malloc(res->ai_connect_len);
+    if (!id->ep_data)
+        return ENOMEM;
+    memcpy(id->ep_data, res->ai_connect, res->ai_connect_len);
+    id->ep_data_bytes = (uint32_t)res->ai_connect_len;
+    return 0;
+}
+
 static int make_active(struct rdmacm_id *id, struct rdma_addrinfo *res, struct ibv_pd *pd,
                        struct ibv_qp_init_attr *attr)
 {
     enum { TIMEOUT_MS = 2000 };
+    int error = keep_data(id, res);
+    if (error)
+        return error;
     if (rdma_resolve_addr(&id->id, res->ai_src_addr, res->ai_dst_addr, TIMEOUT_MS) ||
         rdma_resolve_route(&id->id, TIMEOUT_MS))
         return errno;

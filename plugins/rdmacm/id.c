@@ -76,6 +76,7 @@ void rdmacm_id_free(struct rdmacm_id *id)
     pthread_mutex_destroy(&id->qp_lock);
     rdmacm_event_unreserve(id);
     free(id->ep_attr);
+    free(id->ep_data);
     free(id);
 }
 
@@ -139,6 +140,8 @@ static int set_number(const void *value, size_t length, uint8_t *out, bool *is_s
 {
     if (length != 1)
         return EINVAL;
+    if (!value)
+        return EFAULT;
     *out = *(const uint8_t *)value;
     if (is_set)
         *is_set = true;
@@ -150,6 +153,8 @@ static int set_flag(const void *value, size_t length, bool *out)
     int number;
     if (length != sizeof(number))
         return EINVAL;
+    if (!value)
+        return EFAULT;
     memcpy(&number, value, sizeof(number));
     *out = number != 0;
     return 0;
@@ -170,9 +175,9 @@ int rdma_set_option(struct rdma_cm_id *outer, int level, int name, void *value, 
     case RDMA_OPTION_ID_AFONLY:
         return rdmacm_result(id->is_bound ? EINVAL : set_flag(value, length, &id->is_one_family));
     case RDMA_OPTION_ID_ACK_TIMEOUT:
-        return rdmacm_result(length == 1 && *(uint8_t *)value < 32
-                                 ? set_number(value, length, &id->ack_timeout, &id->has_ack_timeout)
-                                 : EINVAL);
+        return rdmacm_result(length == 1 && value && *(uint8_t *)value >= 32
+                                 ? EINVAL
+                                 : set_number(value, length, &id->ack_timeout, &id->has_ack_timeout));
     default:
         return rdmacm_fail(ENOSYS);
     }

@@ -221,6 +221,8 @@ static int create(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
     }
     if (attr->pd->context != id->id.verbs || names_other_cqs(&id->id, attr))
         return EINVAL;
+    if ((attr->qp_type == IBV_QPT_UD) != (id->id.qp_type == IBV_QPT_UD)) // its port space says which
+        return EINVAL;
     if (attr->qp_type == IBV_QPT_XRC_RECV && (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)) {
         attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
         attr->xrcd = rdmacm_default_xrcd();
@@ -256,7 +258,15 @@ int rdma_create_qp(struct rdma_cm_id *outer, struct ibv_pd *pd, struct ibv_qp_in
     };
     int error = create(rdmacm_id(outer), &ex);
     if (!error)
-        attr->cap = ex.cap;
+        *attr = (struct ibv_qp_init_attr){
+            .qp_context = ex.qp_context,
+            .send_cq = ex.send_cq,
+            .recv_cq = ex.recv_cq,
+            .srq = ex.srq,
+            .cap = ex.cap,
+            .qp_type = ex.qp_type,
+            .sq_sig_all = ex.sq_sig_all,
+        };
     return rdmacm_result(error);
 }
 

@@ -388,6 +388,40 @@ static void connect__private_data_too_long(void **state)
     close_ends(&ends);
 }
 
+// None, whatever its length.
+static void connect__private_data_that_is_not_there(void **state)
+{
+    struct ends ends;
+    struct rdma_conn_param param = {.private_data_len = 8};
+    open_ends(&ends, RDMA_PS_TCP);
+    assert_int_equal(rdma_connect(ends.client, &param), 0);
+    struct rdma_cm_event *event = expect_event(ends.channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    assert_int_equal(rdma_reject(ends.server, NULL, 10), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_REJECTED);
+    close_ends(&ends);
+    open_ends(&ends, RDMA_PS_TCP);
+    call(&ends);
+    take_call(&ends);
+    assert_int_equal(rdma_accept(ends.server, &param), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_ESTABLISHED);
+    close_ends(&ends);
+}
+
+static void connect__more_reads_than_the_device_has(void **state)
+{
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    expect_errno(rdma_connect(ends.client, &(struct rdma_conn_param){.responder_resources = 200}), EINVAL);
+    expect_errno(rdma_connect(ends.client, &(struct rdma_conn_param){.initiator_depth = 200}), EINVAL);
+    call(&ends);
+    take_call(&ends);
+    expect_errno(rdma_accept(ends.server, &(struct rdma_conn_param){.responder_resources = 200}), EINVAL);
+    accept_call(&ends);
+    close_ends(&ends);
+}
+
 static void datagrams__address_and_number_are_learnt(void **state)
 {
     struct ends ends;
@@ -512,6 +546,8 @@ int main(void)
         cmocka_unit_test(connect__nobody_listens),
         cmocka_unit_test(connect__the_listener_goes),
         cmocka_unit_test(connect__private_data_too_long),
+        cmocka_unit_test(connect__private_data_that_is_not_there),
+        cmocka_unit_test(connect__more_reads_than_the_device_has),
         cmocka_unit_test(datagrams__address_and_number_are_learnt),
         cmocka_unit_test(ece__is_exchanged_and_rejected),
         cmocka_unit_test(calls__without_a_connection),

@@ -81,6 +81,47 @@ static void ep__a_message_there_and_back(void **state)
     rdma_destroy_ep(listener);
 }
 
+// What rdma_getaddrinfo gave goes before what the program says itself.
+static void ep__connects_with_the_data_of_its_address(void **state)
+{
+    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *info;
+    struct ibv_qp_init_attr attr = wanted;
+    struct rdma_conn_param param = {.private_data = "ef", .private_data_len = 3};
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *listener = create_ep(RAI_PASSIVE, "0", false), *id;
+    char port[8];
+    assert_int_equal(rdma_migrate_id(listener, channel), 0);
+    assert_int_equal(rdma_listen(listener, 1), 0);
+    snprintf(port, sizeof(port), "%d", ntohs(rdma_get_src_port(listener)));
+    assert_int_equal(rdma_getaddrinfo(fixture_address, port, &hints, &info), 0);
+    info->ai_connect = strdup("ABCD");
+    info->ai_connect_len = 4;
+    assert_int_equal(rdma_create_ep(&id, info, NULL, &attr), 0);
+    rdma_freeaddrinfo(info);
+    assert_non_null(attr.send_cq); // it returns what it has made
+    assert_int_equal(rdma_migrate_id(id, channel), 0);
+    assert_int_equal(rdma_connect(id, &param), 0);
+    struct rdma_cm_event *event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_string_equal(event->param.conn.private_data, "ABCDef");
+    struct rdma_cm_id *request = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    assert_int_equal(rdma_destroy_id(request), 0);
+    pass_event(channel, RDMA_CM_EVENT_REJECTED);
+    rdma_destroy_ep(id);
+    rdma_destroy_ep(listener);
+    rdma_destroy_event_channel(channel);
+}
+
+static void qp__of_another_kind_than_its_id(void **state)
+{
+    struct ibv_qp_init_attr attr = {.cap = wanted.cap, .qp_type = IBV_QPT_UD};
+    struct rdma_cm_id *id = create_ep(0, "7471", false);
+    expect_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
+    attr.qp_type = IBV_QPT_UC; // which is connected, too
+    assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+    rdma_destroy_ep(id);
+}
+
 static void ep__calls_return_what_went_wrong(void **state)
 {
     struct rdma_cm_id *id = create_ep(0, "9", true), *other;
@@ -244,6 +285,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(getaddrinfo__an_address_longer_than_any_is_refused),
         cmocka_unit_test(ep__a_message_there_and_back),
+        cmocka_unit_test(ep__connects_with_the_data_of_its_address),
+        cmocka_unit_test(qp__of_another_kind_than_its_id),
         cmocka_unit_test(ep__calls_return_what_went_wrong),
         cmocka_unit_test(ep__a_message_by_xrc),
         cmocka_unit_test(srq__belongs_to_an_id),

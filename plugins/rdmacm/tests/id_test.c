@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -249,6 +250,9 @@ static void set_option__checks_what_it_is_given(void **state)
     assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)), 0);
     assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one)), 0);
     expect_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &one, sizeof(one)), EOPNOTSUPP);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL, 1), EFAULT);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, NULL, 1), EFAULT);
+    expect_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, NULL, sizeof(one)), EFAULT);
     expect_errno(rdma_set_option(id, 99, 0, &one, sizeof(one)), ENOSYS);
     expect_errno(rdma_set_option(id, RDMA_OPTION_ID, 99, &one, sizeof(one)), ENOSYS);
     assert_int_equal(rdma_destroy_id(id), 0);
@@ -286,6 +290,21 @@ static void getaddrinfo__both_sides(void **state)
     hints.ai_flags = RAI_NUMERICHOST;
     assert_int_not_equal(rdma_getaddrinfo("no number", "7471", &hints, &info), 0);
     assert_int_not_equal(rdma_getaddrinfo(NULL, NULL, NULL, &info), 0);
+}
+
+static void getaddrinfo__kinds_that_do_not_go_together(void **state)
+{
+    static const struct {
+        enum rdma_port_space space;
+        enum ibv_qp_type type;
+    } kinds[] = {{RDMA_PS_TCP, IBV_QPT_UD}, {RDMA_PS_UDP, IBV_QPT_RC}};
+    struct rdma_addrinfo *info;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct rdma_addrinfo hints = {.ai_port_space = kinds[i].space, .ai_qp_type = kinds[i].type};
+        assert_int_equal(rdma_getaddrinfo(fixture_address, "7471", &hints, &info), EAI_SOCKTYPE);
+    }
+    struct rdma_addrinfo unknown = {.ai_flags = 1 << 30, .ai_port_space = RDMA_PS_TCP};
+    assert_int_equal(rdma_getaddrinfo(fixture_address, "7471", &unknown, &info), EAI_BADFLAGS);
 }
 
 static void get_devices__shows_the_one(void **state)
@@ -415,6 +434,7 @@ int main(void)
         cmocka_unit_test(set_option__checks_what_it_is_given),
         cmocka_unit_test(migrate__takes_events_along),
         cmocka_unit_test(getaddrinfo__both_sides),
+        cmocka_unit_test(getaddrinfo__kinds_that_do_not_go_together),
         cmocka_unit_test(get_devices__shows_the_one),
         cmocka_unit_test(event_str__has_one_for_every_type),
         cmocka_unit_test(fork__child_has_its_own_device),
