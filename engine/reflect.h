@@ -227,6 +227,7 @@ struct alb_txn_in {
     uint8_t journal_kind; // enum alb_journal_kind + 1 of the request under way; 0: none
     uint32_t imm_be;
     uint32_t part_count;
+    uint64_t came; // of its parts, when it was last looked at while they come: grows with each segment
     uint64_t bytes;
     uint64_t block_bytes; // of the staging memory, for its parts
     uint64_t lease_ns;
@@ -331,7 +332,7 @@ void alb_reflect_leave_journal(struct alb_region *mr);
 void alb_txn_in_abort(struct alb_txn_in *txn, enum alb_txn_reason reason, alb_time now);
 // It has passed all checks: bound from now on, until its lease ends.
 void alb_txn_in_bind(struct alb_txn_in *txn, alb_time now);
-// The lease timer; while parts come, the time that they may take.
+// The lease timer; while parts come, the time in which some more must.
 void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now);
 // Ends it in that state: memory and claims go back, and a verdict is owed.
 void alb_txn_in_finish(struct alb_txn_in *txn, enum alb_txn_state state, enum alb_txn_reason reason, alb_time now);

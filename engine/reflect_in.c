@@ -169,7 +169,17 @@ void alb_txn_in_bind(struct alb_txn_in *txn, alb_time now)
     tell(txn, home(txn));
 }
 
-// Its parts have been coming for too long: what has come goes, and the proposal, if it comes, finds it condemned.
+// Some more of its parts has come since it was last looked at: its initiator lives, and the way to it is slow.
+static bool goes_on(struct alb_txn_in *txn)
+{
+    uint32_t of_part = txn->in->range ? txn->in->csa->in_requests.placed : 0;
+    uint64_t came = (uint64_t)txn->part_count << 32 | of_part;
+    bool is_more = came != txn->came;
+    txn->came = came;
+    return is_more;
+}
+
+// No more of its parts comes: what has come goes, and the proposal, if it comes, finds it condemned.
 static void give_up(struct alb_txn_in *txn)
 {
     alb_txn_in_undo(txn);
@@ -185,6 +195,8 @@ void alb_txn_in_on_lease(struct alb_deadline *deadline, alb_time now)
     struct alb_txn_in *txn = ALB_CONTAINER_OF(deadline, struct alb_txn_in, lease);
     if (txn->initiator)
         alb_txn_in_abort(txn, ALB_TXN_LEASE, now);
+    else if (goes_on(txn))
+        alb_wheel_arm(&txn->engine->wheel, &txn->lease.timer, now + txn->engine->config.txn_lease_ns);
     else
         give_up(txn);
 }

@@ -313,6 +313,25 @@ static void parts__that_nobody_proposes(void **state)
     assert_true(alb_reflect_in_is_quiet(c->csa[1]->reflect_in));
 }
 
+// Over a slow way a transaction takes longer than a lease to arrive.
+static void parts__that_come_slowly(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    c->engines[1]->config.txn_lease_ns = 2 * ALB_NS_PER_MS; // less than the initiator's patience
+    reflect_pair_make(c, &made, 1, 0, 3000);
+    reflect_pair_post(c, &made);
+    pair_send(c->pair, 0);
+    assert_true(pair_count(c->pair, 0) >= 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        pair_deliver(c->pair, 0);
+        pair_pass(c->pair, c->engines[1]->config.txn_lease_ns * 9 / 10);
+    }
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 3000));
+}
+
 static void in_place__readers_are_held_out_from_the_first_byte(void **state)
 {
     struct csa_pair *c = *state;
@@ -569,6 +588,7 @@ int main(void)
         REFLECT_PAIR_TEST(checked__program_refuses),
         REFLECT_PAIR_TEST(checked__program_that_never_answers),
         REFLECT_PAIR_TEST(parts__that_nobody_proposes),
+        REFLECT_PAIR_TEST(parts__that_come_slowly),
         REFLECT_PAIR_TEST(in_place__readers_are_held_out_from_the_first_byte),
         REFLECT_PAIR_TEST(in_place__abort_puts_back_what_stood_there),
         REFLECT_PAIR_TEST(in_place__compares_what_stood_there_before),
