@@ -35,7 +35,7 @@ static uint32_t take_bitmap(struct alb_stream_out *out, const struct alb_csa_rep
             if (i >= count)
                 return bytes; // what was never sent: the rest is nonsense
             struct alb_sent *sent = alb_stream_out_at(out, alb_psn_add(out->una, (int32_t)i));
-            bytes += alb_stream_out_land(out, sent);
+            bytes += alb_stream_out_arrived(out, sent);
             sent->state = ALB_SENT_HELD;
             *newest = alb_psn_add(out->una, (int32_t)i + 1);
         }

@@ -9,7 +9,6 @@ enum {
     PAYLOAD_SURE = 1232,      // nearly every one (RFC 8200: 1280)
     PAYLOAD_USUAL = 1472,     // Ethernet, IPv4
     PAYLOAD_LINK_MAX = 16384, // a route that carries more leaves no host
-    GRAIN = 32,               // closer need not be known
     TRIES = 3,
     CHECK_TRIES = 5,   // of a size that has worked: losses must not look like a limit
     WAIT_SECONDS = 10, // before longer packets are tried again
@@ -17,6 +16,9 @@ enum {
     SHORT_BYTES = 128, // room for a cookie, should the peer not know us yet
     PING_BYTES = ALB_CSA_OUTER_BYTES + 4 + ALB_ICRC_BYTES,
 };
+
+// Between the tries of a check: long enough for something as long to arrive where most packets are dropped.
+#define CHECK_WAIT_NS (20 * ALB_NS_PER_MS)
 
 #define FOUND_NS (600ull * 1000000000) // that what was found is believed without another try
 
@@ -71,7 +73,7 @@ static void remember(struct alb_engine *engine, const struct alb_assoc *assoc, a
 {
     struct alb_mtu_found *found = find_found(engine->csa, assoc);
     uint32_t size = assoc->payload_max, expected = expected_bytes(engine, assoc);
-    if (size + GRAIN <= expected || size >= expected + GRAIN)
+    if (size + ALB_MTU_GRAIN <= expected || size >= expected + ALB_MTU_GRAIN)
         *found = (struct alb_mtu_found){assoc->peer, now, assoc->payload_limit, assoc->payload_max};
     else if (is_found_of(found, assoc))
         *found = (struct alb_mtu_found){0};
@@ -106,8 +108,8 @@ static void try(struct alb_mtu_search *search, alb_time now)
     search->tries++;
     search->ping_is_due = true;
     alb_scheduler_wake(&engine->scheduler, &live->source);
-    alb_wheel_arm(&engine->wheel, &search->timer.timer,
-                  now + ALB_MAX(patience_ns, (alb_time)engine->config.csa_probe_min_ns));
+    alb_time wait_ns = search->is_check ? CHECK_WAIT_NS : (alb_time)engine->config.csa_probe_min_ns;
+    alb_wheel_arm(&engine->wheel, &search->timer.timer, now + ALB_MAX(patience_ns, wait_ns));
 }
 
 void alb_mtu_stop(struct alb_assoc_live *live)
@@ -124,7 +126,7 @@ void alb_mtu_stop(struct alb_assoc_live *live)
 static uint32_t next_candidate(const struct alb_assoc *assoc, uint32_t too_long)
 {
     uint32_t works = assoc->payload_max;
-    if (too_long < works + GRAIN)
+    if (too_long < works + ALB_MTU_GRAIN)
         return 0;
     if (too_long > assoc->payload_limit)
         return assoc->payload_limit;
@@ -200,7 +202,7 @@ static bool was_tried_within(const struct alb_assoc *assoc, uint8_t seconds, alb
 void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
 {
     struct alb_assoc *assoc = live->assoc;
-    if (alb_likely(assoc->payload_max + GRAIN > assoc->payload_limit))
+    if (alb_likely(assoc->payload_max + ALB_MTU_GRAIN > assoc->payload_limit))
         return;
     if (assoc->peer_epoch == 0) // it has never been heard, and may know nothing of us
         return;
@@ -223,6 +225,7 @@ void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now)
         return;
     search->candidate = live->assoc->payload_max;
     search->is_check = true;
+    search->began_64ns = (uint32_t)(now >> 6);
     try(search, now);
 }
 
@@ -241,6 +244,21 @@ void alb_mtu_set_route(struct alb_engine *engine, struct alb_assoc *assoc, uint3
 
 // ---- PING and PONG --------------------------------------------------------------------------------------------------
 
+// It works: those losses had another reason.
+static void end_check(struct alb_assoc_live *live, alb_time now)
+{
+    live->assoc->is_mtu_sure = true;
+    live->assoc->mtu_tried_at = seconds_of(now);
+    alb_mtu_stop(live);
+}
+
+void alb_mtu_on_full(struct alb_assoc_live *live, uint32_t sent_at_64ns)
+{
+    const struct alb_mtu_search *search = live->mtu_search;
+    if (search && search->is_check && (int32_t)(sent_at_64ns - search->began_64ns) >= 0)
+        end_check(live, live->engine->now);
+}
+
 void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
 {
     struct alb_mtu_search *search = live->mtu_search;
@@ -250,10 +268,8 @@ void alb_mtu_on_pong(struct alb_assoc_live *live, uint32_t bytes, alb_time now)
         search->short_works |= bytes == SHORT_BYTES;
         return;
     }
-    if (search->is_check) { // it works: those losses had another reason
-        live->assoc->is_mtu_sure = true;
-        live->assoc->mtu_tried_at = seconds_of(now);
-        alb_mtu_stop(live);
+    if (search->is_check) {
+        end_check(live, now);
         return;
     }
     set_size(live->assoc, search->candidate);
@@ -285,9 +301,10 @@ bool alb_mtu_send(struct alb_csa_packet *packet)
     if (alb_likely(!search) || !search->ping_is_due)
         return true;
     alb_csa_packet_close(packet);
-    if (search->is_check && !search->short_works && !add_ping(packet, SHORT_BYTES))
+    if (!add_ping(packet,
+                  search->candidate)) // first, else a policer that has little left would pass the short one alone
         return false;
-    if (!add_ping(packet, search->candidate))
+    if (search->is_check && !search->short_works && !add_ping(packet, SHORT_BYTES))
         return false;
     search->ping_is_due = false;
     return true;

@@ -158,7 +158,8 @@ void alb_stream_out_wake(struct alb_stream_out *out)
 
 // ---- what has arrived, and what is lost -----------------------------------------------------------------------------
 
-uint32_t alb_stream_out_land(struct alb_stream_out *out, struct alb_sent *sent)
+// Takes a segment out of flight. Returns the bytes that are in flight no more.
+static uint32_t land(struct alb_stream_out *out, struct alb_sent *sent)
 {
     if (sent->state == ALB_SENT_LOST)
         out->lost_count--;
@@ -170,12 +171,20 @@ uint32_t alb_stream_out_land(struct alb_stream_out *out, struct alb_sent *sent)
     return sent->bytes;
 }
 
+uint32_t alb_stream_out_arrived(struct alb_stream_out *out, struct alb_sent *sent)
+{
+    struct alb_assoc_live *live = out->csa->assoc ? live_of(out) : NULL;
+    if (alb_unlikely(live && live->mtu_search) && sent->is_full && sent->state == ALB_SENT_FLYING)
+        alb_mtu_on_full(live, sent->at_64ns);
+    return land(out, sent);
+}
+
 uint32_t alb_stream_out_take_cumulative(struct alb_stream_out *out, alb_psn cumulative)
 {
     uint32_t bytes = 0, taken = (uint32_t)alb_psn_diff(cumulative, out->una);
     out->room = (uint16_t)ALB_MIN(out->room + taken, (uint32_t)UINT16_MAX);
     while (out->una != cumulative) {
-        bytes += alb_stream_out_land(out, alb_stream_out_at(out, out->una));
+        bytes += alb_stream_out_arrived(out, alb_stream_out_at(out, out->una));
         out->una = alb_psn_next(out->una);
     }
     return bytes;
@@ -199,7 +208,7 @@ void alb_stream_out_acked(struct alb_stream_out *out, alb_psn psn, alb_time now)
 static uint32_t lose(struct alb_stream_out *out, alb_psn psn)
 {
     struct alb_sent *sent = alb_stream_out_at(out, psn);
-    uint32_t bytes = alb_stream_out_land(out, sent);
+    uint32_t bytes = land(out, sent);
     sent->state = ALB_SENT_LOST;
     if (out->lost_count++ == 0 || alb_psn_is_before(psn, out->lost_from))
         out->lost_from = psn;

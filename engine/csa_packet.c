@@ -100,10 +100,12 @@ void alb_csa_packet_undo(struct alb_csa_packet *packet)
     packet->frames--;
 }
 
-// The segment's message was cut before the path became narrower.
-static bool is_wide(const struct alb_csa_packet *packet)
+// Wide: the segment's message was cut before the path became narrower.
+static void note_size(const struct alb_csa_packet *packet, struct alb_sent *sent)
 {
-    return packet->builder->packet_bytes + ALB_ICRC_BYTES > packet->live->assoc->payload_max;
+    uint32_t bytes = packet->builder->packet_bytes + ALB_ICRC_BYTES, most = packet->live->assoc->payload_max;
+    sent->is_wide = bytes > most;
+    sent->is_full = bytes <= most && bytes + ALB_MTU_GRAIN > most;
 }
 
 void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out *out,
@@ -113,7 +115,7 @@ void alb_csa_packet_charge(struct alb_csa_packet *packet, struct alb_stream_out 
     uint32_t bytes = alb_stream_out_is_silent(out) ? 0 : segment->payload_bytes + ALB_CSA_SEGMENT_OVERHEAD;
     alb_path_charge(packet->live->paths, packet->flow.path, bytes);
     alb_stream_out_sent(out, segment->psn, bytes, packet->flow.path, packet->sequence, packet->now);
-    alb_stream_out_at(out, segment->psn)->is_wide = is_wide(packet);
+    note_size(packet, alb_stream_out_at(out, segment->psn));
     packet->charged_bytes += bytes;
     out->csa->qp->stats->stats.counter[ALB_STAT_sent_bytes] += segment->payload_bytes;
 }

@@ -30,8 +30,9 @@ struct alb_sent {
     uint32_t sequence : 24; // on its path
     uint32_t path : 8;
     uint16_t bytes;      // charged to the window
-    uint8_t state : 7;   // enum alb_sent_state
+    uint8_t state : 6;   // enum alb_sent_state
     uint8_t is_wide : 1; // it left in a packet longer than the path was believed to carry (csa_mtu.h)
+    uint8_t is_full : 1; // in one as long as that
     uint8_t times;       // how often it has left
 };
 
@@ -132,9 +133,9 @@ bool alb_stream_out_is_surely_missing(const struct alb_stream_out *out, alb_psn 
 bool alb_stream_out_is_wide(const struct alb_stream_out *out);
 // Likewise, and it is lost however often it leaves, and has been for a while.
 bool alb_stream_out_is_stuck(const struct alb_stream_out *out, alb_time now);
-// Takes a segment out of flight. Returns the bytes that are in flight no more: the caller releases those of all
-// segments together.
-uint32_t alb_stream_out_land(struct alb_stream_out *out, struct alb_sent *sent);
+// The peer has it: takes a segment out of flight. Returns the bytes that are in flight no more: the caller releases
+// those of all segments together.
+uint32_t alb_stream_out_arrived(struct alb_stream_out *out, struct alb_sent *sent);
 // Likewise all before psn, which are acknowledged.
 uint32_t alb_stream_out_take_cumulative(struct alb_stream_out *out, alb_psn psn);
 // Nothing is unacknowledged: the records' memory goes back to the pool.
