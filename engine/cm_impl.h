@@ -13,6 +13,9 @@
 #define ALB_CM_TIME_MIN      ALB_NS_PER_MS       // between two copies of a message
 #define ALB_CM_LINGER_NS     (10 * ALB_NS_PER_S) // how long an answer is kept for a question that comes again
 #define ALB_CM_PATIENCE_CODE 22                  // service timeout of our MRAs: 17 s
+// Of the first one for a REP, 1 s, and twice as much of each that follows: the RTU behind it may be lost, and only a
+// REP that comes again shows that.
+#define ALB_CM_PATIENCE_FIRST_CODE 18
 
 struct alb_cm_id {
     struct alb_engine *engine;
@@ -34,6 +37,7 @@ struct alb_cm_id {
     alb_time timeout_ns;          // until a message is sent again
     alb_time timewait_ns;         // how long TIMEWAIT lasts
     uint8_t retries, retries_left;
+    uint8_t mras;                   // sent, for a REP
     uint8_t refusals_left;          // that are answered by asking again (alb_cm_retries_after_refusal)
     struct alb_cm_message sent;     // what the deadline sends again, or a question that comes again brings back
     struct alb_cm_message received; // of the event pending

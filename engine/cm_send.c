@@ -61,8 +61,12 @@ bool alb_cm_retries_after_refusal(struct alb_cm_id *id, alb_time now)
 void alb_cm_send_mra(struct alb_cm_id *id)
 {
     struct alb_cm_message message = message_of(id, ALB_CM_MRA);
-    message.mra.answers = id->state == ALB_CM_REQ_RECEIVED ? ALB_CM_ANSWERS_REQ : ALB_CM_ANSWERS_REP;
-    message.mra.service_timeout = ALB_CM_PATIENCE_CODE;
+    bool is_for_req = id->state == ALB_CM_REQ_RECEIVED;
+    uint32_t doubled = is_for_req ? ALB_CM_PATIENCE_CODE - ALB_CM_PATIENCE_FIRST_CODE : id->mras;
+    message.mra.answers = is_for_req ? ALB_CM_ANSWERS_REQ : ALB_CM_ANSWERS_REP;
+    message.mra.service_timeout = (uint8_t)(ALB_CM_PATIENCE_FIRST_CODE + doubled);
+    if (!is_for_req && ALB_CM_PATIENCE_FIRST_CODE + doubled < ALB_CM_PATIENCE_CODE)
+        id->mras++;
     alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
 }
 
