@@ -6,6 +6,7 @@
 #include "engine/transaction.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,22 @@ static int add_address(struct alb_device_options *options, const struct alb_addr
     return 0;
 }
 
+#define LOCAL_TO_LINK \
+    "a link-local address says nothing without its interface, and a device's addresses do not name one"
+
+// What is wrong with a name that stands for no address.
+static const char *trouble_with(const char *name)
+{
+    if (strchr(name, '%'))
+        return "cannot be used: " LOCAL_TO_LINK;
+    if (strchr(name, '/'))
+        return "is to be an address without the length of its prefix";
+    if (if_nametoindex(name) != 0)
+        return "is an interface without an address of IPv4, or of IPv6 that is not link-local";
+    return "is neither an IP address nor an interface; say for example 10.0.0.1, fd99::1 or eth0, several separated by "
+           "commas";
+}
+
 static int add_interface(struct alb_device_options *options, const char *name, char *error, size_t error_size)
 {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
@@ -47,11 +64,7 @@ static int add_interface(struct alb_device_options *options, const char *name, c
             snprintf(error, error_size, "ALBEDO_NET: %s", reason);
             return EINVAL;
         }
-        snprintf(error, error_size,
-                 "ALBEDO_NET: \"%.64s\" is neither an IP address nor an interface with one; say for example 10.0.0.1, "
-                 "fd99::1 "
-                 "or eth0, several separated by commas",
-                 name);
+        snprintf(error, error_size, "ALBEDO_NET: \"%.64s\" %s", name, trouble_with(name));
         return EINVAL;
     }
     int result = 0;
@@ -70,8 +83,7 @@ static int add_item(struct alb_device_options *options, const char *item, char *
     bool is_link_local = addr.bytes[0] == 0xfe && (addr.bytes[1] & 0xc0) == 0x80;
     if (is_link_local || alb_addr_equals(&addr, &any_ipv4) || alb_addr_equals(&addr, &any_ipv6)) {
         snprintf(error, error_size, "ALBEDO_NET: %s cannot be used: %s", item,
-                 is_link_local ? "a link-local address means nothing without its interface"
-                               : "name the addresses one by one");
+                 is_link_local ? LOCAL_TO_LINK : "name the addresses one by one");
         return EINVAL;
     }
     return add_address(options, &addr, error, error_size);
