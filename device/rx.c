@@ -2,6 +2,7 @@
 // From recvmmsg to checked datagrams. Every byte here is hostile.
 #include "device/rx.h"
 
+#include "base/log.h"
 #include "device/carrier.h"
 #include "device/clock.h"
 #include "device/crash.h"
@@ -14,6 +15,10 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <string.h>
+
+enum {
+    BAD_MAX = 16, // datagrams that a link has corrupted do not come one behind the other
+};
 
 void alb_rx_init(struct alb_rx *rx, const struct alb_rx_taker *taker, struct alb_edge_stats *stats,
                  struct alb_idents *idents, uint8_t own_slot, uint8_t *buffers)
@@ -128,6 +133,20 @@ static void count_one_sided(struct alb_rx *rx, const uint8_t *bytes, uint32_t le
     rx->counts.fetches += asked == ASKED_FETCH;
 }
 
+// None gets through an address translator, and neither end would say more than that nothing came.
+static void say_translated(struct alb_rx *rx, const struct alb_endpoint *peer)
+{
+    char text[ALB_ADDR_TEXT_MAX];
+    if (rx->has_said || ++rx->bad_in_a_row < BAD_MAX)
+        return;
+    rx->has_said = true;
+    alb_log(ALB_LOG_WARNING,
+            "%u datagrams in a row had a wrong checksum (ICRC), the last one from %s port %u: a device of the other "
+            "kind (roce0, albedo0), or an address translator (NAT), which nothing passes, since the checksum covers "
+            "addresses and ports",
+            BAD_MAX, alb_addr_format(&peer->addr, text), peer->port);
+}
+
 static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t *bytes, uint32_t length, alb_time now)
 {
     struct alb_datagram *datagram = &rx->datagrams[rx->count];
@@ -149,8 +168,10 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
     if (!is_good) {
         bool is_short = length < ALB_BTH_BYTES + ALB_ICRC_BYTES;
         rx->taker.drop(rx->taker.context, is_short ? ALB_DROP_TRUNCATED : ALB_DROP_BAD_ICRC);
+        say_translated(rx, &datagram->peer);
         return;
     }
+    rx->bad_in_a_row = 0;
     count_one_sided(rx, bytes, length);
     datagram->length = length - ALB_ICRC_BYTES;
     if (++rx->count == ALB_RX_DATAGRAMS)

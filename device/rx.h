@@ -47,6 +47,8 @@ struct alb_rx {
     uint8_t own_slot;
     struct alb_relay relay;
     struct alb_rx_counts counts;
+    uint32_t bad_in_a_row; // datagrams whose ICRC was wrong, since one that was right or a word about them
+    bool has_said;         // that word
     uint32_t count;
     struct alb_datagram datagrams[ALB_RX_DATAGRAMS];
     struct mmsghdr messages[ALB_RX_MESSAGES];

@@ -2,6 +2,7 @@
 // What albedo0 asks of the edge beside what roce0 does: marks on every packet, paths, an ICRC that leaves the
 // identification out, and the largest datagrams there are.
 #include "device/tests/end.h"
+#include "device/tests/said.h"
 
 #include "wire/icrc.h"
 
@@ -129,6 +130,9 @@ static void alb_edge__icrc_of_ones_is_not_the_other(void **state)
 {
     struct end *a = end_open_with("127.98.0.24", 0, true, NULL), *b = end_open("127.98.0.25");
     struct alb_endpoint to_a = end_endpoint(a), to_b = end_endpoint(b);
+    struct said said;
+    char text[2000];
+    said_begin(&said);
     for (uint32_t i = 0; i < 20; i++) {
         end_add_burst(a, &to_b, 0x100, 1, 8, 8);
         end_send(a, 1);
@@ -137,6 +141,9 @@ static void alb_edge__icrc_of_ones_is_not_the_other(void **state)
         end_receive_all(a);
         end_receive_all(b);
     }
+    said_end(&said, text, sizeof(text));
+    assert_non_null(
+        strstr(text, "16 datagrams in a row had a wrong checksum (ICRC), the last one from 127.98.0.25 port "));
     assert_int_equal(a->count, 0);
     assert_int_equal(a->dropped[ALB_DROP_BAD_ICRC], 20);
     assert_true(b->dropped[ALB_DROP_BAD_ICRC] + b->count == 20);
