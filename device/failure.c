@@ -81,6 +81,10 @@ char *alb_failure_format(const struct alb_qp *qp, const struct alb_qp_failure *f
         snprintf(text, ALB_FAILURE_TEXT_MAX,
                  "%s queue pair 0x%06x failed: a request of peer %s QPN 0x%06x: %s; expected PSN %u", kind_name(qp),
                  alb_qp_number(qp), peer, failure->dest_qpn, reason, failure->awaited_psn);
+    else if (failure->is_idle)
+        snprintf(text, ALB_FAILURE_TEXT_MAX,
+                 "%s queue pair 0x%06x failed with nothing under way: peer %s QPN 0x%06x: %s", kind_name(qp),
+                 alb_qp_number(qp), peer, failure->dest_qpn, reason);
     else
         snprintf(text, ALB_FAILURE_TEXT_MAX,
                  "%s queue pair 0x%06x failed: %s to peer %s QPN 0x%06x: %s%s; last PSN sent %u, awaited an answer to "

@@ -206,6 +206,7 @@ struct alb_qp_failure {
     enum alb_wc_status status;
     uint8_t syndrome;  // of the NAK, if one decided
     bool at_responder; // it was the peer's request that failed here
+    bool is_idle;      // no request of ours was under way
     struct alb_endpoint peer;
     alb_qpn dest_qpn;
     uint8_t hop_limit;         // of our packets

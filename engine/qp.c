@@ -269,6 +269,7 @@ void alb_qp_fail(struct alb_qp *qp, struct alb_send_wqe *wqe, const struct alb_q
     qp->failure.peer = qp->flow.peer;
     qp->failure.dest_qpn = qp->attr.dest_qpn;
     qp->failure.hop_limit = qp->attr.av.hop_limit;
+    qp->failure.is_idle = !wqe && !failure->at_responder;
     if (wqe) {
         qp->failure.opcode = wqe->opcode;
         alb_qp_complete_send(qp, failure->status, now);

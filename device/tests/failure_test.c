@@ -114,6 +114,22 @@ static void alb_failure_format__at_responder(void **state)
     free(options);
 }
 
+static void alb_failure_format__with_nothing_under_way(void **state)
+{
+    static const char *const words[] = {"failed with nothing under way: peer 127.96.0.1:4793 QPN 0x020123: gone"};
+    struct alb_device_options *options = pair_options("127.96.0.1");
+    struct side side;
+    char text[ALB_FAILURE_TEXT_MAX];
+    side_open(&side, options, ALB_QPT_RC);
+    struct alb_qp_failure failure = failure_of(&side);
+    failure.is_idle = true;
+    failure.reason = "gone";
+    alb_failure_format(side.qp, &failure, text);
+    assert_names(text, words, ALB_COUNT(words));
+    side_close(&side);
+    free(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +138,7 @@ int main(void)
         cmocka_unit_test(alb_failure_format__what_does_not_pass_a_router),
         cmocka_unit_test(alb_failure_format_unsent__says_what_and_why),
         cmocka_unit_test(alb_failure_format__at_responder),
+        cmocka_unit_test(alb_failure_format__with_nothing_under_way),
     };
     return cmocka_run_group_tests_name("failure", tests, NULL, NULL);
 }
