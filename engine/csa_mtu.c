@@ -217,6 +217,8 @@ void alb_mtu_consider(struct alb_assoc_live *live, alb_time now)
 void alb_mtu_suspect(struct alb_assoc_live *live, alb_time now)
 {
     struct alb_assoc *assoc = live->assoc;
+    if (live->engine->config.csa_trusts_routes)
+        return;
     if (assoc->is_mtu_sure && was_tried_within(assoc, SURE_SECONDS, now))
         return;
     assoc->is_mtu_sure = false;

@@ -69,7 +69,7 @@ struct alb_engine_config {
     uint64_t credit_interval_ns;       // how long a peer is measured to see what it needs: some round trips
     uint64_t credit_aging_bytes_per_s; // "shortest": what a message gains on others by waiting
     uint32_t csa_payload_bytes;        // largest UDP payload of a packet, whatever the path carries
-    bool csa_trusts_routes;            // what a route says is used before it is tried, as in a virtual network
+    bool csa_trusts_routes;       // no way carries less than its route says, as in a virtual network: nothing is tried
     uint32_t csa_pool_bytes;      // a power of two: state of what is in flight, and segments that wait for their turn
     uint32_t csa_early_bytes_max; // of the latter
     // Of that memory, half of it at most: what READs of transactional regions are answered from.
