@@ -62,11 +62,10 @@ void alb_cm_send_mra(struct alb_cm_id *id)
 {
     struct alb_cm_message message = message_of(id, ALB_CM_MRA);
     bool is_for_req = id->state == ALB_CM_REQ_RECEIVED;
-    uint32_t doubled = is_for_req ? ALB_CM_PATIENCE_CODE - ALB_CM_PATIENCE_FIRST_CODE : id->mras;
     message.mra.answers = is_for_req ? ALB_CM_ANSWERS_REQ : ALB_CM_ANSWERS_REP;
-    message.mra.service_timeout = (uint8_t)(ALB_CM_PATIENCE_FIRST_CODE + doubled);
-    if (!is_for_req && ALB_CM_PATIENCE_FIRST_CODE + doubled < ALB_CM_PATIENCE_CODE)
-        id->mras++;
+    message.mra.service_timeout = ALB_CM_PATIENCE_CODE;
+    if (!is_for_req && ALB_CM_PATIENCE_FIRST_CODE + id->mras < ALB_CM_PATIENCE_CODE)
+        message.mra.service_timeout = (uint8_t)(ALB_CM_PATIENCE_FIRST_CODE + id->mras++);
     alb_gsi_send(id->engine, &id->av, id->gsi_qpn, &message);
 }
 

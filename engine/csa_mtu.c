@@ -303,8 +303,8 @@ bool alb_mtu_send(struct alb_csa_packet *packet)
     if (alb_likely(!search) || !search->ping_is_due)
         return true;
     alb_csa_packet_close(packet);
-    if (!add_ping(packet,
-                  search->candidate)) // first, else a policer that has little left would pass the short one alone
+    // The long one first: a policer that has little left would pass the short one alone.
+    if (!add_ping(packet, search->candidate))
         return false;
     if (search->is_check && !search->short_works && !add_ping(packet, SHORT_BYTES))
         return false;

@@ -52,16 +52,15 @@ static int fill_addresses(struct rdma_addrinfo *info, const struct addrinfo *fou
 // that does not go with the protocol: EAI_SOCKTYPE (rdma_getaddrinfo(3) calls it EAI_QPTYPE).
 static struct addrinfo question(const struct rdma_addrinfo *hints)
 {
-    struct addrinfo ask = {.ai_socktype = SOCK_STREAM};
-    if (hints && hints->ai_qp_type)
-        ask.ai_socktype = hints->ai_qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
-    else if (hints && (hints->ai_port_space == RDMA_PS_UDP || hints->ai_port_space == RDMA_PS_IPOIB))
-        ask.ai_socktype = SOCK_DGRAM;
-    if (hints && hints->ai_port_space == RDMA_PS_TCP)
-        ask.ai_protocol = IPPROTO_TCP;
-    else if (hints && (hints->ai_port_space == RDMA_PS_UDP || hints->ai_port_space == RDMA_PS_IPOIB))
-        ask.ai_protocol = IPPROTO_UDP;
-    return ask;
+    int space = hints ? hints->ai_port_space : 0, type = hints ? hints->ai_qp_type : 0;
+    bool is_udp = space == RDMA_PS_UDP || space == RDMA_PS_IPOIB;
+    bool is_datagram = type ? type == IBV_QPT_UD : is_udp;
+    return (struct addrinfo){
+        .ai_socktype = is_datagram ? SOCK_DGRAM : SOCK_STREAM,
+        .ai_protocol = is_udp                 ? IPPROTO_UDP
+                       : space == RDMA_PS_TCP ? IPPROTO_TCP
+                                              : 0,
+    };
 }
 
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints, struct addrinfo **found)
