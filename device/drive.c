@@ -44,13 +44,26 @@ static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock,
     return messages;
 }
 
+// One that was read out, or not ready, when all of them were looked at last time was empty then.
+static void note_empty(const struct alb_port *port, struct alb_socket *sock)
+{
+    if (!sock->rx_was_full)
+        sock->empty_at = ALB_MAX(sock->empty_at, port->looked_at);
+}
+
 static uint32_t receive_from_all(struct alb_device *device, alb_time *now)
 {
+    struct alb_port *port = &device->port;
     struct alb_socket *ready[2 * ALB_DEVICE_ADDRESSES_MAX];
-    uint32_t messages = 0, count = alb_port_ready(&device->port, ready, ALB_COUNT(ready));
-    for (uint32_t i = 0; i < count; i++)
+    alb_time looked_at = *now;
+    uint32_t messages = 0, count = alb_port_ready(port, ready, ALB_COUNT(ready));
+    for (uint32_t i = 0; i < count; i++) {
+        note_empty(port, ready[i]);
         messages += receive_from(device, ready[i], now);
-    device->port.looks = 0;
+    }
+    if (count < ALB_COUNT(ready)) // else others may be ready, too
+        port->looked_at = looked_at;
+    port->looks = 0;
     return messages;
 }
 

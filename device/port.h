@@ -24,6 +24,7 @@ struct alb_port {
     struct alb_socket *hot;    // the one that had something last
     uint32_t hot_times;        // in a row
     uint32_t looks;            // at the hot socket alone, since all of them were looked at
+    alb_time looked_at;        // all of them, last time
     // The one that the epoll instance does not watch, or NULL. Changed with the token; read by who sleeps, too.
     struct alb_socket *_Atomic unwatched;
     int epoll_fd;

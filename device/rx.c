@@ -156,6 +156,7 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
         .local = arrival->local,
         .traffic_class = arrival->traffic_class,
         .hop_limit = arrival->hop_limit,
+        .unread_ns = arrival->is_relayed ? UINT32_MAX : rx->unread_ns, // in two sockets
         .bytes = bytes,
         .length = length,
     };
@@ -372,10 +373,16 @@ static int receive(struct alb_rx *rx, struct alb_socket *socket)
 
 uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time *now)
 {
+    alb_time asked_at = *now, empty_at = socket->empty_at;
     int count = receive(rx, socket);
+    if (count < 0 && errno != EAGAIN)
+        return 0; // a pending ICMP error, which says nothing about the datagrams behind it
+    if (!socket->rx_was_full)
+        socket->empty_at = asked_at;
     if (count <= 0)
-        return 0; // nothing there, or a pending ICMP error, which says nothing about the datagrams behind it
+        return 0;
     *now = alb_clock_now();
+    rx->unread_ns = (uint32_t)ALB_MIN(*now - empty_at, (alb_time)UINT32_MAX);
     for (int i = 0; i < count; i++)
         take_message(rx, socket, (uint32_t)i, *now);
     alb_edge_count(rx->stats, ALB_EDGE_rx_messages, (uint64_t)count);

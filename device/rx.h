@@ -49,6 +49,7 @@ struct alb_rx {
     struct alb_rx_counts counts;
     uint32_t bad_in_a_row; // datagrams whose ICRC was wrong, since one that was right or a word about them
     bool has_said;         // that word
+    uint32_t unread_ns;    // for which what is looked at may have lain in its socket
     uint32_t count;
     struct alb_datagram datagrams[ALB_RX_DATAGRAMS];
     struct mmsghdr messages[ALB_RX_MESSAGES];

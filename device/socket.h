@@ -19,7 +19,8 @@ struct alb_socket {
     int fd;
     struct alb_endpoint local;
     uint32_t rx_batch;      // messages to ask for next time
-    bool rx_was_full;       // as many came as were asked for
+    bool rx_was_full;       // as many came as were asked for, so that there may be more
+    alb_time empty_at;      // when nothing was left in it, last time that this was seen
     uint8_t hop_limit;      // of datagrams that do not carry their own
     uint8_t hop_limit_last; // what the last one asked for
     uint8_t traffic_class;  // as hop_limit

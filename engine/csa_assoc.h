@@ -141,9 +141,10 @@ void alb_assoc_hide(const struct alb_engine *engine, const struct alb_assoc *ass
 // A round-trip time was measured; several at one moment are of one paths frame. back_ns: of it, what that frame has
 // waited.
 void alb_assoc_on_rtt(struct alb_assoc_live *live, uint32_t rtt_ns, uint32_t back_ns);
-// How long a packet of the peer's that took so long has waited behind the peer's own data, if that is not little beside
-// ours; else 0: it may have waited for a busy host, and flows share a queue evenly only if they see the same of it.
-uint32_t alb_assoc_waited_ns(struct alb_assoc_live *live, uint32_t took_ns, alb_time now);
+// How long a packet of the peer's that took so long has waited in queues on its way. For as much as it may have lain
+// unread it may have waited for a busy host instead, and flows share a queue evenly only if they see the same of it:
+// that counts only if the peer's data is not little beside ours, so that there is a queue.
+uint32_t alb_assoc_waited_ns(struct alb_assoc_live *live, uint32_t took_ns, uint32_t unread_ns, alb_time now);
 // How long a packet of the peer's has waited on its way: took_ns, by both clocks modulo 2^32, beyond the least of late.
 uint32_t alb_way_back_waited_ns(struct alb_way_back *back, uint32_t took_ns, alb_time now);
 // The round-trip time to reckon with: ours, else the peer's, else 1 ms.

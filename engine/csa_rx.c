@@ -179,7 +179,8 @@ static enum alb_drop on_paths(struct alb_csa_arrival *arrival, const struct alb_
     struct alb_assoc_live *live = arrival->live;
     if (!arrival->is_proven)
         return ALB_DROP_NOT_PROVEN;
-    uint32_t back_ns = alb_assoc_waited_ns(live, (uint32_t)now - arrival->header.timestamp, now);
+    uint32_t back_ns =
+        alb_assoc_waited_ns(live, (uint32_t)now - arrival->header.timestamp, arrival->datagram->unread_ns, now);
     live->credit_bytes = paths->credit_bytes;
     live->share = paths->share;
     struct alb_path_scope scope = {.first = paths->first, .past = ALB_PATHS_MAX};

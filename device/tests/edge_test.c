@@ -404,11 +404,41 @@ static void alb_edge__captures_both_ways(void **state)
     end_close(b);
 }
 
+static alb_time alb_edge__receive_one(struct end *end, alb_time asked_at)
+{
+    alb_time now = asked_at;
+    assert_int_equal(alb_rx_receive(end->rx, &end->port.own[0], &now), 1);
+    return now;
+}
+
+static void alb_edge__tells_how_long_a_datagram_may_have_lain_unread(void **state)
+{
+    struct end *a = end_open("127.94.0.5"), *b = end_open("127.94.0.6");
+    struct alb_endpoint peer = end_endpoint(b);
+    alb_time empty_at = alb_clock_now(), asked_at = empty_at, came_at;
+    assert_int_equal(alb_rx_receive(b->rx, &b->port.own[0], &asked_at), 0);
+    for (uint32_t i = 0; i < 3; i++)
+        end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1, 8, 8);
+    end_send(a, 1);
+    // One is asked for, twice, and each time more may be there; then two, and there is one.
+    for (uint32_t i = 0; i < 3; i++) {
+        came_at = alb_edge__receive_one(b, empty_at + 1);
+        assert_int_equal(b->taken[i].unread_ns, came_at - empty_at);
+    }
+    end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1, 8, 8);
+    end_send(a, 1);
+    came_at = alb_edge__receive_one(b, alb_clock_now());
+    assert_int_equal(b->taken[3].unread_ns, came_at - (empty_at + 1));
+    end_close(a);
+    end_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_edge__ipv4),
         cmocka_unit_test(alb_edge__ipv6),
+        cmocka_unit_test(alb_edge__tells_how_long_a_datagram_may_have_lain_unread),
         cmocka_unit_test(alb_edge__hop_limit_ipv4),
         cmocka_unit_test(alb_edge__hop_limit_ipv6),
         cmocka_unit_test(alb_edge__without_gso),

@@ -88,6 +88,22 @@ static void way_back__a_sample_without_what_it_waited(void **state)
     assert_int_equal(live->rtt_ns, 82343); // what the transport reckons with is a whole round trip
 }
 
+// What lay unread may have waited for a busy host, unless the peer's data made a queue that it waited in.
+static void way_back__what_lay_unread(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_assoc_live *live = alb_assoc_wake(c->engines[0], c->csa[0]->assoc);
+    live->inflight_bytes = 100000;
+    live->rtt_ns = 100000;
+    assert_int_equal(alb_assoc_waited_ns(live, 5000, 0, MS), 0);
+    assert_int_equal(alb_assoc_waited_ns(live, 45000, 0, MS), 40000);
+    assert_int_equal(alb_assoc_waited_ns(live, 45000, 10000, MS), 30000);
+    assert_int_equal(alb_assoc_waited_ns(live, 45000, UINT32_MAX, MS), 0);
+    live->credit_in.rate = 1 << 20; // as much as we have in flight
+    assert_int_equal(alb_assoc_waited_ns(live, 45000, UINT32_MAX, MS), 40000);
+    live->inflight_bytes = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +114,7 @@ int main(void)
         cmocka_unit_test(way_back__clocks_that_drift_apart),
         cmocka_unit_test(way_back__after_a_pause_it_is_learnt_anew),
         CSA_PAIR_TEST(way_back__a_sample_without_what_it_waited),
+        CSA_PAIR_TEST(way_back__what_lay_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
