@@ -180,11 +180,9 @@ bool alb_csa_answer_asks_for_report(struct alb_csa *csa, bool is_last, uint32_t 
 {
     struct alb_stream_out *out = &csa->responses;
     const struct alb_assoc_live *live = csa->assoc->live;
-    uint32_t window_bytes = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
     out->unasked_bytes += cost_bytes;
     bool is_latest = is_last && alb_psn_next(out->next) == csa->answer_psn;
-    if (!alb_assoc_report_is_due(live, out->unasked_bytes) &&
-        live->inflight_bytes + 2 * (uint64_t)cost_bytes <= window_bytes && !is_latest)
+    if (!alb_assoc_report_is_due(live, out->unasked_bytes) && !alb_assoc_closes(live, cost_bytes) && !is_latest)
         return false;
     out->unasked_bytes = 0;
     return true;

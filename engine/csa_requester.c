@@ -248,9 +248,8 @@ bool alb_csa_asks_for_report(struct alb_csa *csa, const struct alb_send_wqe *wqe
 {
     struct alb_stream_out *out = &csa->requests;
     const struct alb_assoc_live *live = csa->assoc->live;
-    uint32_t window_bytes = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);
     out->unasked_bytes += cost_bytes;
-    bool closes = live->inflight_bytes + 2 * (uint64_t)cost_bytes > window_bytes ||
+    bool closes = alb_assoc_closes(live, cost_bytes) ||
                   ((alb_stream_out_count(out) + 1) & (live->engine->config.csa_window_segments / 4 - 1)) == 0;
     // Behind the cursor of one that goes again there may be what is just being posted.
     bool ends = is_again || (is_last && (wqe->flags & ALB_SEND_SIGNALED || !is_followed(csa)));

@@ -32,7 +32,10 @@ static bool sends_much(const struct alb_assoc_live *live)
 uint32_t alb_assoc_waited_ns(struct alb_assoc_live *live, uint32_t took_ns, uint32_t unread_ns, alb_time now)
 {
     uint32_t waited_ns = alb_way_back_waited_ns(&live->way_back, took_ns, now);
-    return sends_much(live) ? waited_ns : waited_ns - ALB_MIN(unread_ns, waited_ns);
+    if (!sends_much(live))
+        waited_ns -= ALB_MIN(unread_ns, waited_ns);
+    live->reports_wait = waited_ns > live->rtt_ns / 2;
+    return waited_ns;
 }
 
 static void take_sample(struct alb_assoc_live *live, uint32_t rtt_ns, uint32_t back_ns)

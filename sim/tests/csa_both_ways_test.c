@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// CSA when two hosts send to each other as fast as they can: each one's reports wait behind its own data, which is no
-// reason for the other to hold back.
+// CSA when reports have to wait on their way, behind the data of the host that sends them, or behind each other, which
+// is no reason for the other one to hold back.
 #include "base/tests/test.h"
 
 #include "star.h"
@@ -103,12 +103,25 @@ static void reports__that_wait(void **state)
     reports_that_wait(4);
 }
 
+// By 1 Mb/s four reports take 6 ms, and a round trip may last for one by the policy's target.
+static void reports__by_a_slow_way_back(void **state)
+{
+    paths = 4;
+    struct star *star = new_star();
+    alb_sim_link_set_rate(&star->hosts[0].down, 1000000, 0);
+    begin(star, 0, 1);
+    percent(star, 0, ALB_SIM_MS(500));
+    assert_true(percent(star, 0, ALB_SIM_MS(3000)) >= 12); // 16; 3 while each packet asked for a report
+    end(star, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_ways__by_one_path),
         cmocka_unit_test(both_ways__by_several_paths),
         cmocka_unit_test(reports__that_wait),
+        cmocka_unit_test(reports__by_a_slow_way_back),
     };
     return cmocka_run_group_tests_name("csa_both_ways", tests, NULL, NULL);
 }
