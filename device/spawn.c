@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "device/spawn.h"
 
+#include "base/types.h"
+
 #include <errno.h>
 #include <signal.h>
 
 #define STACK_BYTES (256 << 10)
 
+// What a thread's own instructions raise. A program may have protected memory that it has registered, to learn who
+// writes there (collectors of garbage, checkpoints), and its handler lets the writer go on. Blocked, they end the
+// process.
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
 static int create(pthread_t *thread, const pthread_attr_t *attributes, const char *name, void *(*run)(void *argument),
                   void *argument)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < ALB_COUNT(faults); i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int error = pthread_create(thread, attributes, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error)

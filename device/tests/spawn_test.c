@@ -12,7 +12,7 @@
 static _Thread_local char scratch[1 << 20];
 
 struct seen {
-    bool is_blocked;
+    bool is_blocked, hears_faults;
     char name[16];
 };
 
@@ -23,6 +23,7 @@ static void *look(void *argument)
     memset(scratch, 1, sizeof(scratch));
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     seen->is_blocked = sigismember(&blocked, SIGUSR1) && sigismember(&blocked, SIGINT);
+    seen->hears_faults = !sigismember(&blocked, SIGSEGV) && !sigismember(&blocked, SIGBUS);
     pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name));
     return scratch;
 }
@@ -37,6 +38,7 @@ static void spawn_and_look(int (*spawn)(pthread_t *, const char *, void *(*)(voi
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_ptr_not_equal(result, scratch);
     assert_true(seen.is_blocked);
+    assert_true(seen.hears_faults);
     pthread_sigmask(SIG_SETMASK, NULL, &mine);
     assert_false(sigismember(&mine, SIGUSR1));
 }
