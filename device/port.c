@@ -173,7 +173,7 @@ struct alb_socket *alb_port_path_socket(struct alb_port *port, const struct alb_
 
 bool alb_port_take_front(struct alb_port *port)
 {
-    if (alb_port_is_front(port) || alb_slot_bind(port->addresses, port->address_count, ALB_ROCE_PORT, port->front) != 0)
+    if (alb_port_is_front(port) || alb_slot_bind_front(port->addresses, port->address_count, port->front) != 0)
         return false;
     if (watch(port, port->front) != 0) {
         close_all(port, port->front);

@@ -62,5 +62,5 @@ static inline bool alb_port_is_front(const struct alb_port *port)
     return port->slot == 0 || port->has_front;
 }
 
-// Takes port 4791 on every address if it is free.
+// Takes port 4791 on every address if it is free, also on those that the host has lost, and may get again.
 bool alb_port_take_front(struct alb_port *port);

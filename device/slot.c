@@ -4,18 +4,29 @@
 
 #include <errno.h>
 
-int alb_slot_bind(const struct alb_addr *addresses, uint32_t count, uint16_t port, struct alb_socket *sockets)
+static int bind_all(const struct alb_addr *addresses, uint32_t count, uint16_t port,
+                    int (*open)(struct alb_socket *sock, const struct alb_endpoint *local), struct alb_socket *sockets)
 {
     int error = 0;
     for (uint32_t i = 0; i < count; i++)
         sockets[i].fd = -1;
     for (uint32_t i = 0; i < count && !error; i++) {
         const struct alb_endpoint local = {.addr = addresses[i], .port = port};
-        error = alb_socket_open(&sockets[i], &local);
+        error = open(&sockets[i], &local);
     }
     for (uint32_t i = 0; i < count && error; i++)
         alb_socket_close(&sockets[i]);
     return error;
+}
+
+int alb_slot_bind(const struct alb_addr *addresses, uint32_t count, uint16_t port, struct alb_socket *sockets)
+{
+    return bind_all(addresses, count, port, alb_socket_open, sockets);
+}
+
+int alb_slot_bind_front(const struct alb_addr *addresses, uint32_t count, struct alb_socket *sockets)
+{
+    return bind_all(addresses, count, ALB_ROCE_PORT, alb_socket_open_absent, sockets);
 }
 
 int alb_slot_claim(const struct alb_addr *addresses, uint32_t count, struct alb_socket *sockets, uint8_t *slot)

@@ -27,3 +27,5 @@ int alb_slot_claim(const struct alb_addr *addresses, uint32_t count, struct alb_
 
 // Opens a socket on one port of every address. EADDRINUSE: another has it on one of them. Errors as above.
 int alb_slot_bind(const struct alb_addr *addresses, uint32_t count, uint16_t port, struct alb_socket *sockets);
+// The same of port 4791, also on addresses that the host does not have now.
+int alb_slot_bind_front(const struct alb_addr *addresses, uint32_t count, struct alb_socket *sockets);

@@ -99,19 +99,33 @@ static int give_up(int fd)
     return error;
 }
 
-int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
+// absent: the host need not have the address now.
+static int open_bound(struct alb_socket *sock, const struct alb_endpoint *local, bool absent)
 {
     union alb_sockaddr address;
     socklen_t length = alb_sockaddr_encode(local, &address);
-    int fd = open_unbound(alb_addr_is_ipv4(&local->addr));
+    bool is_ipv4 = alb_addr_is_ipv4(&local->addr);
+    int fd = open_unbound(is_ipv4);
     if (fd < 0)
         return errno;
+    if (absent)
+        set_option(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_FREEBIND : IPV6_FREEBIND, 1);
     bool gso_works = set_option(fd, IPPROTO_UDP, UDP_SEGMENT, 0); // likewise
     if (bind(fd, &address.any, length) != 0)
         return give_up(fd);
     *sock = (struct alb_socket){.fd = fd, .local = *local, .gso_works = gso_works};
     alb_socket_set_hop_limit(sock, IPDEFTTL);
     return 0;
+}
+
+int alb_socket_open(struct alb_socket *sock, const struct alb_endpoint *local)
+{
+    return open_bound(sock, local, false);
+}
+
+int alb_socket_open_absent(struct alb_socket *sock, const struct alb_endpoint *local)
+{
+    return open_bound(sock, local, true);
 }
 
 // Datagrams that arrive there have no receiver, and must not take up memory.

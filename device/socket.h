@@ -43,6 +43,8 @@ struct alb_socket {
 // fragmentation, takes coalesced bursts, reports traffic class, hop limit and lost datagrams, and has as much buffer as
 // an unprivileged process gets. Errors: those of socket(2) and bind(2).
 int alb_socket_open(struct alb_socket *socket, const struct alb_endpoint *local);
+// The same, also while the host does not have the address: datagrams come once it has it again.
+int alb_socket_open_absent(struct alb_socket *socket, const struct alb_endpoint *local);
 
 // A socket that only sends, from an address and whatever port the kernel gives; what comes there is thrown away.
 // Errors: those of socket(2), bind(2) and getsockname(2).

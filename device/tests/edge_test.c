@@ -288,6 +288,17 @@ static void alb_edge__takeover_of_the_front(void **state)
     end_close(third);
 }
 
+static void alb_edge__takeover_of_the_front_with_an_address_that_is_gone(void **state)
+{
+    struct end *owner = end_open("127.94.0.15"), *second = end_open("127.94.0.15");
+    assert_true(alb_addr_parse("203.0.113.77", &second->port.addresses[1]));
+    second->port.own[1].fd = -1;
+    second->port.address_count = 2;
+    end_close(owner);
+    assert_true(alb_port_take_front(&second->port));
+    end_close(second);
+}
+
 // ---- faults ------------------------------------------------------------------------------------------------------
 
 // Sends datagrams over a faulty edge and returns a hash of what arrived in which order.
@@ -450,6 +461,7 @@ int main(void)
         cmocka_unit_test(alb_edge__a_cancelled_thread_relays),
         cmocka_unit_test(alb_edge__only_the_front_may_relay),
         cmocka_unit_test(alb_edge__takeover_of_the_front),
+        cmocka_unit_test(alb_edge__takeover_of_the_front_with_an_address_that_is_gone),
         cmocka_unit_test(alb_edge__faults_are_counted_and_reproducible),
         cmocka_unit_test(alb_edge__no_faults_no_copies),
         cmocka_unit_test(alb_edge__captures_both_ways),

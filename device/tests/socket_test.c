@@ -53,6 +53,8 @@ static void alb_socket_open__address_not_local(void **state)
     struct alb_endpoint local = endpoint("203.0.113.77", PORT);
     struct alb_socket sock;
     assert_int_equal(alb_socket_open(&sock, &local), EADDRNOTAVAIL);
+    assert_int_equal(alb_socket_open_absent(&sock, &local), 0);
+    alb_socket_close(&sock);
 }
 
 static int option(const struct alb_socket *sock, int level, int name)
