@@ -24,8 +24,10 @@ static struct {
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 // Programs exit right after their last completion: what must still be answered is drained, and files are finished.
-// Other threads may still be running and using the device, so nothing is taken from under them.
-static void at_exit(void)
+// Other threads may still be running and using the device, so nothing is taken from under them. A destructor of the
+// library, since handlers of the program (atexit(3), objects of C++) may still say good-bye and wait for an answer; the
+// priority puts it behind those of who uses the device.
+__attribute__((destructor(1000))) static void at_exit(void)
 {
     pthread_mutex_lock(&registry.mutex);
     for (size_t i = 0; i < ALB_DEVICE_NAMES; i++) {
@@ -95,7 +97,7 @@ static int install_hooks(void)
 {
     if (registry.has_hooks)
         return 0;
-    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0 || atexit(at_exit) != 0)
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         return ENOMEM;
     registry.has_hooks = true;
     return 0;

@@ -225,6 +225,35 @@ static void at_exit__drains(void **state)
     free(options);
 }
 
+static struct side leaving;
+
+// Waits without polling, so that the device thread has to do it all.
+static void say_goodbye(void)
+{
+    side_write(&leaving, &leaving, 0, 8);
+    _exit(side_wait_idle(&leaving).status == ALB_WC_SUCCESS ? 4 : 5);
+}
+
+// A program's own handler, registered before there was a device, as those of C++ objects with static storage are.
+static void at_exit__comes_after_the_handlers_of_the_program(void **state)
+{
+    SKIP_UNDER_TSAN();
+    struct alb_device_options *options = pair_options("127.95.0.5");
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        atexit(say_goodbye);
+        side_open_shared(&leaving, options, ALB_QPT_RC);
+        side_connect(&leaving, &leaving, 18, 7);
+        exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 4);
+    free(options);
+}
+
 // As from a signal's handler that has interrupted whoever holds the token.
 static void at_exit__does_not_wait_for_itself(void **state)
 {
@@ -254,6 +283,7 @@ int main(void)
         cmocka_unit_test(alb_device_open__in_a_forked_child),
         cmocka_unit_test(alb_device_open__a_forked_child_holds_nothing),
         cmocka_unit_test(at_exit__drains),
+        cmocka_unit_test(at_exit__comes_after_the_handlers_of_the_program),
         cmocka_unit_test(at_exit__does_not_wait_for_itself),
     };
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);

@@ -59,10 +59,10 @@ static struct ibv_context *open_first(void)
 }
 
 // A kernel disconnects what a process leaves connected. What the process has sent comes first, since a peer that is
-// told may take no more; the device's own handler, which comes after this one, waits for the answers.
-static void at_exit(void)
+// told may take no more; the device's own destructor, which comes after this one, waits for the answers.
+__attribute__((destructor)) static void at_exit(void)
 {
-    rdmacm_begin_to_end();
+    rsocket_close_all();
     if (!atomic_load(&home.context))
         return; // a forked child
     if (!alb_device_drain(home.device))
@@ -91,9 +91,8 @@ static struct ibv_context *open_home(void)
     alb_device_lock(home.device);
     alb_cm_set_user(engine, engine);
     alb_device_unlock(home.device);
-    // Called before the device's handler, which was registered earlier and may take seconds. If there is no memory for
-    // it, peers are not told, and calls for events of a channel that is gone end with EBADF.
-    atexit(at_exit);
+    // If there is no memory for it, calls for events of a channel that is gone end with EBADF while the process ends.
+    atexit(rdmacm_begin_to_end);
     return context;
 }
 

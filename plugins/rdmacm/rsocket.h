@@ -161,5 +161,5 @@ int rsocket_datagram_create(int domain, struct rsocket **out);
 
 // ---- rsocket_close.c
 
-// Sees to it that nothing stays open when the process ends. The device is open.
-void rsocket_close_at_exit(void);
+// When the process ends.
+void rsocket_close_all(void);

@@ -27,7 +27,6 @@ int rsocket(int domain, int type, int protocol)
         return rdmacm_fail(EPROTONOSUPPORT);
     if (!rdmacm_context())
         return -1;
-    rsocket_close_at_exit();
     int error = type == SOCK_STREAM ? rsocket_stream_create(domain, &rs) : rsocket_datagram_create(domain, &rs);
     return error ? rdmacm_fail(error) : rs->fd;
 }

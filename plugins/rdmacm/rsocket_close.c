@@ -36,7 +36,7 @@ int rclose(int socket)
     return rdmacm_result(error);
 }
 
-static void close_all(void)
+void rsocket_close_all(void)
 {
     alb_time until = alb_device_now() + EXIT_MS * ALB_NS_PER_MS;
     struct rsocket *rs;
@@ -45,16 +45,4 @@ static void close_all(void)
         close_one(fd, until);
         rsocket_put(rs);
     }
-}
-
-static void register_at_exit(void)
-{
-    atexit(close_all);
-}
-
-// The device has registered its own end before, so this comes first.
-void rsocket_close_at_exit(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_at_exit);
 }
