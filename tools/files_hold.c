@@ -12,9 +12,9 @@
 #define LOCKED_BYTE (1ll << 62)
 #define TRIES_MAX   100
 
-static int lock(int fd)
+static int lock(int fd, short type)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCKED_BYTE, .l_len = 1};
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = LOCKED_BYTE, .l_len = 1};
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
         return 0;
     return errno == EAGAIN || errno == EACCES ? EBUSY : errno;
@@ -41,6 +41,24 @@ static int check_found(int folder, const char *name, int fd)
     return unlinkat(folder, name, 0) == 0 ? ESTALE : errno;
 }
 
+// One that we may not write any more has got the rights of its file, and was about to get its name, too. EACCES: it has
+// none of the kind, or is in a folder that we may not write.
+static int remove_finished(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? ESTALE : errno;
+    int error = lock(fd, F_RDLCK);
+    if (!error && !files_hold_is_in_place(folder, name, fd))
+        error = ESTALE;
+    if (!error)
+        error = check_found(folder, name, fd);
+    if (!error) // of mode 0400
+        error = unlinkat(folder, name, 0) == 0 ? ESTALE : errno;
+    close(fd);
+    return error;
+}
+
 // ESTALE: another try.
 static int open_and_lock(int folder, const char *name, int *fd)
 {
@@ -49,9 +67,11 @@ static int open_and_lock(int folder, const char *name, int *fd)
     bool is_found = *fd < 0 && errno == EEXIST;
     if (is_found)
         *fd = openat(folder, name, flags);
+    if (*fd < 0 && is_found && errno == EACCES)
+        return remove_finished(folder, name);
     if (*fd < 0)
         return is_found && errno == ENOENT ? ESTALE : errno;
-    int error = lock(*fd);
+    int error = lock(*fd, F_WRLCK);
     if (!error && !files_hold_is_in_place(folder, name, *fd)) // who had it has renamed or removed it before the lock
         error = ESTALE;
     if (!error && is_found)

@@ -226,13 +226,45 @@ static void files_hold__of_this_user_alone(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+// Its file may only be read; who received it died before it got its name.
+static void files_hold__of_a_file_that_may_not_be_written(void **state)
+{
+    char folder[] = "/tmp/albedo-hold-XXXXXX";
+    struct stat status;
+    assert_non_null(mkdtemp(folder));
+    int root = open(folder, O_RDONLY | O_DIRECTORY);
+    if (geteuid() == 0) { // who may write everything
+        assert_int_equal(fchown(root, 1234, 0), 0);
+        assert_int_equal(seteuid(1234), 0);
+    }
+    for (mode_t mode = 0400; mode <= 0444; mode += 044) {
+        int before = files_hold(root, "part");
+        assert_int_equal(fchmod(before, mode), 0);
+        assert_int_equal(files_hold(root, "part"), -1);
+        assert_int_equal(errno, EBUSY); // it is still under way
+        close(before);
+        int fd = files_hold(root, "part");
+        assert_true(fd >= 0 && fstat(fd, &status) == 0);
+        assert_int_equal(status.st_mode & 0777, 0600);
+        close(fd);
+    }
+    assert_int_equal(unlinkat(root, "part", 0), 0);
+    assert_int_equal(seteuid(getuid()), 0);
+    close(root);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_message__there_and_back),     cmocka_unit_test(files_message_decode__nonsense),
-        cmocka_unit_test(files_digest_format__as_xxh128sum), cmocka_unit_test(files_path__stays_within),
-        cmocka_unit_test(files_path__makes_folders_safe),    cmocka_unit_test(files_hold__one_at_a_time),
+        cmocka_unit_test(files_message__there_and_back),
+        cmocka_unit_test(files_message_decode__nonsense),
+        cmocka_unit_test(files_digest_format__as_xxh128sum),
+        cmocka_unit_test(files_path__stays_within),
+        cmocka_unit_test(files_path__makes_folders_safe),
+        cmocka_unit_test(files_hold__one_at_a_time),
         cmocka_unit_test(files_hold__of_this_user_alone),
+        cmocka_unit_test(files_hold__of_a_file_that_may_not_be_written),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
 }
