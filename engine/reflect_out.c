@@ -67,9 +67,8 @@ static void owe(struct alb_txn_out *txn, enum alb_csa_command command)
 // On hold it is the program's turn. If the target has not said by the end of the lease that it is over, that was lost.
 static void rest_until_lease(struct alb_txn_out *txn, alb_time now)
 {
-    alb_time lease_ns = ALB_MIN(txn->lease_ns, UINT32_MAX * ALB_NS_PER_US); // the longest that a proposal can name
     txn->asked_at = now;
-    txn->interval_ns = lease_ns + first_interval_ns(txn->out);
+    txn->interval_ns = txn->lease_ns + first_interval_ns(txn->out);
     arm(txn->out, now + txn->interval_ns);
 }
 

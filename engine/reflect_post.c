@@ -192,6 +192,7 @@ int alb_qp_txn_stage(struct alb_qp *qp, const struct alb_txn_wr *wr, uint64_t *n
     txn->digest = digest;
     txn->deadline_ns = wr->deadline_ns;
     txn->lease_ns = wr->lease_ns ? wr->lease_ns : qp->engine->config.txn_lease_ns;
+    txn->lease_ns = ALB_MIN(txn->lease_ns, qp->engine->config.txn_lease_ns_max); // as its target does
     txn->stages.submitted = wr->submitted;
     txn->proposal_bytes = alb_csa_encode_proposal(&proposal, txn->proposal);
     for (uint32_t i = 0; i < wr->write_count; i++)

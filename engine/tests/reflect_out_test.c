@@ -526,6 +526,34 @@ static void pending__question_of_another_is_repeated_less_and_less_often(void **
                     PENDING_NS / (100 * ALB_NS_PER_MS) + 10);
 }
 
+// Questions that nobody hears.
+static uint32_t count_unheard(struct csa_pair *c, alb_time ns)
+{
+    uint32_t count = 0;
+    for (alb_time end = c->pair->now + ns; c->pair->now < end; pair_pass(c->pair, ALB_NS_PER_MS)) {
+        pair_send(c->pair, 0);
+        count += csa_pair_count(c, 0, ALB_CSA_TXN, NULL);
+        while (pair_count(c->pair, 0))
+            pair_lose(c->pair, 0);
+    }
+    return count;
+}
+
+// However long a program would hold it: no target does so for longer, and one that has died says nothing.
+static void hold__is_asked_about_after_the_longest_lease(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    c->engines[0]->config.txn_lease_ns_max = PENDING_NS;
+    reflect_pair_make(c, &made, 1, 0, 64);
+    made.wr.hold = true;
+    made.wr.lease_ns = UINT64_MAX;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(count_unheard(c, PENDING_NS - 50 * ALB_NS_PER_MS), 0);
+    assert_true(count_unheard(c, 100 * ALB_NS_PER_MS) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +579,7 @@ int main(void)
         REFLECT_PAIR_TEST(verdict__of_ignorance_before_anybody_has_asked),
         PATIENT_TEST(pending__is_asked_about_less_and_less_often),
         PATIENT_TEST(pending__is_asked_about_within_its_lease),
+        PATIENT_TEST(hold__is_asked_about_after_the_longest_lease),
         REFLECT_PAIR_TEST(pending__is_asked_about_within_the_patience_of_the_queue_pair),
         PATIENT_TEST(pending__question_of_another_is_repeated_less_and_less_often),
     };
