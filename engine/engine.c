@@ -41,7 +41,7 @@ void alb_engine_config_default(struct alb_engine_config *config)
         .rtt_target_ns = ALB_NS_PER_MS,
         .csa_payload_bytes = 65504,
         .csa_pool_bytes = 64 << 20,
-        .txn_out_max = 4096,
+        .txn_out_max = 16384, // as many as a send queue has places
         .txn_record_max = 16384,
         .txn_staging_bytes = 64 << 20,
         .txn_copies_max = 3,

@@ -167,8 +167,8 @@ static inline void albdv_wr_txn_write(struct albdv_qp_ex *qp, uint32_t rkey, uin
 }
 
 /*
- * A precondition, at most 8: the aligned 8-byte word there, as a processor there reads it, and'ed with mask, is
- * expected, from the verdict to the end.
+ * A precondition, at most 8: in the aligned 8-byte word there, as a processor there reads it, the bits of mask are as
+ * in expected, from the verdict to the end.
  */
 static inline void albdv_wr_txn_compare(struct albdv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, uint64_t expected,
                                         uint64_t mask)
