@@ -160,6 +160,7 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
 {
     alb_time give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S;
     enum files_result result = FILES_LOST;
+    uint64_t most = 0; // sent, or found to be there already, which takes its time, too
     for (bool is_first = true; result == FILES_LOST && (is_first || now() < give_up_at); is_first = false) {
         struct files_link link;
         if (!is_first)
@@ -173,8 +174,9 @@ static enum files_result copy_over(struct copy *copy, int fd, bool is_put)
         result = is_put ? put(copy, &link, fd) : get(copy, &link, fd);
         files_link_close(&link);
         copy->has_begun |= copy->progress.done > 0;
-        if (copy->progress.done > copy->progress.skipped)
+        if (copy->progress.done > copy->progress.skipped || copy->progress.done > most)
             give_up_at = now() + copy->options->retry_seconds * ALB_NS_PER_S; // it gets on
+        most = ALB_MAX(most, copy->progress.done);
     }
     return result;
 }

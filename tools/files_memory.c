@@ -95,6 +95,14 @@ static bool finish(struct files_sink *sink, const struct alb_digest *expected, c
     return false;
 }
 
+bool files_memory_has_room(const struct files_memory *memory, uint64_t bytes, char why[FILES_WHY_MAX])
+{
+    if (bytes > memory->bytes)
+        snprintf(why, FILES_WHY_MAX, "the memory of that name has %llu bytes, which is less than the file",
+                 (unsigned long long)memory->bytes);
+    return bytes <= memory->bytes;
+}
+
 bool files_memory_open(struct files_memory_sink *own, struct files_memory *memory, struct ibv_pd *pd,
                        const struct files_message *offer, char why[FILES_WHY_MAX])
 {
@@ -103,11 +111,7 @@ bool files_memory_open(struct files_memory_sink *own, struct files_memory *memor
     *own = (struct files_memory_sink){.memory = memory};
     own->sink = (struct files_sink){
         .size = offer->size, .chunk_bytes = offer->chunk_bytes, .place = place, .finish = finish, .close = close_sink};
-    if (offer->size > memory->bytes) {
-        snprintf(why, FILES_WHY_MAX, "the memory of that name has %llu bytes, which is less than the file",
-                 (unsigned long long)memory->bytes);
-        return false;
-    }
+    alb_assert(offer->size <= memory->bytes);
     if (!memory->table || memory->table_size != offer->size || memory->table_chunk_bytes != offer->chunk_bytes) {
         free(memory->table);
         memory->table = calloc(1, table_bytes);

@@ -29,5 +29,7 @@ struct files_memory_sink {
     struct ibv_mr *mr, *table_mr;
 };
 
+bool files_memory_has_room(const struct files_memory *memory, uint64_t bytes, char why[FILES_WHY_MAX]);
+// What has room there.
 bool files_memory_open(struct files_memory_sink *sink, struct files_memory *memory, struct ibv_pd *pd,
                        const struct files_message *offer, char why[FILES_WHY_MAX]);

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,10 @@ static void take_memory(struct session *session, struct files_memory *memory, co
     struct files_memory_sink sink;
     struct alb_digest digest;
     char why[FILES_WHY_MAX];
+    if (!files_memory_has_room(memory, offer->size, why)) { // before those who copy from there have to give way
+        refuse(session, offer, why);
+        return;
+    }
     bool was_partial = take_to_write(session, memory);
     bool is_good = files_memory_open(&sink, memory, session->link_to.pd, offer, why);
     if (!is_good) {
@@ -506,6 +511,7 @@ int files_serve(const struct files_serve_options *options)
                             .mutex = PTHREAD_MUTEX_INITIALIZER,
                             .left = PTHREAD_COND_INITIALIZER};
     alb_list_init(&server.sessions);
+    signal(SIGPIPE, SIG_IGN); // nobody need read what it says of copies
     int status = take_memories(&server, options);
     if (status)
         return status;

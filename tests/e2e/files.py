@@ -354,6 +354,11 @@ def check_memory_is_whole(world):
     ok = first_that_counts(put_during_get)
     world.result("put to memory ends a get of it, which says so", ok, copies[0].output().strip(), *copies)
 
+    get = begin_slow(world, world.remote("shared"), back)
+    put = world.copy(world.source("vast", size + 1), world.remote("shared"))
+    ok = world.finish(put) == 1 and world.finish(get) == 0 and same(sources[1], back)
+    world.result("a put to memory that is refused ends no get", ok, get.output().strip(), get, put)
+
     def get_after_part(number):
         copies[:] = [begin_slow(world, sources[0], world.remote("shared"))]
         copies[0].end()
