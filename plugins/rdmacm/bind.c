@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
     PORT_FIRST = 32768, // of those given to callers that ask for any
@@ -145,25 +144,6 @@ int rdma_listen(struct rdma_cm_id *outer, int backlog)
 
 // ---- resolution -----------------------------------------------------------------------------------------------------
 
-// The address that the host would send from; what a socket connected there says.
-static int route_to(const struct alb_addr *peer, struct alb_addr *local)
-{
-    struct sockaddr_storage storage;
-    socklen_t length = sizeof(storage);
-    uint16_t port;
-    rdmacm_set_sockaddr(&storage, peer, 1);
-    int fd = socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return errno;
-    socklen_t peer_length = storage.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    int error =
-        connect(fd, (struct sockaddr *)&storage, peer_length) || getsockname(fd, (struct sockaddr *)&storage, &length)
-            ? errno
-            : 0;
-    close(fd);
-    return error ? error : rdmacm_get_sockaddr((struct sockaddr *)&storage, local, &port) ? 0 : EAFNOSUPPORT;
-}
-
 // Binds to the source that is asked for, unless it leaves everything open.
 static int bind_source(struct rdmacm_id *id, const struct sockaddr *source)
 {
@@ -174,19 +154,6 @@ static int bind_source(struct rdmacm_id *id, const struct sockaddr *source)
     if (!rdmacm_get_sockaddr(source, &addr, &port))
         return EAFNOSUPPORT;
     return port || !rdmacm_is_any(&addr) ? bind_to(id, &addr, port) : 0;
-}
-
-static int choose_local(const struct rdmacm_id *id, const struct alb_addr *peer, struct alb_addr *local)
-{
-    uint16_t port;
-    uint32_t index;
-    if (id->is_bound && !id->is_any)
-        return rdmacm_get_sockaddr(&id->id.route.addr.src_addr, local, &port) ? 0 : EINVAL;
-    if (rdmacm_find_gid(peer, &index) == 0) { // ourselves
-        *local = *peer;
-        return 0;
-    }
-    return route_to(peer, local);
 }
 
 // A port for a caller that did not ask for one; nothing listens there, so nothing has to be claimed.
@@ -201,10 +168,10 @@ static void give_port(struct rdmacm_id *id)
     rdmacm_set_sockaddr(&id->id.route.addr.src_storage, &local, (uint16_t)(PORT_FIRST + random % PORT_COUNT));
 }
 
-static int resolve(struct rdmacm_id *id, const struct alb_addr *peer, uint16_t port)
+static int resolve(struct rdmacm_id *id, struct alb_addr *peer, uint16_t port)
 {
     struct alb_addr local;
-    int error = choose_local(id, peer, &local);
+    int error = rdmacm_route(id, peer, &local);
     if (!error)
         error = rdmacm_learn_av(id, &local, peer);
     if (error)

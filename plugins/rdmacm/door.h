@@ -207,6 +207,12 @@ int rdmacm_attach(struct rdmacm_id *id, const struct alb_addr *local, uint16_t p
 // The same, and how the peer is reached.
 int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const struct alb_addr *peer);
 
+// ---- route.c
+
+// The address that an id connects from. What stands for any address in *peer becomes one of the device. Errors:
+// ENODEV: the device has none of that family; those of socket(2), bind(2) and connect(2).
+int rdmacm_route(const struct rdmacm_id *id, struct alb_addr *peer, struct alb_addr *local);
+
 // ---- qp.c
 
 // Until it is unlocked the id's queue pair, if it has one, is not destroyed: the thread that takes an event of the id

@@ -192,6 +192,22 @@ static void resolve__says_what_is_wrong(void **state)
     rdma_destroy_event_channel(channel);
 }
 
+// As with a kernel's rdma_cm, and with TCP.
+static void resolve__any_address_is_this_host(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage any = fixture_sockaddr("0.0.0.0", 9), here = fixture_sockaddr(fixture_address, 9);
+    struct rdma_cm_id *id;
+    assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&any, 100), 0);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_memory_equal(rdma_get_peer_addr(id), &here, sizeof(struct sockaddr_in));
+    assert_int_equal(((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr.s_addr,
+                     ((struct sockaddr_in *)&here)->sin_addr.s_addr);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(channel);
+}
+
 // As with a kernel's rdma_cm: address, route and connection come once and in this order.
 static void resolve__once_and_in_order(void **state)
 {
@@ -428,6 +444,7 @@ int main(void)
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
         cmocka_unit_test(bind__shares_ports_that_are_reusable),
         cmocka_unit_test(resolve__says_what_is_wrong),
+        cmocka_unit_test(resolve__any_address_is_this_host),
         cmocka_unit_test(resolve__once_and_in_order),
         cmocka_unit_test(resolve__again_after_an_error),
         cmocka_unit_test(create_id__refuses_an_unknown_port_space),
