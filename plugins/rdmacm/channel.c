@@ -235,8 +235,9 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
     bool is_heard = !channel->is_destroyed;
     if (is_heard) {
         alb_list_push_back(&channel->events, &event->link);
+        // It cannot be full. The program may have closed the descriptor; that is its loss.
         ssize_t done = alb_sys_eventfd_add(channel->channel.fd);
-        alb_assert(done == sizeof(uint64_t));
+        (void)done;
     }
     pthread_mutex_unlock(&channel->lock);
     if (!is_heard)
