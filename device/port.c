@@ -2,6 +2,7 @@
 // Slot, sockets and epoll of a process.
 #include "device/port.h"
 
+#include "base/log.h"
 #include "device/carrier.h"
 #include "device/clock.h"
 #include "device/descriptor.h"
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -123,6 +125,19 @@ void alb_port_note_found(struct alb_port *port, struct alb_socket *sock)
         unwatch(port, sock);
 }
 
+// By what a call has just said of a descriptor that nobody closes but the program: a daemon that closes all it has,
+// say. Nothing could be sent or received any more, and its threads would wait for ever.
+static void end_if_closed(int fd)
+{
+    if (errno != EBADF)
+        return;
+    alb_log(
+        ALB_LOG_ERROR,
+        "the program has closed descriptor %d, which the device had open: close descriptors before devices are opened",
+        fd);
+    abort();
+}
+
 void alb_port_sleep(struct alb_port *port, alb_time until)
 {
     const struct alb_socket *unwatched = atomic_load(&port->unwatched);
@@ -136,8 +151,8 @@ void alb_port_sleep(struct alb_port *port, alb_time until)
     int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
     if (count > 0 && files[1].revents) {
         uint64_t wakes;
-        ssize_t got = read(port->wake_fd, &wakes, sizeof(wakes));
-        alb_assert(got == (ssize_t)sizeof(wakes) || errno == EAGAIN || errno == EINTR);
+        if (read(port->wake_fd, &wakes, sizeof(wakes)) < 0)
+            end_if_closed(port->wake_fd);
     }
 }
 
@@ -145,8 +160,8 @@ void alb_port_wake(struct alb_port *port)
 {
     if (port->wake_fd < 0) // in a forked child, where no thread sleeps
         return;
-    ssize_t put = alb_sys_eventfd_add(port->wake_fd);
-    alb_assert(put == (ssize_t)sizeof(uint64_t) || errno == EAGAIN || errno == EINTR);
+    if (alb_sys_eventfd_add(port->wake_fd) < 0)
+        end_if_closed(port->wake_fd);
 }
 
 // The socket of our slot, path 0.
