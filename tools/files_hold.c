@@ -27,36 +27,43 @@ bool files_hold_is_in_place(int folder, const char *name, int fd)
            status.st_dev == named.st_dev && status.st_ino == named.st_ino;
 }
 
-// One that was begun before, by us alone: whoever else made it can read and write it for ever, and one that others may
-// open now is one whose copy was about to get its name.
-static int check_found(int folder, const char *name, int fd)
+// Whoever else made it, or has another name for it, can read and write it for ever.
+static int check_owner(int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return errno;
-    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1)
-        return EPERM;
+    return S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 ? 0 : EPERM;
+}
+
+// One that was begun before, by us alone. One that others may open now is one whose copy was about to get its name.
+static int check_found(int folder, const char *name, int fd)
+{
+    struct stat status;
+    int error = check_owner(fd);
+    if (error)
+        return error;
+    if (fstat(fd, &status) != 0)
+        return errno;
     if ((status.st_mode & 077) == 0)
         return 0;
     return unlinkat(folder, name, 0) == 0 ? ESTALE : errno;
 }
 
-// One that we may not write any more has got the rights of its file, and was about to get its name, too. EACCES: it has
-// none of the kind, or is in a folder that we may not write.
-static int remove_finished(int folder, const char *name)
+// One that we may not write any more has got the rights of its file, and was about to get its name: another try can
+// open it. EACCES: it cannot be read either.
+static int make_writable(int folder, const char *name)
 {
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? ESTALE : errno;
-    int error = lock(fd, F_RDLCK);
-    if (!error && !files_hold_is_in_place(folder, name, fd))
-        error = ESTALE;
-    if (!error)
-        error = check_found(folder, name, fd);
-    if (!error) // of mode 0400
-        error = unlinkat(folder, name, 0) == 0 ? ESTALE : errno;
+    int error = lock(fd, F_RDLCK); // EBUSY: its receiver lives
+    if (!error && files_hold_is_in_place(folder, name, fd))
+        error = check_owner(fd);
+    if (!error && fchmod(fd, 0600) != 0)
+        error = errno;
     close(fd);
-    return error;
+    return error ? error : ESTALE;
 }
 
 // ESTALE: another try.
@@ -68,7 +75,7 @@ static int open_and_lock(int folder, const char *name, int *fd)
     if (is_found)
         *fd = openat(folder, name, flags);
     if (*fd < 0 && is_found && errno == EACCES)
-        return remove_finished(folder, name);
+        return make_writable(folder, name);
     if (*fd < 0)
         return is_found && errno == ENOENT ? ESTALE : errno;
     int error = lock(*fd, F_WRLCK);
