@@ -210,7 +210,8 @@ int rdmacm_learn_av(struct rdmacm_id *id, const struct alb_addr *local, const st
 // ---- route.c
 
 // The address that an id connects from. What stands for any address in *peer becomes one of the device. Errors:
-// ENODEV: the device has none of that family; those of socket(2), bind(2) and connect(2).
+// ENODEV: the device has none of that family; EAFNOSUPPORT: the id is bound to one of the other; those of socket(2),
+// bind(2) and connect(2).
 int rdmacm_route(const struct rdmacm_id *id, struct alb_addr *peer, struct alb_addr *local);
 
 // ---- qp.c

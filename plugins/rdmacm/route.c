@@ -31,13 +31,14 @@ static int ask_kernel(const struct alb_addr *from, const struct alb_addr *peer, 
 }
 
 // The host prefers an address that it got after the device was opened, as IPv6 gives out new ones for privacy. One of
-// the device's on the same interface does as well; else *local stays.
+// the device's on the same interface does as well; else *local stays. So it does where the peer is this host by an
+// address that the device does not have: nobody is there, or another device.
 static void prefer_own(const struct alb_addr *peer, struct alb_addr *local)
 {
     struct alb_address_info chosen, info;
     const struct alb_addr *gid;
     uint32_t index;
-    if (rdmacm_find_gid(local, &index) == 0 || !alb_address_find(local, &chosen))
+    if (rdmacm_find_gid(local, &index) == 0 || alb_addr_equals(local, peer) || !alb_address_find(local, &chosen))
         return;
     for (uint32_t i = 0; (gid = alb_device_gid(rdmacm_device(), i)); i++) {
         struct alb_addr from;
@@ -74,7 +75,7 @@ int rdmacm_route(const struct rdmacm_id *id, struct alb_addr *peer, struct alb_a
         return EINVAL;
     if (rdmacm_is_any(peer)) {
         bool is_ipv4 = alb_addr_is_ipv4(peer);
-        int error = is_bound ? 0 : own_of_family(is_ipv4, local);
+        int error = !is_bound ? own_of_family(is_ipv4, local) : alb_addr_is_ipv4(local) == is_ipv4 ? 0 : EAFNOSUPPORT;
         *peer = *local;
         return error;
     }
