@@ -47,19 +47,19 @@ static bool is_done(struct alb_device *device, void *context, alb_time now)
     return !wait->has_seen_loss || now - wait->silent_since >= LINGER_NS;
 }
 
-static bool is_token_to_be_had(struct alb_device *device)
+bool alb_device_can_drain(struct alb_device *device)
 {
     bool is_had = alb_token_lock_for(&device->token, TOKEN_NS_MAX);
     if (is_had)
         alb_token_release(&device->token);
-    return is_had;
+    return is_had && alb_port_is_open(&device->port);
 }
 
 bool alb_device_drain(struct alb_device *device)
 {
     alb_time now = alb_clock_now();
     struct wait wait = {.silent_since = now};
-    if (!is_token_to_be_had(device))
+    if (!alb_device_can_drain(device))
         return false;
     alb_device_lock(device);
     wait.has_seen_loss = has_seen_loss(device);

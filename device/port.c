@@ -9,10 +9,11 @@
 #include "device/syscalls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 // A socket that had something so often in a row is looked at by itself: each datagram for one that an epoll instance
@@ -125,17 +126,17 @@ void alb_port_note_found(struct alb_port *port, struct alb_socket *sock)
         unwatch(port, sock);
 }
 
-// By what a call has just said of a descriptor that nobody closes but the program: a daemon that closes all it has,
-// say. Nothing could be sent or received any more, and its threads would wait for ever.
-static void end_if_closed(int fd)
+// A daemon that closes all descriptors it has, say. Nothing is sent or received any more.
+static void note_closed(struct alb_port *port)
 {
-    if (errno != EBADF)
-        return;
-    alb_log(
-        ALB_LOG_ERROR,
-        "the program has closed descriptor %d, which the device had open: close descriptors before devices are opened",
-        fd);
-    abort();
+    if (!atomic_exchange(&port->is_closed, true))
+        alb_log(ALB_LOG_ERROR, "the program has closed descriptors that the device had open, which can do nothing any "
+                               "more: close descriptors before devices are opened");
+}
+
+bool alb_port_is_open(const struct alb_port *port)
+{
+    return fcntl(port->wake_fd, F_GETFD) >= 0;
 }
 
 void alb_port_sleep(struct alb_port *port, alb_time until)
@@ -149,10 +150,13 @@ void alb_port_sleep(struct alb_port *port, alb_time until)
     alb_time now = until == ALB_TIME_NEVER ? 0 : alb_clock_now();
     struct timespec span = alb_timespec(until > now ? until - now : 0);
     int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
-    if (count > 0 && files[1].revents) {
-        uint64_t wakes;
-        if (read(port->wake_fd, &wakes, sizeof(wakes)) < 0)
-            end_if_closed(port->wake_fd);
+    uint64_t wakes;
+    if (count > 0 && (files[0].revents | files[1].revents) & POLLNVAL) {
+        note_closed(port);
+        const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS); // it would return at once each time
+        nanosleep(&pause, NULL);
+    } else if (count > 0 && files[1].revents && read(port->wake_fd, &wakes, sizeof(wakes)) < 0 && errno == EBADF) {
+        note_closed(port);
     }
 }
 
@@ -160,8 +164,8 @@ void alb_port_wake(struct alb_port *port)
 {
     if (port->wake_fd < 0) // in a forked child, where no thread sleeps
         return;
-    if (alb_sys_eventfd_add(port->wake_fd) < 0)
-        end_if_closed(port->wake_fd);
+    if (alb_sys_eventfd_add(port->wake_fd) < 0 && errno == EBADF)
+        note_closed(port);
 }
 
 // The socket of our slot, path 0.

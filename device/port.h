@@ -29,6 +29,7 @@ struct alb_port {
     struct alb_socket *_Atomic unwatched;
     int epoll_fd;
     int wake_fd; // eventfd that ends alb_port_sleep
+    atomic_bool is_closed; // by the program, which has been said
 };
 
 // Errors: those of alb_slot_claim, EMFILE and the like.
@@ -44,6 +45,8 @@ void alb_port_note_found(struct alb_port *port, struct alb_socket *sock);
 void alb_port_sleep(struct alb_port *port, alb_time until);
 // [any thread]
 void alb_port_wake(struct alb_port *port);
+// False: the program has closed its descriptors.
+bool alb_port_is_open(const struct alb_port *port);
 
 // The socket that sends from a local address by a path; *is_own_path: else it is path 0's, since that path has none.
 // NULL: no such address.

@@ -25,8 +25,8 @@ static struct {
 
 // Programs exit right after their last completion: what must still be answered is drained, and files are finished.
 // Other threads may still be running and using the device, so nothing is taken from under them. A destructor of the
-// library, since handlers of the program (atexit(3), objects of C++) may still say good-bye and wait for an answer; the
-// priority puts it behind those of who uses the device.
+// library, since handlers of the program (atexit(3), objects of C++) may still say good-bye and wait for an answer.
+// Where librdmacm's is in the same program, and not in a library that needs this one, the priority puts that in front.
 __attribute__((destructor(1000))) static void at_exit(void)
 {
     pthread_mutex_lock(&registry.mutex);

@@ -62,11 +62,12 @@ static struct ibv_context *open_first(void)
 // told may take no more; the device's own destructor, which comes after this one, waits for the answers.
 __attribute__((destructor)) static void at_exit(void)
 {
-    rsocket_close_all();
     if (!atomic_load(&home.context))
         return; // a forked child
-    if (!alb_device_drain(home.device))
+    if (!alb_device_can_drain(home.device))
         return;
+    rsocket_close_all();
+    alb_device_drain(home.device);
     rdmacm_lock();
     alb_cm_disconnect_all(rdmacm_engine(), alb_device_now());
     rdmacm_unlock();
