@@ -44,7 +44,8 @@ static uint32_t receive_from(struct alb_device *device, struct alb_socket *sock,
     return messages;
 }
 
-// One that was read out, or not ready, when all of them were looked at last time was empty then.
+// One that was not ready, or was read out, when all of them were looked at last time was empty then. One that had as
+// much as was asked for keeps the time from before that.
 static void note_empty(const struct alb_port *port, struct alb_socket *sock)
 {
     if (!sock->rx_was_full)

@@ -375,8 +375,10 @@ uint32_t alb_rx_receive(struct alb_rx *rx, struct alb_socket *socket, alb_time *
 {
     alb_time asked_at = *now, empty_at = socket->empty_at;
     int count = receive(rx, socket);
-    if (count < 0 && errno != EAGAIN)
-        return 0; // a pending ICMP error, which says nothing about the datagrams behind it
+    if (count < 0 && errno != EAGAIN) { // a pending ICMP error, which says nothing about the datagrams behind it
+        socket->rx_was_full = true;
+        return 0;
+    }
     if (!socket->rx_was_full)
         socket->empty_at = asked_at;
     if (count <= 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads of ours in a program's process. They handle none of its signals, which are for its own threads, but faults of
-// theirs: touching memory of the program's may be one.
+// Threads of ours in a program's process. They handle none of its signals, which are for its own threads, except faults
+// that they cause themselves: touching memory of the program's may be one.
 #pragma once
 
 #include <pthread.h>

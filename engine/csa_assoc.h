@@ -63,7 +63,7 @@ struct alb_assoc_live {
     uint64_t inflight_bytes;
     uint32_t credit_bytes; // the peer's grant: that we may have in flight; ALB_CSA_CREDIT_NONE: any number
     uint8_t share; // how strongly to answer signs of congestion, as the peer says (alb_credit_share); 0: not known
-    bool reports_wait;              // for each other, on their way to us
+    bool reports_wait;              // on their way to us, for half of a round trip or more
     struct alb_credit_in credit_in; // for what we grant the peer
     // Since the congestion policy was last called: the least sample (0: none), the least of them without what reports
     // have waited, and packets that the peer has reported.
@@ -179,8 +179,7 @@ static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, ui
     return (unasked_bytes + 1ull) * times > alb_assoc_flow_bytes(live);
 }
 // True if the window has no room for another segment behind one that is charged so much, so that a report has to be
-// asked for with it. But where reports wait for each other on their way one for each segment would never let them get
-// ahead.
+// asked for with it. But where reports wait on their way one for each segment would never let them get ahead.
 static inline bool alb_assoc_closes(const struct alb_assoc_live *live, uint32_t cost_bytes)
 {
     uint32_t window_bytes = ALB_MIN(live->congestion.window_bytes, live->credit_bytes);

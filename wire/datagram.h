@@ -28,7 +28,7 @@ struct alb_datagram {
     uint16_t path;             // which of the local sockets (source ports) it came in on
     uint8_t traffic_class;     // DSCP and ECN, as in the IP header
     uint8_t hop_limit;         // TTL or hop limit; 0 if unknown
-    uint32_t unread_ns;        // it may have lain in the socket for so long, and no longer
+    uint32_t unread_ns;        // for which it may have lain unread, at most; UINT32_MAX: or longer
     const uint8_t *bytes;
     uint32_t length;
 };

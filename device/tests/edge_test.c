@@ -415,7 +415,7 @@ static void alb_edge__captures_both_ways(void **state)
     end_close(b);
 }
 
-static alb_time alb_edge__receive_one(struct end *end, alb_time asked_at)
+static alb_time receive_one(struct end *end, alb_time asked_at)
 {
     alb_time now = asked_at;
     assert_int_equal(alb_rx_receive(end->rx, &end->port.own[0], &now), 1);
@@ -433,12 +433,12 @@ static void alb_edge__tells_how_long_a_datagram_may_have_lain_unread(void **stat
     end_send(a, 1);
     // One is asked for, twice, and each time more may be there; then two, and there is one.
     for (uint32_t i = 0; i < 3; i++) {
-        came_at = alb_edge__receive_one(b, empty_at + 1);
+        came_at = receive_one(b, empty_at + 1);
         assert_int_equal(b->taken[i].unread_ns, came_at - empty_at);
     }
     end_add_burst(a, &peer, (uint32_t)b->port.slot << 16 | 0x100, 1, 8, 8);
     end_send(a, 1);
-    came_at = alb_edge__receive_one(b, alb_clock_now());
+    came_at = receive_one(b, alb_clock_now());
     assert_int_equal(b->taken[3].unread_ns, came_at - (empty_at + 1));
     end_close(a);
     end_close(b);

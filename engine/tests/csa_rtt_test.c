@@ -97,6 +97,11 @@ static void way_back__what_lay_unread(void **state)
     live->rtt_ns = 100000;
     assert_int_equal(alb_assoc_waited_ns(live, 5000, 0, MS), 0);
     assert_int_equal(alb_assoc_waited_ns(live, 45000, 0, MS), 40000);
+    assert_false(live->reports_wait);
+    assert_int_equal(alb_assoc_waited_ns(live, 65000, 0, MS), 60000);
+    assert_true(live->reports_wait); // for more than half of a round trip
+    assert_int_equal(alb_assoc_waited_ns(live, 65000, 30000, MS), 30000);
+    assert_false(live->reports_wait);
     assert_int_equal(alb_assoc_waited_ns(live, 45000, 10000, MS), 30000);
     assert_int_equal(alb_assoc_waited_ns(live, 45000, UINT32_MAX, MS), 0);
     live->credit_in.rate = 1 << 20; // as much as we have in flight
