@@ -120,34 +120,85 @@ static int read_claim(int folder, const char *name, struct content *content, boo
     return error;
 }
 
-static bool find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+// What is looked for: the files that a service's claim may have, the one for the address itself first.
+struct lookup {
+    bool is_ipv4;
+    char names[3][NAME_MAX_BYTES];
+};
+
+static void write_names(struct lookup *lookup, uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local)
 {
-    char path[ALB_DIRECTORY_FOLDER_MAX], name[NAME_MAX_BYTES];
-    bool is_ipv4 = alb_addr_is_ipv4(local), is_found = false;
-    const struct alb_addr *const tries[] = {local, is_ipv4 ? &any_ipv4 : &any, &any};
+    lookup->is_ipv4 = alb_addr_is_ipv4(local);
+    const struct alb_addr *const tries[] = {local, lookup->is_ipv4 ? &any_ipv4 : &any, &any};
+    for (unsigned i = 0; i < ALB_COUNT(tries); i++)
+        write_name(lookup->names[i], gsi_index, service_id, tries[i]);
+}
+
+static bool is_listener(const struct lookup *lookup, unsigned i, const struct content *content)
+{
+    bool is_of_ipv6 = content->is_one_family && i == ALB_COUNT(lookup->names) - 1;
+    return content->is_listening && !(lookup->is_ipv4 && is_of_ipv6);
+}
+
+static bool has_run_out(int error)
+{
+    return error == EMFILE || error == ENFILE;
+}
+
+static int find(const struct lookup *lookup, uint8_t *slot)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX];
     int folder = alb_directory_open_folder((uint32_t)geteuid(), path, false);
     if (folder < 0)
-        return false;
-    for (unsigned i = 0; i < ALB_COUNT(tries) && !is_found; i++) {
+        return has_run_out(errno) ? errno : ENOENT;
+    int error = ENOENT;
+    for (unsigned i = 0; i < ALB_COUNT(lookup->names) && error == ENOENT; i++) {
         struct content content;
         bool is_living;
-        write_name(name, gsi_index, service_id, tries[i]);
-        is_found = read_claim(folder, name, &content, &is_living) == 0 && is_living && content.is_listening &&
-                   !(is_ipv4 && content.is_one_family && alb_addr_equals(tries[i], &any));
-        if (is_found)
+        int why = read_claim(folder, lookup->names[i], &content, &is_living);
+        if (has_run_out(why))
+            error = why;
+        if (!why && is_living && is_listener(lookup, i, &content)) {
             *slot = content.slot;
+            error = 0;
+        }
     }
     close(folder);
+    return error;
+}
+
+// Of the claims that the process itself holds, whose files are open.
+static bool find_held(const struct lookup *lookup, uint8_t *slot)
+{
+    bool is_found = false;
+    pthread_mutex_lock(&held.mutex);
+    for (unsigned i = 0; i < ALB_COUNT(lookup->names) && !is_found; i++) {
+        ALB_LIST_FOR_EACH (&held.claims, node) {
+            const struct alb_cm_claim *claim = ALB_LIST_ENTRY(node, struct alb_cm_claim, link);
+            struct content content;
+            if (strcmp(strrchr(claim->path, '/') + 1, lookup->names[i]) != 0 ||
+                pread(claim->fd, &content, sizeof(content), 0) != (ssize_t)sizeof(content) ||
+                !is_listener(lookup, i, &content))
+                continue;
+            *slot = content.slot;
+            is_found = true;
+        }
+    }
+    pthread_mutex_unlock(&held.mutex);
     return is_found;
 }
 
 // Called by the driver, perhaps a program's thread that holds the token.
-bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
+int alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot)
 {
+    struct lookup lookup;
     int cancel = alb_cancel_off();
-    bool is_found = find(gsi_index, service_id, local, slot);
+    write_names(&lookup, gsi_index, service_id, local);
+    int error = find(&lookup, slot);
+    if (has_run_out(error) && find_held(&lookup, slot))
+        error = 0;
     alb_cancel_back(cancel);
-    return is_found;
+    return error;
 }
 
 // ---- claiming -------------------------------------------------------------------------------------------------------

@@ -33,5 +33,5 @@ int alb_cm_claim_listen(struct alb_cm_claim *claim);
 void alb_cm_claim_end(struct alb_cm_claim *claim);
 
 // The slot of the process that listens for a service at that address; a claim for this address wins over one for any.
-// False if there is none.
-bool alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot);
+// ENOENT: there is none. EMFILE, ENFILE: this process does not, and cannot look who does.
+int alb_cm_claim_find(uint8_t gsi_index, uint64_t service_id, const struct alb_addr *local, uint8_t *slot);

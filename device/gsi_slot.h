@@ -5,6 +5,11 @@
 
 #include "base/addr.h"
 
-// bytes: a datagram as it came to port 4791 of the address local, its ICRC not yet checked. False if it is no such
-// message, names no id, or names a service without a listener.
-bool alb_gsi_slot(const uint8_t *bytes, uint32_t length, const struct alb_addr *local, uint8_t *slot);
+enum alb_gsi_place {
+    ALB_GSI_ANYWHERE, // it is no such message, names no id, or names a service without a listener
+    ALB_GSI_SLOT,
+    ALB_GSI_UNKNOWN, // it cannot be told now for want of descriptors; who sent it will ask again
+};
+
+// bytes: a datagram as it came to port 4791 of the address local, its ICRC not yet checked.
+enum alb_gsi_place alb_gsi_slot(const uint8_t *bytes, uint32_t length, const struct alb_addr *local, uint8_t *slot);

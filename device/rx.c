@@ -180,18 +180,21 @@ static void take(struct alb_rx *rx, const struct arrival *arrival, const uint8_t
 }
 
 // The slot that a datagram on port 4791 belongs to. Foreign peers manage connections by QPN 1 (of albedo0: 3) whatever
-// process they mean; where the message does not say, it is for the holder of the port.
-static uint8_t slot_for(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length)
+// process they mean; where the message does not say, it is for the holder of the port. False: that cannot be told now.
+static bool find_slot(const struct alb_rx *rx, const struct alb_addr *local, const uint8_t *bytes, uint32_t length,
+                      uint8_t *slot)
 {
-    uint8_t slot;
+    *slot = rx->own_slot;
     if (length < ALB_BTH_BYTES)
-        return rx->own_slot;
+        return true;
     alb_qpn qpn = (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
     if (qpn == ALB_MULTICAST_QPN) // goes to groups' addresses only, and they have sockets of their own
-        return rx->own_slot;
-    if (qpn > ALB_GSI_QPN && qpn != ALB_GSI_ALBEDO_QPN)
-        return alb_slot_of_qpn(qpn);
-    return alb_gsi_slot(bytes, length, local, &slot) ? slot : rx->own_slot;
+        return true;
+    if (qpn > ALB_GSI_QPN && qpn != ALB_GSI_ALBEDO_QPN) {
+        *slot = alb_slot_of_qpn(qpn);
+        return true;
+    }
+    return alb_gsi_slot(bytes, length, local, slot) != ALB_GSI_UNKNOWN;
 }
 
 static void pass_on(struct alb_rx *rx, const struct arrival *arrival, uint8_t slot, const uint8_t *bytes,
@@ -268,8 +271,11 @@ static void sort_out(struct alb_rx *rx, const struct arrival *arrival, const uin
         return;
     }
     uint8_t slot = rx->own_slot;
-    if (arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed && !arrival->socket->is_group)
-        slot = slot_for(rx, &arrival->local.addr, bytes, length);
+    bool is_at_front = arrival->local.port == ALB_ROCE_PORT && !arrival->is_relayed && !arrival->socket->is_group;
+    if (is_at_front && !find_slot(rx, &arrival->local.addr, bytes, length, &slot)) {
+        rx->taker.drop(rx->taker.context, ALB_DROP_NO_RESOURCES);
+        return;
+    }
     if (slot != rx->own_slot) {
         pass_on(rx, arrival, slot, bytes, length);
         return;

@@ -37,7 +37,7 @@ static int find(uint64_t service_id, const char *text)
 {
     uint8_t slot;
     struct alb_addr local = addr(text);
-    return alb_cm_claim_find(0, service_id, &local, &slot) ? slot : -1;
+    return alb_cm_claim_find(0, service_id, &local, &slot) == 0 ? slot : -1;
 }
 
 // Claims and listens.

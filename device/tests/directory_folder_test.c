@@ -60,7 +60,7 @@ static bool is_usable(void)
     struct alb_cm_claim claim;
     uint8_t slot = 0;
     bool is_found = alb_cm_claim(&claim, &place) == 0 && alb_cm_claim_listen(&claim) == 0 &&
-                    alb_cm_claim_find(0, place.service_id, &place.addr, &slot);
+                    alb_cm_claim_find(0, place.service_id, &place.addr, &slot) == 0;
     alb_cm_claim_end(&claim);
     return is_found && slot == place.slot;
 }

@@ -98,7 +98,7 @@ static const struct alb_cm_place places[] = {{.service_id = 7, .slot = 3}, {.ser
 static bool is_found(const struct alb_cm_place *place)
 {
     uint8_t slot;
-    return alb_cm_claim_find(place->gsi_index, place->service_id, &place->addr, &slot) && slot == place->slot;
+    return alb_cm_claim_find(place->gsi_index, place->service_id, &place->addr, &slot) == 0 && slot == place->slot;
 }
 
 // As the death of its process.

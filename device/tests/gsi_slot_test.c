@@ -8,6 +8,7 @@
 #include "wire/datagram.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #define DATAGRAM_BYTES (12 + 8 + ALB_MAD_BYTES + ALB_ICRC_BYTES)
 
@@ -20,13 +21,14 @@ static void write_datagram(const struct alb_cm_message *message, uint8_t bytes[D
     alb_cm_encode(message, bytes + alb_roce_encode(&roce, bytes));
 }
 
-// The slot of a message that came to 10.0.0.1, -1: it does not say.
+// The slot of a message that came to 10.0.0.1, -1: it does not say; -2: it cannot be told.
 static int slot_of(const struct alb_cm_message *message)
 {
     uint8_t bytes[DATAGRAM_BYTES], slot;
     struct alb_addr local = alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1});
     write_datagram(message, bytes);
-    return alb_gsi_slot(bytes, sizeof(bytes), &local, &slot) ? slot : -1;
+    enum alb_gsi_place place = alb_gsi_slot(bytes, sizeof(bytes), &local, &slot);
+    return place == ALB_GSI_SLOT ? slot : place == ALB_GSI_ANYWHERE ? -1 : -2;
 }
 
 static void slot__of_a_request_is_its_listeners(void **state)
@@ -42,6 +44,29 @@ static void slot__of_a_request_is_its_listeners(void **state)
     assert_int_equal(alb_cm_claim_listen(&claim), 0);
     assert_int_equal(slot_of(&req), 200);
     assert_int_equal(slot_of(&sidr), 200);
+    alb_cm_claim_end(&claim);
+}
+
+// Without descriptors to look with a listener is not refused in another process's name; one's own is known.
+static void slot__of_a_request_without_descriptors(void **state)
+{
+    struct alb_cm_message here = {.type = ALB_CM_REQ, .req = {.service_id = 7}}, elsewhere = here;
+    struct alb_cm_place place = {
+        .gsi_index = ALB_GSI_QPN, .service_id = 7, .addr = {{[10] = 0xff, [11] = 0xff}}, .slot = 200};
+    struct alb_cm_claim claim;
+    struct rlimit usual, none;
+    elsewhere.req.service_id = 8;
+    assert_int_equal(alb_cm_claim(&claim, &place), 0);
+    assert_int_equal(alb_cm_claim_listen(&claim), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int own = slot_of(&here), others = slot_of(&elsewhere);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(own, 200);
+    assert_int_equal(others, -2);
+    assert_int_equal(slot_of(&elsewhere), -1);
     alb_cm_claim_end(&claim);
 }
 
@@ -90,19 +115,21 @@ static void slot__of_what_is_no_message(void **state)
     struct alb_cm_message message = {.type = ALB_CM_RTU, .remote_id = 0x11223344};
     write_datagram(&message, bytes);
     for (uint32_t length = 0; length < sizeof(bytes); length++)
-        assert_false(alb_gsi_slot(bytes, length, &local, &slot));
-    assert_true(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot));
+        assert_int_equal(alb_gsi_slot(bytes, length, &local, &slot), ALB_GSI_ANYWHERE);
+    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_SLOT);
     bytes[21] = 4; // another management class
-    assert_false(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot));
+    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_ANYWHERE);
     write_datagram(&message, bytes);
     bytes[0] = ALB_RC_SEND_ONLY;
-    assert_false(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot));
+    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_ANYWHERE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(slot__of_a_request_is_its_listeners, own_directory_setup,
+                                        own_directory_teardown),
+        cmocka_unit_test_setup_teardown(slot__of_a_request_without_descriptors, own_directory_setup,
                                         own_directory_teardown),
         cmocka_unit_test_setup_teardown(slot__of_a_request_by_kind, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(slot__of_the_rest_is_the_ids, own_directory_setup, own_directory_teardown),

@@ -46,7 +46,7 @@ static bool find_soon(uint64_t service_id, const struct alb_addr *addr, uint8_t 
 {
     static const struct timespec pause = {.tv_nsec = 1000 * 1000};
     for (int tries = 50; tries > 0; tries--) {
-        if (alb_cm_claim_find(gsi_index(), service_id, addr, slot))
+        if (alb_cm_claim_find(gsi_index(), service_id, addr, slot) == 0)
             return true;
         nanosleep(&pause, NULL);
     }
