@@ -5,6 +5,7 @@
 #include "device/thread.h"
 
 #include "device/address.h"
+#include "device/cancel.h"
 #include "device/cores.h"
 #include "device/drive.h"
 #include "device/memory_watch.h"
@@ -171,7 +172,9 @@ static void rest(struct state *state)
     if (atomic_load(&device->deadline) >= until && !alb_engine_bell_is_rung(device->engine) &&
         !atomic_load(&device->stops)) {
         alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_thread_sleeps, 1);
+        alb_cancel_back(PTHREAD_CANCEL_ENABLE);
         alb_port_sleep(&device->port, until);
+        alb_cancel_off();
     }
     atomic_store(&device->armed_until, 0);
 }
@@ -208,6 +211,7 @@ static void *run(void *argument)
 {
     struct alb_device *device = argument;
     struct state state = {.device = device};
+    alb_cancel_off();                 // but where it sleeps
     prctl(PR_SET_TIMERSLACK, 1000ul); // the usual 50 us would double the takeover time
     state.can_be_orphaned = has_reachable_address(&device->port) && !alb_port_is_front(&device->port);
     while (!atomic_load(&device->stops))
@@ -233,6 +237,8 @@ void alb_thread_stop(struct alb_device *device)
         return;
     atomic_store(&device->stops, true);
     alb_port_wake(&device->port);
+    if (!alb_port_is_open(&device->port)) // it cannot be woken; what it sleeps on is closed for others only
+        pthread_cancel(device->thread);
     pthread_join(device->thread, NULL);
     alb_cores_fini(&device->cores);
     device->has_thread = false;

@@ -278,6 +278,27 @@ static void at_exit__of_a_program_that_has_closed_all_descriptors(void **state)
     free(options);
 }
 
+static void alb_device_close__of_a_program_that_has_closed_all_descriptors(void **state)
+{
+    SKIP_UNDER_TSAN();
+    struct alb_device_options *options = pair_options("127.95.0.6");
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct side side;
+        alarm(30);
+        side_open(&side, options, ALB_QPT_RC);
+        usleep(50000); // until its thread sleeps
+        close_all();
+        side_close(&side);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3);
+    free(options);
+}
+
 // As from a signal's handler that has interrupted whoever holds the token.
 static void at_exit__does_not_wait_for_itself(void **state)
 {
@@ -309,6 +330,7 @@ int main(void)
         cmocka_unit_test(at_exit__drains),
         cmocka_unit_test(at_exit__comes_after_the_handlers_of_the_program),
         cmocka_unit_test(at_exit__of_a_program_that_has_closed_all_descriptors),
+        cmocka_unit_test(alb_device_close__of_a_program_that_has_closed_all_descriptors),
         cmocka_unit_test(at_exit__does_not_wait_for_itself),
     };
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
