@@ -6,7 +6,7 @@
 #include "base/addr.h"
 
 enum alb_gsi_place {
-    ALB_GSI_ANYWHERE, // it is no such message, names no id, or names a service without a listener
+    ALB_GSI_HOLDER, // whoever has the port: it is no such message, names no id, or names a service without a listener
     ALB_GSI_SLOT,
     ALB_GSI_UNKNOWN, // it cannot be told now for want of descriptors; who sent it will ask again
 };

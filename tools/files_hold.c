@@ -28,25 +28,20 @@ bool files_hold_is_in_place(int folder, const char *name, int fd)
 }
 
 // Whoever else made it, or has another name for it, can read and write it for ever.
-static int check_owner(int fd)
+static int check_owner(int fd, struct stat *status)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0)
+    if (fstat(fd, status) != 0)
         return errno;
-    return S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 ? 0 : EPERM;
+    return S_ISREG(status->st_mode) && status->st_uid == geteuid() && status->st_nlink == 1 ? 0 : EPERM;
 }
 
 // One that was begun before, by us alone. One that others may open now is one whose copy was about to get its name.
 static int check_found(int folder, const char *name, int fd)
 {
     struct stat status;
-    int error = check_owner(fd);
-    if (error)
+    int error = check_owner(fd, &status);
+    if (error || (status.st_mode & 077) == 0)
         return error;
-    if (fstat(fd, &status) != 0)
-        return errno;
-    if ((status.st_mode & 077) == 0)
-        return 0;
     return unlinkat(folder, name, 0) == 0 ? ESTALE : errno;
 }
 
@@ -57,9 +52,12 @@ static int make_writable(int folder, const char *name)
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? ESTALE : errno;
+    struct stat status;
     int error = lock(fd, F_RDLCK); // EBUSY: its receiver lives
-    if (!error && files_hold_is_in_place(folder, name, fd))
-        error = check_owner(fd);
+    if (!error && !files_hold_is_in_place(folder, name, fd)) // it has got its name
+        error = ESTALE;
+    if (!error)
+        error = check_owner(fd, &status);
     if (!error && fchmod(fd, 0600) != 0)
         error = errno;
     close(fd);

@@ -74,8 +74,7 @@ static const char *event_meaning(enum rdma_cm_event_type event)
     switch (event) {
     case RDMA_CM_EVENT_REJECTED:
         return "nothing listens there: is `albedo serve` running? (Of two users of that host only the one whose "
-               "process "
-               "has UDP port 4791 is reached.)";
+               "process has UDP port 4791 is reached.)";
     case RDMA_CM_EVENT_UNREACHABLE:
         return "no answer: is the host up, and has `albedo serve` that address, with --net?";
     case RDMA_CM_EVENT_ADDR_ERROR:

@@ -28,7 +28,7 @@ static int slot_of(const struct alb_cm_message *message)
     struct alb_addr local = alb_addr_from_ipv4((const uint8_t[4]){10, 0, 0, 1});
     write_datagram(message, bytes);
     enum alb_gsi_place place = alb_gsi_slot(bytes, sizeof(bytes), &local, &slot);
-    return place == ALB_GSI_SLOT ? slot : place == ALB_GSI_ANYWHERE ? -1 : -2;
+    return place == ALB_GSI_SLOT ? slot : place == ALB_GSI_HOLDER ? -1 : -2;
 }
 
 static void slot__of_a_request_is_its_listeners(void **state)
@@ -115,13 +115,13 @@ static void slot__of_what_is_no_message(void **state)
     struct alb_cm_message message = {.type = ALB_CM_RTU, .remote_id = 0x11223344};
     write_datagram(&message, bytes);
     for (uint32_t length = 0; length < sizeof(bytes); length++)
-        assert_int_equal(alb_gsi_slot(bytes, length, &local, &slot), ALB_GSI_ANYWHERE);
+        assert_int_equal(alb_gsi_slot(bytes, length, &local, &slot), ALB_GSI_HOLDER);
     assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_SLOT);
     bytes[21] = 4; // another management class
-    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_ANYWHERE);
+    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_HOLDER);
     write_datagram(&message, bytes);
     bytes[0] = ALB_RC_SEND_ONLY;
-    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_ANYWHERE);
+    assert_int_equal(alb_gsi_slot(bytes, sizeof(bytes), &local, &slot), ALB_GSI_HOLDER);
 }
 
 int main(void)

@@ -31,8 +31,8 @@ static int ask_kernel(const struct alb_addr *from, const struct alb_addr *peer, 
 }
 
 // The host prefers an address that it got after the device was opened, as IPv6 gives out new ones for privacy. One of
-// the device's on the same interface does as well; else *local stays. So it does where the peer is this host by an
-// address that the device does not have: nobody is there, or another device.
+// the device's on the same interface does as well; else *local stays, as where the peer is this host by an address that
+// the device does not have.
 static void prefer_own(const struct alb_addr *peer, struct alb_addr *local)
 {
     struct alb_address_info chosen, info;
