@@ -136,7 +136,7 @@ static void note_closed(struct alb_port *port)
 
 bool alb_port_is_open(const struct alb_port *port)
 {
-    return fcntl(port->wake_fd, F_GETFD) >= 0;
+    return fcntl(port->wake_fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
 void alb_port_sleep(struct alb_port *port, alb_time until)
@@ -151,7 +151,7 @@ void alb_port_sleep(struct alb_port *port, alb_time until)
     struct timespec span = alb_timespec(until > now ? until - now : 0);
     int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
     uint64_t wakes;
-    if (count > 0 && (files[0].revents | files[1].revents) & POLLNVAL) {
+    if (count > 0 && (files[0].revents | files[1].revents | files[2].revents) & POLLNVAL) {
         note_closed(port);
         const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS); // it would return at once each time
         nanosleep(&pause, NULL);
