@@ -15,9 +15,14 @@ all: configure
 programs: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target programs
 
-# Once, and again when flags are given.
+# Once, again when flags are given, and with the flags given last when packages have come since: some parts are left out
+# where what they need is missing.
 configure:
-	@$(if $(CMAKE_FLAGS),,test -f $(BUILD)/build.ninja ||) cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS)
+	@if test -z '$(CMAKE_FLAGS)' && test -f $(BUILD)/build.ninja; then \
+	    test $(BUILD)/build.ninja -nt /var/lib/dpkg/status || cmake $(BUILD); \
+	else \
+	    cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS); \
+	fi
 
 # The same, optimised by what messages of perftest make the libraries do, or by what a simulation does (TRAIN=simulation).
 profiled:
