@@ -89,6 +89,40 @@ bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info
     return found;
 }
 
+// A thread that is cancelled here would leave a mutex locked, or a socket open.
+static bool list_addresses(struct ifaddrs **list)
+{
+    int cancel = alb_cancel_off();
+    bool is_listed = getifaddrs(list) == 0;
+    alb_cancel_back(cancel);
+    return is_listed;
+}
+
+static bool is_among(const struct alb_addr *addr, const struct alb_addr *addresses, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct alb_addr wanted = listed_form(&addresses[i]);
+        if (alb_addr_equals(&wanted, addr))
+            return true;
+    }
+    return false;
+}
+
+bool alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count)
+{
+    const unsigned up = IFF_UP | IFF_RUNNING;
+    struct ifaddrs *list;
+    if (!list_addresses(&list))
+        return true;
+    bool found = false;
+    for (struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next) {
+        struct alb_addr local;
+        found = (entry->ifa_flags & up) == up && entry_address(entry, &local) && is_among(&local, addresses, count);
+    }
+    freeifaddrs(list);
+    return found;
+}
+
 int alb_address_list_error(char text[ALB_ADDRESS_REASON_MAX])
 {
     struct ifaddrs *list;
@@ -144,15 +178,6 @@ static void after_fork_in_child(void)
 __attribute__((constructor)) static void install_hook(void)
 {
     pthread_atfork(NULL, NULL, after_fork_in_child);
-}
-
-// A thread that is cancelled here would leave the mutex locked.
-static bool list_addresses(struct ifaddrs **list)
-{
-    int cancel = alb_cancel_off();
-    bool is_listed = getifaddrs(list) == 0;
-    alb_cancel_back(cancel);
-    return is_listed;
 }
 
 static void read_local_list(alb_time now)

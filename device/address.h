@@ -22,6 +22,9 @@ int alb_address_list_error(char text[ALB_ADDRESS_REASON_MAX]);
 // True if datagrams to this address stay on this host. The list of local addresses is read again at most once a second.
 bool alb_address_is_local(const struct alb_addr *addr);
 
+// Whether an interface that has one of them is up and has a carrier. True where this host's addresses cannot be listed.
+bool alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count);
+
 // True for 127/8 and ::1, which no other host can reach.
 bool alb_address_is_loopback(const struct alb_addr *addr);
 

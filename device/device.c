@@ -285,7 +285,7 @@ int alb_device_create(const char *name, const struct alb_device_options *options
     device->kind = kind;
     device->name = kind->name;
     device->directory.fd = -1;
-    device->port.epoll_fd = device->port.wake_fd = device->port.carrier.fd = -1;
+    device->port.epoll_fd = device->port.wake_fd = device->port.carrier.fd = device->port.links.fd = -1;
     alb_token_init(&device->token);
     atomic_init(&device->deadline, ALB_TIME_NEVER);
     int error = open_parts(device, &device->options);
@@ -364,6 +364,19 @@ void alb_device_set_event_handler(struct alb_device *device,
     device->on_event = on_event;
     device->event_context = context;
     alb_drive_release(device);
+}
+
+void alb_device_set_port_handler(struct alb_device *device, void (*on_port)(void *context, bool is_up), void *context)
+{
+    alb_token_lock(&device->token);
+    device->on_port = on_port;
+    device->port_context = context;
+    alb_drive_release(device);
+}
+
+bool alb_device_is_up(const struct alb_device *device)
+{
+    return alb_address_any_is_up(device->port.addresses, device->port.address_count);
 }
 
 bool alb_device_is_forked(const struct alb_device *device)

@@ -114,5 +114,10 @@ void alb_device_poll(struct alb_device *device);
 void alb_device_set_event_handler(struct alb_device *device,
                                   void (*on_event)(void *context, const struct alb_event *event), void *context);
 
+// Where the port's changes go: called by the device's thread, without the token. Set like the handler of events.
+void alb_device_set_port_handler(struct alb_device *device, void (*on_port)(void *context, bool is_up), void *context);
+// Whether an interface of the device is up: one that has an address of the GID table.
+bool alb_device_is_up(const struct alb_device *device);
+
 // True in a process that was forked from the one that opened the device: it must not touch it (ibv_fork_init(3)).
 bool alb_device_is_forked(const struct alb_device *device);

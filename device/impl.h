@@ -31,6 +31,8 @@ struct alb_device {
     struct alb_device_options options;
     void (*on_event)(void *context, const struct alb_event *event);
     void *event_context;
+    void (*on_port)(void *context, bool is_up);
+    void *port_context;
 
     struct alb_port port;
     struct alb_board board;
@@ -53,6 +55,7 @@ struct alb_device {
 
     pthread_t thread;
     bool has_thread;
+    bool was_up;            // what programs know of the port; the thread's
     struct alb_cores cores; // the thread's
     _Atomic bool stops;
 

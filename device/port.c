@@ -61,7 +61,7 @@ static void close_files(struct alb_port *port)
 int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint32_t count)
 {
     alb_assert(count >= 1 && count <= ALB_DEVICE_ADDRESSES_MAX);
-    *port = (struct alb_port){.address_count = count, .epoll_fd = -1, .wake_fd = -1, .carrier.fd = -1};
+    *port = (struct alb_port){.address_count = count, .epoll_fd = -1, .wake_fd = -1, .carrier.fd = -1, .links.fd = -1};
     memcpy(port->addresses, addresses, count * sizeof(*addresses));
     int error = alb_slot_claim(addresses, count, port->own, &port->slot);
     if (error)
@@ -72,9 +72,11 @@ int alb_port_open(struct alb_port *port, const struct alb_addr *addresses, uint3
     if (error) {
         close_files(port);
         close_all(port, port->own);
+        return error;
     }
     port->hot = &port->own[0];
-    return error;
+    alb_links_open(&port->links);
+    return 0;
 }
 
 void alb_port_close(struct alb_port *port)
@@ -84,6 +86,7 @@ void alb_port_close(struct alb_port *port)
     alb_groups_leave_all(&port->groups, port->epoll_fd);
     alb_path_sockets_close(&port->paths);
     close_all(port, port->own);
+    alb_links_close(&port->links);
     alb_socket_close(&port->carrier);
     if (port->has_front)
         close_all(port, port->front);
@@ -139,25 +142,27 @@ bool alb_port_is_open(const struct alb_port *port)
     return fcntl(port->wake_fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
-void alb_port_sleep(struct alb_port *port, alb_time until)
+bool alb_port_sleep(struct alb_port *port, alb_time until, bool for_links)
 {
     const struct alb_socket *unwatched = atomic_load(&port->unwatched);
     struct pollfd files[] = {
         {.fd = port->epoll_fd, .events = POLLIN},
         {.fd = port->wake_fd, .events = POLLIN},
         {.fd = unwatched ? unwatched->fd : -1, .events = POLLIN},
+        {.fd = for_links ? port->links.fd : -1, .events = POLLIN},
     };
     alb_time now = until == ALB_TIME_NEVER ? 0 : alb_clock_now();
     struct timespec span = alb_timespec(until > now ? until - now : 0);
     int count = ppoll(files, ALB_COUNT(files), until == ALB_TIME_NEVER ? NULL : &span, NULL);
     uint64_t wakes;
-    if (count > 0 && (files[0].revents | files[1].revents | files[2].revents) & POLLNVAL) {
+    if (count > 0 && (files[0].revents | files[1].revents | files[2].revents | files[3].revents) & POLLNVAL) {
         note_closed(port);
         const struct timespec pause = alb_timespec(10 * ALB_NS_PER_MS); // it would return at once each time
         nanosleep(&pause, NULL);
     } else if (count > 0 && files[1].revents && read(port->wake_fd, &wakes, sizeof(wakes)) < 0 && errno == EBADF) {
         note_closed(port);
     }
+    return count > 0 && files[3].revents & (POLLIN | POLLERR);
 }
 
 void alb_port_wake(struct alb_port *port)

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "device/groups.h"
+#include "device/links.h"
 #include "device/path_sockets.h"
 #include "device/slot.h"
 
@@ -27,6 +28,7 @@ struct alb_port {
     alb_time looked_at;        // all of them, last time
     // The one that the epoll instance does not watch, or NULL. Changed with the token; read by who sleeps, too.
     struct alb_socket *_Atomic unwatched;
+    struct alb_links links;
     int epoll_fd;
     int wake_fd; // eventfd that ends alb_port_sleep
     atomic_bool is_closed; // by the program, which has been said
@@ -41,8 +43,9 @@ uint32_t alb_port_ready(struct alb_port *port, struct alb_socket *ready[], uint3
 // A socket had something.
 void alb_port_note_found(struct alb_port *port, struct alb_socket *sock);
 
-// Waits until a socket has something, alb_port_wake is called, or the time has come.
-void alb_port_sleep(struct alb_port *port, alb_time until);
+// Waits until a socket has something, alb_port_wake is called, or the time has come; with for_links also until there is
+// news of them, and returns whether there is.
+bool alb_port_sleep(struct alb_port *port, alb_time until, bool for_links);
 // [any thread]
 void alb_port_wake(struct alb_port *port);
 // False: the program has closed its descriptors.

@@ -41,6 +41,9 @@
 #define FRONT_TRY_NS        (50 * ALB_NS_PER_MS)
 #define FRONT_TRY_SELDOM_NS ALB_NS_PER_S
 
+// How often links are looked at while the thread is awake, and how long it sleeps on after news of them.
+#define LINKS_NS (100 * ALB_NS_PER_MS)
+
 struct state {
     struct alb_device *device;
     bool can_be_orphaned; // has an address that foreign peers can reach
@@ -50,6 +53,8 @@ struct state {
     alb_time traffic_at;
     alb_time bulk_at;
     alb_time front_tried_at;
+    alb_time links_at;   // when to look at them again
+    bool had_links_news; // the last time
 };
 
 static bool is_polled(const struct alb_device *device, alb_time now)
@@ -140,6 +145,25 @@ static void try_front(struct state *state, alb_time now)
     state->front_tried_at = now;
 }
 
+// Programs learn that the port goes down, or comes up again.
+static void look_at_links(struct state *state, alb_time now)
+{
+    struct alb_device *device = state->device;
+    if (now < state->links_at)
+        return;
+    state->links_at = now + LINKS_NS;
+    state->had_links_news = alb_links_took_news(&device->port.links);
+    if (!state->had_links_news || alb_device_is_up(device) == device->was_up)
+        return;
+    device->was_up = !device->was_up;
+    alb_token_lock(&device->token);
+    void (*on_port)(void *context, bool is_up) = device->on_port;
+    void *context = device->port_context;
+    alb_drive_release(device);
+    if (on_port)
+        on_port(context, device->was_up);
+}
+
 static void flush_files(struct alb_device *device)
 {
     if ((device->has_capture || device->has_trace) && alb_token_try(&device->token)) {
@@ -165,7 +189,10 @@ static void rest(struct state *state)
 {
     struct alb_device *device = state->device;
     flush_files(device);
-    alb_time until = ALB_MIN(next_look(state, alb_clock_now()), atomic_load(&device->deadline));
+    alb_time now = alb_clock_now(), until = ALB_MIN(next_look(state, now), atomic_load(&device->deadline));
+    bool for_links = !state->had_links_news || now >= state->links_at;
+    if (!for_links)
+        until = ALB_MIN(until, state->links_at);
     atomic_store(&device->armed_until, until);
     // A thread that moved the deadline forward, or left a bell to us, before it could see that we sleep did not wake
     // us.
@@ -173,7 +200,8 @@ static void rest(struct state *state)
         !atomic_load(&device->stops)) {
         alb_edge_count(&device->board.header->edge_stats, ALB_EDGE_thread_sleeps, 1);
         alb_cancel_back(PTHREAD_CANCEL_ENABLE);
-        alb_port_sleep(&device->port, until);
+        if (alb_port_sleep(&device->port, until, for_links))
+            state->links_at = 0;
         alb_cancel_off();
     }
     atomic_store(&device->armed_until, 0);
@@ -183,6 +211,7 @@ static void turn(struct state *state)
 {
     alb_time now = alb_clock_now();
     try_front(state, now); // a program that polls is reached by that port, too
+    look_at_links(state, now);
     if (is_polled(state->device, now) && !alb_memory_watch_is_on(&state->watch, now)) {
         state->was_watching = true;
         nap(state, now);
@@ -223,6 +252,7 @@ int alb_thread_start(struct alb_device *device)
 {
     char name[16];
     snprintf(name, sizeof(name), "albedo/%.8s", device->name);
+    device->was_up = alb_device_is_up(device);
     alb_cores_init(&device->cores);
     int error = alb_spawn(&device->thread, name, run, device);
     device->has_thread = error == 0;

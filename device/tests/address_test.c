@@ -5,6 +5,7 @@
 #include "base/tests/test.h"
 #include "device/device.h"
 #include "device/tests/cancelled.h"
+#include "device/tests/network_namespace.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -168,12 +169,29 @@ static void alb_address_is_local__in_a_forked_child(void **state)
     pthread_join(thread, NULL);
 }
 
+static bool lo_goes_up_and_down(void)
+{
+    const struct alb_addr both[] = {address("203.0.113.77"), address("127.0.0.9")};
+    bool before = alb_address_any_is_up(both, 2);
+    network_namespace_set_link("lo", true);
+    bool up = alb_address_any_is_up(both, 2), foreign = alb_address_any_is_up(both, 1);
+    network_namespace_set_link("lo", false);
+    return !before && up && !foreign && !alb_address_any_is_up(both, 2);
+}
+
+static void alb_address_any_is_up__follows_the_interface(void **state)
+{
+    (void)state;
+    assert_true(network_namespace_run(lo_goes_up_and_down));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_address_is_local__in_a_cancelled_thread), // first: nothing is known yet
         cmocka_unit_test(alb_address_find__loopback),
         cmocka_unit_test(alb_address_list_error__no_socket),
+        cmocka_unit_test(alb_address_any_is_up__follows_the_interface),
         cmocka_unit_test(alb_address_is_local__rules),
         cmocka_unit_test(alb_address_is_local__in_a_forked_child),
         cmocka_unit_test(alb_address_is_loopback__rules),

@@ -67,13 +67,13 @@ static bool is_ready(struct context *c, const struct alb_socket *sock)
 // Takes back what woke the last sleep without a datagram.
 static void forget_wakes(struct context *c)
 {
-    alb_port_sleep(&c->port, alb_clock_now());
+    alb_port_sleep(&c->port, alb_clock_now(), false);
 }
 
 static bool sleeps_through(struct context *c)
 {
     alb_time until = alb_clock_now() + 20 * ALB_NS_PER_MS;
-    alb_port_sleep(&c->port, until);
+    alb_port_sleep(&c->port, until, false);
     return alb_clock_now() >= until;
 }
 
@@ -126,7 +126,7 @@ static void alb_port_note_found__turns_change_nothing(void **state)
 
 static void *sleep_long(void *context)
 {
-    alb_port_sleep(&((struct context *)context)->port, alb_clock_now() + LONG_NS);
+    alb_port_sleep(&((struct context *)context)->port, alb_clock_now() + LONG_NS, false);
     return NULL;
 }
 

@@ -12,6 +12,17 @@ static const enum ibv_event_type srq_event_types[ALB_DOOR_SRQ_NOTICES] = {
     IBV_EVENT_SRQ_ERR,
 };
 
+static const enum ibv_event_type port_event_types[ALB_DOOR_PORT_NOTICES] = {
+    IBV_EVENT_PORT_ACTIVE,
+    IBV_EVENT_PORT_ERR,
+};
+
+void alb_door_port_notices_init(struct alb_door_context *context)
+{
+    for (int i = 0; i < ALB_DOOR_PORT_NOTICES; i++)
+        alb_notice_init(&context->notices[i], context, port_event_types[i]);
+}
+
 void alb_door_qp_notices_init(struct alb_door_qp *qp)
 {
     for (int i = 0; i < ALB_DOOR_QP_NOTICES; i++)
@@ -63,6 +74,24 @@ static void raise_completion(struct alb_door_cq *cq)
 {
     if (cq->cq.channel)
         alb_notices_raise(&alb_door_channel(cq->cq.channel)->notices, &cq->completion);
+}
+
+struct port_change {
+    const struct alb_device *device;
+    enum ibv_event_type type;
+};
+
+static void raise_port(struct alb_door_context *context, void *argument)
+{
+    const struct port_change *change = argument;
+    if (context->device == change->device)
+        raise_async(&context->verbs.context, context->notices, ALB_DOOR_PORT_NOTICES, change->type);
+}
+
+void alb_door_on_port(void *device, bool is_up)
+{
+    struct port_change change = {.device = device, .type = is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR};
+    alb_door_for_each_context(raise_port, &change);
 }
 
 void alb_door_on_event(void *device, const struct alb_event *event)
@@ -133,6 +162,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         event->element.srq = &((struct alb_door_srq *)notice->owner)->srq;
+        break;
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+        event->element.port_num = ALB_DOOR_PORT;
         break;
     default:
         event->element.qp = &((struct alb_door_qp *)notice->owner)->ex.qp_base;

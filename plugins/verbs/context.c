@@ -106,6 +106,7 @@ static int open_with(struct alb_door_context *context, const char *name, struct 
         return error;
     }
     alb_device_set_event_handler(context->device, alb_door_on_event, context->device);
+    alb_device_set_port_handler(context->device, alb_door_on_port, context->device);
     context->engine = alb_device_engine(context->device);
     context->level = (enum alb_level)options->completions;
     context->limits = alb_engine_configuration(context->engine);
@@ -134,6 +135,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         complain(device->name, strerror(error));
         goto fail_context;
     }
+    alb_door_port_notices_init(context);
     struct ibv_context *outer = &context->verbs.context;
     outer->device = device;
     outer->async_fd = context->async.fd;

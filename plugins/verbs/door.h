@@ -82,12 +82,15 @@ enum alb_door_kind {
     ALB_DOOR_KINDS
 };
 
+enum { ALB_DOOR_PORT_NOTICES = 2 };
+
 struct alb_door_context {
     struct alb_list link; // among those that are open (fork.c)
     struct alb_device *device;
     struct alb_engine *engine;
     const struct alb_engine_config *limits;
     struct alb_notices async;
+    struct alb_notice notices[ALB_DOOR_PORT_NOTICES]; // of the port
     struct alb_list objects[ALB_DOOR_KINDS]; // under verbs.context.mutex
     _Atomic uint32_t next_handle;
     _Atomic alb_time no_wait_until;         // destroying a queue pair waits for no peer before then
@@ -119,6 +122,8 @@ static inline bool alb_door_is_forked(const struct alb_door_context *context)
 // From here on a child that is forked is refused what it posts to the context's objects and polls of them.
 void alb_door_fork_add(struct alb_door_context *context);
 void alb_door_fork_remove(struct alb_door_context *context);
+// Of the contexts between the two, under their lock.
+void alb_door_for_each_context(void (*visit)(struct alb_door_context *context, void *argument), void *argument);
 
 // False: a device of another transport than csa.
 static inline bool alb_door_has_reflection(const struct alb_door_context *context)
@@ -180,6 +185,7 @@ int alb_door_td_release(struct alb_door_td *td);
 // Where the device delivers the engine's events; holds the driver token, calls nothing but notices and, to reject what
 // has no validator to ask, the engine.
 void alb_door_on_event(void *device, const struct alb_event *event);
+void alb_door_on_port(void *device, bool is_up);
 
 // Passes ALB_EVENT_CM on to the rdma_cm library, if the program has it.
 void alb_door_on_cm(void *user);
@@ -192,6 +198,7 @@ void alb_door_validators_stop(struct alb_door_context *context);
 void alb_door_proposals_end(struct alb_door_context *context);
 void alb_door_proposals_after_fork(void);
 
+void alb_door_port_notices_init(struct alb_door_context *context);
 void alb_door_qp_notices_init(struct alb_door_qp *qp);
 void alb_door_srq_notices_init(struct alb_door_srq *srq);
 // Forgets the asynchronous events of an object that were not taken; returns how many have been, and are owed an

@@ -30,6 +30,14 @@ void alb_door_fork_remove(struct alb_door_context *context)
     pthread_mutex_unlock(&opened.mutex);
 }
 
+void alb_door_for_each_context(void (*visit)(struct alb_door_context *context, void *argument), void *argument)
+{
+    pthread_mutex_lock(&opened.mutex);
+    ALB_LIST_FOR_EACH (&opened.contexts, node)
+        visit(ALB_LIST_ENTRY(node, struct alb_door_context, link), argument);
+    pthread_mutex_unlock(&opened.mutex);
+}
+
 // ---- what a child gets --------------------------------------------------------------------------------------------
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)

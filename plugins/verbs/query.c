@@ -7,6 +7,10 @@
 #include <limits.h>
 #include <time.h>
 
+// PortPhysicalState of the InfiniBand specification's PortInfo.
+#define PHYS_STATE_DISABLED 3
+#define PHYS_STATE_LINK_UP  5
+
 static int bounded(uint32_t value)
 {
     return value > INT_MAX ? INT_MAX : (int)value;
@@ -100,8 +104,9 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 static void fill_port(struct alb_door_context *context, struct ibv_port_attr *attr)
 {
     enum ibv_mtu mtu = (enum ibv_mtu)alb_mtu_code(alb_device_mtu_bytes(context->device));
+    bool is_up = alb_device_is_up(context->device);
     *attr = (struct ibv_port_attr){
-        .state = IBV_PORT_ACTIVE,
+        .state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
         .max_mtu = IBV_MTU_4096,
         .active_mtu = mtu,
         .gid_tbl_len = ALB_DOOR_GIDS,
@@ -113,7 +118,7 @@ static void fill_port(struct alb_door_context *context, struct ibv_port_attr *at
         // Programs estimate costs from it.
         .active_width = 2,
         .active_speed = 8,
-        .phys_state = 5, // link up
+        .phys_state = is_up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED,
         .link_layer = IBV_LINK_LAYER_ETHERNET,
         .flags = IBV_QPF_GRH_REQUIRED,
     };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "fixture.h"
 
+#include "device/tests/network_namespace.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -269,6 +271,41 @@ static void close_device__under_a_reader(void **state)
     assert_int_equal(ibv_close_device(context), 0);
 }
 
+// All contexts of a device hear of its port.
+static bool hears(struct ibv_context *const contexts[2], enum ibv_event_type type, enum ibv_port_state state)
+{
+    bool hears = true;
+    for (int i = 0; i < 2; i++) {
+        struct ibv_async_event event;
+        struct ibv_port_attr attr;
+        hears &=
+            ibv_get_async_event(contexts[i], &event) == 0 && event.event_type == type && event.element.port_num == 1;
+        ibv_ack_async_event(&event);
+        hears &= ibv_query_port(contexts[i], 1, &attr) == 0 && attr.state == state;
+    }
+    return hears;
+}
+
+static bool port_goes_down_and_up(void)
+{
+    network_namespace_set_link("lo", true);
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *const contexts[] = {ibv_open_device(list[0]), ibv_open_device(list[0])};
+    ibv_free_device_list(list);
+    network_namespace_set_link("lo", false);
+    bool is_told = hears(contexts, IBV_EVENT_PORT_ERR, IBV_PORT_DOWN);
+    network_namespace_set_link("lo", true);
+    is_told &= hears(contexts, IBV_EVENT_PORT_ACTIVE, IBV_PORT_ACTIVE);
+    network_namespace_set_link("lo", false); // and nobody takes that
+    return ibv_close_device(contexts[0]) == 0 && ibv_close_device(contexts[1]) == 0 && is_told;
+}
+
+static void port__goes_down_and_up(void **state)
+{
+    (void)state;
+    assert_true(network_namespace_run(port_goes_down_and_up));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,7 +313,7 @@ int main(void)
         FIXTURE_TEST(modify_srq__limits_that_cannot_be),  FIXTURE_TEST(destroy_qp__waits_for_what_was_handed_out),
         FIXTURE_TEST(destroy__while_an_event_is_handled), FIXTURE_TEST(destroy_cq__while_an_event_is_handled),
         FIXTURE_TEST(destroy_qp__untaken_events),         FIXTURE_TEST(cq__overrun),
-        cmocka_unit_test(close_device__under_a_reader),
+        cmocka_unit_test(port__goes_down_and_up),         cmocka_unit_test(close_device__under_a_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
