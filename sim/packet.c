@@ -73,7 +73,7 @@ struct alb_sim_packet *alb_sim_packet_get(struct alb_sim_packet_pool *pool, uint
     packet->on = packet->from = NULL;
     packet->flow_hash = 0;
     packet->to = ALB_SIM_NOWHERE;
-    packet->is_corrupt = packet->is_cut = packet->is_trimmed = packet->in_headroom = packet->is_held = false;
+    packet->is_corrupt = packet->is_cut = packet->is_trimmed = packet->is_held = false;
     packet->is_lost = false;
     alb_sim_load(packet)->gap_count = 0;
     pool->outstanding++;

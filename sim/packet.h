@@ -35,7 +35,6 @@ struct alb_sim_packet {
     bool is_cut : 1;      // travels in fragments where links let it, whatever its length
     bool is_corrupt : 1;  // damaged on the way (when payload is not carried, nothing else would tell)
     bool is_trimmed : 1;  // a switch had no room for more than its headers, and sends it before others
-    bool in_headroom : 1; // of the switch that holds it, rather than in its shared buffer
     bool is_held : 1;     // by a link, until later ones have gone on
     bool is_lost : 1;     // on its way: it takes its time on the wire and does not arrive
     bool is_small : 1;    // has room for headers only

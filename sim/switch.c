@@ -112,7 +112,6 @@ static void receive(struct alb_sim_node *node, struct alb_sim_packet *packet, al
     struct alb_sim_switch *sw = ALB_CONTAINER_OF(node, struct alb_sim_switch, node);
     struct alb_sim_link *out = way_of(sw, packet, &sw->turn);
     packet->from = packet->on;
-    packet->in_headroom = false;
     if (alb_unlikely(!out)) {
         sw->stats.homeless++;
         drop(sw, packet, now);

@@ -148,7 +148,6 @@ static bool admit_pfc(struct alb_sim_switch *sw, struct alb_sim_packet *packet, 
     pause_feeder(sw, port, now);
     if (port->headroom_bytes + bytes > port->headroom_bytes_max)
         return false;
-    packet->in_headroom = true;
     port->headroom_bytes += bytes;
     sw->stats.headroom_bytes += bytes;
     sw->stats.headroom_bytes_peak = ALB_MAX(sw->stats.headroom_bytes_peak, sw->stats.headroom_bytes);
@@ -192,13 +191,13 @@ void alb_sim_switch_release(struct alb_sim_switch *sw, const struct alb_sim_pack
         return;
     }
     struct alb_sim_port *port = &sw->ports[packet->from->to_port];
-    if (packet->in_headroom) {
-        port->headroom_bytes -= bytes;
-        sw->stats.headroom_bytes -= bytes;
-    } else {
-        port->ingress_bytes -= bytes;
-        sw->buffered_bytes -= bytes;
-    }
+    // Counters know no packets: what leaves makes room in the headroom first, so that a port whose queue has become
+    // short enough may be told to go on though what came last is still in it.
+    uint32_t headroom_bytes = (uint32_t)ALB_MIN((uint64_t)bytes, port->headroom_bytes);
+    port->headroom_bytes -= headroom_bytes;
+    sw->stats.headroom_bytes -= headroom_bytes;
+    port->ingress_bytes -= bytes - headroom_bytes;
+    sw->buffered_bytes -= bytes - headroom_bytes;
     if (port->has_paused)
         resume_feeder(sw, port, now);
     if (port->in->has_credit_limit)

@@ -338,6 +338,43 @@ static void pfc__drops_nothing(void **state)
     bench_destroy(&b);
 }
 
+struct two_senders {
+    alb_sim_time took;
+    uint64_t pauses;
+};
+
+// More than the link to their receiver carries, through ports that hold 50 KB of each.
+static struct two_senders two_senders(enum alb_flow_control flow_control, uint64_t xon_gap_bytes)
+{
+    struct bench b;
+    prepare_deaf(&b, 512 * KB);
+    b.config.switches.flow_control = flow_control;
+    b.config.switches.buffer_bytes = 2000000;
+    b.config.switches.pfc_xoff_bytes = flow_control == ALB_FLOW_CONTROL_PFC ? 50000 : 0;
+    b.config.switches.pfc_xon_gap_bytes = xon_gap_bytes;
+    bench_create(&b);
+    bench_incast(&b, 2, 4096 * KB);
+    bench_run(&b, 2);
+    struct two_senders seen = {.took = b.last_at, .pauses = stats_of(&b, SWITCH).pauses_sent};
+    bench_destroy(&b);
+    return seen;
+}
+
+// What is queued when the feeders are told to go on lasts until their packets come: the link is never idle.
+static void pfc__goes_on_before_the_queue_is_empty(void **state)
+{
+    struct two_senders credits = two_senders(ALB_FLOW_CONTROL_CREDITS, 0);
+    struct two_senders pfc = two_senders(ALB_FLOW_CONTROL_PFC, 8400);
+    assert_in_range(pfc.took, credits.took * 99 / 100, credits.took * 101 / 100);
+}
+
+static void pfc__a_wider_gap_pauses_less_often(void **state)
+{
+    struct two_senders narrow = two_senders(ALB_FLOW_CONTROL_PFC, 4200);
+    struct two_senders wide = two_senders(ALB_FLOW_CONTROL_PFC, 25000);
+    assert_true(narrow.pauses > wide.pauses * 5 / 4);
+}
+
 // Fifteen senders at one leaf, and the receiver at another: the spine's pauses reach the leaf, the leaf's the hosts.
 static void pfc__pauses_propagate(void **state)
 {
@@ -437,6 +474,8 @@ int main(void)
         cmocka_unit_test(trim__forged_hints_do_no_harm),
         cmocka_unit_test(without_flow_control__an_incast_is_dropped),
         cmocka_unit_test(pfc__drops_nothing),
+        cmocka_unit_test(pfc__goes_on_before_the_queue_is_empty),
+        cmocka_unit_test(pfc__a_wider_gap_pauses_less_often),
         cmocka_unit_test(pfc__pauses_propagate),
         cmocka_unit_test(pfc__too_little_headroom_drops),
         cmocka_unit_test(credits__never_overflow),
