@@ -92,7 +92,7 @@ static void on_arrival(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
     struct alb_sim_link *link = packet->on;
-    if (alb_unlikely(link->is_dead || packet->is_lost))
+    if (alb_unlikely(!link->is_plain || packet->is_lost) && alb_sim_link_has_lost(link, packet, now))
         alb_sim_link_lose(link, packet, now);
     else
         link->to->receive(link->to, packet, now);
@@ -125,6 +125,8 @@ static void put_on_wire(struct alb_sim_link *link, struct alb_sim_packet *packet
 
 static void transmit(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now)
 {
+    if (alb_unlikely(!link->is_plain))
+        alb_sim_link_meet_wire(link, packet);
     put_on_wire(link, packet, now);
     link->on_wire = packet;
     if (alb_unlikely(link->has_credit_limit))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Links: one direction between two nodes, with the port that feeds it. A packet meets, in this order, the script, the
 // faults (sim/link_fault.c), the queue (limit, ECN mark), the wire (rate, unless the far end has paused it or has given
-// no credit) and the way (delay).
+// no credit) and the way (delay). Faults that do nothing but lose and damage are met on the wire, and death there and
+// on the way: what begins or ends while a packet waits finds it or does not.
 //
 // A link that nothing can hold up (alb_sim_link_go_ahead) works out when a packet will have left as soon as it joins
 // the queue, and has one event for it, its arrival. Every other link has another one for a packet that waits: its turn.
@@ -134,6 +135,7 @@ struct alb_sim_link {
     struct alb_sim_link_config config;
     struct alb_prng prng; // of the marks
     struct alb_faults faults;
+    alb_sim_time mended_until; // what arrives by then was on its way when the dead link came back; 0: it was not dead
     struct alb_sim_script *script; // NULL: none yet
     struct alb_list held;          // packets that later ones pass
     // If set, sees every packet that is given to the link, before anything happens to it.
@@ -165,7 +167,7 @@ void alb_sim_link_set_rate(struct alb_sim_link *link, uint64_t bits_per_s, alb_s
 void alb_sim_link_set_delay(struct alb_sim_link *link, alb_sim_time delay);
 // Longer packets are lost from now on (0: no limit).
 void alb_sim_link_set_payload_max(struct alb_sim_link *link, uint32_t payload_bytes_max);
-// A dead link loses what it is given, and what would arrive while it is dead.
+// A dead link loses what it is given, what leaves for it, and what is on its way.
 void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead);
 // The rules that its packets meet.
 struct alb_sim_script *alb_sim_link_script(struct alb_sim_link *link);

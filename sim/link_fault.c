@@ -7,8 +7,9 @@
 
 void alb_sim_link_note_faults(struct alb_sim_link *link)
 {
-    link->is_plain = !link->is_dead && !link->tap && !link->script && alb_list_is_empty(&link->held) &&
-                     link->config.payload_bytes_max == 0 && alb_faults_spec_is_none(&link->faults.spec);
+    link->is_plain = !link->is_dead && !link->mended_until && !link->tap && !link->script &&
+                     alb_list_is_empty(&link->held) && link->config.payload_bytes_max == 0 &&
+                     alb_faults_spec_is_none(&link->faults.spec);
 }
 
 bool alb_sim_packet_headers(const struct alb_sim_packet *packet, struct alb_roce *roce)
@@ -135,10 +136,42 @@ static void carry_out(struct alb_sim_link *link, struct alb_sim_packet *packet, 
     let_go(link, copy, now);
 }
 
+// They do nothing but what can happen to a packet on the wire.
+static bool are_of_the_wire(const struct alb_faults_spec *spec)
+{
+    return (spec->loss | spec->corrupt) != 0 && (spec->duplicate | spec->reorder | spec->delay_ns_max) == 0;
+}
+
+void alb_sim_link_meet_wire(struct alb_sim_link *link, struct alb_sim_packet *packet)
+{
+    packet->is_lost |= link->is_dead;
+    if (!are_of_the_wire(&link->faults.spec))
+        return;
+    struct alb_fault_verdict fault = alb_faults_decide(&link->faults, alb_sim_load(packet)->length);
+    packet->is_lost |= fault.is_lost;
+    if (!packet->is_lost && fault.is_corrupt)
+        corrupt(link, packet, fault.corrupt_bit);
+}
+
+bool alb_sim_link_has_lost(struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now)
+{
+    if (packet->is_lost || link->is_dead)
+        return true;
+    if (!link->mended_until)
+        return false;
+    if (now <= link->mended_until)
+        return true;
+    link->mended_until = 0;
+    alb_sim_link_note_faults(link);
+    return false;
+}
+
+// A link that goes ahead has no other time for those of the wire.
 static void add_faults(struct alb_sim_link *link, struct alb_sim_packet *packet, struct alb_sim_verdict *verdict,
                        alb_sim_time *copy_delay)
 {
-    if (alb_faults_spec_is_none(&link->faults.spec))
+    const struct alb_faults_spec *spec = &link->faults.spec;
+    if (alb_faults_spec_is_none(spec) || (!link->goes_ahead && are_of_the_wire(spec)))
         return;
     struct alb_fault_verdict fault = alb_faults_decide(&link->faults, alb_sim_load(packet)->length);
     packet->is_lost = fault.is_lost;
@@ -201,6 +234,8 @@ void alb_sim_link_set_payload_max(struct alb_sim_link *link, uint32_t payload_by
 
 void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead)
 {
+    if (link->is_dead && !is_dead)
+        link->mended_until = ALB_MAX(link->mended_until, link->busy_until + link->delay);
     link->is_dead = is_dead;
     alb_sim_link_note_faults(link);
 }

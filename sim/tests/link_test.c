@@ -325,15 +325,54 @@ static void set_dead__loses_until_it_is_mended(void **state)
     run_until(&b, ALB_SIM_US(2));
     send(&b, 1, 100);
     alb_sim_link_set_dead(&b.link, true);
-    run_until(&b, ALB_SIM_US(6)); // number 0 would have come
+    run_until(&b, ALB_SIM_US(6)); // number 0 would have come, and number 1 is on its way
     send(&b, 2, 100);
     alb_sim_link_set_dead(&b.link, false);
     send(&b, 3, 100);
     drain(&b);
+    assert_int_equal(b.count, 1);
+    assert_int_equal(b.arrivals[0].psn, 3);
+    assert_int_equal(b.link.stats.lost, 3);
+    assert_true(b.link.is_plain);
+    bench_fini(&b);
+}
+
+// 100 us a packet: number 0 has left when the link dies, number 2 leaves when it is back.
+static void set_dead__loses_what_leaves_meanwhile(void **state)
+{
+    struct bench b;
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 100000000, .delay = ALB_SIM_US(1)});
+    for (alb_psn psn = 0; psn < 3; psn++)
+        send(&b, psn, 1250);
+    run_until(&b, ALB_SIM_US(120));
+    alb_sim_link_set_dead(&b.link, true);
+    run_until(&b, ALB_SIM_US(190)); // number 1 is on the wire
+    alb_sim_link_set_dead(&b.link, false);
+    drain(&b);
     assert_int_equal(b.count, 2);
-    assert_int_equal(b.arrivals[0].psn, 1);
-    assert_int_equal(b.arrivals[1].psn, 3);
-    assert_int_equal(b.link.stats.lost, 2);
+    assert_int_equal(b.arrivals[0].psn, 0);
+    assert_int_equal(b.arrivals[1].psn, 2);
+    assert_int_equal(b.link.stats.lost, 1);
+    bench_fini(&b);
+}
+
+// What waits while faults begin meets them, and what they leave behind waiting does not.
+static void set_faults__befall_what_is_on_the_wire_then(void **state)
+{
+    struct bench b;
+    const struct alb_faults_spec none = {.loss = 0}, all = {.loss = 1000000000};
+    bench_init(&b, &(struct alb_sim_link_config){.bits_per_s = 100000000});
+    for (alb_psn psn = 0; psn < 4; psn++)
+        send(&b, psn, 1250);
+    run_until(&b, ALB_SIM_US(150)); // number 1 has left whole
+    alb_sim_link_set_faults(&b.link, &all, 1);
+    run_until(&b, ALB_SIM_US(250)); // and number 2 has not
+    alb_sim_link_set_faults(&b.link, &none, 1);
+    drain(&b);
+    assert_int_equal(b.count, 3);
+    assert_int_equal(b.arrivals[1].psn, 1);
+    assert_int_equal(b.arrivals[2].psn, 3);
+    assert_int_equal(b.link.stats.lost, 1);
     bench_fini(&b);
 }
 
@@ -416,6 +455,8 @@ int main(void)
         cmocka_unit_test(marks__by_chance_between_two_lengths),
         cmocka_unit_test(set_payload_max__loses_what_is_longer),
         cmocka_unit_test(set_dead__loses_until_it_is_mended),
+        cmocka_unit_test(set_dead__loses_what_leaves_meanwhile),
+        cmocka_unit_test(set_faults__befall_what_is_on_the_wire_then),
         cmocka_unit_test(go_ahead__packets_arrive_as_they_would_by_steps),
         cmocka_unit_test(go_ahead__changes_meet_what_comes_later),
     };
