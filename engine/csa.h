@@ -44,6 +44,7 @@ struct alb_csa_answer {
     uint32_t packets;                // how many segments it has
     alb_psn request_psn;             // of the request's first segment
     uint8_t op;                      // enum alb_csa_op of the request
+    bool is_forgotten;               // a READ's copy made room for others
     uint32_t segment_bytes;          // of each segment but the last
     uint32_t rkey, length, xrc_srqn; // READ: what is asked for, checked again as it leaves
     uint64_t va;
@@ -160,6 +161,8 @@ void alb_csa_owe_answer(struct alb_csa *csa, const struct alb_csa_answer *answer
 void alb_csa_forget_answers(struct alb_csa *csa, alb_psn acked);
 // Forgets them without touching the response stream.
 void alb_csa_forget_all_answers(struct alb_csa *csa);
+// The copies that its answers have kept; the READs are refused if the requester is heard again.
+void alb_csa_forget_snapshots(struct alb_csa *csa);
 // So many frames of a queue pair have left, in a packet or several: for its statistics.
 void alb_csa_count_frames(struct alb_qp *qp, uint32_t frames);
 // A segment of the queue pair's has come. The device's own sum counts whole packets.

@@ -60,6 +60,15 @@ void alb_csa_forget_all_answers(struct alb_csa *csa)
         drop_oldest(csa);
 }
 
+void alb_csa_forget_snapshots(struct alb_csa *csa)
+{
+    for (uint32_t i = 0; i < csa->answer_count; i++) {
+        struct alb_csa_answer *answer = answer_at(csa, i);
+        answer->is_forgotten |= answer->op == ALB_CSA_READ && answer->snapshot;
+        alb_csa_snapshot_put(csa, answer);
+    }
+}
+
 void alb_csa_on_answers_acked(struct alb_csa *csa)
 {
     forget_until(csa, csa->responses.una);
@@ -114,6 +123,8 @@ const struct alb_csa_answer *alb_csa_find_answer(const struct alb_csa *csa, alb_
 static enum alb_outcome read_memory(struct alb_qp *qp, const struct alb_csa_answer *answer, uint32_t offset,
                                     uint32_t bytes, const uint8_t **source)
 {
+    if (answer->is_forgotten)
+        return ALB_OUTCOME_FORGOTTEN;
     if (answer->snapshot) {
         *source = answer->snapshot + offset;
         return ALB_OUTCOME_OK;
@@ -158,11 +169,11 @@ void alb_csa_refuse_stuck_answer(struct alb_csa *csa, alb_time now)
     refuse_oldest(csa, ALB_OUTCOME_TOO_NARROW, now);
 }
 
-// The segment's memory is gone. That is said when those before it have been answered, since the peer takes the oldest
-// one without an answer for what is refused. The peer may hold the segment although no report of it has come: then it
-// is asked.
-static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, alb_psn psn, bool is_probe,
-                                alb_time now)
+// The segment's memory is gone, or its copy. That is said when those before it have been answered, since the peer takes
+// the oldest one without an answer for what is refused. The peer may hold the segment although no report of it has
+// come: then it is asked.
+static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer *answer, enum alb_outcome outcome,
+                                alb_psn psn, bool is_probe, alb_time now)
 {
     struct alb_stream_out *out = &csa->responses;
     if (psn != out->next && !alb_stream_out_is_surely_missing(out, psn, now)) {
@@ -172,7 +183,7 @@ static enum alb_csa_fill refuse(struct alb_csa *csa, const struct alb_csa_answer
         return ALB_CSA_FILL_DONE;
     }
     if (answer == answer_at(csa, 0))
-        refuse_oldest(csa, ALB_OUTCOME_ACCESS, now);
+        refuse_oldest(csa, outcome, now);
     return ALB_CSA_FILL_NONE;
 }
 
@@ -202,9 +213,11 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
     segment.psn = psn;
     segment.index = k;
     segment.payload_bytes = alb_segmenter_bytes(answer->length, answer->segment_bytes, k, 1);
-    if (answer->op == ALB_CSA_READ &&
-        read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source) != ALB_OUTCOME_OK)
-        return refuse(csa, answer, psn, is_probe, packet->now);
+    enum alb_outcome outcome = ALB_OUTCOME_OK;
+    if (answer->op == ALB_CSA_READ)
+        outcome = read_memory(csa->qp, answer, k * answer->segment_bytes, segment.payload_bytes, &source);
+    if (outcome != ALB_OUTCOME_OK)
+        return refuse(csa, answer, outcome, psn, is_probe, packet->now);
     uint32_t unasked_bytes = out->unasked_bytes;
     if (is_last)
         segment.flags |= ALB_CSA_LAST;

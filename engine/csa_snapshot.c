@@ -3,6 +3,9 @@
 
 #include "engine/impl.h"
 
+// All queue pairs are looked through for it, so not for each READ that finds no room.
+#define ROOM_NS ALB_NS_PER_MS
+
 static uint64_t limit_of(const struct alb_engine *engine)
 {
     const struct alb_engine_config *config = &engine->config;
@@ -18,19 +21,42 @@ static uint64_t block_bytes(uint32_t bytes)
     return block;
 }
 
+// Takes the copies that are kept for requesters which have been silent for so long that nothing goes to them any more.
+static void make_room(struct alb_engine *engine)
+{
+    uint32_t left = engine->qp_count;
+    if (engine->now < engine->csa->room_made_at + ROOM_NS)
+        return;
+    engine->csa->room_made_at = engine->now;
+    for (uint32_t i = 0; left > 0 && i < engine->config.qp_max; i++) {
+        struct alb_qp *qp = engine->qps[i];
+        left -= qp != NULL;
+        if (qp && qp->delivery == &alb_csa_ops && alb_csa_has_given_up_answers(alb_csa_of(qp)))
+            alb_csa_forget_snapshots(alb_csa_of(qp));
+    }
+}
+
+static uint8_t *get(struct alb_engine *engine, uint32_t bytes)
+{
+    if (engine->csa->snapshot_bytes + block_bytes(bytes) > limit_of(engine))
+        return NULL;
+    return alb_buddy_get(&engine->csa->pool, bytes);
+}
+
 static enum alb_outcome copy(struct alb_csa *csa, const uint8_t *bytes, struct alb_csa_answer *answer)
 {
     struct alb_engine *engine = csa->qp->engine;
-    uint64_t block = block_bytes(answer->length), limit = limit_of(engine);
-    if (block > limit)
+    if (block_bytes(answer->length) > limit_of(engine))
         return ALB_OUTCOME_TOO_LARGE;
-    if (engine->csa->snapshot_bytes + block > limit)
-        return ALB_OUTCOME_RNR;
-    answer->snapshot = alb_buddy_get(&engine->csa->pool, answer->length);
+    answer->snapshot = get(engine, answer->length);
+    if (!answer->snapshot) {
+        make_room(engine);
+        answer->snapshot = get(engine, answer->length);
+    }
     if (!answer->snapshot)
         return ALB_OUTCOME_RNR;
     memcpy(answer->snapshot, bytes, answer->length);
-    engine->csa->snapshot_bytes += block;
+    engine->csa->snapshot_bytes += block_bytes(answer->length);
     alb_qp_count(csa->qp, ALB_STAT_read_snapshots, 1);
     return ALB_OUTCOME_OK;
 }

@@ -458,6 +458,8 @@ const struct alb_refusal *alb_inbound_refusal(enum alb_outcome outcome)
         [ALB_OUTCOME_TOO_NARROW] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors,
                                     ALB_EVENT_QP_FATAL, ALB_WC_REM_OP_ERR,
                                     "the path is too narrow for an answer under way"},
+        [ALB_OUTCOME_FORGOTTEN] = {ALB_NAK_REMOTE_OPERATIONAL_ERROR, ALB_STAT_resp_remote_op_errors, ALB_EVENT_QP_FATAL,
+                                   ALB_WC_REM_OP_ERR, "the peer was silent, and others needed what was kept for it"},
     };
     return &refusals[outcome];
 }

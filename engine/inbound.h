@@ -15,6 +15,7 @@ enum alb_outcome {
     ALB_OUTCOME_TOO_LONG,        // longer than the receive posted
     ALB_OUTCOME_TOO_LARGE,       // a READ that needs more memory of ours than there may ever be
     ALB_OUTCOME_TOO_NARROW,      // an answer that gets through to the peer no more
+    ALB_OUTCOME_FORGOTTEN,       // an answer that was kept for the peer as long as nobody else needed the memory
 };
 
 // What follows from an outcome that ends the connection: what is sent to the peer, counted, raised and logged.

@@ -267,6 +267,52 @@ static void limit__pool_is_in_use(void **state)
     check_entry(c, 1);
 }
 
+static void read_by(struct csa_pair *c, struct alb_qp *qp, uint64_t wr_id)
+{
+    assert_int_equal(pair_ask(c->pair, qp, ALB_WR_RDMA_READ, wr_id, ALB_SEND_SIGNALED, 0, ENTRY), 0);
+}
+
+// One requester dies with its answer under way: others wait until it has been silent for long, and no longer.
+static void limit__held_by_one_who_is_gone(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_qp_attr error = {.state = ALB_QPS_ERR};
+    struct alb_qp *others[2];
+    pair_connect(c->pair, ALB_QPT_RC, others, NULL);
+    c->engines[1]->config.reflect_snapshot_bytes_max = 4096;
+    read(c, 1, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    assert_int_equal(alb_qp_modify(c->qps[0], &error, ALB_QP_STATE, c->pair->now), 0);
+    csa_pair_expect(c, 0, 1, ALB_WC_WR_FLUSH_ERR);
+    for (uint32_t i = 0; i < 100 && !alb_csa_has_given_up_answers(c->csa[1]); i++) {
+        pair_send(c->pair, 0);
+        pair_send(c->pair, 1);
+        lose_all(c, 0);
+        lose_all(c, 1);
+        pair_pass(c->pair, 500 * ALB_NS_PER_MS);
+    }
+    assert_int_equal(held_bytes(c), 4096); // as long as nobody else wants the memory
+    read_by(c, others[0], 2);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 2, ALB_WC_SUCCESS);
+    assert_int_equal(held_bytes(c), 0);
+}
+
+static void forget_snapshots__a_reader_that_comes_back_is_refused(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_event event;
+    read(c, 1, ENTRY);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    alb_csa_forget_snapshots(c->csa[1]);
+    assert_int_equal(held_bytes(c), 0);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_REM_OP_ERR);
+    assert_true(pair_event(c->pair, 1, ALB_EVENT_QP_FATAL, &event));
+}
+
 static void put__with_the_queue_pair(void **state)
 {
     for (enum alb_qp_state next = ALB_QPS_RESET; next <= ALB_QPS_ERR; next += ALB_QPS_ERR) {
@@ -356,6 +402,8 @@ int main(void)
         SNAPSHOT_TEST(limit__never_enough),
         SNAPSHOT_TEST(limit__half_of_the_pool),
         SNAPSHOT_TEST(limit__pool_is_in_use),
+        SNAPSHOT_TEST(limit__held_by_one_who_is_gone),
+        SNAPSHOT_TEST(forget_snapshots__a_reader_that_comes_back_is_refused),
         SNAPSHOT_TEST(put__with_the_queue_pair),
         SNAPSHOT_TEST(read__of_other_regions_takes_none),
         SNAPSHOT_TEST(read__never_torn_with_losses),
