@@ -234,6 +234,7 @@ struct alb_cluster_link_stats {
 struct alb_cluster_switch_stats {
     uint64_t buffered_bytes, buffered_bytes_peak; // shared buffer in use; the most of it
     uint64_t headroom_bytes_peak;
+    uint64_t lost; // for want of a way, where cables are dead
     uint64_t dropped, trimmed, marked;
     uint64_t pauses_sent;
 };

@@ -39,7 +39,7 @@ void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, 
         .buffered_bytes = alb_sim_switch_buffered(sw, alb_cluster_now(cluster)),
         .buffered_bytes_peak = sw->stats.buffered_bytes_peak,
         .headroom_bytes_peak = sw->stats.headroom_bytes_peak,
-        .dropped = sw->stats.homeless,
+        .lost = sw->stats.homeless,
         .trimmed = sw->stats.trimmed,
         .pauses_sent = sw->stats.pauses_sent,
     };
@@ -95,7 +95,7 @@ void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_to
         totals->pauses += stats->pauses;
     }
     for (uint32_t i = 0; i < cluster->switch_count; i++)
-        totals->dropped += cluster->switches[i].stats.homeless;
+        totals->lost += cluster->switches[i].stats.homeless;
     for (uint32_t i = 0; i < cluster->topology.host_count; i++) {
         const struct alb_cluster_host *host = &cluster->hosts[i];
         totals->packets_sent += host->host.sent;

@@ -118,10 +118,10 @@ static void write_switch(FILE *to, const struct alb_run *run, uint32_t node)
     fputs("{\"record\":\"switch\"", to);
     write_text(to, "switch", run->topology.nodes[node].name);
     fprintf(to,
-            ",\"buffered_bytes_peak\":%" PRIu64 ",\"headroom_bytes_peak\":%" PRIu64 ",\"dropped\":%" PRIu64
-            ",\"trimmed\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"pauses_sent\":%" PRIu64 "}\n",
-            stats.buffered_bytes_peak, stats.headroom_bytes_peak, stats.dropped, stats.trimmed, stats.marked,
-            stats.pauses_sent);
+            ",\"buffered_bytes_peak\":%" PRIu64 ",\"headroom_bytes_peak\":%" PRIu64 ",\"lost\":%" PRIu64
+            ",\"dropped\":%" PRIu64 ",\"trimmed\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"pauses_sent\":%" PRIu64 "}\n",
+            stats.buffered_bytes_peak, stats.headroom_bytes_peak, stats.lost, stats.dropped, stats.trimmed,
+            stats.marked, stats.pauses_sent);
 }
 
 // The engine's counters that are not zero.
