@@ -243,6 +243,28 @@ static void alb_result_write__a_line_each(void **state)
     end();
 }
 
+// By UC a send is done when its message has left; whether that has come is what counts.
+static void alb_result_write__messages_under_way_are_open(void **state)
+{
+    char *text;
+    size_t size;
+    small_run_go(&small,
+                 "[scenario]\nend = 2us\n[network]\nhosts = 2\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\nmessages = 4\ndepth = 4\n"
+                 "unreliable = yes\n",
+                 false);
+    assert_true(small.run.times[0].done < ALB_SIM_US(2));
+    alb_summary_make(&summary, &small.run);
+    FILE *file = open_memstream(&text, &size);
+    const struct alb_result_of result = {.scenario = "x", .run = &small.run, .summary = &summary};
+    assert_int_equal(alb_result_write(file, &result), 0);
+    fclose(file);
+    assert_int_equal(count(text, "\"state\":\"done\""), 0);
+    assert_int_equal(count(text, "\"state\":\"open\""), 4);
+    free(text);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +280,7 @@ int main(void)
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_metric_format__scales),
         cmocka_unit_test(alb_result_write__a_line_each),
+        cmocka_unit_test(alb_result_write__messages_under_way_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
