@@ -236,6 +236,8 @@ int sim_compare(int argc, char **argv)
     alb_assert(grid.cells);
     status = sim_grid_run(&grid);
     sim_grid_print(&grid);
+    if (sim_grid_check_ends(&grid) != COMMAND_OK)
+        status = COMMAND_FAILED;
     if (grid.options.json && sim_grid_write_json(&grid) != COMMAND_OK)
         status = COMMAND_FAILED;
     free(grid.cells);

@@ -95,7 +95,11 @@ static int run_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy
     struct listening listening = {grid, cell};
     const struct sim_listener listener = {on_end, &listening};
     int status = open_cell(grid, point, policy, seed, &file, &variant);
-    return status == COMMAND_OK ? sim_run(&file, &grid->options, variant, &listener, &outcome) : status;
+    if (status != COMMAND_OK)
+        return status;
+    status = sim_run(&file, &grid->options, variant, &listener, &outcome);
+    cell->is_stuck = outcome.is_stuck;
+    return status;
 }
 
 static bool add_parts(void *context, const struct alb_scenario *scenario)
@@ -254,4 +258,16 @@ int sim_grid_run(const struct sim_grid *grid)
     if (grid->has_progress)
         fprintf(stderr, "\r%40s\r", "");
     return is_good ? COMMAND_OK : COMMAND_FAILED;
+}
+
+int sim_grid_check_ends(const struct sim_grid *grid)
+{
+    uint32_t stuck = 0, total = grid->point_count * grid->policy_count * grid->seeds;
+    for (uint32_t i = 0; i < total; i++)
+        stuck += sim_grid_cell(grid, 0, 0, i)->is_stuck;
+    return stuck == 0 ? COMMAND_OK
+                      : command_error(COMMAND_FAILED, "sim compare",
+                                      "%" PRIu32 " of %" PRIu32
+                                      " runs were stuck: nothing happened any more before all was done",
+                                      stuck, total);
 }

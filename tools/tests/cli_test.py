@@ -923,6 +923,14 @@ class Sim(unittest.TestCase):
                 time.sleep(0.01)
             self.assertFalse(any(map(is_running, children)))
 
+    def test_compare_fails_where_runs_are_stuck(self):
+        with open(self.path("dead"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 2\n[host]\ntransport = rc\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 100\ntimeout = 0\n"
+                       "[variant whole]\n[variant cut]\nfault.kind = death\nfault.cables = h1-*\n")
+        status, out, err = albedo("sim", "compare", self.path("dead"), "--policies", "whole,cut", "--seeds", "2", "--metrics", "done")
+        self.assertEqual((status, re.findall(r"\d of 2 runs done", out)), (1, ["2 of 2 runs done", "0 of 2 runs done"]))
+        self.assertTrue(err.endswith("albedo sim compare: 2 of 4 runs were stuck: nothing happened any more before all was done\n"), err)
+
     def test_compare_ends_after_events(self):
         status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "1", "--max-events", "10")
         self.assertEqual(status, 0)
