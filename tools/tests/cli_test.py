@@ -931,6 +931,16 @@ class Sim(unittest.TestCase):
         self.assertEqual((status, re.findall(r"\d of 2 runs done", out)), (1, ["2 of 2 runs done", "0 of 2 runs done"]))
         self.assertTrue(err.endswith("albedo sim compare: 2 of 4 runs were stuck: nothing happened any more before all was done\n"), err)
 
+    def test_waits_for_its_children_whatever_it_was_begun_with(self):
+        program = [os.path.join(BUILD, "bin", "albedo"), "sim"]
+        compare = program + ["compare", self.file, "--policies", "slow", "--seeds", "3", "--metrics", "done"]
+        plot = program + ["--quiet", "--plot", self.path("p"), "--variant", "slow", self.file]
+        cases = [(["sh", "-c", "sleep 0 & exec \"$@\"", "sh", *compare], signal.SIG_DFL), (compare, signal.SIG_IGN)]
+        for command, disposition in cases + ([(plot, signal.SIG_IGN)] if shutil.which("gnuplot") else []):
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True, timeout=20,
+                                  preexec_fn=lambda value=disposition: signal.signal(signal.SIGCHLD, value))
+            self.assertEqual((done.returncode, "albedo sim" in done.stderr), (0, False), done.stderr)
+
     def test_compare_ends_after_events(self):
         status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "1", "--max-events", "10")
         self.assertEqual(status, 0)
