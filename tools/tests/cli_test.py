@@ -859,6 +859,8 @@ class Sim(unittest.TestCase):
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "scenario.seed=7,8"], 2, "--vary: scenario.seed: expected"),
             (["sim", "compare", self.file, "--policies", "slow", "--metrics", "done,"], 2, "--metrics: expected one to 16"),
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size="], 2, "--vary: expected one to 32"),
+            (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=1,2", "--vary", "network.hosts=4", "--vary",
+              "workload.size=3"], 2, "--vary: workload.size: expected once, with all its values"),
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=" + 500 * "1"], 2, "--vary: the value of"),
             (["sim", "compare", self.file, "--policies", "slow", "--seeds", "10000", "--vary", "workload.size=" + ",".join(32 * "1"),
               "--vary", "host.paths=" + ",".join(32 * "1")], 2, "10240000 runs; 1000000 are the most"),
