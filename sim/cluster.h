@@ -221,9 +221,10 @@ const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
 
 // Of one link, since the beginning.
 struct alb_cluster_link_stats {
-    uint64_t packets, bytes; // that went on to the wire, or wait for it where nothing can hold them up
-    uint64_t lost;           // by fault or death
-    uint64_t dropped;        // for want of buffer
+    uint64_t packets; // that went on to the wire, or wait for it where nothing can hold them up
+    uint64_t bytes;   // that have left
+    uint64_t lost;    // by fault or death
+    uint64_t dropped; // for want of buffer
     uint64_t marked, trimmed, corrupted;
     uint64_t pauses;       // times it was paused
     alb_sim_time paused;   // how long it could not send for pause or want of credit, though it had something to send
@@ -240,7 +241,7 @@ struct alb_cluster_switch_stats {
 };
 
 struct alb_cluster_totals {
-    uint64_t packet_hops;                    // packets that left a port, of a host or a switch
+    uint64_t packet_hops;                    // packets of all links
     uint64_t packets_sent, packets_received; // by hosts
     uint64_t dropped, lost, trimmed, marked, pauses;
     uint64_t cache_hits, cache_misses; // of RNICs' caches

@@ -12,7 +12,7 @@ void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, 
     alb_sim_time now = alb_cluster_now(cluster);
     *stats = (struct alb_cluster_link_stats){
         .packets = link->stats.packets,
-        .bytes = link->stats.bytes,
+        .bytes = alb_cluster_link_bytes(cluster, number),
         .lost = link->stats.lost,
         .dropped = link->stats.overflowed,
         .marked = link->stats.marked,
