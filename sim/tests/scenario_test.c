@@ -203,6 +203,7 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[host]\nwindow_start = 1M\n[host 1]\nwindow_start = 1\n", "f:4: window_start: expected a size from"},
         {"[host]\nbatch = 17\n", "f:2: batch is \"17\"; expected from 1 to 16"},
         {"[host]\nqueue_pair_max = 1\n", "f:2: queue_pair_max is \"1\"; expected from"},
+        {"[host]\npeer_max = 2147483649\n", "f:2: peer_max is \"2147483649\"; expected from 1 to 1048576"},
         {"[host]\nrtt_target = 0us\n", "f:2: rtt_target is \"0us\"; expected from 1ns to 100s"},
         {"[switch]\nmark_min = 1M\nmark_max = 1K\n", "f:2: mark_min: expected less than mark_max"},
         {"[switch]\nflow_control = pfc\ntrim = yes\n", "f:3: trim: expected no trimming where flow_control keeps"},
