@@ -195,6 +195,20 @@ static void alb_ideal_work__of_a_ring(void **state)
     end();
 }
 
+// Three slow hosts, whose links are busy for as long as it takes, and a fast one.
+static void alb_ideal_work__of_hosts_with_different_links(void **state)
+{
+    char map[] = "hosts 4\nswitch s\ncable h0 s 10Gb/s 1us\ncable h1 s 10Gb/s 1us\ncable h2 s 10Gb/s 1us\n"
+                 "cable s h3 100Gb/s 1us\n";
+    small_run_go_on(&small,
+                    "[network]\ntopology = file\nfile = map\n[workload]\nkind = all-reduce-tree\n"
+                    "size = 4M\npieces = 64\n",
+                    map);
+    alb_summary_make(&summary, &small.run);
+    assert_true(value("over_ideal", "flows") >= 1 && value("over_ideal", "flows") < 1.5);
+    end();
+}
+
 static void alb_metric_format__scales(void **state)
 {
     static const struct {
@@ -278,6 +292,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
+        cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
         cmocka_unit_test(alb_metric_format__scales),
         cmocka_unit_test(alb_result_write__a_line_each),
         cmocka_unit_test(alb_result_write__messages_under_way_are_open),
