@@ -17,7 +17,7 @@ struct chains {
 static alb_sim_time one_way(const struct chains *chains, const struct alb_task *task)
 {
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(chains->run, chains->work->op, &payload_bytes, &overhead_bytes);
+    alb_run_packet(chains->run, chains->work, &payload_bytes, &overhead_bytes);
     return alb_cluster_ideal_time(chains->run->cluster, task->rank, task->peer, task->bytes, payload_bytes,
                                   overhead_bytes);
 }
@@ -80,10 +80,10 @@ static alb_sim_time longest_chain(const struct alb_run *run, const struct alb_wo
 }
 
 // The bytes that a message takes of a host's link.
-static uint64_t wire_bytes(const struct alb_run *run, uint32_t op, uint64_t bytes)
+static uint64_t wire_bytes(const struct alb_run *run, const struct alb_work *work, uint64_t bytes)
 {
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(run, op, &payload_bytes, &overhead_bytes);
+    alb_run_packet(run, work, &payload_bytes, &overhead_bytes);
     uint64_t packets = ALB_MAX((bytes + payload_bytes - 1) / payload_bytes, (uint64_t)1);
     return bytes + packets * overhead_bytes;
 }
@@ -98,8 +98,8 @@ static alb_sim_time busiest_host(const struct alb_run *run, const struct alb_wor
         const struct alb_task *task = &run->schedule.tasks[i];
         if (task->kind != ALB_TASK_SEND)
             continue;
-        sent[task->rank] += wire_bytes(run, work->op, task->bytes);
-        received[task->peer] += wire_bytes(run, work->op, task->bytes);
+        sent[task->rank] += wire_bytes(run, work, task->bytes);
+        received[task->peer] += wire_bytes(run, work, task->bytes);
     }
     for (uint32_t host = 0; host < hosts; host++) {
         unsigned __int128 bits = (unsigned __int128)ALB_MAX(sent[host], received[host]) * 8;

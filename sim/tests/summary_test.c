@@ -183,6 +183,24 @@ static void alb_summary_make__nothing_is_faster_than_the_ideal(void **state)
     }
 }
 
+// Packets of UC have room for a question beside their payload, and the engine rounds them down.
+static void alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones(void **state)
+{
+    static const uint32_t payloads[] = {512, 4192, 4195, 4999};
+    for (size_t i = 0; i < ALB_COUNT(payloads); i++) {
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "[network]\ntopology = leaf-spine\nleaves = 2\nspines = 1\nhosts = 2\nrate = 25Gb/s\ndelay = 0\n"
+                 "core_rate = 10Gb/s\ncore_delay = 0\n[switch]\nlatency = 0\n[host]\nlatency = 0\npayload = %u\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 3\nsize = 100000\nop = send\nunreliable = yes\n",
+                 (unsigned)payloads[i]);
+        small_run_go(&small, text, false);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("done", NULL) == 1 && summary.all.slowdown.min >= 1);
+        end();
+    }
+}
+
 // A ring of n hosts: 2 (n - 1) steps, each a message of a part there; no schedule gets below that.
 static void alb_ideal_work__of_a_ring(void **state)
 {
@@ -291,6 +309,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
+        cmocka_unit_test(alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
         cmocka_unit_test(alb_metric_format__scales),
