@@ -201,6 +201,30 @@ static void alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones(
     }
 }
 
+// Whatever comes first in the file, of two cables side by side and of two ways over other switches.
+static void alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways(void **state)
+{
+    static const char hosts[] = "hosts 2\nswitch a\nswitch b\nswitch c\nswitch d\ncable h0 a 10Gb/s 1us\n"
+                                "cable h1 b 10Gb/s 1us\n";
+    static const char *const ways[][2] = {
+        {"cable a b 1Gb/s 100us\n", "cable a b 10Gb/s 1us\n"},
+        {"cable a c 1Gb/s 100us\ncable c b 10Gb/s 1us\n", "cable a d 10Gb/s 1us\ncable d b 10Gb/s 1us\n"}};
+    for (size_t i = 0; i < 2 * ALB_COUNT(ways); i++) {
+        char map[300];
+        snprintf(map, sizeof(map), "%s%s%s", hosts, ways[i / 2][i % 2], ways[i / 2][1 - i % 2]);
+        small_run_go_on(&small,
+                        "[network]\ntopology = file\nfile = map\n[workload]\nkind = pairs\nhosts = 0\nto = 1\n"
+                        "size = 10000\nmessages = 100\n[workload small]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1\n"
+                        "start = 100ms\nmessages = 50\n",
+                        map);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("done", NULL) == 150);
+        assert_in_range(summary.all.slowdown.min * 1000, 1000, 1300);
+        assert_in_range(summary.parts[1].slowdown.min * 1000, 1000, 1300);
+        end();
+    }
+}
+
 // A ring of n hosts: 2 (n - 1) steps, each a message of a part there; no schedule gets below that.
 static void alb_ideal_work__of_a_ring(void **state)
 {
@@ -310,6 +334,7 @@ int main(void)
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
         cmocka_unit_test(alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones),
+        cmocka_unit_test(alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
         cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
         cmocka_unit_test(alb_metric_format__scales),
