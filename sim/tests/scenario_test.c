@@ -164,6 +164,8 @@ static void alb_scenario_read__says_where_and_what_was_expected(void **state)
         {"[switch]\nalpha = 0.3\n", "f:2: alpha: \"0.3\" is not a number of whole sixteenths"},
         {"[switch]\ntrim = 1\n", "f:2: trim is \"1\"; expected one of no, yes"},
         {"[switch]\nmark_chance = 2\n", "f:2: mark_chance: \"2\" is ambiguous"},
+        {"[switch]\nmark_chance = 1e-7\n", "f:2: mark_chance: \"1e-7\" is finer than a part per million; expected"},
+        {"[switch]\nmark_chance = 0.00015%\n", "f:2: mark_chance: \"0.00015%\" is finer than a part per million"},
         {"[host]\ntransport = tcp\n", "f:2: transport is \"tcp\"; expected one of rc, csa"},
         {"[workload]\nkind = permutation\nsize = 1\npartial = 1us\n",
          "f:1: expected transport = csa, unreliable = yes and op = write for partial"},
