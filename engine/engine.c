@@ -103,7 +103,7 @@ static int check_config(const struct alb_engine_config *config)
         config->path_max > ALB_PATH_NUMBERS)
         return EINVAL;
     if (config->qp_max <= ALB_QPN_RESERVED || config->qp_max > 65536 || config->region_max == 0 ||
-        config->region_max > 1u << 23 || !is_power_of_two || config->peer_max == 0)
+        config->region_max > 1u << 23 || !is_power_of_two || config->peer_max == 0 || config->peer_max > ALB_PEERS_MAX)
         return EINVAL;
     if (config->sge_max > ALB_MAX_SGE || config->inline_max_bytes > ALB_MAX_INLINE || config->rd_atomic_max > 255)
         return EINVAL;

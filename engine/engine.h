@@ -34,6 +34,7 @@ struct alb_memory {
 
 // Limits and policies. alb_engine_config_default fills everything but memory, seed and statistics.
 #define ALB_CREDIT_AGING_MAX 1000000000000 // bytes per second
+#define ALB_PEERS_MAX        (1u << 20)
 
 struct alb_engine_config {
     struct alb_memory memory;
@@ -52,7 +53,7 @@ struct alb_engine_config {
     uint32_t rd_atomic_max; // outstanding READs and atomics per queue pair, each way
     uint32_t group_max;     // multicast groups with attached queue pairs; 0: none can be attached
     uint32_t group_qp_max;  // queue pairs attached to one group
-    uint32_t peer_max;      // distinct remote endpoints with connected queue pairs
+    uint32_t peer_max;      // distinct remote endpoints with connected queue pairs, at most ALB_PEERS_MAX
     uint32_t mtu_max_bytes; // largest path_mtu accepted
     uint32_t window_start_bytes, window_min_bytes, window_max_bytes; // in flight per peer
     uint64_t rtt_target_ns; // congestion "window": round trips up to here show no queue; twice that of an idle network

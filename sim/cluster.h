@@ -121,8 +121,8 @@ void alb_cluster_schedule(struct alb_cluster *cluster, uint32_t host, struct alb
 const struct alb_topology *alb_cluster_topology(const struct alb_cluster *cluster);
 // The smallest time that so many bytes of payload need from host to host, in packets of so much payload and overhead
 // (of the wire: with UDP, IP and frame), stored and forwarded at every switch, on the shortest ways of the idle network
-// as built, which packets share as they like; those ways take it that all are as fast. What slowdowns are measured
-// against. 0: there is no way.
+// as built, which packets share as they like; where some of these are faster each packet has the fastest one. What
+// slowdowns are measured against. 0: there is no way.
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes);
 
@@ -221,9 +221,10 @@ const char *alb_cluster_fault_name(enum alb_cluster_fault_kind kind);
 
 // Of one link, since the beginning.
 struct alb_cluster_link_stats {
-    uint64_t packets, bytes; // that went on to the wire, or wait for it where nothing can hold them up
-    uint64_t lost;           // by fault or death
-    uint64_t dropped;        // for want of buffer
+    uint64_t packets; // that went on to the wire, or wait for it where nothing can hold them up
+    uint64_t bytes;   // that have left
+    uint64_t lost;    // by fault or death
+    uint64_t dropped; // for want of buffer
     uint64_t marked, trimmed, corrupted;
     uint64_t pauses;       // times it was paused
     alb_sim_time paused;   // how long it could not send for pause or want of credit, though it had something to send
@@ -234,12 +235,13 @@ struct alb_cluster_link_stats {
 struct alb_cluster_switch_stats {
     uint64_t buffered_bytes, buffered_bytes_peak; // shared buffer in use; the most of it
     uint64_t headroom_bytes_peak;
+    uint64_t lost; // for want of a way, where cables are dead
     uint64_t dropped, trimmed, marked;
     uint64_t pauses_sent;
 };
 
 struct alb_cluster_totals {
-    uint64_t packet_hops;                    // packets that left a port, of a host or a switch
+    uint64_t packet_hops;                    // packets of all links
     uint64_t packets_sent, packets_received; // by hosts
     uint64_t dropped, lost, trimmed, marked, pauses;
     uint64_t cache_hits, cache_misses; // of RNICs' caches

@@ -12,7 +12,7 @@ void alb_cluster_link_stats(const struct alb_cluster *cluster, uint32_t number, 
     alb_sim_time now = alb_cluster_now(cluster);
     *stats = (struct alb_cluster_link_stats){
         .packets = link->stats.packets,
-        .bytes = link->stats.bytes,
+        .bytes = alb_cluster_link_bytes(cluster, number),
         .lost = link->stats.lost,
         .dropped = link->stats.overflowed,
         .marked = link->stats.marked,
@@ -39,7 +39,7 @@ void alb_cluster_switch_stats(const struct alb_cluster *cluster, uint32_t node, 
         .buffered_bytes = alb_sim_switch_buffered(sw, alb_cluster_now(cluster)),
         .buffered_bytes_peak = sw->stats.buffered_bytes_peak,
         .headroom_bytes_peak = sw->stats.headroom_bytes_peak,
-        .dropped = sw->stats.homeless,
+        .lost = sw->stats.homeless,
         .trimmed = sw->stats.trimmed,
         .pauses_sent = sw->stats.pauses_sent,
     };
@@ -95,7 +95,7 @@ void alb_cluster_totals(const struct alb_cluster *cluster, struct alb_cluster_to
         totals->pauses += stats->pauses;
     }
     for (uint32_t i = 0; i < cluster->switch_count; i++)
-        totals->dropped += cluster->switches[i].stats.homeless;
+        totals->lost += cluster->switches[i].stats.homeless;
     for (uint32_t i = 0; i < cluster->topology.host_count; i++) {
         const struct alb_cluster_host *host = &cluster->hosts[i];
         totals->packets_sent += host->host.sent;
@@ -115,7 +115,8 @@ static alb_sim_time time_of(const struct alb_topology_cable *cable, uint64_t byt
 
 // What packets take on a way: of full ones and of a shorter last one, by cable.
 struct way {
-    uint32_t count, common; // of cables; so many of the first ones have no other beside them
+    uint64_t full_bytes, last_bytes; // on the wire
+    uint32_t count, common;          // of cables; so many of the first ones have no other beside them
     alb_sim_time full[HOPS_MAX], last[HOPS_MAX], delay;
 };
 
@@ -147,24 +148,55 @@ static alb_sim_time ideal_of_many(const struct way *way, uint64_t packets)
     return ALB_MAX(all, before_last);
 }
 
+// Adds a cable, that node being at its beginning. Returns the one at its end.
+static uint32_t add_cable(const struct alb_cluster *cluster, struct way *way, uint32_t number, uint32_t node)
+{
+    const struct alb_topology_cable *cable = &cluster->topology.cables[number];
+    uint32_t side = cable->a == node ? 0 : 1;
+    way->delay += alb_cluster_delay_of(cluster, 2 * number + side);
+    way->full[way->count] = time_of(cable, way->full_bytes);
+    way->last[way->count++] = time_of(cable, way->last_bytes);
+    return side ? cable->a : cable->b;
+}
+
+// A packet by a link.
+struct hop {
+    const struct alb_cluster *cluster;
+    uint64_t bytes;
+};
+
+static alb_sim_time time_of_hop(const void *context, uint32_t link)
+{
+    const struct hop *hop = context;
+    return time_of(&hop->cluster->topology.cables[link / 2], hop->bytes) + alb_cluster_delay_of(hop->cluster, link);
+}
+
+// All cables from a fork to the host's leaf as one: whatever a packet needs by the fastest of the ways.
+static void add_fastest(const struct alb_cluster *cluster, struct way *way, const struct alb_routes *routes,
+                        uint32_t fork, uint32_t to)
+{
+    const struct hop full = {cluster, way->full_bytes}, last = {cluster, way->last_bytes};
+    way->full[way->count] = alb_routes_least(routes, fork, to, time_of_hop, &full);
+    way->last[way->count++] = alb_routes_least(routes, fork, to, time_of_hop, &last);
+}
+
 alb_sim_time alb_cluster_ideal_time(const struct alb_cluster *cluster, uint32_t from, uint32_t to, uint64_t bytes,
                                     uint32_t payload_bytes, uint32_t overhead_bytes)
 {
-    struct way way = {0};
-    uint32_t cables[HOPS_MAX];
-    way.count = alb_routes_way(cluster->has_built ? &cluster->built : &cluster->routes, from, to, cables, HOPS_MAX,
-                               &way.common);
+    const struct alb_routes *routes = cluster->has_built ? &cluster->built : &cluster->routes;
     uint64_t packets = bytes ? (bytes + payload_bytes - 1) / payload_bytes : 1;
-    uint64_t last_bytes = bytes - (packets - 1) * payload_bytes + overhead_bytes;
-    for (uint32_t i = 0; i < way.count; i++) {
-        const struct alb_topology_cable *cable = &cluster->topology.cables[cables[i]];
-        uint32_t side = cable->a == from ? 0 : 1;
-        from = side ? cable->a : cable->b;
-        way.delay += alb_cluster_delay_of(cluster, 2 * cables[i] + side);
-        way.full[i] = time_of(cable, payload_bytes + overhead_bytes);
-        way.last[i] = time_of(cable, last_bytes);
-    }
-    if (way.count == 0)
+    struct way way = {.full_bytes = payload_bytes + overhead_bytes,
+                      .last_bytes = bytes - (packets - 1) * payload_bytes + overhead_bytes};
+    uint32_t cables[HOPS_MAX], node = from;
+    uint32_t count = alb_routes_way(routes, from, to, cables, HOPS_MAX, &way.common);
+    uint32_t one_by_one = cluster->topology.has_unlike_ways ? way.common : count;
+    if (count == 0)
         return 0;
+    for (uint32_t i = 0; i < one_by_one; i++)
+        node = add_cable(cluster, &way, cables[i], node);
+    if (one_by_one < count) {
+        add_fastest(cluster, &way, routes, node, to);
+        add_cable(cluster, &way, cables[count - 1], routes->leaf_nodes[routes->host_leaf[to]]);
+    }
     return way.delay + (packets > 1 ? ideal_of_many(&way, packets) : sum(way.last, 0, way.count));
 }

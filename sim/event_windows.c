@@ -223,19 +223,22 @@ static void fire_window(struct alb_sim_queue *queue)
         queue->day = windows->ends[0] / windows->length;
 }
 
-// A run that is stopped, or has fired enough, ends with a window; where there are sides, with one of side 0, which the
-// other side is passed until the end of.
+// A run that is stopped, or has fired enough, ends with a day, whatever of no node divides that into windows; where
+// there are sides, with one of side 0, which the other side is passed until the end of.
 static void end_run(struct alb_sim_queue *queue, alb_sim_time until)
 {
     struct alb_sim_windows *windows = &queue->windows;
-    alb_sim_time length = windows->length, end = ALB_MAX(windows->ends[0], windows->ends[1]);
-    alb_sim_time limit = ALB_MIN(next_nodeless(queue), until + 1);
-    if (!windows->has_sides)
-        return;
-    end = ALB_MIN(((end + length - 1) / length | 1) * length, limit);
-    while (queue->late.count > 0 || open_window(queue, end - 1))
+    alb_sim_time length = windows->length, latest = windows->latest; // of nodes: later than what was of none before
+    uint64_t days = (ALB_MAX(windows->ends[0], windows->ends[1]) + length - 1) / length;
+    days = windows->has_sides ? days | 1 : ALB_MAX(days, 1ull);
+    alb_sim_time end = ALB_MIN(days * length, until + 1);
+    while (queue->late.count > 0 || open_window(queue, end - 1)) {
+        uint64_t before = queue->fired;
         fire_window(queue);
-    windows->latest = queue->now = ALB_MAX(windows->latest, end - ALB_MIN(end, length));
+        if (queue->fired > before)
+            latest = windows->latest;
+    }
+    windows->latest = queue->now = windows->has_sides ? ALB_MAX(latest, end - ALB_MIN(end, length)) : latest;
 }
 
 bool alb_sim_windows_run(struct alb_sim_queue *queue, alb_sim_time until, uint64_t events_max)

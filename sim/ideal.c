@@ -17,7 +17,7 @@ struct chains {
 static alb_sim_time one_way(const struct chains *chains, const struct alb_task *task)
 {
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(chains->run, chains->work->op, &payload_bytes, &overhead_bytes);
+    alb_run_packet(chains->run, chains->work, &payload_bytes, &overhead_bytes);
     return alb_cluster_ideal_time(chains->run->cluster, task->rank, task->peer, task->bytes, payload_bytes,
                                   overhead_bytes);
 }
@@ -79,11 +79,11 @@ static alb_sim_time longest_chain(const struct alb_run *run, const struct alb_wo
     return chains.longest;
 }
 
-// The bits that a message takes of a host's link.
-static uint64_t wire_bytes(const struct alb_run *run, uint32_t op, uint64_t bytes)
+// The bytes that a message takes of a host's link.
+static uint64_t wire_bytes(const struct alb_run *run, const struct alb_work *work, uint64_t bytes)
 {
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(run, op, &payload_bytes, &overhead_bytes);
+    alb_run_packet(run, work, &payload_bytes, &overhead_bytes);
     uint64_t packets = ALB_MAX((bytes + payload_bytes - 1) / payload_bytes, (uint64_t)1);
     return bytes + packets * overhead_bytes;
 }
@@ -92,21 +92,19 @@ static alb_sim_time busiest_host(const struct alb_run *run, const struct alb_wor
 {
     uint32_t hosts = run->topology.host_count;
     uint64_t *sent = calloc(2 * (size_t)hosts, sizeof(*sent)), *received = sent + hosts;
-    uint64_t rate = 0;
     alb_sim_time longest = 0;
     alb_assert(sent);
     for (uint32_t i = work->first_task; i < work->first_task + work->task_count; i++) {
         const struct alb_task *task = &run->schedule.tasks[i];
         if (task->kind != ALB_TASK_SEND)
             continue;
-        sent[task->rank] += wire_bytes(run, work->op, task->bytes);
-        received[task->peer] += wire_bytes(run, work->op, task->bytes);
+        sent[task->rank] += wire_bytes(run, work, task->bytes);
+        received[task->peer] += wire_bytes(run, work, task->bytes);
     }
-    for (uint32_t c = 0; c < run->topology.cable_count; c++)
-        if (run->topology.cables[c].tier == 0)
-            rate = ALB_MAX(rate, run->topology.cables[c].bits_per_s);
-    for (uint32_t i = 0; i < 2 * hosts && rate; i++)
-        longest = ALB_MAX(longest, (alb_sim_time)((unsigned __int128)sent[i] * 8 * ALB_SIM_S(1) / rate));
+    for (uint32_t host = 0; host < hosts; host++) {
+        unsigned __int128 bits = (unsigned __int128)ALB_MAX(sent[host], received[host]) * 8;
+        longest = ALB_MAX(longest, (alb_sim_time)(bits * ALB_SIM_S(1) / run->needs[host].bits_per_s));
+    }
     free(sent);
     return longest;
 }

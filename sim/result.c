@@ -71,7 +71,9 @@ static void write_flow(FILE *to, const struct alb_run *run, uint32_t index)
 {
     const struct alb_task *task = &run->schedule.tasks[index];
     const struct alb_task_times *times = &run->times[index];
-    bool is_failed = alb_run_task_failed(run, index);
+    const char *state = alb_run_task_has_come(run, index) ? "done"
+                        : alb_run_task_failed(run, index) ? "failed"
+                                                          : "open";
     fprintf(to, "{\"record\":\"flow\",\"flow\":%" PRIu32, index);
     write_text(to, "work", run->schedule.works[task->work].name);
     fprintf(to, ",\"from\":%" PRIu32 ",\"to\":%" PRIu32 ",\"bytes\":%" PRIu64, task->rank, task->peer, task->bytes);
@@ -81,7 +83,7 @@ static void write_flow(FILE *to, const struct alb_run *run, uint32_t index)
     write_moment(to, "arrived_ns", times->arrived);
     write_moment(to, "done_ns", times->done);
     write_moment(to, "ideal_ns", alb_run_ideal(run, index));
-    fprintf(to, ",\"state\":\"%s\"}\n", is_failed ? "failed" : times->done == ALB_SIM_NEVER ? "open" : "done");
+    fprintf(to, ",\"state\":\"%s\"}\n", state);
 }
 
 static void write_link(FILE *to, const struct alb_run *run, uint32_t link)
@@ -118,10 +120,10 @@ static void write_switch(FILE *to, const struct alb_run *run, uint32_t node)
     fputs("{\"record\":\"switch\"", to);
     write_text(to, "switch", run->topology.nodes[node].name);
     fprintf(to,
-            ",\"buffered_bytes_peak\":%" PRIu64 ",\"headroom_bytes_peak\":%" PRIu64 ",\"dropped\":%" PRIu64
-            ",\"trimmed\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"pauses_sent\":%" PRIu64 "}\n",
-            stats.buffered_bytes_peak, stats.headroom_bytes_peak, stats.dropped, stats.trimmed, stats.marked,
-            stats.pauses_sent);
+            ",\"buffered_bytes_peak\":%" PRIu64 ",\"headroom_bytes_peak\":%" PRIu64 ",\"lost\":%" PRIu64
+            ",\"dropped\":%" PRIu64 ",\"trimmed\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"pauses_sent\":%" PRIu64 "}\n",
+            stats.buffered_bytes_peak, stats.headroom_bytes_peak, stats.lost, stats.dropped, stats.trimmed,
+            stats.marked, stats.pauses_sent);
 }
 
 // The engine's counters that are not zero.

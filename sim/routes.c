@@ -184,6 +184,12 @@ void alb_routes_find(struct alb_routes *routes, const bool *is_closed)
     free(distance);
 }
 
+static const struct alb_routes_set *set_to(const struct alb_routes *routes, uint32_t node, uint32_t leaf)
+{
+    uint32_t index = node - routes->topology->host_count;
+    return &routes->sets[routes->set_of[(size_t)index * routes->leaf_count + leaf]];
+}
+
 uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
                         uint32_t cables_max, uint32_t *common)
 {
@@ -193,8 +199,7 @@ uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t
         return 0;
     cables[count++] = routes->hops[routes->hop_first[from]].cable;
     while (node != routes->leaf_nodes[leaf]) {
-        uint32_t index = node - routes->topology->host_count;
-        const struct alb_routes_set *set = &routes->sets[routes->set_of[(size_t)index * routes->leaf_count + leaf]];
+        const struct alb_routes_set *set = set_to(routes, node, leaf);
         if (set->count == 0 || count + 1 == cables_max)
             return 0;
         const struct alb_routes_hop *hop = &routes->hops[routes->hop_first[node] + routes->ports[set->first]];
@@ -207,4 +212,31 @@ uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t
     if (common)
         *common = ALB_MIN(forks_at, count);
     return count;
+}
+
+// Shortest ways are all as long: whatever stands in the queue before a node is no farther away, and the leaf comes
+// last.
+alb_sim_time alb_routes_least(const struct alb_routes *routes, uint32_t node, uint32_t to,
+                              alb_sim_time (*time_of)(const void *context, uint32_t link), const void *context)
+{
+    const struct alb_topology *topology = routes->topology;
+    uint32_t leaf = routes->host_leaf[to], head = 0, tail = 0;
+    alb_sim_time *least = get(topology->node_count, sizeof(*least));
+    uint32_t *queue = get(topology->node_count, sizeof(*queue));
+    memset(least, 0xff, topology->node_count * sizeof(*least)); // ALB_SIM_NEVER
+    least[node] = 0;
+    for (; node != routes->leaf_nodes[leaf]; node = queue[head++]) {
+        const struct alb_routes_set *set = set_to(routes, node, leaf);
+        for (uint32_t i = 0; i < set->count; i++) {
+            const struct alb_routes_hop *hop = &routes->hops[routes->hop_first[node] + routes->ports[set->first + i]];
+            uint32_t link = 2 * hop->cable + (topology->cables[hop->cable].a != node);
+            if (least[hop->peer] == ALB_SIM_NEVER)
+                queue[tail++] = hop->peer;
+            least[hop->peer] = ALB_MIN(least[hop->peer], least[node] + time_of(context, link));
+        }
+    }
+    alb_sim_time time = least[node];
+    free(least);
+    free(queue);
+    return time;
 }

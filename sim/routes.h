@@ -44,3 +44,6 @@ static inline uint32_t alb_routes_port_count(const struct alb_routes *routes, ui
 // of the first ones every other shortest way has, too (as it has the last one); NULL: not asked for.
 uint32_t alb_routes_way(const struct alb_routes *routes, uint32_t from, uint32_t to, uint32_t *cables,
                         uint32_t cables_max, uint32_t *common);
+// The least that time_of comes to for the links of any shortest way from a switch to the host's leaf, which there is.
+alb_sim_time alb_routes_least(const struct alb_routes *routes, uint32_t node, uint32_t to,
+                              alb_sim_time (*time_of)(const void *context, uint32_t link), const void *context);

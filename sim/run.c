@@ -14,10 +14,12 @@
 enum {
     RESERVED_QPS = 17, // indexes that an engine keeps for itself
     SPARE_PEERS = 4,
-    PARTIAL_MESSAGES = 64, // of partial completion, known to a queue pair each way
-    QPS_MAX = 65500,       // of an engine: indexes of 16 bits, some of them reserved
-    CSA_WRITE_BYTES = 32,  // header of a WRITE's segment
-    CSA_OTHER_BYTES = 24,  // of a SEND's, and of those that answer a READ
+    PARTIAL_MESSAGES = 64,  // of partial completion, known to a queue pair each way
+    QPS_MAX = 65500,        // of an engine: indexes of 16 bits, some of them reserved
+    CSA_WRITE_BYTES = 32,   // header of a WRITE's segment
+    CSA_OTHER_BYTES = 24,   // of a SEND's, and of those that answer a READ
+    CSA_PING_BYTES = 8,     // that a segment of UC leaves room for,
+    CSA_UC_BYTES_MIN = 512, // and what it has at least
     IPV4_UDP_BYTES = 28,
     FRAME_BYTES = 38,     // Ethernet: preamble 8, header 14, FCS 4, gap 12
     TRACE_RECORDS = 4096, // taken each time that the engine has run
@@ -426,7 +428,7 @@ uint64_t alb_run_bytes_arrived(const struct alb_run *run)
         return run->bytes;
     for (uint32_t host = 0; host < run->topology.host_count; host++)
         received += alb_cluster_host_stats(run->cluster, host)->sum.counter[ALB_STAT_rcvd_bytes];
-    alb_run_packet(run, ALB_WORK_WRITE, &payload_bytes, &overhead_bytes);
+    alb_run_packet(run, &run->schedule.works[0], &payload_bytes, &overhead_bytes);
     uint32_t datagram_bytes = payload_bytes + overhead_bytes - IPV4_UDP_BYTES - FRAME_BYTES;
     uint64_t arrived = (uint64_t)((double)received * payload_bytes / datagram_bytes);
     return ALB_MAX(run->bytes_done, ALB_MIN(arrived, run->bytes - 1));
@@ -497,7 +499,8 @@ alb_sim_time alb_run_time(const struct alb_run *run)
 
 // ---- the ideal ------------------------------------------------------------------------------------------------------
 
-void alb_run_packet(const struct alb_run *run, uint32_t op, uint32_t *payload_bytes, uint32_t *overhead_bytes)
+void alb_run_packet(const struct alb_run *run, const struct alb_work *work, uint32_t *payload_bytes,
+                    uint32_t *overhead_bytes)
 {
     const struct alb_scenario_host *host = &run->scenario->host;
     const uint32_t outside = IPV4_UDP_BYTES + FRAME_BYTES;
@@ -505,9 +508,11 @@ void alb_run_packet(const struct alb_run *run, uint32_t op, uint32_t *payload_by
         *payload_bytes = host->mtu_bytes;
         *overhead_bytes = ALB_BTH_BYTES + ALB_ICRC_BYTES + outside;
     } else {
-        uint32_t header_bytes = op == ALB_WORK_WRITE ? CSA_WRITE_BYTES : CSA_OTHER_BYTES;
+        uint32_t header_bytes = work->op == ALB_WORK_WRITE ? CSA_WRITE_BYTES : CSA_OTHER_BYTES;
         uint32_t inside = ALB_CSA_OUTER_BYTES + header_bytes + ALB_ICRC_BYTES;
-        *payload_bytes = host->payload_bytes - inside;
+        *payload_bytes = (host->payload_bytes & ~3u) - inside;
+        if (work->is_unreliable)
+            *payload_bytes = ALB_MAX(*payload_bytes - CSA_PING_BYTES, (uint32_t)CSA_UC_BYTES_MIN);
         *overhead_bytes = inside + outside;
     }
 }
@@ -517,7 +522,7 @@ alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t index)
     const struct alb_task *task = &run->schedule.tasks[index];
     const struct alb_work *work = &run->schedule.works[task->work];
     uint32_t payload_bytes, overhead_bytes;
-    alb_run_packet(run, work->op, &payload_bytes, &overhead_bytes);
+    alb_run_packet(run, work, &payload_bytes, &overhead_bytes);
     bool reads = work->op == ALB_WORK_READ;
     uint32_t from = reads ? task->peer : task->rank, to = reads ? task->rank : task->peer;
     alb_sim_time there = alb_cluster_ideal_time(run->cluster, from, to, task->bytes, payload_bytes, overhead_bytes);

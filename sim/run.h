@@ -150,8 +150,9 @@ bool alb_run_task_has_come(const struct alb_run *run, uint32_t task);
 // which has reports and copies in it. As many as there are only when all are done.
 uint64_t alb_run_bytes_arrived(const struct alb_run *run);
 
-// Payload of a full packet of that operation, and what travels beside it, on the wire.
-void alb_run_packet(const struct alb_run *run, uint32_t op, uint32_t *payload_bytes, uint32_t *overhead_bytes);
+// Payload of a full packet of that work, and what travels beside it, on the wire.
+void alb_run_packet(const struct alb_run *run, const struct alb_work *work, uint32_t *payload_bytes,
+                    uint32_t *overhead_bytes);
 // The shortest time from a task's beginning to its completion on an idle network. Plain sends: there and back.
 alb_sim_time alb_run_ideal(const struct alb_run *run, uint32_t task);
 

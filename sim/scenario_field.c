@@ -121,6 +121,11 @@ static bool parse_number(const struct alb_field *field, const char *text, uint64
     default:
         if (!alb_text_parse_probability(text, &per_billion, error, error_size))
             return false;
+        if (field->kind == ALB_FIELD_MILLIONTHS && per_billion % 1000 != 0) {
+            snprintf(error, error_size, "\"%.60s\" is finer than a part per million; expected whole ones, such as 1e-6",
+                     text);
+            return false;
+        }
         *value = field->kind == ALB_FIELD_MILLIONTHS ? per_billion / 1000 : per_billion;
         return true;
     }

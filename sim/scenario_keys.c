@@ -121,7 +121,7 @@ static const struct alb_field engine_fields[] = {
     {"pool", ALB_FIELD_BYTES_32, ENGINE(csa_pool_bytes), .text = "of csa: state in flight, a power of two"},
     {"early", ALB_FIELD_BYTES_32, ENGINE(csa_early_bytes_max), .text = "of csa: segments that wait for their turn"},
     {"queue_pair_max", ALB_FIELD_COUNT, ENGINE(qp_max), 17, 65536, .text = "of a host, 16 of them the engine's own"},
-    {"peer_max", ALB_FIELD_COUNT, ENGINE(peer_max), 1, UINT32_MAX, .text = "of a host"},
+    {"peer_max", ALB_FIELD_COUNT, ENGINE(peer_max), 1, ALB_PEERS_MAX, .text = "of a host"},
     {"dcqcn_rate_max", ALB_FIELD_BYTE_RATE, ENGINE(dcqcn.rate_max_bytes_per_s), 0, ALB_DCQCN_RATE_MAX_BYTES_PER_S,
      .text = "of congestion = dcqcn, at most, from the first mark on; 0b/s: the rate of the host's link"},
     {"dcqcn_rate_min", ALB_FIELD_BYTE_RATE, ENGINE(dcqcn.rate_min_bytes_per_s), 1, ALB_DCQCN_RATE_MAX_BYTES_PER_S,

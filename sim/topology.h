@@ -53,6 +53,7 @@ struct alb_topology {
     uint32_t host_count, node_count, cable_count, tier_count;
     struct alb_topology_node *nodes;
     struct alb_topology_cable *cables;
+    bool has_unlike_ways; // those of as many hops may be slower than each other: cables between switches differ
 };
 
 // A star of 16 hosts, 100 Gb/s and 1 us everywhere, leaves 4, spines 4, k 4, one long cable of 25 ms, no

@@ -202,6 +202,20 @@ static bool check_ways(struct reader *reader)
                 topology->nodes[0].name, topology->nodes[apart].name);
 }
 
+static bool has_unlike_ways(const struct alb_topology *topology)
+{
+    const struct alb_topology_cable *like = NULL;
+    for (uint32_t i = 0; i < topology->cable_count; i++) {
+        const struct alb_topology_cable *cable = &topology->cables[i];
+        if (cable->tier == 0)
+            continue;
+        if (like && (cable->bits_per_s != like->bits_per_s || cable->delay != like->delay))
+            return true;
+        like = cable;
+    }
+    return false;
+}
+
 bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *name, char error[ALB_TOPOLOGY_ERROR_MAX])
 {
     struct reader reader = {.topology = topology, .name = name, .error = error};
@@ -230,7 +244,8 @@ bool alb_topology_read(struct alb_topology *topology, FILE *file, const char *na
     is_good = is_good && check_ways(&reader);
     if (is_good)
         set_tiers(topology);
-    else
+    topology->has_unlike_ways = is_good && has_unlike_ways(topology);
+    if (!is_good)
         alb_topology_free(topology);
     return is_good;
 }

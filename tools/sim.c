@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -399,6 +400,7 @@ int command_sim(int argc, char **argv)
         .until = ALB_SIM_NEVER, .events_max = UINT64_MAX, .first_seed = 1, .has_progress = isatty(STDERR_FILENO)};
     uint64_t given = 0;
     return_large_blocks();
+    signal(SIGCHLD, SIG_DFL); // who began this may have had it ignored, and then no child could be waited for
     if (argc > 1 && strcmp(argv[1], "compare") == 0)
         return sim_compare(argc - 1, argv + 1);
     for (int option; (option = getopt_long(argc, argv, "cqh", long_options, NULL)) != -1;) {

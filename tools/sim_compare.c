@@ -94,6 +94,15 @@ static bool take_setting(struct sim_grid *grid, const char *text)
     return true;
 }
 
+// Of two lists of the same key the last one would win, though each run would be named by both.
+static bool varies(const struct sim_grid *grid, const char *key)
+{
+    for (uint32_t i = 0; i < grid->vary_count; i++)
+        if (strcmp(grid->vary[i].key, key) == 0)
+            return true;
+    return false;
+}
+
 static bool take_vary(struct sim_grid *grid, char *text)
 {
     char *equals = strchr(text, '=');
@@ -102,8 +111,10 @@ static bool take_vary(struct sim_grid *grid, char *text)
     if (!equals || grid->vary_count == SIM_GRID_VARY_MAX)
         return command_error(false, "sim compare", "--vary: expected SECTION.KEY=V,W,..., %d of them at most",
                              SIM_GRID_VARY_MAX);
-    struct sim_vary *vary = &grid->vary[grid->vary_count++];
     *equals = '\0';
+    if (varies(grid, text))
+        return command_error(false, "sim compare", "--vary: %s: expected once, with all its values", text);
+    struct sim_vary *vary = &grid->vary[grid->vary_count++];
     vary->key = text;
     vary->count = cut("--vary", equals + 1, vary->values, SIM_GRID_VALUES_MAX);
     return vary->count > 0;
@@ -236,6 +247,8 @@ int sim_compare(int argc, char **argv)
     alb_assert(grid.cells);
     status = sim_grid_run(&grid);
     sim_grid_print(&grid);
+    if (sim_grid_check_ends(&grid) != COMMAND_OK)
+        status = COMMAND_FAILED;
     if (grid.options.json && sim_grid_write_json(&grid) != COMMAND_OK)
         status = COMMAND_FAILED;
     free(grid.cells);

@@ -95,7 +95,11 @@ static int run_cell(const struct sim_grid *grid, uint32_t point, uint32_t policy
     struct listening listening = {grid, cell};
     const struct sim_listener listener = {on_end, &listening};
     int status = open_cell(grid, point, policy, seed, &file, &variant);
-    return status == COMMAND_OK ? sim_run(&file, &grid->options, variant, &listener, &outcome) : status;
+    if (status != COMMAND_OK)
+        return status;
+    status = sim_run(&file, &grid->options, variant, &listener, &outcome);
+    cell->is_stuck = outcome.is_stuck;
+    return status;
 }
 
 static bool add_parts(void *context, const struct alb_scenario *scenario)
@@ -213,27 +217,27 @@ static bool end_job(const struct sim_grid *grid, const struct job *job)
     return is_good;
 }
 
-static bool wait_for_one(const struct sim_grid *grid, struct job *jobs, uint32_t *running)
+// Takes one that has ended out of the jobs; a child that was there before the comparison is none of them. False: errno.
+static bool wait_for_one(const struct sim_grid *grid, struct job *jobs, uint32_t *running, bool *is_good)
 {
-    int status;
     pid_t pid;
+    uint32_t i = 0;
     do
-        pid = waitpid(-1, &status, 0);
+        pid = waitpid(-1, NULL, 0);
     while (pid < 0 && errno == EINTR);
-    for (uint32_t i = 0; i < *running; i++) {
-        if (jobs[i].pid != pid)
-            continue;
-        bool is_good = end_job(grid, &jobs[i]);
+    while (i < *running && jobs[i].pid != pid)
+        i++;
+    if (i < *running) {
+        *is_good &= end_job(grid, &jobs[i]);
         jobs[i] = jobs[--*running];
-        return is_good;
     }
-    return false;
+    return pid > 0;
 }
 
 int sim_grid_run(const struct sim_grid *grid)
 {
     struct job jobs[SIM_GRID_JOBS_MAX];
-    uint32_t running = 0, done = 0, total = grid->point_count * grid->policy_count * grid->seeds;
+    uint32_t running = 0, total = grid->point_count * grid->policy_count * grid->seeds;
     bool is_good = true;
     for (uint32_t next = 0; next < total || running > 0;) {
         if (next < total && running < grid->jobs) {
@@ -247,11 +251,24 @@ int sim_grid_run(const struct sim_grid *grid)
             next++;
             continue;
         }
-        is_good &= wait_for_one(grid, jobs, &running);
+        if (!wait_for_one(grid, jobs, &running, &is_good))
+            return command_error(COMMAND_FAILED, "sim compare", "waitpid: %s", strerror(errno));
         if (grid->has_progress)
-            fprintf(stderr, "\r%" PRIu32 " of %" PRIu32 " runs ", ++done, total);
+            fprintf(stderr, "\r%" PRIu32 " of %" PRIu32 " runs ", next - running, total);
     }
     if (grid->has_progress)
         fprintf(stderr, "\r%40s\r", "");
     return is_good ? COMMAND_OK : COMMAND_FAILED;
+}
+
+int sim_grid_check_ends(const struct sim_grid *grid)
+{
+    uint32_t stuck = 0, total = grid->point_count * grid->policy_count * grid->seeds;
+    for (uint32_t i = 0; i < total; i++)
+        stuck += sim_grid_cell(grid, 0, 0, i)->is_stuck;
+    return stuck == 0 ? COMMAND_OK
+                      : command_error(COMMAND_FAILED, "sim compare",
+                                      "%" PRIu32 " of %" PRIu32
+                                      " runs were stuck: nothing happened any more before all was done",
+                                      stuck, total);
 }

@@ -31,7 +31,7 @@ struct sim_column {
 
 // The result of one run, as its process writes it to its pipe, with a value for each column.
 struct sim_cell {
-    bool is_run;
+    bool is_run, is_stuck; // is_stuck: as in sim_outcome
     enum alb_run_end end;
     uint64_t trace_hash;
     double values[]; // NAN: none
@@ -72,6 +72,8 @@ const char *sim_grid_value(const struct sim_grid *grid, uint32_t point, uint32_t
 int sim_grid_check(struct sim_grid *grid);
 // Runs all of it, a process for each run, grid->jobs at a time.
 int sim_grid_run(const struct sim_grid *grid);
+// A comparison fails where runs were stuck, as `albedo sim` does.
+int sim_grid_check_ends(const struct sim_grid *grid);
 
 // ---- sim_grid_print.c -----------------------------------------------------------------------------------------------
 

@@ -95,6 +95,8 @@ static void alb_engine_create__refuses_sizes(void **state)
     REFUSE(region_max = 12); // no power of two
     REFUSE(region_max = 1u << 25);
     REFUSE(peer_max = 0);
+    REFUSE(peer_max = ALB_PEERS_MAX + 1);
+    REFUSE(peer_max = (1u << 31) + 1); // no power of two is as large
     REFUSE(sge_max = ALB_MAX_SGE + 1);
     REFUSE(inline_max_bytes = ALB_MAX_INLINE + 1);
     REFUSE(rd_atomic_max = 256);

@@ -176,6 +176,27 @@ static void death__is_known_in_its_own_time(void **state)
     bench_destroy(&b);
 }
 
+// No buffer is short where a switch has no way left for a packet.
+static void death__loses_what_has_no_way(void **state)
+{
+    struct bench b;
+    struct alb_cluster_switch_stats stats;
+    bench_prepare(&b, "csa");
+    b.spec.shape = ALB_TOPOLOGY_LEAF_SPINE;
+    b.spec.spines = 1;
+    bench_create(&b);
+    at(&b, 0, bench_cable(&b, "l0-s0"), ALB_FAULT_DEATH, ALB_SIM_US(1));
+    alb_cluster_run(b.cluster, ALB_SIM_US(10), UINT64_MAX);
+    bench_write(&b, 0, 20, 64 * KB);
+    alb_cluster_run(b.cluster, ALB_SIM_US(100), UINT64_MAX);
+    struct alb_cluster_totals totals = bench_totals(&b);
+    alb_cluster_switch_stats(b.cluster, alb_topology_find(&b.topology, "l0"), &stats);
+    assert_int_equal(totals.dropped, 0);
+    assert_int_equal(stats.dropped, 0);
+    assert_true(stats.lost > 0 && totals.lost == stats.lost);
+    bench_destroy(&b);
+}
+
 // Nor is the ideal that of the routes around it.
 static void death__changes_no_ideal(void **state)
 {
@@ -232,6 +253,7 @@ int main(void)
         cmocka_unit_test(delay__of_the_cable),
         cmocka_unit_test(death__is_known_in_its_own_time),
         cmocka_unit_test(death__changes_no_ideal),
+        cmocka_unit_test(death__loses_what_has_no_way),
         cmocka_unit_test(rate__a_tenth_from_then_on),
         cmocka_unit_test(death__nothing_passes_before_the_repair),
         cmocka_unit_test(death__switches_route_around_it),

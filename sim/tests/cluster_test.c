@@ -107,6 +107,23 @@ static void write__rc_with_pfc(void **state)
     bench_destroy(&b);
 }
 
+// What still waits for the wire has not been carried, though it is known when it will be.
+static void link_stats__bytes_that_have_left(void **state)
+{
+    struct bench b;
+    struct alb_cluster_link_stats stats;
+    bench_prepare(&b, "rc");
+    b.config.engine.congestion = "none";
+    bench_create(&b);
+    bench_incast(&b, 8, 1 * MB);
+    alb_cluster_run(b.cluster, ALB_SIM_US(10), UINT64_MAX);
+    alb_cluster_link_stats(b.cluster, 1, &stats); // down to host 0
+    assert_true(stats.queued_bytes > 0);
+    assert_in_range(stats.bytes, 80000, 125000); // 10 us of 100 Gb/s, but for the way of the first one
+    assert_int_equal(stats.bytes, alb_cluster_link_bytes(b.cluster, 1));
+    bench_destroy(&b);
+}
+
 static void rnic__few_contexts_slow_many_connections(void **state)
 {
     alb_sim_time took[2];
@@ -278,6 +295,7 @@ int main(void)
         cmocka_unit_test(ideal_time__behind_a_slow_link),
         cmocka_unit_test(write__permutation_without_loss),
         cmocka_unit_test(write__rc_with_pfc),
+        cmocka_unit_test(link_stats__bytes_that_have_left),
         cmocka_unit_test(rnic__few_contexts_slow_many_connections),
         cmocka_unit_test(post__all_operations_with_real_bytes),
         cmocka_unit_test(post__limits),

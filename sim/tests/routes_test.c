@@ -77,11 +77,32 @@ static void find__around_closed_cables(void **state)
     bench_fini(&b);
 }
 
+static alb_sim_time time_of(const void *context, uint32_t link)
+{
+    const uint32_t *slow = context;
+    return link == 2 * *slow ? 100 : 1;
+}
+
+static void least__by_the_fastest_way(void **state)
+{
+    struct bench b;
+    uint32_t slow;
+    bench_init(&b);
+    uint32_t from = alb_topology_find(&b.topology, "p0e0");
+    alb_topology_select(&b.topology, "p0e0-p0a0", &slow, 1);
+    assert_int_equal(alb_routes_least(&b.routes, from, 15, time_of, &slow), 4);
+    assert_int_equal(alb_routes_least(&b.routes, from, 0, time_of, &slow), 0); // whose leaf it is
+    assert_int_equal(alb_routes_least(&b.routes, alb_topology_find(&b.topology, "p0a0"), 2, time_of, &slow), 1);
+    alb_topology_select(&b.topology, "c0-p3a0", &slow, 1);
+    assert_int_equal(alb_routes_least(&b.routes, alb_topology_find(&b.topology, "c0"), 15, time_of, &slow), 2);
+    bench_fini(&b);
+}
+
 static void init__a_host_without_a_switch_is_refused(void **state)
 {
     struct alb_topology_node nodes[3] = {{"h0", 2}, {"h1", 1}, {"s0", 1}};
     struct alb_topology_cable cables[2] = {{0, 2, 0, 1, 1}, {0, 1, 0, 1, 1}};
-    const struct alb_topology topology = {2, 3, 2, 1, nodes, cables};
+    const struct alb_topology topology = {2, 3, 2, 1, nodes, cables, false};
     struct alb_routes routes;
     char error[ALB_TOPOLOGY_ERROR_MAX];
     assert_false(alb_routes_init(&routes, &topology, error));
@@ -92,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(find__equal_ways),
         cmocka_unit_test(find__around_closed_cables),
+        cmocka_unit_test(least__by_the_fastest_way),
         cmocka_unit_test(init__a_host_without_a_switch_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,10 +110,10 @@ static void alb_run_go__is_the_same_twice(void **state)
 }
 
 // Runs it in that order. drawn: where its data files are, or NULL.
-static void go_in_order(const char *text, struct alb_drawn *drawn, enum alb_cluster_order order)
+static void go_in_order(const char *text, struct alb_drawn *drawn, enum alb_cluster_order order, bool has_heat)
 {
     struct alb_scenario_data data[2];
-    const struct alb_run_options options = {.until = ALB_SIM_NEVER, .events_max = 50000000};
+    const struct alb_run_options options = {.until = ALB_SIM_NEVER, .events_max = 50000000, .has_heat = has_heat};
     struct alb_complaint complaint = {0};
     assert_true(alb_document_parse(&small.document, "f", text, strlen(text), &complaint));
     bool is_good = alb_scenario_read(&small.scenario, &small.document, NULL, "scenarios", &complaint);
@@ -152,7 +152,7 @@ static void assert_same_in_both_orders(const char *text, struct alb_drawn *drawn
 {
     uint64_t hashes[2];
     for (uint32_t i = 0; i < 2; i++) {
-        go_in_order(text, drawn, i ? ALB_CLUSTER_WINDOWS_BY_TIME : ALB_CLUSTER_BY_HOST);
+        go_in_order(text, drawn, i ? ALB_CLUSTER_WINDOWS_BY_TIME : ALB_CLUSTER_BY_HOST, false);
         hashes[i] = hash_of_all();
         small_run_end(&small);
     }
@@ -183,6 +183,27 @@ static void alb_run_go__is_the_same_host_by_host_whatever_is_drawn(void **state)
         alb_draw_scenario(seed, &drawn);
         memcpy(strstr(drawn.text, "real_bytes = yes"), "real_bytes = no ", 16);
         assert_same_in_both_orders(drawn.text, &drawn);
+    }
+}
+
+// A column of the heat map divides a window; the run ends where that would have ended.
+static void alb_run_go__is_the_same_watched_host_by_host(void **state)
+{
+    static const enum alb_cluster_order orders[] = {ALB_CLUSTER_BY_HOST, ALB_CLUSTER_WINDOWS_BY_TIME};
+    static const char *const networks[] = {"topology = fat-tree\n", "topology = file\nfile = topologies/ring\n"};
+    for (uint32_t i = 0; i < 2 * ALB_COUNT(networks) * 20; i++) {
+        char text[300];
+        uint64_t hashes[2];
+        snprintf(text, sizeof(text),
+                 "[scenario]\ninterval = 700ns\n[network]\n%s[workload]\nkind = permutation\nsize = %u\n",
+                 networks[i / 2 % 2], 1000 + 1700 * (i / 4));
+        for (uint32_t watched = 0; watched < 2; watched++) {
+            go_in_order(text, NULL, orders[i % 2], watched);
+            assert_int_equal(small.run.end, ALB_RUN_DONE);
+            hashes[watched] = alb_cluster_trace_hash(small.run.cluster) ^ alb_cluster_now(small.run.cluster);
+            small_run_end(&small);
+        }
+        assert_int_equal(hashes[0], hashes[1]);
     }
 }
 
@@ -544,6 +565,7 @@ int main(void)
         cmocka_unit_test(alb_run_go__is_the_same_twice),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host),
         cmocka_unit_test(alb_run_go__is_the_same_host_by_host_whatever_is_drawn),
+        cmocka_unit_test(alb_run_go__is_the_same_watched_host_by_host),
         cmocka_unit_test(alb_run_go__forgets_pauses_that_a_repair_overtakes),
         cmocka_unit_test(alb_run_go__takes_a_pause_back_after_the_way_to_it_was_dead),
         cmocka_unit_test(alb_run_go__counts_what_uc_loses),

@@ -52,6 +52,14 @@ void small_run_go_with(struct small_run *small, struct alb_drawn *drawn)
     go(small, false);
 }
 
+void small_run_go_on(struct small_run *small, const char *text, char *map)
+{
+    const struct alb_scenario_data data = {.name = "map", .text = map};
+    begin(small, text, &data, 1);
+    small->scenario.data_count = 0;
+    go(small, false);
+}
+
 void small_run_end(struct small_run *small)
 {
     alb_run_fini(&small->run);

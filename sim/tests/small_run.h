@@ -17,6 +17,8 @@ void small_run_go(struct small_run *small, const char *text, bool has_heat);
 void small_run_name(struct alb_scenario_data data[2], struct alb_drawn *drawn);
 // Runs it.
 void small_run_go_with(struct small_run *small, struct alb_drawn *drawn);
+// Runs one whose "topology = file" has "file = map", with that text.
+void small_run_go_on(struct small_run *small, const char *text, char *map);
 // Only builds it.
 void small_run_begin(struct small_run *small, const char *text);
 void small_run_end(struct small_run *small);

@@ -183,6 +183,48 @@ static void alb_summary_make__nothing_is_faster_than_the_ideal(void **state)
     }
 }
 
+// Packets of UC have room for a question beside their payload, and the engine rounds them down.
+static void alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones(void **state)
+{
+    static const uint32_t payloads[] = {512, 4192, 4195, 4999};
+    for (size_t i = 0; i < ALB_COUNT(payloads); i++) {
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "[network]\ntopology = leaf-spine\nleaves = 2\nspines = 1\nhosts = 2\nrate = 25Gb/s\ndelay = 0\n"
+                 "core_rate = 10Gb/s\ncore_delay = 0\n[switch]\nlatency = 0\n[host]\nlatency = 0\npayload = %u\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 3\nsize = 100000\nop = send\nunreliable = yes\n",
+                 (unsigned)payloads[i]);
+        small_run_go(&small, text, false);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("done", NULL) == 1 && summary.all.slowdown.min >= 1);
+        end();
+    }
+}
+
+// Whatever comes first in the file, of two cables side by side and of two ways over other switches.
+static void alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways(void **state)
+{
+    static const char hosts[] = "hosts 2\nswitch a\nswitch b\nswitch c\nswitch d\ncable h0 a 10Gb/s 1us\n"
+                                "cable h1 b 10Gb/s 1us\n";
+    static const char *const ways[][2] = {
+        {"cable a b 1Gb/s 100us\n", "cable a b 10Gb/s 1us\n"},
+        {"cable a c 1Gb/s 100us\ncable c b 10Gb/s 1us\n", "cable a d 10Gb/s 1us\ncable d b 10Gb/s 1us\n"}};
+    for (size_t i = 0; i < 2 * ALB_COUNT(ways); i++) {
+        char map[300];
+        snprintf(map, sizeof(map), "%s%s%s", hosts, ways[i / 2][i % 2], ways[i / 2][1 - i % 2]);
+        small_run_go_on(&small,
+                        "[network]\ntopology = file\nfile = map\n[workload]\nkind = pairs\nhosts = 0\nto = 1\n"
+                        "size = 10000\nmessages = 100\n[workload small]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1\n"
+                        "start = 100ms\nmessages = 50\n",
+                        map);
+        alb_summary_make(&summary, &small.run);
+        assert_true(value("done", NULL) == 150);
+        assert_in_range(summary.all.slowdown.min * 1000, 1000, 1300);
+        assert_in_range(summary.parts[1].slowdown.min * 1000, 1000, 1300);
+        end();
+    }
+}
+
 // A ring of n hosts: 2 (n - 1) steps, each a message of a part there; no schedule gets below that.
 static void alb_ideal_work__of_a_ring(void **state)
 {
@@ -191,6 +233,20 @@ static void alb_ideal_work__of_a_ring(void **state)
     alb_sim_time step = alb_cluster_ideal_time(small.run.cluster, 0, 1, 100000, 4116, 142);
     alb_sim_time ideal = alb_ideal_work(&small.run, 0);
     assert_in_range(ideal, 6 * step * 99 / 100, 6 * step * 101 / 100);
+    assert_true(value("over_ideal", "flows") >= 1 && value("over_ideal", "flows") < 1.5);
+    end();
+}
+
+// Three slow hosts, whose links are busy for as long as it takes, and a fast one.
+static void alb_ideal_work__of_hosts_with_different_links(void **state)
+{
+    char map[] = "hosts 4\nswitch s\ncable h0 s 10Gb/s 1us\ncable h1 s 10Gb/s 1us\ncable h2 s 10Gb/s 1us\n"
+                 "cable s h3 100Gb/s 1us\n";
+    small_run_go_on(&small,
+                    "[network]\ntopology = file\nfile = map\n[workload]\nkind = all-reduce-tree\n"
+                    "size = 4M\npieces = 64\n",
+                    map);
+    alb_summary_make(&summary, &small.run);
     assert_true(value("over_ideal", "flows") >= 1 && value("over_ideal", "flows") < 1.5);
     end();
 }
@@ -243,6 +299,28 @@ static void alb_result_write__a_line_each(void **state)
     end();
 }
 
+// By UC a send is done when its message has left; whether that has come is what counts.
+static void alb_result_write__messages_under_way_are_open(void **state)
+{
+    char *text;
+    size_t size;
+    small_run_go(&small,
+                 "[scenario]\nend = 2us\n[network]\nhosts = 2\n"
+                 "[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 1000\nmessages = 4\ndepth = 4\n"
+                 "unreliable = yes\n",
+                 false);
+    assert_true(small.run.times[0].done < ALB_SIM_US(2));
+    alb_summary_make(&summary, &small.run);
+    FILE *file = open_memstream(&text, &size);
+    const struct alb_result_of result = {.scenario = "x", .run = &small.run, .summary = &summary};
+    assert_int_equal(alb_result_write(file, &result), 0);
+    fclose(file);
+    assert_int_equal(count(text, "\"state\":\"done\""), 0);
+    assert_int_equal(count(text, "\"state\":\"open\""), 4);
+    free(text);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,9 +333,13 @@ int main(void)
         cmocka_unit_test(alb_summary_make__percentiles_and_bins),
         cmocka_unit_test(alb_summary_make__counts_what_a_cache_held),
         cmocka_unit_test(alb_summary_make__nothing_is_faster_than_the_ideal),
+        cmocka_unit_test(alb_summary_make__packets_of_the_ideal_are_no_larger_than_real_ones),
+        cmocka_unit_test(alb_summary_make__the_ideal_takes_the_fastest_of_the_shortest_ways),
         cmocka_unit_test(alb_ideal_work__of_a_ring),
+        cmocka_unit_test(alb_ideal_work__of_hosts_with_different_links),
         cmocka_unit_test(alb_metric_format__scales),
         cmocka_unit_test(alb_result_write__a_line_each),
+        cmocka_unit_test(alb_result_write__messages_under_way_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,13 @@ static void read__a_ring(void **state)
         assert_int_equal(topology.cables[i].a, i);
     assert_int_equal(topology.cables[6].delay, ALB_SIM_MS(25));
     assert_int_equal(topology.cables[3].bits_per_s, 40000000000);
+    assert_true(topology.has_unlike_ways);
+    alb_topology_free(&topology);
+    assert_true(read_text(&topology,
+                          "hosts 2\nswitch a\nswitch b\ncable h0 a 10Gb/s 1us\ncable h1 b 1Gb/s 1us\n"
+                          "cable a b 40Gb/s 600ns x2\n",
+                          error));
+    assert_false(topology.has_unlike_ways); // between the switches all are alike
     alb_topology_free(&topology);
 }
 

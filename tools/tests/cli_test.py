@@ -859,6 +859,8 @@ class Sim(unittest.TestCase):
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "scenario.seed=7,8"], 2, "--vary: scenario.seed: expected"),
             (["sim", "compare", self.file, "--policies", "slow", "--metrics", "done,"], 2, "--metrics: expected one to 16"),
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size="], 2, "--vary: expected one to 32"),
+            (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=1,2", "--vary", "network.hosts=4", "--vary",
+              "workload.size=3"], 2, "--vary: workload.size: expected once, with all its values"),
             (["sim", "compare", self.file, "--policies", "slow", "--vary", "workload.size=" + 500 * "1"], 2, "--vary: the value of"),
             (["sim", "compare", self.file, "--policies", "slow", "--seeds", "10000", "--vary", "workload.size=" + ",".join(32 * "1"),
               "--vary", "host.paths=" + ",".join(32 * "1")], 2, "10240000 runs; 1000000 are the most"),
@@ -922,6 +924,24 @@ class Sim(unittest.TestCase):
             while any(map(is_running, children)) and time.monotonic() < until:
                 time.sleep(0.01)
             self.assertFalse(any(map(is_running, children)))
+
+    def test_compare_fails_where_runs_are_stuck(self):
+        with open(self.path("dead"), "w", encoding="utf-8") as file:
+            file.write("[network]\nhosts = 2\n[host]\ntransport = rc\n[workload]\nkind = pairs\nhosts = 0\nto = 1\nsize = 100\ntimeout = 0\n"
+                       "[variant whole]\n[variant cut]\nfault.kind = death\nfault.cables = h1-*\n")
+        status, out, err = albedo("sim", "compare", self.path("dead"), "--policies", "whole,cut", "--seeds", "2", "--metrics", "done")
+        self.assertEqual((status, re.findall(r"\d of 2 runs done", out)), (1, ["2 of 2 runs done", "0 of 2 runs done"]))
+        self.assertTrue(err.endswith("albedo sim compare: 2 of 4 runs were stuck: nothing happened any more before all was done\n"), err)
+
+    def test_waits_for_its_children_whatever_it_was_begun_with(self):
+        program = [os.path.join(BUILD, "bin", "albedo"), "sim"]
+        compare = program + ["compare", self.file, "--policies", "slow", "--seeds", "3", "--metrics", "done"]
+        plot = program + ["--quiet", "--plot", self.path("p"), "--variant", "slow", self.file]
+        cases = [(["sh", "-c", "sleep 0 & exec \"$@\"", "sh", *compare], signal.SIG_DFL), (compare, signal.SIG_IGN)]
+        for command, disposition in cases + ([(plot, signal.SIG_IGN)] if shutil.which("gnuplot") else []):
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True, timeout=20,
+                                  preexec_fn=lambda value=disposition: signal.signal(signal.SIGCHLD, value))
+            self.assertEqual((done.returncode, "albedo sim" in done.stderr), (0, False), done.stderr)
 
     def test_compare_ends_after_events(self):
         status, out, _ = albedo("sim", "compare", self.file, "--policies", "slow", "--seeds", "1", "--max-events", "10")
