@@ -63,6 +63,21 @@ class Main(unittest.TestCase):
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("cannot write to stdout", done.stderr)
 
+    def test_descriptors_that_are_closed(self):
+        program = os.path.join(BUILD, "bin", "albedo")
+
+        def shell(text):
+            done = subprocess.run(["sh", "-c", text, program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  universal_newlines=True, timeout=60)
+            return done.returncode, done.stdout, done.stderr
+
+        status, _, err = shell("exec \"$0\" --version >&-")
+        self.assertEqual(status, 1)
+        self.assertIn("cannot write to stdout: Bad file descriptor", err)
+        # The program that is run finds them as they were.
+        run = "exec \"$0\" run -- sh -c 'test ! -e /proc/$$/fd/0 -a ! -e /proc/$$/fd/2 && echo closed' <&- 2>&-"
+        self.assertEqual(shell(run), (0, "closed\n", ""))
+
 
 class Copy(unittest.TestCase):
     def test_wrong_use(self):
