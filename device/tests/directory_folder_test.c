@@ -127,6 +127,25 @@ static void folder__that_is_anothers(void **state)
     assert_int_equal(rmdir(plain), 0);
 }
 
+// What was made stays when its maker has ended, and others come.
+static void folder__whatever_the_umask_is(void **state)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX];
+    struct stat folder_status, file_status;
+    mode_t before = umask(0777);
+    int folder = alb_directory_open_folder(geteuid(), path, true);
+    int file = folder < 0 ? -1 : alb_directory_open_file(folder, "file");
+    umask(before);
+    assert_true(file >= 0);
+    assert_int_equal(fstat(folder, &folder_status), 0);
+    assert_int_equal(fstat(file, &file_status), 0);
+    assert_int_equal(folder_status.st_mode & 0777, 0700);
+    assert_int_equal(file_status.st_mode & 0777, 0600);
+    assert_int_equal(unlinkat(folder, "file", 0), 0);
+    close(file);
+    close(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +154,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(folder__without_descriptors, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(folder__of_one_without_a_number, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(folder__that_is_anothers, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(folder__whatever_the_umask_is, own_directory_setup, own_directory_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
