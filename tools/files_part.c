@@ -208,12 +208,20 @@ static bool check_chunks(const struct files_part *part, struct alb_digest *diges
     return is_good;
 }
 
+static bool set_mode(const struct files_part *part, mode_t mode)
+{
+    return fchmod(part->fd, mode) == 0 && fsync(part->fd) == 0;
+}
+
 static bool give_name(struct files_part *part, char why[FILES_WHY_MAX])
 {
-    // The table goes with the end of the file: from here on an interrupted copy begins anew.
+    // The table goes with the end of the file: from here on an interrupted copy begins anew, for which its owner has to
+    // open the part, whatever the file's mode is.
+    mode_t openable = part->mode | S_IRUSR;
     if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) ||
-        ftruncate(part->fd, (off_t)part->sink.size) != 0 || fchmod(part->fd, part->mode) != 0 || fsync(part->fd) != 0 ||
-        renameat(part->folder, part->part, part->folder, part->name) != 0 || fsync(part->folder) != 0)
+        ftruncate(part->fd, (off_t)part->sink.size) != 0 || !set_mode(part, openable) ||
+        renameat(part->folder, part->part, part->folder, part->name) != 0 ||
+        (openable != part->mode && !set_mode(part, part->mode)) || fsync(part->folder) != 0)
         return say(part, why, "cannot finish", errno);
     return files_hold_is_in_place(part->folder, part->name, part->fd) || say(part, why, "cannot finish", ESTALE);
 }
