@@ -98,7 +98,10 @@ static int check_folder(int fd, uint32_t uid)
     struct stat status;
     if (fstat(fd, &status) != 0)
         return errno;
-    return status.st_uid == uid && (status.st_mode & 022) == 0 ? 0 : EPERM;
+    if (status.st_uid != uid || (status.st_mode & 022) != 0)
+        return EPERM;
+    // All who have no number in a user namespace have the same one there: another's may not be written.
+    return faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES ? 0 : EPERM;
 }
 
 static int make_folder(const char *path)
