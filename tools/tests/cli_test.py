@@ -211,6 +211,21 @@ class Run(unittest.TestCase):
         self.assertEqual(status, 126)
         self.assertIn("/etc/passwd", err)
 
+    def test_program_without_its_interpreter(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "no-interpreter")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write("#!/nonexistent/interpreter\n")
+            os.chmod(script, 0o755)
+            for path in (folder + ":/bin", "/bin:" + folder, "/bin:"):
+                status, _, err = albedo("run", "--", "no-interpreter", environment={"PATH": path}, cwd=folder)
+                self.assertEqual((status, err), (126, "albedo run: no-interpreter: the interpreter that it names is not there\n"))
+            status, _, err = albedo("run", "--", script)
+            self.assertEqual((status, err), (126, "albedo run: %s: the interpreter that it names is not there\n" % script))
+            status, _, err = albedo("run", "--", "no-interpreter")
+            self.assertEqual((status, err), (127, "albedo run: \"no-interpreter\": no such program in PATH\n"))
+        self.assertEqual(albedo("run", "--", "")[::2], (127, "albedo run: \"\": the program's name is empty\n"))
+
     def test_arguments_pass_untouched(self):
         status, out, _ = albedo("run", "printf", "%s|", "--net", "a b", "-h", "--")
         self.assertEqual((status, out), (0, "--net|a b|-h|--|"))
