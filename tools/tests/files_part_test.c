@@ -27,6 +27,7 @@ static int root;
 static struct {
     struct ibv_mr mr;
     int fd;
+    int error; // of making one
 } region;
 
 // Where the process ends: before or behind the moment that the file gets its name.
@@ -49,6 +50,9 @@ int __wrap_renameat(int from_folder, const char *from, int to_folder, const char
 struct ibv_mr *albdv_reg_durable(struct ibv_pd *pd, const char *path, size_t length, int access, uint32_t flags)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    errno = region.error;
+    if (region.error)
+        return NULL;
     region.fd = openat(root, strrchr(path, '/') + 1, O_RDWR | O_CLOEXEC);
     assert_true(region.fd >= 0);
     assert_int_equal(fcntl(region.fd, F_OFD_SETLK, &lock), 0);
@@ -139,11 +143,63 @@ static void files_part__left_when_it_had_its_name(void **state)
     die_and_receive_again(DIES_BEHIND);
 }
 
+// Tries to receive a file, and says why it cannot.
+static const char *trouble(void)
+{
+    static char why[FILES_WHY_MAX];
+    struct files_part part;
+    const struct files_message offer = {.mode = 0600, .chunk_bytes = FILES_CHUNK_MIN};
+    assert_false(files_part_open(&part, NULL, root, "name", &offer, false, why));
+    part.sink.close(&part.sink);
+    return why;
+}
+
+static bool is_said(const char *words)
+{
+    const char *why = trouble();
+    if (!strstr(why, words))
+        print_error("%s\n", why);
+    return strstr(why, words) != NULL;
+}
+
+// It stays, and is named.
+static void files_part_open__something_that_is_no_file_in_the_way(void **state)
+{
+    static const char *const names[] = {"name.albedo-part", "name.albedo-part.journal", "name.albedo-part.journal.new"};
+    for (size_t i = 0; i < ALB_COUNT(names); i++) {
+        char words[128];
+        snprintf(words, sizeof(words), "cannot use what stands in the place of %s: it is no file; remove it", names[i]);
+        assert_int_equal(mkdirat(root, names[i], 0700), 0);
+        assert_true(is_said(words));
+        assert_int_equal(unlinkat(root, names[i], AT_REMOVEDIR), 0);
+        assert_int_equal(mkfifoat(root, names[i], 0600), 0);
+        assert_true(is_said(words));
+        assert_int_equal(unlinkat(root, names[i], 0), 0);
+        assert_int_equal(symlinkat("elsewhere", root, names[i]), 0);
+        assert_true(is_said(words));
+        assert_int_equal(unlinkat(root, names[i], 0), 0);
+    }
+}
+
+static void files_part_open__advice(void **state)
+{
+    assert_int_equal(mkdirat(root, "name", 0700), 0);
+    assert_string_equal(trouble(), "cannot replace name: Is a directory; end its name with \"/\" to copy into it");
+    assert_int_equal(unlinkat(root, "name", AT_REMOVEDIR), 0);
+    region.error = EISDIR; // something else is one
+    assert_string_equal(trouble(), "cannot make room for name: Is a directory");
+    region.error = EPERM;
+    assert_true(is_said("the part beside it, or its journal, is not this user's alone: remove it"));
+    region.error = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_part__left_before_it_got_its_name, setup, teardown),
         cmocka_unit_test_setup_teardown(files_part__left_when_it_had_its_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_part_open__something_that_is_no_file_in_the_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_part_open__advice, setup, teardown),
     };
     return cmocka_run_group_tests_name("files_part", tests, NULL, NULL);
 }
