@@ -265,7 +265,7 @@ static int create_locked(int folder, const char *name)
 {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         struct stat status;
-        int fd = alb_descriptor_aside(openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        int fd = alb_descriptor_aside(alb_directory_open_file(folder, name));
         if (fd < 0)
             return -1;
         int error = lock(fd);

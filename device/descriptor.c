@@ -15,11 +15,13 @@
 int alb_descriptor_aside(int fd)
 {
     int before = errno;
-    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_NUMBER);
-    if (high >= 0)
+    int aside = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_NUMBER);
+    if (aside < 0 && fd >= 0 && fd <= STDERR_FILENO)
+        aside = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (aside >= 0)
         close(fd);
     errno = before;
-    return high >= 0 ? high : fd;
+    return aside >= 0 ? aside : fd;
 }
 
 bool alb_descriptor_is_scarce(int fd)

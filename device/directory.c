@@ -17,7 +17,7 @@ static int create_locked(int folder, const char *name)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
         struct stat status;
-        int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = alb_directory_open_file(folder, name);
         if (fd < 0)
             return -1;
         if (flock(fd, LOCK_EX) == 0 && fstat(fd, &status) == 0 && status.st_nlink > 0)

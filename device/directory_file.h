@@ -21,8 +21,13 @@ struct alb_directory_file {
 // read.
 char *alb_directory_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX]);
 
-// Opens that folder, and makes it before if need be. -1 with errno; EPERM: it is another's, or others can write to it.
+// Opens that folder, and makes it before if need be. -1 with errno; EPERM: it is another's, others can write to it,
+// or this user cannot.
 int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX], bool makes);
+
+// A file of the folder, for reading and writing, that is made if it is not there. All of the user's processes may open
+// it. -1 with errno.
+int alb_directory_open_file(int folder, const char *name);
 
 // The line for people when it cannot be used; what says what is missed by that.
 void alb_directory_complain(int error, const char *what);

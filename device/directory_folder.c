@@ -98,14 +98,26 @@ static int check_folder(int fd, uint32_t uid)
     struct stat status;
     if (fstat(fd, &status) != 0)
         return errno;
-    return status.st_uid == uid && (status.st_mode & 022) == 0 ? 0 : EPERM;
+    if (status.st_uid != uid || (status.st_mode & 022) != 0)
+        return EPERM;
+    // All who have no number in a user namespace have the same one there: another's may not be written.
+    return faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES ? 0 : EPERM;
+}
+
+static int make_folder(const char *path)
+{
+    if (mkdir(path, 0700) != 0)
+        return errno == EEXIST ? 0 : -1;
+    // Whatever the process's umask is: its user's later processes come there, too.
+    fchmodat(AT_FDCWD, path, 0700, AT_SYMLINK_NOFOLLOW);
+    return 0;
 }
 
 int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX], bool makes)
 {
     if (!alb_directory_folder(uid, path))
         return -1;
-    if (makes && mkdir(path, 0700) != 0 && errno != EEXIST)
+    if (makes && make_folder(path) != 0)
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int error = fd < 0 ? 0 : check_folder(fd, uid);
@@ -114,6 +126,14 @@ int alb_directory_open_folder(uint32_t uid, char path[ALB_DIRECTORY_FOLDER_MAX],
         errno = error;
         return -1;
     }
+    return fd;
+}
+
+int alb_directory_open_file(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        fchmod(fd, 0600);
     return fd;
 }
 

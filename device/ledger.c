@@ -69,29 +69,34 @@ static struct alb_ledger_initiator *find_initiator(const struct alb_ledger *ledg
     return alb_map_find_pointer(&ledger->initiators, &name);
 }
 
-static struct alb_ledger_initiator *get_initiator(struct alb_ledger *ledger, uint64_t name)
+// ENOSPC: none can be forgotten for it, since all have entries; ENOMEM.
+static int get_initiator(struct alb_ledger *ledger, uint64_t name, struct alb_ledger_initiator **out)
 {
-    struct alb_ledger_initiator *initiator = find_initiator(ledger, name);
-    if (initiator)
-        return initiator;
-    // One of them is idle: those that are not have an entry each, and there is room for one more entry.
-    if (alb_map_count(&ledger->initiators) == ALB_LEDGER_MAX)
+    *out = find_initiator(ledger, name);
+    if (*out)
+        return 0;
+    if (alb_map_count(&ledger->initiators) == ALB_LEDGER_MAX) {
+        if (alb_list_is_empty(&ledger->idle))
+            return ENOSPC;
         forget_initiator(ledger, ALB_LIST_ENTRY(ledger->idle.next, struct alb_ledger_initiator, link));
-    initiator = calloc(1, sizeof(*initiator));
+    }
+    struct alb_ledger_initiator *initiator = calloc(1, sizeof(*initiator));
     if (!initiator)
-        return NULL;
+        return ENOMEM;
     initiator->name = name;
     alb_list_init(&initiator->entries);
     alb_list_push_back(&ledger->idle, &initiator->link);
     alb_assert(alb_map_insert(&ledger->initiators, &name, (uintptr_t)initiator) == ALB_MAP_INSERTED);
-    return initiator;
+    *out = initiator;
+    return 0;
 }
 
 int alb_ledger_know(struct alb_ledger *ledger, uint64_t name, uint64_t low_water)
 {
-    struct alb_ledger_initiator *initiator = get_initiator(ledger, name);
-    if (!initiator)
-        return ENOMEM;
+    struct alb_ledger_initiator *initiator;
+    int error = get_initiator(ledger, name, &initiator);
+    if (error)
+        return error;
     initiator->low_water = ALB_MAX(initiator->low_water, low_water);
     return 0;
 }
@@ -114,10 +119,11 @@ int alb_ledger_add(struct alb_ledger *ledger, const struct alb_txn_id *id, struc
     if (alb_ledger_count(ledger) == ALB_LEDGER_MAX)
         return ENOSPC;
     struct alb_ledger_entry *entry = calloc(1, sizeof(*entry));
-    struct alb_ledger_initiator *initiator = entry ? get_initiator(ledger, id->initiator) : NULL;
-    if (!initiator) {
+    struct alb_ledger_initiator *initiator;
+    int error = entry ? get_initiator(ledger, id->initiator, &initiator) : ENOMEM;
+    if (error) {
         free(entry);
-        return ENOMEM;
+        return error;
     }
     entry->id = *id;
     alb_list_push_back(&ledger->entries, &entry->link);

@@ -57,7 +57,7 @@ void alb_ledger_drop(struct alb_ledger *ledger, struct alb_ledger_entry *entry);
 // are not placed stay, for the bytes' sake. Nothing happens if it is not known.
 void alb_ledger_pass(struct alb_ledger *ledger, uint64_t initiator, uint64_t low_water);
 
-// An initiator, known from now on. ENOMEM.
+// An initiator, known from now on. ENOSPC: full, and no initiator is idle; ENOMEM.
 int alb_ledger_know(struct alb_ledger *ledger, uint64_t initiator, uint64_t low_water);
 uint32_t alb_ledger_initiator_count(const struct alb_ledger *ledger);
 const struct alb_ledger_initiator *alb_ledger_initiator_at(const struct alb_ledger *ledger, uint32_t index);

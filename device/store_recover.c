@@ -64,7 +64,7 @@ static int add(struct alb_store *store, const struct alb_record *record, uint64_
     struct alb_ledger_entry *entry;
     int error = alb_ledger_add(&store->ledger, &record->id, &entry);
     if (error)
-        return error == ENOSPC ? ENOMEM : error;
+        return error;
     entry->digest = record->digest;
     entry->lease_ns = record->lease_ns;
     entry->part_count = record->part_count;
@@ -104,7 +104,8 @@ static int replay(struct alb_store *store, const struct alb_record *record, cons
         entry->is_placed = true;
         break;
     case ALB_RECORD_MARK:
-        return alb_ledger_know(&store->ledger, record->id.initiator, record->low_water);
+        error = alb_ledger_know(&store->ledger, record->id.initiator, record->low_water);
+        break;
     case ALB_RECORD_ABORT:
         if (!entry || entry->is_committed)
             *trouble = "a transaction is aborted that is not bound";
@@ -112,6 +113,8 @@ static int replay(struct alb_store *store, const struct alb_record *record, cons
             alb_ledger_drop(&store->ledger, entry);
         break;
     }
+    if (error == ENOSPC)
+        *trouble = "it has more transactions or initiators than a journal ever has";
     if (!error && !*trouble)
         alb_ledger_pass(&store->ledger, record->id.initiator, record->low_water);
     return error;

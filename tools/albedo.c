@@ -79,5 +79,6 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    command_begin();
     return command_end(run(argc, argv));
 }

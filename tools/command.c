@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How subcommands complain and end.
+// How programs begin, and how subcommands complain and end.
 #include "tools/command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,16 @@ int command_error(int status, const char *command, const char *format, ...)
     va_end(arguments);
     fputc('\n', stderr);
     return status;
+}
+
+void command_begin(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
 }
 
 int command_folder(char folder[PATH_MAX])

@@ -25,6 +25,11 @@ int command_serve(int argc, char **argv);
 // One line on stderr, "albedo run: message". Returns status, so that a caller can return what this returns.
 __attribute__((format(printf, 3, 4))) int command_error(int status, const char *command, const char *format, ...);
 
+// First of all in main: closed ones of the descriptors 0 to 2 are taken, so that no file which is opened later gets
+// such a number, and with it what is printed. Writing there fails as before, and a program that this one becomes finds
+// them closed.
+void command_begin(void);
+
 // Writes the folder that this program is in. 0, or an errno.
 int command_folder(char folder[PATH_MAX]);
 

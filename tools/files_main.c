@@ -175,6 +175,7 @@ static int run_serve(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    command_begin();
     // argv[1] is the command; `albedo` has looked at --net and --faults.
     const char *command = argc >= 2 ? argv[1] : "";
     char called[32];

@@ -51,21 +51,31 @@ static bool say(struct files_part *part, char why[FILES_WHY_MAX], const char *wh
 {
     const char *advice = error == ENOSPC || error == EDQUOT ? "; make room and copy it again"
                          : error == EBUSY                   ? "; is another copy to it under way?"
-                         : error == EPERM                   ? "; the part beside it is not this user's alone: remove it"
-                         : error == ESTALE                  ? "; another one has put something in its part's place"
-                         : error == EISDIR                  ? "; end its name with \"/\" to copy into it"
-                                                            : "";
+                         : error == EPERM  ? "; the part beside it, or its journal, is not this user's alone: remove it"
+                         : error == ESTALE ? "; another one has put something in its part's place"
+                                           : "";
     snprintf(why, FILES_WHY_MAX, "%s %.300s: %s%s", what, part->name, strerror(error), advice);
     part->may_pass = files_may_pass(error);
+    return false;
+}
+
+// Whether a file can be made there, or is there.
+static bool check_place(const struct files_part *part, const char *name, char why[FILES_WHY_MAX])
+{
+    struct stat status;
+    if (fstatat(part->folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(status.st_mode))
+        return true;
+    snprintf(why, FILES_WHY_MAX,
+             "cannot use what stands in the place of %.300s: it is no file; remove it, or choose another name", name);
     return false;
 }
 
 // Nobody else has it from here on.
 static bool hold(struct files_part *part, char why[FILES_WHY_MAX])
 {
-    struct stat status;
-    if (fstatat(part->folder, part->part, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(status.st_mode))
-        return say(part, why, "something that is no file stands in the place of the part of", EEXIST);
+    if (!check_place(part, part->part, why) || !check_place(part, part->journal, why) ||
+        !check_place(part, part->new_journal, why))
+        return false;
     part->fd = files_hold(part->folder, part->part);
     return part->fd >= 0 || say(part, why, "cannot make room for", errno);
 }
@@ -160,8 +170,9 @@ static bool check_destination(struct files_part *part, char why[FILES_WHY_MAX])
     if (fstatat(part->folder, part->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || say(part, why, "cannot look at", errno);
     if (S_ISDIR(status.st_mode))
-        return say(part, why, "cannot replace", EISDIR);
-    if (!S_ISREG(status.st_mode))
+        snprintf(why, FILES_WHY_MAX, "cannot replace %.300s: %s; end its name with \"/\" to copy into it", part->name,
+                 strerror(EISDIR));
+    else if (!S_ISREG(status.st_mode))
         snprintf(why, FILES_WHY_MAX, "cannot replace %.300s: it is %s, not a file; remove it, or choose another name",
                  part->name, S_ISLNK(status.st_mode) ? "a symbolic link" : "a pipe, a socket or a device");
     return S_ISREG(status.st_mode);
@@ -208,12 +219,20 @@ static bool check_chunks(const struct files_part *part, struct alb_digest *diges
     return is_good;
 }
 
+static bool set_mode(const struct files_part *part, mode_t mode)
+{
+    return fchmod(part->fd, mode) == 0 && fsync(part->fd) == 0;
+}
+
 static bool give_name(struct files_part *part, char why[FILES_WHY_MAX])
 {
-    // The table goes with the end of the file: from here on an interrupted copy begins anew.
+    // The table goes with the end of the file: from here on an interrupted copy begins anew, for which its owner has to
+    // open the part, whatever the file's mode is.
+    mode_t openable = part->mode | S_IRUSR;
     if ((unlinkat(part->folder, part->journal, 0) != 0 && errno != ENOENT) ||
-        ftruncate(part->fd, (off_t)part->sink.size) != 0 || fchmod(part->fd, part->mode) != 0 || fsync(part->fd) != 0 ||
-        renameat(part->folder, part->part, part->folder, part->name) != 0 || fsync(part->folder) != 0)
+        ftruncate(part->fd, (off_t)part->sink.size) != 0 || !set_mode(part, openable) ||
+        renameat(part->folder, part->part, part->folder, part->name) != 0 ||
+        (openable != part->mode && !set_mode(part, part->mode)) || fsync(part->folder) != 0)
         return say(part, why, "cannot finish", errno);
     return files_hold_is_in_place(part->folder, part->name, part->fd) || say(part, why, "cannot finish", ESTALE);
 }
@@ -272,6 +291,7 @@ bool files_part_open(struct files_part *part, struct ibv_pd *pd, int folder, con
     snprintf(part->name, sizeof(part->name), "%s", name);
     snprintf(part->part, sizeof(part->part), "%.*s" PART_SUFFIX, NAME_BYTES_MAX, name);
     snprintf(part->journal, sizeof(part->journal), "%.*s" JOURNAL_SUFFIX, NAME_BYTES_MAX, name);
+    snprintf(part->new_journal, sizeof(part->new_journal), "%.*s" NEW_JOURNAL_SUFFIX, NAME_BYTES_MAX, name);
     if (!check_destination(part, why) || !hold(part, why))
         return false;
     bool may_be_of_this = has_bytes(part) == 0 || has_bytes(part) == whole_bytes(part);

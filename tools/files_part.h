@@ -15,6 +15,7 @@ struct files_part {
     char name[NAME_MAX + 1];
     char part[NAME_MAX + 1];
     char journal[NAME_MAX + 1];
+    char new_journal[NAME_MAX + 1];
     uint32_t mode;
     bool may_pass; // what it failed by, with time
     int fd; // of the part, which nobody else has until it is closed; -1: none

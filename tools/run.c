@@ -170,6 +170,34 @@ static int take_options(int argc, char **argv, bool *is_done)
     return COMMAND_OK;
 }
 
+static bool is_in_path(const char *name)
+{
+    const char *folder = getenv("PATH");
+    while (folder != NULL) {
+        char file[PATH_MAX];
+        size_t length = strcspn(folder, ":");
+        int needed = snprintf(file, sizeof(file), "%.*s%s%s", (int)length, folder, length > 0 ? "/" : "", name);
+        if (needed > 0 && (size_t)needed < sizeof(file) && access(file, X_OK) == 0)
+            return true;
+        folder = folder[length] != '\0' ? folder + length + 1 : NULL;
+    }
+    return false;
+}
+
+// What the error of execvp(3) means. ENOENT is said of a script's interpreter, or a dynamic loader, too.
+static int cannot_run(const char *program, int error)
+{
+    if (*program == '\0')
+        return command_error(COMMAND_NOT_FOUND, "run", "\"\": the program's name is empty");
+    bool is_path = strchr(program, '/') != NULL;
+    if (error == ENOENT && (is_path ? access(program, X_OK) == 0 : is_in_path(program)))
+        return command_error(COMMAND_NOT_EXECUTABLE, "run", "%s: the interpreter that it names is not there", program);
+    if (error == ENOENT && !is_path)
+        return command_error(COMMAND_NOT_FOUND, "run", "\"%s\": no such program in PATH", program);
+    return command_error(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE, "run", "%s: %s", program,
+                         strerror(error));
+}
+
 int command_run(int argc, char **argv)
 {
     char directory[PATH_MAX];
@@ -187,9 +215,5 @@ int command_run(int argc, char **argv)
 
     char **program = argv + optind;
     execvp(program[0], program);
-    int error = errno;
-    if (error == ENOENT && strchr(program[0], '/') == NULL)
-        return command_error(COMMAND_NOT_FOUND, "run", "\"%s\": no such program in PATH", program[0]);
-    return command_error(error == ENOENT ? COMMAND_NOT_FOUND : COMMAND_NOT_EXECUTABLE, "run", "%s: %s", program[0],
-                         strerror(error));
+    return cannot_run(program[0], errno);
 }

@@ -127,6 +127,69 @@ static void folder__that_is_anothers(void **state)
     assert_int_equal(rmdir(plain), 0);
 }
 
+// Of a user without a number in a namespace: names the folder, waits until somebody has made it, and opens it.
+static int open_what_is_found(int named, int made)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX] = "", done;
+    if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0 || unshare(CLONE_NEWUSER) != 0)
+        return CANNOT;
+    if (!alb_directory_folder(geteuid(), path) || write(named, path, sizeof(path)) != (ssize_t)sizeof(path) ||
+        read(made, &done, 1) != 1)
+        return 1;
+    return alb_directory_open_folder(geteuid(), path, true) < 0 && errno == EPERM ? 0 : 1;
+}
+
+// All other users look like oneself there.
+static void folder__of_another_without_a_number(void **state)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX];
+    int named[2], made[2], status;
+    if (geteuid() != 0)
+        skip(); // only root gives files away
+    assert_int_equal(chmod(own_directory, 0777), 0);
+    assert_int_equal(pipe(named), 0);
+    assert_int_equal(pipe(made), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(open_what_is_found(named[1], made[0]));
+    close(named[1]);
+    bool is_named = read(named[0], path, sizeof(path)) == (ssize_t)sizeof(path);
+    if (is_named) {
+        assert_int_equal(mkdir(path, 0755), 0);
+        assert_int_equal(chown(path, OTHER_USER + 1, (gid_t)-1), 0);
+        assert_int_equal(write(made[1], "", 1), 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(named[0]);
+    close(made[0]);
+    close(made[1]);
+    if (is_named)
+        rmdir(path);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+// What was made stays when its maker has ended, and others come.
+static void folder__whatever_the_umask_is(void **state)
+{
+    char path[ALB_DIRECTORY_FOLDER_MAX];
+    struct stat folder_status, file_status;
+    mode_t before = umask(0777);
+    int folder = alb_directory_open_folder(geteuid(), path, true);
+    int file = folder < 0 ? -1 : alb_directory_open_file(folder, "file");
+    umask(before);
+    assert_true(file >= 0);
+    assert_int_equal(fstat(folder, &folder_status), 0);
+    assert_int_equal(fstat(file, &file_status), 0);
+    assert_int_equal(folder_status.st_mode & 0777, 0700);
+    assert_int_equal(file_status.st_mode & 0777, 0600);
+    assert_int_equal(unlinkat(folder, "file", 0), 0);
+    close(file);
+    close(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +198,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(folder__without_descriptors, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(folder__of_one_without_a_number, own_directory_setup, own_directory_teardown),
         cmocka_unit_test_setup_teardown(folder__that_is_anothers, own_directory_setup, own_directory_teardown),
+        cmocka_unit_test_setup_teardown(folder__of_another_without_a_number, own_directory_setup,
+                                        own_directory_teardown),
+        cmocka_unit_test_setup_teardown(folder__whatever_the_umask_is, own_directory_setup, own_directory_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,15 @@ static void alb_ledger_know__the_oldest_idle_one_makes_room(void **state)
     assert_true(low_water_of(1) == 0 && low_water_of(3) == 3);
 }
 
+static void alb_ledger_know__none_is_idle(void **state)
+{
+    for (uint64_t i = 1; i <= ALB_LEDGER_MAX; i++)
+        add_outcome(i, 1);
+    assert_int_equal(alb_ledger_know(&ledger, ALB_LEDGER_MAX + 1, 5), ENOSPC);
+    assert_int_equal(alb_ledger_know(&ledger, 1, 1), 0); // that is known
+    assert_int_equal(alb_ledger_initiator_count(&ledger), ALB_LEDGER_MAX);
+}
+
 static void alb_ledger_add__full(void **state)
 {
     struct alb_ledger_entry *entry;
@@ -132,6 +141,7 @@ int main(void)
         TEST(alb_ledger_forget__the_older_half),
         TEST(alb_ledger_forget__moves_the_marks),
         TEST(alb_ledger_know__the_oldest_idle_one_makes_room),
+        TEST(alb_ledger_know__none_is_idle),
         TEST(alb_ledger_add__full),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

@@ -303,6 +303,19 @@ def check_memory(world):
     world.result("put of too much", world.finish(put) == 1 and "less than the file" in put.output(), put.output().strip(), put)
 
 
+def check_memory_without_output(world):
+    """What a server whose stdout is closed says of copies comes into no file that it has open."""
+    source, port = world.source("quiet", 65536), free_port()
+    back = os.path.join(world.here, "quiet.back")
+    server = Process(["sh", "-c", "exec \"$0\" \"$@\" >&-", world.program, "serve", "-p", str(port), "-m", "quiet=64K", world.served])
+    put = Process([world.program, "cp", "-p", str(port), source, world.remote("quiet")])
+    ok = world.finish(put) == 0
+    get = Process([world.program, "cp", "-p", str(port), world.remote("quiet"), back])
+    ok = world.finish(get) == 0 and ok and same(source, back)
+    world.result("memory of a server whose stdout is closed", ok, get.output().strip(), put, get, server)
+    server.end()
+
+
 SLOW = ("--faults", "delay=8ms..9ms", "-c", "64K")
 
 
@@ -664,6 +677,7 @@ def main():
     check_no_room(world)
     check_full_disk(world)
     check_memory(world)
+    check_memory_without_output(world)
     check_memory_is_whole(world)
     check_faults(world)
     check_kills(world, arguments.rounds)

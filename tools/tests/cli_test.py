@@ -63,6 +63,21 @@ class Main(unittest.TestCase):
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("cannot write to stdout", done.stderr)
 
+    def test_descriptors_that_are_closed(self):
+        program = os.path.join(BUILD, "bin", "albedo")
+
+        def shell(text):
+            done = subprocess.run(["sh", "-c", text, program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  universal_newlines=True, timeout=60)
+            return done.returncode, done.stdout, done.stderr
+
+        status, _, err = shell("exec \"$0\" --version >&-")
+        self.assertEqual(status, 1)
+        self.assertIn("cannot write to stdout: Bad file descriptor", err)
+        # The program that is run finds them as they were.
+        run = "exec \"$0\" run -- sh -c 'test ! -e /proc/$$/fd/0 -a ! -e /proc/$$/fd/2 && echo closed' <&- 2>&-"
+        self.assertEqual(shell(run), (0, "closed\n", ""))
+
 
 class Copy(unittest.TestCase):
     def test_wrong_use(self):
@@ -195,6 +210,21 @@ class Run(unittest.TestCase):
         status, _, err = albedo("run", "--", "/etc/passwd")
         self.assertEqual(status, 126)
         self.assertIn("/etc/passwd", err)
+
+    def test_program_without_its_interpreter(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "no-interpreter")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write("#!/nonexistent/interpreter\n")
+            os.chmod(script, 0o755)
+            for path in (folder + ":/bin", "/bin:" + folder, "/bin:"):
+                status, _, err = albedo("run", "--", "no-interpreter", environment={"PATH": path}, cwd=folder)
+                self.assertEqual((status, err), (126, "albedo run: no-interpreter: the interpreter that it names is not there\n"))
+            status, _, err = albedo("run", "--", script)
+            self.assertEqual((status, err), (126, "albedo run: %s: the interpreter that it names is not there\n" % script))
+            status, _, err = albedo("run", "--", "no-interpreter")
+            self.assertEqual((status, err), (127, "albedo run: \"no-interpreter\": no such program in PATH\n"))
+        self.assertEqual(albedo("run", "--", "")[::2], (127, "albedo run: \"\": the program's name is empty\n"))
 
     def test_arguments_pass_untouched(self):
         status, out, _ = albedo("run", "printf", "%s|", "--net", "a b", "-h", "--")
