@@ -100,6 +100,16 @@ static int learn_addresses(struct alb_device *device, const struct alb_device_op
     return 0;
 }
 
+static int open_port(struct alb_device *device, const struct alb_device_options *options)
+{
+    int error = alb_port_open(&device->port, options->addresses, options->address_count);
+    if (error == EADDRINUSE)
+        alb_log(ALB_LOG_ERROR,
+                "%s: all %d process slots are taken: each of UDP ports %d to %d is in use on one of its addresses",
+                device->name, ALB_SLOTS, alb_slot_port(0), alb_slot_port(ALB_SLOTS - 1));
+    return error ? error : alb_port_set_interfaces(&device->port, device->ifindexes);
+}
+
 static int open_files(struct alb_device *device, const struct alb_device_options *options)
 {
     int error = 0;
@@ -247,9 +257,7 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
 {
     int error = learn_addresses(device, options);
     if (!error)
-        error = alb_port_open(&device->port, options->addresses, options->address_count);
-    if (!error)
-        error = alb_port_set_interfaces(&device->port, device->ifindexes);
+        error = open_port(device, options);
     if (!error)
         error = open_files(device, options);
     if (!error)
