@@ -47,16 +47,20 @@ static bool entry_address(const struct ifaddrs *entry, struct alb_addr *addr)
     return true;
 }
 
-static uint32_t interface_mtu(const char *name)
+// Its index and MTU. Not by if_nametoindex, which does not say that it had no descriptor.
+static int ask_interface(const char *name, struct alb_address_info *info)
 {
-    struct ifreq request = {.ifr_mtu = 0};
-    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    struct ifreq index = {.ifr_ifindex = 0}, mtu = {.ifr_mtu = 0};
+    snprintf(index.ifr_name, sizeof(index.ifr_name), "%s", name);
+    snprintf(mtu.ifr_name, sizeof(mtu.ifr_name), "%s", name);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return 0;
-    bool known = ioctl(fd, SIOCGIFMTU, &request) == 0 && request.ifr_mtu > 0;
+        return errno;
+    int error = ioctl(fd, SIOCGIFINDEX, &index) != 0 || ioctl(fd, SIOCGIFMTU, &mtu) != 0 ? errno : 0;
     close(fd);
-    return known ? (uint32_t)request.ifr_mtu : 0;
+    info->ifindex = (uint32_t)index.ifr_ifindex;
+    info->mtu_bytes = (uint32_t)mtu.ifr_mtu;
+    return error == ENODEV ? EADDRNOTAVAIL : error; // it has gone, and its addresses with it
 }
 
 // Any 127.x.y.z is looked up as the address of the loopback interface.
@@ -67,35 +71,33 @@ static struct alb_addr listed_form(const struct alb_addr *addr)
     return *addr;
 }
 
-bool alb_address_find(const struct alb_addr *addr, struct alb_address_info *info)
+// A thread that is cancelled here would leave a mutex locked, or a socket open.
+static int list_addresses(struct ifaddrs **list)
+{
+    int cancel = alb_cancel_off();
+    errno = EIO; // it does not always say why
+    int error = getifaddrs(list) == 0 ? 0 : errno;
+    alb_cancel_back(cancel);
+    return error;
+}
+
+int alb_address_find(const struct alb_addr *addr, struct alb_address_info *info)
 {
     const struct alb_addr wanted = listed_form(addr);
     struct ifaddrs *list;
-    if (getifaddrs(&list) != 0)
-        return false;
-    bool found = false;
-    for (struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next) {
+    int error = list_addresses(&list);
+    if (error)
+        return error;
+    const struct ifaddrs *found = NULL;
+    for (const struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next) {
         struct alb_addr local;
-        if (!entry_address(entry, &local) || !alb_addr_equals(&local, &wanted))
-            continue;
-        *info = (struct alb_address_info){
-            .addr = *addr,
-            .ifindex = if_nametoindex(entry->ifa_name),
-            .mtu_bytes = interface_mtu(entry->ifa_name),
-        };
-        found = true;
+        if (entry_address(entry, &local) && alb_addr_equals(&local, &wanted))
+            found = entry;
     }
+    info->addr = *addr;
+    error = found ? ask_interface(found->ifa_name, info) : EADDRNOTAVAIL;
     freeifaddrs(list);
-    return found;
-}
-
-// A thread that is cancelled here would leave a mutex locked, or a socket open.
-static bool list_addresses(struct ifaddrs **list)
-{
-    int cancel = alb_cancel_off();
-    bool is_listed = getifaddrs(list) == 0;
-    alb_cancel_back(cancel);
-    return is_listed;
+    return error;
 }
 
 static bool is_among(const struct alb_addr *addr, const struct alb_addr *addresses, uint32_t count)
@@ -112,7 +114,7 @@ bool alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count)
 {
     const unsigned up = IFF_UP | IFF_RUNNING;
     struct ifaddrs *list;
-    if (!list_addresses(&list))
+    if (list_addresses(&list) != 0)
         return true;
     bool found = false;
     for (struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next) {
@@ -123,25 +125,20 @@ bool alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count)
     return found;
 }
 
-int alb_address_list_error(char text[ALB_ADDRESS_REASON_MAX])
+void alb_address_explain(int error, char *text, size_t text_size)
 {
-    struct ifaddrs *list;
-    if (getifaddrs(&list) == 0) {
-        freeifaddrs(list);
-        return 0;
-    }
-    int error = errno;
-    snprintf(text, ALB_ADDRESS_REASON_MAX, "this host's addresses cannot be listed: %s%s", strerror(error),
-             error == EMFILE || error == ENFILE ? "" : "; a sandbox must allow sockets of AF_NETLINK");
-    return error;
+    bool is_shortage = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+    snprintf(text, text_size, "this host's addresses cannot be listed: %s%s", strerror(error),
+             is_shortage ? "" : "; a sandbox must allow sockets of AF_NETLINK");
 }
 
-uint32_t alb_address_of_interface(const char *name, struct alb_addr *addresses, uint32_t capacity)
+int alb_address_of_interface(const char *name, struct alb_addr *addresses, uint32_t capacity, uint32_t *count)
 {
     struct ifaddrs *list;
-    if (getifaddrs(&list) != 0)
-        return 0;
-    uint32_t count = 0;
+    int error = list_addresses(&list);
+    *count = 0;
+    if (error)
+        return error;
     for (int ipv4 = 1; ipv4 >= 0; ipv4--) {
         for (struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
             struct alb_addr addr;
@@ -149,13 +146,13 @@ uint32_t alb_address_of_interface(const char *name, struct alb_addr *addresses, 
                 continue;
             if (alb_addr_is_ipv4(&addr) != (bool)ipv4 || is_link_local(&addr))
                 continue;
-            if (count < capacity)
-                addresses[count] = addr;
-            count++;
+            if (*count < capacity)
+                addresses[*count] = addr;
+            (*count)++;
         }
     }
     freeifaddrs(list);
-    return count;
+    return 0;
 }
 
 #define LOCAL_MAX       256
@@ -183,7 +180,7 @@ __attribute__((constructor)) static void install_hook(void)
 static void read_local_list(alb_time now)
 {
     struct ifaddrs *list;
-    if (!list_addresses(&list))
+    if (list_addresses(&list) != 0)
         return;
     local_list.count = 0;
     for (struct ifaddrs *entry = list; entry && local_list.count < LOCAL_MAX; entry = entry->ifa_next)

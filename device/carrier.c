@@ -7,7 +7,6 @@
 #include "wire/datagram.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <string.h>
 
 // Mark (4), version (1), traffic class (1), hop limit (1), zero (1), group (16), source port (2, network order), zero
@@ -31,21 +30,19 @@ static struct alb_endpoint carrier_of(const struct alb_addr *group)
     return (struct alb_endpoint){.addr = alb_addr_from_ipv4(ipv4), .port = ALB_CARRIER_PORT};
 }
 
-int alb_carrier_open(struct alb_socket *sock)
+int alb_carrier_open(struct alb_socket *sock, uint32_t ifindex)
 {
     const struct alb_endpoint local = {.addr = alb_addr_from_ipv4((const uint8_t[]){127, 0, 0, 1})};
-    uint32_t loopback = if_nametoindex("lo");
-    int error = loopback ? alb_socket_open(sock, &local) : errno;
+    int error = alb_socket_open(sock, &local);
     if (!error)
-        alb_socket_set_multicast_interface(sock, loopback);
+        alb_socket_set_multicast_interface(sock, ifindex);
     return error;
 }
 
-int alb_carrier_open_group(struct alb_socket *sock, const struct alb_addr *group)
+int alb_carrier_open_group(struct alb_socket *sock, const struct alb_addr *group, uint32_t ifindex)
 {
     const struct alb_endpoint carrier = carrier_of(group);
-    uint32_t loopback = if_nametoindex("lo");
-    int error = loopback ? alb_socket_open_group(sock, &carrier, loopback) : errno;
+    int error = alb_socket_open_group(sock, &carrier, ifindex);
     if (error)
         return error;
     sock->local = (struct alb_endpoint){.addr = *group, .port = ALB_ROCE_PORT};

@@ -27,10 +27,10 @@ struct alb_carried {
 // True if a datagram from that address to that peer has to be carried.
 bool alb_carrier_is_needed(const struct alb_addr *local, const struct alb_addr *peer);
 
-// A socket to carry from, and one that hears what is carried to a group; socket->local is the group then. ENODEV: there
-// is no loopback interface; else errors as those of alb_socket_open and alb_socket_open_group.
-int alb_carrier_open(struct alb_socket *socket);
-int alb_carrier_open_group(struct alb_socket *socket, const struct alb_addr *group);
+// A socket to carry from, and one that hears what is carried to a group; socket->local is the group then. ifindex: of
+// the loopback interface. Errors: those of alb_socket_open and alb_socket_open_group.
+int alb_carrier_open(struct alb_socket *socket, uint32_t ifindex);
+int alb_carrier_open_group(struct alb_socket *socket, const struct alb_addr *group, uint32_t ifindex);
 
 // Sends one datagram; 0 or what sendmsg(2) says. iov is not changed.
 int alb_carrier_send(const struct alb_socket *socket, const struct alb_carried *carried, const struct iovec *iov,

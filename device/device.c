@@ -61,13 +61,15 @@ static void put_pages(void *memory, size_t bytes)
         munmap(memory, bytes);
 }
 
-// No address, or not this one: says why.
-static int refuse_addresses(const struct alb_device *device, const char *complaint)
+static int refuse_address(const struct alb_device *device, const struct alb_addr *addr, int error)
 {
-    char reason[ALB_ADDRESS_REASON_MAX];
-    int error = alb_address_list_error(reason);
-    alb_log(ALB_LOG_ERROR, "%s: %s", device->name, error ? reason : complaint);
-    return error ? error : EADDRNOTAVAIL;
+    char text[ALB_ADDR_TEXT_MAX], reason[ALB_ADDRESS_REASON_MAX];
+    if (error == EADDRNOTAVAIL)
+        snprintf(reason, sizeof(reason), "%s is not an address of this host", alb_addr_format(addr, text));
+    else
+        alb_address_explain(error, reason, sizeof(reason));
+    alb_log(ALB_LOG_ERROR, "%s: %s", device->name, reason);
+    return error;
 }
 
 static int learn_addresses(struct alb_device *device, const struct alb_device_options *options)
@@ -75,18 +77,17 @@ static int learn_addresses(struct alb_device *device, const struct alb_device_op
     device->mtu_bytes = ALB_ROCE_PAYLOAD_MAX;
     if (options->address_count > ALB_DEVICE_ADDRESSES_MAX)
         return EINVAL;
-    if (options->address_count == 0)
-        return refuse_addresses(device,
-                                "there is no loopback address (`ip link set lo up`), and no other was asked for");
+    if (options->address_count == 0) {
+        alb_log(ALB_LOG_ERROR, "%s: there is no loopback address (`ip link set lo up`), and no other was asked for",
+                device->name);
+        return EADDRNOTAVAIL;
+    }
     for (uint32_t i = 0; i < options->address_count; i++) {
         struct alb_address_info info;
         char text[ALB_ADDR_TEXT_MAX];
-        if (!alb_address_find(&options->addresses[i], &info)) {
-            char complaint[ALB_ADDR_TEXT_MAX + 64];
-            snprintf(complaint, sizeof(complaint), "%s is not an address of this host",
-                     alb_addr_format(&options->addresses[i], text));
-            return refuse_addresses(device, complaint);
-        }
+        int error = alb_address_find(&options->addresses[i], &info);
+        if (error)
+            return refuse_address(device, &options->addresses[i], error);
         uint32_t mtu_bytes = alb_address_roce_mtu(&info.addr, info.mtu_bytes);
         device->ifindexes[i] = info.ifindex;
         device->mtu_bytes = ALB_MIN(device->mtu_bytes, mtu_bytes);
@@ -97,6 +98,16 @@ static int learn_addresses(struct alb_device *device, const struct alb_device_op
         }
     }
     return 0;
+}
+
+static int open_port(struct alb_device *device, const struct alb_device_options *options)
+{
+    int error = alb_port_open(&device->port, options->addresses, options->address_count);
+    if (error == EADDRINUSE)
+        alb_log(ALB_LOG_ERROR,
+                "%s: all %d process slots are taken: each of UDP ports %d to %d is in use on one of its addresses",
+                device->name, ALB_SLOTS, alb_slot_port(0), alb_slot_port(ALB_SLOTS - 1));
+    return error ? error : alb_port_set_interfaces(&device->port, device->ifindexes);
 }
 
 static int open_files(struct alb_device *device, const struct alb_device_options *options)
@@ -246,9 +257,7 @@ static int open_parts(struct alb_device *device, const struct alb_device_options
 {
     int error = learn_addresses(device, options);
     if (!error)
-        error = alb_port_open(&device->port, options->addresses, options->address_count);
-    if (!error)
-        error = alb_port_set_interfaces(&device->port, device->ifindexes);
+        error = open_port(device, options);
     if (!error)
         error = open_files(device, options);
     if (!error)

@@ -20,7 +20,7 @@ void alb_groups_add_interface(struct alb_groups *groups, const struct alb_addr *
 {
     bool is_ipv4 = alb_addr_is_ipv4(addr);
     if (!is_ipv4 && alb_address_is_loopback(addr)) {
-        groups->is_carried = true;
+        groups->carrier_interface = ifindex;
         return;
     }
     uint32_t *interfaces = is_ipv4 ? groups->interfaces_ipv4 : groups->interfaces_ipv6;
@@ -32,13 +32,13 @@ void alb_groups_add_interface(struct alb_groups *groups, const struct alb_addr *
     interfaces[(*count)++] = ifindex;
 }
 
-// ifindex 0: what is carried.
-static int open_on(struct alb_joined_group *joined, uint32_t ifindex, int epoll_fd)
+static int open_on(struct alb_joined_group *joined, uint32_t ifindex, bool is_carried, int epoll_fd)
 {
     struct alb_socket *sock = &joined->sockets[joined->socket_count];
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = sock};
     const struct alb_endpoint group = {.addr = joined->addr, .port = ALB_ROCE_PORT};
-    int error = ifindex ? alb_socket_open_group(sock, &group, ifindex) : alb_carrier_open_group(sock, &joined->addr);
+    int error = is_carried ? alb_carrier_open_group(sock, &joined->addr, ifindex)
+                           : alb_socket_open_group(sock, &group, ifindex);
     if (error)
         return error;
     joined->socket_count++; // to be closed with the others, whatever comes
@@ -60,16 +60,16 @@ int alb_groups_join(struct alb_groups *groups, const struct alb_addr *group, int
     bool is_ipv4 = alb_addr_is_ipv4(group);
     const uint32_t *interfaces = is_ipv4 ? groups->interfaces_ipv4 : groups->interfaces_ipv6;
     uint32_t count = is_ipv4 ? groups->ipv4_count : groups->ipv6_count;
-    bool is_carried = !is_ipv4 && groups->is_carried;
+    bool is_carried = !is_ipv4 && groups->carrier_interface;
     if (count == 0 && !is_carried)
         return ENETUNREACH;
     struct alb_joined_group *joined = groups->count < ALB_GROUPS_MAX ? calloc(1, sizeof(*joined)) : NULL;
     if (!joined)
         return ENOMEM;
     joined->addr = *group;
-    int error = is_carried ? open_on(joined, 0, epoll_fd) : 0;
+    int error = is_carried ? open_on(joined, groups->carrier_interface, true, epoll_fd) : 0;
     for (uint32_t i = 0; i < count && !error; i++)
-        error = open_on(joined, interfaces[i], epoll_fd);
+        error = open_on(joined, interfaces[i], false, epoll_fd);
     if (error) {
         close_group(joined, epoll_fd);
         return error;

@@ -19,7 +19,8 @@ struct alb_joined_group;
 struct alb_groups {
     uint32_t interfaces_ipv4[ALB_DEVICE_ADDRESSES_MAX], ipv4_count; // indexes, each once
     uint32_t interfaces_ipv6[ALB_DEVICE_ADDRESSES_MAX], ipv6_count;
-    bool is_carried; // one of the addresses is ::1: what is sent to IPv6 groups there is carried (device/carrier.h)
+    // The one with ::1, where what is sent to IPv6 groups is carried (device/carrier.h); 0: none.
+    uint32_t carrier_interface;
     struct alb_joined_group *joined[ALB_GROUPS_MAX];
     uint32_t count;
 };

@@ -57,17 +57,16 @@ static const char *trouble_with(const char *name)
 static int add_interface(struct alb_device_options *options, const char *name, char *error, size_t error_size)
 {
     struct alb_addr addresses[ALB_DEVICE_ADDRESSES_MAX];
-    uint32_t count = alb_address_of_interface(name, addresses, ALB_COUNT(addresses));
+    uint32_t count;
+    int result = alb_address_of_interface(name, addresses, ALB_COUNT(addresses), &count);
+    if (result) {
+        alb_address_explain(result, error, error_size);
+        return result;
+    }
     if (count == 0) {
-        char reason[ALB_ADDRESS_REASON_MAX];
-        if (alb_address_list_error(reason) != 0) {
-            snprintf(error, error_size, "ALBEDO_NET: %s", reason);
-            return EINVAL;
-        }
         snprintf(error, error_size, "ALBEDO_NET: \"%.64s\" %s", name, trouble_with(name));
         return EINVAL;
     }
-    int result = 0;
     for (uint32_t i = 0; i < ALB_MIN(count, (uint32_t)ALB_COUNT(addresses)) && !result; i++)
         result = add_address(options, &addresses[i], error, error_size);
     return result;
@@ -108,16 +107,21 @@ static int parse_net(struct alb_device_options *options, const char *text, char 
     return result;
 }
 
-// Loopback: nothing listens beyond it until asked.
-static void take_loopback(struct alb_device_options *options)
+// Loopback: nothing listens beyond it until asked. A host may have one of the two, or none.
+static int take_loopback(struct alb_device_options *options, char *error, size_t error_size)
 {
-    static const char *const loopback[] = {"127.0.0.1", "::1"};
+    const struct alb_addr loopback[] = {alb_addr_from_ipv4((const uint8_t[]){127, 0, 0, 1}), {.bytes = {[15] = 1}}};
     for (size_t i = 0; i < ALB_COUNT(loopback); i++) {
         struct alb_address_info info;
-        struct alb_addr addr;
-        if (alb_addr_parse(loopback[i], &addr) && alb_address_find(&addr, &info))
-            options->addresses[options->address_count++] = addr;
+        int result = alb_address_find(&loopback[i], &info);
+        if (result && result != EADDRNOTAVAIL) {
+            alb_address_explain(result, error, error_size);
+            return result;
+        }
+        if (!result)
+            options->addresses[options->address_count++] = loopback[i];
     }
+    return 0;
 }
 
 static int parse_faults(struct alb_device_options *options, char *error, size_t error_size)
@@ -294,7 +298,7 @@ int alb_device_options_from_environment(struct alb_device_options *options, char
     if (net && *net)
         result = parse_net(parsed, net, error, error_size);
     else
-        take_loopback(parsed);
+        result = take_loopback(parsed, error, error_size);
     if (!result)
         result = parse_faults(parsed, error, error_size);
     if (!result)

@@ -210,11 +210,11 @@ bool alb_port_take_front(struct alb_port *port)
 // A host without 127.0.0.1 has no carrier, so that ::1 has no multicast there, and everything else.
 static int open_carrier(struct alb_port *port)
 {
-    int error = alb_carrier_open(&port->carrier);
+    int error = alb_carrier_open(&port->carrier, port->groups.carrier_interface);
     if (!error)
         return 0;
     port->carrier.fd = -1;
-    port->groups.is_carried = false;
+    port->groups.carrier_interface = 0;
     return error == EADDRNOTAVAIL ? 0 : error;
 }
 
@@ -224,7 +224,7 @@ int alb_port_set_interfaces(struct alb_port *port, const uint32_t *ifindexes)
         alb_groups_add_interface(&port->groups, &port->addresses[i], ifindexes[i]);
         alb_socket_set_multicast_interface(&port->own[i], ifindexes[i]);
     }
-    return port->groups.is_carried ? open_carrier(port) : 0;
+    return port->groups.carrier_interface ? open_carrier(port) : 0;
 }
 
 void alb_port_leave_group(struct alb_port *port, const struct alb_addr *group)

@@ -68,17 +68,17 @@ static int complain(const char *command, const char *error)
 static int check_addresses(const char *command, const struct alb_device_options *options)
 {
     for (uint32_t i = 0; i < options->address_count; i++) {
-        char text[ALB_ADDR_TEXT_MAX], reason[ALB_ADDRESS_REASON_MAX], error[256];
+        char text[ALB_ADDR_TEXT_MAX], error[256];
         struct alb_address_info info;
-        if (alb_address_find(&options->addresses[i], &info))
-            continue;
-        if (alb_address_list_error(reason) != 0)
-            snprintf(error, sizeof(error), "ALBEDO_NET: %s", reason);
-        else
+        int trouble = alb_address_find(&options->addresses[i], &info);
+        if (trouble == EADDRNOTAVAIL)
             snprintf(error, sizeof(error),
                      "ALBEDO_NET: %s is not an address of this host; `ip address` shows those it has",
                      alb_addr_format(&options->addresses[i], text));
-        return complain(command, error);
+        else if (trouble)
+            alb_address_explain(trouble, error, sizeof(error));
+        if (trouble)
+            return complain(command, error);
     }
     return COMMAND_OK;
 }

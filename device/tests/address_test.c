@@ -8,6 +8,7 @@
 #include "device/tests/network_namespace.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,43 +28,56 @@ static void alb_address_find__loopback(void **state)
 {
     struct alb_addr addr = address("127.0.0.1");
     struct alb_address_info info;
-    assert_true(alb_address_find(&addr, &info));
-    assert_true(info.ifindex > 0);
+    assert_int_equal(alb_address_find(&addr, &info), 0);
+    assert_int_equal(info.ifindex, if_nametoindex("lo"));
     assert_true(info.mtu_bytes >= 1280);
     uint32_t ifindex = info.ifindex;
 
     addr = address("127.3.4.5"); // all of 127/8 is local
-    assert_true(alb_address_find(&addr, &info));
+    assert_int_equal(alb_address_find(&addr, &info), 0);
     assert_int_equal(info.ifindex, ifindex);
     assert_true(alb_addr_equals(&info.addr, &addr));
 
     addr = address("203.0.113.77");
-    assert_false(alb_address_find(&addr, &info));
+    assert_int_equal(alb_address_find(&addr, &info), EADDRNOTAVAIL);
 }
 
-// A process without descriptors left, or in a sandbox, is not told that 127.0.0.1 is not there.
-static void alb_address_list_error__no_socket(void **state)
+// A process without descriptors left is not told that 127.0.0.1 is not there.
+static void alb_address_find__without_descriptors(void **state)
 {
     char reason[ALB_ADDRESS_REASON_MAX], error[ALB_DEVICE_ERROR_MAX];
-    struct alb_addr addr = address("127.0.0.1");
+    struct alb_addr addr = address("127.0.0.1"), addresses[4];
     struct alb_address_info info;
+    uint32_t count;
     struct rlimit before, none;
     static struct alb_device_options options;
-    assert_int_equal(alb_address_list_error(reason), 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     setenv("ALBEDO_NET", "lo", 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    bool is_found = alb_address_find(&addr, &info);
-    int list_error = alb_address_list_error(reason);
+    int find_error = alb_address_find(&addr, &info);
+    int interface_error = alb_address_of_interface("lo", addresses, 4, &count);
     int options_error = alb_device_options_from_environment(&options, error, sizeof(error));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     unsetenv("ALBEDO_NET");
-    assert_false(is_found);
-    assert_int_equal(list_error, EMFILE);
-    assert_non_null(strstr(reason, "Too many open files"));
-    assert_int_equal(options_error, EINVAL);
-    assert_non_null(strstr(error, reason));
+    assert_int_equal(find_error, EMFILE);
+    assert_int_equal(interface_error, EMFILE);
+    assert_int_equal(options_error, EMFILE);
+    alb_address_explain(EMFILE, reason, sizeof(reason));
+    assert_string_equal(error, reason);
+}
+
+static void alb_address_explain__says_what_helps(void **state)
+{
+    char reason[ALB_ADDRESS_REASON_MAX];
+    static const int shortages[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS};
+    for (size_t i = 0; i < ALB_COUNT(shortages); i++) {
+        alb_address_explain(shortages[i], reason, sizeof(reason));
+        assert_non_null(strstr(reason, strerror(shortages[i])));
+        assert_null(strstr(reason, "sandbox"));
+    }
+    alb_address_explain(EAFNOSUPPORT, reason, sizeof(reason));
+    assert_non_null(strstr(reason, "sandbox"));
 }
 
 static void alb_address_is_local__rules(void **state)
@@ -94,12 +108,16 @@ static void alb_address_is_loopback__rules(void **state)
 static void alb_address_of_interface__lo(void **state)
 {
     struct alb_addr addresses[4], loopback = address("127.0.0.1");
-    assert_true(alb_address_of_interface("lo", addresses, 4) >= 1);
+    uint32_t count;
+    assert_int_equal(alb_address_of_interface("lo", addresses, 4, &count), 0);
+    assert_true(count >= 1);
     assert_true(alb_addr_equals(&addresses[0], &loopback));
-    assert_int_equal(alb_address_of_interface("no-such-if", addresses, 4), 0);
+    assert_int_equal(alb_address_of_interface("no-such-if", addresses, 4, &count), 0);
+    assert_int_equal(count, 0);
     addresses[0] = address("1.2.3.4");
     struct alb_addr before = addresses[0];
-    assert_true(alb_address_of_interface("lo", addresses, 0) >= 1);
+    assert_int_equal(alb_address_of_interface("lo", addresses, 0, &count), 0);
+    assert_true(count >= 1);
     assert_true(alb_addr_equals(&addresses[0], &before));
 }
 
@@ -190,7 +208,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alb_address_is_local__in_a_cancelled_thread), // first: nothing is known yet
         cmocka_unit_test(alb_address_find__loopback),
-        cmocka_unit_test(alb_address_list_error__no_socket),
+        cmocka_unit_test(alb_address_find__without_descriptors),
+        cmocka_unit_test(alb_address_explain__says_what_helps),
         cmocka_unit_test(alb_address_any_is_up__follows_the_interface),
         cmocka_unit_test(alb_address_is_local__rules),
         cmocka_unit_test(alb_address_is_local__in_a_forked_child),

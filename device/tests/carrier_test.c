@@ -5,6 +5,7 @@
 #include "base/tests/test.h"
 #include "wire/datagram.h"
 
+#include <net/if.h>
 #include <string.h>
 
 static struct alb_addr addr_of(const char *text)
@@ -77,9 +78,10 @@ static void alb_carrier_send__arrives_where_the_group_is_heard(void **state)
     struct alb_socket from, members[2];
     const struct alb_carried carried = {addr_of("ff0e::93:1"), 4791, 0, 1};
     const struct iovec iov[] = {{(void *)(uintptr_t) "abc", 3}, {(void *)(uintptr_t) "defgh", 5}};
-    assert_int_equal(alb_carrier_open(&from), 0);
+    uint32_t loopback = if_nametoindex("lo");
+    assert_int_equal(alb_carrier_open(&from, loopback), 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(alb_carrier_open_group(&members[i], &carried.group), 0);
+        assert_int_equal(alb_carrier_open_group(&members[i], &carried.group, loopback), 0);
         assert_true(members[i].is_group && members[i].is_carrier);
         assert_true(alb_addr_equals(&members[i].local.addr, &carried.group));
         assert_int_equal(members[i].local.port, ALB_ROCE_PORT);

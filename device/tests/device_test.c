@@ -7,6 +7,7 @@
 #include "device/drive.h"
 
 #include "device/tests/pair.h"
+#include "device/tests/said.h"
 
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -360,6 +361,27 @@ static void alb_device_open__without_descriptors(void **state)
     free(options);
 }
 
+static void alb_device_open__all_slots_taken(void **state)
+{
+    static struct alb_socket others[ALB_SLOTS];
+    struct alb_device_options *options = pair_options("127.92.0.15");
+    struct alb_device *device;
+    struct said said;
+    char text[512];
+    uint8_t slot;
+    for (uint32_t i = 0; i < ALB_SLOTS; i++)
+        assert_int_equal(alb_slot_claim(options->addresses, 1, &others[i], &slot), 0);
+    said_begin(&said);
+    int error = alb_device_open("roce0", options, &device);
+    said_end(&said, text, sizeof(text));
+    assert_int_equal(error, EADDRINUSE);
+    assert_non_null(strstr(text, "all 256 process slots"));
+    assert_non_null(strstr(text, "4791 to 5046"));
+    for (uint32_t i = 0; i < ALB_SLOTS; i++)
+        alb_socket_close(&others[i]);
+    free(options);
+}
+
 // An address of this host that others can reach; false: it has none. Nothing is sent to it.
 static bool find_reachable(char *text)
 {
@@ -452,6 +474,7 @@ int main(void)
         cmocka_unit_test(alb_device_open__shares_by_name),
         cmocka_unit_test(alb_device_open__address_not_local),
         cmocka_unit_test(alb_device_open__without_descriptors),
+        cmocka_unit_test(alb_device_open__all_slots_taken),
         cmocka_unit_test(alb_device_resolve__same_host),
     };
     const struct CMUnitTest albedo_tests[] = {

@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct context {
@@ -148,13 +149,32 @@ static void alb_groups_join__refusals(void **state)
     close_context(&c);
 }
 
+// Whichever way the group is heard, it is descriptors that there are none of.
+static void alb_groups_join__without_descriptors(void **state)
+{
+    const struct alb_addr loopback = addr_of("::1"), ipv4 = addr_of("239.93.0.6"), carried = addr_of("ff0e::93:6");
+    struct rlimit before, none;
+    struct context c;
+    open_context(&c);
+    alb_groups_add_interface(&c.groups, &loopback, if_nametoindex("lo"));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int ipv4_error = alb_groups_join(&c.groups, &ipv4, c.epoll_fd);
+    int carried_error = alb_groups_join(&c.groups, &carried, c.epoll_fd);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(ipv4_error, EMFILE);
+    assert_int_equal(carried_error, EMFILE);
+    join(&c, "ff0e::93:6");
+    close_context(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alb_groups_join__every_process_hears),
-        cmocka_unit_test(alb_groups_leave__hears_no_more),
-        cmocka_unit_test(alb_groups_join__hears_its_own_group_only),
-        cmocka_unit_test(alb_groups_join__refusals),
+        cmocka_unit_test(alb_groups_join__every_process_hears),      cmocka_unit_test(alb_groups_leave__hears_no_more),
+        cmocka_unit_test(alb_groups_join__hears_its_own_group_only), cmocka_unit_test(alb_groups_join__refusals),
+        cmocka_unit_test(alb_groups_join__without_descriptors),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
 }

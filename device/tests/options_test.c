@@ -47,6 +47,19 @@ static void options__loopback_by_default(void **state)
     assert_string_equal(address(0), "127.0.0.1");
 }
 
+// Else the device would do without that address for as long as it is open.
+static void options__loopback_without_descriptors(void **state)
+{
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int result = parse(NULL, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(result, EMFILE);
+    assert_non_null(strstr(error, strerror(EMFILE)));
+}
+
 static void options__addresses_in_order(void **state)
 {
     assert_int_equal(parse("ALBEDO_NET", "10.0.0.2,fd99::1,10.0.0.1,10.0.0.2"), 0);
@@ -227,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options__errors_are_whole),
         cmocka_unit_test(options__loopback_by_default),
+        cmocka_unit_test(options__loopback_without_descriptors),
         cmocka_unit_test(options__addresses_in_order),
         cmocka_unit_test(options__interfaces),
         cmocka_unit_test(options__wrong_addresses),

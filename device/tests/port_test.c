@@ -5,7 +5,10 @@
 #include "base/tests/test.h"
 #include "device/clock.h"
 
+#include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -146,6 +149,24 @@ static void alb_port_note_found__ends_a_sleep(void **state)
     close_context(&c);
 }
 
+// ::1 takes one more socket, to carry its multicast.
+static void alb_port_set_interfaces__without_descriptors(void **state)
+{
+    const uint32_t loopback = if_nametoindex("lo"), ifindexes[] = {loopback, loopback};
+    struct rlimit before, none;
+    struct context c;
+    open_context(&c);
+    assert_true(alb_addr_parse("::1", &c.port.addresses[1]));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int error = alb_port_set_interfaces(&c.port, ifindexes);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(error, EMFILE);
+    assert_int_equal(alb_port_set_interfaces(&c.port, ifindexes), 0);
+    close_context(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +174,7 @@ int main(void)
         cmocka_unit_test(alb_port_note_found__another_takes_its_place),
         cmocka_unit_test(alb_port_note_found__turns_change_nothing),
         cmocka_unit_test(alb_port_note_found__ends_a_sleep),
+        cmocka_unit_test(alb_port_set_interfaces__without_descriptors),
     };
     return cmocka_run_group_tests_name("port", tests, NULL, NULL);
 }

@@ -65,7 +65,8 @@ int rdmacm_find_gid(const struct alb_addr *addr, uint32_t *index)
             *index = i;
             return 0;
         }
-    return alb_address_find(addr, &info) ? ENODEV : EADDRNOTAVAIL;
+    int error = alb_address_find(addr, &info);
+    return error ? error : ENODEV;
 }
 
 int rdmacm_attach(struct rdmacm_id *id, const struct alb_addr *local, uint16_t port)

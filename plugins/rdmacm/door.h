@@ -200,7 +200,7 @@ bool rdmacm_is_any(const struct alb_addr *addr);
 void rdmacm_set_sockaddr(struct sockaddr_storage *out, const struct alb_addr *addr, uint16_t port);
 bool rdmacm_get_sockaddr(const struct sockaddr *sockaddr, struct alb_addr *addr, uint16_t *port);
 uint16_t rdmacm_port(const struct sockaddr_storage *storage);
-// EADDRNOTAVAIL: it is not an address of this host; ENODEV: it is, but not of the device.
+// ENODEV: it is an address of this host, but not of the device; else what alb_address_find says.
 int rdmacm_find_gid(const struct alb_addr *addr, uint32_t *index);
 // Binds to the device: the id's address is one of its. Errors of rdmacm_find_gid.
 int rdmacm_attach(struct rdmacm_id *id, const struct alb_addr *local, uint16_t port);

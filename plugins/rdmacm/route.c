@@ -38,11 +38,11 @@ static void prefer_own(const struct alb_addr *peer, struct alb_addr *local)
     struct alb_address_info chosen, info;
     const struct alb_addr *gid;
     uint32_t index;
-    if (rdmacm_find_gid(local, &index) == 0 || alb_addr_equals(local, peer) || !alb_address_find(local, &chosen))
+    if (rdmacm_find_gid(local, &index) == 0 || alb_addr_equals(local, peer) || alb_address_find(local, &chosen) != 0)
         return;
     for (uint32_t i = 0; (gid = alb_device_gid(rdmacm_device(), i)); i++) {
         struct alb_addr from;
-        if (alb_addr_is_ipv4(gid) == alb_addr_is_ipv4(peer) && alb_address_find(gid, &info) &&
+        if (alb_addr_is_ipv4(gid) == alb_addr_is_ipv4(peer) && alb_address_find(gid, &info) == 0 &&
             info.ifindex == chosen.ifindex && ask_kernel(gid, peer, &from) == 0) {
             *local = *gid;
             return;

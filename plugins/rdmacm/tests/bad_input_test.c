@@ -281,11 +281,13 @@ static void calls__without_an_address(void **state)
     expect_counts(&before);
 }
 
-// An id in synchronous mode has a channel, and that a descriptor.
+// An id in synchronous mode has a channel, and that a descriptor. Whether an address that the device does not have is
+// the host's takes one, too.
 static void calls__without_descriptors(void **state)
 {
     struct counts before = take_counts();
     struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage host = fixture_sockaddr("127.0.0.1", 0);
     struct rdma_cm_id *id, *second;
     struct rlimit usual, none;
     assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
@@ -295,9 +297,11 @@ static void calls__without_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     expect_errno(rdma_create_id(NULL, &second, NULL, RDMA_PS_TCP), EMFILE);
     expect_errno(rdma_migrate_id(id, NULL), EMFILE);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&host), EMFILE);
     assert_null(rdma_create_event_channel());
     assert_int_equal(errno, EMFILE);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    expect_errno(rdma_bind_addr(id, (struct sockaddr *)&host), ENODEV);
     assert_ptr_equal(id->channel, channel);
     assert_int_equal(rdma_destroy_id(id), 0);
     rdma_destroy_event_channel(channel);

@@ -43,7 +43,7 @@ int fixture_setup(void **state)
     struct alb_addr ipv6;
     struct alb_address_info info;
     memcpy(ipv6.bytes, &loopback, sizeof(ipv6.bytes));
-    fixture_has_ipv6 = alb_address_find(&ipv6, &info);
+    fixture_has_ipv6 = alb_address_find(&ipv6, &info) == 0;
     snprintf(net, sizeof(net), "%s%s", fixture_address, fixture_has_ipv6 ? ",::1" : "");
     setenv("ALBEDO_NET", net, 1);
     return 0;

@@ -264,11 +264,35 @@ static void *object(void *made, const char *what)
 }
 #define OBJECT(call)                                        (errno = 0, object((call), #call))
 
+static int count_gids(struct ibv_context *opened)
+{
+    struct ibv_port_attr port;
+    int count = 0;
+    assert_int_equal(ibv_query_port(opened, 1, &port), 0);
+    for (int i = 0; i < port.gid_tbl_len; i++) {
+        union ibv_gid gid = {.global = {0}};
+        count += ibv_query_gid(opened, 1, i, &gid) == 0 && gid.global.interface_id != 0;
+    }
+    return count;
+}
+
+// A device opens with all of the loopback addresses that the host has, or does not, and never for want of an address.
+static void check_gids(struct ibv_context *opened)
+{
+    int expected = fixture_has_ipv6 ? 2 : 1;
+    if (opened && count_gids(opened) != expected)
+        fail_msg("opened with %d of %d addresses (%s was refused)", count_gids(opened), expected, refused);
+    if (!opened && errno == EADDRNOTAVAIL && refused && strcmp(refused, "bind") != 0)
+        fail_msg("no such address (%s was refused)", refused);
+}
+
 static bool opens_and_closes(void)
 {
     has_failed = false;
     struct ibv_device **list = OBJECT(ibv_get_device_list(NULL));
     struct ibv_context *context = list ? OBJECT(ibv_open_device(list[0])) : NULL;
+    if (list)
+        check_gids(context);
     if (context)
         assert_int_equal(ibv_close_device(context), 0);
     if (list)
@@ -511,9 +535,14 @@ static int close_kept(void **state)
     return ibv_close_device(context);
 }
 
+// On the addresses that nobody asked for.
 static void open_device__each_call_refused(void **state)
 {
+    char net[64];
+    snprintf(net, sizeof(net), "%s", getenv("ALBEDO_NET"));
+    unsetenv("ALBEDO_NET");
     refuse_each(opens_and_closes);
+    setenv("ALBEDO_NET", net, 1);
 }
 
 static void objects__each_call_refused(void **state)
