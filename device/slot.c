@@ -2,8 +2,6 @@
 // Claiming a process slot by binding its port.
 #include "device/slot.h"
 
-#include "base/log.h"
-
 #include <errno.h>
 
 static int bind_all(const struct alb_addr *addresses, uint32_t count, uint16_t port,
@@ -40,10 +38,5 @@ int alb_slot_claim(const struct alb_addr *addresses, uint32_t count, struct alb_
         if (error != EADDRINUSE)
             return error;
     }
-    alb_log(
-        ALB_LOG_ERROR,
-        "no slot is free: each of the UDP ports %u to %u is taken on an address of the device; a host has room for %u "
-        "open devices at an address",
-        alb_slot_port(0), alb_slot_port(ALB_SLOTS - 1), ALB_SLOTS);
     return EADDRINUSE;
 }

@@ -22,7 +22,7 @@ static inline uint8_t alb_slot_of_qpn(alb_qpn qpn)
 }
 
 // Opens a socket on every address (sockets has room for count) at the lowest slot that is free on all of them.
-// EADDRINUSE: none is, which is logged; else what alb_socket_open says. Nothing is open after an error: every fd is -1.
+// EADDRINUSE: none is; else what alb_socket_open says. Nothing is open after an error: every fd is -1.
 int alb_slot_claim(const struct alb_addr *addresses, uint32_t count, struct alb_socket *sockets, uint8_t *slot);
 
 // Opens a socket on one port of every address. EADDRINUSE: another has it on one of them. Errors as above.

@@ -3,11 +3,9 @@
 #include "device/slot.h"
 
 #include "base/tests/test.h"
-#include "device/tests/said.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,18 +51,12 @@ static void alb_slot_claim__all_taken(void **state)
 {
     const struct alb_addr addr = address("127.91.0.3");
     static struct alb_socket sockets[ALB_SLOTS + 1];
-    char text[512];
-    struct said said;
     uint8_t slot;
     for (uint32_t i = 0; i < ALB_SLOTS; i++) {
         assert_int_equal(alb_slot_claim(&addr, 1, &sockets[i], &slot), 0);
         assert_int_equal(slot, i);
     }
-    said_begin(&said);
-    int error = alb_slot_claim(&addr, 1, &sockets[ALB_SLOTS], &slot);
-    said_end(&said, text, sizeof(text));
-    assert_int_equal(error, EADDRINUSE);
-    assert_non_null(strstr(text, "no slot is free: each of the UDP ports 4791 to 5046 is taken"));
+    assert_int_equal(alb_slot_claim(&addr, 1, &sockets[ALB_SLOTS], &slot), EADDRINUSE);
     alb_socket_close(&sockets[200]);
     assert_int_equal(alb_slot_claim(&addr, 1, &sockets[200], &slot), 0);
     assert_int_equal(slot, 200);
