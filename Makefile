@@ -2,6 +2,9 @@
 BUILD ?= build
 TYPE  ?= RelWithDebInfo
 JOBS  ?= $(shell nproc)
+ifneq ($(words $(BUILD)),1)
+$(error BUILD names one folder, without spaces)
+endif
 FUZZ_SECONDS ?= 60
 
 STAGE ?= ci
@@ -15,14 +18,16 @@ all: configure
 programs: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target programs
 
-# Once, again when flags are given, and with the flags given last when packages have come since: some parts are left out
-# where what they need is missing.
+# Once, again when flags or a type are given, and with those given last when packages have come since: some parts are
+# left out where what they need is missing.
+GIVEN := $(if $(filter-out file,$(origin TYPE)),-DCMAKE_BUILD_TYPE=$(TYPE)) $(CMAKE_FLAGS)
 configure:
-	@if test -z '$(CMAKE_FLAGS)' && test -f $(BUILD)/build.ninja; then \
-	    test $(BUILD)/build.ninja -nt /var/lib/dpkg/status || cmake $(BUILD); \
-	else \
-	    cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(CMAKE_FLAGS); \
-	fi
+ifeq ($(strip $(GIVEN)),)
+	@if ! test -f $(BUILD)/build.ninja; then cmake -S . -B $(BUILD) -G Ninja; \
+	elif ! test $(BUILD)/build.ninja -nt /var/lib/dpkg/status; then cmake $(BUILD); fi
+else
+	@cmake -S . -B $(BUILD) -G Ninja $(GIVEN)
+endif
 
 # The same, optimised by what messages of perftest make the libraries do, or by what a simulation does (TRAIN=simulation).
 profiled:
@@ -78,8 +83,9 @@ fuzz:
 	@scripts/setup.sh build fuzz
 	@fuzz/run.sh $(FUZZ_SECONDS)
 
+# What is installed is for all users, whatever the umask is of who installs or packs it.
 install: programs
-	@cmake --install $(BUILD) $(if $(PREFIX),--prefix "$$(realpath -m -- "$(PREFIX)")")
+	@umask 022; cmake --install $(BUILD) $(if $(PREFIX),--prefix "$$(realpath -m -- "$(PREFIX)")")
 
 uninstall:
 	@scripts/uninstall.sh "$$(realpath -m -- "$(or $(PREFIX),$(shell sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' $(BUILD)/CMakeCache.txt 2>/dev/null),/usr/local)")"
@@ -87,7 +93,7 @@ uninstall:
 package:
 	@scripts/setup.sh build package
 	@$(MAKE) --no-print-directory programs
-	@cd $(BUILD) && cpack
+	@umask 022; cd $(BUILD) && cpack
 
 format:
 	@git ls-files '*.c' '*.h' | xargs -r clang-format -i

@@ -7,7 +7,7 @@ source=$2
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" > "$prefix/log"
-make -n -C "$source" BUILD="$build" PREFIX="/opt/my albedo" install | grep -q -F -- "cmake --install $build --prefix \"\$(realpath -m -- \"/opt/my albedo\")\""
+make -n -C "$source" BUILD="$build" PREFIX="/opt/my albedo" install | grep -q -F -- "umask 022; cmake --install $build --prefix \"\$(realpath -m -- \"/opt/my albedo\")\""
 pc=$(find "$prefix" -name albedodv.pc)
 flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs albedodv)
 for example in expect entry kv_block checkpoint; do
@@ -32,6 +32,16 @@ cmake --install "$build" --prefix "$prefix/a b" > "$prefix/log"
 test -f "$prefix/a b/lib/wireshark/plugins/albedo_csa.lua"
 mv "$prefix/a b" "$prefix/c d"
 "$prefix/c d/bin/albedo" run -- ibv_devices
+# A newer version takes away what it has no more.
+echo share/albedo/scenarios/old >> "$prefix/c d/share/albedo/installed.txt"
+touch "$prefix/c d/share/albedo/scenarios/old"
+cmake --install "$build" --prefix "$prefix/c d" > "$prefix/log"
+test ! -e "$prefix/c d/share/albedo/scenarios/old"
+# The dynamic loader would look elsewhere.
+cp -r "$prefix/c d/." "$prefix/e;f"
+if "$prefix/e;f/bin/albedo" run -- ibv_devices 2> "$prefix/said"; then exit 1; fi
+grep -q 'in its name' "$prefix/said"
+rm -r "$prefix/e;f"
 make -C "$source" BUILD="$build" PREFIX="$prefix/c d" uninstall
 test "$(find "$prefix/c d" -type f -o -type l)" = "$prefix/c d/share/albedo/mine"
 test ! -e "$prefix/c d/share/doc/albedo" && test -d "$prefix/c d/lib/wireshark/plugins"
