@@ -171,7 +171,7 @@ bool alb_text_parse_duration(const char *text, alb_time *value, char *error, siz
 {
     static const struct unit units[] = {{"ns", 1}, {"us", ALB_NS_PER_US}, {"ms", ALB_NS_PER_MS}, {"s", ALB_NS_PER_S}};
     static const struct unit none = {"", 1};
-    uint64_t parsed;
+    uint64_t parsed = 0;
     bool is_zero = parse_quantity(text, &none, 1, &parsed) && parsed == 0;
     if (read_quantity(text, units, ALB_COUNT(units), &parsed) == TOO_LARGE)
         return refuse_large(text, "ns", error, error_size);

@@ -27,6 +27,8 @@ check_c_compiler_flag(${ALBEDO_MEMSET} ALBEDO_HAS_MEMSET_STRATEGY)
 if(ALBEDO_HAS_MEMSET_STRATEGY)
     add_compile_options(${ALBEDO_MEMSET})
 endif()
+# Assertions name their file, by its place in the sources and not on the machine that builds.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(ALBEDO_WERROR)
     add_compile_options(-Werror)
 endif()
@@ -39,7 +41,9 @@ endif()
 # libibverbs.so.1 is optimised as a whole: a message passes through some two hundred small functions of forty files
 # (docs/LESSONS.md, 93). The objects hold ordinary code, too, which everything else is linked from, as fast as before.
 option(ALBEDO_WHOLE "optimise libibverbs.so.1 across its files (GCC)" ON)
-if(ALBEDO_WHOLE AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT ALBEDO_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+if(CMAKE_C_FLAGS MATCHES "-flto" OR CMAKE_INTERPROCEDURAL_OPTIMIZATION)
+    set(ALBEDO_HAS_WHOLE OFF) # all is, as whoever builds wants it
+elseif(ALBEDO_WHOLE AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT ALBEDO_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
     include(CheckIPOSupported)
     check_ipo_supported(RESULT ALBEDO_HAS_WHOLE OUTPUT ALBEDO_WHOLE_WHY LANGUAGES C)
 endif()

@@ -8,6 +8,9 @@
 // Mooncake takes one only if realpath(3) knows the folder two above /sys/class/infiniband/<name>, where it looks for
 // the PCI address and the NUMA node. The kernel keeps devices without a bus, as Soft-RoCE's, in
 // VIRTUAL_FOLDER/infiniband.
+// Both names of a call are defined here, which these macros would make one.
+#undef _FILE_OFFSET_BITS
+#undef _TIME_BITS
 #include "base/types.h"
 
 #include <dlfcn.h>
