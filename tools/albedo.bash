@@ -13,9 +13,11 @@ _albedo_values() { # COMMAND OPTION
 
 # Names of the scenarios that came with this albedo: beside an installed one, or in its source.
 _albedo_scenarios() {
-    local bin folder
-    bin=$(dirname -- "$(type -P -- "${COMP_WORDS[0]}")")
-    for folder in "$bin/../share/albedo/scenarios" "$bin/../../scenarios"; do
+    local program bin target folder
+    program=$(type -P -- "${COMP_WORDS[0]}")
+    bin=$(dirname -- "$program")
+    target=$(dirname -- "$(readlink -f -- "$program")")
+    for folder in {"$bin","$target"}/{../share/albedo/scenarios,../../scenarios}; do
         if [[ -d $folder ]]; then
             find "$folder/" -maxdepth 1 -type f -printf '%f\n'
             return

@@ -86,9 +86,10 @@ static int prepare_sanitizers(void)
 
 int libraries_put_in_front(const char *command, const char *directory)
 {
-    if (strchr(directory, ':') != NULL)
+    if (strpbrk(directory, ":;$") != NULL)
         return command_error(COMMAND_FAILED, command,
-                             "%s: the dynamic loader cannot use a folder with a colon in its name", directory);
+                             "%s: the dynamic loader cannot use a folder with \":\", \";\" or \"$\" in its name",
+                             directory);
     int error = prepend("LD_LIBRARY_PATH", directory);
     if (error == 0)
         error = preload(directory);

@@ -46,9 +46,14 @@ esac
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 mkdir -p "$prefix/bin" "$prefix/share/albedo"
-ln -s "$program" "$prefix/bin/albedo"
+cp "$program" "$prefix/bin/albedo"
 ln -s "$(realpath "$(dirname "$0")/../../scenarios")" "$prefix/share/albedo/scenarios"
 program=$prefix/bin/albedo
 offers 'uec-permutation-16' sim uec-perm
 offers 'uec-single uec-single-path-1024 uec-single-path-16' sim uec-si
+# So it does by a link to it.
+mkdir "$prefix/links"
+ln -s "$program" "$prefix/links/albedo"
+program=$prefix/links/albedo
+offers 'uec-permutation-16' sim uec-perm
 exit "$failed"
