@@ -642,15 +642,22 @@ local function outside(source, destination, bytes)
     return ones .. "\x6f\xff\xff\xff" .. word(bytes) .. "\x11\xff" .. source .. destination
 end
 
--- As bytes, of the innermost header that has it; nil: none has.
-local function innermost(field)
-    local all = {field()}
-    return #all > 0 and all[#all].range:bytes():raw() or nil
+-- Of the innermost header that has one of the fields, as bytes; nil: none has.
+local function innermost(...)
+    local last
+    for _, field in ipairs({...}) do
+        local all = {field()}
+        local found = all[#all]
+        if found and (not last or found.offset > last.offset) then
+            last = found
+        end
+    end
+    return last and last.range:bytes():raw() or nil
 end
 
 local function has_good_icrc(payload)
-    local source = innermost(ADDRESSES[1].source) or innermost(ADDRESSES[2].source)
-    local destination = innermost(ADDRESSES[1].destination) or innermost(ADDRESSES[2].destination)
+    local source = innermost(ADDRESSES[1].source, ADDRESSES[2].source)
+    local destination = innermost(ADDRESSES[1].destination, ADDRESSES[2].destination)
     local crc = crc_add(0xffffffff, outside(source, destination, 8 + #payload))
     crc = crc_add(crc, innermost(udp_source) .. innermost(udp_destination) .. word(8 + #payload) .. "\xff\xff")
     crc = bit.bnot(crc_add(crc, payload:sub(1, 4) .. "\xff" .. payload:sub(6, -5)))
