@@ -25,7 +25,8 @@ static bool has_seen_loss(const struct alb_device *device)
 {
     const struct alb_board_header *board = device->board.header;
     static const enum alb_stat signs[] = {ALB_STAT_retransmitted_pkts, ALB_STAT_duplicate_request,
-                                          ALB_STAT_out_of_seq_request, ALB_STAT_local_ack_timeout_err};
+                                          ALB_STAT_out_of_seq_request, ALB_STAT_implied_nak_seq_err,
+                                          ALB_STAT_local_ack_timeout_err};
     uint64_t seen = board->edge_stats.counter[ALB_EDGE_fault_lost] + board->device_stats.dropped[ALB_DROP_BAD_ICRC];
     for (size_t i = 0; i < ALB_COUNT(signs); i++)
         seen += board->device_stats.sum.counter[signs[i]];

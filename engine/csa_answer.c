@@ -21,6 +21,20 @@ static uint8_t op_of(const struct alb_csa_answer *answer)
     return answer->op == ALB_CSA_READ ? ALB_CSA_READ_DATA : ALB_CSA_RESULT;
 }
 
+static enum alb_wr_opcode request_of(const struct alb_csa_answer *answer)
+{
+    switch (answer->op) {
+    case ALB_CSA_CMP_SWAP:
+        return ALB_WR_ATOMIC_CMP_AND_SWP;
+    case ALB_CSA_FETCH_ADD:
+        return ALB_WR_ATOMIC_FETCH_AND_ADD;
+    case ALB_CSA_READ:
+        return ALB_WR_RDMA_READ;
+    default:
+        return ALB_WR_ATOMIC_WRITE;
+    }
+}
+
 static void describe(const struct alb_csa *csa, const struct alb_csa_answer *answer, struct alb_csa_segment *segment)
 {
     *segment = (struct alb_csa_segment){
@@ -231,8 +245,8 @@ static enum alb_csa_fill send_segment(struct alb_csa *csa, alb_psn psn, bool is_
         return fill;
     }
     alb_outbound_add(csa->qp->engine, packet->builder, source, segment.payload_bytes);
-    alb_trace_add(csa->qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, csa->qp->number, psn, ALB_WR_RDMA_READ,
-                  segment.payload_bytes, packet->now);
+    alb_trace_add(csa->qp->engine, is_again ? ALB_TRACE_resend : ALB_TRACE_send, csa->qp->number, psn,
+                  request_of(answer), segment.payload_bytes, packet->now);
     if (is_again)
         alb_qp_count(csa->qp, ALB_STAT_retransmitted_pkts, 1);
     alb_csa_packet_charge(packet, out, &segment);

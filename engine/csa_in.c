@@ -438,7 +438,7 @@ enum alb_drop alb_stream_in_segment(struct alb_stream_in *in, const struct alb_c
     note_arrival(in, now);
     alb_stream_in_hear_end(in, alb_psn_add(segment->psn, (int32_t)(packets - segment->index)));
     if (distance > 0 && segment->psn != in->highest) {
-        alb_qp_count(qp, ALB_STAT_out_of_seq_request, 1);
+        alb_qp_count(qp, in == &in->csa->in_requests ? ALB_STAT_out_of_seq_request : ALB_STAT_implied_nak_seq_err, 1);
         if (loss->reports_holes)
             alb_stream_in_owe_report(in);
     }

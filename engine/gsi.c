@@ -109,6 +109,9 @@ enum alb_drop alb_gsi_rx(struct alb_engine *engine, const struct alb_packet *pac
         return ALB_DROP_BAD_QKEY;
     if (!alb_cm_decode(packet->payload, packet->payload_bytes, &message))
         return ALB_DROP_BAD_REQUEST;
+    engine->stats->sum.counter[ALB_STAT_rcvd_pkts]++;
+    if (!engine->csa) // there it is the payload of segments
+        engine->stats->sum.counter[ALB_STAT_rcvd_bytes] += packet->datagram->length + ALB_ICRC_BYTES;
     struct alb_cm_arrival arrival = arrival_of(engine, packet, &message);
     return alb_cm_rx(engine, &arrival, now);
 }

@@ -16,6 +16,17 @@ struct alb_qp *alb_engine_find_qp(struct alb_engine *engine, alb_qpn qpn)
     return engine->qps[index];
 }
 
+// On a csa device bytes received are payload, those of its multicast datagrams too.
+static void count_received(struct alb_qp *qp, const struct alb_packet *packet)
+{
+    if (alb_likely(!qp->engine->csa)) {
+        alb_qp_count_received(qp, packet->datagram);
+        return;
+    }
+    alb_qp_count(qp, ALB_STAT_rcvd_pkts, 1);
+    alb_qp_count(qp, ALB_STAT_rcvd_bytes, packet->payload_bytes);
+}
+
 static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const struct alb_packet *packet,
                              alb_time now)
 {
@@ -23,7 +34,7 @@ static enum alb_drop deliver(struct alb_engine *engine, struct alb_qp *qp, const
         return ALB_DROP_BAD_PKEY;
     if (alb_qp_state_of(qp) < ALB_QPS_RTR)
         return ALB_DROP_WRONG_QP_STATE;
-    alb_qp_count_received(qp, packet->datagram);
+    count_received(qp, packet);
     alb_trace_add(engine, ALB_TRACE_receive, qp->number, packet->roce.psn, packet->roce.opcode, packet->payload_bytes,
                   now);
     if (alb_datagram_is_marked(packet->datagram)) {

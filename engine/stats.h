@@ -12,10 +12,10 @@
     X(rcvd_pkts, "packets received")                                                            \
     X(sent_bytes, "payload bytes sent")                                                         \
     X(rcvd_bytes, "payload bytes received")                                                     \
-    X(retransmitted_pkts, "request packets sent again")                                         \
-    X(duplicate_request, "requests received again")                                             \
+    X(retransmitted_pkts, "packets of requests and, on albedo0, of answers sent again")         \
+    X(duplicate_request, "requests and, on albedo0, answers received again")                    \
     X(out_of_seq_request, "requests received ahead of the one expected")                        \
-    X(packet_seq_err, "NAK sequence errors received")                                           \
+    X(packet_seq_err, "NAK sequence errors and, on albedo0, reports of a loss received")        \
     X(sent_seq_err, "NAK sequence errors sent")                                                 \
     X(rcvd_rnr_err, "RNR NAKs received")                                                        \
     X(send_rnr_err, "RNR NAKs sent")                                                            \

@@ -123,6 +123,20 @@ static void segment__a_second_time_is_dropped_and_reported(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_duplicate_request), 2);
 }
 
+// An answer that comes ahead is no request.
+static void segment__of_an_answer_ahead_counts_as_one(void **state)
+{
+    struct csa_pair *c = *state;
+    csa_pair_ask(c, ALB_WR_RDMA_READ, 1, ALB_SEND_SIGNALED, 4 * CSA_PAIR_ANSWER_SEGMENT);
+    pair_send(c->pair, 0);
+    pair_deliver_all(c->pair, 0);
+    pair_send(c->pair, 1);
+    pair_lose(c->pair, 1);
+    pair_deliver_all(c->pair, 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_implied_nak_seq_err), 1);
+    assert_int_equal(csa_pair_stat(c, 0, ALB_STAT_out_of_seq_request), 0);
+}
+
 static void segment__beyond_the_window_is_dropped(void **state)
 {
     struct csa_pair *c = *state;
@@ -635,6 +649,7 @@ int main(void)
         CSA_GREETED_TEST(segment__of_a_later_message_waits),
         cmocka_unit_test(segment__any_order),
         CSA_GREETED_TEST(segment__a_second_time_is_dropped_and_reported),
+        CSA_GREETED_TEST(segment__of_an_answer_ahead_counts_as_one),
         CSA_GREETED_TEST(segment__beyond_the_window_is_dropped),
         CSA_GREETED_TEST(segment__growing_keeps_what_is_held),
         cmocka_unit_test(segment__that_would_wait_is_dropped_for_lack_of_room),
