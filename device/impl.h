@@ -55,7 +55,7 @@ struct alb_device {
 
     pthread_t thread;
     bool has_thread;
-    bool was_up;            // what programs know of the port; the thread's
+    _Atomic bool was_up;    // what programs know of the port; set by the thread
     struct alb_cores cores; // the thread's
     _Atomic bool stops;
 

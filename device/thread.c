@@ -145,6 +145,11 @@ static void try_front(struct state *state, alb_time now)
     state->front_tried_at = now;
 }
 
+static bool is_up(const struct alb_device *device)
+{
+    return alb_address_any_is_up(device->port.addresses, device->port.address_count);
+}
+
 // Programs learn that the port goes down, or comes up again.
 static void look_at_links(struct state *state, alb_time now)
 {
@@ -153,15 +158,16 @@ static void look_at_links(struct state *state, alb_time now)
         return;
     state->links_at = now + LINKS_NS;
     state->had_links_news = alb_links_took_news(&device->port.links);
-    if (!state->had_links_news || alb_device_is_up(device) == device->was_up)
+    bool was_up = device->was_up;
+    if (!state->had_links_news || is_up(device) == was_up)
         return;
-    device->was_up = !device->was_up;
+    device->was_up = !was_up;
     alb_token_lock(&device->token);
     void (*on_port)(void *context, bool is_up) = device->on_port;
     void *context = device->port_context;
     alb_drive_release(device);
     if (on_port)
-        on_port(context, device->was_up);
+        on_port(context, !was_up);
 }
 
 static void flush_files(struct alb_device *device)
@@ -252,7 +258,7 @@ int alb_thread_start(struct alb_device *device)
 {
     char name[16];
     snprintf(name, sizeof(name), "albedo/%.8s", device->name);
-    device->was_up = alb_device_is_up(device);
+    device->was_up = is_up(device);
     alb_cores_init(&device->cores);
     int error = alb_spawn(&device->thread, name, run, device);
     device->has_thread = error == 0;
