@@ -108,8 +108,9 @@ static int make_folder(const char *path)
 {
     if (mkdir(path, 0700) != 0)
         return errno == EEXIST ? 0 : -1;
-    // Whatever the process's umask is: its user's later processes come there, too.
-    fchmodat(AT_FDCWD, path, 0700, AT_SYMLINK_NOFOLLOW);
+    // Whatever the process's umask is: its user's later processes come there, too. What cannot be set stays.
+    int error = fchmodat(AT_FDCWD, path, 0700, AT_SYMLINK_NOFOLLOW);
+    (void)error;
     return 0;
 }
 

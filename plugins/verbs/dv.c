@@ -44,6 +44,8 @@ static int decide_txn(struct albdv_qp_ex *dv, uint64_t number, enum albdv_decisi
     struct alb_door_qp *qp = alb_door_qp_of_dv(dv);
     if (decision != ALBDV_COMMIT && decision != ALBDV_ABORT)
         return EINVAL;
+    if (dv->qp->qp_base.qp_type == IBV_QPT_UC)
+        return EOPNOTSUPP;
     int error = alb_door_lock(context_of(qp));
     if (error)
         return error;
@@ -70,6 +72,8 @@ static int query(struct albdv_qp_ex *dv, uint64_t number, struct albdv_txn_statu
 {
     struct alb_door_qp *qp = alb_door_qp_of_dv(dv);
     struct alb_txn_status engine = {0};
+    if (dv->qp->qp_base.qp_type == IBV_QPT_UC)
+        return EOPNOTSUPP;
     int error = alb_door_lock(context_of(qp));
     if (error)
         return error;
