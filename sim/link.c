@@ -92,7 +92,7 @@ static void on_arrival(struct alb_sim_event *event, alb_sim_time now)
 {
     struct alb_sim_packet *packet = ALB_CONTAINER_OF(event, struct alb_sim_packet, event);
     struct alb_sim_link *link = packet->on;
-    if (alb_unlikely(!link->is_plain || packet->is_lost) && alb_sim_link_has_lost(link, packet, now))
+    if (alb_unlikely(!link->is_plain || packet->is_lost) && alb_sim_link_has_lost(link, packet))
         alb_sim_link_lose(link, packet, now);
     else
         link->to->receive(link->to, packet, now);
@@ -117,6 +117,7 @@ static void put_on_wire(struct alb_sim_link *link, struct alb_sim_packet *packet
 {
     link->stats.packets++;
     link->stats.bytes += packet->wire_bytes;
+    packet->life = link->life;
     link->busy_until = at + alb_sim_link_time_of(link, packet->wire_bytes);
     packet->event.fire = on_arrival;
     packet->event.soon = arrival_soon;

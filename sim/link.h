@@ -114,7 +114,8 @@ struct alb_sim_link {
     alb_sim_time delay;      // config's
     uint32_t ps_per_byte;    // 0: not a whole number
     uint16_t calm_kib;       // a queue that is not longer is neither marked nor limited
-    uint8_t paused_by;       // enum alb_sim_pauser
+    uint8_t paused_by : 6;   // enum alb_sim_pauser
+    uint8_t life : 2;        // grows with each death: what left in an earlier one is lost
     bool is_plain : 1;       // nothing but queue, wire and way
     bool is_dead : 1, is_held_up : 1, has_credit_limit : 1;
     bool has_urgent : 1;             // some have been trimmed
@@ -135,7 +136,7 @@ struct alb_sim_link {
     struct alb_sim_link_config config;
     struct alb_prng prng; // of the marks
     struct alb_faults faults;
-    alb_sim_time mended_until; // what arrives by then was on its way when the dead link came back; 0: it was not dead
+    bool has_died;
     struct alb_sim_script *script; // NULL: none yet
     struct alb_list held;          // packets that later ones pass
     // If set, sees every packet that is given to the link, before anything happens to it.

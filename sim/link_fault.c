@@ -7,7 +7,7 @@
 
 void alb_sim_link_note_faults(struct alb_sim_link *link)
 {
-    link->is_plain = !link->is_dead && !link->mended_until && !link->tap && !link->script &&
+    link->is_plain = !link->is_dead && !link->has_died && !link->tap && !link->script &&
                      alb_list_is_empty(&link->held) && link->config.payload_bytes_max == 0 &&
                      alb_faults_spec_is_none(&link->faults.spec);
 }
@@ -153,17 +153,9 @@ void alb_sim_link_meet_wire(struct alb_sim_link *link, struct alb_sim_packet *pa
         corrupt(link, packet, fault.corrupt_bit);
 }
 
-bool alb_sim_link_has_lost(struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now)
+bool alb_sim_link_has_lost(const struct alb_sim_link *link, const struct alb_sim_packet *packet)
 {
-    if (packet->is_lost || link->is_dead)
-        return true;
-    if (!link->mended_until)
-        return false;
-    if (now <= link->mended_until)
-        return true;
-    link->mended_until = 0;
-    alb_sim_link_note_faults(link);
-    return false;
+    return packet->is_lost || link->is_dead || packet->life != link->life;
 }
 
 // A link that goes ahead has no other time for those of the wire.
@@ -234,8 +226,9 @@ void alb_sim_link_set_payload_max(struct alb_sim_link *link, uint32_t payload_by
 
 void alb_sim_link_set_dead(struct alb_sim_link *link, bool is_dead)
 {
-    if (link->is_dead && !is_dead)
-        link->mended_until = ALB_MAX(link->mended_until, link->busy_until + link->delay);
+    if (is_dead && !link->is_dead)
+        link->life++;
+    link->has_died |= is_dead;
     link->is_dead = is_dead;
     alb_sim_link_note_faults(link);
 }

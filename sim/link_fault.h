@@ -11,7 +11,7 @@ void alb_sim_link_meet_faults(struct alb_sim_link *link, struct alb_sim_packet *
 // It leaves by a link that does not go ahead.
 void alb_sim_link_meet_wire(struct alb_sim_link *link, struct alb_sim_packet *packet);
 // Whether it is lost now that it would arrive.
-bool alb_sim_link_has_lost(struct alb_sim_link *link, const struct alb_sim_packet *packet, alb_sim_time now);
+bool alb_sim_link_has_lost(const struct alb_sim_link *link, const struct alb_sim_packet *packet);
 void alb_sim_link_forget_held(struct alb_sim_link *link);
 // The packet is lost; the credit that it took comes back, as the credit counters of both ends show what is missing.
 void alb_sim_link_lose(struct alb_sim_link *link, struct alb_sim_packet *packet, alb_sim_time now);

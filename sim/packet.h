@@ -38,6 +38,7 @@ struct alb_sim_packet {
     bool is_held : 1;     // by a link, until later ones have gone on
     bool is_lost : 1;     // on its way: it takes its time on the wire and does not arrive
     bool is_small : 1;    // has room for headers only
+    uint8_t life : 2;     // of the link, when it went on to the wire
 } __attribute__((aligned(64)));
 
 // What only its ends look at, and a link that does something to it.
