@@ -81,7 +81,7 @@ static int list_addresses(struct ifaddrs **list)
     return error;
 }
 
-int alb_address_find(const struct alb_addr *addr, struct alb_address_info *info)
+static int find(const struct alb_addr *addr, struct alb_address_info *info)
 {
     const struct alb_addr wanted = listed_form(addr);
     struct ifaddrs *list;
@@ -100,6 +100,14 @@ int alb_address_find(const struct alb_addr *addr, struct alb_address_info *info)
     return error;
 }
 
+int alb_address_find(const struct alb_addr *addr, struct alb_address_info *info)
+{
+    int cancel = alb_cancel_off();
+    int error = find(addr, info);
+    alb_cancel_back(cancel);
+    return error;
+}
+
 static bool is_among(const struct alb_addr *addr, const struct alb_addr *addresses, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -110,19 +118,21 @@ static bool is_among(const struct alb_addr *addr, const struct alb_addr *address
     return false;
 }
 
-bool alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count)
+int alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count, bool *is_up)
 {
     const unsigned up = IFF_UP | IFF_RUNNING;
     struct ifaddrs *list;
-    if (list_addresses(&list) != 0)
-        return true;
+    int error = list_addresses(&list);
+    if (error)
+        return error;
     bool found = false;
     for (struct ifaddrs *entry = list; entry && !found; entry = entry->ifa_next) {
         struct alb_addr local;
         found = (entry->ifa_flags & up) == up && entry_address(entry, &local) && is_among(&local, addresses, count);
     }
     freeifaddrs(list);
-    return found;
+    *is_up = found;
+    return 0;
 }
 
 void alb_address_explain(int error, char *text, size_t text_size)

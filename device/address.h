@@ -22,8 +22,9 @@ void alb_address_explain(int error, char *text, size_t text_size);
 // True if datagrams to this address stay on this host. The list of local addresses is read again at most once a second.
 bool alb_address_is_local(const struct alb_addr *addr);
 
-// Whether an interface that has one of them is up and has a carrier. True where this host's addresses cannot be listed.
-bool alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count);
+// Whether an interface that has one of them is up and has a carrier. Errors: those of alb_address_find but
+// EADDRNOTAVAIL, and then *is_up stays.
+int alb_address_any_is_up(const struct alb_addr *addresses, uint32_t count, bool *is_up);
 
 // True for 127/8 and ::1, which no other host can reach.
 bool alb_address_is_loopback(const struct alb_addr *addr);

@@ -385,9 +385,10 @@ void alb_device_set_port_handler(struct alb_device *device, void (*on_port)(void
 
 bool alb_device_is_up(const struct alb_device *device)
 {
-    if (device->port.links.fd >= 0) // the thread's word: the caller may be in another network namespace by now
-        return atomic_load_explicit(&device->was_up, memory_order_relaxed);
-    return alb_address_any_is_up(device->port.addresses, device->port.address_count);
+    bool is_up = atomic_load_explicit(&device->was_up, memory_order_relaxed);
+    if (device->port.links.fd < 0) // else the thread knows, and the caller may be in another network namespace by now
+        alb_address_any_is_up(device->port.addresses, device->port.address_count, &is_up);
+    return is_up;
 }
 
 bool alb_device_is_forked(const struct alb_device *device)

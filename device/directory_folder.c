@@ -110,6 +110,8 @@ static int make_folder(const char *path)
         return errno == EEXIST ? 0 : -1;
     // Whatever the process's umask is: its user's later processes come there, too. What cannot be set stays.
     int error = fchmodat(AT_FDCWD, path, 0700, AT_SYMLINK_NOFOLLOW);
+    if (error != 0 && errno == EOPNOTSUPP) // an older C library's, or no /proc
+        error = chmod(path, 0700);
     (void)error;
     return 0;
 }

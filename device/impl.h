@@ -55,7 +55,7 @@ struct alb_device {
 
     pthread_t thread;
     bool has_thread;
-    _Atomic bool was_up;    // what programs know of the port; set by the thread
+    _Atomic bool was_up;    // the port, when it was last looked at: by the thread, first by who opened
     struct alb_cores cores; // the thread's
     _Atomic bool stops;
 

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { MESSAGES_MAX = 1024 }; // of one look: what is left is news again
+
 void alb_links_open(struct alb_links *links)
 {
     const struct sockaddr_nl changes = {
@@ -32,10 +34,12 @@ void alb_links_close(struct alb_links *links)
 bool alb_links_took_news(struct alb_links *links)
 {
     struct msghdr message = {.msg_iov = NULL}; // what it says is cut off
-    bool has_news = false;
+    int count = 0;
     if (links->fd < 0)
         return false;
-    while (alb_sys_recvmsg(links->fd, &message) >= 0)
-        has_news = true;
-    return has_news || errno == ENOBUFS;
+    errno = 0;
+    // Where the program has closed the descriptor and has another file there, nothing is cut off.
+    while (count < MESSAGES_MAX && alb_sys_recvmsg(links->fd, &message) >= 0 && message.msg_flags & MSG_TRUNC)
+        count++;
+    return count > 0 || errno == ENOBUFS;
 }

@@ -55,6 +55,7 @@ struct state {
     alb_time front_tried_at;
     alb_time links_at;   // when to look at them again
     bool had_links_news; // the last time
+    bool owes_look;      // there was news, and no descriptor or memory to look by
 };
 
 static bool is_polled(const struct alb_device *device, alb_time now)
@@ -145,11 +146,6 @@ static void try_front(struct state *state, alb_time now)
     state->front_tried_at = now;
 }
 
-static bool is_up(const struct alb_device *device)
-{
-    return alb_address_any_is_up(device->port.addresses, device->port.address_count);
-}
-
 // Programs learn that the port goes down, or comes up again.
 static void look_at_links(struct state *state, alb_time now)
 {
@@ -157,17 +153,20 @@ static void look_at_links(struct state *state, alb_time now)
     if (now < state->links_at)
         return;
     state->links_at = now + LINKS_NS;
-    state->had_links_news = alb_links_took_news(&device->port.links);
-    bool was_up = device->was_up;
-    if (!state->had_links_news || is_up(device) == was_up)
+    state->had_links_news = alb_links_took_news(&device->port.links) || state->owes_look;
+    if (!state->had_links_news)
         return;
-    device->was_up = !was_up;
+    bool was_up = device->was_up, is_up = was_up;
+    state->owes_look = alb_address_any_is_up(device->port.addresses, device->port.address_count, &is_up) != 0;
+    if (is_up == was_up)
+        return;
+    device->was_up = is_up;
     alb_token_lock(&device->token);
     void (*on_port)(void *context, bool is_up) = device->on_port;
     void *context = device->port_context;
     alb_drive_release(device);
     if (on_port)
-        on_port(context, !was_up);
+        on_port(context, is_up);
 }
 
 static void flush_files(struct alb_device *device)
@@ -258,7 +257,9 @@ int alb_thread_start(struct alb_device *device)
 {
     char name[16];
     snprintf(name, sizeof(name), "albedo/%.8s", device->name);
-    device->was_up = is_up(device);
+    bool is_up = true;
+    alb_address_any_is_up(device->port.addresses, device->port.address_count, &is_up);
+    device->was_up = is_up;
     alb_cores_init(&device->cores);
     int error = alb_spawn(&device->thread, name, run, device);
     device->has_thread = error == 0;
