@@ -24,7 +24,7 @@ GIVEN := $(if $(filter-out file,$(origin TYPE)),-DCMAKE_BUILD_TYPE=$(TYPE)) $(CM
 configure:
 ifeq ($(strip $(GIVEN)),)
 	@if ! test -f $(BUILD)/build.ninja; then cmake -S . -B $(BUILD) -G Ninja; \
-	elif ! test $(BUILD)/build.ninja -nt /var/lib/dpkg/status; then cmake $(BUILD); fi
+	elif test /var/lib/dpkg/status -nt $(BUILD)/build.ninja; then cmake $(BUILD); fi
 else
 	@cmake -S . -B $(BUILD) -G Ninja $(GIVEN)
 endif

@@ -28,7 +28,7 @@ if(ALBEDO_HAS_MEMSET_STRATEGY)
     add_compile_options(${ALBEDO_MEMSET})
 endif()
 # Assertions name their file, by its place in the sources and not on the machine that builds.
-add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(ALBEDO_WERROR)
     add_compile_options(-Werror)
 endif()
