@@ -172,7 +172,7 @@ static int take_options(int argc, char **argv, bool *is_done)
 
 static bool is_in_path(const char *name)
 {
-    const char *folder = getenv("PATH");
+    const char *path = getenv("PATH"), *folder = path ? path : "/bin:/usr/bin"; // as execvp(3) has it
     while (folder != NULL) {
         char file[PATH_MAX];
         size_t length = strcspn(folder, ":");
