@@ -12,15 +12,6 @@ static uint64_t limit_of(const struct alb_engine *engine)
     return ALB_MIN(config->reflect_snapshot_bytes_max, config->csa_pool_bytes / 2);
 }
 
-// Whole blocks count, since that is what the pool is short of.
-static uint64_t block_bytes(uint32_t bytes)
-{
-    uint64_t block = ALB_BUDDY_BLOCK_BYTES_MIN;
-    while (block < bytes)
-        block *= 2;
-    return block;
-}
-
 // Takes the copies that are kept for requesters which have been silent for so long that nothing goes to them any more.
 static void make_room(struct alb_engine *engine)
 {
@@ -36,9 +27,10 @@ static void make_room(struct alb_engine *engine)
     }
 }
 
+// Whole blocks count, since that is what the pool is short of.
 static uint8_t *get(struct alb_engine *engine, uint32_t bytes)
 {
-    if (engine->csa->snapshot_bytes + block_bytes(bytes) > limit_of(engine))
+    if (engine->csa->snapshot_bytes + alb_buddy_block_bytes(bytes) > limit_of(engine))
         return NULL;
     return alb_buddy_get(&engine->csa->pool, bytes);
 }
@@ -46,7 +38,7 @@ static uint8_t *get(struct alb_engine *engine, uint32_t bytes)
 static enum alb_outcome copy(struct alb_csa *csa, const uint8_t *bytes, struct alb_csa_answer *answer)
 {
     struct alb_engine *engine = csa->qp->engine;
-    if (block_bytes(answer->length) > limit_of(engine))
+    if (alb_buddy_block_bytes(answer->length) > limit_of(engine))
         return ALB_OUTCOME_TOO_LARGE;
     answer->snapshot = get(engine, answer->length);
     if (!answer->snapshot) {
@@ -56,7 +48,7 @@ static enum alb_outcome copy(struct alb_csa *csa, const uint8_t *bytes, struct a
     if (!answer->snapshot)
         return ALB_OUTCOME_RNR;
     memcpy(answer->snapshot, bytes, answer->length);
-    engine->csa->snapshot_bytes += block_bytes(answer->length);
+    engine->csa->snapshot_bytes += alb_buddy_block_bytes(answer->length);
     alb_qp_count(csa->qp, ALB_STAT_read_snapshots, 1);
     return ALB_OUTCOME_OK;
 }
@@ -80,6 +72,6 @@ void alb_csa_snapshot_put(struct alb_csa *csa, struct alb_csa_answer *answer)
     if (answer->op != ALB_CSA_READ || !answer->snapshot)
         return;
     alb_buddy_put(&engine->pool, answer->snapshot, answer->length);
-    engine->snapshot_bytes -= block_bytes(answer->length);
+    engine->snapshot_bytes -= alb_buddy_block_bytes(answer->length);
     answer->snapshot = NULL;
 }

@@ -115,7 +115,7 @@ struct alb_sim_link {
     uint32_t ps_per_byte;    // 0: not a whole number
     uint16_t calm_kib;       // a queue that is not longer is neither marked nor limited
     uint8_t paused_by : 6;   // enum alb_sim_pauser
-    uint8_t life : 2;        // grows with each death: what left in an earlier one is lost
+    uint8_t life : 2;        // grows with each death, modulo 4: what left in another one is lost
     bool is_plain : 1;       // nothing but queue, wire and way
     bool is_dead : 1, is_held_up : 1, has_credit_limit : 1;
     bool has_urgent : 1;             // some have been trimmed
