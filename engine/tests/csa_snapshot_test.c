@@ -219,6 +219,15 @@ static void limit__reached(void **state)
     assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshots), 4);
 }
 
+static void read__of_nothing_takes_none(void **state)
+{
+    struct csa_pair *c = *state;
+    read(c, 1, 0);
+    pair_settle(c->pair);
+    csa_pair_expect(c, 0, 1, ALB_WC_SUCCESS);
+    assert_int_equal(csa_pair_stat(c, 1, ALB_STAT_read_snapshots), 0);
+}
+
 static void limit__never_enough(void **state)
 {
     struct csa_pair *c = *state;
@@ -398,6 +407,7 @@ int main(void)
         SNAPSHOT_TEST(read__outlives_the_region),
         SNAPSHOT_TEST(read__waits_while_readers_are_held_out),
         SNAPSHOT_TEST(read__waits_beside_receives),
+        SNAPSHOT_TEST(read__of_nothing_takes_none),
         SNAPSHOT_TEST(limit__reached),
         SNAPSHOT_TEST(limit__never_enough),
         SNAPSHOT_TEST(limit__half_of_the_pool),
