@@ -19,7 +19,8 @@ int alb_capture_open(struct alb_capture *capture, const char *path)
         return error;
     capture->epoch_offset_ns = epoch_offset();
     alb_pcap_file_header(header);
-    alb_outfile_add(&capture->file, header, sizeof(header));
+    if (!capture->file.continues)
+        alb_outfile_add(&capture->file, header, sizeof(header));
     return 0;
 }
 

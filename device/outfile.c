@@ -34,15 +34,54 @@ bool alb_outfile_expand(const char *path, char *out, size_t size)
     return true;
 }
 
+// Files that this process has had open. A forked child has none of them: it opens what its parent wrote as another
+// process does.
+static struct {
+    pid_t pid;
+    uint32_t count;
+    struct {
+        dev_t device;
+        ino_t inode;
+    } file[16]; // a name, and one with ".<pid>", for two kinds of files of each device, and then some
+} seen;
+
+// Whether this process had the file open before; from now on it had.
+static bool was_seen(const struct stat *status)
+{
+    if (seen.pid != getpid())
+        seen.count = 0;
+    seen.pid = getpid();
+    for (uint32_t i = 0; i < seen.count; i++) {
+        if (seen.file[i].device == status->st_dev && seen.file[i].inode == status->st_ino)
+            return true;
+    }
+    if (seen.count < ALB_COUNT(seen.file)) {
+        seen.file[seen.count].device = status->st_dev;
+        seen.file[seen.count++].inode = status->st_ino;
+    }
+    return false;
+}
+
+// Empties a file, or finds the end of what an earlier device of this process has written.
+static bool begin(int fd, const struct stat *status)
+{
+    bool continues = was_seen(status) && status->st_size > 0;
+    if (continues ? lseek(fd, 0, SEEK_END) < 0 : ftruncate(fd, 0) != 0)
+        errno = 0; // what it had stays in front
+    return continues;
+}
+
 // Opens and locks a file; EWOULDBLOCK if another process has it. It is emptied only when it is ours. What is no plain
 // file has room for many writers: a second one of /dev/null must not make a file beside it.
-static int open_locked(const char *path, int *fd)
+static int open_locked(const char *path, int *fd, bool *continues)
 {
     struct stat status;
+    *continues = false;
     *fd = alb_descriptor_aside(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
     if (*fd < 0)
         return errno;
-    if (fstat(*fd, &status) == 0 && !S_ISREG(status.st_mode))
+    bool is_known = fstat(*fd, &status) == 0;
+    if (is_known && !S_ISREG(status.st_mode))
         return 0;
     bool is_locked = flock(*fd, LOCK_EX | LOCK_NB) == 0;
     if (!is_locked && errno == EWOULDBLOCK) {
@@ -50,8 +89,8 @@ static int open_locked(const char *path, int *fd)
         *fd = -1;
         return EWOULDBLOCK;
     }
-    if (ftruncate(*fd, 0) != 0)
-        errno = 0; // what it had stays in front
+    if (is_known)
+        *continues = begin(*fd, &status);
     return 0;
 }
 
@@ -60,11 +99,11 @@ int alb_outfile_open(struct alb_outfile *file, const char *path)
     *file = (struct alb_outfile){.fd = -1};
     if (!alb_outfile_expand(path, file->path, sizeof(file->path) - 16))
         return ENAMETOOLONG;
-    int error = open_locked(file->path, &file->fd);
+    int error = open_locked(file->path, &file->fd, &file->continues);
     if (error == EWOULDBLOCK) {
         size_t length = strlen(file->path);
         snprintf(file->path + length, sizeof(file->path) - length, ".%d", (int)getpid());
-        error = open_locked(file->path, &file->fd);
+        error = open_locked(file->path, &file->fd, &file->continues);
     }
     if (error)
         return error;

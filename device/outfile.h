@@ -8,7 +8,8 @@
 #define ALB_OUTFILE_BUFFER_BYTES (256u << 10)
 
 struct alb_outfile {
-    int fd; // -1: not open, everything added is forgotten
+    int fd;         // -1: not open, everything added is forgotten
+    bool continues; // behind what this process wrote before
     uint32_t used;
     uint8_t *buffer;
     char path[4096 + 16];
@@ -17,8 +18,9 @@ struct alb_outfile {
 // A path as users write it: every %p becomes the process id. False if that does not fit.
 bool alb_outfile_expand(const char *path, char *out, size_t size);
 
-// Creates or empties the file; %p in the path becomes the process id. If another process is writing the file, ".<pid>"
-// is appended to the name. Errors: those of open(2), ENAMETOOLONG.
+// Creates or empties the file, or goes on behind what this process has written to it: a program may open and close a
+// device many times. %p in the path becomes the process id. If another process is writing the file, ".<pid>" is
+// appended to the name. One call at a time. Errors: those of open(2), ENAMETOOLONG.
 int alb_outfile_open(struct alb_outfile *file, const char *path);
 void alb_outfile_close(struct alb_outfile *file);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[64];
@@ -98,10 +99,38 @@ static void alb_outfile_open__does_not_share(void **state)
     alb_outfile_close(&second);
     alb_outfile_close(&first);
     assert_int_equal(unlink(second.path), 0);
-    assert_int_equal(alb_outfile_open(&first, path("c")), 0); // no longer locked: emptied
-    assert_int_equal(size_of(path("c")), 0);
-    alb_outfile_close(&first);
     unlink(path("c"));
+}
+
+// Programs look for devices by opening one after the other, and test suites open one for each test.
+static void alb_outfile_open__goes_on_behind_what_the_process_wrote(void **state)
+{
+    struct alb_outfile file;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(alb_outfile_open(&file, path("e")), 0);
+        assert_int_equal(file.continues, i > 0);
+        alb_outfile_add(&file, "line\n", 5);
+        alb_outfile_close(&file);
+        assert_int_equal(size_of(path("e")), 5 * (i + 1));
+    }
+    unlink(path("e"));
+}
+
+static void alb_outfile_open__empties_what_another_process_wrote(void **state)
+{
+    struct alb_outfile file;
+    int status;
+    assert_int_equal(alb_outfile_open(&file, path("f")), 0);
+    alb_outfile_add(&file, "parent", 6);
+    alb_outfile_close(&file);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_emptied = alb_outfile_open(&file, path("f")) == 0 && !file.continues && size_of(path("f")) == 0;
+        _exit(is_emptied ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    unlink(path("f"));
 }
 
 // A program whose standard error is closed would write its own lines into it.
@@ -146,6 +175,8 @@ int main(void)
         cmocka_unit_test(alb_outfile_reserve__keeps_records_whole),
         cmocka_unit_test(alb_outfile_open__process_id_in_the_name),
         cmocka_unit_test(alb_outfile_open__does_not_share),
+        cmocka_unit_test(alb_outfile_open__goes_on_behind_what_the_process_wrote),
+        cmocka_unit_test(alb_outfile_open__empties_what_another_process_wrote),
         cmocka_unit_test(alb_outfile_open__leaves_small_descriptors_to_the_program),
         cmocka_unit_test(alb_outfile_open__device_nodes_are_shared),
         cmocka_unit_test(alb_outfile__failure_is_not_fatal),
