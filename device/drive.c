@@ -258,6 +258,7 @@ void alb_device_lock(struct alb_device *device)
     if (locked.tokens++ == 0)
         locked.cancel = cancel;
     alb_token_lock(&device->token);
+    alb_engine_set_now(device->engine, alb_clock_now());
 }
 
 void alb_device_catch_up(struct alb_device *device)

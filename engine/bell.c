@@ -42,8 +42,8 @@ void alb_engine_bells(struct alb_engine *engine, alb_time now)
     engine->now = now;
     struct alb_qp *qp = atomic_exchange_explicit(&engine->bells, NULL, memory_order_seq_cst);
     struct alb_qp *oldest = NULL;
-    while (
-        qp) { // the stack holds the latest first; turn it round, so that queue pairs are served in the order they rang
+    // The stack holds the latest first; turn it round, so that queue pairs are served in the order they rang.
+    while (qp) {
         struct alb_qp *next = atomic_load_explicit(&qp->bell_next, memory_order_relaxed);
         atomic_store_explicit(&qp->bell_next, oldest, memory_order_relaxed);
         oldest = qp;

@@ -248,6 +248,11 @@ void alb_engine_tick(struct alb_engine *engine, alb_time now)
     }
 }
 
+void alb_engine_set_now(struct alb_engine *engine, alb_time now)
+{
+    engine->now = now;
+}
+
 alb_time alb_engine_deadline(struct alb_engine *engine)
 {
     return alb_wheel_next_due(&engine->wheel);

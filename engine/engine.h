@@ -144,6 +144,9 @@ bool alb_engine_bell_is_rung(const struct alb_engine *engine);
 // Serves every queue pair whose bell has rung.
 void alb_engine_bells(struct alb_engine *engine, alb_time now);
 
+// Tells the time to control calls that have no argument for it. All calls above that have one tell it, too.
+void alb_engine_set_now(struct alb_engine *engine, alb_time now);
+
 // Counts a drop that the driver decided (a bad ICRC, a relay without a taker).
 void alb_engine_count_drop(struct alb_engine *engine, enum alb_drop reason);
 

@@ -13,6 +13,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -311,6 +312,26 @@ static void alb_device__death_of_the_peer_is_told(void **state)
     side_close(a);
 }
 
+// A device that has never moved a packet does not destroy its queue pairs at the beginning of time.
+static void alb_device_lock__tells_the_engine_the_time(void **state)
+{
+    struct alb_device_options *options = pair_options("127.92.0.10");
+    struct side side;
+    char path[] = "/tmp/albedo-device-XXXXXX";
+    unsigned long long at = 0;
+    close(mkstemp(path));
+    strcpy(options->trace_path, path);
+    alb_time before = alb_clock_now();
+    side_open(&side, options, ALB_QPT_RC);
+    side_close(&side);
+    FILE *trace = fopen(path, "r");
+    assert_int_equal(fscanf(trace, "{\"at\":%llu,\"event\":\"state\"", &at), 1);
+    assert_true(at >= before && at <= alb_clock_now());
+    fclose(trace);
+    unlink(path);
+    free(options);
+}
+
 static void alb_device_open__shares_by_name(void **state)
 {
     struct alb_device_options *options = pair_options("127.92.0.10");
@@ -471,6 +492,7 @@ int main(void)
         cmocka_unit_test(alb_device__faults_lose_nothing),
         cmocka_unit_test(alb_rx__counts_what_programs_do_not_hear_of),
         cmocka_unit_test(alb_device__death_of_the_peer_is_told),
+        cmocka_unit_test(alb_device_lock__tells_the_engine_the_time),
         cmocka_unit_test(alb_device_open__shares_by_name),
         cmocka_unit_test(alb_device_open__address_not_local),
         cmocka_unit_test(alb_device_open__without_descriptors),
