@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Wireshark dissector of CSA, the protocol of the device albedo0 (docs/PROTOCOL.md). Outside a packet is RoCEv2, which
 -- Wireshark (4.0 or later) knows: this takes over where the DETH ends. It also tells Wireshark that the UDP ports of process slots
--- other than 0 carry RoCEv2, unless they carry something else.
+-- other than 0 carry RoCEv2, unless they carry something else, and shows the connection manager's datagrams as such.
 --
 -- Filters begin with albedo_csa, for instance: albedo_csa.report.syndrome != 0x1f, albedo_csa.flag.probing == 1.
 --
@@ -13,6 +13,7 @@ local slots = Proto("albedo_slot", "Albedo process slot")
 
 local SLOT_PORT_FIRST, SLOT_PORT_LAST = 4792, 5046 -- slots 1 to 255; slot 0 has RoCE's own port
 local OPCODE, QPN_INDEX, QKEY = 0x64, 2, 0x00435341
+local CM_QPN_INDEX, CM_QKEY, MAD_BYTES = 3, 0x80010000, 256
 local READ, TXN_END = 6, 11
 local HEADER_BYTES, ENTRY_BYTES, COOKIE_BYTES = 20, 20, 16
 local BITMAP_WORDS, ENTRIES, COMPARE_BYTES = 32, 64, 32
@@ -672,6 +673,9 @@ local function check_icrc(node)
     end
 end
 
+local udp_ports = DissectorTable.get("udp.port")
+local roce = udp_ports:get_dissector(4791)
+
 -- ---- the whole ------------------------------------------------------------------------------------------------------
 
 function csa.dissector(tvb, pinfo, tree)
@@ -695,24 +699,35 @@ function csa.dissector(tvb, pinfo, tree)
     return tvb:len()
 end
 
--- What the outside of a packet for the engine's own QPN looks like. Wireshark gives no packets here that the capture
--- holds in part only.
-csa:register_heuristic("infiniband.payload", function(tvb, pinfo, tree)
+-- What the outside of a packet for one of the engine's own QPNs looks like.
+local function is_for(index, key)
     local opcode, destination, qkey = bth_opcode(), bth_dest_qpn(), deth_qkey()
-    if not (opcode and destination and qkey and deth_src_qpn() and opcode.value == OPCODE) then
-        return false
+    return opcode and destination and qkey and deth_src_qpn() and opcode.value == OPCODE and
+           destination.value % 65536 == index and tostring(qkey.value) == tostring(key)
+end
+
+-- The connection manager says what others say to QPN 1, and by that Wireshark knows a MAD.
+local function dissect_mad(pinfo, tree)
+    local payload = innermost(udp_payload)
+    local to_qpn_1 = payload:sub(1, 5) .. "\0\0\1" .. payload:sub(9)
+    roce:call(ByteArray.new(to_qpn_1, true):tvb("as if to QPN 1"), pinfo, tree)
+end
+
+-- Wireshark gives no packets here that the capture holds in part only.
+csa:register_heuristic("infiniband.payload", function(tvb, pinfo, tree)
+    local is_csa = is_for(QPN_INDEX, QKEY)
+    if is_csa then
+        csa.dissector(tvb, pinfo, tree)
     end
-    if destination.value % 65536 ~= QPN_INDEX or tostring(qkey.value) ~= tostring(QKEY) then
-        return false
+    local is_mad = roce and tvb:len() == MAD_BYTES and is_for(CM_QPN_INDEX, CM_QKEY)
+    if is_mad then
+        dissect_mad(pinfo, tree)
     end
-    csa.dissector(tvb, pinfo, tree)
-    return true
+    return is_csa or is_mad or false
 end)
 
 -- ---- ports of other slots -------------------------------------------------------------------------------------------
 
-local udp_ports = DissectorTable.get("udp.port")
-local roce = udp_ports:get_dissector(4791)
 local others = {} -- what a port is for besides
 
 local function is_csa(tvb)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // csa_capture FILE: writes a capture with every kind of CSA frame, and what should not be taken for CSA, and prints
 // what a dissector should show: lines of "packet field value". The packets come from the encoder that the engine uses.
+#include "wire/cm.h"
 #include "wire/csa.h"
 #include "wire/icrc.h"
+#include "wire/mad.h"
 #include "wire/pcap.h"
 
 #include <inttypes.h>
@@ -613,6 +615,25 @@ static void not_csa(void)
     }
 }
 
+// A message of the connection manager, which is MAD as if it went to QPN 1.
+static void management(void)
+{
+    const struct alb_roce roce = {
+        .opcode = ALB_UD_SEND_ONLY, .dest_qpn = 5 << 16 | 3, .src_qpn = 7 << 16 | 3, .qkey = ALB_GSI_QKEY};
+    const struct alb_cm_message message = {
+        .type = ALB_CM_DREQ, .local_id = 0x05123456, .remote_id = 0x07654321, .dreq_qpn = 0x07abcd};
+    for (unsigned slot = 0; slot < 6; slot += 5) {
+        capture.is_ipv6 = slot == 0;
+        capture.number++;
+        capture.port = (uint16_t)(ALB_ROCE_PORT + slot);
+        capture.length = alb_roce_encode(&roce, capture.bytes);
+        alb_cm_encode(&message, capture.bytes + capture.length);
+        capture.length += ALB_MAD_BYTES + ALB_ICRC_BYTES;
+        write_datagram();
+        printf("%u cm\n", capture.number);
+    }
+}
+
 int main(int argc, char **argv)
 {
     uint8_t header[ALB_PCAP_FILE_HEADER_BYTES];
@@ -627,6 +648,7 @@ int main(int argc, char **argv)
     others();
     nonsense();
     not_csa();
+    management();
     for (unsigned type = 0; type <= UINT8_MAX; type++)
         alb_assert(capture.has_type[type] == (alb_csa_type_name((uint8_t)type) != NULL));
     return fclose(capture.file) == 0 ? 0 : 1;

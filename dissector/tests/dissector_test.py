@@ -129,6 +129,13 @@ class Shown(unittest.TestCase):
         self.assertLessEqual(roce, self.packets_filtered("infiniband.bth"))
         self.assertFalse(self.packets_filtered("infiniband.bth") & other)
 
+    def test_the_connection_manager_is_shown(self):
+        self.assertTrue(self.packets_that_are("cm"))
+        self.assertEqual(self.packets_filtered("infiniband.cm.dreq.localcommid == 0x05123456"),
+                         self.packets_that_are("cm"))
+        rows = self.tshark("-r", str(self.capture), "-Y", "infiniband.mad")
+        self.assertTrue(all("CM: DisconnectRequest" in row for row in rows))
+
     def test_the_list_of_packets_tells_what_is_in_them(self):
         rows = self.tshark("-r", str(self.capture), "-Y", "albedo_csa.report.syndrome == 0x62")
         self.assertEqual(len(rows), 1)
