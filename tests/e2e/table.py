@@ -18,7 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import table  # noqa: E402
 from cm_cases import cm_table  # noqa: E402
-from harness import (Albedo, Claims, Count, Place, Process, describe, devices_of, free_port, namespaces, with_retries,  # noqa: E402
+from harness import (Albedo, Claims, Count, NO_CLOCK, Place, Process, describe, devices_of, free_port, namespaces, with_retries,  # noqa: E402
                      reason, wait_pair)
 from rsocket_cases import rsocket_table  # noqa: E402
 
@@ -144,7 +144,8 @@ def run_pair(case, albedo, here, there, arguments):
             return False, reason("exit %s and %s" % (server_status, status), client, server), describe(server, client)
         lost = missing_rows(case, output)
         if lost:
-            return False, "no result for size %s" % lost, describe(server, client)
+            why = NO_CLOCK if NO_CLOCK in output else "no result for size %s" % lost
+            return False, why, describe(server, client)
         measured = figure(case, output)
         if not measured:
             return False, "no figure in the client's output", describe(server, client)
