@@ -103,6 +103,27 @@ static void lost__and_acknowledged_before_it_goes_again(void **state)
     csa_pair_expect_inflight(c, 0);
 }
 
+// Of four segments in flight the first left before the gap, the third by another path, and of the fourth nobody knows.
+static void lose_path__only_what_has_left_there_and_is_settled(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_stream_out *out = csa_pair_out(c);
+    struct alb_sent *sent[5];
+    for (int32_t i = 1; i <= 4; i++) { // each in a packet of its own
+        csa_pair_send_lost(c, 1);
+        sent[i] = alb_stream_out_at(out, alb_psn_add(csa_pair_psn(0), i));
+    }
+    csa_pair_live(c, 0)->paths->path[0].settled = sent[4]->sequence;
+    sent[3]->path = 1;
+    alb_stream_out_lose_path(out, 0, sent[2]->sequence, c->pair->now);
+    assert_int_equal(csa_pair_state(c, 1), ALB_SENT_FLYING);
+    assert_int_equal(csa_pair_state(c, 2), ALB_SENT_LOST);
+    assert_int_equal(csa_pair_state(c, 3), ALB_SENT_FLYING);
+    assert_int_equal(csa_pair_state(c, 4), ALB_SENT_FLYING);
+    sent[3]->path = 0;
+    csa_pair_expect_inflight(c, 3 * COST);
+}
+
 // ---- long streams ---------------------------------------------------------------------------------------------------
 
 static void begin_before_the_wrap(struct alb_qp_attr *attr, int side)
@@ -227,6 +248,7 @@ int main(void)
         CSA_GREETED_TEST(records__grow_and_are_given_back),
         CSA_GREETED_TEST(records__do_without_memory),
         CSA_GREETED_TEST(lost__and_acknowledged_before_it_goes_again),
+        CSA_GREETED_TEST(lose_path__only_what_has_left_there_and_is_settled),
         CSA_GREETED_TEST(mark_lost__only_what_flies),
         cmocka_unit_test(psn__wraps_in_the_middle_of_a_message),
         cmocka_unit_test(acked__while_the_association_sleeps),
