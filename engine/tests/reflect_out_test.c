@@ -338,6 +338,22 @@ static void failure__after_commit_leaves_doubt(void **state)
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_IN_DOUBT);
 }
 
+// The queue pair may be gone before the association sends next.
+static void failure__leaves_no_command_to_send(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    reflect_pair_make(c, &made, 1, 0, 100);
+    made.wr.hold = true;
+    uint64_t number = reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    assert_int_equal(alb_qp_txn_decide(c->qps[0], number, true, c->pair->now), 0);
+    assert_false(alb_list_is_empty(&csa_pair_live(c, 0)->reflections));
+    const struct alb_qp_attr attr = {.state = ALB_QPS_ERR};
+    assert_int_equal(alb_qp_modify(c->qps[0], &attr, ALB_QP_STATE, c->pair->now), 0);
+    assert_true(alb_list_is_empty(&csa_pair_live(c, 0)->reflections));
+}
+
 // What had ended, and only waited for its turn to be reported, has not been aborted.
 static void failure__of_one_leaves_the_next_one_committed(void **state)
 {
@@ -573,6 +589,7 @@ int main(void)
         REFLECT_PAIR_TEST(deadline__beyond_all_time_is_none),
         REFLECT_PAIR_TEST(failure__before_commit_is_an_abort),
         REFLECT_PAIR_TEST(failure__after_commit_leaves_doubt),
+        REFLECT_PAIR_TEST(failure__leaves_no_command_to_send),
         REFLECT_PAIR_TEST(failure__of_one_leaves_the_next_one_committed),
         REFLECT_PAIR_TEST(silence__fails_the_queue_pair),
         REFLECT_PAIR_TEST(verdict__of_nobody_changes_nothing),
