@@ -293,6 +293,45 @@ static void checked__program_that_never_answers(void **state)
 }
 
 // Its initiator may be gone: what came is given up, and closing need not wait for the rest.
+// The initiator has a queue pair with room for so many parts and a proposal.
+static void use_deep_queue(struct csa_pair *c)
+{
+    struct alb_qp *qps[2];
+    for (int side = 0; side < 2; side++) {
+        struct alb_qp_init init = {.type = ALB_QPT_RC,
+                                   .cap = {.send_wr_max = ALB_TXN_WRITES_MAX + 1, .send_sge_max = 1}};
+        qps[side] = pair_qp_with(c->pair, side, &init);
+    }
+    for (int side = 0; side < 2; side++) {
+        struct alb_qp_attr attr = pair_attr(c->pair, side, qps[!side]);
+        assert_int_equal(pair_move(c->pair, qps[side], ALB_QPS_RTS, &attr), 0);
+    }
+    c->qps[0] = qps[0];
+    assert_int_equal(alb_qp_txn_enable(c->qps[0], REFLECT_PAIR_IN_FLIGHT), 0);
+}
+
+static void parts__as_many_as_there_may_be(void **state)
+{
+    struct csa_pair *c = *state;
+    struct reflect_made made;
+    struct alb_txn_write writes[ALB_TXN_WRITES_MAX];
+    struct alb_sge sge[ALB_TXN_WRITES_MAX];
+    use_deep_queue(c);
+    reflect_pair_make(c, &made, 1, 0, 10);
+    for (uint32_t i = 0; i < ALB_TXN_WRITES_MAX; i++) {
+        sge[i] = pair_sge(c->pair, 0, 10 * i, 10);
+        writes[i] = made.writes[0];
+        writes[i].sge = &sge[i];
+        writes[i].remote_addr = pair_va(c->pair, 1, 10 * i);
+    }
+    made.wr.writes = writes;
+    made.wr.write_count = ALB_TXN_WRITES_MAX;
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK);
+    assert_true(reflect_pair_is_exposed(c, 0, 10 * ALB_TXN_WRITES_MAX));
+}
+
 static void parts__that_nobody_proposes(void **state)
 {
     struct csa_pair *c = *state;
@@ -587,6 +626,7 @@ int main(void)
         REFLECT_PAIR_TEST(checked__program_accepts),
         REFLECT_PAIR_TEST(checked__program_refuses),
         REFLECT_PAIR_TEST(checked__program_that_never_answers),
+        REFLECT_PAIR_TEST(parts__as_many_as_there_may_be),
         REFLECT_PAIR_TEST(parts__that_nobody_proposes),
         REFLECT_PAIR_TEST(parts__that_come_slowly),
         REFLECT_PAIR_TEST(in_place__readers_are_held_out_from_the_first_byte),
