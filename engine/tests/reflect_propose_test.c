@@ -106,6 +106,32 @@ static void size__staging_memory_in_use(void **state)
     reflect_pair_expect(c, 7, ALB_TXN_OK);
 }
 
+// There was no room when its first part came, and there is when the second one does.
+static void size__staging_memory_in_use_for_a_moment(void **state)
+{
+    struct csa_pair *c = *state;
+    struct alb_buddy *staging = &c->engines[1]->reflect->staging;
+    struct reflect_made made;
+    void *blocks[8192];
+    uint32_t taken = 0;
+    reflect_pair_make(c, &made, 1, 0, 2000);
+    reflect_pair_post(c, &made);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 1, ALB_TXN_OK); // side 1 knows its initiator
+    while ((blocks[taken] = alb_buddy_get(staging, 1)))
+        taken++;
+    reflect_pair_make(c, &made, 2, 0, 2000);
+    reflect_pair_add(c, &made, 2000, 2000);
+    reflect_pair_post(c, &made);
+    pair_send(c->pair, 0);
+    pair_deliver(c->pair, 0);
+    while (taken > 0)
+        alb_buddy_put(staging, blocks[--taken], 1);
+    pair_settle(c->pair);
+    reflect_pair_expect(c, 2, ALB_TXN_NO_MEMORY);
+    assert_false(reflect_pair_is_exposed(c, 2000, 2000));
+}
+
 static void overlap__second_is_busy(void **state)
 {
     struct csa_pair *c = *state;
@@ -616,6 +642,7 @@ int main(void)
         REFLECT_PAIR_TEST(size__blocks_larger_than_the_staging_memory),
         REFLECT_PAIR_TEST(size__blocks_that_just_fit),
         REFLECT_PAIR_TEST(size__staging_memory_in_use),
+        REFLECT_PAIR_TEST(size__staging_memory_in_use_for_a_moment),
         REFLECT_PAIR_TEST(overlap__second_is_busy),
         REFLECT_PAIR_TEST(overlap__with_itself_is_allowed),
         REFLECT_PAIR_TEST(compare__holds_or_not),
