@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Only a sender that has read an association's packets can end it.
-#include "engine/tests/pair.h"
+// Whose packets are believed. Only a sender that has read an association's packets can end it.
+#include "engine/tests/csa_pair.h"
 
 #include "base/tests/test.h"
 
@@ -134,12 +134,29 @@ static void reset__does_not_tell_the_present_epoch(void **state)
     pair_lose(pair, 1);
 }
 
+// Behind a message that proves its sender a stranger's frames are those of a peer.
+static void proof__holds_for_the_whole_packet(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made made;
+    struct alb_csa_segment segment = csa_pair_write(c, 0, 0, 0, 8, 8, ALB_CSA_LAST);
+    const struct alb_csa_paths paths = {.credit_bytes = 12345};
+    csa_pair_make(c, 0, &made);
+    made.header.destination_epoch = 0;
+    csa_pair_add_segment(&made, ALB_CSA_REQUEST, &segment, "8 bytes!");
+    csa_pair_add_paths(&made, &paths);
+    csa_pair_arrive(c, 0, &made);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_NOT_PROVEN), 0);
+    assert_int_equal(csa_pair_live(c, 1)->credit_bytes, 12345);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reset__names_both_epochs_or_does_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_life__is_not_proven_by_our_epoch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reset__does_not_tell_the_present_epoch, set_up, tear_down),
+        CSA_PAIR_TEST(proof__holds_for_the_whole_packet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
