@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_pkey(3), ibv_query_rt_values_ex(3).
+// ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_port_speed(3), ibv_query_pkey(3),
+// ibv_query_rt_values_ex(3).
 #include "plugins/verbs/door.h"
+#include "plugins/verbs/symver.h"
 #include "wire/aeth.h"
 
 #include <arpa/inet.h>
@@ -10,6 +12,12 @@
 // PortPhysicalState of the InfiniBand specification's PortInfo.
 #define PHYS_STATE_DISABLED 3
 #define PHYS_STATE_LINK_UP  5
+
+// 4 lanes of 10 Gbit/s: about what UDP with segmentation offload carries between two processes of one host. Programs
+// estimate costs from it.
+#define PORT_WIDTH          2   // 4 lanes
+#define PORT_SPEED          8   // 10 Gbit/s each (FDR10)
+#define PORT_SPEED_EXPLICIT 400 // both, in units of 100 Mbit/s
 
 static int bounded(uint32_t value)
 {
@@ -114,10 +122,8 @@ static void fill_port(struct alb_door_context *context, struct ibv_port_attr *at
         .max_msg_sz = ALB_MAX_MESSAGE,
         .pkey_tbl_len = 1,
         .max_vl_num = 1,
-        // 4 lanes of 10 Gbit/s: about what UDP with segmentation offload carries between two processes of one host.
-        // Programs estimate costs from it.
-        .active_width = 2,
-        .active_speed = 8,
+        .active_width = PORT_WIDTH,
+        .active_speed = PORT_SPEED,
         .phys_state = is_up ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED,
         .link_layer = IBV_LINK_LAYER_ETHERNET,
         .flags = IBV_QPF_GRH_REQUIRED,
@@ -142,6 +148,19 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     const size_t compat_size = offsetof(struct ibv_port_attr, port_cap_flags2);
     return context ? query_port(context, port, (struct ibv_port_attr *)attr, compat_size) : EINVAL;
 }
+
+// Of releases later than the <infiniband/verbs.h> that this may be built with.
+int alb_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed);
+
+// NCCL asks here first, and warns of an answer that is none.
+int alb_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+{
+    if (!context || !speed || port != ALB_DOOR_PORT)
+        return EINVAL;
+    *speed = PORT_SPEED_EXPLICIT;
+    return 0;
+}
+ALB_SYMVER_DEFAULT(alb_query_port_speed, ibv_query_port_speed, "IBVERBS_1.16");
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <time.h>
 
 static void query_device__sensible(void **state)
@@ -75,6 +76,23 @@ static void query_port__symbol_writes_48_bytes(void **state)
         assert_int_equal(room[i], 0xee);
 }
 
+// Programs of later releases ask so, and take the answer for what active_speed times active_width would be.
+static void query_port_speed__in_units_of_100_mbit(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t speed = 0;
+    int (*query)(struct ibv_context *, uint32_t, uint64_t *) =
+        (int (*)(struct ibv_context *, uint32_t, uint64_t *))dlvsym(RTLD_DEFAULT, "ibv_query_port_speed",
+                                                                    "IBVERBS_1.16");
+    assert_non_null(query);
+    assert_int_equal(query(f->context, 1, &speed), 0);
+    assert_int_equal(speed, 400);
+    assert_int_equal(query(f->context, 0, &speed), EINVAL);
+    assert_int_equal(query(f->context, 2, &speed), EINVAL);
+    assert_int_equal(query(f->context, 1, NULL), EINVAL);
+    assert_int_equal(query(NULL, 1, &speed), EINVAL);
+}
+
 static void query_gid__table(void **state)
 {
     struct fixture *f = *state;
@@ -142,10 +160,15 @@ static void query_rt_values__monotonic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(query_device__sensible), FIXTURE_TEST(query_device_ex__sizes),
-        FIXTURE_TEST(query_port__active),     FIXTURE_TEST(query_port__symbol_writes_48_bytes),
-        FIXTURE_TEST(query_gid__table),       FIXTURE_TEST(query_gid__nonsense),
-        FIXTURE_TEST(query_pkey__one),        FIXTURE_TEST(query_rt_values__monotonic),
+        FIXTURE_TEST(query_device__sensible),
+        FIXTURE_TEST(query_device_ex__sizes),
+        FIXTURE_TEST(query_port__active),
+        FIXTURE_TEST(query_port__symbol_writes_48_bytes),
+        FIXTURE_TEST(query_port_speed__in_units_of_100_mbit),
+        FIXTURE_TEST(query_gid__table),
+        FIXTURE_TEST(query_gid__nonsense),
+        FIXTURE_TEST(query_pkey__one),
+        FIXTURE_TEST(query_rt_values__monotonic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
