@@ -8,11 +8,16 @@
 // Mooncake takes one only if realpath(3) knows the folder two above /sys/class/infiniband/<name>, where it looks for
 // the PCI address and the NUMA node. The kernel keeps devices without a bus, as Soft-RoCE's, in
 // VIRTUAL_FOLDER/infiniband.
+//
+// NCCL reads which version of RoCE an entry of the GID table belongs to, where several of its addresses would do, and
+// gives the connection up if it cannot. The kernel has a file for each entry, which says it in a line.
 // Both names of a call are defined here, which these macros would make one.
 #undef _FILE_OFFSET_BITS
 #undef _TIME_BITS
 #include "base/types.h"
+#include "device/device.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,10 +34,13 @@
 #define NODE_FOLDER    "/dev/infiniband/"
 #define CLASS_FOLDER   "/sys/class/infiniband/"
 #define VIRTUAL_FOLDER "/sys/devices/virtual"
+#define TYPES_FOLDER   "/ports/1/gid_attrs/types/"
+#define GID_TYPE       "RoCE v2\n"
 
 // The name and dev_name that the verbs door gives each device.
 static const char *const above[] = {CLASS_FOLDER "roce0/../..", CLASS_FOLDER "albedo0/../.."};
 static const char *const nodes[] = {"uverbs0", "uverbs1"};
+static const char *const types[] = {CLASS_FOLDER "roce0" TYPES_FOLDER, CLASS_FOLDER "albedo0" TYPES_FOLDER};
 
 // The name to use instead of path.
 static const char *shown(const char *path)
@@ -53,6 +62,38 @@ static const char *placed(const char *path)
             return VIRTUAL_FOLDER;
     }
     return path;
+}
+
+static bool is_gid_index(const char *text)
+{
+    char *end;
+    return isdigit((unsigned char)*text) && strtoul(text, &end, 10) < ALB_DEVICE_ADDRESSES_MAX && *end == '\0';
+}
+
+// Whether it is the file of a GID's type that is to be read.
+static bool is_gid_type(const char *path, int flags)
+{
+    if (path == NULL || (flags & O_ACCMODE) != O_RDONLY)
+        return false;
+    for (size_t i = 0; i < ALB_COUNT(types); i++) {
+        size_t length = strlen(types[i]);
+        if (strncmp(path, types[i], length) == 0)
+            return is_gid_index(path + length);
+    }
+    return false;
+}
+
+// A descriptor that reads as that file does; -1 and an errno.
+static int open_gid_type(int flags)
+{
+    int fd = memfd_create("gid_type", (flags & O_CLOEXEC) ? MFD_CLOEXEC : 0);
+    if (fd >= 0 && pwrite(fd, GID_TYPE, strlen(GID_TYPE), 0) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
 }
 
 // Calls the next library's function of the same name; where it has none, failed and ENOSYS.
@@ -166,6 +207,8 @@ SHIM_EXPORT int open(const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
+    if (is_gid_type(path, flags))
+        return open_gid_type(flags);
     return CALL_NEXT(open, shown(path), flags, mode);
 }
 
@@ -173,6 +216,8 @@ SHIM_EXPORT int open64(const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
+    if (is_gid_type(path, flags))
+        return open_gid_type(flags);
     return CALL_NEXT(open64, shown(path), flags, mode);
 }
 
@@ -180,6 +225,8 @@ SHIM_EXPORT int openat(int folder, const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
+    if (is_gid_type(path, flags))
+        return open_gid_type(flags);
     return CALL_NEXT(openat, folder, shown(path), flags, mode);
 }
 
@@ -187,5 +234,7 @@ SHIM_EXPORT int openat64(int folder, const char *path, int flags, ...)
 {
     mode_t mode = 0;
     MODE_OF(flags, mode);
+    if (is_gid_type(path, flags))
+        return open_gid_type(flags);
     return CALL_NEXT(openat64, folder, shown(path), flags, mode);
 }

@@ -333,6 +333,18 @@ class Run(unittest.TestCase):
         found = "b'/sys/devices/virtual'"
         self.assertEqual((status, out.split()), (0, [found, found, "None"] * 2), err)
 
+    def test_version_of_roce_is_in_sysfs(self):
+        program = ("import os, sys; f = os.open(sys.argv[1], os.O_RDONLY); print(os.read(f, 99), os.get_inheritable(f))")
+        for name, there in (("roce0/ports/1/gid_attrs/types/0", True), ("albedo0/ports/1/gid_attrs/types/15", True),
+                            ("roce0/ports/1/gid_attrs/types/16", False), ("roce0/ports/1/gid_attrs/types/", False),
+                            ("roce0/ports/1/gid_attrs/types/-1", False), ("roce0/ports/2/gid_attrs/types/0", False),
+                            ("roce/ports/1/gid_attrs/types/0", False)):
+            status, out, err = albedo("run", "--", "/usr/bin/python3", "-c", program, "/sys/class/infiniband/" + name)
+            if there:
+                self.assertEqual((status, out), (0, "b'RoCE v2\\n' False\n"), err)
+            else:
+                self.assertIn("FileNotFoundError", err)
+
     def test_other_files_are_untouched(self):
         with tempfile.TemporaryDirectory() as folder:
             program = "import os; os.umask(0); os.close(os.open('a', os.O_CREAT | os.O_WRONLY, 0o640)); print(oct(os.stat('a').st_mode))"
