@@ -7,7 +7,9 @@
 //
 // Mooncake takes one only if realpath(3) knows the folder two above /sys/class/infiniband/<name>, where it looks for
 // the PCI address and the NUMA node. The kernel keeps devices without a bus, as Soft-RoCE's, in
-// VIRTUAL_FOLDER/infiniband.
+// VIRTUAL_FOLDER/infiniband. NCCL and its kin ask for the place of /sys/class/infiniband/<name>/device, which the
+// kernel gives only those that have a bus: NCCL warns where there is none, a plugin of it ends by a segmentation fault.
+// What they are told is no PCI address, which they provide for, and differs by device, or two would be ports of one.
 //
 // NCCL reads which version of RoCE an entry of the GID table belongs to, where several of its addresses would do, and
 // gives the connection up if it cannot. The kernel has a file for each entry, which says it in a line.
@@ -21,6 +23,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +41,12 @@
 #define GID_TYPE       "RoCE v2\n"
 
 // The name and dev_name that the verbs door gives each device.
-static const char *const above[] = {CLASS_FOLDER "roce0/../..", CLASS_FOLDER "albedo0/../.."};
+static const char *const places[][2] = {
+    {CLASS_FOLDER "roce0/../..", VIRTUAL_FOLDER},
+    {CLASS_FOLDER "albedo0/../..", VIRTUAL_FOLDER},
+    {CLASS_FOLDER "roce0/device", VIRTUAL_FOLDER "/infiniband/roce0/device"},
+    {CLASS_FOLDER "albedo0/device", VIRTUAL_FOLDER "/infiniband/albedo0/device"},
+};
 static const char *const nodes[] = {"uverbs0", "uverbs1"};
 static const char *const types[] = {CLASS_FOLDER "roce0" TYPES_FOLDER, CLASS_FOLDER "albedo0" TYPES_FOLDER};
 
@@ -54,14 +62,14 @@ static const char *shown(const char *path)
     return path;
 }
 
-// The name whose place realpath is to find instead of path's.
-static const char *placed(const char *path)
+// What realpath is to say of path; NULL: what is there.
+static const char *place_of(const char *path)
 {
-    for (size_t i = 0; path != NULL && i < ALB_COUNT(above); i++) {
-        if (strcmp(path, above[i]) == 0)
-            return VIRTUAL_FOLDER;
+    for (size_t i = 0; path != NULL && i < ALB_COUNT(places); i++) {
+        if (strcmp(path, places[i][0]) == 0)
+            return places[i][1];
     }
-    return path;
+    return NULL;
 }
 
 static bool is_gid_index(const char *text)
@@ -181,7 +189,10 @@ SHIM_EXPORT int faccessat(int folder, const char *path, int mode, int flags)
 
 SHIM_EXPORT char *realpath(const char *restrict path, char *restrict resolved)
 {
-    return CALL_NEXT_OR(NULL, realpath, placed(path), resolved);
+    const char *place = place_of(path);
+    if (place != NULL)
+        return resolved != NULL ? strcpy(resolved, place) : strdup(place);
+    return CALL_NEXT_OR(NULL, realpath, path, resolved);
 }
 
 // What programs built with _FORTIFY_SOURCE call for realpath.
@@ -189,7 +200,9 @@ SHIM_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t resolv
 
 SHIM_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t resolved_bytes)
 {
-    return CALL_NEXT_OR(NULL, __realpath_chk, placed(path), resolved, resolved_bytes);
+    if (place_of(path) != NULL && resolved_bytes >= PATH_MAX) // with less room the next one ends the process
+        return realpath(path, resolved);
+    return CALL_NEXT_OR(NULL, __realpath_chk, path, resolved, resolved_bytes);
 }
 
 // The mode that open takes as an argument only when it may create a file.

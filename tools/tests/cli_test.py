@@ -327,11 +327,11 @@ class Run(unittest.TestCase):
     def test_place_in_sysfs_is_a_virtual_devices(self):
         program = ("import ctypes; c = ctypes.CDLL(None); room = ctypes.create_string_buffer(4096); f, g = c.realpath, c['__realpath_chk'];"
                    "f.restype = g.restype = ctypes.c_char_p;"
-                   "names = [b'/sys/class/infiniband/' + n + b'/../..' for n in (b'roce0', b'albedo0', b'roce')];"
-                   "print(*[f(n, None) for n in names], *[g(n, room, 4096) for n in names])")
+                   "names = [b'/sys/class/infiniband/' + n for n in (b'roce0/../..', b'albedo0/../..', b'roce0/device', b'albedo0/device', b'roce/device')];"
+                   "print(*[f(n, None) for n in names], *[g(n, room, 4096) for n in names], *[f(n, room) for n in names])")
         status, out, err = albedo("run", "--", "/usr/bin/python3", "-c", program)
-        found = "b'/sys/devices/virtual'"
-        self.assertEqual((status, out.split()), (0, [found, found, "None"] * 2), err)
+        found = ["b'/sys/devices/virtual%s'" % n for n in ("", "", "/infiniband/roce0/device", "/infiniband/albedo0/device")]
+        self.assertEqual((status, out.split()), (0, [*found, "None"] * 3), err)
 
     def test_version_of_roce_is_in_sysfs(self):
         program = ("import os, sys; f = os.open(sys.argv[1], os.O_RDONLY); print(os.read(f, 99), os.get_inheritable(f))")
