@@ -55,7 +55,7 @@ bool alb_envelope_decode(const uint8_t *bytes, uint32_t length, struct alb_envel
 void alb_relay_init(struct alb_relay *relay, struct alb_edge_stats *stats)
 {
     relay->stats = stats;
-    relay->fd = -1;
+    relay->front = NULL;
     relay->count = 0;
 }
 
@@ -91,11 +91,11 @@ void alb_relay_add(struct alb_relay *relay, const struct alb_socket *front, uint
         alb_edge_count(relay->stats, ALB_EDGE_relay_lost, 1);
         return;
     }
-    if (relay->fd == front->fd && join(relay, slot, envelope, bytes, length))
+    if (relay->front == front && join(relay, slot, envelope, bytes, length))
         return;
-    if (relay->count == ALB_RELAY_RUNS_MAX || relay->fd != front->fd)
+    if (relay->count == ALB_RELAY_RUNS_MAX || relay->front != front)
         alb_relay_flush(relay);
-    relay->fd = front->fd;
+    relay->front = front;
     __typeof__(relay->runs[0]) *run = &relay->runs[relay->count++];
     run->envelope = *envelope;
     run->envelope.segment_bytes = (uint16_t)length;
@@ -108,6 +108,19 @@ void alb_relay_add(struct alb_relay *relay, const struct alb_socket *front, uint
     alb_envelope_encode(&run->envelope, run->header);
 }
 
+// The port's holder sends its own messages by the same socket, which may have taken over a size of segments from those
+// (device/lone.h). Of an envelope that is cut only the first piece says what it is.
+static void forbid_cutting(struct msghdr *message, uint8_t *room)
+{
+    const uint16_t uncut = 0;
+    message->msg_control = room;
+    message->msg_controllen = CMSG_SPACE(sizeof(uncut));
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    *control =
+        (struct cmsghdr){.cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof(uncut))};
+    memcpy(CMSG_DATA(control), &uncut, sizeof(uncut));
+}
+
 static uint32_t fill_messages(struct alb_relay *relay, struct mmsghdr *messages)
 {
     for (uint32_t i = 0; i < relay->count; i++) {
@@ -118,6 +131,8 @@ static uint32_t fill_messages(struct alb_relay *relay, struct mmsghdr *messages)
             .msg_iov = relay->runs[i].iov,
             .msg_iovlen = 2,
         };
+        if (relay->front->segment_bytes > 0)
+            forbid_cutting(&messages[i].msg_hdr, relay->runs[i].control);
     }
     return relay->count;
 }
@@ -129,7 +144,7 @@ void alb_relay_flush(struct alb_relay *relay)
     struct mmsghdr messages[ALB_RELAY_RUNS_MAX];
     uint32_t count = fill_messages(relay, messages), done = 0;
     while (done < count) {
-        int sent = alb_sys_sendmmsg(relay->fd, messages + done, count - done);
+        int sent = alb_sys_sendmmsg(relay->front->fd, messages + done, count - done);
         for (int i = 0; i < sent; i++)
             alb_edge_count(relay->stats, ALB_EDGE_relay_out, relay->runs[done + (uint32_t)i].datagrams);
         if (sent > 0) {

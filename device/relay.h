@@ -34,13 +34,14 @@ bool alb_envelope_decode(const uint8_t *bytes, uint32_t length, struct alb_envel
 // Runs waiting to be passed on in one system call. Their bytes stay where they were received until alb_relay_flush.
 struct alb_relay {
     struct alb_edge_stats *stats;
-    int fd; // the socket of port 4791 that all waiting runs go out by
+    const struct alb_socket *front; // the socket of port 4791 that all waiting runs go out by
     uint32_t count;
     struct {
         struct alb_envelope envelope;
         uint32_t datagrams;
         uint8_t header[ALB_ENVELOPE_BYTES];
         struct iovec iov[2];
+        _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))];
         union alb_sockaddr target;
         uint8_t slot;
     } runs[ALB_RELAY_RUNS_MAX];
@@ -53,5 +54,6 @@ void alb_relay_init(struct alb_relay *relay, struct alb_edge_stats *stats);
 void alb_relay_add(struct alb_relay *relay, const struct alb_socket *front, uint8_t slot,
                    const struct alb_envelope *envelope, const uint8_t *bytes, uint32_t length);
 
-// Sends all runs that wait; what the kernel does not take is lost and counted.
+// Sends all runs that wait, each as one datagram, whatever size of segments the socket has taken over; what the kernel
+// does not take is lost and counted.
 void alb_relay_flush(struct alb_relay *relay);

@@ -5,6 +5,8 @@
 #include "base/tests/test.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <string.h>
 
@@ -80,15 +82,33 @@ static void close_sockets(struct relayed *r)
     alb_socket_close(&r->slot3);
 }
 
-// The next message at slot 3; its length, or -1 if there is none.
+// Segments that were sent in one call reach a socket that takes them coalesced as they left, and it is told their size.
+static bool is_cut(struct msghdr *message)
+{
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control; control = CMSG_NXTHDR(message, control)) {
+        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO)
+            return true;
+    }
+    return false;
+}
+
+// The next message at slot 3, one datagram; its length, or -1 if there is none.
 static ssize_t next(struct relayed *r, uint8_t *bytes, size_t size, struct alb_envelope *envelope)
 {
     union alb_sockaddr name;
-    socklen_t name_bytes = sizeof(name);
-    ssize_t length = recvfrom(r->slot3.fd, bytes, size, MSG_DONTWAIT, &name.any, &name_bytes);
+    uint8_t controls[256];
+    struct iovec iov = {.iov_base = bytes, .iov_len = size};
+    struct msghdr message = {.msg_name = &name,
+                             .msg_namelen = sizeof(name),
+                             .msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = controls,
+                             .msg_controllen = sizeof(controls)};
+    ssize_t length = recvmsg(r->slot3.fd, &message, MSG_DONTWAIT);
     struct alb_endpoint from;
     if (length < 0)
         return -1;
+    assert_false(is_cut(&message));
     assert_true(alb_sockaddr_decode(&name, &from));
     assert_true(alb_endpoint_equals(&from, &r->front.local)); // what the receiver trusts
     assert_true(alb_envelope_decode(bytes, (uint32_t)length, envelope));
@@ -144,6 +164,25 @@ static void alb_relay_add__does_not_join_across(void **state)
     close_sockets(&r);
 }
 
+// The holder of the port has messages of its own, of which its socket has learned a size of segments.
+static void alb_relay_flush__is_not_cut_by_the_socket(void **state)
+{
+    struct relayed r;
+    open_sockets(&r, "127.93.0.4");
+    static uint8_t datagrams[1500], got[65536];
+    struct alb_envelope from = {.peer = endpoint("10.0.0.1", 5000)}, envelope;
+    assert_true(alb_socket_set_segment_bytes(&r.front, 48));
+    for (int i = 0; i < 3; i++)
+        alb_relay_add(&r.relay, &r.front, 3, &from, datagrams + i * 500, 500);
+    alb_relay_add(&r.relay, &r.front, 3, &from, datagrams, 16);
+    alb_relay_flush(&r.relay);
+    assert_int_equal(next(&r, got, sizeof(got), &envelope), ALB_ENVELOPE_BYTES + 1500);
+    assert_int_equal(envelope.segment_bytes, 500);
+    assert_int_equal(next(&r, got, sizeof(got), &envelope), ALB_ENVELOPE_BYTES + 16);
+    assert_int_equal(next(&r, got, sizeof(got), &envelope), -1);
+    close_sockets(&r);
+}
+
 static void alb_relay_add__more_than_fit(void **state)
 {
     struct relayed r;
@@ -175,6 +214,7 @@ int main(void)
         cmocka_unit_test(alb_envelope_encode__is_no_roce),
         cmocka_unit_test(alb_relay_add__joins_runs),
         cmocka_unit_test(alb_relay_add__does_not_join_across),
+        cmocka_unit_test(alb_relay_flush__is_not_cut_by_the_socket),
         cmocka_unit_test(alb_relay_add__more_than_fit),
     };
     return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
