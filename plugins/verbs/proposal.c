@@ -67,10 +67,12 @@ static struct alb_txn_id id_of(const struct alb_door_proposal *proposal)
     return (struct alb_txn_id){.initiator = proposal->proposal.initiator, .number = proposal->proposal.number};
 }
 
-// Has the checker asked whose turn it is.
+// Has the checker asked whose turn it is. A channel is busy from here on: a thread may be taking the proposal.
 static void ask(struct alb_door_proposal *proposal)
 {
     struct alb_door_checker *checker = proposal->checkers[proposal->asked];
+    if (checker->channel)
+        checker->channel->refs++;
     proposal->proposal.context = checker->context;
     proposal->raised++;
     alb_notices_raise(checker->queue, &proposal->notice);
@@ -258,6 +260,8 @@ static void withdraw(struct alb_door_checker *checker, struct alb_list *withdraw
         alb_notices_forget(checker->queue, &proposal->notice);
         if (proposal->notice.delivered == proposal->raised)
             continue; // a thread has taken it
+        if (checker->channel)
+            checker->channel->refs--;
         alb_list_remove(&proposal->link);
         alb_list_push_back(withdrawn, &proposal->link);
     }
@@ -401,12 +405,7 @@ struct albdv_proposal *alb_door_get_proposal(struct albdv_proposal_channel *chan
     if (alb_door_is_forked(alb_door_context(channel->context))) // the descriptor is the parent's, too
         return alb_door_fail(ENODEV);
     struct alb_notice *notice = alb_notices_take(&door_channel(channel)->notices);
-    if (!notice)
-        return NULL;
-    pthread_mutex_lock(&all.lock);
-    door_channel(channel)->refs++;
-    pthread_mutex_unlock(&all.lock);
-    return &((struct alb_door_proposal *)notice->owner)->proposal;
+    return notice ? &((struct alb_door_proposal *)notice->owner)->proposal : NULL;
 }
 
 int alb_door_answer_proposal(struct albdv_proposal *outer, int accept)

@@ -36,7 +36,7 @@ struct alb_door_channel_of_proposals {
     struct albdv_proposal_channel channel;
     struct alb_list link;
     struct alb_notices notices;
-    uint32_t refs; // regions that name it, and proposals taken from it
+    uint32_t refs; // regions that name it, and proposals that wait in it or have been taken from it and not answered
 };
 
 // Answers a proposal that the caller has taken, once, with no lock held. ENOENT: the transaction has ended meanwhile.
