@@ -156,6 +156,17 @@ static int bind_source(struct rdmacm_id *id, const struct sockaddr *source)
     return port || !rdmacm_is_any(&addr) ? bind_to(id, &addr, port) : 0;
 }
 
+// As the kernel asks it, of what the id is bound to, or of a source that leaves the address open. An IPv4 address
+// within an IPv6 one is of both families.
+static bool families_agree(const struct rdmacm_id *id, const struct sockaddr *source,
+                           const struct sockaddr *destination, const struct alb_addr *peer)
+{
+    sa_family_t of_peer = alb_addr_is_ipv4(peer) ? AF_INET : AF_INET6, own = id->id.route.addr.src_storage.ss_family;
+    if (!id->is_bound)
+        own = source ? source->sa_family : destination->sa_family;
+    return own == destination->sa_family || own == of_peer;
+}
+
 // A port for a caller that did not ask for one; nothing listens there, so nothing has to be claimed.
 static void give_port(struct rdmacm_id *id)
 {
@@ -206,6 +217,8 @@ int rdma_resolve_addr(struct rdma_cm_id *outer, struct sockaddr *source, struct 
     int error = bind_source(id, source);
     if (error)
         return rdmacm_fail(error);
+    if (!families_agree(id, source, destination, &peer))
+        return rdmacm_fail(EINVAL);
     error = resolve(id, &peer, port);
     error = report(id, error ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -error);
     return rdmacm_result(error ? error : rdmacm_complete(id));

@@ -192,6 +192,26 @@ static void resolve__says_what_is_wrong(void **state)
     rdma_destroy_event_channel(channel);
 }
 
+// As with a kernel's rdma_cm: nothing could come of it, so that no event says so.
+static void resolve__of_another_family_than_what_the_id_is_bound_to(void **state)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct sockaddr_storage here = fixture_sockaddr(fixture_address, 0), any = fixture_sockaddr("0.0.0.0", 0),
+                            there = fixture_sockaddr("::1", 9), wrapped = fixture_sockaddr("::ffff:127.0.0.1", 9);
+    struct rdma_cm_id *ids[3];
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rdma_create_id(channel, &ids[i], NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_bind_addr(ids[0], (struct sockaddr *)&here), 0);
+    expect_errno(rdma_resolve_addr(ids[0], NULL, (struct sockaddr *)&there, 100), EINVAL);
+    expect_errno(rdma_resolve_addr(ids[1], (struct sockaddr *)&here, (struct sockaddr *)&there, 100), EINVAL);
+    expect_errno(rdma_resolve_addr(ids[2], (struct sockaddr *)&any, (struct sockaddr *)&there, 100), EINVAL);
+    assert_int_equal(rdma_resolve_addr(ids[0], NULL, (struct sockaddr *)&wrapped, 100), 0);
+    pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rdma_destroy_id(ids[i]), 0);
+    rdma_destroy_event_channel(channel);
+}
+
 // As with a kernel's rdma_cm, and with TCP.
 static void resolve__any_address_is_this_host(void **state)
 {
@@ -444,6 +464,7 @@ int main(void)
         cmocka_unit_test(bind__refuses_ports_in_use_and_foreign_addresses),
         cmocka_unit_test(bind__shares_ports_that_are_reusable),
         cmocka_unit_test(resolve__says_what_is_wrong),
+        cmocka_unit_test(resolve__of_another_family_than_what_the_id_is_bound_to),
         cmocka_unit_test(resolve__any_address_is_this_host),
         cmocka_unit_test(resolve__once_and_in_order),
         cmocka_unit_test(resolve__again_after_an_error),
