@@ -76,6 +76,7 @@ struct rdmacm_id {
     uint8_t mtu_code;
     uint32_t rq_psn, sq_psn; // each side's message says where the other begins: rq_psn is ours to say
     uint32_t remote_qpn, qkey;
+    bool knows_peer; // its message has come: what it says of its queue pair is here
     uint8_t rd_atomic, dest_rd_atomic;
     uint32_t qpn;                     // of a queue pair that is not the id's own
     struct ibv_qp_init_attr *ep_attr; // rdma_create_ep of a listener: for the queue pairs of its requests

@@ -91,6 +91,7 @@ static void take_request(struct rdmacm_id *id, const struct alb_cm_req *req)
     id->mtu_code = ALB_MIN(req->mtu, rdmacm_mtu_code());
     id->remote_qpn = req->qpn;
     id->sq_psn = req->starting_psn;
+    id->knows_peer = true;
     id->id.qp_type = type_of(req);
 }
 
@@ -132,6 +133,7 @@ static void on_response(struct rdmacm_id *id, const struct alb_cm_message *messa
     id->sq_psn = message->rep.starting_psn;
     id->remote_ece = message->ece;
     id->rnr_retry_count = message->rep.rnr_retry_count;
+    id->knows_peer = true;
     event->is_response = true;
     fill_conn(event, message);
     rdmacm_post(id, event);

@@ -67,12 +67,20 @@ static int move(struct rdmacm_id *id, struct ibv_qp *qp, enum ibv_qp_state state
     return error ? error : ibv_modify_qp(qp, &attr, mask);
 }
 
+// EINVAL before the peer has said what its queue pair is, as from the kernel: of one that is connected the moves beyond
+// INIT need it.
 int rdma_init_qp_attr(struct rdma_cm_id *outer, struct ibv_qp_attr *attr, int *mask)
 {
     struct rdmacm_id *id = rdmacm_id(outer);
+    if (rdmacm_is_forked(id))
+        return rdmacm_fail(ENODEV);
     if (!outer->verbs)
         return rdmacm_fail(EINVAL);
-    return rdmacm_result(attributes(id, attr->qp_state, attr, mask));
+    rdmacm_lock();
+    bool is_early = outer->qp_type != IBV_QPT_UD && attr->qp_state != IBV_QPS_INIT && !id->knows_peer;
+    int error = is_early ? EINVAL : attributes(id, attr->qp_state, attr, mask);
+    rdmacm_unlock();
+    return rdmacm_result(error);
 }
 
 // As it is until it is connected; one of UD is connected to nobody, and ready.

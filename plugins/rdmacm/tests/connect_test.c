@@ -473,6 +473,36 @@ static void ece__is_exchanged_and_rejected(void **state)
     close_ends(&ends);
 }
 
+// As with a kernel's rdma_cm: a queue pair that is moved too early must not end up connected to queue pair 0.
+static void init_qp_attr__once_the_peer_is_known(void **state)
+{
+    struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .qp_num = 0x123456};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+    struct ends ends;
+    int mask;
+    open_ends(&ends, RDMA_PS_TCP);
+    rdma_destroy_qp(ends.client); // the queue pairs are the program's own
+    expect_errno(rdma_init_qp_attr(ends.client, &attr, &mask), EINVAL);
+    assert_int_equal(rdma_connect(ends.client, &param), 0);
+    expect_errno(rdma_init_qp_attr(ends.client, &attr, &mask), EINVAL);
+    attr.qp_state = IBV_QPS_RTS;
+    expect_errno(rdma_init_qp_attr(ends.client, &attr, &mask), EINVAL);
+    attr.qp_state = IBV_QPS_INIT;
+    assert_int_equal(rdma_init_qp_attr(ends.client, &attr, &mask), 0);
+    struct rdma_cm_event *event = expect_event(ends.channels[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+    ends.server = event->id;
+    assert_int_equal(rdma_ack_cm_event(event), 0);
+    attr.qp_state = IBV_QPS_RTR;
+    assert_int_equal(rdma_init_qp_attr(ends.server, &attr, &mask), 0);
+    assert_int_equal(attr.dest_qp_num, 0x123456);
+    param.qp_num = 0x654321;
+    assert_int_equal(rdma_accept(ends.server, &param), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rdma_init_qp_attr(ends.client, &attr, &mask), 0);
+    assert_int_equal(attr.dest_qp_num, 0x654321);
+    close_ends(&ends);
+}
+
 static void calls__without_a_connection(void **state)
 {
     struct ends ends;
@@ -550,6 +580,7 @@ int main(void)
         cmocka_unit_test(connect__more_reads_than_the_device_has),
         cmocka_unit_test(datagrams__address_and_number_are_learnt),
         cmocka_unit_test(ece__is_exchanged_and_rejected),
+        cmocka_unit_test(init_qp_attr__once_the_peer_is_known),
         cmocka_unit_test(calls__without_a_connection),
         cmocka_unit_test(connect__a_process_that_exits_disconnects),
     };
