@@ -5,18 +5,23 @@
 #include <stdlib.h>
 #include <time.h>
 
-void alb_door_qp_destroy_engine(struct alb_door_qp *qp)
+// With all locks held.
+static void destroy_in_engine(struct alb_door_qp *qp)
 {
-    struct ibv_qp *outer = &qp->ex.qp_base;
-    struct alb_door_context *context = alb_door_context(outer->context);
-    struct alb_door_locks locks = alb_door_qp_poll_locks(outer);
-    alb_door_lock_with(context, &locks);
     if (qp->target) {
         alb_door_target_leave(qp);
     } else {
         int error = alb_qp_destroy(qp->engine_qp);
         alb_assert(error == 0);
     }
+}
+
+void alb_door_qp_destroy_engine(struct alb_door_qp *qp)
+{
+    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
+    struct alb_door_locks locks = alb_door_qp_poll_locks(&qp->ex.qp_base);
+    alb_door_lock_with(context, &locks);
+    destroy_in_engine(qp);
     alb_door_unlock_with(context, &locks);
 }
 
@@ -63,31 +68,37 @@ static void wait_quiet(struct alb_door_qp *qp)
     }
 }
 
-// Nothing happens to it any more. One that others share goes on for them.
-static void silence(struct alb_door_qp *qp)
-{
-    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
-    struct alb_door_context *context = alb_door_context(qp->ex.qp_base.context);
-    struct alb_door_locks locks = alb_door_qp_poll_locks(&qp->ex.qp_base);
-    alb_door_lock_with(context, &locks);
-    if (!qp->target)
-        alb_qp_modify(qp->engine_qp, &attr, ALB_QP_STATE, alb_device_now());
-    alb_door_unlock_with(context, &locks);
-}
-
 static uint32_t forget_events(struct alb_door_qp *qp)
 {
     return alb_door_notices_forget(qp->ex.qp_base.context, qp->notices, ALB_DOOR_QP_NOTICES);
 }
 
-// For the acknowledgement of the events that were handed out: until then their handlers may use the queue pair.
-static void wait_for_handlers(struct alb_door_qp *qp)
+// With all locks held: nothing happens to it any more. One that others share goes on for them.
+static void silence(struct alb_door_qp *qp)
+{
+    struct alb_qp_attr attr = {.state = ALB_QPS_RESET};
+    if (!qp->target)
+        alb_qp_modify(qp->engine_qp, &attr, ALB_QP_STATE, alb_device_now());
+}
+
+// Not before the events that were handed out have been acknowledged: until then their handlers may use the queue pair.
+// That none of them is left is seen with the token held, without which no event is raised.
+static void destroy_once_handled(struct alb_door_qp *qp)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
-    if (alb_door_is_acknowledged(&outer->mutex, &outer->events_completed, forget_events(qp)))
-        return;
-    silence(qp);
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, forget_events(qp));
+    struct alb_door_context *context = alb_door_context(outer->context);
+    struct alb_door_locks locks = alb_door_qp_poll_locks(outer);
+    for (bool is_handled = false; !is_handled;) {
+        alb_door_lock_with(context, &locks);
+        uint32_t delivered = forget_events(qp);
+        is_handled = alb_door_is_acknowledged(&outer->mutex, &outer->events_completed, delivered);
+        if (is_handled)
+            destroy_in_engine(qp);
+        else
+            silence(qp);
+        alb_door_unlock_with(context, &locks);
+        alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
+    }
 }
 
 static void free_qp(struct alb_door_qp *qp)
@@ -136,9 +147,7 @@ int ibv_destroy_qp(struct ibv_qp *outer)
         return EBUSY;
     announce_end(qp);
     wait_quiet(qp);
-    wait_for_handlers(qp);
-    alb_door_qp_destroy_engine(qp);
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, forget_events(qp));
+    destroy_once_handled(qp);
     free_qp(qp);
     return 0;
 }

@@ -103,15 +103,6 @@ static int get_srq_num(struct ibv_srq *outer, uint32_t *number)
     return 0;
 }
 
-static bool is_used(struct alb_door_srq *srq)
-{
-    struct alb_door_context *context = alb_door_context(srq->srq.context);
-    alb_device_lock(context->device);
-    bool is_used = alb_srq_is_used(srq->engine_srq);
-    alb_door_unlock(context);
-    return is_used;
-}
-
 static int destroy_in_engine(struct alb_door_srq *srq)
 {
     struct alb_door_context *context = alb_door_context(srq->srq.context);
@@ -121,12 +112,28 @@ static int destroy_in_engine(struct alb_door_srq *srq)
     return error;
 }
 
-// For the acknowledgement of the events that were handed out: until then their handlers may use the queue.
-static void wait_for_handlers(struct alb_door_srq *srq)
+// Not before the events that were handed out have been acknowledged: until then their handlers may use the queue. That
+// none of them is left is seen with the token held, without which no event is raised: a queue of an XRC domain may be
+// used until it ends.
+static int destroy_once_handled(struct alb_door_srq *srq)
 {
     struct ibv_srq *outer = &srq->srq;
-    uint32_t delivered = alb_door_notices_forget(outer->context, srq->notices, ALB_DOOR_SRQ_NOTICES);
-    alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
+    struct alb_door_context *context = alb_door_context(outer->context);
+    int error = 0;
+    for (bool is_handled = false; !is_handled && !error;) {
+        alb_device_lock(context->device);
+        if (alb_srq_is_used(srq->engine_srq)) {
+            alb_door_unlock(context);
+            return EBUSY;
+        }
+        uint32_t delivered = alb_door_notices_forget(outer->context, srq->notices, ALB_DOOR_SRQ_NOTICES);
+        is_handled = alb_door_is_acknowledged(&outer->mutex, &outer->events_completed, delivered);
+        if (is_handled)
+            error = alb_srq_destroy(srq->engine_srq);
+        alb_door_unlock(context);
+        alb_door_wait_acknowledged(&outer->mutex, &outer->cond, &outer->events_completed, delivered);
+    }
+    return error;
 }
 
 static void free_srq(struct alb_door_srq *srq)
@@ -157,15 +164,10 @@ int ibv_destroy_srq(struct ibv_srq *outer)
     struct alb_door_srq *srq = alb_door_srq(outer);
     if (alb_door_is_forked(alb_door_context(outer->context)))
         return 0;
-    if (is_used(srq))
-        return EBUSY;
-    wait_for_handlers(srq);
-    int error = destroy_in_engine(srq);
-    if (error)
-        return error;
-    wait_for_handlers(srq); // one of an XRC domain may have been used until now
-    free_srq(srq);
-    return 0;
+    int error = destroy_once_handled(srq);
+    if (!error)
+        free_srq(srq);
+    return error;
 }
 
 int ibv_modify_srq(struct ibv_srq *outer, struct ibv_srq_attr *attr, int mask)
