@@ -96,9 +96,13 @@ static int create_engine_qp(struct alb_door_qp *qp, struct ibv_qp_init_attr_ex *
     return error;
 }
 
+// What the program looks at. An event may come as soon as the engine knows it: one that is opened is at work.
 static void init_public(struct alb_door_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *init)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
+    pthread_mutex_init(&outer->mutex, NULL);
+    pthread_cond_init(&outer->cond, NULL);
+    alb_door_qp_notices_init(qp);
     outer->context = context;
     outer->qp_context = init->qp_context;
     outer->state = IBV_QPS_RESET;
@@ -115,13 +119,19 @@ static void init_public(struct alb_door_qp *qp, struct ibv_context *context, con
     }
 }
 
+// The engine does not know it, or no more. Sets errno and returns NULL.
+static struct ibv_qp *discard(struct alb_door_qp *qp, int error)
+{
+    pthread_mutex_destroy(&qp->ex.qp_base.mutex);
+    pthread_cond_destroy(&qp->ex.qp_base.cond);
+    free(qp);
+    return alb_door_fail(error);
+}
+
 // The engine has it: it is the program's from now on.
 static struct ibv_qp *publish(struct alb_door_qp *qp)
 {
     struct ibv_qp *outer = &qp->ex.qp_base;
-    outer->qp_num = alb_qp_number(qp->engine_qp);
-    pthread_mutex_init(&outer->mutex, NULL);
-    pthread_cond_init(&outer->cond, NULL);
     outer->handle = alb_door_remember(alb_door_context(outer->context), ALB_DOOR_QP, &qp->link);
     if (outer->pd)
         alb_door_pd_get(outer->pd);
@@ -134,21 +144,18 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
     if (!qp)
         return alb_door_fail(ENOMEM);
     init_public(qp, context, init);
-    alb_door_qp_notices_init(qp);
     int error = create_engine_qp(qp, init);
-    if (error) {
-        free(qp);
-        return alb_door_fail(error);
-    }
+    if (error)
+        return discard(qp, error);
     if (alb_door_context(context)->level != ALB_LEVEL_DELIVERED)
         error = alb_door_raise_level_of_qp(qp, &init->cap);
     if (!error && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
         error = alb_door_builder_create(qp, init->send_ops_flags, &init->cap);
     if (error) {
         alb_door_qp_destroy_engine(qp);
-        free(qp);
-        return alb_door_fail(error);
+        return discard(qp, error);
     }
+    qp->ex.qp_base.qp_num = alb_qp_number(qp->engine_qp);
     return publish(qp);
 }
 
@@ -179,7 +186,7 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
         .xrcd = attr->xrcd,
     };
     init_public(qp, context, &init);
-    alb_door_qp_notices_init(qp);
+    qp->ex.qp_base.qp_num = attr->qp_num;
     int error = alb_door_lock(alb_door_context(context));
     if (!error) {
         error = alb_door_target_open(qp, attr->qp_num);
@@ -187,11 +194,7 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
             qp->ex.qp_base.state = (enum ibv_qp_state)alb_qp_current_state(qp->engine_qp);
         alb_door_unlock(alb_door_context(context));
     }
-    if (error) {
-        free(qp);
-        return alb_door_fail(error);
-    }
-    return publish(qp);
+    return error ? discard(qp, error) : publish(qp);
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)

@@ -486,8 +486,60 @@ static void open_qp__every_handle_hears_of_errors(void **state)
 
 struct opener {
     struct ibv_context *context;
+    struct ibv_qp_open_attr attr;
     _Atomic bool stops;
 };
+
+static void *open_and_destroy(void *argument)
+{
+    struct opener *opener = argument;
+    while (!opener->stops) {
+        struct ibv_qp *handle = ibv_open_qp(opener->context, &opener->attr);
+        if (handle)
+            ibv_destroy_qp(handle);
+    }
+    return NULL;
+}
+
+// Takes events until the receiver's has come. What they are of is there, from the first one on.
+static void take_events(struct fixture *f, const struct xrc *x)
+{
+    for (bool has_heard = false; !has_heard;) {
+        struct ibv_async_event event;
+        struct ibv_qp_init_attr init;
+        struct ibv_qp_attr attr;
+        assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+        has_heard = event.element.qp == x->receiver && event.event_type == IBV_EVENT_QP_REQ_ERR;
+        assert_int_equal(event.element.qp->qp_num, x->receiver->qp_num);
+        assert_int_equal(ibv_query_qp(event.element.qp, &attr, IBV_QP_STATE, &init), 0);
+        ibv_ack_async_event(&event);
+    }
+}
+
+static void open_qp__while_events_come(void **state)
+{
+    enum { ROUNDS = 200 };
+    struct fixture *f = *state;
+    struct xrc x;
+    connect(f, &x);
+    struct opener opener = {.context = f->context, .attr = open_attr(&x)};
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+    struct ibv_sge sge = fixture_sge(f, 0, 100);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, open_and_destroy, &opener), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_send_wr wr = send_wr(&sge, x.number ^ 1), *bad;
+        assert_int_equal(ibv_post_send(x.sender, &wr, &bad), 0);
+        assert_int_equal(fixture_wait(f->cq).status, IBV_WC_REM_INV_REQ_ERR);
+        take_events(f, &x);
+        assert_int_equal(ibv_modify_qp(x.sender, &reset, IBV_QP_STATE), 0);
+        assert_int_equal(ibv_modify_qp(x.receiver, &reset, IBV_QP_STATE), 0);
+        fixture_connect(x.sender, x.receiver);
+    }
+    opener.stops = true;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    disconnect(&x);
+}
 
 static void *open_and_close(void *argument)
 {
@@ -545,6 +597,7 @@ int main(void)
         FIXTURE_TEST(open_qp__refusals),
         FIXTURE_TEST(open_qp__outlives_who_created_it),
         FIXTURE_TEST(open_qp__every_handle_hears_of_errors),
+        FIXTURE_TEST(open_qp__while_events_come),
         FIXTURE_TEST(fork__child_opens_domains_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
