@@ -307,6 +307,8 @@ int rdma_disconnect(struct rdma_cm_id *outer)
         return rdmacm_fail(error);
     rdmacm_lock();
     bool asks = id->cm && alb_cm_disconnect(id->cm, NULL, alb_device_now()) == 0;
+    id->has_disconnected = true;
+    rdmacm_tell_timewait_exit(id);
     rdmacm_unlock();
     // What is not connected any more (or not yet) has its queue pair in error, and that is all there is to do.
     return asks ? rdmacm_result(rdmacm_complete(id)) : 0;

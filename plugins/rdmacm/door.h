@@ -59,6 +59,8 @@ struct rdmacm_id {
     bool is_reusable; // may share its port with others that say so, until one of them listens
     bool has_ack_timeout;
     bool owns_cqs;
+    bool has_disconnected; // rdma_disconnect was called
+    bool is_timewait_over; // and the program has not been told
     uint8_t tos;
     uint8_t ack_timeout;
     uint32_t gid_index;
@@ -258,6 +260,9 @@ struct alb_cm_target rdmacm_target_of(const struct rdmacm_id *id, uint64_t servi
 
 // What an event of the engine is for the program. Called with the token held.
 void rdmacm_on_engine_event(const struct alb_cm_event *event);
+
+// TIMEWAIT_EXIT, once TIMEWAIT is over and the program has disconnected. Called with the token held.
+void rdmacm_tell_timewait_exit(struct rdmacm_id *id);
 
 // ---- connect.c
 

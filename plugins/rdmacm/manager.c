@@ -173,6 +173,17 @@ static void on_rejected(struct rdmacm_id *id, const struct alb_cm_message *messa
     rdmacm_post(id, event);
 }
 
+// A kernel does not answer a peer that disconnects, and does not begin TIMEWAIT, until the program disconnects, too.
+// Here the peer is answered at once, and the program is told what it would be told there: one that leaves the id alone
+// hears no more of it, and may take what it does not expect for an error.
+void rdmacm_tell_timewait_exit(struct rdmacm_id *id)
+{
+    if (!id->is_timewait_over || !id->has_disconnected)
+        return;
+    id->is_timewait_over = false;
+    rdmacm_post_plain(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+}
+
 void rdmacm_on_engine_event(const struct alb_cm_event *event)
 {
     struct rdmacm_id *id = event->user;
@@ -200,7 +211,8 @@ void rdmacm_on_engine_event(const struct alb_cm_event *event)
         rdmacm_post_plain(id, RDMA_CM_EVENT_DISCONNECTED, 0);
         break;
     case ALB_CM_EVENT_TIMEWAIT_OVER:
-        rdmacm_post_plain(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+        id->is_timewait_over = true;
+        rdmacm_tell_timewait_exit(id);
         break;
     case ALB_CM_EVENT_TYPES:
         break;

@@ -136,6 +136,29 @@ static void connect__data_flows_and_both_part(void **state)
     close_ends(&ends);
 }
 
+// BytePS takes any other event after DISCONNECTED for an error and ends. No kernel has one until the program
+// disconnects.
+static void connect__timewait_begins_with_the_programs_own_word(void **state)
+{
+    enum { LONGER_THAN_TIMEWAIT_MS = 500 };
+    struct ends ends;
+    open_ends(&ends, RDMA_PS_TCP);
+    struct pollfd poller = {.fd = ends.channels[0]->fd, .events = POLLIN};
+    call(&ends);
+    take_call(&ends);
+    accept_call(&ends);
+    assert_int_equal(rdma_disconnect(ends.client), 0);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_DISCONNECTED);
+    pass_event(ends.channels[1], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    pass_event(ends.channels[0], RDMA_CM_EVENT_DISCONNECTED);
+    assert_int_equal(poll(&poller, 1, LONGER_THAN_TIMEWAIT_MS), 0);
+    assert_int_equal(rdma_disconnect(ends.server), 0);
+    pass_event(ends.channels[0], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    assert_int_equal(rdma_disconnect(ends.server), 0); // tells it no second time
+    assert_int_equal(poll(&poller, 1, LONGER_THAN_TIMEWAIT_MS), 0);
+    close_ends(&ends);
+}
+
 // Their senders ask again.
 static void connect__beyond_the_backlog_is_not_queued(void **state)
 {
@@ -213,7 +236,6 @@ static void channel__ends_its_ids(void **state)
     rdma_destroy_event_channel(ends.channels[0]);
     pass_event(another, RDMA_CM_EVENT_REJECTED);
     pass_event(ends.channels[1], RDMA_CM_EVENT_DISCONNECTED);
-    pass_event(ends.channels[1], RDMA_CM_EVENT_TIMEWAIT_EXIT);
     expect_errno(rdma_listen(ends.listener, 1), EBADF);
     close_id(second);
     close_id(ends.client);
@@ -564,6 +586,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connect__data_flows_and_both_part),
+        cmocka_unit_test(connect__timewait_begins_with_the_programs_own_word),
         cmocka_unit_test(connect__beyond_the_backlog_is_not_queued),
         cmocka_unit_test(connect__takes_too_many_retries_for_the_most),
         cmocka_unit_test(channel__ends_its_ids),
