@@ -9,7 +9,8 @@ static const int known_mask =
     IBV_QP_RQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |
     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_DEST_QPN | IBV_QP_RATE_LIMIT;
 
-// Only what the mask names is looked at: programs leave the rest of the structure as it comes from the stack.
+// Only what the mask names is looked at: programs leave the rest of the structure as it comes from the stack. Of the
+// RNR timer five bits count, since the drivers of common NICs take no more: DLSlime asks for 32.
 int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_attr *attr, int mask,
                           struct alb_qp_attr *to)
 {
@@ -25,7 +26,7 @@ int alb_door_qp_attr_from(struct alb_door_context *context, const struct ibv_qp_
         .timeout = attr->timeout,
         .retry_cnt = attr->retry_cnt,
         .rnr_retry = attr->rnr_retry,
-        .min_rnr_timer = attr->min_rnr_timer,
+        .min_rnr_timer = attr->min_rnr_timer & 31,
         .max_rd_atomic = attr->max_rd_atomic,
         .max_dest_rd_atomic = attr->max_dest_rd_atomic,
         .rq_psn = attr->rq_psn & 0xffffff,

@@ -29,6 +29,20 @@ static void modify_qp__comes_back_in_query(void **state)
     assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
+// DLSlime asks for 32, which a NIC's driver writes to a field of five bits.
+static void modify_qp__takes_five_bits_of_the_rnr_timer(void **state)
+{
+    struct ibv_qp *a = fixture_qp(*state, IBV_QPT_RC), *b = fixture_qp(*state, IBV_QPT_RC);
+    struct ibv_qp_attr attr = {.min_rnr_timer = 32 + 13};
+    struct ibv_qp_init_attr init;
+    fixture_connect(a, b);
+    assert_int_equal(ibv_modify_qp(a, &attr, IBV_QP_MIN_RNR_TIMER), 0);
+    assert_int_equal(ibv_query_qp(a, &attr, 0, &init), 0);
+    assert_int_equal(attr.min_rnr_timer, 13);
+    assert_int_equal(ibv_destroy_qp(a), 0);
+    assert_int_equal(ibv_destroy_qp(b), 0);
+}
+
 static void modify_qp__refused(void **state)
 {
     struct fixture *f = *state;
@@ -94,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(modify_qp__comes_back_in_query),
+        FIXTURE_TEST(modify_qp__takes_five_bits_of_the_rnr_timer),
         FIXTURE_TEST(modify_qp__refused),
         FIXTURE_TEST(modify_qp__reset_forgets),
     };
