@@ -4,6 +4,7 @@
 // there would take the token along (device/cancel.h). Results and errno are the wrappers'.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -66,13 +67,19 @@ static inline ssize_t alb_sys_eventfd_take(int fd)
     return (ssize_t)syscall(SYS_read, fd, &count, sizeof(count));
 }
 
-// Takes one from an eventfd that is a semaphore, if one is there; does not wait, even where the program lets the
-// descriptor block. Kernels before 5.9 refuse it.
-static inline void alb_sys_eventfd_drop(int fd)
+// Takes one from an eventfd that is a semaphore, if one is there; does not wait, even if the descriptor blocks. Returns
+// what preadv2(2) does. Kernels before 5.9 refuse it (EOPNOTSUPP).
+static inline ssize_t alb_sys_eventfd_try(int fd)
 {
     uint64_t count;
     struct iovec iov = {.iov_base = &count, .iov_len = sizeof(count)};
-    syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+    return (ssize_t)syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+}
+
+// A descriptor's status flags, or -1.
+static inline int alb_sys_flags(int fd)
+{
+    return (int)syscall(SYS_fcntl, fd, F_GETFL);
 }
 
 static inline int alb_sys_poll(struct pollfd *file, int timeout_ms)

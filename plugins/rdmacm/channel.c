@@ -3,12 +3,10 @@
 // descriptor non-blocking and poll it. The descriptor's count and the readers between read and lock are together never
 // fewer than the events: a reader that has read a count finds an event, or finds that it was taken back and reads
 // again.
-#include "device/syscalls.h"
 #include "plugins/rdmacm/door.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 // Channels that have not been destroyed. Programs (rping) have threads that ask for one event after another until the
@@ -61,13 +59,13 @@ struct rdmacm_channel *rdmacm_channel_create(void)
     struct rdmacm_channel *channel = calloc(1, sizeof(*channel));
     if (!channel)
         return NULL;
-    channel->channel.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    if (channel->channel.fd < 0) {
-        int error = errno;
+    int error = alb_event_file_open(&channel->file);
+    if (error) {
         free(channel);
         errno = error;
         return NULL;
     }
+    channel->channel.fd = channel->file.fd;
     channel->device = rdmacm_device();
     pthread_mutex_init(&channel->lock, NULL);
     alb_list_init(&channel->events);
@@ -186,7 +184,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *outer)
     for (struct alb_list *node; (node = alb_list_pop(&channel->events));)
         alb_list_push_back(&forgotten, node);
     if (channel->waiting == 0) // else they read it, or are about to, and another file must not get its number
-        close(outer->fd);
+        alb_event_file_close(&channel->file);
     channel->is_destroyed = true;
     bool is_unused = is_over(channel);
     pthread_mutex_unlock(&channel->lock);
@@ -235,9 +233,7 @@ void rdmacm_post(struct rdmacm_id *id, struct rdmacm_event *event)
     bool is_heard = !channel->is_destroyed;
     if (is_heard) {
         alb_list_push_back(&channel->events, &event->link);
-        // It cannot be full. The program may have closed the descriptor; that is its loss.
-        ssize_t done = alb_sys_eventfd_add(channel->channel.fd);
-        (void)done;
+        alb_event_file_add(&channel->file);
     }
     pthread_mutex_unlock(&channel->lock);
     if (!is_heard)
@@ -264,7 +260,7 @@ void rdmacm_take_events(struct rdmacm_id *id, const struct rdmacm_multicast *mul
             continue;
         alb_list_remove(node);
         alb_list_push_back(taken, node);
-        alb_sys_eventfd_drop(channel->channel.fd);
+        alb_event_file_drop(&channel->file);
     }
     pthread_mutex_unlock(&channel->lock);
 }
@@ -288,13 +284,6 @@ static struct rdmacm_event *pop(struct rdmacm_channel *channel)
         pthread_mutex_unlock(&event->id->lock);
     }
     return event;
-}
-
-// Unlike poll(2), read(2) goes on after a signal whose handler says so (SA_RESTART), as with a kernel's channel.
-static int wait_for_one(int fd)
-{
-    uint64_t count;
-    return read(fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno;
 }
 
 // As with a kernel's channel, whose reader is not woken when its descriptor is closed. A thread that waits already does
@@ -325,7 +314,7 @@ static void stop_waiting(void *argument)
     pthread_mutex_lock(&channel->lock);
     channel->waiting--;
     if (channel->is_destroyed && channel->waiting == 0)
-        close(channel->channel.fd);
+        alb_event_file_close(&channel->file);
     bool was_last = is_over(channel);
     pthread_mutex_unlock(&channel->lock);
     if (was_last)
@@ -337,7 +326,7 @@ static struct rdmacm_event *await_event(struct rdmacm_channel *channel, int *err
     struct rdmacm_event *event = NULL;
     *error = 0;
     while (!event && !*error) {
-        *error = wait_for_one(channel->channel.fd);
+        *error = alb_event_file_take(&channel->file);
         pthread_mutex_lock(&channel->lock);
         bool is_destroyed = channel->is_destroyed;
         if (!is_destroyed && !*error)

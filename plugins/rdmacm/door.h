@@ -10,6 +10,7 @@
 #include "device/cancel.h"
 #include "device/cm_claim.h"
 #include "device/device.h"
+#include "device/event_file.h"
 #include "engine/cm.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@
 
 struct rdmacm_channel {
     struct rdma_event_channel channel;
-    struct alb_list link; // among those that have not been destroyed
+    struct alb_event_file file; // the channel's descriptor is its
+    struct alb_list link;       // among those that have not been destroyed
     struct alb_device *device;
     pthread_mutex_t lock;
     struct alb_list events; // struct rdmacm_event; the descriptor is readable while there is one

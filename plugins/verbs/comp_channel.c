@@ -19,7 +19,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
         return alb_door_fail(error);
     }
     channel->channel.context = context;
-    channel->channel.fd = channel->notices.fd;
+    channel->channel.fd = channel->notices.file.fd;
     alb_door_remember(alb_door_context(context), ALB_DOOR_CHANNEL, &channel->link);
     return &channel->channel;
 }

@@ -138,7 +138,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     alb_door_port_notices_init(context);
     struct ibv_context *outer = &context->verbs.context;
     outer->device = device;
-    outer->async_fd = context->async.fd;
+    outer->async_fd = context->async.file.fd;
     outer->cmd_fd = open_command_fd();
     if (outer->cmd_fd < 0) {
         error = errno;

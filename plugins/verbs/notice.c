@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "plugins/verbs/notice.h"
 
-#include "device/syscalls.h"
-
 #include <errno.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-// The eventfd's count and the readers between read and lock are together never fewer than the notices queued: a reader
+// The file's count and the readers between read and lock are together never fewer than the notices queued: a reader
 // that has read a count finds a notice, or finds that it was forgotten and reads again.
 
 int alb_notices_init(struct alb_notices *notices)
 {
-    notices->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    if (notices->fd < 0)
-        return errno;
+    int error = alb_event_file_open(&notices->file);
+    if (error)
+        return error;
     pthread_mutex_init(&notices->lock, NULL);
     alb_list_init(&notices->pending);
     atomic_init(&notices->readers, 0);
@@ -25,7 +21,7 @@ bool alb_notices_fini(struct alb_notices *notices)
 {
     if (atomic_load_explicit(&notices->readers, memory_order_acquire) > 0)
         return false;
-    close(notices->fd);
+    alb_event_file_close(&notices->file);
     pthread_mutex_destroy(&notices->lock);
     return true;
 }
@@ -44,19 +40,18 @@ void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice)
     pthread_mutex_lock(&notices->lock);
     if (notice->pending++ == 0)
         alb_list_push_back(&notices->pending, &notice->link);
-    // It cannot be full: 2^64 notices are never pending. The program may have closed the descriptor; that is its loss.
-    ssize_t written = alb_sys_eventfd_add(notices->fd);
-    (void)written;
+    alb_event_file_add(&notices->file);
     pthread_mutex_unlock(&notices->lock);
 }
 
 static struct alb_notice *take(struct alb_notices *notices)
 {
     for (;;) {
-        uint64_t count;
-        if (read(notices->fd, &count, sizeof(count)) != sizeof(count))
+        int error = alb_event_file_take(&notices->file);
+        if (error) {
+            errno = error;
             return NULL;
-
+        }
         struct alb_notice *notice = NULL;
         pthread_mutex_lock(&notices->lock);
         struct alb_list *link = alb_list_pop(&notices->pending);
@@ -96,6 +91,6 @@ void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice)
     pthread_mutex_lock(&notices->lock);
     alb_list_remove(&notice->link);
     for (; notice->pending > 0; notice->pending--)
-        alb_sys_eventfd_drop(notices->fd);
+        alb_event_file_drop(&notices->file);
     pthread_mutex_unlock(&notices->lock);
 }

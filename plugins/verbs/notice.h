@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Notices: what a program learns by reading a file descriptor. A completion channel and a context's asynchronous events
-// are both a queue of them beside an eventfd that counts what is queued, so that the descriptor can be polled, honours
+// are both a queue of them beside a file that counts what is queued, so that its descriptor can be polled, honours
 // O_NONBLOCK, blocks otherwise, and ending the queue does not look like an end of file to a blocked reader.
 #pragma once
 
 #include "base/list.h"
+#include "device/event_file.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +13,7 @@
 struct alb_notices {
     pthread_mutex_t lock;
     struct alb_list pending;
-    int fd;
+    struct alb_event_file file;
     _Atomic uint32_t readers; // threads in alb_notices_take
 };
 
@@ -25,7 +26,7 @@ struct alb_notice {
     uint32_t delivered; // taken: each is owed an acknowledgement
 };
 
-// The errno of eventfd(2) if there is no descriptor left.
+// Errors: those of alb_event_file_open.
 int alb_notices_init(struct alb_notices *notices);
 // False if a thread waits in alb_notices_take. It waits for ever then (some programs leave a thread there on purpose),
 // and the queue's memory and descriptor must be left to it.
@@ -34,7 +35,7 @@ bool alb_notices_fini(struct alb_notices *notices);
 void alb_notice_init(struct alb_notice *notice, void *owner, int kind);
 // Any thread; takes only the queue's own lock.
 void alb_notices_raise(struct alb_notices *notices, struct alb_notice *notice);
-// Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of read(2): EAGAIN, EINTR.
+// Takes the oldest one, waiting for it if the descriptor blocks. NULL with the errno of alb_event_file_take.
 struct alb_notice *alb_notices_take(struct alb_notices *notices);
 // Forgets what is pending. Afterwards notice->delivered is final, if it is not raised any more.
 void alb_notices_forget(struct alb_notices *notices, struct alb_notice *notice);

@@ -346,7 +346,7 @@ struct albdv_proposal_channel *alb_door_create_proposal_channel(struct ibv_conte
         free(channel);
         return alb_door_fail(error);
     }
-    channel->channel = (struct albdv_proposal_channel){.context = context, .fd = channel->notices.fd};
+    channel->channel = (struct albdv_proposal_channel){.context = context, .fd = channel->notices.file.fd};
     alb_door_remember(door, ALB_DOOR_PROPOSAL_CHANNEL, &channel->link);
     return &channel->channel;
 }

@@ -4,6 +4,7 @@
 #include "device/tests/network_namespace.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ static void get_async_event__nonblocking(void **state)
 {
     struct fixture *f = *state;
     struct ibv_async_event event;
+    struct pollfd poller = {.fd = f->context->async_fd, .events = POLLIN | POLLOUT};
+    assert_int_equal(poll(&poller, 1, 0), 0);
     assert_int_equal(fcntl(f->context->async_fd, F_SETFL, O_NONBLOCK), 0);
     errno = 0;
     assert_int_equal(ibv_get_async_event(f->context, &event), -1);

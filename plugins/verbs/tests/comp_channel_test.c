@@ -37,9 +37,10 @@ static void end_pair(struct pair *pair)
     f->cq = pair->plain;
 }
 
+// A kernel's descriptor is never writable.
 static bool is_readable(int fd, int timeout_ms)
 {
-    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN | POLLOUT};
     return poll(&poll_fd, 1, timeout_ms) == 1;
 }
 

@@ -31,19 +31,19 @@ static void take__oldest_first_and_counted(void **state)
     assert_int_equal(alb_notices_init(&notices), 0);
     alb_notice_init(&a, &a, 1);
     alb_notice_init(&b, &b, 2);
-    set_nonblocking(notices.fd);
+    set_nonblocking(notices.file.fd);
 
     alb_notices_raise(&notices, &a);
     alb_notices_raise(&notices, &b);
     alb_notices_raise(&notices, &a);
-    assert_true(is_readable(notices.fd));
+    assert_true(is_readable(notices.file.fd));
     assert_ptr_equal(alb_notices_take(&notices), &a);
     assert_ptr_equal(alb_notices_take(&notices), &b);
-    assert_true(is_readable(notices.fd));
+    assert_true(is_readable(notices.file.fd));
     assert_ptr_equal(alb_notices_take(&notices), &a);
     assert_int_equal(a.delivered, 2);
     assert_int_equal(b.delivered, 1);
-    assert_false(is_readable(notices.fd));
+    assert_false(is_readable(notices.file.fd));
     assert_true(alb_notices_fini(&notices));
 }
 
@@ -75,7 +75,7 @@ static void take__nonblocking_and_empty(void **state)
 {
     struct alb_notices notices;
     assert_int_equal(alb_notices_init(&notices), 0);
-    set_nonblocking(notices.fd);
+    set_nonblocking(notices.file.fd);
     errno = 0;
     assert_null(alb_notices_take(&notices));
     assert_int_equal(errno, EAGAIN);
@@ -96,9 +96,9 @@ static void forget__empties_the_descriptor(void **state)
     alb_notices_forget(&notices, &a);
     assert_int_equal(a.pending, 0);
     assert_int_equal(a.delivered, 0);
-    assert_true(is_readable(notices.fd));
+    assert_true(is_readable(notices.file.fd));
     assert_ptr_equal(alb_notices_take(&notices), &b);
-    assert_false(is_readable(notices.fd));
+    assert_false(is_readable(notices.file.fd));
     alb_notices_forget(&notices, &a);
     assert_true(alb_notices_fini(&notices));
 }
@@ -142,7 +142,7 @@ static void fini__under_a_reader(void **state)
     while (notices.readers == 0)
         sched_yield();
     assert_false(alb_notices_fini(&notices));
-    assert_true(fcntl(notices.fd, F_GETFD) >= 0);
+    assert_true(fcntl(notices.file.fd, F_GETFD) >= 0);
     assert_null(waiter.taken);
 }
 

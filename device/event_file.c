@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "device/event_file.h"
+
+#include "device/descriptor.h"
+#include "device/syscalls.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int alb_event_file_open(struct alb_event_file *file)
+{
+    struct epoll_event readable = {.events = EPOLLIN};
+    file->count_fd = alb_descriptor_aside(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
+    if (file->count_fd < 0)
+        return errno;
+    file->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (file->fd >= 0 && epoll_ctl(file->fd, EPOLL_CTL_ADD, file->count_fd, &readable) == 0)
+        return 0;
+    int error = errno;
+    if (file->fd >= 0)
+        close(file->fd);
+    close(file->count_fd);
+    return error;
+}
+
+void alb_event_file_close(const struct alb_event_file *file)
+{
+    close(file->fd);
+    close(file->count_fd);
+}
+
+void alb_event_file_add(const struct alb_event_file *file)
+{
+    ssize_t written = alb_sys_eventfd_add(file->count_fd);
+    (void)written;
+}
+
+void alb_event_file_drop(const struct alb_event_file *file)
+{
+    alb_sys_eventfd_try(file->count_fd);
+}
+
+// Kernels before 5.9 have no other way to ask without waiting.
+static bool is_readable(int fd)
+{
+    struct pollfd file = {.fd = fd, .events = POLLIN};
+    return alb_sys_poll(&file, 0) == 1;
+}
+
+int alb_event_file_take(const struct alb_event_file *file)
+{
+    uint64_t count;
+    if (alb_sys_eventfd_try(file->count_fd) == sizeof(count))
+        return 0;
+    bool cannot_try = errno == EOPNOTSUPP;
+    int flags = alb_sys_flags(file->fd);
+    if (flags < 0)
+        return errno;
+    if (flags & O_NONBLOCK && !(cannot_try && is_readable(file->count_fd)))
+        return EAGAIN;
+    return read(file->count_fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno;
+}
