@@ -48,6 +48,11 @@ enum {
     LONG_LOST = ONE / 32,    // packets lost beside a queue: it overflows (BBRv2: 2 %)
     LONG_CUT = ONE / 8,
     DRAIN_ROUNDS = 2,
+    BURST_PART = 16,          // of a window may leave at once on a long path whose queue is short,
+    PACED_PART = 64,          // of a round's packets that were lost say so,
+    PACED_ROUNDS = UINT8_MAX, // for so long
+    PACED_NS = 64,            // what its pace is counted in
+
     YOUNG_ROUNDS = 16, // with a full window, then the first drain
 };
 
@@ -270,6 +275,18 @@ static void grow(struct alb_congestion *congestion)
         begin_anew(congestion);
 }
 
+// A long path has lost so much in a round that its queue may have been too short for what left at once. Elsewhere the
+// window is not paced: each piece of a window costs its report, and a thread that wakes.
+static void judge_pace(struct alb_congestion *congestion)
+{
+    struct alb_delay_window *w = &congestion->window;
+    bool are_many = (uint64_t)w->lost * PACED_PART > w->packets + w->lost;
+    if (are_many && alb_rtt_target_long_ns(congestion) > 0)
+        w->paced_rounds = PACED_ROUNDS;
+    else
+        w->paced_rounds -= w->paced_rounds > 0;
+}
+
 static void end_round(struct alb_congestion *congestion, alb_time now)
 {
     struct alb_delay_window *w = &congestion->window;
@@ -293,6 +310,7 @@ static void end_round(struct alb_congestion *congestion, alb_time now)
     alb_rtt_target_adapt(congestion, delay > 0,
                          losses > 0 && is_near_target(w) && alb_rtt_target_long_ns(congestion) == 0);
     look_at_path(congestion, now);
+    judge_pace(congestion);
     begin_round(w, now);
 }
 
@@ -372,6 +390,54 @@ static void on_loss(struct alb_congestion *congestion, uint32_t inflight_bytes, 
     begin_round(w, now);
 }
 
+// ---- pacing ---------------------------------------------------------------------------------------------------------
+//
+// Reports let parts of a window go at once, and those of a long path may be more than a queue before it has room for.
+// Where that is so a window leaves in most of a round trip, a little faster than it is acknowledged (as Linux paces
+// TCP), and reports come more often. On other paths a queue of the target's length has room for all of a window.
+
+static bool should_pace(const struct alb_congestion *congestion)
+{
+    return congestion->window.paced_rounds > 0 && alb_rtt_target_long_ns(congestion) > 0;
+}
+
+// How long the bytes would take if a window left in eight ninths of a round trip, and in a third of one in slow start.
+static uint64_t pace_ns(const struct alb_congestion *congestion, uint64_t bytes)
+{
+    const struct alb_delay_window *w = &congestion->window;
+    uint64_t whole_ns = bytes * w->rtt_ns / congestion->window_bytes;
+    return congestion->window_bytes < w->threshold_bytes ? whole_ns / 3 : whole_ns * 8 / 9;
+}
+
+// How much more has left than should have; below 0: how much less. What is farther ahead than a round trip is old.
+static int64_t ahead_ns(const struct alb_delay_window *w, alb_time now)
+{
+    int64_t ns = (int64_t)(int32_t)(w->paced_until - (uint32_t)(now / PACED_NS)) * PACED_NS;
+    return ns > w->rtt_ns ? -(int64_t)w->rtt_ns : ns;
+}
+
+// What a new flow may send at once any other may, too, and so may one that comes late by a part of a round trip, or by
+// as much as a thread may have waited for a processor.
+static void on_burst(struct alb_congestion *congestion, uint32_t bytes, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    congestion->is_paced = should_pace(congestion);
+    if (alb_likely(!congestion->is_paced))
+        return;
+    uint32_t burst_bytes = ALB_MAX(congestion->config->window_start_bytes, congestion->window_bytes / BURST_PART);
+    uint64_t burst_ns = ALB_MAX(pace_ns(congestion, burst_bytes), 2ull * congestion->config->csa_probe_min_ns);
+    int64_t ns = ALB_MAX(ahead_ns(w, now), -(int64_t)burst_ns);
+    ns = ALB_MIN(ns + (int64_t)pace_ns(congestion, bytes), (int64_t)w->rtt_ns);
+    w->paced_until = (uint32_t)((now + (alb_time)ns) / PACED_NS);
+}
+
+static alb_time send_at(struct alb_congestion *congestion, alb_time now)
+{
+    if (alb_likely(!should_pace(congestion)))
+        return now;
+    return now + (alb_time)ALB_MAX(ahead_ns(&congestion->window, now), (int64_t)0);
+}
+
 // A peer tells how many packets were marked, which says more than a notification: on_mark has no use.
 const struct alb_congestion_ops alb_congestion_window = {
     .name = "window",
@@ -379,4 +445,6 @@ const struct alb_congestion_ops alb_congestion_window = {
     .init = init,
     .on_ack = on_ack,
     .on_loss = on_loss,
+    .on_burst = on_burst,
+    .send_at = send_at,
 };

@@ -64,6 +64,7 @@ struct alb_assoc_live {
     uint32_t credit_bytes; // the peer's grant: that we may have in flight; ALB_CSA_CREDIT_NONE: any number
     uint8_t share; // how strongly to answer signs of congestion, as the peer says (alb_credit_share); 0: not known
     bool reports_wait;              // on their way to us, for half of a round trip or more
+    uint8_t reports_queued;         // of so many more it is thought that more of them would wait for each other
     struct alb_credit_in credit_in; // for what we grant the peer
     // Since the congestion policy was last called: the least sample (0: none), the least of them without what reports
     // have waited, and packets that the peer has reported.
@@ -169,12 +170,14 @@ void alb_assoc_release(struct alb_assoc_live *live, uint32_t bytes);
 void alb_csa_note_landed(struct alb_assoc_live *live, uint32_t bytes, alb_time now);
 // True if a stream has sent so many bytes without asking for a report that one is due: a few times in a window (or a
 // round trip at the policy's rate: a sender that is paced must not take it for silence that it has not asked), and
-// where there are many paths more often, so that the choice among them knows of the last packets of most. Streams that
+// where there are many paths more often, so that the choice among them knows of the last packets of most, and where the
+// window is paced, so that its room comes in pieces as small, unless reports wait for each other. Streams that
 // share the window share this, too: what none of them asks about would keep it closed, and each would take its long
 // wait for the next turn for silence.
 static inline bool alb_assoc_report_is_due(const struct alb_assoc_live *live, uint32_t unasked_bytes)
 {
-    uint32_t times = ALB_MAX(4u, live->paths->count / 2u) * ALB_MAX(live->in_line, 1u);
+    uint32_t few = live->congestion.is_paced && live->reports_queued == 0 ? 16 : 4;
+    uint32_t times = ALB_MAX(few, live->paths->count / 2u) * ALB_MAX(live->in_line, 1u);
     // unasked_bytes >= flow_bytes / times, without a division
     return (unasked_bytes + 1ull) * times > alb_assoc_flow_bytes(live);
 }

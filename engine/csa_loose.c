@@ -80,11 +80,12 @@ static uint8_t class_of(const struct alb_csa_parcel *parcel)
     return (uint8_t)((parcel->traffic_class & ~ALB_ECN_MASK) | ALB_ECN_ECT0);
 }
 
-// The association's rate, where its policy has one, is for all that is counted.
+// The association's rate, where its policy has one, is for all that is counted. One that follows a window is for what
+// the window is for.
 static bool may_send(struct loose *loose)
 {
     struct alb_assoc_live *live = loose->packet.live;
-    if (!live)
+    if (!live || alb_congestion_rate_bytes_per_s(live->engine->congestion, &live->congestion) == 0)
         return true;
     alb_time at = alb_congestion_send_at(live->engine->congestion, &live->congestion, loose->packet.now);
     loose->waits = at > loose->packet.now;

@@ -32,9 +32,14 @@ static bool sends_much(const struct alb_assoc_live *live)
 uint32_t alb_assoc_waited_ns(struct alb_assoc_live *live, uint32_t took_ns, uint32_t unread_ns, alb_time now)
 {
     uint32_t waited_ns = alb_way_back_waited_ns(&live->way_back, took_ns, now);
-    if (!sends_much(live))
+    bool is_crowded = sends_much(live); // by the peer's data
+    if (!is_crowded)
         waited_ns -= ALB_MIN(unread_ns, waited_ns);
     live->reports_wait = waited_ns > live->rtt_ns / 2;
+    if (waited_ns > live->rtt_ns / 8 && !is_crowded)
+        live->reports_queued = UINT8_MAX;
+    else if (live->reports_queued > 0)
+        live->reports_queued--;
     return waited_ns;
 }
 

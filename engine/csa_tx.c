@@ -231,8 +231,13 @@ static bool may_send_data(struct alb_assoc_live *live, alb_time now)
 {
     struct alb_engine *engine = live->engine;
     alb_time at = alb_congestion_send_at(engine->congestion, &live->congestion, now);
-    if (at <= now)
+    // Where reports wait for each other losses are better close together, since each one is reported.
+    if (at <= now || (live->congestion.is_paced && live->reports_queued > 0))
         return true;
+    // A window that is paced is seldom full, and in slow start half full (as Linux has it, is_cwnd_limited).
+    live->window_limited |= live->congestion.is_paced && alb_line_next(live) != NULL &&
+                            live->congestion.window_bytes <= live->credit_bytes &&
+                            live->inflight_bytes >= live->congestion.window_bytes / 2;
     alb_wheel_arm(&engine->wheel, &live->pace_timer.timer, at);
     return false;
 }
@@ -294,6 +299,8 @@ enum alb_build_result alb_assoc_build(struct alb_source *source, struct alb_tx_b
         if (data_bytes >= burst_bytes)
             break;
     }
+    if (data_bytes > 0)
+        alb_congestion_on_burst(live->engine->congestion, &live->congestion, data_bytes, now);
     alb_csa_turn_choose(live, now);
     live->source.due = alb_csa_turn_due(live, now);
     live->paths_are_due |= data_bytes > 0 && wants_paths(live, now);

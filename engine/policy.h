@@ -93,9 +93,11 @@ struct alb_delay_window {
     uint8_t share;        // reported last (ALB_CSA_SHARE_EVEN)
     uint8_t young_rounds; // with a full window, up to the first drain
     uint8_t drain_rounds; // left; 0: there is no drain now
+    uint8_t paced_rounds; // left; 0: the path's queue has room for what reports let go
     // Means nothing after a rest:
     uint32_t before_ns; // of samples that came at another time than the newest, the newest
     uint32_t there_ns;  // rtt_ns without what reports have waited: our queues are in it, and no others
+    uint32_t paced_until; // by then would have left what has, in units of 64 ns; only on a long path
     alb_time sample_at;
 };
 
@@ -114,6 +116,7 @@ struct alb_dcqcn {
 struct alb_congestion {
     const struct alb_engine_config *config;
     uint32_t window_bytes;
+    bool is_paced; // bursts of a window do not leave at once: reports are to come as often
     union {
         struct alb_aimd aimd;
         struct alb_delay_window window;
@@ -143,6 +146,8 @@ struct alb_congestion_ops {
     // inflight_bytes: with those that are lost.
     void (*on_loss)(struct alb_congestion *congestion, uint32_t inflight_bytes, uint32_t lost_bytes,
                     enum alb_loss_cause cause, alb_time now);
+    // A burst has left: so much of it counts as in flight, which reports and unreliable messages do not.
+    void (*on_burst)(struct alb_congestion *congestion, uint32_t bytes, alb_time now);
     // The peer, or one of its packets, signals congestion without saying how much.
     void (*on_mark)(struct alb_congestion *congestion, uint32_t inflight_bytes, alb_time now);
     // When to ask again whether a burst may leave; now or before: it may.
@@ -163,6 +168,13 @@ static inline void alb_congestion_on_sent(const struct alb_congestion_ops *ops, 
 {
     if (ops->on_sent)
         ops->on_sent(congestion, bytes, now);
+}
+
+static inline void alb_congestion_on_burst(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,
+                                           uint32_t bytes, alb_time now)
+{
+    if (ops->on_burst)
+        ops->on_burst(congestion, bytes, now);
 }
 
 static inline void alb_congestion_on_ack(const struct alb_congestion_ops *ops, struct alb_congestion *congestion,

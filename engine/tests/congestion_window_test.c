@@ -444,6 +444,39 @@ static void window__what_reports_wait_for_is_no_queue_of_ours(void **state)
     assert_true(c.window_bytes < window_bytes);
 }
 
+// Of the window of a long path that has lost packets leaves at once what a new flow may send, and the rest in its time.
+static void window__a_long_path_with_losses_is_paced(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 64000, .limited = true, .rtt_ns = 20000000, .packets = 16, .lost = 1};
+    alb_time now = 40 * ALB_NS_PER_MS;
+    window->on_burst(&c, 200000, now);
+    assert_int_equal(window->send_at(&c, now), now);
+    window->on_ack(&c, &ack, now); // slow start: 128 kB, in a third of a round trip
+    assert_int_equal(c.window_bytes, 128000);
+    window->on_burst(&c, 64000, now);
+    assert_int_equal(window->send_at(&c, now), now);
+    window->on_burst(&c, 32000, now);
+    assert_true(c.is_paced);
+    assert_in_range(window->send_at(&c, now), now + 1666000, now + 1667000);
+    now += 2 * ALB_NS_PER_MS;
+    assert_int_equal(window->send_at(&c, now), now);
+    window->on_burst(&c, 32000, now); // late by a fifth of what it takes
+    assert_in_range(window->send_at(&c, now), now + 1333000, now + 1334000);
+    assert_int_equal(window->send_at(&c, now + 200 * ALB_NS_PER_S), now + 200 * ALB_NS_PER_S); // numbers have wrapped
+}
+
+static void window__a_short_path_is_not_paced(void **state)
+{
+    struct alb_congestion c = start();
+    struct alb_ack ack = {.bytes = 64000, .limited = true, .rtt_ns = 1900000, .packets = 16, .lost = 1};
+    window->on_ack(&c, &ack, ALB_NS_PER_MS);
+    for (uint32_t i = 0; i < 10; i++)
+        window->on_burst(&c, 64000, ALB_NS_PER_MS);
+    assert_false(c.is_paced);
+    assert_int_equal(window->send_at(&c, ALB_NS_PER_MS), ALB_NS_PER_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +492,8 @@ int main(void)
         cmocka_unit_test(window__a_long_path_is_filled_at_once),
         cmocka_unit_test(window__a_long_path_with_a_short_queue),
         cmocka_unit_test(window__flows_share_a_long_path),
+        cmocka_unit_test(window__a_long_path_with_losses_is_paced),
+        cmocka_unit_test(window__a_short_path_is_not_paced),
         cmocka_unit_test(window__a_path_becomes_longer_and_shorter),
         cmocka_unit_test(window__one_round_trip_that_is_too_short_is_none),
         cmocka_unit_test(window__hosts_that_stall),
