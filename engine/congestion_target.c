@@ -15,12 +15,17 @@ enum {
     LONG_OTHER_PART = 4, // of it do
 };
 
+bool alb_rtt_target_is_long(const struct alb_congestion *congestion, uint32_t ns)
+{
+    uint64_t targets = congestion->window.share ? CROWD_TARGETS : LONG_TARGETS;
+    uint64_t least_ns = ALB_MAX(targets * congestion->config->rtt_target_ns, (uint64_t)ALB_LONG_NS);
+    return ns != ALB_RTT_NO_SAMPLE && ns > least_ns;
+}
+
 uint64_t alb_rtt_target_long_ns(const struct alb_congestion *congestion)
 {
     uint32_t base_ns = congestion->window.base_ns;
-    uint64_t targets = congestion->window.share ? CROWD_TARGETS : LONG_TARGETS;
-    uint64_t least_ns = ALB_MAX(targets * congestion->config->rtt_target_ns, (uint64_t)ALB_LONG_NS);
-    return base_ns == ALB_RTT_NO_SAMPLE || base_ns <= least_ns ? 0 : base_ns;
+    return alb_rtt_target_is_long(congestion, base_ns) ? base_ns : 0;
 }
 
 uint64_t alb_rtt_target_room_ns(const struct alb_congestion *congestion)

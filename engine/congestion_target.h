@@ -32,6 +32,8 @@ static inline uint32_t alb_rtt_target_share(const struct alb_delay_window *w)
     return ALB_MAX(alb_share_of_marks(w), (uint32_t)ALB_CSA_SHARE_EVEN);
 }
 
+// True if a round trip is longer than any queue of flows with our target makes it.
+bool alb_rtt_target_is_long(const struct alb_congestion *congestion, uint32_t ns);
 // The shortest round trip lately, if that is longer than any queue of flows with our target makes it; else 0.
 uint64_t alb_rtt_target_long_ns(const struct alb_congestion *congestion);
 // How long a queue may last, where the path is long; else how long all of a round trip may.

@@ -53,6 +53,9 @@ enum {
     PACED_ROUNDS = UINT8_MAX, // for so long
     PACED_NS = 64,            // what its pace is counted in
 
+    LONG_STEADY_PART = 128, // of a round trip is no change from one round to the next
+    QUARTERED_NS = 1 << 16, // what is counted in since when the window is a quarter of what it was
+
     YOUNG_ROUNDS = 16, // with a full window, then the first drain
 };
 
@@ -161,6 +164,29 @@ static bool should_drain(struct alb_congestion *congestion, alb_time now)
     return w->young_rounds == YOUNG_ROUNDS || w->ample_rounds >= ALB_AMPLE_ROUNDS || now >= w->base_at + SPAN_NS;
 }
 
+// Two rounds of packets that left when the window had been cut to a quarter take as long as each other, and hardly less
+// than before: a queue of ours, or of flows like us, would be shorter by then. What remains is the path, or a queue of
+// others that do not heed delay.
+static bool has_become_longer(struct alb_congestion *congestion, alb_time now)
+{
+    struct alb_delay_window *w = &congestion->window;
+    if (w->pressed_rounds == 0 || !alb_rtt_target_is_long(congestion, w->least_ns))
+        return false;
+    if (w->pressed_rounds == 1)
+        w->pressed_most_ns = w->pressed_before_ns = w->quartered_at = 0;
+    w->pressed_most_ns = ALB_MAX(w->pressed_most_ns, w->least_ns);
+    if (w->quartered_at == 0 && congestion->window_bytes <= w->unpressed_bytes / 4)
+        w->quartered_at = (uint32_t)(now / QUARTERED_NS) | 1;
+    uint32_t left_at = (uint32_t)((w->round_since - ALB_MIN(w->round_since, (alb_time)w->least_ns)) / QUARTERED_NS);
+    if (w->quartered_at == 0 || (int32_t)(left_at - w->quartered_at) <= 0)
+        return false;
+    uint32_t before_ns = w->pressed_before_ns, least_ns = w->least_ns;
+    uint32_t moved_ns = before_ns > least_ns ? before_ns - least_ns : least_ns - before_ns;
+    w->pressed_before_ns = least_ns;
+    return before_ns > 0 && moved_ns <= least_ns / LONG_STEADY_PART && least_ns > w->base_ns &&
+           (least_ns - w->base_ns) * 4ull >= (w->pressed_most_ns - w->base_ns) * 3ull;
+}
+
 // At the end of a round.
 static void look_at_path(struct alb_congestion *congestion, alb_time now)
 {
@@ -168,6 +194,8 @@ static void look_at_path(struct alb_congestion *congestion, alb_time now)
     bool is_old = now >= w->base_at + SPAN_NS && w->least_ns != ALB_RTT_NO_SAMPLE;
     if (w->drain_rounds > 0) {
         drain(congestion, now);
+    } else if (has_become_longer(congestion, now)) {
+        alb_rtt_target_set_base(congestion, w->least_ns, now);
     } else if (is_old && (alb_rtt_target_long_ns(congestion) == 0 || !w->limited)) {
         alb_rtt_target_set_base(congestion, w->least_ns, now);
     } else if (alb_rtt_target_long_ns(congestion) > 0 && should_drain(congestion, now)) {

@@ -74,8 +74,17 @@ struct alb_delay_window {
     uint32_t base_ns;
     alb_time base_at;
     uint32_t newest_ns; // sample
-    uint32_t drain_least_ns;
-    uint32_t drain_base_ns, drain_window_bytes; // as they were before
+    union {
+        struct {
+            uint32_t drain_least_ns;
+            uint32_t drain_base_ns, drain_window_bytes; // as they were before
+        };
+        struct {                        // while there is no drain: of the rounds in a row that took too long
+            uint32_t pressed_most_ns;   // the longest of their least ones
+            uint32_t pressed_before_ns; // the least one of the round before, since
+            uint32_t quartered_at;      // 64 us each: since the window is a quarter of what it was; 0: it is not
+        };
+    };
     // Of the rounds before:
     uint32_t pressure_before;
     uint32_t judged, judged_lost; // packets since losses were last found to be congestion

@@ -225,6 +225,25 @@ static void window__a_path_becomes_longer_and_shorter(void **state)
     free(b);
 }
 
+// A failure sends it by a longer way. A window that is cut to a quarter, and more, and does not change round trips, is
+// not what makes them long.
+static void window__a_longer_path_is_known_after_some_rounds(void **state)
+{
+    static const uint32_t rtt_ms[][2] = {{2, 20}, {2, 50}, {10, 30}, {20, 70}};
+    for (size_t i = 0; i < ALB_COUNT(rtt_ms); i++) {
+        struct bottleneck *b = new_long(rtt_ms[i][0] * ALB_NS_PER_MS, 0);
+        b->queue_bytes_max = 5000000;
+        bottleneck_add(b, window, 0);
+        bottleneck_run(b, 1200 * ALB_NS_PER_MS);
+        b->rtt_ns = rtt_ms[i][1] * ALB_NS_PER_MS;
+        bottleneck_run(b, 40 * b->rtt_ns);
+        bottleneck_measure(b);
+        bottleneck_run(b, 10 * b->rtt_ns);
+        assert_true(bottleneck_percent(b, 10 * b->rtt_ns) >= 95);
+        free(b);
+    }
+}
+
 // A report that was read late counts as one that came early.
 static void window__one_round_trip_that_is_too_short_is_none(void **state)
 {
@@ -495,6 +514,7 @@ int main(void)
         cmocka_unit_test(window__a_long_path_with_losses_is_paced),
         cmocka_unit_test(window__a_short_path_is_not_paced),
         cmocka_unit_test(window__a_path_becomes_longer_and_shorter),
+        cmocka_unit_test(window__a_longer_path_is_known_after_some_rounds),
         cmocka_unit_test(window__one_round_trip_that_is_too_short_is_none),
         cmocka_unit_test(window__hosts_that_stall),
         cmocka_unit_test(window__does_not_grow_unless_it_is_what_limits),
