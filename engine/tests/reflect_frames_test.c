@@ -90,6 +90,30 @@ static void command__that_there_is_not_is_dropped(void **state)
     assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_BAD_REQUEST), 1);
 }
 
+// Transactions are for RC queue pairs.
+static void command__to_a_queue_pair_of_xrc_is_dropped(void **state)
+{
+    struct csa_pair *c = *state;
+    struct csa_made packet;
+    struct alb_xrcd *xrcd;
+    uint8_t frame[ALB_CSA_FRAME_MAX];
+    csa_pair_greet(c);
+    assert_int_equal(alb_xrcd_create(c->engines[1], &xrcd), 0);
+    struct alb_qp_init init = {.type = ALB_QPT_XRC_RECV, .xrcd = xrcd};
+    struct alb_qp *qp = pair_qp_with(c->pair, 1, &init);
+    struct alb_qp_attr attr = pair_attr(c->pair, 1, c->qps[0]);
+    assert_int_equal(pair_move(c->pair, qp, ALB_QPS_RTR, &attr), 0);
+    struct alb_csa_txn command = command_of(c, 1, ALB_CSA_TXN_ASK);
+    command.dest_qpn = alb_qp_number(qp);
+    csa_pair_make(c, 0, &packet);
+    csa_pair_add_bytes(&packet, frame, alb_csa_encode_txn(&command, frame));
+    csa_pair_arrive(c, 0, &packet);
+    assert_int_equal(csa_pair_drops(c, 1, ALB_DROP_BAD_SERVICE), 1);
+    assert_null(alb_csa_of(qp)->reflect_in);
+    assert_int_equal(alb_qp_destroy(qp), 0);
+    assert_int_equal(alb_xrcd_destroy(xrcd), 0);
+}
+
 static void verdict__to_one_who_asks_nothing_is_dropped(void **state)
 {
     struct csa_pair *c = *state;
@@ -111,6 +135,7 @@ int main(void)
         REFLECT_PAIR_TEST(round_trips__two_until_it_is_committed),
         REFLECT_PAIR_TEST(command__of_another_life_or_unproven_is_not_obeyed),
         REFLECT_PAIR_TEST(command__that_there_is_not_is_dropped),
+        REFLECT_PAIR_TEST(command__to_a_queue_pair_of_xrc_is_dropped),
         REFLECT_PAIR_TEST(verdict__to_one_who_asks_nothing_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
