@@ -48,16 +48,24 @@ static bool is_readable(int fd)
     return alb_sys_poll(&file, 0) == 1;
 }
 
-int alb_event_file_take(const struct alb_event_file *file)
+// Takes one if it is there. 0, an errno, or EINPROGRESS: it is to be waited for.
+static __attribute__((noinline)) int take_without_waiting(const struct alb_event_file *file)
 {
-    uint64_t count;
-    if (alb_sys_eventfd_try(file->count_fd) == sizeof(count))
+    if (alb_sys_eventfd_try(file->count_fd) >= 0)
         return 0;
     bool cannot_try = errno == EOPNOTSUPP;
     int flags = alb_sys_flags(file->fd);
     if (flags < 0)
         return errno;
-    if (flags & O_NONBLOCK && !(cannot_try && is_readable(file->count_fd)))
-        return EAGAIN;
+    return flags & O_NONBLOCK && !(cannot_try && is_readable(file->count_fd)) ? EAGAIN : EINPROGRESS;
+}
+
+// What waits has no variables on the stack: AddressSanitizer does not see a thread that is cancelled leave a function.
+int alb_event_file_take(const struct alb_event_file *file)
+{
+    static _Thread_local uint64_t count;
+    int error = take_without_waiting(file);
+    if (error != EINPROGRESS)
+        return error;
     return read(file->count_fd, &count, sizeof(count)) == sizeof(count) ? 0 : errno;
 }
