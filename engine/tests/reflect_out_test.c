@@ -321,6 +321,8 @@ static void failure__before_commit_is_an_abort(void **state)
     assert_int_equal(wc.status, ALB_WC_WR_FLUSH_ERR);
     assert_int_equal(wc.vendor_err, ALB_TXN_PEER_GONE);
     assert_int_equal(reflect_pair_state(c, number), ALB_TXN_ABORTED);
+    const struct alb_reflect_out *out = c->csa[0]->reflect_out;
+    assert_int_equal(atomic_load(&out->ended), out->begun); // its place is free
 }
 
 static void failure__after_commit_leaves_doubt(void **state)
